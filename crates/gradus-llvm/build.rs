@@ -1,0 +1,20 @@
+//! Builds the C++ shim that closes the gaps of LLVM's C API.
+use std::path::PathBuf;
+
+fn main() {
+    println!("cargo::rerun-if-changed=src/shim.cpp");
+    println!("cargo::rerun-if-env-changed=LLVM_SYS_221_PREFIX");
+    let prefix = std::env::var_os("LLVM_SYS_221_PREFIX").unwrap_or_else(|| "/usr/lib/llvm-22".into());
+    cc::Build::new()
+        .cpp(true)
+        .file("src/shim.cpp")
+        .include(PathBuf::from(prefix).join("include"))
+        .flag("-std=c++17")
+        .flag("-fno-rtti")
+        .define("__STDC_CONSTANT_MACROS", None)
+        .define("__STDC_LIMIT_MACROS", None)
+        .warnings(false)
+        .opt_level(1)
+        .debug(false)
+        .compile("gradus_llvm_shim");
+}

@@ -1,0 +1,1 @@
+//! From a control-flow graph to a tree of structured regions.
