@@ -4,7 +4,8 @@ use std::path::PathBuf;
 fn main() {
     println!("cargo::rerun-if-changed=src/shim.cpp");
     println!("cargo::rerun-if-env-changed=LLVM_SYS_221_PREFIX");
-    let prefix = std::env::var_os("LLVM_SYS_221_PREFIX").unwrap_or_else(|| "/usr/lib/llvm-22".into());
+    let prefix =
+        std::env::var_os("LLVM_SYS_221_PREFIX").unwrap_or_else(|| "/usr/lib/llvm-22".into());
     cc::Build::new()
         .cpp(true)
         .file("src/shim.cpp")

@@ -1,0 +1,93 @@
+//! LLVM's own strings, buffers and errors as owned Rust data.
+//!
+//! Every raw message or buffer that LLVM hands out is copied and disposed of here, so that the rest of
+//! the crate sees only `String`, `Vec<u8>` and borrowed slices.
+use llvm_sys::core::*;
+use llvm_sys::error::*;
+use llvm_sys::prelude::*;
+use std::ffi::{CStr, CString, c_char};
+
+/// The empty name that most builder calls take.
+pub(crate) const NO_NAME: *const c_char = c"".as_ptr();
+
+/// A C string of `text`; interior NULs are dropped, since LLVM could not represent them either.
+pub(crate) fn c_string(text: &str) -> CString {
+    let bytes: Vec<u8> = text.bytes().filter(|b| *b != 0).collect();
+    CString::new(bytes).unwrap_or_default()
+}
+
+/// Takes over a message allocated by LLVM (`LLVMDisposeMessage`).
+///
+/// # Safety
+/// `message` is null or a message that LLVM allocated and nobody else disposes of.
+pub(crate) unsafe fn take_message(message: *mut c_char) -> String {
+    if message.is_null() {
+        return String::new();
+    }
+    unsafe {
+        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
+        LLVMDisposeMessage(message);
+        text
+    }
+}
+
+/// Takes over an `LLVMErrorRef`; `None` is success.
+///
+/// # Safety
+/// `error` is a live error that nobody else consumes, or null.
+pub(crate) unsafe fn take_error(error: LLVMErrorRef) -> Option<String> {
+    if error.is_null() {
+        return None;
+    }
+    unsafe {
+        let message = LLVMGetErrorMessage(error);
+        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
+        LLVMDisposeErrorMessage(message);
+        Some(text)
+    }
+}
+
+/// Takes over a memory buffer of LLVM as bytes.
+///
+/// # Safety
+/// `buffer` is a live buffer that nobody else disposes of.
+pub(crate) unsafe fn take_buffer(buffer: LLVMMemoryBufferRef) -> Vec<u8> {
+    unsafe {
+        let start = LLVMGetBufferStart(buffer).cast::<u8>();
+        let bytes = std::slice::from_raw_parts(start, LLVMGetBufferSize(buffer)).to_vec();
+        LLVMDisposeMemoryBuffer(buffer);
+        bytes
+    }
+}
+
+/// A memory buffer of LLVM holding a copy of `bytes`.
+pub(crate) fn make_buffer(bytes: &[u8], name: &str) -> LLVMMemoryBufferRef {
+    let name = c_string(name);
+    unsafe {
+        LLVMCreateMemoryBufferWithMemoryRangeCopy(bytes.as_ptr().cast(), bytes.len(), name.as_ptr())
+    }
+}
+
+/// Copies `len` bytes at `start` as text.
+///
+/// # Safety
+/// `start` points to `len` readable bytes, or `len` is 0.
+pub(crate) unsafe fn text_of(start: *const c_char, len: usize) -> String {
+    if start.is_null() || len == 0 {
+        return String::new();
+    }
+    String::from_utf8_lossy(unsafe { std::slice::from_raw_parts(start.cast::<u8>(), len) })
+        .into_owned()
+}
+
+/// The name of a value.
+///
+/// # Safety
+/// `value` is a live value.
+pub(crate) unsafe fn name_of(value: LLVMValueRef) -> String {
+    unsafe {
+        let mut len = 0;
+        let start = LLVMGetValueName2(value, &mut len);
+        text_of(start, len)
+    }
+}

@@ -1,0 +1,312 @@
+//! The host: one LLVM context with one module in it, owned, and everything that concerns the module as a whole.
+//!
+//! Flow: read (bitcode, text, objects that carry bitcode) → link further inputs → pipelines
+//! ([`crate::pipeline`]) → import → export → verify → object, assembly, bitcode or text.
+//! Invariants: the context outlives the module; LLVM's diagnostics arrive as data, nothing is printed;
+//! whatever changes the module behind the importer's back (a link, a pipeline) raises `generation`,
+//! and a unit imported from an older generation is refused at export.
+use crate::error::HostError;
+use crate::ffi::*;
+use crate::tables::Tables;
+use llvm_sys::analysis::*;
+use llvm_sys::bit_reader::*;
+use llvm_sys::bit_writer::*;
+use llvm_sys::core::*;
+use llvm_sys::ir_reader::*;
+use llvm_sys::linker::*;
+use llvm_sys::prelude::*;
+use llvm_sys::{LLVMDiagnosticSeverity, LLVMModule};
+use std::cell::RefCell;
+use std::ffi::{c_char, c_void};
+use std::ptr::null_mut;
+
+/// One LLVM module with its context: the program as the user's compiler left it.
+pub struct Host {
+    pub(crate) ctx: LLVMContextRef,
+    pub(crate) module: *mut LLVMModule,
+    pub(crate) tables: Tables,
+    pub(crate) generation: u32,
+    messages: Box<RefCell<Vec<Message>>>,
+}
+
+/// What LLVM said about the module while it worked on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// True where LLVM called it an error, false for warnings, remarks and notes.
+    pub is_error: bool,
+    /// LLVM's own words.
+    pub text: String,
+}
+
+extern "C" fn collect(info: LLVMDiagnosticInfoRef, sink: *mut c_void) {
+    let sink = unsafe { &*sink.cast::<RefCell<Vec<Message>>>() };
+    let severity = unsafe { LLVMGetDiagInfoSeverity(info) };
+    if matches!(severity, LLVMDiagnosticSeverity::LLVMDSRemark) {
+        return;
+    }
+    let text = unsafe { take_message(LLVMGetDiagInfoDescription(info)) };
+    sink.borrow_mut().push(Message {
+        is_error: matches!(severity, LLVMDiagnosticSeverity::LLVMDSError),
+        text,
+    });
+}
+
+impl Host {
+    /// Reads a module: bitcode, textual IR or an object file that carries bitcode, told apart by their
+    /// first bytes. `name` stands in messages only.
+    ///
+    /// # Errors
+    /// What LLVM cannot read, with its own explanation.
+    pub fn parse(bytes: &[u8], name: &str) -> Result<Host, HostError> {
+        let mut modules = modules_in(bytes, name)?.into_iter();
+        let first = modules
+            .next()
+            .ok_or_else(|| HostError::new(format!("{name}: no module in this file")))?;
+        let mut host = Host::empty();
+        host.module = host.read(&first, name)?;
+        for next in modules {
+            host.link_one(&next, name)?;
+        }
+        Ok(host)
+    }
+
+    /// A host with a fresh empty module called `name`, for the triple and data layout given.
+    pub fn create(name: &str, triple: &str, data_layout: &str) -> Host {
+        let mut host = Host::empty();
+        unsafe {
+            host.module = LLVMModuleCreateWithNameInContext(c_string(name).as_ptr(), host.ctx);
+            LLVMSetTarget(host.module, c_string(triple).as_ptr());
+            LLVMSetDataLayout(host.module, c_string(data_layout).as_ptr());
+        }
+        host
+    }
+
+    fn empty() -> Host {
+        let messages = Box::new(RefCell::new(Vec::new()));
+        let ctx = unsafe { LLVMContextCreate() };
+        let sink: *const RefCell<Vec<Message>> = &*messages;
+        unsafe { LLVMContextSetDiagnosticHandler(ctx, Some(collect), sink as *mut c_void) };
+        Host {
+            ctx,
+            module: null_mut(),
+            tables: Tables::default(),
+            generation: 0,
+            messages,
+        }
+    }
+
+    /// Links every module in `bytes` (read as [`Host::parse`] reads) into this one.
+    ///
+    /// # Errors
+    /// Unreadable input, or a clash of symbols; the module may then hold part of the input and must not
+    /// be used further.
+    pub fn link(&mut self, bytes: &[u8], name: &str) -> Result<(), HostError> {
+        for module in modules_in(bytes, name)? {
+            self.link_one(&module, name)?;
+        }
+        Ok(())
+    }
+
+    fn link_one(&mut self, module: &Source<'_>, name: &str) -> Result<(), HostError> {
+        let other = self.read(module, name)?;
+        self.touch();
+        if unsafe { LLVMLinkModules2(self.module, other) } != 0 {
+            return Err(self.failure(&format!("cannot link {name}")));
+        }
+        Ok(())
+    }
+
+    fn read(&self, source: &Source<'_>, name: &str) -> Result<LLVMModuleRef, HostError> {
+        let mut module = null_mut();
+        match source {
+            Source::Bitcode(bytes) => {
+                let buffer = make_buffer(bytes, name);
+                let failed = unsafe { LLVMParseBitcodeInContext2(self.ctx, buffer, &mut module) };
+                unsafe { LLVMDisposeMemoryBuffer(buffer) };
+                if failed != 0 {
+                    return Err(self.failure(&format!("cannot read the bitcode of {name}")));
+                }
+            }
+            Source::Text(bytes) => {
+                let mut message: *mut c_char = null_mut();
+                let buffer = make_buffer(bytes, name);
+                let failed =
+                    unsafe { LLVMParseIRInContext2(self.ctx, buffer, &mut module, &mut message) };
+                unsafe { LLVMDisposeMemoryBuffer(buffer) };
+                let text = unsafe { take_message(message) };
+                if failed != 0 {
+                    return Err(HostError::new(format!(
+                        "cannot read {name}: {}",
+                        text.trim_end()
+                    )));
+                }
+            }
+        }
+        Ok(module)
+    }
+
+    /// Checks the module against LLVM's own rules.
+    ///
+    /// # Errors
+    /// The verifier's report.
+    pub fn verify(&self) -> Result<(), HostError> {
+        let mut message = null_mut();
+        let broken = unsafe {
+            LLVMVerifyModule(
+                self.module,
+                LLVMVerifierFailureAction::LLVMReturnStatusAction,
+                &mut message,
+            )
+        };
+        let text = unsafe { take_message(message) };
+        if broken != 0 {
+            return Err(HostError::new(format!(
+                "the module breaks LLVM's rules: {}",
+                text.trim_end()
+            )));
+        }
+        Ok(())
+    }
+
+    /// The module as bitcode.
+    pub fn to_bitcode(&self) -> Vec<u8> {
+        unsafe { take_buffer(LLVMWriteBitcodeToMemoryBuffer(self.module)) }
+    }
+
+    /// The module as textual IR.
+    pub fn to_text(&self) -> String {
+        unsafe { take_message(LLVMPrintModuleToString(self.module)) }
+    }
+
+    /// The textual IR of one function, if the module has it.
+    pub fn function_text(&self, name: &str) -> Option<String> {
+        let function = self.function(name)?;
+        Some(unsafe { take_message(LLVMPrintValueToString(function)) })
+    }
+
+    /// The target triple, as the input states it.
+    pub fn triple(&self) -> String {
+        unsafe {
+            std::ffi::CStr::from_ptr(LLVMGetTarget(self.module))
+                .to_string_lossy()
+                .into_owned()
+        }
+    }
+
+    /// The data layout string.
+    pub fn data_layout(&self) -> String {
+        unsafe {
+            std::ffi::CStr::from_ptr(LLVMGetDataLayoutStr(self.module))
+                .to_string_lossy()
+                .into_owned()
+        }
+    }
+
+    /// What LLVM said since the last call, oldest first.
+    pub fn take_messages(&self) -> Vec<Message> {
+        std::mem::take(&mut self.messages.borrow_mut())
+    }
+
+    /// Marks everything imported so far as out of date.
+    pub(crate) fn touch(&mut self) {
+        self.generation += 1;
+        self.tables.clear();
+    }
+
+    /// The function called `name`, declared or defined.
+    pub(crate) fn function(&self, name: &str) -> Option<LLVMValueRef> {
+        let f = unsafe {
+            LLVMGetNamedFunctionWithLength(self.module, name.as_ptr().cast(), name.len())
+        };
+        (!f.is_null()).then_some(f)
+    }
+
+    /// An error made of `what` and the errors that LLVM reported meanwhile.
+    pub(crate) fn failure(&self, what: &str) -> HostError {
+        let said: Vec<String> = self
+            .take_messages()
+            .into_iter()
+            .filter(|m| m.is_error)
+            .map(|m| m.text)
+            .collect();
+        if said.is_empty() {
+            return HostError::new(what);
+        }
+        HostError::new(format!("{what}: {}", said.join("; ")))
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.tables.clear();
+        unsafe {
+            if !self.module.is_null() {
+                LLVMDisposeModule(self.module);
+            }
+            if !self.ctx.is_null() {
+                LLVMContextDispose(self.ctx);
+            }
+        }
+    }
+}
+
+/// One module's bytes inside an input.
+enum Source<'a> {
+    Bitcode(&'a [u8]),
+    Text(&'a [u8]),
+}
+
+/// Sections of objects that hold bitcode, the better one first: `.llvm.lto` is the module as the front
+/// end left it, `.llvmbc` may be optimised already.
+const BITCODE_SECTIONS: [&str; 3] = [".llvm.lto", ".llvmbc", "__LLVM,__bitcode"];
+
+fn is_bitcode(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(b"\xde\xc0\x17\x0b")
+}
+
+/// Finds the modules in a file's bytes.
+fn modules_in<'a>(bytes: &'a [u8], name: &str) -> Result<Vec<Source<'a>>, HostError> {
+    use object::{Object, ObjectSection};
+    if is_bitcode(bytes) {
+        return Ok(vec![Source::Bitcode(bytes)]);
+    }
+    let Ok(file) = object::File::parse(bytes) else {
+        return Ok(vec![Source::Text(bytes)]);
+    };
+    for wanted in BITCODE_SECTIONS {
+        let wanted = wanted.rsplit(',').next().unwrap_or(wanted);
+        let mut found = Vec::new();
+        for section in file.sections().filter(|s| s.name() == Ok(wanted)) {
+            let data = section.data().map_err(|e| {
+                HostError::new(format!("{name}: section {wanted} cannot be read: {e}"))
+            })?;
+            found.extend(split_bitcode(data).into_iter().map(Source::Bitcode));
+        }
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Err(HostError::new(format!(
+        "{name}: this object carries no bitcode; compile it with -fembed-bitcode=all or -flto"
+    )))
+}
+
+/// Splits a section that a linker glued together from several objects: each part starts with the magic.
+/// A module's own bytes are word-aligned and carry the magic only at their start.
+fn split_bitcode(data: &[u8]) -> Vec<&[u8]> {
+    let starts: Vec<usize> = (0..data.len().saturating_sub(3))
+        .step_by(4)
+        .filter(|i| is_bitcode(&data[*i..]))
+        .collect();
+    let ends = starts
+        .iter()
+        .skip(1)
+        .copied()
+        .chain(std::iter::once(data.len()));
+    starts
+        .iter()
+        .copied()
+        .zip(ends)
+        .map(|(a, b)| &data[a..b])
+        .collect()
+}

@@ -1,0 +1,134 @@
+//! The fixed list of LLVM pass pipelines; no other pipeline is ever run.
+//!
+//! Some combinations of passes crash LLVM (`unify-loop-exits` before `lower-switch` for one), so passes
+//! are not put together at run time. The early pipelines bring a closure into the shape that import and
+//! differentiation want; the late ones are LLVM's own `-O` levels, run on what export left.
+use crate::error::HostError;
+use crate::ffi::*;
+use crate::host::Host;
+use crate::target::TargetMachine;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use llvm_sys::transforms::pass_builder::*;
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex};
+
+/// A level of LLVM's own optimiser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OptLevel {
+    /// `-O0`
+    O0,
+    /// `-O1`
+    O1,
+    /// `-O2`
+    O2,
+    /// `-O3`
+    O3,
+}
+
+/// A pipeline of the fixed list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pipeline {
+    /// Before differentiation of a serial closure: calls are hoisted before anything is inlined, small
+    /// constant loops are unrolled, nothing is vectorised.
+    EarlySerial,
+    /// Before raising a parallel closure: calls stay calls.
+    EarlyParallel,
+    /// LLVM's own pipeline of a level, after export.
+    Late(OptLevel),
+}
+
+const EARLY_SERIAL: &str = "inferattrs,\
+    cgscc(function(sroa,early-cse<memssa>,simplifycfg),function-attrs),\
+    function(loop-simplify,lcssa,loop-mssa(loop-rotate,licm)),\
+    cgscc(inline,function-attrs),\
+    function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,\
+    loop-mssa(loop-rotate,licm),loop-simplify,lcssa,loop(indvars,loop-deletion,loop-unroll-full),\
+    sroa,gvn,loop-mssa(licm),dse,instcombine<no-verify-fixpoint>,simplifycfg,loop-simplify,lcssa),\
+    rpo-function-attrs";
+const EARLY_PARALLEL: &str =
+    "inferattrs,function(sroa,early-cse,simplifycfg),cgscc(function-attrs)";
+
+impl Pipeline {
+    /// The pipeline in LLVM's own notation.
+    pub fn text(self) -> &'static str {
+        match self {
+            Pipeline::EarlySerial => EARLY_SERIAL,
+            Pipeline::EarlyParallel => EARLY_PARALLEL,
+            Pipeline::Late(OptLevel::O0) => "default<O0>",
+            Pipeline::Late(OptLevel::O1) => "default<O1>",
+            Pipeline::Late(OptLevel::O2) => "default<O2>",
+            Pipeline::Late(OptLevel::O3) => "default<O3>",
+        }
+    }
+}
+
+impl Host {
+    /// Runs a pipeline over the whole module. What was imported before is out of date afterwards.
+    ///
+    /// # Errors
+    /// A triple that this LLVM cannot compile for, or a failing pass.
+    pub fn run(&mut self, pipeline: Pipeline) -> Result<(), HostError> {
+        self.touch();
+        if !matches!(pipeline, Pipeline::Late(_)) {
+            self.strip_o0_attributes();
+        }
+        let level = match pipeline {
+            Pipeline::Late(level) => level,
+            _ => OptLevel::O2,
+        };
+        let machine = TargetMachine::for_module(self, level)?;
+        let vectorise = matches!(pipeline, Pipeline::Late(OptLevel::O2 | OptLevel::O3));
+        let text = c_string(pipeline.text());
+        let error = unsafe {
+            let options = LLVMCreatePassBuilderOptions();
+            LLVMPassBuilderOptionsSetLoopVectorization(options, vectorise.into());
+            LLVMPassBuilderOptionsSetSLPVectorization(options, vectorise.into());
+            LLVMPassBuilderOptionsSetLoopInterleaving(options, vectorise.into());
+            let error = take_error(LLVMRunPasses(
+                self.module,
+                text.as_ptr(),
+                machine.raw,
+                options,
+            ));
+            LLVMDisposePassBuilderOptions(options);
+            error
+        };
+        match error {
+            Some(text) => Err(self.failure(&format!("LLVM's passes failed: {text}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes `optnone` off every function, and with it the `noinline` that only `-O0` put there.
+    fn strip_o0_attributes(&mut self) {
+        let optnone = attribute_kind("optnone");
+        let noinline = attribute_kind("noinline");
+        for f in self.functions() {
+            unsafe {
+                if LLVMGetEnumAttributeAtIndex(f, FUNCTION, optnone).is_null() {
+                    continue;
+                }
+                LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, optnone);
+                LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, noinline);
+            }
+        }
+    }
+
+    /// Every function of the module, in its order.
+    pub(crate) fn functions(&self) -> Vec<LLVMValueRef> {
+        let mut all = Vec::new();
+        let mut f = unsafe { LLVMGetFirstFunction(self.module) };
+        while !f.is_null() {
+            all.push(f);
+            f = unsafe { LLVMGetNextFunction(f) };
+        }
+        all
+    }
+}
+
+const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
+
+/// LLVM's number of the attribute called `name`.
+pub(crate) fn attribute_kind(name: &str) -> u32 {
+    unsafe { LLVMGetEnumAttributeKindForName(name.as_ptr().cast(), name.len()) }
+}

@@ -1,0 +1,30 @@
+//! Compiles small C programs with the clang of this LLVM, for the tests of this crate.
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// The output of clang on C source `text`, bitcode unless `flags` say otherwise.
+pub fn compile(text: &str, flags: &[&str]) -> Vec<u8> {
+    let program = std::env::var("GRADUS_CLANG").unwrap_or_else(|_| "clang-22".into());
+    let mut child = Command::new(program)
+        .args(["-x", "c", "-", "-o", "-", "-c"])
+        .args(flags)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("clang starts");
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(text.as_bytes())
+        .expect("clang reads");
+    let out = child.wait_with_output().expect("clang ends");
+    assert!(out.status.success(), "clang refused the test's program");
+    out.stdout
+}
+
+/// Bitcode of `text`.
+pub fn bitcode(text: &str, flags: &[&str]) -> Vec<u8> {
+    let all: Vec<&str> = ["-emit-llvm"].iter().chain(flags).copied().collect();
+    compile(text, &all)
+}

@@ -1,0 +1,162 @@
+//! The host as a whole: reading, linking, pipelines, emission, the JIT, symbols.
+mod clang;
+use clang::{bitcode, compile};
+use gradus_llvm::jit::{Arg, Jit};
+use gradus_llvm::{Emit, Host, OptLevel, Pipeline};
+
+const SUM: &str = "double scale; static double sq(double v) { return v * v; }
+double sum(const double *x, int n) { double s = 0; for (int i = 0; i < n; i++) s += sq(x[i]); return s; }
+struct two { double a, b; }; struct two both(double p, double q) { struct two t = {p + q, p - q}; return t; }
+typedef double (*fun)(double); static fun table[] = {sq}; double pick(int i, double x) { return table[i](x); }";
+
+const EARLY: [&str; 4] = [
+    "-O2",
+    "-Xclang",
+    "-disable-llvm-passes",
+    "-fno-discard-value-names",
+];
+
+#[test]
+fn bitcode_runs_after_every_pipeline() {
+    for flags in [&["-O0"][..], &EARLY, &["-O3"]] {
+        for pipeline in [
+            None,
+            Some(Pipeline::EarlySerial),
+            Some(Pipeline::EarlyParallel),
+        ] {
+            for late in [OptLevel::O0, OptLevel::O3] {
+                let mut host = Host::parse(&bitcode(SUM, flags), "sum.bc").expect("reads");
+                if let Some(p) = pipeline {
+                    host.run(p).expect("early pipeline");
+                }
+                host.run(Pipeline::Late(late)).expect("late pipeline");
+                let jit = Jit::new(host, &["sum", "both"]).expect("compiles");
+                let mut x = [1.0, 2.0, 3.0];
+                let s = jit
+                    .call("sum", &mut [Arg::F64s(&mut x), Arg::Int(3)])
+                    .expect("runs");
+                assert_eq!(s.f64(), 14.0);
+                let t = jit
+                    .call("both", &mut [Arg::F64(5.0), Arg::F64(3.0)])
+                    .expect("runs");
+                assert_eq!((t.f64_at(0), t.f64_at(1)), (8.0, 2.0));
+                assert!(
+                    jit.call("sum", &mut []).is_err(),
+                    "wrong number of arguments"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn text_and_bitcode_read_back() {
+    let host = Host::parse(&bitcode(SUM, &EARLY), "sum.bc").expect("reads");
+    let text = host.to_text();
+    let again = Host::parse(text.as_bytes(), "sum.ll").expect("reads text");
+    let third = Host::parse(&again.to_bitcode(), "sum.bc").expect("reads bitcode");
+    let body = |t: &str| {
+        t.split_once("target datalayout")
+            .map(|(_, rest)| rest.to_string())
+    };
+    assert_eq!(body(&third.to_text()), body(&text));
+}
+
+#[test]
+fn objects_with_embedded_bitcode_are_read() {
+    let object = compile(SUM, &["-O2", "-fembed-bitcode=all"]);
+    let host = Host::parse(&object, "sum.o").expect("finds the bitcode");
+    assert!(host.defines("sum"));
+    let bare = compile(SUM, &["-O2"]);
+    let error = Host::parse(&bare, "bare.o")
+        .err()
+        .expect("no bitcode inside");
+    assert!(error.message.contains("no bitcode"), "{error}");
+}
+
+#[test]
+fn hostile_input_is_an_error() {
+    for bytes in [
+        &b"BC\xc0\xde garbage"[..],
+        b"define i32 @f( {",
+        b"\x7fELF\x02\x01",
+        b"\x00\x01\x02",
+    ] {
+        let error = Host::parse(bytes, "hostile").err().expect("refused");
+        assert!(error.message.contains("hostile"), "{error}");
+    }
+}
+
+#[test]
+fn links_and_names_the_clash() {
+    let mut host = Host::parse(
+        &bitcode(
+            "double g(double); double f(double x) { return g(x); }",
+            &EARLY,
+        ),
+        "f",
+    )
+    .expect("reads");
+    host.link(
+        &bitcode("double g(double x) { return 2 * x; }", &EARLY),
+        "g",
+    )
+    .expect("links");
+    assert_eq!(host.closure(&["f"]), ["f", "g"]);
+    let error = host
+        .link(
+            &bitcode("double g(double x) { return x; }", &EARLY),
+            "again",
+        )
+        .err()
+        .expect("clash");
+    assert!(error.message.contains("multiply defined"), "{error}");
+}
+
+#[test]
+fn emits_objects_and_assembly() {
+    let mut host = Host::parse(&bitcode(SUM, &EARLY), "sum.bc").expect("reads");
+    let object = host.emit(Emit::Object, OptLevel::O2).expect("emits");
+    assert!(object.starts_with(b"\x7fELF"));
+    let assembly = host.emit(Emit::Assembly, OptLevel::O2).expect("emits");
+    assert!(String::from_utf8(assembly).expect("text").contains("sum:"));
+}
+
+#[test]
+fn knows_names_lines_and_closures() {
+    for flags in [&["-O0", "-g"][..], &["-O3", "-g"], &EARLY] {
+        let host = Host::parse(&bitcode(SUM, flags), "sum.bc").expect("reads");
+        assert_eq!(host.argument_names("sum"), ["x", "n"], "{flags:?}");
+        if flags.contains(&"-g") {
+            assert_eq!(host.source_line("pick").expect("has debug info").line, 4);
+        }
+    }
+    let host = Host::parse(&bitcode(SUM, &EARLY), "sum.bc").expect("reads");
+    assert_eq!(
+        host.closure(&["pick"]),
+        ["pick", "sq"],
+        "through the table's initialiser"
+    );
+    let plain = Host::parse(&bitcode(SUM, &["-O1"]), "sum.bc").expect("reads");
+    assert_eq!(plain.argument_names("sum"), ["arg0", "arg1"]);
+}
+
+#[test]
+fn verifier_reports_broken_modules() {
+    let good = Host::parse(b"define i32 @f() { ret i32 1 }", "t.ll").expect("reads");
+    good.verify().expect("holds");
+    let wrong = "define i32 @f(i1 %c) {\n br i1 %c, label %a, label %b\na:\n %x = add i32 1, 2\n br label %b\nb:\n ret i32 %x\n}";
+    let error = Host::parse(wrong.as_bytes(), "t.ll")
+        .err()
+        .map(|e| e.message);
+    let error = error.or_else(|| {
+        Host::parse(wrong.as_bytes(), "t.ll")
+            .ok()
+            .and_then(|h| h.verify().err())
+            .map(|e| e.message)
+    });
+    assert!(
+        error.expect("caught").contains("does not dominate"),
+        "names the rule"
+    );
+}
