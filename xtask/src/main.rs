@@ -1,2 +1,81 @@
-//! The project's own commands.
-fn main() {}
+//! The project's own commands: `cargo xtask COMMAND`.
+//!
+//! Built before anything else, on a machine that may not have LLVM yet: this crate imports no crate of
+//! the workspace, and starts cargo, clang and `gradus` as processes.
+#![forbid(unsafe_code)]
+
+mod process;
+mod setup;
+mod suite;
+mod tidy;
+mod workspace;
+
+use process::Outcome;
+use std::process::ExitCode;
+
+/// One command: its name, its arguments, what it does, and the function that does it.
+struct Command {
+    name: &'static str,
+    arguments: &'static str,
+    summary: &'static str,
+    run: fn(&[String]) -> Outcome<()>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "test",
+        arguments: "[--no-setup]",
+        summary: "everything that must hold: tidy, format, lints, all tests",
+        run: suite::test,
+    },
+    Command {
+        name: "tidy",
+        arguments: "",
+        summary: "the rules of the house: arrows between crates, headers, sizes, prints, words",
+        run: tidy::run,
+    },
+    Command {
+        name: "bless",
+        arguments: "[FILTER]",
+        summary: "write the lower half of case pages anew, to be read in review",
+        run: suite::bless,
+    },
+    Command {
+        name: "setup",
+        arguments: "",
+        summary: "install what the toolkit needs (clang 22, LLVM 22) where it is missing",
+        run: setup::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) = arguments.split_first() else {
+        print!("{}", usage());
+        return ExitCode::SUCCESS;
+    };
+    if matches!(name.as_str(), "help" | "--help" | "-h") {
+        print!("{}", usage());
+        return ExitCode::SUCCESS;
+    }
+    let Some(command) = COMMANDS.iter().find(|c| c.name == name) else {
+        eprint!("no command `{name}`\n\n{}", usage());
+        return ExitCode::FAILURE;
+    };
+    match (command.run)(rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("\n{name}: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage() -> String {
+    let mut text = String::from("usage: cargo xtask COMMAND\n\n");
+    for c in COMMANDS {
+        let call = format!("{} {}", c.name, c.arguments);
+        text += &format!("  {call:<28} {}\n", c.summary);
+    }
+    text
+}

@@ -1,0 +1,109 @@
+//! Installs what the toolkit needs and the machine lacks: clang, LLVM, lld, OpenMP, zlib, a C++ library.
+//!
+//! Quick and silent where nothing is missing: it looks for files, not for packages, so that tools which
+//! came another way count too.
+
+use crate::process::{self, Failure, Outcome};
+use std::path::Path;
+use std::process::Command;
+
+/// One thing that must be there.
+struct Need {
+    /// The Debian package that brings it.
+    package: &'static str,
+    /// What it is for, in words.
+    purpose: &'static str,
+    /// Whether it is there.
+    present: fn() -> bool,
+}
+
+const NEEDS: &[Need] = &[
+    Need {
+        package: "clang-22",
+        purpose: "the C and C++ front end",
+        present: || process::on_path("clang-22") || std::env::var_os("GRADUS_CLANG").is_some(),
+    },
+    Need {
+        package: "llvm-22-dev",
+        purpose: "LLVM's library and headers",
+        present: || {
+            std::env::var_os("LLVM_SYS_221_PREFIX")
+                .is_some_and(|prefix| Path::new(&prefix).join("bin/llvm-config").is_file())
+                || Path::new("/usr/lib/llvm-22/bin/llvm-config").is_file()
+        },
+    },
+    Need {
+        package: "lld-22",
+        purpose: "the linker",
+        present: || process::on_path("ld.lld-22") || std::env::var_os("GRADUS_LLD").is_some(),
+    },
+    Need {
+        package: "libomp-22-dev",
+        purpose: "OpenMP's header and library",
+        present: || {
+            Path::new("/usr/lib/llvm-22/lib/libomp.so").exists()
+                || Path::new("/usr/lib/llvm-22/lib/libomp.a").exists()
+        },
+    },
+    Need {
+        package: "zlib1g-dev",
+        purpose: "zlib, which LLVM's library links",
+        present: || Path::new("/usr/include/zlib.h").is_file(),
+    },
+    Need {
+        package: "g++",
+        purpose: "the C++ standard library",
+        present: || process::on_path("c++") && Path::new("/usr/include/c++").is_dir(),
+    },
+];
+
+/// Installs what is missing.
+///
+/// # Errors
+/// Where something is missing and cannot be installed; then with the list of it.
+pub fn run(_: &[String]) -> Outcome<()> {
+    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !(need.present)()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for need in &missing {
+        println!("setup: {} is missing ({})", need.package, need.purpose);
+    }
+    let packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
+    if !process::on_path("apt-get") {
+        return Err(Failure::new(format!(
+            "this machine has no apt-get; install what these Debian packages hold, then try again: {}",
+            packages.join(" ")
+        )));
+    }
+    // The lists may be old, or there may be none yet; a mirror that does not answer is not the end.
+    if let Err(failure) = process::show(apt("update").arg("-qq")) {
+        println!("setup: {failure}");
+    }
+    let mut install = apt("install");
+    install
+        .args(["-y", "-qq", "--no-install-recommends"])
+        .args(&packages);
+    process::show(&mut install)?;
+    match NEEDS.iter().find(|need| !(need.present)()) {
+        None => Ok(()),
+        Some(need) => Err(Failure::new(format!(
+            "{} was installed, yet {} is not found",
+            need.package, need.purpose
+        ))),
+    }
+}
+
+/// apt-get, through sudo where this user is not root.
+fn apt(verb: &str) -> Command {
+    let root = process::capture(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
+    let mut command = if root || !process::on_path("sudo") {
+        Command::new("apt-get")
+    } else {
+        let mut command = Command::new("sudo");
+        command.arg("apt-get");
+        command
+    };
+    command.env("DEBIAN_FRONTEND", "noninteractive").arg(verb);
+    command
+}

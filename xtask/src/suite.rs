@@ -1,0 +1,113 @@
+//! `cargo xtask test`: every check there is, each one run even where an earlier one failed.
+//!
+//! Invariant: the last line says which steps passed and which failed.
+
+use crate::process::{self, Failure, Outcome};
+use crate::{setup, tidy, workspace};
+use std::time::Instant;
+
+/// Runs all checks.
+///
+/// # Errors
+/// Where one failed; with the names of those that did.
+pub fn test(arguments: &[String]) -> Outcome<()> {
+    let with_setup = match arguments {
+        [] => true,
+        [only] if only == "--no-setup" => false,
+        _ => return Err(Failure::new("usage: cargo xtask test [--no-setup]")),
+    };
+    let mut report = Report::default();
+    if with_setup {
+        report.step("setup", || setup::run(&[]));
+    }
+    report.step("tidy", || tidy::run(&[]));
+    if cargo_has("fmt") {
+        report.step("format", || cargo(&["fmt", "--all", "--check"]));
+    }
+    if cargo_has("clippy") {
+        let lints = [
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--quiet",
+            "--",
+            "-D",
+            "warnings",
+        ];
+        report.step("clippy", || cargo(&lints));
+    }
+    if cargo_has("nextest") {
+        let all = [
+            "nextest",
+            "run",
+            "--workspace",
+            "--no-fail-fast",
+            "--status-level",
+            "fail",
+        ];
+        report.step("tests", || cargo(&all));
+        report.step("doc tests", || {
+            cargo(&["test", "--workspace", "--doc", "--quiet"])
+        });
+    } else {
+        report.step("tests", || {
+            cargo(&["test", "--workspace", "--no-fail-fast"])
+        });
+    }
+    report.close()
+}
+
+/// Writes the lower half of every case page (or of those whose test's name holds FILTER) anew.
+///
+/// # Errors
+/// Where a page's checks fail: a wrong page is not blessed.
+pub fn bless(arguments: &[String]) -> Outcome<()> {
+    let mut command = workspace::cargo();
+    command
+        .env("GRADUS_BLESS", "1")
+        .args(["test", "--workspace", "--no-fail-fast", "--"])
+        .args(arguments);
+    process::show(&mut command)?;
+    println!("\nRead what changed: git diff");
+    Ok(())
+}
+
+#[derive(Default)]
+struct Report {
+    passed: Vec<String>,
+    failed: Vec<&'static str>,
+}
+
+impl Report {
+    fn step(&mut self, name: &'static str, run: impl FnOnce() -> Outcome<()>) {
+        println!("== {name}");
+        let start = Instant::now();
+        match run() {
+            Ok(()) => self
+                .passed
+                .push(format!("{name} {:.0} s", start.elapsed().as_secs_f64())),
+            Err(failure) => {
+                println!("== {name} FAILED: {failure}");
+                self.failed.push(name);
+            }
+        }
+    }
+
+    fn close(self) -> Outcome<()> {
+        println!("\n== passed: {}", self.passed.join(", "));
+        if self.failed.is_empty() {
+            println!("== all checks passed");
+            Ok(())
+        } else {
+            Err(Failure::new(format!("failed: {}", self.failed.join(", "))))
+        }
+    }
+}
+
+fn cargo(arguments: &[&str]) -> Outcome<()> {
+    process::show(workspace::cargo().args(arguments))
+}
+
+fn cargo_has(name: &str) -> bool {
+    process::capture(workspace::cargo().args([name, "--version"])).is_ok()
+}

@@ -1,0 +1,284 @@
+//! Splits Rust text into what is code and what is comment, and finds functions and test code in it.
+//!
+//! Not a parser: a scanner that knows comments, strings and brackets, which is all that the rules ask.
+//! Invariant: every view has the length and the line breaks of the text, so an offset means the same in all.
+
+use std::ops::Range;
+
+/// The text, twice: each time with everything else blanked.
+pub struct Views {
+    /// Code, with comments and the insides of strings and characters blanked.
+    pub code: String,
+    /// Comments alone.
+    pub comments: String,
+}
+
+/// A function's name and the offsets from its `fn` to its closing brace.
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// From the `f` of `fn` to one past the closing brace.
+    pub span: Range<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Code,
+    Comment,
+    Inside,
+}
+
+/// The two views of a text.
+pub fn views(text: &str) -> Views {
+    let bytes = text.as_bytes();
+    let mut parts = vec![Part::Code; bytes.len()];
+    let mut at = 0;
+    while at < bytes.len() {
+        let (part, inside) = literal_or_comment(bytes, at);
+        parts[inside.clone()].fill(part);
+        at = inside.end.max(at + 1);
+        if part == Part::Inside && at < bytes.len() {
+            at += 1; // the closing quote
+        }
+    }
+    let view = |keep: Part| {
+        let kept = bytes
+            .iter()
+            .zip(&parts)
+            .map(|(&b, &p)| if p == keep || b == b'\n' { b } else { b' ' });
+        String::from_utf8_lossy(&kept.collect::<Vec<u8>>()).into_owned()
+    };
+    Views {
+        code: view(Part::Code),
+        comments: view(Part::Comment),
+    }
+}
+
+/// What starts at `at`: a comment (its whole range), a literal (the range inside its quotes), or code
+/// (an empty range).
+fn literal_or_comment(bytes: &[u8], at: usize) -> (Part, Range<usize>) {
+    let rest = &bytes[at..];
+    if rest.starts_with(b"//") {
+        let length = rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
+        return (Part::Comment, at..at + length);
+    }
+    if rest.starts_with(b"/*") {
+        return (Part::Comment, at..at + block_comment(rest));
+    }
+    if rest[0] == b'"' {
+        return (
+            Part::Inside,
+            at + 1..at + 1 + closing_quote(&rest[1..], b'"'),
+        );
+    }
+    if rest[0] == b'r'
+        && (at == 0 || !is_word(bytes[at - 1]) || matches!(bytes[at - 1], b'b' | b'c'))
+    {
+        let hashes = rest[1..].iter().take_while(|&&b| b == b'#').count();
+        if rest.get(1 + hashes) == Some(&b'"') {
+            let start = at + 2 + hashes;
+            let end = raw_end(bytes, start, hashes);
+            return (Part::Inside, start..end);
+        }
+    }
+    if rest[0] == b'\'' && is_character(rest) {
+        return (
+            Part::Inside,
+            at + 1..at + 1 + closing_quote(&rest[1..], b'\''),
+        );
+    }
+    (Part::Code, at..at)
+}
+
+fn block_comment(rest: &[u8]) -> usize {
+    let (mut depth, mut i) = (0usize, 0);
+    while i < rest.len() {
+        if rest[i..].starts_with(b"/*") {
+            depth += 1;
+            i += 2;
+        } else if rest[i..].starts_with(b"*/") {
+            depth -= 1;
+            i += 2;
+            if depth == 0 {
+                return i;
+            }
+        } else {
+            i += 1;
+        }
+    }
+    rest.len()
+}
+
+fn closing_quote(rest: &[u8], quote: u8) -> usize {
+    let mut i = 0;
+    while i < rest.len() && rest[i] != quote {
+        i += if rest[i] == b'\\' { 2 } else { 1 };
+    }
+    i.min(rest.len())
+}
+
+/// The offset of the quote that ends a raw string.
+fn raw_end(bytes: &[u8], start: usize, hashes: usize) -> usize {
+    let ends = |i: &usize| {
+        bytes[*i] == b'"'
+            && bytes[i + 1..]
+                .iter()
+                .take_while(|&&b| b == b'#')
+                .take(hashes)
+                .count()
+                == hashes
+    };
+    (start..bytes.len()).find(ends).unwrap_or(bytes.len())
+}
+
+/// `'x'` or `'\n'`, not the lifetime `'a`.
+fn is_character(rest: &[u8]) -> bool {
+    match rest.get(1) {
+        Some(b'\\') => true,
+        Some(&b) if !b.is_ascii() => true,
+        Some(_) => rest.get(2) == Some(&b'\''),
+        None => false,
+    }
+}
+
+pub(super) fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// The words of a code view, each with its offset.
+pub fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let bytes = code.as_bytes();
+        while at < bytes.len() && !is_word(bytes[at]) {
+            at += 1;
+        }
+        let start = at;
+        while at < bytes.len() && is_word(bytes[at]) {
+            at += 1;
+        }
+        (start < at).then(|| (start, &code[start..at]))
+    })
+}
+
+/// The functions with a body in a code view, nested ones too.
+pub fn functions(code: &str) -> Vec<Function> {
+    let mut found = Vec::new();
+    let mut all = words(code).peekable();
+    while let Some((at, word)) = all.next() {
+        if word != "fn" {
+            continue;
+        }
+        if let Some(&(start, name)) = all.peek()
+            && code[at + 2..start].trim().is_empty()
+            && let Some(end) = item_end(code, start)
+            && code.as_bytes()[end - 1] == b'}'
+        {
+            found.push(Function {
+                name: name.to_owned(),
+                span: at..end,
+            });
+        }
+    }
+    found
+}
+
+/// One past the `}` or `;` that ends the item which starts at `start`.
+fn item_end(code: &str, start: usize) -> Option<usize> {
+    let (mut round, mut curly) = (0i32, 0i32);
+    for (i, b) in code.bytes().enumerate().skip(start) {
+        match b {
+            b'(' | b'[' => round += 1,
+            b')' | b']' => round -= 1,
+            b'{' if round == 0 => curly += 1,
+            b'}' if round == 0 => {
+                curly -= 1;
+                if curly == 0 {
+                    return Some(i + 1);
+                }
+            }
+            b';' if round == 0 && curly == 0 => return Some(i + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The ranges of items under `#[cfg(test)]`.
+pub fn test_items(code: &str) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for mark in ["#[cfg(test)]", "#[cfg(all(test"] {
+        for (at, _) in code.match_indices(mark) {
+            let attribute_end = code[at..].find(']').map_or(code.len(), |i| at + i + 1);
+            found.push(at..item_end(code, attribute_end).unwrap_or(code.len()));
+        }
+    }
+    found
+}
+
+/// The line, from 1, of an offset.
+pub fn line(text: &str, at: usize) -> usize {
+    1 + text.as_bytes()[..at]
+        .iter()
+        .filter(|&&b| b == b'\n')
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_and_comments_are_not_code() {
+        let text = "let s = \"a \\\" // b\"; // c 'd\nlet c = '\"'; /* e /* f */ g */ let l: &'static str = r#\"h \" i\"#;";
+        let v = views(text);
+        assert_eq!(v.code.len(), text.len());
+        let kept: String = v.code.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            kept,
+            "let s = \" \"; let c = ' '; let l: &'static str = r#\" \"#;"
+        );
+        assert_eq!(
+            v.comments.split_whitespace().collect::<Vec<_>>().join(" "),
+            "// c 'd /* e /* f */ g */"
+        );
+    }
+
+    #[test]
+    fn functions_end_where_their_brace_closes() {
+        let code =
+            "fn a(x: [u8; 3]) -> B { if x { } }\ntrait T { fn b(); fn c() { } }\nlet f: fn(u8);";
+        let names: Vec<_> = functions(code)
+            .into_iter()
+            .map(|f| (f.name, code[f.span].to_owned()))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                (
+                    "a".to_owned(),
+                    "fn a(x: [u8; 3]) -> B { if x { } }".to_owned()
+                ),
+                ("c".to_owned(), "fn c() { }".to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn test_items_reach_to_their_end() {
+        let code = "fn a() {}\n#[cfg(test)]\nmod tests { fn b() {} }\nfn c() {}";
+        let ranges = test_items(code);
+        assert_eq!(
+            &code[ranges[0].clone()],
+            "#[cfg(test)]\nmod tests { fn b() {} }"
+        );
+    }
+
+    #[test]
+    fn an_unfinished_text_is_scanned_to_its_end() {
+        for text in ["\"", "'", "r#\"", "/*", "'\\", "\"\\", "fn f() {", "b'"] {
+            assert_eq!(views(text).code.len(), text.len());
+            assert!(functions(text).is_empty());
+        }
+    }
+}
