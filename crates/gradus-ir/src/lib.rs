@@ -1,3 +1,67 @@
 //! The language in the middle: structured SSA bodies, their text form and their rules.
+//!
+//! A [`Unit`] holds what a compilation knows: types, constants, globals, functions, source
+//! locations and the facts that the host module stated. A [`Body`] is one function's code: an
+//! arena of ops, values and regions. A region is one straight list of ops that ends in a
+//! terminator; control flow is ops that own regions ([`OpKind::If`], [`OpKind::Loop`] …), never
+//! edges between blocks.
+//!
+//! This crate knows no LLVM, no calculus, no threads and no GPU.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
+
+mod attrs;
+mod body;
+mod build;
+#[cfg(test)]
+mod build_tests;
+mod consts;
+mod diag;
+mod entity;
+mod layout;
+mod meta;
+mod ops;
+mod types;
+mod unit;
+
+pub use attrs::{Attr, AttrSet, AttrValue};
+pub use body::{Body, Definition, OpData, Operand, RegionData, Use, ValueData, Walk};
+pub use build::Builder;
+pub use consts::{Const, ConstKind, ConstTable};
+pub use diag::{Code, Diagnostic, Label, Severity, SourceSpan};
+pub use entity::{Arena, Entity};
+pub use layout::{Address, Layout};
+pub use meta::{AliasScope, Meta, TbaaTag, TbaaType};
+pub use ops::{
+    Access, AllocaInfo, AllocaPlace, Atomicity, BarrierScope, BinaryOp, CallInfo, CastOp, Flags,
+    FloatPredicate, IntPredicate, LandingPad, OpKind, RmwOp, Schedule, SpmdKind, TailKind,
+};
+pub use types::{FloatKind, Type, TypeTable};
+pub use unit::{Function, Global, Initializer, Linkage, Location, Relocation, Symbol, Unit};
+
+entity::entities! {
+    /// An operation of a [`Body`].
+    Op,
+    /// A value of a [`Body`]: an op's result, a region's parameter or a constant.
+    Value,
+    /// A region of a [`Body`]: one straight list of ops.
+    Region,
+    /// A type, interned in a [`Unit`].
+    TypeId,
+    /// A constant, interned in a [`Unit`].
+    ConstId,
+    /// A function of a [`Unit`].
+    FuncId,
+    /// A global variable of a [`Unit`].
+    GlobalId,
+    /// A source location of a [`Unit`].
+    LocId,
+    /// A set of attributes of a [`Unit`].
+    AttrsId,
+    /// What the host stated about one memory access or op.
+    MetaId,
+    /// An alias scope of a [`Unit`].
+    ScopeId,
+    /// A type of type-based alias analysis of a [`Unit`].
+    TbaaTypeId,
+}

@@ -1,0 +1,57 @@
+//! Attributes of functions, results and parameters, by LLVM's names.
+
+use crate::TypeId;
+
+/// One attribute.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Attr {
+    /// LLVM's name (`noalias`, `memory` …) or the key of a string attribute.
+    pub name: String,
+    /// Its payload.
+    pub value: AttrValue,
+}
+
+/// What an attribute carries.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AttrValue {
+    /// Nothing: it is there or not.
+    Flag,
+    /// A number, in LLVM's encoding.
+    Int(u64),
+    /// The value of a string attribute.
+    Text(String),
+    /// A type (`sret`, `byval` …).
+    Type(TypeId),
+    /// What only the host understands (`range`, `initializes` …), by its number in the host's table.
+    Host(u32),
+}
+
+/// The attributes of a function or of a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct AttrSet {
+    /// Of the function itself.
+    pub function: Vec<Attr>,
+    /// Of the result.
+    pub result: Vec<Attr>,
+    /// Of each parameter; may be shorter than the parameter list.
+    pub params: Vec<Vec<Attr>>,
+}
+
+impl AttrSet {
+    /// The value of function attribute `name`.
+    pub fn function(&self, name: &str) -> Option<&AttrValue> {
+        find(&self.function, name)
+    }
+    /// The value of result attribute `name`.
+    pub fn result(&self, name: &str) -> Option<&AttrValue> {
+        find(&self.result, name)
+    }
+    /// The value of attribute `name` of parameter `index`.
+    pub fn param(&self, index: usize, name: &str) -> Option<&AttrValue> {
+        self.params.get(index).and_then(|list| find(list, name))
+    }
+}
+
+fn find<'a>(list: &'a [Attr], name: &str) -> Option<&'a AttrValue> {
+    list.iter().find(|a| a.name == name).map(|a| &a.value)
+}
