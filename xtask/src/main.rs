@@ -4,9 +4,14 @@
 //! the workspace, and starts cargo, clang and `gradus` as processes.
 #![forbid(unsafe_code)]
 
+mod adbench;
+mod bench;
+mod course;
+mod gradus;
 mod process;
 mod setup;
 mod suite;
+mod table;
 mod tidy;
 mod workspace;
 
@@ -39,6 +44,18 @@ const COMMANDS: &[Command] = &[
         arguments: "[FILTER]",
         summary: "write the lower half of case pages anew, to be read in review",
         run: suite::bless,
+    },
+    Command {
+        name: "bench",
+        arguments: "[WORKLOAD …]",
+        summary: "the course: gradient over primal, by hand and by Gradus, side by side",
+        run: bench::run,
+    },
+    Command {
+        name: "adbench",
+        arguments: "[DIR] [--tool hand] [--all]",
+        summary: "ADBench's objectives on that suite's data, against its references",
+        run: adbench::run,
     },
     Command {
         name: "setup",

@@ -1,9 +1,12 @@
-//! Starting other programs: with their output shown or captured.
+//! Starting other programs: with their output shown, captured, or under a time limit.
 //!
 //! Every failure names the command line, so that a reader can type it again.
 
 use std::fmt;
-use std::process::Command;
+use std::io::Read;
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// What a command of this crate gives: a value, or why not.
 pub type Outcome<T> = Result<T, Failure>;
@@ -28,6 +31,31 @@ impl fmt::Display for Failure {
 impl From<String> for Failure {
     fn from(why: String) -> Failure {
         Failure(why)
+    }
+}
+
+/// What a process left behind.
+pub struct Finished {
+    /// Its exit status; `None` where it was stopped at its time limit.
+    pub status: Option<ExitStatus>,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Whether it ended by itself with status 0.
+    pub fn succeeded(&self) -> bool {
+        self.status.is_some_and(|s| s.success())
+    }
+
+    /// How it ended, in words.
+    pub fn ending(&self) -> String {
+        match self.status {
+            None => "stopped at its time limit".into(),
+            Some(s) => s.to_string(),
+        }
     }
 }
 
@@ -73,6 +101,65 @@ pub fn capture(command: &mut Command) -> Outcome<String> {
     }
 }
 
+/// Runs a command for at most `limit`; then it is stopped.
+///
+/// # Errors
+/// Only where it cannot be started: how it ended is part of the answer.
+pub fn within(command: &mut Command, limit: Duration) -> Outcome<Finished> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("cannot start `{}`: {e}", line(command)))?;
+    let stdout = drain(child.stdout.take());
+    let stderr = drain(child.stderr.take());
+    let start = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break Some(status),
+            Ok(None) if start.elapsed() < limit => {
+                thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(20));
+            }
+            Ok(None) => {
+                child
+                    .kill()
+                    .map_err(|e| format!("cannot stop `{}`: {e}", line(command)))?;
+                child
+                    .wait()
+                    .map_err(|e| format!("`{}`: {e}", line(command)))?;
+                break None;
+            }
+            Err(e) => return Err(Failure(format!("`{}`: {e}", line(command)))),
+        }
+    };
+    Ok(Finished {
+        status,
+        stdout: collected(stdout),
+        stderr: collected(stderr),
+    })
+}
+
+type Draining = Option<thread::JoinHandle<Vec<u8>>>;
+
+fn drain(pipe: Option<impl Read + Send + 'static>) -> Draining {
+    pipe.map(|mut pipe| {
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // A pipe that breaks off has given what there was.
+            let _ = pipe.read_to_end(&mut bytes);
+            bytes
+        })
+    })
+}
+
+fn collected(thread: Draining) -> String {
+    let bytes = thread.and_then(|t| t.join().ok()).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// Whether a program of this name is on PATH.
 pub fn on_path(name: &str) -> bool {
     std::env::var_os("PATH")
@@ -82,6 +169,24 @@ pub fn on_path(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_past_its_limit_is_stopped() {
+        let done = within(Command::new("sleep").arg("30"), Duration::from_millis(50)).unwrap();
+        assert!(done.status.is_none() && !done.succeeded());
+    }
+
+    #[test]
+    fn both_streams_come_back() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo out; echo err >&2; exit 3"]);
+        let done = within(&mut command, Duration::from_secs(20)).unwrap();
+        assert_eq!(
+            (done.stdout.as_str(), done.stderr.as_str()),
+            ("out\n", "err\n")
+        );
+        assert_eq!(done.status.and_then(|s| s.code()), Some(3));
+    }
 
     #[test]
     fn a_failure_names_its_command_and_what_it_said() {

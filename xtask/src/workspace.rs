@@ -1,4 +1,4 @@
-//! Where things lie in this clone: its root, and its cargo.
+//! Where things lie in this clone: the root, the build folder, the compiler under test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +10,11 @@ pub fn root() -> PathBuf {
     manifest
         .parent()
         .map_or(manifest.clone(), Path::to_path_buf)
+}
+
+/// Cargo's build folder.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// A cargo process in the root of the clone, by the cargo that started this one.
@@ -27,4 +32,9 @@ pub fn cargo() -> Command {
         }
     }
     command
+}
+
+/// The clang that everything is measured against: `GRADUS_CLANG`, else `clang-22`.
+pub fn clang() -> String {
+    std::env::var("GRADUS_CLANG").unwrap_or_else(|_| "clang-22".into())
 }

@@ -1,0 +1,221 @@
+//! `cargo xtask bench`: the course with hand-written gradients and with Gradus's, side by side in one run.
+//!
+//! Invariant: a ratio enters a geometric mean only if the gradient passed the driver's check.
+
+use crate::course::{self, Program, Purpose, Times, Tool};
+use crate::gradus;
+use crate::process::{Failure, Outcome};
+use crate::table::Table;
+use crate::workspace;
+
+/// A problem of the course: the workload, its sizes, and the gradient / primal that Gradus is to reach.
+pub struct Problem {
+    /// The workload.
+    pub name: &'static str,
+    /// Its sizes, as the driver takes them.
+    pub sizes: &'static [&'static str],
+    /// Gradient / primal aimed at.
+    pub aim: f64,
+}
+
+const fn problem(name: &'static str, sizes: &'static [&'static str], aim: f64) -> Problem {
+    Problem { name, sizes, aim }
+}
+
+// table
+const COURSE: &[Problem] = &[
+    problem("gmm", &["10", "25", "1000"], 1.6),
+    problem("ba", &["49", "2000", "10000"], 3.2),
+    problem("lstm", &["2", "256", "14"], 1.9),
+    problem("lstm", &["2", "1024", "14"], 1.9),
+    problem("bruss", &["32"], 1.3),
+    problem("bruss", &["256"], 1.6),
+    problem("rk4", &["40", "1000"], 5.0),
+    problem("fft", &["1024"], 2.3),
+    problem("fft", &["65536"], 2.3),
+    problem("nbody", &["64", "20"], 2.4),
+    problem("stencil", &["512", "50"], 3.3),
+    problem("mlp", &["784", "128", "64", "10", "32"], 1.2),
+    problem("cg", &["64", "40"], 2.8),
+];
+
+const REPETITIONS: usize = 3;
+
+/// What one tool reaches on one problem.
+pub struct Figures {
+    /// Of the repetition with the median ratio.
+    pub times: Times,
+    /// Worst relative error against differences.
+    pub error: f64,
+    /// Whether the driver accepts it.
+    pub right: bool,
+    /// Peak of the heap in a gradient.
+    pub heap_kb: f64,
+}
+
+/// Runs the course, or the rows whose workload is named, and prints the table.
+///
+/// # Errors
+/// Where a gradient is wrong, or a name is no workload's.
+pub fn run(arguments: &[String]) -> Outcome<()> {
+    for name in arguments {
+        if !COURSE.iter().any(|p| p.name == name) {
+            return Err(Failure::new(format!("no workload `{name}` in the course")));
+        }
+    }
+    let gradus = Tool::named("gradus")?;
+    let mut table = Table::new(&[
+        "workload",
+        "primal clang (us)",
+        "primal gradus (us)",
+        "hand / primal",
+        "gradus / primal",
+        "aim",
+        "error",
+        "heap hand (KB)",
+        "heap gradus (KB)",
+        "",
+    ]);
+    let (mut hand_ratios, mut gradus_ratios, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
+    let rows: Vec<&Problem> = COURSE
+        .iter()
+        .filter(|p| arguments.is_empty() || arguments.iter().any(|a| a == p.name))
+        .collect();
+    for (i, problem) in rows.iter().enumerate() {
+        eprintln!(
+            "{}/{} {} {}",
+            i + 1,
+            rows.len(),
+            problem.name,
+            problem.sizes.join(" ")
+        );
+        let hand = measure(problem, &Tool::Hand)?;
+        hand_ratios.push(hand.times.ratio());
+        let ours = gradus.as_ref().map(|tool| measure(problem, tool));
+        if let Some(Ok(figures)) = &ours {
+            if figures.right {
+                gradus_ratios.push(figures.times.ratio());
+            } else {
+                wrong.push(problem.name);
+            }
+        }
+        table.row(row(problem, &hand, ours));
+    }
+    println!("{table}");
+    println!(
+        "geometric mean of gradient / primal: hand {}, gradus {}",
+        mean(&hand_ratios),
+        mean(&gradus_ratios)
+    );
+    println!(
+        "({} of {} rows right; a ratio counts only where the gradient is right)",
+        gradus_ratios.len(),
+        rows.len()
+    );
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::new(format!(
+            "wrong gradients: {}",
+            wrong.join(", ")
+        )))
+    }
+}
+
+/// Builds and measures one problem with one tool.
+///
+/// # Errors
+/// Where the tool refuses the program, or the program fails.
+pub fn measure(problem: &Problem, tool: &Tool) -> Outcome<Figures> {
+    let folder = workspace::target().join("course");
+    let program = course::build(problem.name, tool, Purpose::Run, &folder)?;
+    let memory = course::build(problem.name, tool, Purpose::Memory, &folder)?;
+    let check = program.check(problem.sizes)?;
+    Ok(Figures {
+        times: median_times(&program, problem.sizes)?,
+        error: check.error,
+        right: check.right,
+        heap_kb: memory.gradient_heap_kb(problem.sizes)?,
+    })
+}
+
+fn median_times(program: &Program, sizes: &[&str]) -> Outcome<Times> {
+    let mut all = Vec::new();
+    for _ in 0..REPETITIONS {
+        all.push(program.times(sizes)?);
+    }
+    all.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
+    Ok(all[REPETITIONS / 2])
+}
+
+fn row(problem: &Problem, hand: &Figures, ours: Option<Outcome<Figures>>) -> Vec<String> {
+    let mut cells = vec![format!("{} {}", problem.name, problem.sizes.join(" "))];
+    let aim = format!("{}", problem.aim);
+    let hand_heap = format!("{:.1}", hand.heap_kb);
+    let (clang_us, hand_ratio) = (
+        format!("{:.1}", hand.times.primal_us),
+        format!("{:.2}", hand.times.ratio()),
+    );
+    match ours {
+        Some(Ok(f)) => cells.extend([
+            clang_us,
+            format!("{:.1}", f.times.primal_us),
+            hand_ratio,
+            format!("{:.2}", f.times.ratio()),
+            aim,
+            format!("{:.1e}", f.error),
+            hand_heap,
+            format!("{:.1}", f.heap_kb),
+            if f.right { "ok" } else { "WRONG" }.into(),
+        ]),
+        other => {
+            let why = other.map_or(gradus::NOT_THERE_YET.to_owned(), |r| {
+                r.err().map_or(String::new(), |failure| failure.to_string())
+            });
+            let none = String::new;
+            cells.extend([
+                clang_us,
+                none(),
+                hand_ratio,
+                none(),
+                aim,
+                none(),
+                hand_heap,
+                none(),
+                why,
+            ]);
+        }
+    }
+    cells
+}
+
+/// The geometric mean, in words.
+fn mean(ratios: &[f64]) -> String {
+    if ratios.is_empty() {
+        return gradus::NOT_THERE_YET.into();
+    }
+    let logs: f64 = ratios.iter().map(|r| r.ln()).sum();
+    format!("{:.2}", (logs / ratios.len() as f64).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_is_geometric() {
+        assert_eq!(mean(&[1.0, 4.0]), "2.00");
+        assert_eq!(mean(&[]), "not there yet");
+    }
+
+    #[test]
+    fn every_workload_of_the_course_is_measured() {
+        let folder = workspace::root().join("bench");
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let file = entry.file_name().to_string_lossy().into_owned();
+            if let Some(name) = file.strip_suffix("_hand.c") {
+                assert!(COURSE.iter().any(|p| p.name == name), "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The course of `bench/`: builds a workload with a tool's gradient, runs its driver, reads what it says.
+
+use crate::gradus;
+use crate::process::{self, Failure, Finished, Outcome};
+use crate::workspace;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Who writes the gradient.
+pub enum Tool {
+    /// The adjoint written by hand, through clang.
+    Hand,
+    /// Gradus, through `gradus cc`; the binary.
+    Gradus(PathBuf),
+}
+
+impl Tool {
+    /// `hand` or `gradus`; `None` where Gradus has no command line yet.
+    ///
+    /// # Errors
+    /// Where the name is neither, or Gradus does not build.
+    pub fn named(name: &str) -> Outcome<Option<Tool>> {
+        match name {
+            "hand" => Ok(Some(Tool::Hand)),
+            "gradus" => Ok(gradus::binary()?.map(Tool::Gradus)),
+            _ => Err(Failure::new(format!("no tool `{name}`: hand or gradus"))),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Tool::Hand => "hand",
+            Tool::Gradus(_) => "gradus",
+        }
+    }
+}
+
+/// A program of the course, built.
+pub struct Program {
+    path: PathBuf,
+}
+
+const BUILD_LIMIT: Duration = Duration::from_secs(180);
+const RUN_LIMIT: Duration = Duration::from_secs(600);
+const COUNT_MEMORY: &[&str] = &[
+    "-DCOURSE_COUNT_MEMORY",
+    "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free",
+];
+
+/// What a build is for.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Purpose {
+    /// Times, checks, results.
+    Run,
+    /// The peak of the heap.
+    Memory,
+}
+
+/// Builds a workload with a tool's gradient into `folder`.
+///
+/// # Errors
+/// Where the compiler refuses; then with its reason.
+pub fn build(name: &str, tool: &Tool, purpose: Purpose, folder: &Path) -> Outcome<Program> {
+    std::fs::create_dir_all(folder)
+        .map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+    let suffix = if purpose == Purpose::Memory {
+        "-memory"
+    } else {
+        ""
+    };
+    let path = folder.join(format!("{name}-{}{suffix}", tool.name()));
+    let mut compiler = match tool {
+        Tool::Hand => {
+            let mut clang = Command::new(workspace::clang());
+            clang
+                .arg("-O3")
+                .args([format!("{name}.c"), format!("{name}_hand.c")]);
+            clang
+        }
+        Tool::Gradus(binary) => {
+            let mut gradus = Command::new(binary);
+            let course = format!("-DCOURSE={name}");
+            gradus.args(["cc", "-O3", "-DUSE_ENZYME_API", &course, "enzyme_api.c"]);
+            gradus
+        }
+    };
+    if purpose == Purpose::Memory {
+        compiler.args(COUNT_MEMORY);
+    }
+    compiler.args(["driver.c", "-lm", "-o"]).arg(&path);
+    compiler.current_dir(workspace::root().join("bench"));
+    let done = process::within(&mut compiler, BUILD_LIMIT)?;
+    if done.succeeded() {
+        Ok(Program { path })
+    } else if done.status.is_none() {
+        Err(Failure::new("compiler stopped at its time limit"))
+    } else {
+        Err(Failure::new(gradus::reason(&done.stderr)))
+    }
+}
+
+impl Program {
+    /// A run of it with these arguments, to be started.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args(arguments);
+        command
+    }
+
+    fn run(&self, option: &str, sizes: &[&str]) -> Outcome<Finished> {
+        let arguments: Vec<&str> = Some(option)
+            .into_iter()
+            .filter(|o| !o.is_empty())
+            .chain(sizes.iter().copied())
+            .collect();
+        process::within(&mut self.command(&arguments), RUN_LIMIT)
+    }
+
+    /// Times of the primal and the gradient on a problem of these sizes.
+    ///
+    /// # Errors
+    /// Where the program fails.
+    pub fn times(&self, sizes: &[&str]) -> Outcome<Times> {
+        let done = self.run("--time", sizes)?;
+        let (Some(primal_us), Some(gradient_us)) = (
+            number(&done.stdout, "primal"),
+            number(&done.stdout, "gradient"),
+        ) else {
+            return Err(Failure::new(format!("timing: {}", done.ending())));
+        };
+        Ok(Times {
+            primal_us,
+            gradient_us,
+        })
+    }
+
+    /// The worst relative error of the gradient against differences, and whether the driver accepts it.
+    ///
+    /// # Errors
+    /// Where the program fails.
+    pub fn check(&self, sizes: &[&str]) -> Outcome<Check> {
+        let done = self.run("--check", sizes)?;
+        let error = number(&done.stdout, "check");
+        let error = error.ok_or_else(|| Failure::new(format!("check: {}", done.ending())))?;
+        Ok(Check {
+            error,
+            right: done.succeeded(),
+        })
+    }
+
+    /// The peak of the heap during a gradient, in KB; of a build for that purpose.
+    ///
+    /// # Errors
+    /// Where the program fails.
+    pub fn gradient_heap_kb(&self, sizes: &[&str]) -> Outcome<f64> {
+        let done = self.run("", sizes)?;
+        let text = done
+            .stdout
+            .rsplit("of the gradient ")
+            .next()
+            .unwrap_or_default();
+        let word = text.split_whitespace().next().and_then(|w| w.parse().ok());
+        word.ok_or_else(|| Failure::new(format!("heap: {}", done.ending())))
+    }
+}
+
+/// Medians of the driver's runs.
+#[derive(Clone, Copy)]
+pub struct Times {
+    /// Of the primal.
+    pub primal_us: f64,
+    /// Of the gradient.
+    pub gradient_us: f64,
+}
+
+impl Times {
+    /// Gradient over primal.
+    pub fn ratio(&self) -> f64 {
+        self.gradient_us / self.primal_us
+    }
+}
+
+/// What the driver's check found.
+pub struct Check {
+    /// The worst relative error.
+    pub error: f64,
+    /// Whether it is within the course's limit.
+    pub right: bool,
+}
+
+/// The number after `label`, which opens a line.
+fn number(text: &str, label: &str) -> Option<f64> {
+    text.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next() == Some(label)).then(|| words.next()?.parse().ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> PathBuf {
+        workspace::target().join("course-test")
+    }
+
+    #[test]
+    fn the_hand_adjoint_of_a_small_problem_is_right() {
+        let program = build("gmm", &Tool::Hand, Purpose::Run, &folder()).unwrap();
+        let check = program.check(&["2", "3", "10"]).unwrap();
+        assert!(check.right && check.error < 1e-6, "{}", check.error);
+    }
+
+    #[test]
+    fn heap_and_times_are_read() {
+        let program = build("rk4", &Tool::Hand, Purpose::Memory, &folder()).unwrap();
+        let heap = program.gradient_heap_kb(&["8", "10"]).unwrap();
+        assert!(heap > 8.0 * 4.0 * 10.0 * 8.0 / 1e3, "{heap}");
+        let times =
+            "x: 1 inputs\n  primal       2.500 us\n  gradient    5.000 us\n  ratio  2.000\n";
+        assert_eq!(number(times, "primal"), Some(2.5));
+        assert_eq!(number(times, "check"), None);
+    }
+
+    #[test]
+    fn a_refusal_is_told() {
+        let refusing = Tool::Gradus(PathBuf::from("false"));
+        assert!(build("gmm", &refusing, Purpose::Run, &folder()).is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! Finds the compiler under test: the binary `gradus`, built from this clone, or the one that
+//! `GRADUS_BINARY` names.
+
+use crate::process::{self, Outcome};
+use crate::workspace;
+use std::path::PathBuf;
+
+/// The binary, built anew where the clone has changed; `None` where the clone has no command line yet.
+///
+/// # Errors
+/// Where it does not build.
+pub fn binary() -> Outcome<Option<PathBuf>> {
+    if let Some(path) = std::env::var_os("GRADUS_BINARY") {
+        return Ok(Some(PathBuf::from(path)));
+    }
+    if !workspace::root()
+        .join("crates/gradus-cli/Cargo.toml")
+        .is_file()
+    {
+        return Ok(None);
+    }
+    eprintln!("building gradus (release) …");
+    process::show(workspace::cargo().args([
+        "build",
+        "--release",
+        "--quiet",
+        "--package",
+        "gradus-cli",
+    ]))?;
+    Ok(Some(workspace::target().join("release/gradus")))
+}
+
+/// What is said in place of a result while there is no binary.
+pub const NOT_THERE_YET: &str = "not there yet";
+
+/// The first diagnostic's code and title in what `gradus` said, or its first line.
+pub fn reason(stderr: &str) -> String {
+    let lines = || {
+        stderr
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+    };
+    let line = lines()
+        .find(|line| line.contains("GRD"))
+        .or_else(|| lines().next());
+    line.unwrap_or("it said nothing").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_with_the_code_is_the_reason() {
+        let text =
+            "note: one thing\nerror[GRD0007]: inline assembly on an active value\n --> x.c:3\n";
+        assert_eq!(
+            reason(text),
+            "error[GRD0007]: inline assembly on an active value"
+        );
+        assert_eq!(reason("\n  killed\n"), "killed");
+    }
+}
