@@ -1,0 +1,419 @@
+//! The call-graph closure of a request: which bodies it reaches, who calls whom, and in which order
+//! summaries are to be made.
+//!
+//! Steps: (1) from the roots, follow direct calls and every mention of a function, in bodies and in the
+//! initial contents of the globals that these mention; (2) an indirect call may reach any mentioned
+//! function of its type; (3) strongly connected components by Tarjan's algorithm (SIAM J. Comput. 1,
+//! 1972) with an explicit stack, so that chains of calls may be as long as they like. Callees come
+//! before their callers. Indirect calls go through one node per function type, which keeps the number
+//! of edges linear.
+
+use gradus_ir::{Body, ConstId, ConstKind, Definition, FuncId, GlobalId, Op, Symbol, TypeId, Unit};
+use std::collections::HashMap;
+
+/// Whom a call site calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Callee {
+    /// A function whose body is in the closure.
+    Inside(FuncId),
+    /// A function without a body here.
+    Outside(FuncId),
+    /// A pointer; [`Closure::candidates`] of this function type may be meant, and functions that
+    /// came from elsewhere.
+    Indirect(TypeId),
+    /// What only the host understands: inline assembly, an alias.
+    Foreign,
+}
+
+/// One `call` or `invoke`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallSite {
+    /// The function that it stands in.
+    pub caller: FuncId,
+    /// The op.
+    pub op: Op,
+    /// Whom it calls.
+    pub callee: Callee,
+}
+
+/// A strongly connected component of the call graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Component {
+    /// Its functions.
+    pub functions: Vec<FuncId>,
+    /// Whether its functions call themselves or each other.
+    pub recursive: bool,
+}
+
+/// The bodies that a request reaches.
+#[derive(Clone, Debug, Default)]
+pub struct Closure {
+    roots: Vec<FuncId>,
+    functions: Vec<FuncId>,
+    position: HashMap<FuncId, usize>,
+    components: Vec<Component>,
+    component_of: HashMap<FuncId, usize>,
+    sites: Vec<Vec<CallSite>>,
+    callers: HashMap<FuncId, Vec<CallSite>>,
+    taken: Vec<FuncId>,
+    candidates: HashMap<TypeId, Vec<FuncId>>,
+    globals: Vec<GlobalId>,
+}
+
+impl Closure {
+    /// The closure of `roots`, of which those without a body are skipped.
+    pub fn of(unit: &Unit, roots: &[FuncId]) -> Closure {
+        let mut closure = Closure {
+            roots: roots.to_vec(),
+            ..Closure::default()
+        };
+        Discovery::new(unit, &mut closure).run();
+        for &func in &closure.taken {
+            let ty = unit.functions[func].ty;
+            closure.candidates.entry(ty).or_default().push(func);
+        }
+        for site in closure.sites.iter().flatten() {
+            if let Callee::Inside(func) | Callee::Outside(func) = site.callee {
+                closure.callers.entry(func).or_default().push(*site);
+            }
+        }
+        closure.find_components();
+        closure
+    }
+
+    /// The functions asked for.
+    pub fn roots(&self) -> &[FuncId] {
+        &self.roots
+    }
+    /// All functions with a body, in order of discovery.
+    pub fn functions(&self) -> &[FuncId] {
+        &self.functions
+    }
+    /// The functions with their bodies.
+    pub fn bodies<'u>(&self, unit: &'u Unit) -> impl Iterator<Item = (FuncId, &'u Body)> {
+        self.functions
+            .iter()
+            .filter_map(|&func| Some((func, unit.functions[func].body.as_deref()?)))
+    }
+    /// Whether the body of `func` is in the closure.
+    pub fn contains(&self, func: FuncId) -> bool {
+        self.position.contains_key(&func)
+    }
+    /// The number of `func` in [`Closure::functions`].
+    pub fn position(&self, func: FuncId) -> Option<usize> {
+        self.position.get(&func).copied()
+    }
+    /// The components of the call graph, callees before callers.
+    pub fn components(&self) -> &[Component] {
+        &self.components
+    }
+    /// The number of the component of `func` in [`Closure::components`].
+    pub fn component_of(&self, func: FuncId) -> Option<usize> {
+        self.component_of.get(&func).copied()
+    }
+    /// The calls in the body of `func`, in program order.
+    pub fn calls_in(&self, func: FuncId) -> &[CallSite] {
+        self.position(func).map_or(&[], |i| &self.sites[i])
+    }
+    /// The direct calls of `func`.
+    pub fn calls_of(&self, func: FuncId) -> &[CallSite] {
+        self.callers.get(&func).map_or(&[], Vec::as_slice)
+    }
+    /// The functions whose address is taken in the closure, with or without a body.
+    pub fn address_taken(&self) -> &[FuncId] {
+        &self.taken
+    }
+    /// The functions of type `signature` whose address is taken in the closure.
+    pub fn candidates(&self, signature: TypeId) -> &[FuncId] {
+        self.candidates.get(&signature).map_or(&[], Vec::as_slice)
+    }
+    /// The globals mentioned in the bodies or in the initial contents of such globals.
+    pub fn globals(&self) -> &[GlobalId] {
+        &self.globals
+    }
+    /// Whom an op of `func` calls; `None` where it is no call.
+    pub fn callee(&self, unit: &Unit, body: &Body, op: Op) -> Option<Callee> {
+        let info = body.kind(op).call_info()?;
+        Some(match body.as_const(body.operand(op, 0)) {
+            None => Callee::Indirect(info.signature),
+            Some(id) => match unit.constant(id).kind {
+                ConstKind::Func(func) if self.contains(func) => Callee::Inside(func),
+                ConstKind::Func(func) => Callee::Outside(func),
+                ConstKind::Foreign(_) => Callee::Foreign,
+                _ => Callee::Indirect(info.signature),
+            },
+        })
+    }
+
+    fn find_components(&mut self) {
+        let mut nodes: HashMap<TypeId, usize> = HashMap::new();
+        let mut edges: Vec<Vec<usize>> = vec![Vec::new(); self.functions.len()];
+        for (from, sites) in self.sites.iter().enumerate() {
+            for site in sites {
+                match site.callee {
+                    Callee::Inside(func) => edges[from].push(self.position[&func]),
+                    Callee::Indirect(ty) => {
+                        let next = self.functions.len() + nodes.len();
+                        edges[from].push(*nodes.entry(ty).or_insert(next));
+                    }
+                    Callee::Outside(_) | Callee::Foreign => {}
+                }
+            }
+        }
+        edges.resize(self.functions.len() + nodes.len(), Vec::new());
+        for (ty, node) in nodes {
+            let inside = self.candidates(ty).iter();
+            edges[node] = inside.filter_map(|f| self.position(*f)).collect();
+        }
+        for members in tarjan(&edges) {
+            let recursive =
+                members.len() > 1 || members.iter().any(|&node| edges[node].contains(&node));
+            let functions: Vec<FuncId> = members
+                .iter()
+                .filter_map(|&node| self.functions.get(node).copied())
+                .collect();
+            if functions.is_empty() {
+                continue;
+            }
+            for &func in &functions {
+                self.component_of.insert(func, self.components.len());
+            }
+            self.components.push(Component {
+                functions,
+                recursive,
+            });
+        }
+    }
+}
+
+/// Tarjan's strongly connected components of the graph `edges`, successors first; members ascend.
+fn tarjan(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    const UNSEEN: usize = usize::MAX;
+    let mut index = vec![UNSEEN; edges.len()];
+    let mut low = vec![0; edges.len()];
+    let mut open = vec![false; edges.len()];
+    let (mut stack, mut found, mut count) = (Vec::new(), Vec::new(), 0);
+    for root in 0..edges.len() {
+        if index[root] != UNSEEN {
+            continue;
+        }
+        let mut path: Vec<(usize, usize)> = vec![(root, 0)];
+        while let Some(&mut (node, ref mut at)) = path.last_mut() {
+            if index[node] == UNSEEN {
+                (index[node], low[node], open[node]) = (count, count, true);
+                count += 1;
+                stack.push(node);
+            }
+            if let Some(&next) = edges[node].get(*at) {
+                *at += 1;
+                if index[next] == UNSEEN {
+                    path.push((next, 0));
+                } else if open[next] {
+                    low[node] = low[node].min(index[next]);
+                }
+                continue;
+            }
+            path.pop();
+            if let Some(&(parent, _)) = path.last() {
+                low[parent] = low[parent].min(low[node]);
+            }
+            if low[node] == index[node] {
+                let start = stack.iter().rposition(|&n| n == node).unwrap_or(0);
+                let mut members: Vec<usize> = stack.drain(start..).collect();
+                members.iter().for_each(|&n| open[n] = false);
+                members.sort_unstable();
+                found.push(members);
+            }
+        }
+    }
+    found
+}
+
+/// The search of step 1.
+struct Discovery<'a> {
+    unit: &'a Unit,
+    closure: &'a mut Closure,
+    next: usize,
+    consts: Vec<ConstId>,
+    seen_consts: std::collections::HashSet<ConstId>,
+    seen_globals: std::collections::HashSet<GlobalId>,
+    seen_taken: std::collections::HashSet<FuncId>,
+}
+
+impl<'a> Discovery<'a> {
+    fn new(unit: &'a Unit, closure: &'a mut Closure) -> Self {
+        Discovery {
+            unit,
+            closure,
+            next: 0,
+            consts: Vec::new(),
+            seen_consts: Default::default(),
+            seen_globals: Default::default(),
+            seen_taken: Default::default(),
+        }
+    }
+
+    fn run(&mut self) {
+        for func in self.closure.roots.clone() {
+            self.reach(func);
+        }
+        while let Some(&func) = self.closure.functions.get(self.next) {
+            self.next += 1;
+            if let Some(body) = self.unit.functions[func].body.as_deref() {
+                self.read(func, body);
+            }
+        }
+        for at in 0..self.closure.sites.len() {
+            for site in 0..self.closure.sites[at].len() {
+                let callee = self.closure.sites[at][site].callee;
+                if let Callee::Outside(func) = callee
+                    && self.closure.contains(func)
+                {
+                    self.closure.sites[at][site].callee = Callee::Inside(func);
+                }
+            }
+        }
+    }
+
+    fn reach(&mut self, func: FuncId) {
+        if self.unit.functions[func].body.is_some() && !self.closure.contains(func) {
+            let position = self.closure.functions.len();
+            self.closure.position.insert(func, position);
+            self.closure.functions.push(func);
+            self.closure.sites.push(Vec::new());
+        }
+    }
+
+    fn read(&mut self, caller: FuncId, body: &Body) {
+        let mut sites = Vec::new();
+        for op in body.walk(body.root()) {
+            let mut skip = 0;
+            if let Some(callee) = self.closure.callee(self.unit, body, op) {
+                if let Callee::Inside(func) | Callee::Outside(func) = callee {
+                    self.reach(func);
+                    skip = 1;
+                }
+                sites.push(CallSite { caller, op, callee });
+            }
+            for value in body.operands(op).skip(skip) {
+                if let Definition::Const(id) = body.values[value].def {
+                    self.mention(id);
+                }
+            }
+        }
+        let position = self.closure.position[&caller];
+        self.closure.sites[position] = sites;
+    }
+
+    fn mention(&mut self, id: ConstId) {
+        self.consts.push(id);
+        while let Some(id) = self.consts.pop() {
+            match &self.unit.constant(id).kind {
+                ConstKind::Func(func) => self.take(*func),
+                ConstKind::Global { global, .. } => self.mention_global(*global),
+                ConstKind::Aggregate(parts) if self.seen_consts.insert(id) => {
+                    self.consts.extend(parts);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn take(&mut self, func: FuncId) {
+        if self.seen_taken.insert(func) {
+            self.closure.taken.push(func);
+            self.reach(func);
+        }
+    }
+
+    fn mention_global(&mut self, global: GlobalId) {
+        let mut work = vec![global];
+        while let Some(global) = work.pop() {
+            if !self.seen_globals.insert(global) {
+                continue;
+            }
+            self.closure.globals.push(global);
+            let init = self.unit.globals[global].init.as_ref();
+            for relocation in init.map_or(&[][..], |init| &init.relocations) {
+                match relocation.target {
+                    Symbol::Func(func) => self.take(func),
+                    Symbol::Global(target) => work.push(target),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus_ir::{AttrSet, Builder};
+
+    /// A defined function `void name(void)` that calls `callees`.
+    fn define(unit: &mut Unit, name: &str, callees: &[FuncId]) -> FuncId {
+        let void = unit.types.void();
+        let ty = unit.types.func(void, vec![]);
+        let func = unit.declare(name, ty, AttrSet::default());
+        let mut body = Body::new(&[]);
+        let mut build = Builder::new(unit, &mut body);
+        for &callee in callees {
+            build.call(callee, &[]);
+        }
+        build.return_(None);
+        unit.functions[func].body = Some(Box::new(body));
+        func
+    }
+
+    #[test]
+    fn callees_come_first_in_a_long_chain() {
+        let mut unit = Unit::default();
+        let mut last = define(&mut unit, "f0", &[]);
+        for n in 1..5000 {
+            last = define(&mut unit, &format!("f{n}"), &[last]);
+        }
+        let closure = Closure::of(&unit, &[last]);
+        assert_eq!(closure.components().len(), 5000);
+        assert_eq!(closure.component_of(last), Some(4999));
+        assert!(closure.components().iter().all(|c| !c.recursive));
+    }
+
+    #[test]
+    fn mutual_recursion_is_one_component() {
+        let mut unit = Unit::default();
+        let odd = define(&mut unit, "odd", &[]);
+        let even = define(&mut unit, "even", &[odd]);
+        unit.functions[odd].body = None;
+        let odd = define(&mut unit, "odd", &[even]);
+        let root = define(&mut unit, "root", &[even, odd]);
+        let closure = Closure::of(&unit, &[root]);
+        assert_eq!(closure.components().len(), 2);
+        assert_eq!(closure.components()[0].functions.len(), 2);
+        assert!(closure.components()[0].recursive && !closure.components()[1].recursive);
+        assert_eq!(closure.calls_of(even).len(), 2);
+    }
+
+    #[test]
+    fn an_indirect_call_reaches_what_is_mentioned_with_its_type() {
+        let mut unit = Unit::default();
+        let target = define(&mut unit, "target", &[]);
+        let other = define(&mut unit, "other", &[]);
+        let (void, ptr) = (unit.types.void(), unit.types.ptr());
+        let signature = unit.functions[target].ty;
+        let ty = unit.types.func(void, vec![ptr]);
+        let root = unit.declare("root", ty, AttrSet::default());
+        let mut body = Body::new(&[ptr]);
+        let mut build = Builder::new(&mut unit, &mut body);
+        let table = build.func(target);
+        let place = build.body.params()[0];
+        build.store(table, place);
+        let callee = build.load(ptr, place);
+        build.call_with(gradus_ir::CallInfo::plain(signature), callee, &[]);
+        build.return_(None);
+        unit.functions[root].body = Some(Box::new(body));
+        let closure = Closure::of(&unit, &[root]);
+        assert_eq!(closure.candidates(signature), &[target]);
+        assert!(closure.contains(target) && !closure.contains(other));
+        assert_eq!(closure.component_of(target), Some(0));
+        assert_eq!(closure.component_of(root), Some(1));
+    }
+}
