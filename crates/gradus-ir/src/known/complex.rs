@@ -1,0 +1,56 @@
+//! Functions of complex numbers, as C's calling convention hands them over: parts one by one, in a
+//! vector, or behind a pointer.
+
+use super::{Effects, Known, Row};
+
+/// A function of complex numbers.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ComplexFn {
+    Mul,
+    Div,
+    Arg,
+    Sqrt,
+    Exp,
+    Log,
+    Pow,
+    Sin,
+    Cos,
+    Tan,
+    Sinh,
+    Cosh,
+    Tanh,
+}
+
+// table
+pub(super) const ROWS: &[Row] = &[
+    row(
+        &["__muldc3", "__mulsc3", "__mulxc3"],
+        ComplexFn::Mul,
+        Effects::PURE,
+    ),
+    row(
+        &["__divdc3", "__divsc3", "__divxc3"],
+        ComplexFn::Div,
+        Effects::PURE,
+    ),
+    row(&["carg", "cargf"], ComplexFn::Arg, Effects::PURE.errno()),
+    row(&["csqrt", "csqrtf"], ComplexFn::Sqrt, Effects::PURE.errno()),
+    row(&["cexp", "cexpf"], ComplexFn::Exp, Effects::PURE.errno()),
+    row(&["clog", "clogf"], ComplexFn::Log, Effects::PURE.errno()),
+    row(&["cpow", "cpowf"], ComplexFn::Pow, Effects::PURE.errno()),
+    row(&["csin", "csinf"], ComplexFn::Sin, Effects::PURE.errno()),
+    row(&["ccos", "ccosf"], ComplexFn::Cos, Effects::PURE.errno()),
+    row(&["ctan", "ctanf"], ComplexFn::Tan, Effects::PURE.errno()),
+    row(&["csinh", "csinhf"], ComplexFn::Sinh, Effects::PURE.errno()),
+    row(&["ccosh", "ccoshf"], ComplexFn::Cosh, Effects::PURE.errno()),
+    row(&["ctanh", "ctanhf"], ComplexFn::Tanh, Effects::PURE.errno()),
+];
+
+const fn row(names: &'static [&'static str], id: ComplexFn, effects: Effects) -> Row {
+    Row {
+        names,
+        known: Known::Complex(id),
+        effects,
+    }
+}

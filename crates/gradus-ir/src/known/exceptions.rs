@@ -1,0 +1,124 @@
+//! The run time of C++ exceptions, guards of static variables, and Rust's panics.
+
+use super::{Effects, Found, Known, Row};
+
+/// A function of the run time of exceptions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ExceptionFn {
+    /// `size → ptr` to the exception object.
+    Allocate,
+    /// `ptr`.
+    Free,
+    /// Throws, or throws again.
+    Throw,
+    /// `exception → ptr` to the object caught.
+    BeginCatch,
+    /// The object caught may die.
+    EndCatch,
+    /// Goes on unwinding.
+    Resume,
+    /// Ends the program.
+    Terminate,
+    /// Entry into the initialiser of a static variable, and its end.
+    Guard,
+    /// Decides which handler takes an exception.
+    Personality,
+    /// The library's own `throw`: out of range, out of memory, bad length.
+    LibraryThrow,
+    /// A Rust panic.
+    Panic,
+}
+
+const THROW: Effects = Effects::UNKNOWN;
+const END: Effects = Effects::PURE.hidden().leaving().inactive();
+
+// table
+pub(super) const ROWS: &[Row] = &[
+    row(
+        &["__cxa_allocate_exception"],
+        ExceptionFn::Allocate,
+        Effects::PURE.fresh(),
+    ),
+    row(
+        &["__cxa_free_exception"],
+        ExceptionFn::Free,
+        Effects::PURE.freeing(0),
+    ),
+    row(&["__cxa_throw", "__cxa_rethrow"], ExceptionFn::Throw, THROW),
+    row(
+        &["__cxa_begin_catch", "__cxa_get_exception_ptr"],
+        ExceptionFn::BeginCatch,
+        Effects::PURE.hidden().giving(0),
+    ),
+    row(
+        &["__cxa_end_catch"],
+        ExceptionFn::EndCatch,
+        Effects::UNKNOWN,
+    ),
+    row(&["_Unwind_Resume"], ExceptionFn::Resume, THROW),
+    row(
+        &[
+            "_ZSt9terminatev",
+            "__clang_call_terminate",
+            "__cxa_pure_virtual",
+            "__cxa_deleted_virtual",
+            "__cxa_bad_cast",
+            "__cxa_bad_typeid",
+        ],
+        ExceptionFn::Terminate,
+        END,
+    ),
+    row(
+        &[
+            "__cxa_guard_acquire",
+            "__cxa_guard_release",
+            "__cxa_guard_abort",
+        ],
+        ExceptionFn::Guard,
+        Effects::PURE
+            .reading(&[0])
+            .writing(&[0])
+            .hidden()
+            .inactive(),
+    ),
+    row(
+        &[
+            "__gxx_personality_v0",
+            "rust_eh_personality",
+            "__gcc_personality_v0",
+        ],
+        ExceptionFn::Personality,
+        Effects::UNKNOWN,
+    ),
+];
+
+const fn row(names: &'static [&'static str], id: ExceptionFn, effects: Effects) -> Row {
+    Row {
+        names,
+        known: Known::Exception(id),
+        effects,
+    }
+}
+
+/// libstdc++'s `std::__throw_…` and Rust's `core::panicking::…`, in any mangling.
+pub(super) fn by_pattern(name: &str) -> Option<Found> {
+    let id = if name.starts_with("_ZSt") && name.contains("__throw_") {
+        ExceptionFn::LibraryThrow
+    } else if name.starts_with("_ZN4core9panicking")
+        || (name.starts_with("_RN") && name.contains("4core9panicking"))
+        || (name.starts_with("_RN") && name.contains("_4core") && name.contains("9panicking"))
+    {
+        ExceptionFn::Panic
+    } else {
+        return None;
+    };
+    let effects = Effects {
+        inactive: true,
+        ..THROW
+    };
+    Some(Found {
+        known: Known::Exception(id),
+        effects,
+        shape: None,
+    })
+}

@@ -1,0 +1,24 @@
+//! Names of LLVM intrinsics: a stem (`sin`, `vector.reduce.fadd`) and the types it is made for.
+
+/// The possible stems of an intrinsic's name without its `llvm.`, the longest first: parts that
+/// name a type are taken off the end one by one.
+pub(super) fn stems(name: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(name), |stem| {
+        let (head, last) = stem.rsplit_once('.')?;
+        names_a_type(last).then_some(head)
+    })
+}
+
+/// Whether a part of a name is LLVM's short form of a type: `f64`, `i1`, `p0`, `v4f32`, `nxv2i64`,
+/// `bf16`, `ppcf128`, `a4i8`, `s_…`, `sl_…`.
+fn names_a_type(part: &str) -> bool {
+    let digit_after = |head: &str| {
+        part.strip_prefix(head)
+            .is_some_and(|r| r.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    ["f", "i", "p", "v", "nxv", "bf", "ppcf", "a"]
+        .into_iter()
+        .any(digit_after)
+        || part.starts_with("s_")
+        || part.starts_with("sl_")
+}

@@ -1,0 +1,331 @@
+//! Functions of numbers: C's math library, its GNU and CUDA names, LLVM's intrinsics.
+
+use super::{Effects, Found, Index, Known, Row, Shape};
+
+macro_rules! math {
+    ($($(#[$doc:meta])* $id:ident $shape:literal $result:literal
+        [$($name:literal),*] $(llvm $stem:literal)? $(, $mark:ident)*;)*) => {
+        /// A function of numbers; element-wise on vectors.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum MathFn { $($(#[$doc])* $id),* }
+
+        impl MathFn {
+            /// All of them.
+            pub const ALL: &[MathFn] = &[$(MathFn::$id),*];
+            /// The name of the C function for binary64; `None` where there is none.
+            pub fn c_name(self) -> Option<&'static str> {
+                match self { $(MathFn::$id => [$($name),*].first().copied()),* }
+            }
+            /// The stem of LLVM's intrinsic (`sin` of `llvm.sin.f64`); `None` where there is none.
+            pub fn intrinsic(self) -> Option<&'static str> {
+                match self { $(MathFn::$id => math!(@stem $($stem)?)),* }
+            }
+            /// The parameters in order: `f` for a float, `i` for an integer.
+            pub fn params(self) -> &'static str {
+                match self { $(MathFn::$id => $shape),* }
+            }
+            /// Whether the result is a float.
+            pub fn gives_float(self) -> bool {
+                match self { $(MathFn::$id => $result == 'f'),* }
+            }
+        }
+
+        const ROWS: &[MathRow] = &[$(MathRow {
+            id: MathFn::$id,
+            names: &[$($name),*],
+            stem: math!(@stem $($stem)?),
+            shape: Shape { params: $shape, result: $result },
+            marks: &[$(Mark::$mark),*],
+        }),*];
+    };
+    (@stem) => { None };
+    (@stem $stem:literal) => { Some($stem) };
+}
+
+/// What is said of a row beside its names.
+#[derive(Clone, Copy, PartialEq)]
+enum Mark {
+    /// The C function may set errno.
+    Errno,
+    /// The result carries no derivative by nature.
+    Inactive,
+}
+
+struct MathRow {
+    id: MathFn,
+    names: &'static [&'static str],
+    stem: Option<&'static str>,
+    shape: Shape,
+    marks: &'static [Mark],
+}
+
+// table
+math! {
+    /// Sine.
+    Sin "f" 'f' ["sin"] llvm "sin", Errno;
+    /// Cosine.
+    Cos "f" 'f' ["cos"] llvm "cos", Errno;
+    /// Tangent.
+    Tan "f" 'f' ["tan"] llvm "tan", Errno;
+    /// sin(πa).
+    Sinpi "f" 'f' ["sinpi"], Errno;
+    /// cos(πa).
+    Cospi "f" 'f' ["cospi"], Errno;
+    /// tan(πa).
+    Tanpi "f" 'f' ["tanpi"], Errno;
+    /// Arc sine.
+    Asin "f" 'f' ["asin"] llvm "asin", Errno;
+    /// Arc cosine.
+    Acos "f" 'f' ["acos"] llvm "acos", Errno;
+    /// Arc tangent.
+    Atan "f" 'f' ["atan"] llvm "atan";
+    /// The angle of the point (second argument, first argument).
+    Atan2 "ff" 'f' ["atan2"] llvm "atan2", Errno;
+    /// Hyperbolic sine.
+    Sinh "f" 'f' ["sinh"] llvm "sinh", Errno;
+    /// Hyperbolic cosine.
+    Cosh "f" 'f' ["cosh"] llvm "cosh", Errno;
+    /// Hyperbolic tangent.
+    Tanh "f" 'f' ["tanh"] llvm "tanh", Errno;
+    /// Inverse hyperbolic sine.
+    Asinh "f" 'f' ["asinh"];
+    /// Inverse hyperbolic cosine.
+    Acosh "f" 'f' ["acosh"], Errno;
+    /// Inverse hyperbolic tangent.
+    Atanh "f" 'f' ["atanh"], Errno;
+    /// e to the power of a.
+    Exp "f" 'f' ["exp"] llvm "exp", Errno;
+    /// 2 to the power of a.
+    Exp2 "f" 'f' ["exp2"] llvm "exp2", Errno;
+    /// 10 to the power of a.
+    Exp10 "f" 'f' ["exp10", "pow10", "__exp10"] llvm "exp10", Errno;
+    /// exp(a) − 1.
+    Expm1 "f" 'f' ["expm1"], Errno;
+    /// Natural logarithm.
+    Log "f" 'f' ["log"] llvm "log", Errno;
+    /// Logarithm to base 2.
+    Log2 "f" 'f' ["log2"] llvm "log2", Errno;
+    /// Logarithm to base 10.
+    Log10 "f" 'f' ["log10"] llvm "log10", Errno;
+    /// log(1 + a).
+    Log1p "f" 'f' ["log1p"], Errno;
+    /// Square root.
+    Sqrt "f" 'f' ["sqrt"] llvm "sqrt", Errno;
+    /// Reciprocal square root.
+    Rsqrt "f" 'f' ["rsqrt"], Errno;
+    /// Cube root.
+    Cbrt "f" 'f' ["cbrt"];
+    /// a to the power of b.
+    Pow "ff" 'f' ["pow"] llvm "pow", Errno;
+    /// a to the power of an integer.
+    Powi "fi" 'f' [] llvm "powi";
+    /// √(a² + b²).
+    Hypot "ff" 'f' ["hypot", "cabs"], Errno;
+    /// Magnitude.
+    Fabs "f" 'f' ["fabs"] llvm "fabs";
+    /// The magnitude of a with the sign of b.
+    Copysign "ff" 'f' ["copysign"] llvm "copysign";
+    /// The lesser; the other where one is not a number.
+    Minnum "ff" 'f' ["fmin"] llvm "minnum";
+    /// The greater; the other where one is not a number.
+    Maxnum "ff" 'f' ["fmax"] llvm "maxnum";
+    /// The lesser; not a number where one is not.
+    Minimum "ff" 'f' ["fminimum"] llvm "minimum";
+    /// The greater; not a number where one is not.
+    Maximum "ff" 'f' ["fmaximum"] llvm "maximum";
+    /// The lesser, −0 before +0; the other where one is not a number.
+    MinimumNum "ff" 'f' ["fminimum_num"] llvm "minimumnum";
+    /// The greater, +0 after −0; the other where one is not a number.
+    MaximumNum "ff" 'f' ["fmaximum_num"] llvm "maximumnum";
+    /// max(a − b, 0).
+    Fdim "ff" 'f' ["fdim"], Errno;
+    /// The greatest integer not above.
+    Floor "f" 'f' ["floor"] llvm "floor", Inactive;
+    /// The least integer not below.
+    Ceil "f" 'f' ["ceil"] llvm "ceil", Inactive;
+    /// The integer part.
+    Trunc "f" 'f' ["trunc"] llvm "trunc", Inactive;
+    /// The nearest integer in the rounding mode.
+    Rint "f" 'f' ["rint"] llvm "rint", Inactive;
+    /// The nearest integer in the rounding mode, without raising inexact.
+    Nearbyint "f" 'f' ["nearbyint"] llvm "nearbyint", Inactive;
+    /// The nearest integer, halves away from zero.
+    Round "f" 'f' ["round"] llvm "round", Inactive;
+    /// The nearest integer, halves to even.
+    RoundEven "f" 'f' ["roundeven"] llvm "roundeven", Inactive;
+    /// The nearest integer as `long`, in the rounding mode.
+    Lrint "f" 'i' ["lrint"] llvm "lrint", Errno, Inactive;
+    /// The nearest integer as `long long`, in the rounding mode.
+    Llrint "f" 'i' ["llrint"] llvm "llrint", Errno, Inactive;
+    /// The nearest integer as `long`, halves away from zero.
+    Lround "f" 'i' ["lround"] llvm "lround", Errno, Inactive;
+    /// The nearest integer as `long long`, halves away from zero.
+    Llround "f" 'i' ["llround"] llvm "llround", Errno, Inactive;
+    /// a·b + c, rounded once.
+    Fma "fff" 'f' ["fma"] llvm "fma";
+    /// a·b + c, rounded once or twice.
+    Fmuladd "fff" 'f' [] llvm "fmuladd";
+    /// a − b·trunc(a/b).
+    Fmod "ff" 'f' ["fmod"], Errno;
+    /// a − b·rint(a/b).
+    Remainder "ff" 'f' ["remainder", "drem"], Errno;
+    /// The error function.
+    Erf "f" 'f' ["erf"];
+    /// 1 − erf(a).
+    Erfc "f" 'f' ["erfc"], Errno;
+    /// The inverse of erf.
+    Erfinv "f" 'f' ["erfinv"], Errno;
+    /// The gamma function.
+    Tgamma "f" 'f' ["tgamma"], Errno;
+    /// log |Γ(a)|.
+    Lgamma "f" 'f' ["lgamma", "gamma"], Errno;
+    /// The Bessel function J₀.
+    J0 "f" 'f' ["j0"], Errno;
+    /// The Bessel function J₁.
+    J1 "f" 'f' ["j1"], Errno;
+    /// The Bessel function Jₙ of the second argument.
+    Jn "if" 'f' ["jn"], Errno;
+    /// The Bessel function Y₀.
+    Y0 "f" 'f' ["y0"], Errno;
+    /// The Bessel function Y₁.
+    Y1 "f" 'f' ["y1"], Errno;
+    /// The Bessel function Yₙ of the second argument.
+    Yn "if" 'f' ["yn"], Errno;
+    /// a·2ⁿ.
+    Ldexp "fi" 'f' ["ldexp"] llvm "ldexp", Errno;
+    /// a·rⁿ for the machine's radix r.
+    Scalbn "fi" 'f' ["scalbn", "scalbln"], Errno;
+    /// The exponent, as an integer.
+    Ilogb "f" 'i' ["ilogb"], Errno, Inactive;
+    /// The exponent, as a float.
+    Logb "f" 'f' ["logb"], Errno, Inactive;
+    /// The next number after a towards b.
+    Nextafter "ff" 'f' ["nextafter", "nexttoward"], Errno;
+    /// A quiet not-a-number is made of a signalling one, a denormal may be flushed.
+    Canonicalize "f" 'f' [] llvm "canonicalize";
+    /// Its argument, kept from being reassociated.
+    ArithmeticFence "f" 'f' [] llvm "arithmetic.fence";
+    /// A test of the class of a number.
+    IsClass "fi" 'i' [] llvm "is.fpclass", Inactive;
+    /// A test of the class of a number, by the C library.
+    Classify "f" 'i' ["__fpclassify", "__isnan", "isnan", "__isinf", "isinf", "__finite", "finite",
+        "__signbit", "__issignaling"], Inactive;
+    /// To a signed integer, saturating.
+    FptosiSat "f" 'i' [] llvm "fptosi.sat", Inactive;
+    /// To an unsigned integer, saturating.
+    FptouiSat "f" 'i' [] llvm "fptoui.sat", Inactive;
+    /// Not a number.
+    Nan "p" 'f' ["nan"], Inactive;
+}
+
+impl MathRow {
+    fn effects(&self, intrinsic: bool) -> Effects {
+        let has = |mark| self.marks.contains(&mark);
+        let mut effects = Effects::PURE;
+        effects.writes.errno = has(Mark::Errno) && !intrinsic;
+        effects.inactive = has(Mark::Inactive);
+        if self.shape.params == "p" {
+            effects = effects.reading(&[0]);
+        }
+        effects
+    }
+}
+
+/// All names of all rows: `sin`, `sinf`, `sinl`, `__sin_finite` …, `__nv_sin`, `llvm.sin`.
+pub(super) fn add_rows(index: &mut Index) {
+    for row in ROWS {
+        let known = Known::Math(row.id);
+        let found = |intrinsic| Found {
+            known,
+            effects: row.effects(intrinsic),
+            shape: Some(row.shape),
+        };
+        if let Some(stem) = row.stem {
+            index.intrinsics.insert(stem, found(true));
+            index.add_effects(known, row.effects(true));
+        }
+        for name in row.names {
+            for suffix in ["", "f", "l", "f128"] {
+                index
+                    .symbols
+                    .insert(format!("{name}{suffix}"), found(false));
+                let finite = format!("__{name}{suffix}_finite");
+                index.symbols.insert(finite, found(true));
+                index
+                    .symbols
+                    .insert(format!("__nv_{name}{suffix}"), found(true));
+            }
+            index.add_effects(known, row.effects(false));
+        }
+    }
+}
+
+/// Functions that give two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MathOutFn {
+    /// `a, *sin, *cos`.
+    Sincos,
+    /// `a → {sin, cos}`.
+    SincosPair,
+    /// `a → {sin πa, cos πa}`.
+    SincospiPair,
+    /// `a, *whole → fraction`.
+    Modf,
+    /// `a → {fraction, whole}`.
+    ModfPair,
+    /// `a, *exponent → fraction`.
+    Frexp,
+    /// `a → {fraction, exponent}`.
+    FrexpPair,
+    /// `a, *sign → log |Γ(a)|`.
+    LgammaR,
+    /// `a, b, *quotient → remainder`.
+    Remquo,
+}
+
+// table
+pub(super) const OUT_ROWS: &[Row] = &[
+    out(
+        &["sincos", "sincosf", "sincosl"],
+        MathOutFn::Sincos,
+        Effects::PURE.writing(&[1, 2]).errno(),
+    ),
+    out(&["llvm.sincos"], MathOutFn::SincosPair, Effects::PURE),
+    out(&["llvm.sincospi"], MathOutFn::SincospiPair, Effects::PURE),
+    out(
+        &["modf", "modff", "modfl"],
+        MathOutFn::Modf,
+        Effects::PURE.writing(&[1]),
+    ),
+    out(&["llvm.modf"], MathOutFn::ModfPair, Effects::PURE),
+    out(
+        &["frexp", "frexpf", "frexpl"],
+        MathOutFn::Frexp,
+        Effects::PURE.writing(&[1]),
+    ),
+    out(&["llvm.frexp"], MathOutFn::FrexpPair, Effects::PURE),
+    out(
+        &[
+            "lgamma_r",
+            "lgammaf_r",
+            "lgammal_r",
+            "__lgamma_r_finite",
+            "__lgammaf_r_finite",
+        ],
+        MathOutFn::LgammaR,
+        Effects::PURE.writing(&[1]).errno(),
+    ),
+    out(
+        &["remquo", "remquof", "remquol"],
+        MathOutFn::Remquo,
+        Effects::PURE.writing(&[2]).errno(),
+    ),
+];
+
+const fn out(names: &'static [&'static str], id: MathOutFn, effects: Effects) -> Row {
+    Row {
+        names,
+        known: Known::MathOut(id),
+        effects,
+    }
+}

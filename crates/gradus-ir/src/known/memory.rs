@@ -1,0 +1,279 @@
+//! Functions that allocate, free, copy and fill memory: C's, C++'s and Rust's.
+
+use super::{Effects, Found, Known, Row};
+
+/// A function of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MemoryFn {
+    /// `size → ptr`, null on failure.
+    Malloc,
+    /// `count, size → ptr` to zeros, null on failure.
+    Calloc,
+    /// `ptr, size → ptr`, null on failure.
+    Realloc,
+    /// `ptr`.
+    Free,
+    /// `*ptr, alignment, size → error`.
+    PosixMemalign,
+    /// `alignment, size → ptr`, null on failure; also `memalign`.
+    AlignedAlloc,
+    /// `text → ptr` to a copy, null on failure.
+    Strdup,
+    /// `size → ptr`; throws on failure.
+    New,
+    /// `size, nothrow → ptr`, null on failure.
+    NewNothrow,
+    /// `size, alignment → ptr`; throws on failure.
+    NewAligned,
+    /// `size, alignment, nothrow → ptr`, null on failure.
+    NewAlignedNothrow,
+    /// `ptr` and whatever else: size, alignment, nothrow.
+    Delete,
+    /// `size, alignment → ptr`, null on failure.
+    RustAlloc,
+    /// `size, alignment → ptr` to zeros, null on failure.
+    RustAllocZeroed,
+    /// `ptr, old size, alignment, new size → ptr`, null on failure.
+    RustRealloc,
+    /// `ptr, size, alignment`.
+    RustDealloc,
+    /// C's `to, from, size → to`; the two do not overlap.
+    Memcpy,
+    /// LLVM's `to, from, size, volatile`; the two are equal or do not overlap.
+    MemcpyIntrinsic,
+    /// C's `to, from, size → to`; the two may overlap.
+    Memmove,
+    /// LLVM's `to, from, size, volatile`; the two may overlap.
+    MemmoveIntrinsic,
+    /// C's `to, byte, size → to`.
+    Memset,
+    /// LLVM's `to, byte, size, volatile`.
+    MemsetIntrinsic,
+    /// `to, size`: fills with zeros.
+    Bzero,
+    /// `to, from, size → to + size`; the two do not overlap.
+    Mempcpy,
+    /// `from, to, size`; the two may overlap.
+    Bcopy,
+    /// `ptr → size` of the block.
+    UsableSize,
+}
+
+/// How much an allocation gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllocationSize {
+    /// As many bytes as this argument says.
+    Argument(u8),
+    /// The product of two arguments.
+    Product(u8, u8),
+    /// Not told by the arguments.
+    Unknown,
+}
+
+/// What an allocating function gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// The size in bytes.
+    pub size: AllocationSize,
+    /// The argument with the alignment in bytes.
+    pub align: Option<u8>,
+    /// Whether the memory is zero.
+    pub zeroed: bool,
+    /// The argument whose old block it replaces.
+    pub replaces: Option<u8>,
+    /// Whether null stands for failure; else it throws.
+    pub null_on_failure: bool,
+    /// What frees it.
+    pub freed_by: MemoryFn,
+}
+
+impl MemoryFn {
+    /// What it allocates and returns; `None` where it does not ([`MemoryFn::PosixMemalign`] gives
+    /// its block behind a pointer).
+    pub fn allocation(self) -> Option<Allocation> {
+        use AllocationSize::{Argument, Product, Unknown};
+        use MemoryFn::*;
+        let block = |size, align, zeroed, replaces, null_on_failure, freed_by| {
+            Some(Allocation {
+                size,
+                align,
+                zeroed,
+                replaces,
+                null_on_failure,
+                freed_by,
+            })
+        };
+        match self {
+            Malloc => block(Argument(0), None, false, None, true, Free),
+            Calloc => block(Product(0, 1), None, true, None, true, Free),
+            Realloc => block(Argument(1), None, false, Some(0), true, Free),
+            AlignedAlloc => block(Argument(1), Some(0), false, None, true, Free),
+            Strdup => block(Unknown, None, false, None, true, Free),
+            New => block(Argument(0), None, false, None, false, Delete),
+            NewNothrow => block(Argument(0), None, false, None, true, Delete),
+            NewAligned => block(Argument(0), Some(1), false, None, false, Delete),
+            NewAlignedNothrow => block(Argument(0), Some(1), false, None, true, Delete),
+            RustAlloc => block(Argument(0), Some(1), false, None, true, RustDealloc),
+            RustAllocZeroed => block(Argument(0), Some(1), true, None, true, RustDealloc),
+            RustRealloc => block(Argument(3), Some(2), false, Some(0), true, RustDealloc),
+            Free | PosixMemalign | Delete | RustDealloc | Memcpy | MemcpyIntrinsic | Memmove
+            | MemmoveIntrinsic | Memset | MemsetIntrinsic | Bzero | Mempcpy | Bcopy
+            | UsableSize => None,
+        }
+    }
+}
+
+const COPY: Effects = Effects::PURE.reading(&[1]).writing(&[0]);
+const FILL: Effects = Effects::PURE.writing(&[0]);
+const REPLACE: Effects = Effects::PURE.reading(&[0]).freeing(0).fresh();
+
+// table
+pub(super) const ROWS: &[Row] = &[
+    row(
+        &["malloc", "valloc"],
+        MemoryFn::Malloc,
+        Effects::PURE.fresh().errno(),
+    ),
+    row(&["calloc"], MemoryFn::Calloc, Effects::PURE.fresh().errno()),
+    row(&["realloc"], MemoryFn::Realloc, REPLACE.errno()),
+    row(&["free", "cfree"], MemoryFn::Free, Effects::PURE.freeing(0)),
+    row(
+        &["posix_memalign"],
+        MemoryFn::PosixMemalign,
+        Effects::PURE.writing(&[0]).hidden(),
+    ),
+    row(
+        &["aligned_alloc", "memalign"],
+        MemoryFn::AlignedAlloc,
+        Effects::PURE.fresh().errno(),
+    ),
+    row(
+        &["strdup", "__strdup", "strndup"],
+        MemoryFn::Strdup,
+        Effects::PURE.reading(&[0]).fresh().errno(),
+    ),
+    row(
+        &["_Znwm", "_Znam", "_Znwj", "_Znaj"],
+        MemoryFn::New,
+        Effects::PURE.fresh().throwing(),
+    ),
+    row(
+        &["_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t"],
+        MemoryFn::NewNothrow,
+        Effects::PURE.fresh(),
+    ),
+    row(
+        &["_ZnwmSt11align_val_t", "_ZnamSt11align_val_t"],
+        MemoryFn::NewAligned,
+        Effects::PURE.fresh().throwing(),
+    ),
+    row(
+        &[
+            "_ZnwmSt11align_val_tRKSt9nothrow_t",
+            "_ZnamSt11align_val_tRKSt9nothrow_t",
+        ],
+        MemoryFn::NewAlignedNothrow,
+        Effects::PURE.fresh(),
+    ),
+    row(
+        &[
+            "_ZdlPv",
+            "_ZdaPv",
+            "_ZdlPvm",
+            "_ZdaPvm",
+            "_ZdlPvj",
+            "_ZdaPvj",
+            "_ZdlPvSt11align_val_t",
+            "_ZdaPvSt11align_val_t",
+            "_ZdlPvmSt11align_val_t",
+            "_ZdaPvmSt11align_val_t",
+            "_ZdlPvRKSt9nothrow_t",
+            "_ZdaPvRKSt9nothrow_t",
+            "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+            "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+        ],
+        MemoryFn::Delete,
+        Effects::PURE.freeing(0),
+    ),
+    row(
+        &["__rust_alloc"],
+        MemoryFn::RustAlloc,
+        Effects::PURE.fresh(),
+    ),
+    row(
+        &["__rust_alloc_zeroed"],
+        MemoryFn::RustAllocZeroed,
+        Effects::PURE.fresh(),
+    ),
+    row(&["__rust_realloc"], MemoryFn::RustRealloc, REPLACE),
+    row(
+        &["__rust_dealloc"],
+        MemoryFn::RustDealloc,
+        Effects::PURE.freeing(0),
+    ),
+    row(
+        &["memcpy", "__memcpy_chk"],
+        MemoryFn::Memcpy,
+        COPY.giving(0),
+    ),
+    row(
+        &["llvm.memcpy", "llvm.memcpy.inline"],
+        MemoryFn::MemcpyIntrinsic,
+        COPY,
+    ),
+    row(
+        &["memmove", "__memmove_chk"],
+        MemoryFn::Memmove,
+        COPY.giving(0),
+    ),
+    row(&["llvm.memmove"], MemoryFn::MemmoveIntrinsic, COPY),
+    row(
+        &["memset", "__memset_chk"],
+        MemoryFn::Memset,
+        FILL.giving(0),
+    ),
+    row(
+        &["llvm.memset", "llvm.memset.inline"],
+        MemoryFn::MemsetIntrinsic,
+        FILL,
+    ),
+    row(&["bzero", "explicit_bzero"], MemoryFn::Bzero, FILL),
+    row(
+        &["mempcpy", "__mempcpy_chk"],
+        MemoryFn::Mempcpy,
+        COPY.giving(0),
+    ),
+    row(
+        &["bcopy"],
+        MemoryFn::Bcopy,
+        Effects::PURE.reading(&[0]).writing(&[1]),
+    ),
+    row(
+        &["malloc_usable_size"],
+        MemoryFn::UsableSize,
+        Effects::PURE.hidden().inactive(),
+    ),
+];
+
+const fn row(names: &'static [&'static str], id: MemoryFn, effects: Effects) -> Row {
+    Row {
+        names,
+        known: Known::Memory(id),
+        effects,
+    }
+}
+
+/// Rust's allocator under the mangled names of newer compilers: `_RNvCs…_7___rustc12___rust_alloc`.
+pub(super) fn by_pattern(name: &str) -> Option<Found> {
+    let tail = name.strip_prefix("_RNvC").and_then(|rest| {
+        let at = rest.find("7___rustc")?;
+        Some(rest[at + "7___rustc".len()..].trim_start_matches(|c: char| c.is_ascii_digit()))
+    })?;
+    let plain = tail.strip_prefix('_')?;
+    let row = ROWS.iter().find(|r| r.names == [plain])?;
+    Some(Found {
+        known: row.known,
+        effects: row.effects,
+        shape: None,
+    })
+}

@@ -1,0 +1,256 @@
+//! Outside functions that are known by name: one row each, with what it does to memory.
+//!
+//! This is the only place where an outside function's name is a string; everyone else matches on
+//! [`Known`]. [`lookup`] takes a symbol and gives the id, [`Unit::known`] does so for a function
+//! of a unit whose signature fits. A name without a row is unknown: it may read and write all.
+//!
+//! Rows stand in one file per family. Invariants, tested by walking all rows: names are unique;
+//! a name's id has effects; what is inactive by nature writes no memory that may hold floats.
+
+mod complex;
+mod differentiation;
+mod effects;
+mod exceptions;
+mod integer;
+mod intrinsic;
+mod markers;
+mod math;
+mod memory;
+mod system;
+#[cfg(test)]
+mod tests;
+mod text;
+mod vector;
+
+pub use complex::ComplexFn;
+pub use differentiation::{Entry, EntryMode, differentiation_call};
+pub use effects::{Effects, Places};
+pub use exceptions::ExceptionFn;
+pub use integer::IntFn;
+pub use markers::MarkerFn;
+pub use math::{MathFn, MathOutFn};
+pub use memory::{Allocation, AllocationSize, MemoryFn};
+pub use system::SystemFn;
+pub use text::TextFn;
+pub use vector::{MaskedFn, ReduceFn};
+
+use crate::{FuncId, Type, TypeId, Unit};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// An outside function that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Known {
+    /// A function of numbers that gives one number.
+    Math(MathFn),
+    /// A function of numbers that gives two: behind pointers (libm) or as a structure (LLVM).
+    MathOut(MathOutFn),
+    /// A function of complex numbers.
+    Complex(ComplexFn),
+    /// Integer arithmetic.
+    Integer(IntFn),
+    /// A reduction of a vector's lanes.
+    Reduce(ReduceFn),
+    /// Loads and stores of some lanes.
+    Masked(MaskedFn),
+    /// Allocates, frees, copies or fills memory.
+    Memory(MemoryFn),
+    /// Works on strings and bytes, or turns text into numbers.
+    Text(TextFn),
+    /// States something, or asks the compiler; computes nothing.
+    Marker(MarkerFn),
+    /// Speaks with the world: input, output, process, clock, chance, environment.
+    System(SystemFn),
+    /// The run time of C++ exceptions and of Rust panics.
+    Exception(ExceptionFn),
+    /// OpenMP's run time.
+    OpenMp,
+    /// MPI.
+    Mpi,
+    /// CUDA, HIP and their run times.
+    Gpu,
+}
+
+/// One row: names, id, effects.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    names: &'static [&'static str],
+    known: Known,
+    effects: Effects,
+}
+
+/// Parameters and result of a function, as far as it is checked: `f` float, `i` integer, `p`
+/// pointer, `s` structure, `v` nothing, `*` any number of anything.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    params: &'static str,
+    result: char,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    known: Known,
+    effects: Effects,
+    shape: Option<Shape>,
+}
+
+/// Rows by name (`llvm.` intrinsics by stem) and by id.
+struct Index {
+    symbols: HashMap<String, Found>,
+    intrinsics: HashMap<&'static str, Found>,
+    effects: HashMap<Known, Effects>,
+}
+
+static INDEX: LazyLock<Index> = LazyLock::new(Index::build);
+
+impl Index {
+    fn build() -> Index {
+        let mut index = Index {
+            symbols: HashMap::new(),
+            intrinsics: HashMap::new(),
+            effects: HashMap::new(),
+        };
+        for row in rows() {
+            index.add_row(row);
+        }
+        math::add_rows(&mut index);
+        index
+    }
+    fn add_row(&mut self, row: &Row) {
+        for name in row.names {
+            let found = Found {
+                known: row.known,
+                effects: row.effects,
+                shape: None,
+            };
+            match name.strip_prefix("llvm.") {
+                Some(stem) => {
+                    self.intrinsics.insert(stem, found);
+                }
+                None => {
+                    self.symbols.insert((*name).to_string(), found);
+                }
+            }
+        }
+        self.add_effects(row.known, row.effects);
+    }
+    /// An id that stands in several rows has the effects of all.
+    fn add_effects(&mut self, known: Known, effects: Effects) {
+        self.effects
+            .entry(known)
+            .and_modify(|e| *e = e.or(effects))
+            .or_insert(effects);
+    }
+    fn find(&self, name: &str) -> Option<Found> {
+        if let Some(rest) = name.strip_prefix("llvm.") {
+            return intrinsic::stems(rest).find_map(|stem| self.intrinsics.get(stem).copied());
+        }
+        let plain = name.strip_prefix('\u{1}').unwrap_or(name);
+        self.symbols
+            .get(plain)
+            .copied()
+            .or_else(|| by_prefix(plain))
+    }
+}
+
+/// All rows but those of [`MathFn`], which have a table of their own.
+fn rows() -> impl Iterator<Item = &'static Row> {
+    [
+        math::OUT_ROWS,
+        complex::ROWS,
+        integer::ROWS,
+        vector::ROWS,
+        memory::ROWS,
+        text::ROWS,
+        markers::ROWS,
+        system::ROWS,
+        exceptions::ROWS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Families that are known by how their names begin.
+fn by_prefix(name: &str) -> Option<Found> {
+    // table
+    const PREFIXES: &[(&str, Known)] = &[
+        ("__kmpc_", Known::OpenMp),
+        ("omp_", Known::OpenMp),
+        ("GOMP_", Known::OpenMp),
+        ("MPI_", Known::Mpi),
+        ("PMPI_", Known::Mpi),
+        ("mpi_", Known::Mpi),
+        ("cuda", Known::Gpu),
+        ("cuLaunch", Known::Gpu),
+        ("cuMem", Known::Gpu),
+        ("__cuda", Known::Gpu),
+        ("hip", Known::Gpu),
+        ("__hip", Known::Gpu),
+        ("__nvvm_", Known::Gpu),
+    ];
+    if let Some(&(_, known)) = PREFIXES.iter().find(|(p, _)| name.starts_with(p)) {
+        return Some(Found {
+            known,
+            effects: Effects::UNKNOWN,
+            shape: None,
+        });
+    }
+    exceptions::by_pattern(name).or_else(|| memory::by_pattern(name))
+}
+
+/// The id of the outside function of that name, `None` for an unknown one.
+pub fn lookup(name: &str) -> Option<Known> {
+    INDEX.find(name).map(|found| found.known)
+}
+
+/// The effects of the outside function of that name: finer than [`Known::effects`], since LLVM's
+/// intrinsics do not write errno where the C functions do.
+pub fn effects(name: &str) -> Option<Effects> {
+    INDEX.find(name).map(|found| found.effects)
+}
+
+impl Known {
+    /// What it does to memory and control, under whichever of its names does most.
+    pub fn effects(self) -> Effects {
+        let known = INDEX.effects.get(&self).copied();
+        known.unwrap_or(Effects::UNKNOWN)
+    }
+}
+
+impl Unit {
+    /// The outside function that `func` is: declared here, known by name, with a fitting signature.
+    pub fn known(&self, func: FuncId) -> Option<Known> {
+        self.find_known(func).map(|found| found.known)
+    }
+    /// The effects of the outside function that `func` is.
+    pub fn known_effects(&self, func: FuncId) -> Option<Effects> {
+        self.find_known(func).map(|found| found.effects)
+    }
+    fn find_known(&self, func: FuncId) -> Option<Found> {
+        let function = &self.functions[func];
+        if function.defined || function.body.is_some() {
+            return None;
+        }
+        let found = INDEX.find(&function.name)?;
+        let fits = found.shape.is_none_or(|s| self.fits(s, function.ty));
+        fits.then_some(found)
+    }
+    fn fits(&self, shape: Shape, ty: TypeId) -> bool {
+        let Type::Func { result, params, .. } = self.types.get(ty) else {
+            return false;
+        };
+        params.len() == shape.params.len()
+            && self.is_a(shape.result, *result)
+            && (shape.params.chars().zip(params)).all(|(c, ty)| self.is_a(c, *ty))
+    }
+    fn is_a(&self, class: char, ty: TypeId) -> bool {
+        match self.types.get(self.types.scalar(ty)) {
+            Type::Float(_) => class == 'f',
+            Type::Int(_) => class == 'i',
+            Type::Ptr(_) => class == 'p',
+            Type::Struct { .. } => class == 's',
+            Type::Void => class == 'v',
+            _ => false,
+        }
+    }
+}

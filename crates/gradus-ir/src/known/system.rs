@@ -1,0 +1,263 @@
+//! Input, output, process, clock, chance and environment.
+
+use super::{Effects, Known, Row};
+
+/// A function that speaks with the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SystemFn {
+    /// Writes text to a stream: `printf`, `puts`, `fprintf`, `fwrite` …
+    Print,
+    /// Writes text to memory: `snprintf`, `sprintf`; pointers among the values are only read.
+    PrintToMemory,
+    /// Flushes, opens, closes or moves in a stream.
+    Stream,
+    /// Reads a stream into memory.
+    Read,
+    /// Ends the program.
+    Exit,
+    /// A failed assertion: ends the program.
+    AssertFail,
+    /// Sorts with a comparison that it is given.
+    Qsort,
+    /// Searches with a comparison that it is given.
+    Bsearch,
+    /// A number of chance, or its seed.
+    Random,
+    /// The clock.
+    Clock,
+    /// The environment.
+    Environment,
+    /// `→ ptr` to errno.
+    Errno,
+    /// Saves a place to return to.
+    Setjmp,
+    /// Returns to it.
+    Longjmp,
+    /// Called at the end of the program.
+    AtExit,
+    /// Sleeps or yields.
+    Sleep,
+    /// Number of the process or thread.
+    Identity,
+}
+
+const TALK: Effects = Effects::PURE.hidden().errno().inactive();
+const DIE: Effects = Effects::PURE.hidden().leaving().inactive();
+/// All arguments: those of a `printf` may be read through `%s`.
+const TELL: Effects = TALK.reading(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+
+// table
+pub(super) const ROWS: &[Row] = &[
+    row(
+        &[
+            "printf",
+            "__printf_chk",
+            "puts",
+            "putchar",
+            "putchar_unlocked",
+            "vprintf",
+            "perror",
+        ],
+        SystemFn::Print,
+        TELL,
+    ),
+    row(
+        &[
+            "fprintf",
+            "__fprintf_chk",
+            "vfprintf",
+            "__vfprintf_chk",
+            "dprintf",
+        ],
+        SystemFn::Print,
+        TELL.writing(&[0]),
+    ),
+    row(
+        &["fputs", "fputs_unlocked", "fputc", "putc", "_IO_putc"],
+        SystemFn::Print,
+        TELL.writing(&[1]),
+    ),
+    row(
+        &["fwrite", "fwrite_unlocked"],
+        SystemFn::Print,
+        TELL.writing(&[3]),
+    ),
+    row(
+        &[
+            "snprintf",
+            "__snprintf_chk",
+            "sprintf",
+            "__sprintf_chk",
+            "vsnprintf",
+            "__vsnprintf_chk",
+            "vsprintf",
+            "__vsprintf_chk",
+        ],
+        SystemFn::PrintToMemory,
+        TELL.writing(&[0]),
+    ),
+    row(
+        &[
+            "fflush", "fopen", "fopen64", "fclose", "fseek", "ftell", "rewind", "feof", "ferror",
+            "fileno", "setvbuf", "setbuf", "unlink",
+        ],
+        SystemFn::Stream,
+        TELL.writing(&[0]).keeping(&[1]),
+    ),
+    row(
+        &[
+            "fread",
+            "fgets",
+            "fgetc",
+            "getc",
+            "getchar",
+            "scanf",
+            "fscanf",
+            "sscanf",
+            "__isoc99_scanf",
+            "__isoc99_fscanf",
+            "__isoc99_sscanf",
+            "__isoc23_scanf",
+            "__isoc23_fscanf",
+            "__isoc23_sscanf",
+            "getline",
+            "ungetc",
+        ],
+        SystemFn::Read,
+        Effects {
+            writes: ALL_REACHABLE,
+            inactive: false,
+            ..TELL
+        },
+    ),
+    row(
+        &[
+            "exit",
+            "_exit",
+            "_Exit",
+            "abort",
+            "quick_exit",
+            "__stack_chk_fail",
+            "__chk_fail",
+        ],
+        SystemFn::Exit,
+        DIE,
+    ),
+    row(
+        &[
+            "__assert_fail",
+            "__assert_rtn",
+            "__assert",
+            "__assert_perror_fail",
+        ],
+        SystemFn::AssertFail,
+        DIE,
+    ),
+    row(
+        &["qsort", "qsort_r"],
+        SystemFn::Qsort,
+        Effects {
+            captures: 0,
+            ..Effects::UNKNOWN
+        },
+    ),
+    row(
+        &["bsearch"],
+        SystemFn::Bsearch,
+        Effects {
+            captures: 0,
+            ..Effects::UNKNOWN
+        },
+    ),
+    row(
+        &[
+            "rand",
+            "srand",
+            "random",
+            "srandom",
+            "drand48",
+            "srand48",
+            "lrand48",
+            "mrand48",
+            "arc4random",
+        ],
+        SystemFn::Random,
+        Effects::PURE.hidden().inactive(),
+    ),
+    row(
+        &["rand_r", "erand48", "nrand48"],
+        SystemFn::Random,
+        Effects::PURE.reading(&[0]).writing(&[0]).inactive(),
+    ),
+    row(
+        &["clock", "time", "ftime", "difftime"],
+        SystemFn::Clock,
+        TALK.writing(&[0]),
+    ),
+    row(
+        &[
+            "gettimeofday",
+            "clock_gettime",
+            "clock_getres",
+            "getrusage",
+            "timespec_get",
+        ],
+        SystemFn::Clock,
+        TALK.writing(&[0, 1]),
+    ),
+    row(
+        &["getenv", "secure_getenv", "sysconf", "isatty"],
+        SystemFn::Environment,
+        TALK.reading(&[0]),
+    ),
+    row(
+        &["__errno_location", "__error", "_errno"],
+        SystemFn::Errno,
+        Effects::PURE.inactive(),
+    ),
+    row(
+        &[
+            "setjmp",
+            "_setjmp",
+            "__sigsetjmp",
+            "sigsetjmp",
+            "llvm.eh.sjlj.setjmp",
+        ],
+        SystemFn::Setjmp,
+        Effects {
+            returns_twice: true,
+            ..Effects::UNKNOWN
+        },
+    ),
+    row(
+        &["longjmp", "_longjmp", "siglongjmp", "llvm.eh.sjlj.longjmp"],
+        SystemFn::Longjmp,
+        Effects::UNKNOWN,
+    ),
+    row(
+        &["atexit", "__cxa_atexit", "on_exit"],
+        SystemFn::AtExit,
+        TALK.keeping(&[0, 1]),
+    ),
+    row(
+        &["sleep", "usleep", "nanosleep", "sched_yield"],
+        SystemFn::Sleep,
+        TALK.reading(&[0]).writing(&[1]),
+    ),
+    row(
+        &["getpid", "pthread_self", "gettid", "getppid"],
+        SystemFn::Identity,
+        TALK,
+    ),
+];
+
+/// Any memory that the program can reach, errno and the hidden part.
+const ALL_REACHABLE: super::Places = super::Places::ALL;
+
+const fn row(names: &'static [&'static str], id: SystemFn, effects: Effects) -> Row {
+    Row {
+        names,
+        known: Known::System(id),
+        effects,
+    }
+}

@@ -1,0 +1,116 @@
+//! Strings, bytes, and text that becomes numbers. None of it carries a derivative.
+
+use super::{Effects, Known, Row};
+
+/// A function of strings or bytes.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TextFn {
+    Memcmp,
+    Memchr,
+    Strlen,
+    Strnlen,
+    Strcmp,
+    Strncmp,
+    Strchr,
+    Strrchr,
+    Strstr,
+    /// Spans of characters: `strspn`, `strcspn`, `strpbrk`.
+    Span,
+    Strcpy,
+    Strncpy,
+    Strcat,
+    Strncat,
+    Strtok,
+    /// Text to a float: `strtod`, `atof`.
+    ToFloat,
+    /// Text to an integer: `strtol`, `atoi`.
+    ToInt,
+    /// Message of an error.
+    Strerror,
+}
+
+const TWO: Effects = Effects::PURE.reading(&[0, 1]).inactive();
+const ONE: Effects = Effects::PURE.reading(&[0]).inactive();
+const COPY: Effects = Effects::PURE
+    .reading(&[0, 1])
+    .writing(&[0])
+    .giving(0)
+    .inactive();
+const PARSE: Effects = Effects::PURE
+    .reading(&[0])
+    .writing(&[1])
+    .errno()
+    .hidden()
+    .keeping(&[0])
+    .inactive();
+
+// table
+pub(super) const ROWS: &[Row] = &[
+    row(&["memcmp", "bcmp"], TextFn::Memcmp, TWO),
+    row(
+        &["memchr", "memrchr", "rawmemchr"],
+        TextFn::Memchr,
+        ONE.giving(0),
+    ),
+    row(&["strlen"], TextFn::Strlen, ONE),
+    row(&["strnlen"], TextFn::Strnlen, ONE),
+    row(&["strcmp", "strcasecmp", "strcoll"], TextFn::Strcmp, TWO),
+    row(&["strncmp", "strncasecmp"], TextFn::Strncmp, TWO),
+    row(&["strchr", "strchrnul"], TextFn::Strchr, ONE.giving(0)),
+    row(&["strrchr"], TextFn::Strrchr, ONE.giving(0)),
+    row(&["strstr", "strcasestr"], TextFn::Strstr, TWO.giving(0)),
+    row(&["strspn", "strcspn"], TextFn::Span, TWO),
+    row(&["strpbrk"], TextFn::Strstr, TWO.giving(0)),
+    row(&["strcpy", "__strcpy_chk"], TextFn::Strcpy, COPY),
+    row(&["stpcpy", "__stpcpy_chk"], TextFn::Strcpy, COPY),
+    row(
+        &["strncpy", "__strncpy_chk", "stpncpy"],
+        TextFn::Strncpy,
+        COPY,
+    ),
+    row(&["strcat", "__strcat_chk"], TextFn::Strcat, COPY),
+    row(&["strncat", "__strncat_chk"], TextFn::Strncat, COPY),
+    row(
+        &["strtok", "strtok_r"],
+        TextFn::Strtok,
+        Effects::PURE
+            .reading(&[0, 1, 2])
+            .writing(&[0, 2])
+            .hidden()
+            .keeping(&[0])
+            .inactive(),
+    ),
+    row(&["strtod", "strtof", "strtold"], TextFn::ToFloat, PARSE),
+    row(&["atof"], TextFn::ToFloat, ONE.hidden()),
+    row(
+        &[
+            "strtol",
+            "strtoul",
+            "strtoll",
+            "strtoull",
+            "strtoimax",
+            "strtoumax",
+            "__isoc23_strtol",
+            "__isoc23_strtoul",
+            "__isoc23_strtoll",
+            "__isoc23_strtoull",
+        ],
+        TextFn::ToInt,
+        PARSE,
+    ),
+    row(&["atoi", "atol", "atoll"], TextFn::ToInt, ONE.hidden()),
+    row(
+        &["strerror"],
+        TextFn::Strerror,
+        Effects::PURE.hidden().inactive(),
+    ),
+];
+
+const fn row(names: &'static [&'static str], id: TextFn, effects: Effects) -> Row {
+    Row {
+        names,
+        known: Known::Text(id),
+        effects,
+    }
+}
