@@ -1,0 +1,295 @@
+//! The tree from the levels: step 5.
+//!
+//! One pass over a region with a stack of (node, sequence). A node is placed, its branch, the
+//! selections behind it, then the node that follows, in the same sequence; arms and selected
+//! continuations are put on the stack with sequences of their own. References to what is placed
+//! later (the sequence in which an edge lands, loops) are filled in at the end.
+
+use super::dag::Dag;
+use super::graph::{Edge, Graph, Place, Reader, Region};
+use super::levels::{Choice, Levels};
+use super::tree::{Again, NodeId, SelectorId, SelectorKind, SeqId, Tree, TreeNode};
+use std::collections::HashMap;
+
+/// What is known of a loop.
+struct LoopPlan {
+    again: Again,
+    /// The selector of its exits, if there are several.
+    exits: Option<SelectorId>,
+    node: NodeId,
+    body: SeqId,
+    home: SeqId,
+}
+
+/// Collects the tree.
+pub(super) struct Emitter {
+    tree: Tree,
+    loops: Vec<LoopPlan>,
+    /// Edges of the tree: target in the graph, loop.
+    edges: Vec<(NodeId, usize, Option<usize>)>,
+    /// Settings of selectors by loops and entries: reader, loop.
+    settings: Vec<(NodeId, Reader, Option<usize>)>,
+    /// The sequence in which each node of the graph stands.
+    placed: Vec<SeqId>,
+}
+
+impl Emitter {
+    /// An empty tree with its root.
+    pub fn new() -> Emitter {
+        let mut tree = Tree::default();
+        tree.new_seq();
+        Emitter {
+            tree,
+            loops: Vec::new(),
+            edges: Vec::new(),
+            settings: Vec::new(),
+            placed: Vec::new(),
+        }
+    }
+    /// A number for a loop.
+    pub fn new_loop(&mut self) -> usize {
+        let root = self.tree.root();
+        self.loops.push(LoopPlan {
+            again: Again::Forever,
+            exits: None,
+            node: NodeId(0),
+            body: root,
+            home: root,
+        });
+        self.loops.len() - 1
+    }
+    /// A selector.
+    pub fn new_selector(&mut self, kind: SelectorKind, values: u32) -> SelectorId {
+        self.tree.new_selector(kind, values)
+    }
+    /// Says when a loop goes round, and which selector tells its exits apart.
+    pub fn set_again(&mut self, number: usize, again: Again, exits: Option<SelectorId>) {
+        self.loops[number].again = again;
+        self.loops[number].exits = exits;
+    }
+
+    /// Emits a region. Loops in it are placed; their bodies are regions to emit later.
+    pub fn region(&mut self, graph: &Graph, region: &Region, dag: &Dag, levels: &Levels) {
+        let seq = region
+            .of
+            .map_or(self.tree.root(), |number| self.loops[number].body);
+        self.placed.resize(graph.nodes.len(), seq);
+        let mut emission = Emission {
+            emitter: self,
+            graph,
+            dag,
+            levels,
+            selectors: HashMap::new(),
+            values: HashMap::new(),
+            stack: vec![(0, seq)],
+        };
+        while let Some((node, seq)) = emission.stack.pop() {
+            emission.chain(node, seq);
+        }
+    }
+
+    /// The tree.
+    pub fn finish(mut self, graph: &Graph) -> Tree {
+        for (node, target, back) in self.edges {
+            let lands = if target == graph.end {
+                self.tree.root()
+            } else {
+                self.placed[target]
+            };
+            let back = back.map(|number| self.loops[number].node);
+            self.tree.set_target(node, lands, back);
+        }
+        for (node, reader, back) in self.settings {
+            let read_in = match reader {
+                Reader::Inside(number) => self.loops[number].body,
+                Reader::Behind(number) => self.loops[number].home,
+            };
+            let back = back.map(|number| self.loops[number].node);
+            self.tree.set_target(node, read_in, back);
+        }
+        self.tree
+            .finish(graph.steps, |block| graph.cfg.nodes[block].kind.ends());
+        self.tree
+    }
+}
+
+/// The emission of one region.
+struct Emission<'a, 'g> {
+    emitter: &'a mut Emitter,
+    graph: &'a Graph<'g>,
+    dag: &'a Dag,
+    levels: &'a Levels,
+    /// The selector of each class of levels.
+    selectors: HashMap<usize, SelectorId>,
+    /// Its value for each target.
+    values: HashMap<(SelectorId, usize), u32>,
+    stack: Vec<(usize, SeqId)>,
+}
+
+impl Emission<'_, '_> {
+    /// Places a node and all that follows in the same sequence.
+    fn chain(&mut self, node: usize, seq: SeqId) {
+        let mut next = Some(node);
+        while let Some(node) = next {
+            self.emitter.placed[self.dag.order[node]] = seq;
+            self.place(node, seq);
+            let edges = self.dag.edges(node);
+            match edges.len() {
+                0 => self.dead_end(node, seq),
+                1 => self.edge(node, edges.start, seq),
+                _ => self.branch(node, seq),
+            }
+            for layer in 0..self.levels.layers[node].len() {
+                self.selection(node, layer, seq);
+            }
+            next = self.levels.follows[node];
+        }
+    }
+
+    fn place(&mut self, node: usize, seq: SeqId) {
+        let tree = &mut self.emitter.tree;
+        match self.graph.nodes[self.dag.order[node]].place {
+            Place::Block(block) => {
+                tree.push(seq, TreeNode::Block { block });
+            }
+            Place::Loop(number) => {
+                let plan = &mut self.emitter.loops[number];
+                plan.home = seq;
+                plan.body = tree.new_seq();
+                let (body, again) = (plan.body, plan.again);
+                plan.node = tree.push(seq, TreeNode::Loop { body, again });
+            }
+            Place::Start | Place::Entries(_) | Place::End => {}
+        }
+    }
+
+    /// A node without edges: a block ends by itself, a loop never does.
+    fn dead_end(&mut self, node: usize, seq: SeqId) {
+        if let Place::Loop(_) = self.graph.nodes[self.dag.order[node]].place {
+            self.emitter.tree.push(seq, TreeNode::Never);
+        }
+    }
+
+    /// The branch of a block, or on the selector of a loop's exits or entries.
+    fn branch(&mut self, node: usize, seq: SeqId) {
+        let edges = self.dag.edges(node);
+        let tree = &mut self.emitter.tree;
+        let arms: Vec<SeqId> = edges.clone().map(|_| tree.new_seq()).collect();
+        let select = |selector, first| TreeNode::Select {
+            selector,
+            values: (first..).take(arms.len() - 1).collect(),
+            arms: arms.clone(),
+        };
+        let branch = match self.graph.nodes[self.dag.order[node]].place {
+            Place::Block(block) => TreeNode::Branch {
+                block,
+                arms: arms.clone(),
+                arm_of: self.graph.edge_of[block].clone(),
+            },
+            Place::Entries(selector) => select(selector, 0),
+            // Value 0 is for another round.
+            Place::Loop(number) => match self.emitter.loops[number].exits {
+                Some(selector) => select(selector, 1),
+                None => return,
+            },
+            Place::Start | Place::End => return,
+        };
+        tree.push(seq, branch);
+        for (edge, arm) in edges.zip(arms) {
+            self.edge(node, edge, arm);
+            let to = self.dag.target[edge];
+            let starts_here = self.levels.is_arm.get(to) == Some(&true);
+            if starts_here && self.levels.follows[node] != Some(to) {
+                self.stack.push((to, arm));
+            }
+        }
+    }
+
+    /// One selection behind a node.
+    fn selection(&mut self, node: usize, layer: usize, seq: SeqId) {
+        let layer = &self.levels.layers[node][layer];
+        let selector = self.selector(self.levels.class[node]);
+        let mut cases: Vec<(u32, usize)> = layer
+            .targets
+            .iter()
+            .map(|to| (self.value(selector, *to), *to))
+            .collect();
+        cases.sort_unstable();
+        let tree = &mut self.emitter.tree;
+        let mut arms: Vec<SeqId> = cases.iter().map(|_| tree.new_seq()).collect();
+        self.stack
+            .extend(cases.iter().map(|(_, to)| *to).zip(arms.iter().copied()));
+        let mut values: Vec<u32> = cases.iter().map(|(value, _)| *value).collect();
+        if layer.passes {
+            arms.push(tree.new_seq());
+        } else {
+            values.pop();
+        }
+        let select = TreeNode::Select {
+            selector,
+            values,
+            arms,
+        };
+        tree.push(seq, select);
+    }
+
+    /// What happens on an edge.
+    fn edge(&mut self, node: usize, edge: usize, seq: SeqId) {
+        let number = edge - self.dag.first[node];
+        let Edge {
+            taken, settings, ..
+        } = &self.graph.nodes[self.dag.order[node]].edges[number];
+        if let Some(taken) = taken {
+            let id = self.emitter.tree.push(
+                seq,
+                TreeNode::Edge {
+                    block: taken.block,
+                    slot: taken.slot,
+                    lands: seq,
+                    back: None,
+                },
+            );
+            self.emitter.edges.push((id, taken.target, taken.back));
+        }
+        for setting in settings {
+            let id = self.assign(seq, setting.selector, setting.value, seq);
+            self.emitter
+                .settings
+                .push((id, setting.reader, setting.back));
+        }
+        if let Some(Choice { class, read_by }) = self.levels.choices[edge] {
+            let selector = self.selector(class);
+            let value = self.value(selector, self.dag.target[edge]);
+            let read_in = self.emitter.placed[self.dag.order[read_by]];
+            self.assign(seq, selector, value, read_in);
+        }
+    }
+
+    fn assign(&mut self, seq: SeqId, selector: SelectorId, value: u32, read_in: SeqId) -> NodeId {
+        self.emitter.tree.push(
+            seq,
+            TreeNode::Assign {
+                selector,
+                value,
+                read_in,
+                back: None,
+            },
+        )
+    }
+
+    fn selector(&mut self, class: usize) -> SelectorId {
+        let tree = &mut self.emitter.tree;
+        *self
+            .selectors
+            .entry(class)
+            .or_insert_with(|| tree.new_selector(SelectorKind::Continue, 0))
+    }
+
+    fn value(&mut self, selector: SelectorId, target: usize) -> u32 {
+        let tree = &mut self.emitter.tree;
+        *self
+            .values
+            .entry((selector, target))
+            .or_insert_with(|| tree.new_value(selector))
+    }
+}

@@ -1,0 +1,360 @@
+//! What follows a branch: step 4.
+//!
+//! The *level* of a node: what it dominates. A node entered by exactly one edge is an arm of its
+//! dominator's branch (layer 0). Any other is a continuation of its dominator's level: in layer 1 if
+//! only the branch and its arms lead to it, else one above the highest continuation whose part
+//! leads to it. Each layer becomes one selection among its continuations; edges that lead to a later
+//! layer, or out of the level, *pass* the selections between. Where nothing is left to select (all that
+//! does not end goes to one node), that node follows in the same sequence. An edge sets a selector
+//! if it passes or chooses in a selection; levels that one edge passes share their selector.
+
+use super::dag::Dag;
+use super::graph::{Graph, OUTSIDE};
+
+const NONE: usize = usize::MAX;
+
+/// A selection behind a branch.
+pub(super) struct Layer {
+    /// The continuations to select from.
+    pub targets: Vec<usize>,
+    /// Whether there are edges that pass all of them.
+    pub passes: bool,
+}
+
+/// The selector that an edge sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    /// Stands for all levels with the same selector.
+    pub class: usize,
+    /// The outermost level with a selection that reads it.
+    pub read_by: usize,
+}
+
+/// The levels of a region. Nodes and edges go by their places in the [`Dag`].
+pub(super) struct Levels {
+    /// Whether a node is an arm.
+    pub is_arm: Vec<bool>,
+    /// The selections behind a node.
+    pub layers: Vec<Vec<Layer>>,
+    /// The node that follows a node, and the selections behind it, in the same sequence.
+    pub follows: Vec<Option<usize>>,
+    /// What each edge sets.
+    pub choices: Vec<Option<Choice>>,
+    /// What stands for all levels that share a selector with a level.
+    pub class: Vec<usize>,
+}
+
+impl Levels {
+    /// The levels of a region.
+    pub fn new(graph: &mut Graph, dag: &Dag) -> Levels {
+        let mut work = Work::new(dag);
+        work.assign_layers(&mut graph.steps);
+        work.find_escapes();
+        let mut layers = Vec::with_capacity(dag.len());
+        let mut follows = Vec::with_capacity(dag.len());
+        let mut children = vec![Vec::new(); dag.len()];
+        for node in 1..dag.len() {
+            children[dag.parent[node]].push(node);
+        }
+        for (node, mut children) in children.into_iter().enumerate() {
+            children.sort_by_key(|child| work.layer[*child]);
+            let next = work.follower(graph, node, &children);
+            layers.push(work.selections(node, &children, next));
+            follows.push(next);
+            work.last_select[node] = layers[node].len();
+        }
+        let mut choices = Choices::new(&work).all(&mut graph.steps);
+        let class: Vec<usize> = (0..dag.len()).map(|node| choices.1.find(node)).collect();
+        for choice in choices.0.iter_mut().flatten() {
+            choice.class = class[choice.class];
+        }
+        Levels {
+            is_arm: work.is_arm,
+            layers,
+            follows,
+            choices: choices.0,
+            class,
+        }
+    }
+}
+
+struct Work<'a> {
+    dag: &'a Dag,
+    is_arm: Vec<bool>,
+    layer: Vec<usize>,
+    /// The first layer at which some edge to the node is on its way.
+    pending: Vec<usize>,
+    /// The least depth of a node that an edge of the node leads to; 0 for out of the region. A level
+    /// of depth `d` is left by an edge to depth `d` or less.
+    own_escape: Vec<usize>,
+    /// The same for all that the node dominates.
+    escape: Vec<usize>,
+    /// The number of the last layer with a selection.
+    last_select: Vec<usize>,
+}
+
+impl<'a> Work<'a> {
+    fn new(dag: &'a Dag) -> Work<'a> {
+        let count = dag.len();
+        Work {
+            dag,
+            is_arm: dag
+                .sources
+                .iter()
+                .map(|sources| sources.len() == 1)
+                .collect(),
+            layer: vec![0; count],
+            pending: vec![0; count],
+            own_escape: vec![usize::MAX; count],
+            escape: Vec::new(),
+            last_select: vec![0; count],
+        }
+    }
+
+    /// The depth of the target of an edge; 0 for out of the region.
+    fn reach(&self, edge: usize) -> usize {
+        match self.dag.target[edge] {
+            OUTSIDE => 0,
+            to => self.dag.depth[to],
+        }
+    }
+
+    fn assign_layers(&mut self, steps: &mut u64) {
+        let dag = self.dag;
+        for node in 1..dag.len() {
+            if self.is_arm[node] {
+                continue;
+            }
+            let (mut low, mut high) = (usize::MAX, 0);
+            for &from in &dag.sources[node] {
+                let layer = if from == dag.parent[node] {
+                    0
+                } else {
+                    self.layer[dag.ancestor(from, dag.depth[node], steps)]
+                };
+                low = low.min(layer);
+                high = high.max(layer);
+            }
+            self.layer[node] = high + 1;
+            self.pending[node] = low + 1;
+        }
+    }
+
+    fn find_escapes(&mut self) {
+        for node in 0..self.dag.len() {
+            for edge in self.dag.edges(node) {
+                self.own_escape[node] = self.own_escape[node].min(self.reach(edge));
+            }
+        }
+        self.escape = self.own_escape.clone();
+        for node in (1..self.dag.len()).rev() {
+            let parent = self.dag.parent[node];
+            self.escape[parent] = self.escape[parent].min(self.escape[node]);
+        }
+    }
+
+    fn leaves(&self, level: usize, child: usize) -> bool {
+        self.escape[child] <= self.dag.depth[level]
+    }
+    fn leaves_directly(&self, level: usize) -> bool {
+        self.own_escape[level] <= self.dag.depth[level]
+    }
+
+    /// The one child to which all goes in the end, if there is one.
+    fn follower(&self, graph: &Graph, node: usize, children: &[usize]) -> Option<usize> {
+        let highest = self.layer[*children.last()?];
+        let (last, before): (Vec<usize>, Vec<usize>) = children
+            .iter()
+            .partition(|child| self.layer[**child] == highest);
+        if self.leaves_directly(node) || before.iter().any(|child| self.leaves(node, *child)) {
+            return None;
+        }
+        let open: Vec<usize> = last
+            .iter()
+            .copied()
+            .filter(|child| self.leaves(node, *child))
+            .collect();
+        let only_way = highest > 0 || self.dag.edges(node).len() == 1;
+        match (&open[..], &last[..]) {
+            // A landing pad stays in the arm of its invoke.
+            ([one], _) if highest > 0 || !graph.is_pad(self.dag.order[*one]) => Some(*one),
+            ([], [one]) if only_way => Some(*one),
+            _ => None,
+        }
+    }
+
+    /// The selections behind a node, given its children by layer.
+    fn selections(&self, node: usize, children: &[usize], follows: Option<usize>) -> Vec<Layer> {
+        let left_from = children
+            .iter()
+            .filter(|child| self.leaves(node, **child))
+            .map(|child| self.layer[*child])
+            .chain(self.leaves_directly(node).then_some(0))
+            .min()
+            .unwrap_or(NONE);
+        let mut layers = Vec::new();
+        // From the last layer to the first; the first layer at which something behind is on its way.
+        let mut behind = follows.map_or(NONE, |next| self.pending[next]);
+        let mut rest = children;
+        while let Some(&last) = rest.last() {
+            let number = self.layer[last];
+            if number == 0 {
+                break;
+            }
+            let start = rest.partition_point(|child| self.layer[*child] < number);
+            let targets: Vec<usize> = rest[start..]
+                .iter()
+                .copied()
+                .filter(|child| Some(*child) != follows)
+                .collect();
+            let passes = left_from < number || behind <= number;
+            behind = rest[start..]
+                .iter()
+                .map(|child| self.pending[*child])
+                .fold(behind, usize::min);
+            rest = &rest[..start];
+            if !targets.is_empty() {
+                layers.push(Layer { targets, passes });
+            }
+        }
+        layers.reverse();
+        layers
+    }
+}
+
+/// Finds what each edge sets.
+struct Choices<'a> {
+    work: &'a Work<'a>,
+    classes: Sets,
+    /// Nodes whose level has a selection behind them, chained to the next such ancestor where both
+    /// levels are already known to share a selector.
+    runs: Sets,
+    /// The nearest such ancestor-or-self; 0 for none.
+    near: Vec<usize>,
+    /// The number of such ancestors, itself included.
+    count: Vec<usize>,
+}
+
+impl<'a> Choices<'a> {
+    fn new(work: &'a Work<'a>) -> Choices<'a> {
+        let dag = work.dag;
+        let mut near = vec![0; dag.len()];
+        let mut count = vec![0; dag.len()];
+        for node in 1..dag.len() {
+            let parent = dag.parent[node];
+            let passed = work.layer[node] < work.last_select[parent];
+            near[node] = if passed { node } else { near[parent] };
+            count[node] = count[parent] + usize::from(passed);
+        }
+        Choices {
+            work,
+            classes: Sets::new(dag.len()),
+            runs: Sets::new(dag.len()),
+            near,
+            count,
+        }
+    }
+
+    fn all(mut self, steps: &mut u64) -> (Vec<Option<Choice>>, Sets) {
+        let mut choices = Vec::with_capacity(self.work.dag.target.len());
+        for node in 0..self.work.dag.len() {
+            for edge in self.work.dag.edges(node) {
+                choices.push(self.choice(node, edge, steps));
+            }
+        }
+        (choices, self.classes)
+    }
+
+    fn choice(&mut self, from: usize, edge: usize, steps: &mut u64) -> Option<Choice> {
+        let work = self.work;
+        let dag = work.dag;
+        let to = dag.target[edge];
+        // The last layer of the target's level that the edge passes or chooses in.
+        let chosen_in = match to {
+            OUTSIDE => 0,
+            _ if work.is_arm[to] => return None,
+            _ => work.layer[to].min(work.last_select[dag.parent[to]]),
+        };
+        if to != OUTSIDE && dag.parent[to] == from {
+            return (chosen_in > 0).then_some(Choice {
+                class: from,
+                read_by: from,
+            });
+        }
+        let reach = work.reach(edge);
+        // The child of the target's level that the edge comes from.
+        let child = dag.ancestor(from, reach, steps);
+        let mut passed = (work.last_select[from] > 0).then_some(from);
+        let mut read_by = passed;
+        if self.count[from] > self.count[child] {
+            self.join_passed(from, reach, &mut passed, steps);
+            let limit = self.count[child];
+            let top = dag.highest(from, steps, |node| self.count[node] > limit);
+            read_by = Some(dag.parent[top]);
+        }
+        if to != OUTSIDE && work.layer[child] < chosen_in {
+            let level = dag.parent[to];
+            self.join(&mut passed, level);
+            read_by = Some(level);
+        }
+        Some(Choice {
+            class: passed?,
+            read_by: read_by?,
+        })
+    }
+
+    fn join(&mut self, passed: &mut Option<usize>, level: usize) {
+        if let Some(other) = *passed {
+            self.classes.merge(other, level);
+        }
+        *passed = Some(level);
+    }
+
+    /// Joins all levels that an edge passes on its way up to depth `reach`.
+    fn join_passed(
+        &mut self,
+        from: usize,
+        reach: usize,
+        passed: &mut Option<usize>,
+        steps: &mut u64,
+    ) {
+        let depth = &self.work.dag.depth;
+        let mut node = self.near[from];
+        while depth[node] > reach {
+            *steps += 1;
+            let parent = self.work.dag.parent[node];
+            self.join(passed, parent);
+            let top = self.runs.find(node);
+            let next = self.near[self.work.dag.parent[top]];
+            if depth[top] <= reach || depth[next] <= reach {
+                break;
+            }
+            self.runs.chain(top, next);
+            node = next;
+        }
+    }
+}
+
+/// Disjoint sets.
+struct Sets(Vec<usize>);
+
+impl Sets {
+    fn new(count: usize) -> Sets {
+        Sets((0..count).collect())
+    }
+    fn find(&mut self, mut one: usize) -> usize {
+        while self.0[one] != one {
+            self.0[one] = self.0[self.0[one]];
+            one = self.0[one];
+        }
+        one
+    }
+    fn merge(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.find(a), self.find(b));
+        self.0[a.max(b)] = a.min(b);
+    }
+    /// Makes `to` stand for the set of `from`.
+    fn chain(&mut self, from: usize, to: usize) {
+        self.0[from] = to;
+    }
+}

@@ -1,0 +1,379 @@
+//! Who reads what: the results of every region and the variables that loops carry. Step 6.
+//!
+//! In: a [`Tree`], and for each block what it defines, reads, and assigns on its edges ([`Flow`]). Out: for
+//! every `Branch`, `Select` and `Loop` the variables that outlive it, and for every `Loop` the
+//! variables that its body hands to its next round.
+//!
+//! The tree keeps the dominance of the graph (see `levels`), so a value is read either in the sequence that
+//! defines it or inside of nodes after it, except across the exit of a loop, and a phi is assigned on
+//! edges and read where they land. Hence nothing needs a data-flow iteration: from each
+//! assignment climb to the sequence of the reader; every node left on the way has the variable as a
+//! result. Whatever goes round a loop is an assignment on an edge that is marked as going round.
+//! A phi that nothing reads, other than phis that nothing reads, is left out.
+//!
+//! Each (node, variable) is found once: climbs of one variable skip the nodes already climbed out of (disjoint
+//! sets). Time: almost linear in the input plus the output.
+
+use super::tree::{Again, NodeId, SelectorId, SeqId, Tree, TreeNode};
+
+/// A variable: what a region can have as a result and a loop can carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Var {
+    /// A value of the source function.
+    Value(u32),
+    /// A selector of the tree.
+    Selector(SelectorId),
+}
+
+/// What a function's blocks do with values. Values are numbered by the caller; one that no block
+/// defines and no edge assigns (an argument, a constant) is visible everywhere and may be left out.
+#[derive(Clone, Debug, Default)]
+pub struct Flow {
+    /// The number of values.
+    pub values: usize,
+    /// By block.
+    pub blocks: Vec<BlockFlow>,
+    /// The values read behind the body: those that returning edges assign.
+    pub live_out: Vec<u32>,
+}
+
+/// What a block does with values.
+#[derive(Clone, Debug, Default)]
+pub struct BlockFlow {
+    /// Defined by its instructions (not its phis, nor its terminator).
+    pub defines: Vec<u32>,
+    /// Read by its instructions; by its terminator too, if that ends the function here without a
+    /// return (`unreachable`, `resume`, must-tail).
+    pub reads: Vec<u32>,
+    /// Read by its branch: the condition; an invoke's operands.
+    pub branch_reads: Vec<u32>,
+    /// Defined by its branch: an invoke's result, which the arm of successor 0 binds.
+    pub branch_defines: Vec<u32>,
+    /// By successor (one for a return): the phis, or the returned value, that the edge assigns, and from which value, if
+    /// it comes from one. Of several successors that are the same block the first counts.
+    pub edges: Vec<Vec<(u32, Option<u32>)>>,
+}
+
+/// The results of nodes and the variables that loops carry; lists are ascending.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    results: Lists,
+    carried: Lists,
+    needed: Vec<bool>,
+}
+
+impl Scope {
+    /// The results of a `Branch` or `Select`; for a `Loop` what is read behind it. Empty for others.
+    pub fn results(&self, node: NodeId) -> &[Var] {
+        self.results.of(node)
+    }
+    /// The variables that a loop carries to its next round; each starts as it is before the loop
+    /// (poison where it is not yet defined there).
+    pub fn carried(&self, node: NodeId) -> &[Var] {
+        self.carried.of(node)
+    }
+    /// Whether anything reads the phi: if not, no edge needs to assign it and no list mentions it.
+    pub fn needed(&self, phi: u32) -> bool {
+        self.needed[phi as usize]
+    }
+}
+
+/// A list for each node of a tree.
+#[derive(Clone, Debug, Default)]
+struct Lists {
+    first: Vec<u32>,
+    vars: Vec<Var>,
+}
+
+impl Lists {
+    fn new(nodes: usize, mut pairs: Vec<(NodeId, Var)>) -> Lists {
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut first = vec![0; nodes + 1];
+        for (node, _) in &pairs {
+            first[node.index() + 1] += 1;
+        }
+        for i in 0..nodes {
+            first[i + 1] += first[i];
+        }
+        Lists {
+            first,
+            vars: pairs.into_iter().map(|(_, var)| var).collect(),
+        }
+    }
+    fn of(&self, node: NodeId) -> &[Var] {
+        let bound = |i: usize| self.first[i] as usize;
+        &self.vars[bound(node.index())..bound(node.index() + 1)]
+    }
+}
+
+/// The results and carried variables of a tree. `flow` has a [`BlockFlow`] for every block of the
+/// graph that the tree was made from.
+pub fn scope(tree: &Tree, flow: &Flow) -> Scope {
+    let facts = Facts::new(tree, flow);
+    let mut climb = Climb::new(tree);
+    let mut carried = Vec::new();
+    // Phis: from where they are assigned to where the edge lands.
+    for (phi, assignments) in facts.assignments.iter().enumerate() {
+        let var = Var::Value(phi as u32);
+        climb.start();
+        for assignment in assignments.iter().filter(|_| facts.needed[phi]) {
+            climb.up(var, assignment.seq, assignment.read_in);
+            carried.extend(assignment.back.map(|node| (node, var)));
+        }
+    }
+    // All values: from the definition to reads behind the loops that it stands in.
+    for (value, reads) in facts.reads.iter().enumerate() {
+        let Some(seq) = facts.defined_in[value] else {
+            continue;
+        };
+        climb.start();
+        for read in reads.iter().filter(|_| !facts.copied[value]) {
+            climb.up(Var::Value(value as u32), seq, *read);
+        }
+    }
+    for (selector, settings) in facts.settings.iter().enumerate() {
+        let var = Var::Selector(SelectorId(selector as u32));
+        climb.start();
+        for (seq, read_in, back) in settings {
+            climb.up(var, *seq, *read_in);
+            carried.extend(back.map(|node| (node, var)));
+        }
+    }
+    Scope {
+        results: Lists::new(tree.node_count(), climb.found),
+        carried: Lists::new(tree.node_count(), carried),
+        needed: facts.needed,
+    }
+}
+
+/// A phi is assigned.
+struct Assignment {
+    seq: SeqId,
+    /// The sequence that it must reach: where the edge lands, or the body of the loop it goes round.
+    read_in: SeqId,
+    back: Option<NodeId>,
+    from: Option<u32>,
+}
+
+/// Where things happen in the tree, by variable.
+struct Facts {
+    /// The sequence that defines each value; none for what is visible everywhere.
+    defined_in: Vec<Option<SeqId>>,
+    /// Whether the value stands in a block that was copied: then only that block reads it.
+    copied: Vec<bool>,
+    /// The sequences that read each value.
+    reads: Vec<Vec<SeqId>>,
+    assignments: Vec<Vec<Assignment>>,
+    needed: Vec<bool>,
+    /// Where each selector is set, last read, and which loop carries it.
+    settings: Vec<Vec<(SeqId, SeqId, Option<NodeId>)>>,
+}
+
+impl Facts {
+    fn new(tree: &Tree, flow: &Flow) -> Facts {
+        let mut facts = Facts {
+            defined_in: vec![None; flow.values],
+            copied: vec![false; flow.values],
+            reads: vec![Vec::new(); flow.values],
+            assignments: (0..flow.values).map(|_| Vec::new()).collect(),
+            needed: vec![false; flow.values],
+            settings: vec![Vec::new(); tree.selectors().len()],
+        };
+        for (id, node) in tree.nodes() {
+            facts.node(tree, flow, id, node);
+        }
+        for &value in &flow.live_out {
+            facts.reads[value as usize].push(tree.root());
+        }
+        facts.find_needed();
+        facts
+    }
+
+    fn node(&mut self, tree: &Tree, flow: &Flow, id: NodeId, node: &TreeNode) {
+        let seq = tree.home(id);
+        match node {
+            TreeNode::Block { block } => {
+                let block = &flow.blocks[*block];
+                self.define(&block.defines, seq);
+                self.read(&block.reads, seq);
+            }
+            TreeNode::Branch {
+                block,
+                arms,
+                arm_of,
+            } => {
+                let block = &flow.blocks[*block];
+                self.read(&block.branch_reads, seq);
+                self.define(&block.branch_defines, arms[arm_of[0]]);
+            }
+            TreeNode::Edge {
+                block,
+                slot,
+                lands,
+                back,
+            } => {
+                let body = back.and_then(|node| tree.node(node).seqs().first());
+                let read_in = *body.unwrap_or(lands);
+                self.assign(flow, (*block, *slot), *lands, (seq, read_in, *back));
+            }
+            TreeNode::Assign {
+                selector,
+                read_in,
+                back,
+                ..
+            } => self.settings[selector.index()].push((seq, *read_in, *back)),
+            TreeNode::Loop {
+                body,
+                again: Again::Block { block, slot },
+            } => {
+                self.read(&flow.blocks[*block].branch_reads, *body);
+                self.assign(flow, (*block, *slot), *body, (*body, *body, Some(id)));
+            }
+            TreeNode::Loop { .. } | TreeNode::Select { .. } | TreeNode::Never => {}
+        }
+    }
+
+    fn define(&mut self, values: &[u32], seq: SeqId) {
+        for &value in values {
+            let before = self.defined_in[value as usize].replace(seq);
+            self.copied[value as usize] |= before.is_some_and(|other| other != seq);
+        }
+    }
+    fn read(&mut self, values: &[u32], seq: SeqId) {
+        for &value in values {
+            self.reads[value as usize].push(seq);
+        }
+    }
+    fn assign(
+        &mut self,
+        flow: &Flow,
+        (block, slot): (usize, usize),
+        lands: SeqId,
+        (seq, read_in, back): (SeqId, SeqId, Option<NodeId>),
+    ) {
+        let assigned = flow.blocks[block]
+            .edges
+            .get(slot)
+            .map_or(&[][..], |edge| edge);
+        for &(phi, from) in assigned {
+            // The phi stands where its edges land.
+            self.define(&[phi], lands);
+            self.assignments[phi as usize].push(Assignment {
+                seq,
+                read_in,
+                back,
+                from,
+            });
+        }
+    }
+
+    /// Which phis are read, by something other than phis that are not; their sources are reads.
+    fn find_needed(&mut self) {
+        let mut stack: Vec<usize> = (0..self.reads.len())
+            .filter(|value| !self.reads[*value].is_empty())
+            .collect();
+        for &value in &stack {
+            self.needed[value] = true;
+        }
+        while let Some(phi) = stack.pop() {
+            for assignment in &self.assignments[phi] {
+                let Some(from) = assignment.from else {
+                    continue;
+                };
+                self.reads[from as usize].push(assignment.seq);
+                if !std::mem::replace(&mut self.needed[from as usize], true) {
+                    stack.push(from as usize);
+                }
+            }
+        }
+    }
+}
+
+/// Climbs from sequences to those around them.
+struct Climb<'a> {
+    tree: &'a Tree,
+    /// When each sequence is entered and left in a walk over the tree.
+    span: Vec<(u32, u32)>,
+    /// How far the climbs of the variable in hand got from a sequence, where `mark` is `round`.
+    skip: Vec<SeqId>,
+    mark: Vec<u32>,
+    round: u32,
+    /// The nodes left, with the variable.
+    found: Vec<(NodeId, Var)>,
+}
+
+impl<'a> Climb<'a> {
+    fn new(tree: &'a Tree) -> Climb<'a> {
+        // Sequences are numbered outside in: sizes inside out, then starts outside in.
+        let count = tree.seq_count();
+        let mut size = vec![1; count];
+        let parent = |seq: usize| {
+            tree.owner(SeqId(seq as u32))
+                .map(|node| tree.home(node).index())
+        };
+        for seq in (0..count).rev() {
+            if let Some(parent) = parent(seq) {
+                size[parent] += size[seq];
+            }
+        }
+        let mut free = vec![0; count];
+        let mut span = Vec::with_capacity(count);
+        for (seq, &size) in size.iter().enumerate() {
+            let start = match parent(seq) {
+                Some(parent) => {
+                    let start = free[parent];
+                    free[parent] += size;
+                    start
+                }
+                None => 0,
+            };
+            free[seq] = start + 1;
+            span.push((start, start + size));
+        }
+        Climb {
+            tree,
+            span,
+            skip: (0..count).map(|seq| SeqId(seq as u32)).collect(),
+            mark: vec![0; count],
+            round: 0,
+            found: Vec::new(),
+        }
+    }
+
+    /// Begins with another variable.
+    fn start(&mut self) {
+        self.round += 1;
+    }
+
+    /// Finds every node to leave on the way from a sequence to one that holds `to`.
+    fn up(&mut self, var: Var, from: SeqId, to: SeqId) {
+        let mut seq = self.reached(from);
+        while !self.holds(seq, to) {
+            let Some(node) = self.tree.owner(seq) else {
+                break;
+            };
+            self.found.push((node, var));
+            self.skip[seq.index()] = self.tree.home(node);
+            self.mark[seq.index()] = self.round;
+            seq = self.reached(self.tree.home(node));
+        }
+    }
+
+    fn holds(&self, outer: SeqId, inner: SeqId) -> bool {
+        let (start, end) = self.span[outer.index()];
+        (start..end).contains(&self.span[inner.index()].0)
+    }
+
+    /// The sequence around `seq` from which no climb of the variable went on.
+    fn reached(&mut self, mut seq: SeqId) -> SeqId {
+        while self.mark[seq.index()] == self.round {
+            let next = self.skip[seq.index()];
+            if self.mark[next.index()] == self.round {
+                self.skip[seq.index()] = self.skip[next.index()];
+            }
+            seq = next;
+        }
+        seq
+    }
+}
