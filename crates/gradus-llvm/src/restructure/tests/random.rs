@@ -1,7 +1,7 @@
 //! Random graphs, reducible and not, run side by side with their trees.
 
 use super::super::scope::{BlockFlow, Flow, scope};
-use super::super::{Cfg, Kind, Node, restructure};
+use super::super::{Cfg, Kind, Node, Selector, SelectorKind, restructure};
 use super::side_by_side::{Event, mix, run_graph, run_tree};
 
 /// A generator of pseudo-random numbers.
@@ -174,14 +174,23 @@ fn only_through(cfg: &Cfg, dominates: &[Vec<bool>], invoke: usize, block: usize)
         && dominates[normal][block]
 }
 
-fn compare(seed: u64) -> (usize, usize) {
+/// What the runs of one graph came to.
+#[derive(Default)]
+struct Tally {
+    events: usize,
+    returns: usize,
+    irreducible: usize,
+    landing_pads: usize,
+}
+
+fn compare(seed: u64, tally: &mut Tally) {
     let mut random = Random(seed);
     let cfg = random_cfg(&mut random);
     let flow = random_flow(&mut random, &cfg);
     let tree = restructure(&cfg).expect("a well-formed graph");
     let scope = scope(&tree, &flow);
-    let mut visited = 0;
-    let mut ended = 0;
+    let entries = |s: &Selector| s.kind == SelectorKind::Entry;
+    tally.irreducible += usize::from(tree.selectors().iter().any(entries));
     for run in 0..4 {
         let fuel = 150;
         let graph = run_graph(&cfg, &flow, seed * 7 + run, fuel);
@@ -193,27 +202,55 @@ fn compare(seed: u64) -> (usize, usize) {
         );
         let differs = graph.iter().zip(&structured).find(|(a, b)| a != b);
         assert_eq!(differs, None, "seed {seed}: {tree}");
-        visited += graph.len();
+        let is_pad = |e: &&Event| matches!(e, Event::Block(block, _) if cfg.nodes[*block].pad);
+        tally.events += graph.len();
+        tally.landing_pads += graph.iter().filter(is_pad).count();
         if matches!(graph.last(), Some(Event::End(_))) {
-            ended += 1;
+            tally.returns += 1;
             assert_eq!(graph, structured, "seed {seed}");
         }
     }
-    (visited, ended)
 }
 
 #[test]
 fn graph_and_tree_run_alike() {
-    let (mut visited, mut ended) = (0, 0);
+    let mut tally = Tally::default();
     for seed in 0..6000 {
-        let (v, e) = compare(seed);
-        visited += v;
-        ended += e;
+        compare(seed, &mut tally);
     }
+    assert!(tally.events > 400_000, "{} events", tally.events);
+    assert!(tally.returns > 4_000, "{} returns", tally.returns);
     assert!(
-        visited > 400_000 && ended > 4_000,
-        "{visited} events, {ended} returns"
+        tally.irreducible > 1_000,
+        "{} irreducible",
+        tally.irreducible
     );
+    assert!(
+        tally.landing_pads > 10_000,
+        "{} landing pads",
+        tally.landing_pads
+    );
+}
+
+#[test]
+fn the_comparison_notices_what_scope_leaves_out() {
+    // With the reads of one block kept from `scope`, what it needs is missing from results now and then.
+    let mut noticed = 0;
+    for seed in 0..200 {
+        let mut random = Random(seed);
+        let cfg = random_cfg(&mut random);
+        let flow = random_flow(&mut random, &cfg);
+        let tree = restructure(&cfg).expect("a well-formed graph");
+        for block in 0..cfg.nodes.len() {
+            let mut less = flow.clone();
+            less.blocks[block].reads.clear();
+            let scope = scope(&tree, &less);
+            let graph = run_graph(&cfg, &flow, seed, 150);
+            let structured = run_tree(&cfg, &flow, &tree, &scope, seed, 150);
+            noticed += usize::from(graph.iter().zip(&structured).any(|(a, b)| a != b));
+        }
+    }
+    assert!(noticed > 100, "{noticed}");
 }
 
 /// A random program of nested ifs, loops and switches; gives its last block.

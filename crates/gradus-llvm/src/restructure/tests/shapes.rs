@@ -1,7 +1,9 @@
 //! Shapes of control flow and the trees they must give.
 
 use super::super::scope::{BlockFlow, Flow, Var, scope};
-use super::super::{Cfg, CfgError, Kind, Node, SelectorKind, Tree, TreeNode, restructure};
+use super::super::{
+    Cfg, CfgError, Kind, Node, SelectorId, SelectorKind, Tree, TreeNode, restructure,
+};
 use super::graph;
 
 fn tree(cfg: &Cfg) -> Tree {
@@ -327,4 +329,48 @@ fn join_yields_its_phi_only() {
     let scope = scope(&tree, &flow);
     let results: Vec<_> = tree.nodes().flat_map(|(id, _)| scope.results(id)).collect();
     assert_eq!(results, [&Var::Value(0)]);
+}
+
+#[test]
+fn value_found_in_a_loop_leaves_through_arm_and_loop() {
+    // 1: if (a) { 2: 0 = load; if (b) goto 4 } else { 3: if (c) goto 4 } goto 1;
+    // 4: 1 = phi(0 from 2, undef from 3).
+    let tree = tree(&graph(&[&[1], &[2, 3], &[1, 4], &[1, 4], &[]]));
+    assert_eq!(
+        tree.to_string(),
+        "b0 e0.0 loop[b1 br1[e1.0 b2 br2[e2.0 s0=1 | e2.1 s0=0] \
+         | e1.1 b3 br3[e3.0 s0=1 | e3.1 s0=0]]]while s0=1 b4 e4.0"
+    );
+    let mut flow = flow(5, 2, &[(2, 1, 1, 0)]);
+    flow.blocks[2].defines = vec![0];
+    flow.blocks[4].reads = vec![1];
+    let scope = scope(&tree, &flow);
+    let (phi, again) = (Var::Value(1), Var::Selector(SelectorId(0)));
+    let mut lists = Vec::new();
+    for (id, node) in tree.nodes().filter(|(_, node)| !node.seqs().is_empty()) {
+        assert!(scope.carried(id).is_empty());
+        lists.push((node.to_string(), scope.results(id).to_vec()));
+    }
+    let both = vec![phi, again];
+    let expected = [
+        ("loop[", vec![phi]),
+        ("br1[", both.clone()),
+        ("br3[", vec![again]),
+        ("br2[", both),
+    ];
+    lists.sort();
+    let mut expected = expected.map(|(name, vars)| (name.to_string(), vars));
+    expected.sort();
+    assert_eq!(lists, expected);
+}
+
+#[test]
+fn what_runs_once_stands_behind_the_loop() {
+    // 1: if (hit) { 2; goto 4 } 3: if (more) 1; 4.
+    let tree = tree(&graph(&[&[1], &[2, 3], &[4], &[1, 4], &[]]));
+    assert_eq!(
+        tree.to_string(),
+        "b0 e0.0 loop[b1 br1[s0=1 | e1.1 b3 br3[e3.0 s0=0 | s0=2]]]while s0=0 \
+         s0[1][e1.0 b2 e2.0 | e3.1] b4 e4.0"
+    );
 }
