@@ -86,6 +86,7 @@ pub struct Body {
     regions: Arena<Region, RegionData>,
     root: Region,
     consts: HashMap<ConstId, Value>,
+    names: HashMap<Value, Box<str>>,
 }
 
 impl Body {
@@ -104,6 +105,7 @@ impl Body {
             regions,
             root,
             consts: HashMap::new(),
+            names: HashMap::new(),
         };
         for &ty in params {
             body.add_param(root, ty);
@@ -240,6 +242,23 @@ impl Body {
     /// The region that encloses the op that owns `region`.
     pub fn enclosing(&self, region: Region) -> Option<Region> {
         self.owner(region).and_then(|op| self.parent(op))
+    }
+
+    /// The name of a value for readers, where it has one; constants have none.
+    pub fn name(&self, value: Value) -> Option<&str> {
+        match self.values[value].def {
+            Definition::Result(op, 0) => self.ops[op].name.as_deref(),
+            _ => self.names.get(&value).map(|n| &**n),
+        }
+    }
+    /// Names a value for readers.
+    pub fn set_name(&mut self, value: Value, name: &str) {
+        match self.values[value].def {
+            Definition::Result(op, 0) => self.ops[op].name = Some(name.into()),
+            _ => {
+                self.names.insert(value, name.into());
+            }
+        }
     }
 
     fn slot(&self, at: Use) -> &Operand {

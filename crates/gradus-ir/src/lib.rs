@@ -21,7 +21,10 @@ mod entity;
 pub mod known;
 mod layout;
 mod meta;
+mod op_table;
 mod ops;
+mod result_types;
+mod text;
 mod types;
 mod unit;
 
@@ -33,10 +36,12 @@ pub use diag::{Code, Diagnostic, Label, Severity, SourceSpan};
 pub use entity::{Arena, Entity};
 pub use layout::{Address, Layout};
 pub use meta::{AliasScope, Meta, TbaaTag, TbaaType};
+pub use op_table::{Count, EffectClass, OpRow};
 pub use ops::{
     Access, AllocaInfo, AllocaPlace, Atomicity, BarrierScope, BinaryOp, CallInfo, CastOp, Flags,
     FloatPredicate, IntPredicate, LandingPad, OpKind, RmwOp, Schedule, SpmdKind, TailKind,
 };
+pub use text::{OpPrinter, parse, print, print_function};
 pub use types::{FloatKind, Type, TypeTable};
 pub use unit::{Function, Global, Initializer, Linkage, Location, Relocation, Symbol, Unit};
 

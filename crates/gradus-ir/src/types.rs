@@ -105,6 +105,10 @@ impl TypeTable {
     pub fn get(&self, id: TypeId) -> &Type {
         &self.types[id]
     }
+    /// The id of `ty`, if it was interned before.
+    pub fn find(&self, ty: &Type) -> Option<TypeId> {
+        self.ids.get(ty).copied()
+    }
     /// All types, in the order of interning.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (TypeId, &Type)> {
         self.types.iter()

@@ -156,6 +156,14 @@ impl Unit {
     pub fn attrs(&self, id: AttrsId) -> &AttrSet {
         &self.attrs[id]
     }
+    /// The id of a set of attributes, if it was interned before.
+    pub fn find_attrs(&self, set: &AttrSet) -> Option<AttrsId> {
+        self.attrs_ids.get(set).copied()
+    }
+    /// All sets of attributes, in the order of interning.
+    pub fn attr_sets(&self) -> impl DoubleEndedIterator<Item = (AttrsId, &AttrSet)> {
+        self.attrs.iter()
+    }
     /// The id of what is stated about an op, interned; `None` for nothing.
     pub fn intern_meta(&mut self, meta: Meta) -> Option<MetaId> {
         if meta == Meta::default() {

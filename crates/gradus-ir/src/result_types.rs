@@ -1,0 +1,172 @@
+//! The types of results that an op's operands imply.
+//!
+//! The text form leaves such types out, and the verifier holds ops to them.
+
+use crate::{OpKind, Type, TypeId, Unit};
+
+/// A type that operands imply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Implied {
+    /// The type of something that is there.
+    Known(TypeId),
+    /// A type that may not be interned yet.
+    Made(Type),
+    /// The operands do not fit the op.
+    Wrong,
+}
+
+impl Implied {
+    /// Whether it is `ty`.
+    pub fn is(&self, unit: &Unit, ty: TypeId) -> bool {
+        match self {
+            Implied::Known(id) => *id == ty,
+            Implied::Made(made) => unit.types.get(ty) == made,
+            Implied::Wrong => false,
+        }
+    }
+    /// Its id, interned; `None` where the operands do not fit the op.
+    pub fn intern(self, unit: &mut Unit) -> Option<TypeId> {
+        match self {
+            Implied::Known(id) => Some(id),
+            Implied::Made(made) => Some(unit.types.intern(made)),
+            Implied::Wrong => None,
+        }
+    }
+}
+
+/// The result types that `kind` has on operands of such types; `None` where they say nothing.
+/// The unit must know `i1`.
+pub(crate) fn implied(unit: &Unit, kind: &OpKind, operands: &[TypeId]) -> Option<Vec<Implied>> {
+    use OpKind::*;
+    let operand = |i: usize| {
+        operands
+            .get(i)
+            .map_or(Implied::Wrong, |ty| Implied::Known(*ty))
+    };
+    let one = |ty: Implied| Some(vec![ty]);
+    let all = |from: usize| {
+        let rest = operands.get(from..).unwrap_or_default();
+        Some(rest.iter().map(|ty| Implied::Known(*ty)).collect())
+    };
+    match kind {
+        Binary(_) | FNeg | Freeze | InsertElement | InsertValue(_) => one(operand(0)),
+        Select | AtomicRmw(..) => one(operand(1)),
+        ICmp(_) | FCmp(_) => one(truth(unit, operands)),
+        ExtractElement => one(element(unit, operands)),
+        Shuffle(mask) => one(shuffled(unit, operands, mask.len())),
+        ExtractValue(path) => one(member(unit, operands, path)),
+        Alloca(_) => one(Implied::Made(Type::Ptr(0))),
+        Addr { .. } => one(address(unit, operands)),
+        CmpXchg { .. } => one(exchanged(unit, operands)),
+        Call(info) => Some(match unit.result_type(info.signature) {
+            Some(ty) if unit.types.is_void(ty) => Vec::new(),
+            Some(ty) => vec![Implied::Known(ty)],
+            None => vec![Implied::Wrong],
+        }),
+        For { .. } => all(1),
+        ParFor { dims, .. } => all(*dims as usize),
+        Load(_)
+        | Cast(_)
+        | If
+        | Switch(_)
+        | Loop { .. }
+        | Invoke(_)
+        | LandingPad(_)
+        | Foreign(_) => None,
+        Store(_)
+        | Fence { .. }
+        | Scope
+        | Spawn
+        | Sync
+        | Spmd { .. }
+        | Barrier(_)
+        | ShareFor { .. }
+        | Single { .. }
+        | Critical(_)
+        | Yield
+        | Repeat
+        | Return
+        | Unreachable
+        | Resume => Some(Vec::new()),
+    }
+}
+
+fn truth(unit: &Unit, operands: &[TypeId]) -> Implied {
+    let Some(&ty) = operands.first() else {
+        return Implied::Wrong;
+    };
+    match (unit.types.get(ty), unit.types.find(&Type::Int(1))) {
+        (Type::Vector { len, scalable, .. }, Some(bit)) => Implied::Made(Type::Vector {
+            elem: bit,
+            len: *len,
+            scalable: *scalable,
+        }),
+        (Type::Vector { .. }, None) => Implied::Wrong,
+        _ => Implied::Made(Type::Int(1)),
+    }
+}
+
+fn element(unit: &Unit, operands: &[TypeId]) -> Implied {
+    match operands.first().map(|ty| unit.types.get(*ty)) {
+        Some(Type::Vector { elem, .. }) => Implied::Known(*elem),
+        _ => Implied::Wrong,
+    }
+}
+
+fn shuffled(unit: &Unit, operands: &[TypeId], lanes: usize) -> Implied {
+    match operands.first().map(|ty| unit.types.get(*ty)) {
+        Some(Type::Vector { elem, scalable, .. }) => Implied::Made(Type::Vector {
+            elem: *elem,
+            len: lanes as u32,
+            scalable: *scalable,
+        }),
+        _ => Implied::Wrong,
+    }
+}
+
+fn member(unit: &Unit, operands: &[TypeId], path: &[u32]) -> Implied {
+    let inside = |ty: TypeId, index: &u32| match unit.types.get(ty) {
+        Type::Struct { .. } | Type::Array { .. } => unit.types.field(ty, *index),
+        _ => None,
+    };
+    let ty = operands.first().copied();
+    match path.iter().try_fold(ty, |ty, i| Some(inside(ty?, i))) {
+        Some(Some(ty)) => Implied::Known(ty),
+        _ => Implied::Wrong,
+    }
+}
+
+/// A vector of addresses where the base or an index is a vector.
+fn address(unit: &Unit, operands: &[TypeId]) -> Implied {
+    let Some(&base) = operands.first() else {
+        return Implied::Wrong;
+    };
+    if matches!(unit.types.get(base), Type::Vector { .. }) {
+        return Implied::Known(base);
+    }
+    let wide = operands[1..]
+        .iter()
+        .find_map(|ty| match unit.types.get(*ty) {
+            Type::Vector { len, scalable, .. } => Some((*len, *scalable)),
+            _ => None,
+        });
+    match wide {
+        Some((len, scalable)) => Implied::Made(Type::Vector {
+            elem: base,
+            len,
+            scalable,
+        }),
+        None => Implied::Known(base),
+    }
+}
+
+fn exchanged(unit: &Unit, operands: &[TypeId]) -> Implied {
+    match (operands.get(1), unit.types.find(&Type::Int(1))) {
+        (Some(&ty), Some(bit)) => Implied::Made(Type::Struct {
+            name: None,
+            fields: vec![ty, bit],
+            packed: false,
+        }),
+        _ => Implied::Wrong,
+    }
+}

@@ -1,0 +1,275 @@
+//! Splits the text form into tokens; `;` begins a comment that runs to the end of the line.
+
+use super::TextError;
+
+/// What a token is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum TokenKind {
+    /// A bare word: a mnemonic, a type, a flag …
+    Word(String),
+    /// `%name`; the flag says that the name is quoted, and so never a number.
+    Local(String, bool),
+    /// `@name`.
+    Symbol(String),
+    /// `$name`.
+    TypeName(String),
+    /// `#` and a number.
+    Hash(u64),
+    /// `!word`.
+    Bang(String),
+    /// A decimal whole number, perhaps negative.
+    Int(String),
+    /// A decimal number with a point or an exponent.
+    Float(String),
+    /// The digits of `0x…`.
+    Hex(String),
+    /// A string.
+    Text(String),
+    /// A sign; of several characters `->` and `...` only.
+    Punct(&'static str),
+    /// The end of the text.
+    End,
+}
+
+/// A token and its place.
+#[derive(Clone, Debug)]
+pub(super) struct Token {
+    pub kind: TokenKind,
+    pub line: u32,
+    pub column: u32,
+    /// Whether it is the first of its line.
+    pub first: bool,
+}
+
+const PUNCTUATION: &[&str] = &[
+    "->", "...", "(", ")", "{", "}", "[", "]", "<", ">", ",", ":", "=", "|", "+",
+];
+
+/// The tokens of `text`, the last one [`TokenKind::End`].
+pub(super) fn tokens(text: &str) -> Result<Vec<Token>, TextError> {
+    let mut lexer = Lexer {
+        text,
+        at: 0,
+        line: 1,
+        line_start: 0,
+    };
+    let mut list = Vec::with_capacity(text.len() / 4);
+    let mut last_line = 0;
+    loop {
+        lexer.skip_blanks();
+        let (line, column) = (lexer.line, lexer.column());
+        let kind = lexer.token()?;
+        let end = kind == TokenKind::End;
+        list.push(Token {
+            kind,
+            line,
+            column,
+            first: line != last_line,
+        });
+        last_line = line;
+        if end {
+            return Ok(list);
+        }
+    }
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    line: u32,
+    line_start: usize,
+}
+
+fn is_word(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'$')
+}
+
+impl<'a> Lexer<'a> {
+    fn column(&self) -> u32 {
+        (self.at - self.line_start) as u32 + 1
+    }
+    fn error<T>(&self, message: impl Into<String>) -> Result<T, TextError> {
+        Err(TextError {
+            line: self.line,
+            column: self.column(),
+            message: message.into(),
+        })
+    }
+    fn peek(&self, ahead: usize) -> u8 {
+        *self.text.as_bytes().get(self.at + ahead).unwrap_or(&0)
+    }
+    fn skip_blanks(&mut self) {
+        while self.at < self.text.len() {
+            match self.peek(0) {
+                b'\n' => {
+                    self.at += 1;
+                    self.line += 1;
+                    self.line_start = self.at;
+                }
+                b' ' | b'\t' | b'\r' => self.at += 1,
+                b';' => {
+                    let rest = &self.text[self.at..];
+                    self.at += rest.find('\n').unwrap_or(rest.len());
+                }
+                _ => return,
+            }
+        }
+    }
+    fn run(&mut self, accept: impl Fn(u8) -> bool) -> &'a str {
+        let start = self.at;
+        while self.at < self.text.len() && accept(self.peek(0)) {
+            self.at += 1;
+        }
+        &self.text[start..self.at]
+    }
+
+    fn token(&mut self) -> Result<TokenKind, TextError> {
+        if self.at >= self.text.len() {
+            return Ok(TokenKind::End);
+        }
+        let first = self.peek(0);
+        match first {
+            b'%' => self
+                .name()
+                .map(|(name, quoted)| TokenKind::Local(name, quoted)),
+            b'@' => self.name().map(|(name, _)| TokenKind::Symbol(name)),
+            b'$' => self.name().map(|(name, _)| TokenKind::TypeName(name)),
+            b'!' => self.name().map(|(name, _)| TokenKind::Bang(name)),
+            b'#' => {
+                self.at += 1;
+                let digits = self.run(|b| b.is_ascii_digit());
+                match digits.parse() {
+                    Ok(n) => Ok(TokenKind::Hash(n)),
+                    Err(_) => self.error("a number follows `#`"),
+                }
+            }
+            b'"' => self.string().map(TokenKind::Text),
+            b'0'..=b'9' => self.number(),
+            b'-' if self.peek(1).is_ascii_digit() => self.number(),
+            b if b.is_ascii_alphabetic() || b == b'_' => {
+                Ok(TokenKind::Word(self.run(is_word).to_string()))
+            }
+            _ => {
+                let rest = &self.text[self.at..];
+                match PUNCTUATION.iter().find(|p| rest.starts_with(**p)) {
+                    Some(punct) => {
+                        self.at += punct.len();
+                        Ok(TokenKind::Punct(punct))
+                    }
+                    None => {
+                        let sign = rest.chars().next().unwrap_or(' ');
+                        self.error(format!("`{sign}` does not begin anything"))
+                    }
+                }
+            }
+        }
+    }
+
+    /// What follows a sigil, and whether it is quoted.
+    fn name(&mut self) -> Result<(String, bool), TextError> {
+        self.at += 1;
+        if self.peek(0) == b'"' {
+            return Ok((self.string()?, true));
+        }
+        let name = self.run(is_word);
+        match name.is_empty() {
+            true => self.error("a name is missing"),
+            false => Ok((name.to_string(), false)),
+        }
+    }
+
+    fn number(&mut self) -> Result<TokenKind, TextError> {
+        let start = self.at;
+        if self.peek(0) == b'0' && self.peek(1) == b'x' {
+            self.at += 2;
+            let digits = self.run(|b| b.is_ascii_hexdigit());
+            return Ok(TokenKind::Hex(digits.to_string()));
+        }
+        self.at += usize::from(self.peek(0) == b'-');
+        self.run(|b| b.is_ascii_digit());
+        let mut float = false;
+        if self.peek(0) == b'.' && self.peek(1).is_ascii_digit() {
+            float = true;
+            self.at += 1;
+            self.run(|b| b.is_ascii_digit());
+        }
+        if matches!(self.peek(0), b'e' | b'E') {
+            float = true;
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(0), b'-' | b'+'));
+            if self.run(|b| b.is_ascii_digit()).is_empty() {
+                return self.error("an exponent needs digits");
+            }
+        }
+        let text = self.text[start..self.at].to_string();
+        Ok(match float {
+            true => TokenKind::Float(text),
+            false => TokenKind::Int(text),
+        })
+    }
+
+    /// A string: `\\`, `\"` and `\xx` (two hexadecimal digits, a byte) are its escapes.
+    fn string(&mut self) -> Result<String, TextError> {
+        self.at += 1;
+        let mut bytes = Vec::new();
+        loop {
+            match self.peek(0) {
+                _ if self.at >= self.text.len() => return self.error("a string does not end"),
+                b'\n' => return self.error("a string does not end on its line"),
+                b'"' => {
+                    self.at += 1;
+                    break;
+                }
+                b'\\' => {
+                    bytes.push(self.escape()?);
+                }
+                byte => {
+                    bytes.push(byte);
+                    self.at += 1;
+                }
+            }
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(text),
+            Err(_) => self.error("a string is not UTF-8"),
+        }
+    }
+
+    fn escape(&mut self) -> Result<u8, TextError> {
+        let next = self.peek(1);
+        if matches!(next, b'\\' | b'"') {
+            self.at += 2;
+            return Ok(next);
+        }
+        let digits = self.text.get(self.at + 1..self.at + 3);
+        match digits.and_then(|d| u8::from_str_radix(d, 16).ok()) {
+            Some(byte) => {
+                self.at += 3;
+                Ok(byte)
+            }
+            None => self.error("an escape is `\\\\`, `\\\"` or two hexadecimal digits"),
+        }
+    }
+}
+
+/// Whether a name may stand behind its sigil without quotes.
+pub(super) fn is_bare(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(is_word)
+}
+
+/// `text` as a string token.
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if (c as u32) < 0x20 || c as u32 == 0x7f => {
+                out.push_str(&format!("\\{:02x}", c as u32));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

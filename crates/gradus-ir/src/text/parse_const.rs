@@ -1,0 +1,364 @@
+//! Parses types and constants.
+
+use super::lex::TokenKind;
+use super::parse::Parser;
+use super::{MAX_NESTING, TextError};
+use crate::consts::float_bits;
+use crate::{ConstId, ConstKind, FloatKind, Symbol, Type, TypeId};
+
+/// The most elements that `splat` writes out.
+const MAX_SPLAT: u32 = 1 << 20;
+
+fn float_kind(word: &str) -> Option<FloatKind> {
+    Some(match word {
+        "f16" => FloatKind::F16,
+        "bf16" => FloatKind::BF16,
+        "f32" => FloatKind::F32,
+        "f64" => FloatKind::F64,
+        "f80" => FloatKind::X86F80,
+        "f128" => FloatKind::F128,
+        "ppc128" => FloatKind::PpcF128,
+        _ => return None,
+    })
+}
+
+fn int_bits(word: &str) -> Option<u32> {
+    let digits = word.strip_prefix('i')?;
+    let bits: u32 = digits.parse().ok()?;
+    (digits.bytes().all(|b| b.is_ascii_digit()) && (1..=1 << 23).contains(&bits)).then_some(bits)
+}
+
+impl Parser {
+    // ---- types -----------------------------------------------------------------------------
+
+    /// A type.
+    pub(super) fn ty(&mut self) -> Result<TypeId, TextError> {
+        self.nested_type(0)
+    }
+
+    /// Whether a type begins here.
+    pub(super) fn at_type(&self) -> bool {
+        match self.peek() {
+            TokenKind::Word(word) => {
+                matches!(word.as_str(), "void" | "ptr" | "fn" | "opaque")
+                    || float_kind(word).is_some()
+                    || int_bits(word).is_some()
+            }
+            TokenKind::TypeName(_) | TokenKind::Punct("<" | "[" | "{") => true,
+            _ => false,
+        }
+    }
+
+    fn nested_type(&mut self, depth: u32) -> Result<TypeId, TextError> {
+        if depth > MAX_NESTING {
+            return self.error(format!("a type nests deeper than {MAX_NESTING} levels"));
+        }
+        if !self.at_type() {
+            return self.error("a type is missing here");
+        }
+        let token = self.advance();
+        let ty = match &token.kind {
+            TokenKind::TypeName(name) => {
+                let number = match *self.peek() {
+                    TokenKind::Hash(number) => {
+                        self.at += 1;
+                        number
+                    }
+                    _ => 0,
+                };
+                return match self.type_names.get(&(name.clone(), number)) {
+                    Some(id) => Ok(*id),
+                    None => self.error_at(&token, format!("no line before defines `${name}`")),
+                };
+            }
+            TokenKind::Punct("[") => {
+                let len = self.number()?;
+                self.times()?;
+                let elem = self.nested_type(depth + 1)?;
+                self.expect("]")?;
+                Type::Array { elem, len }
+            }
+            TokenKind::Punct("{") => {
+                self.at -= 1;
+                Type::Struct {
+                    name: None,
+                    fields: self.list("{", "}", |p| p.nested_type(depth + 1))?,
+                    packed: false,
+                }
+            }
+            TokenKind::Punct(_) if self.is_punct("{") => {
+                let fields = self.list("{", "}", |p| p.nested_type(depth + 1))?;
+                self.expect(">")?;
+                Type::Struct {
+                    name: None,
+                    fields,
+                    packed: true,
+                }
+            }
+            TokenKind::Punct(_) => self.vector_type(depth)?,
+            TokenKind::Word(word) => self.word_type(&word.clone(), depth)?,
+            _ => return self.error_at(&token, "a type is missing here"),
+        };
+        Ok(self.unit.types.intern(ty))
+    }
+
+    fn vector_type(&mut self, depth: u32) -> Result<Type, TextError> {
+        let scalable = self.eat_word("vscale");
+        if scalable {
+            self.times()?;
+        }
+        let len = self.number()?;
+        self.times()?;
+        let elem = self.nested_type(depth + 1)?;
+        self.expect(">")?;
+        Ok(Type::Vector {
+            elem,
+            len,
+            scalable,
+        })
+    }
+
+    fn word_type(&mut self, word: &str, depth: u32) -> Result<Type, TextError> {
+        if let Some(bits) = int_bits(word) {
+            return Ok(Type::Int(bits));
+        }
+        if let Some(kind) = float_kind(word) {
+            return Ok(Type::Float(kind));
+        }
+        match word {
+            "void" => Ok(Type::Void),
+            "opaque" => Ok(Type::Opaque(self.text()?)),
+            "ptr" if self.eat("(") => {
+                let space = self.number()?;
+                self.expect(")")?;
+                Ok(Type::Ptr(space))
+            }
+            "ptr" => Ok(Type::Ptr(0)),
+            _ => {
+                let mut variadic = false;
+                let params = self.list("(", ")", |p| {
+                    variadic = p.eat("...");
+                    match variadic {
+                        true => Ok(None),
+                        false => p.nested_type(depth + 1).map(Some),
+                    }
+                })?;
+                self.expect("->")?;
+                let result = self.nested_type(depth + 1)?;
+                Ok(Type::Func {
+                    result,
+                    params: params.into_iter().flatten().collect(),
+                    variadic,
+                })
+            }
+        }
+    }
+
+    fn times(&mut self) -> Result<(), TextError> {
+        match self.eat_word("x") {
+            true => Ok(()),
+            false => self.error("`x` is missing here"),
+        }
+    }
+
+    /// `$name = {fields}`, after `type`.
+    pub(super) fn named_type(&mut self) -> Result<(), TextError> {
+        let token = self.advance();
+        let TokenKind::TypeName(name) = &token.kind else {
+            return self.error_at(&token, "a name with `$` is missing here");
+        };
+        let number = match *self.peek() {
+            TokenKind::Hash(number) => {
+                self.at += 1;
+                number
+            }
+            _ => 0,
+        };
+        self.expect("=")?;
+        let packed = self.eat("<");
+        let fields = self.list("{", "}", Self::ty)?;
+        if packed {
+            self.expect(">")?;
+        }
+        let id = self.unit.types.intern(Type::Struct {
+            name: Some(name.clone()),
+            fields,
+            packed,
+        });
+        match self.type_names.insert((name.clone(), number), id) {
+            None => Ok(()),
+            Some(_) => self.error_at(&token, format!("`${name}` is defined twice")),
+        }
+    }
+
+    // ---- constants -------------------------------------------------------------------------
+
+    /// A constant, of the type that stands before it, else of the type that it is written for.
+    pub(super) fn constant(&mut self) -> Result<ConstId, TextError> {
+        self.nested_constant(None, 0)
+    }
+
+    fn nested_constant(
+        &mut self,
+        expected: Option<TypeId>,
+        depth: u32,
+    ) -> Result<ConstId, TextError> {
+        if depth > MAX_NESTING {
+            return self.error(format!("a constant nests deeper than {MAX_NESTING} levels"));
+        }
+        let literal = expected.is_some() && self.is_punct("{");
+        let expected = match !literal && self.at_type() {
+            true => Some(self.ty()?),
+            false => expected,
+        };
+        let ty = match expected {
+            Some(ty) => ty,
+            None => self.own_type()?,
+        };
+        let kind = self.literal(ty, depth)?;
+        Ok(self.unit.consts.intern(ty, kind))
+    }
+
+    /// The type that a constant without one is of.
+    fn own_type(&mut self) -> Result<TypeId, TextError> {
+        let needs_type = ["zero", "undef", "poison", "splat", "foreign"];
+        let ty = match self.peek() {
+            TokenKind::Int(_) => Type::Int(64),
+            TokenKind::Float(_) => Type::Float(FloatKind::F64),
+            TokenKind::Symbol(_) => Type::Ptr(0),
+            TokenKind::Word(word) if word == "null" => Type::Ptr(0),
+            TokenKind::Word(word) if word == "true" || word == "false" => Type::Int(1),
+            TokenKind::Word(word) if needs_type.contains(&word.as_str()) => {
+                return self.error("this constant needs its type before it");
+            }
+            _ => return self.error("a value is missing here"),
+        };
+        Ok(self.unit.types.intern(ty))
+    }
+
+    fn literal(&mut self, ty: TypeId, depth: u32) -> Result<ConstKind, TextError> {
+        let token = self.token().clone();
+        match &token.kind {
+            TokenKind::Int(_) | TokenKind::Float(_) | TokenKind::Hex(_) => self.number_literal(ty),
+            TokenKind::Punct("{") => {
+                let members = self.unit.types.get(ty).clone();
+                let mut index = 0;
+                let list = self.list("{", "}", |p| {
+                    let expected = match &members {
+                        Type::Struct { fields, .. } => fields.get(index).copied(),
+                        Type::Vector { elem, .. } | Type::Array { elem, .. } => Some(*elem),
+                        _ => None,
+                    };
+                    index += 1;
+                    p.nested_constant(expected, depth + 1)
+                })?;
+                Ok(ConstKind::Aggregate(list))
+            }
+            TokenKind::Symbol(_) => match self.symbol()? {
+                Symbol::Func(func) => Ok(ConstKind::Func(func)),
+                Symbol::Global(global) => Ok(ConstKind::Global {
+                    global,
+                    offset: self.offset()?,
+                }),
+            },
+            TokenKind::Word(word) => {
+                self.at += 1;
+                match word.as_str() {
+                    "true" => Ok(ConstKind::Int(1)),
+                    "false" => Ok(ConstKind::Int(0)),
+                    "null" | "zero" => Ok(ConstKind::Zero),
+                    "undef" => Ok(ConstKind::Undef),
+                    "poison" => Ok(ConstKind::Poison),
+                    "foreign" => Ok(ConstKind::Foreign(self.number()?)),
+                    "splat" => self.splat(ty, depth),
+                    _ => self.error_at(&token, format!("`{word}` is no constant")),
+                }
+            }
+            _ => self.error("a value is missing here"),
+        }
+    }
+
+    fn splat(&mut self, ty: TypeId, depth: u32) -> Result<ConstKind, TextError> {
+        let len: u32 = self.number()?;
+        if len > MAX_SPLAT {
+            return self.error(format!("more than {MAX_SPLAT} equal elements"));
+        }
+        let elem = match *self.unit.types.get(ty) {
+            Type::Vector { elem, .. } | Type::Array { elem, .. } => elem,
+            _ => return self.error("only vectors and arrays have equal elements"),
+        };
+        let member = self.nested_constant(Some(elem), depth + 1)?;
+        Ok(ConstKind::Aggregate(vec![member; len as usize]))
+    }
+
+    /// `+8`, `-8`, or nothing for 0, behind a symbol.
+    pub(super) fn offset(&mut self) -> Result<i64, TextError> {
+        match self.peek() {
+            TokenKind::Punct("+") => {
+                self.at += 1;
+                self.number()
+            }
+            TokenKind::Int(text) if text.starts_with('-') => self.number(),
+            _ => Ok(0),
+        }
+    }
+
+    fn number_literal(&mut self, ty: TypeId) -> Result<ConstKind, TextError> {
+        match *self.unit.types.get(ty) {
+            Type::Int(bits) => self.int_literal(bits).map(ConstKind::Int),
+            Type::Float(kind) => self.float_literal(kind).map(ConstKind::Float),
+            _ => self.error("a number is of an integer or floating-point type"),
+        }
+    }
+
+    fn int_literal(&mut self, bits: u32) -> Result<u128, TextError> {
+        let mask = match bits {
+            0..128 => (1u128 << bits) - 1,
+            _ => u128::MAX,
+        };
+        let value = match self.peek() {
+            TokenKind::Hex(digits) => u128::from_str_radix(digits, 16).ok(),
+            TokenKind::Int(text) if text.starts_with('-') => {
+                let least = -((mask >> 1) as i128) - 1;
+                let n = text.parse::<i128>().ok().filter(|n| *n >= least);
+                n.map(|n| n as u128 & mask)
+            }
+            TokenKind::Int(text) => text.parse().ok(),
+            _ => return self.error("an integer has no point or exponent"),
+        };
+        match value.filter(|n| *n <= mask) {
+            Some(n) => {
+                self.at += 1;
+                Ok(n)
+            }
+            None => self.error(format!("the number does not fit into {bits} bits")),
+        }
+    }
+
+    fn float_literal(&mut self, kind: FloatKind) -> Result<u128, TextError> {
+        let bits = match self.peek() {
+            TokenKind::Hex(digits) => u128::from_str_radix(digits, 16).ok(),
+            TokenKind::Int(text) | TokenKind::Float(text) => match kind {
+                FloatKind::F32 => text.parse::<f32>().ok().map(|x| u128::from(x.to_bits())),
+                _ => text.parse::<f64>().ok().map(|x| float_bits(kind, x)),
+            },
+            _ => None,
+        };
+        let width = kind.bits();
+        match bits.filter(|b| width == 128 || b >> width == 0) {
+            Some(bits) => {
+                self.at += 1;
+                Ok(bits)
+            }
+            None => self.error("this is no number of its format"),
+        }
+    }
+
+    /// The bits of a number in a global's initial bytes.
+    pub(super) fn number_bits(&mut self, elem: TypeId) -> Result<u64, TextError> {
+        match self.number_literal(elem)? {
+            ConstKind::Int(bits) | ConstKind::Float(bits) => Ok(bits as u64),
+            _ => self.error("a number is missing here"),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Parses what an op carries beside its operands; the mirror image of `print_kind`.
+
+use super::TextError;
+use super::lex::TokenKind;
+use super::parse::Parser;
+use super::print_kind::access_mut;
+use crate::{
+    AllocaInfo, AllocaPlace, Atomicity, BarrierScope, FloatPredicate, IntPredicate, LandingPad,
+    OpKind, RmwOp, Schedule, SpmdKind,
+};
+
+impl Parser {
+    /// Fills in the data of `kind` from the words between flags and operands. Calls are read by
+    /// the body's parser. An alignment of 0 stands for one that the text leaves out.
+    // table
+    pub(super) fn kind_data(&mut self, kind: &mut OpKind) -> Result<(), TextError> {
+        use OpKind::*;
+        match kind {
+            ICmp(p) => *p = self.named("a comparison of integers", IntPredicate::from_name)?,
+            FCmp(p) => *p = self.named("a comparison of floats", FloatPredicate::from_name)?,
+            Shuffle(mask) => *mask = self.list("[", "]", Self::number)?.into(),
+            ExtractValue(path) | InsertValue(path) => {
+                *path = self.list("[", "]", Self::number)?.into();
+            }
+            Alloca(info) => *info = self.alloca_info()?,
+            Load(_) | Store(_) => self.access(kind)?,
+            Addr { source } => {
+                *source = self.ty()?;
+                self.expect(",")?;
+            }
+            AtomicRmw(op, _) => {
+                *op = self.named("a read-modify-write", RmwOp::from_name)?;
+                self.access(kind)?;
+            }
+            CmpXchg { weak, .. } => {
+                *weak = self.eat_word("weak");
+                self.access(kind)?;
+                self.failure_order(kind)?;
+            }
+            Fence { order, sync_scope } => {
+                *order = self.named("an order", Atomicity::from_name)?;
+                if self.eat_word("syncscope") {
+                    *sync_scope = self.number()?;
+                }
+            }
+            Loop { trip_max } | For { trip_max } => {
+                if self.eat_word("trip_max") {
+                    *trip_max = Some(self.number()?);
+                }
+            }
+            LandingPad(pad) => **pad = self.landing_pad()?,
+            ParFor { dims, reductions } => {
+                if self.eat_word("dims") {
+                    *dims = self.number()?;
+                }
+                if self.eat_word("reduce") {
+                    *reductions = self.list("(", ")", Self::reduction)?.into();
+                }
+            }
+            Spmd { kind, dims } => {
+                *kind = self.named("a kind of spmd", SpmdKind::from_name)?;
+                if self.eat_word("dims") {
+                    *dims = self.number()?;
+                }
+            }
+            Barrier(scope) => *scope = self.named("who meets", BarrierScope::from_name)?,
+            ShareFor { schedule, nowait } => {
+                *schedule = self.schedule()?;
+                *nowait = self.eat_word("nowait");
+            }
+            Single { nowait } => *nowait = self.eat_word("nowait"),
+            Critical(name) => *name = self.text()?.into(),
+            Foreign(n) => *n = self.number()?,
+            Binary(_) | FNeg | Cast(_) | Select | Freeze | ExtractElement | InsertElement
+            | Call(_) | Invoke(_) | If | Switch(_) | Scope | Spawn | Sync | Yield | Repeat
+            | Return | Unreachable | Resume => {}
+        }
+        Ok(())
+    }
+
+    fn named<T>(&mut self, what: &str, find: fn(&str) -> Option<T>) -> Result<T, TextError> {
+        match self.word().and_then(find) {
+            Some(item) => {
+                self.at += 1;
+                Ok(item)
+            }
+            None => self.error(format!("{what} is missing here")),
+        }
+    }
+
+    /// The word of a reduction.
+    pub(super) fn reduction(&mut self) -> Result<RmwOp, TextError> {
+        self.named("a reduction", RmwOp::from_name)
+    }
+
+    fn alloca_info(&mut self) -> Result<AllocaInfo, TextError> {
+        let mut align = None;
+        let mut place = AllocaPlace::Frame;
+        let mut inalloca = false;
+        loop {
+            if self.eat_word("align") {
+                align = Some(self.number()?);
+            } else if self.eat_word("private") {
+                place = AllocaPlace::Private;
+            } else if self.eat_word("shared") {
+                place = AllocaPlace::Shared;
+            } else if self.eat_word("inalloca") {
+                inalloca = true;
+            } else {
+                break;
+            }
+        }
+        let ty = self.ty()?;
+        self.expect(",")?;
+        let natural = self.unit.layout.align_bytes(&self.unit, ty) as u32;
+        Ok(AllocaInfo {
+            ty,
+            align_bytes: align.unwrap_or(natural),
+            place,
+            inalloca,
+        })
+    }
+
+    fn access(&mut self, kind: &mut OpKind) -> Result<(), TextError> {
+        let Some(access) = access_mut(kind) else {
+            return Ok(());
+        };
+        loop {
+            if self.eat_word("volatile") {
+                access.volatile = true;
+            } else if self.eat_word("syncscope") {
+                access.sync_scope = self.number()?;
+            } else if self.eat_word("align") {
+                access.align_bytes = self.number()?;
+                if access.align_bytes == 0 {
+                    return self.error("an alignment is at least 1");
+                }
+            } else if let Some(order) = self.word().and_then(Atomicity::from_name) {
+                self.at += 1;
+                access.order = order;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn failure_order(&mut self, kind: &mut OpKind) -> Result<(), TextError> {
+        if !self.eat_word("failure") {
+            return self.error("`failure` and an order are missing here");
+        }
+        let order = self.named("an order", Atomicity::from_name)?;
+        if let OpKind::CmpXchg { failure, .. } = kind {
+            *failure = order;
+        }
+        Ok(())
+    }
+
+    fn landing_pad(&mut self) -> Result<LandingPad, TextError> {
+        let cleanup = self.eat_word("cleanup");
+        let mut clauses = Vec::new();
+        loop {
+            let filter = self.word() == Some("filter");
+            if !filter && self.word() != Some("catch") {
+                return Ok(LandingPad { cleanup, clauses });
+            }
+            self.at += 1;
+            clauses.push((filter, self.constant()?));
+        }
+    }
+
+    fn schedule(&mut self) -> Result<Schedule, TextError> {
+        let token = self.advance();
+        let TokenKind::Word(word) = &token.kind else {
+            return self.error_at(&token, "a schedule is missing here");
+        };
+        let mut chunk = None;
+        if self.eat("(") {
+            chunk = Some(self.number()?);
+            self.expect(")")?;
+        }
+        match (word.as_str(), chunk) {
+            ("static", chunk) => Ok(Schedule::Static(chunk)),
+            ("dynamic", Some(n)) => Ok(Schedule::Dynamic(n)),
+            ("guided", Some(n)) => Ok(Schedule::Guided(n)),
+            _ => self.error_at(
+                &token,
+                "a schedule is `static`, `static(n)`, `dynamic(n)` or `guided(n)`",
+            ),
+        }
+    }
+}

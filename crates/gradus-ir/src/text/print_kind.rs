@@ -1,0 +1,171 @@
+//! Prints what an op carries beside its operands: the words between its flags and its operands.
+
+use super::lex::quoted;
+use super::print_const::TypePrinter;
+use crate::{
+    Access, AllocaInfo, AllocaPlace, Atomicity, LandingPad, OpKind, RmwOp, Schedule, TypeId, Unit,
+};
+
+/// What an op's data refer to.
+pub(super) struct KindPrinter<'a> {
+    pub unit: &'a Unit,
+    pub types: &'a TypePrinter<'a>,
+    /// The type that the op accesses in memory, whose natural alignment is left out.
+    pub accessed: Option<TypeId>,
+    /// The number of operands, which tells the dimensions of parallel ops.
+    pub operands: usize,
+}
+
+impl KindPrinter<'_> {
+    /// The words between flags and operands. Calls print themselves.
+    // table
+    pub fn words(&self, kind: &OpKind) -> Vec<String> {
+        use OpKind::*;
+        match kind {
+            ICmp(p) => vec![p.name().into()],
+            FCmp(p) => vec![p.name().into()],
+            Shuffle(mask) => vec![list(mask)],
+            ExtractValue(path) | InsertValue(path) => vec![list(path)],
+            Alloca(info) => self.alloca(info),
+            Load(access) | Store(access) => self.access(access),
+            Addr { source } => vec![format!("{},", self.types.text(*source))],
+            AtomicRmw(op, access) => {
+                let mut words = vec![op.name().into()];
+                words.extend(self.access(access));
+                words
+            }
+            CmpXchg {
+                access,
+                failure,
+                weak,
+            } => {
+                let mut words: Vec<String> = weak.then(|| "weak".into()).into_iter().collect();
+                words.extend(self.access(access));
+                words.push(format!("failure {}", failure.name()));
+                words
+            }
+            Fence { order, sync_scope } => {
+                let mut words = vec![order.name().into()];
+                words.extend(scope(*sync_scope));
+                words
+            }
+            Loop { trip_max } | For { trip_max } => {
+                trip_max.iter().map(|n| format!("trip_max {n}")).collect()
+            }
+            LandingPad(pad) => self.landing_pad(pad),
+            ParFor { dims, reductions } => par_for(*dims, reductions, self.operands),
+            Spmd { kind, dims } => {
+                let mut words = vec![kind.name().into()];
+                if *dims as usize != self.operands {
+                    words.push(format!("dims {dims}"));
+                }
+                words
+            }
+            Barrier(scope) => vec![scope.name().into()],
+            ShareFor { schedule, nowait } => {
+                let mut words = vec![schedule_text(*schedule)];
+                words.extend(nowait.then(|| "nowait".into()));
+                words
+            }
+            Single { nowait } => nowait.then(|| "nowait".into()).into_iter().collect(),
+            Critical(name) => vec![quoted(name)],
+            Foreign(n) => vec![n.to_string()],
+            Binary(_) | FNeg | Cast(_) | Select | Freeze | ExtractElement | InsertElement
+            | Call(_) | Invoke(_) | If | Switch(_) | Scope | Spawn | Sync | Yield | Repeat
+            | Return | Unreachable | Resume => Vec::new(),
+        }
+    }
+
+    fn alloca(&self, info: &AllocaInfo) -> Vec<String> {
+        let mut words = Vec::new();
+        if u64::from(info.align_bytes) != self.unit.layout.align_bytes(self.unit, info.ty) {
+            words.push(format!("align {}", info.align_bytes));
+        }
+        words.extend(match info.place {
+            AllocaPlace::Frame => None,
+            AllocaPlace::Private => Some("private".into()),
+            AllocaPlace::Shared => Some("shared".into()),
+        });
+        words.extend(info.inalloca.then(|| "inalloca".into()));
+        words.push(format!("{},", self.types.text(info.ty)));
+        words
+    }
+
+    fn access(&self, access: &Access) -> Vec<String> {
+        let mut words = Vec::new();
+        words.extend(access.volatile.then(|| "volatile".into()));
+        if access.order != Atomicity::NotAtomic {
+            words.push(access.order.name().into());
+        }
+        words.extend(scope(access.sync_scope));
+        let natural = self
+            .accessed
+            .map(|ty| self.unit.layout.align_bytes(self.unit, ty));
+        if natural != Some(u64::from(access.align_bytes)) {
+            words.push(format!("align {}", access.align_bytes));
+        }
+        words
+    }
+
+    fn landing_pad(&self, pad: &LandingPad) -> Vec<String> {
+        let mut words: Vec<String> = pad.cleanup.then(|| "cleanup".into()).into_iter().collect();
+        for (filter, id) in &pad.clauses {
+            let mut text = String::from(if *filter { "filter " } else { "catch " });
+            self.types.write_const(&mut text, *id);
+            words.push(text);
+        }
+        words
+    }
+}
+
+/// The type that an op accesses in memory, from its operands' and results' types.
+pub(super) fn accessed(kind: &OpKind, operands: &[TypeId], results: &[TypeId]) -> Option<TypeId> {
+    match kind {
+        OpKind::Load(_) => results.first().copied(),
+        OpKind::Store(_) => operands.first().copied(),
+        OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => operands.get(1).copied(),
+        _ => None,
+    }
+}
+
+/// The access of an op that has one.
+pub(super) fn access_mut(kind: &mut OpKind) -> Option<&mut Access> {
+    match kind {
+        OpKind::Load(access)
+        | OpKind::Store(access)
+        | OpKind::AtomicRmw(_, access)
+        | OpKind::CmpXchg { access, .. } => Some(access),
+        _ => None,
+    }
+}
+
+fn list<T: std::fmt::Display>(items: &[T]) -> String {
+    let items: Vec<String> = items.iter().map(T::to_string).collect();
+    format!("[{}]", items.join(", "))
+}
+
+/// The host's synchronisation scope, where it is not the whole system.
+fn scope(sync_scope: u32) -> Option<String> {
+    (sync_scope != 1).then(|| format!("syncscope {sync_scope}"))
+}
+
+fn par_for(dims: u32, reductions: &[RmwOp], operands: usize) -> Vec<String> {
+    let mut words = Vec::new();
+    if dims as usize + reductions.len() != operands {
+        words.push(format!("dims {dims}"));
+    }
+    if !reductions.is_empty() {
+        let names: Vec<&str> = reductions.iter().map(|r| r.name()).collect();
+        words.push(format!("reduce({})", names.join(", ")));
+    }
+    words
+}
+
+fn schedule_text(schedule: Schedule) -> String {
+    match schedule {
+        Schedule::Static(None) => "static".into(),
+        Schedule::Static(Some(n)) => format!("static({n})"),
+        Schedule::Dynamic(n) => format!("dynamic({n})"),
+        Schedule::Guided(n) => format!("guided({n})"),
+    }
+}
