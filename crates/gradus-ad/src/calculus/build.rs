@@ -1,0 +1,399 @@
+//! The formulas read as code: tangents, contributions to adjoints, and calls of math functions.
+//!
+//! Math functions are emitted as LLVM intrinsics where there are any, so that errno stays out of
+//! the derivative, else as the C library's with the attributes of a function of its arguments.
+
+use super::digamma;
+use super::formulas::Function;
+use super::page::{Formula, Node};
+use super::{Argument, Rule};
+use gradus_ir::known::MathFn;
+use gradus_ir::{
+    Attr, AttrSet, AttrValue, Builder, CastOp, FloatKind, OpKind, Type, TypeId, Unit, Value,
+};
+
+/// The primal's values that a formula is built from.
+struct Primal<'a> {
+    args: &'a [Option<Value>],
+    result: Option<Value>,
+}
+
+impl Rule {
+    /// What argument `i` adds to its adjoint: the sum of `seed · ∂result/∂argument`, of the
+    /// argument's type. `None` where it is zero everywhere. `args` and `result` are the primal's
+    /// values, at least those in [`Rule::uses`]; `seed` is the adjoint of the result.
+    pub fn build_adjoint(
+        &self,
+        b: &mut Builder<'_>,
+        i: usize,
+        args: &[Option<Value>],
+        result: Option<Value>,
+        seed: Value,
+    ) -> Option<Value> {
+        let primal = Primal { args, result };
+        let mut sum: Option<Value> = None;
+        for (j, formula) in self.formulas[i].iter().enumerate() {
+            if formula.is_zero() {
+                continue;
+            }
+            let seed = self.member(b, seed, j);
+            let term = self.build(b, formula, &primal, seed);
+            sum = Some(match sum {
+                Some(sum) => b.fadd(sum, term),
+                None => term,
+            });
+        }
+        let sum = sum?;
+        Some(self.converted(b, sum, self.args[i].ty))
+    }
+
+    /// The tangent of the result: the sum over all arguments of `tangent · ∂result/∂argument`.
+    /// `None` where it is zero: no tangent is given, or none counts.
+    pub fn build_tangent(
+        &self,
+        b: &mut Builder<'_>,
+        args: &[Option<Value>],
+        result: Option<Value>,
+        tangents: &[Option<Value>],
+    ) -> Option<Value> {
+        let primal = Primal { args, result };
+        let members: Vec<Option<Value>> = (0..self.function.results())
+            .map(|j| self.member_tangent(b, j, &primal, tangents))
+            .collect();
+        if self.function.results() == 1 {
+            let sum = members[0]?;
+            return Some(self.converted(b, sum, self.result_ty));
+        }
+        if members.iter().all(Option::is_none) {
+            return None;
+        }
+        let mut pair = b.zero(self.result_ty);
+        for (j, member) in members.into_iter().enumerate() {
+            if let Some(member) = member {
+                pair = b.insert(pair, member, &[j as u32]);
+            }
+        }
+        Some(pair)
+    }
+
+    fn member_tangent(
+        &self,
+        b: &mut Builder<'_>,
+        j: usize,
+        primal: &Primal<'_>,
+        tangents: &[Option<Value>],
+    ) -> Option<Value> {
+        let mut sum: Option<Value> = None;
+        for i in self.float_args() {
+            let Some(tangent) = tangents.get(i).copied().flatten() else {
+                continue;
+            };
+            let formula = &self.formulas[i][j];
+            if formula.is_zero() {
+                continue;
+            }
+            sum = Some(match (sum, &formula.nodes[formula.root]) {
+                (Some(sum), &Node::Neg(inner)) => {
+                    let term = self.build_node(b, formula, inner, primal, tangent);
+                    b.fsub(sum, term)
+                }
+                (Some(sum), _) => {
+                    let term = self.build(b, formula, primal, tangent);
+                    b.fadd(sum, term)
+                }
+                (None, _) => self.build(b, formula, primal, tangent),
+            });
+        }
+        sum
+    }
+
+    /// `∂result/∂argument i` alone; `None` where it is zero everywhere or the result is a pair.
+    pub fn build_partial(
+        &self,
+        b: &mut Builder<'_>,
+        i: usize,
+        args: &[Option<Value>],
+        result: Option<Value>,
+    ) -> Option<Value> {
+        let [formula] = &self.formulas[i][..] else {
+            return None;
+        };
+        if formula.is_zero() {
+            return None;
+        }
+        let one = b.float(self.float_ty()?, 1.0);
+        Some(self.build(b, formula, &Primal { args, result }, one))
+    }
+
+    fn member(&self, b: &mut Builder<'_>, value: Value, j: usize) -> Value {
+        match self.function.results() {
+            1 => value,
+            _ => b.extract(value, &[j as u32]),
+        }
+    }
+
+    /// A conversion's seed comes in the one format and leaves in the other.
+    fn converted(&self, b: &mut Builder<'_>, value: Value, ty: TypeId) -> Value {
+        if self.function != Function::Convert {
+            return value;
+        }
+        let bits = |b: &Builder<'_>, ty| b.unit.types.float_kind(ty).map_or(0, FloatKind::bits);
+        let from = b.body.ty(value);
+        let op = if bits(b, from) < bits(b, ty) {
+            CastOp::FPExt
+        } else {
+            CastOp::FPTrunc
+        };
+        b.cast(op, value, ty)
+    }
+
+    fn build(
+        &self,
+        b: &mut Builder<'_>,
+        formula: &Formula,
+        primal: &Primal<'_>,
+        seed: Value,
+    ) -> Value {
+        self.build_node(b, formula, formula.root, primal, seed)
+    }
+
+    /// Emits what node `root` of a formula needs, in order.
+    fn build_node(
+        &self,
+        b: &mut Builder<'_>,
+        formula: &Formula,
+        root: usize,
+        primal: &Primal<'_>,
+        seed: Value,
+    ) -> Value {
+        let one = |b: &mut Builder<'_>, id: usize| {
+            let ty = self.float_ty().unwrap_or_else(|| b.body.ty(seed));
+            match formula.nodes[id] {
+                Node::Num(x) => Some(b.float(ty, x)),
+                Node::Seed => Some(seed),
+                _ => None,
+            }
+        };
+        let mut values: Vec<Option<Value>> = vec![None; root + 1];
+        for id in needed(formula, root) {
+            let value = match one(b, id) {
+                Some(value) => value,
+                None => self.build_step(b, &formula.nodes[id], &values, primal),
+            };
+            values[id] = Some(value);
+        }
+        values[root].expect("a node is needed by itself")
+    }
+
+    fn build_step(
+        &self,
+        b: &mut Builder<'_>,
+        node: &Node,
+        values: &[Option<Value>],
+        primal: &Primal<'_>,
+    ) -> Value {
+        let at = |id: usize| values[id].expect("a node stands after those that it refers to");
+        match node {
+            Node::Num(_) | Node::Seed => unreachable!("numbers and seeds need no step"),
+            Node::Arg(k) => self.arg(b, *k, primal),
+            Node::Result(j) => {
+                let result = primal.result.expect("the result is among the uses");
+                self.member(b, result, *j)
+            }
+            Node::Add(l, r) => b.fadd(at(*l), at(*r)),
+            Node::Sub(l, r) => b.fsub(at(*l), at(*r)),
+            Node::Mul(l, r) if is_one(b, at(*l)) => at(*r),
+            Node::Mul(l, r) => b.fmul(at(*l), at(*r)),
+            Node::Div(l, r) => b.fdiv(at(*l), at(*r)),
+            Node::Neg(a) => b.fneg(at(*a)),
+            Node::Call(f, args) => {
+                let args: Vec<Value> = args.iter().map(|id| at(*id)).collect();
+                math_call(b, *f, &args)
+            }
+            Node::CallInt(f, a, k, plus) => {
+                let n = self.int_plus(b, *k, *plus, primal);
+                math_call(b, *f, &[at(*a), n])
+            }
+            Node::IntCall(f, k, plus, a) => {
+                let n = self.int_plus(b, *k, *plus, primal);
+                math_call(b, *f, &[n, at(*a)])
+            }
+            Node::FloatOf(k) => {
+                let n = self.arg(b, *k, primal);
+                self.float_of(b, n)
+            }
+            Node::Digamma(a) => digamma::call(b, at(*a)),
+            Node::Select(p, [l, r, then, otherwise]) => {
+                let c = b.fcmp(*p, at(*l), at(*r));
+                b.select(c, at(*then), at(*otherwise))
+            }
+        }
+    }
+
+    fn arg(&self, b: &mut Builder<'_>, k: usize, primal: &Primal<'_>) -> Value {
+        match self.args[k].constant {
+            Some(id) => b.constant(id),
+            None => primal.args[k].expect("the argument is among the uses"),
+        }
+    }
+
+    fn int_plus(&self, b: &mut Builder<'_>, k: usize, plus: i32, primal: &Primal<'_>) -> Value {
+        let Argument { ty, number, .. } = self.args[k];
+        if let Some(n) = number {
+            return b.int(ty, n as i128 + i128::from(plus));
+        }
+        let n = self.arg(b, k, primal);
+        match plus {
+            0 => n,
+            _ => {
+                let plus = b.int(ty, i128::from(plus));
+                b.add(n, plus)
+            }
+        }
+    }
+
+    /// An integer as a float of the formulas' type; one integer serves all lanes.
+    fn float_of(&self, b: &mut Builder<'_>, n: Value) -> Value {
+        let int_ty = b.body.ty(n);
+        let ty = self.float_ty().unwrap_or(int_ty);
+        let lanes = match *b.unit.types.get(ty) {
+            Type::Vector { len, .. } => len,
+            _ => return b.cast(CastOp::SIToFP, n, ty),
+        };
+        if matches!(b.unit.types.get(int_ty), Type::Vector { .. }) {
+            return b.cast(CastOp::SIToFP, n, ty);
+        }
+        let elem = b.unit.types.scalar(ty);
+        let x = b.cast(CastOp::SIToFP, n, elem);
+        let (poison, first) = (b.poison(ty), b.i64(0));
+        let vector = b.value(OpKind::InsertElement, &[poison, x, first], ty);
+        let mask = vec![0; lanes as usize].into_boxed_slice();
+        b.value(OpKind::Shuffle(mask), &[vector, poison], ty)
+    }
+}
+
+/// Whether a value is the number one: a seed often is.
+fn is_one(b: &Builder<'_>, value: Value) -> bool {
+    let id = b.body.as_const(value);
+    id.and_then(|id| super::number(b.unit, id)) == Some(1.0)
+}
+
+/// The nodes that node `root` needs, in order.
+fn needed(formula: &Formula, root: usize) -> Vec<usize> {
+    let mut need = vec![false; root + 1];
+    need[root] = true;
+    for id in (0..=root).rev() {
+        if need[id] {
+            formula.nodes[id]
+                .inputs()
+                .iter()
+                .for_each(|&i| need[i] = true);
+        }
+    }
+    (0..=root).filter(|&id| need[id]).collect()
+}
+
+/// Whether `f` can be called on floats of type `ty`.
+pub(super) fn exists(unit: &Unit, f: MathFn, ty: TypeId) -> bool {
+    let Some(kind) = unit.types.float_kind(ty) else {
+        return false;
+    };
+    let scalar = unit.types.scalar(ty) == ty;
+    let scalable = matches!(unit.types.get(ty), Type::Vector { scalable: true, .. });
+    match (f.intrinsic(), f.c_name()) {
+        _ if scalable || kind == FloatKind::PpcF128 => false,
+        (Some(_), _) => true,
+        (None, Some(_)) => scalar && c_suffix(kind).is_some(),
+        (None, None) => false,
+    }
+}
+
+fn c_suffix(kind: FloatKind) -> Option<&'static str> {
+    match kind {
+        FloatKind::F64 => Some(""),
+        FloatKind::F32 => Some("f"),
+        FloatKind::X86F80 | FloatKind::F128 => Some("l"),
+        FloatKind::F16 | FloatKind::BF16 | FloatKind::PpcF128 => None,
+    }
+}
+
+/// `f(args)`: all floats are of one type, which is the result's; integers as [`MathFn::params`]
+/// says. The call takes the builder's fast-math flags.
+pub fn math_call(b: &mut Builder<'_>, f: MathFn, args: &[Value]) -> Value {
+    let types: Vec<TypeId> = args.iter().map(|v| b.body.ty(*v)).collect();
+    let float = f.params().find('f').map_or(types[0], |at| types[at]);
+    let wide_int = types
+        .iter()
+        .any(|ty| b.unit.types.int_bits(*ty).is_some_and(|bits| bits != 32));
+    let (name, intrinsic) = match f.intrinsic() {
+        // The back end has no intrinsic for an exponent of another width than int's.
+        Some(stem) if !wide_int => (intrinsic_name(b.unit, f, stem, &types), true),
+        _ => (c_function(b.unit, f, float, wide_int), false),
+    };
+    let ty = b.unit.types.func(float, types);
+    let attrs = pure_attributes(intrinsic);
+    let func = b.unit.declare(&name, ty, attrs);
+    let call = b.call(func, args);
+    let value = b.body.result(call);
+    b.set_flags(value, b.fast);
+    value
+}
+
+fn intrinsic_name(unit: &Unit, f: MathFn, stem: &str, types: &[TypeId]) -> String {
+    let mut name = format!("llvm.{stem}");
+    let float = f.params().find('f');
+    let int = f.params().find('i');
+    for at in [float, int].into_iter().flatten() {
+        name.push('.');
+        name.push_str(&mangled(unit, types[at]));
+    }
+    name
+}
+
+/// LLVM's short form of a type in the name of an intrinsic.
+fn mangled(unit: &Unit, ty: TypeId) -> String {
+    match unit.types.get(ty) {
+        Type::Float(FloatKind::X86F80) => "f80".into(),
+        Type::Float(FloatKind::BF16) => "bf16".into(),
+        Type::Float(FloatKind::PpcF128) => "ppcf128".into(),
+        Type::Float(kind) => format!("f{}", kind.bits()),
+        Type::Int(bits) => format!("i{bits}"),
+        Type::Vector { elem, len, .. } => format!("v{len}{}", mangled(unit, *elem)),
+        _ => String::new(),
+    }
+}
+
+fn c_function(unit: &Unit, f: MathFn, ty: TypeId, wide_int: bool) -> String {
+    let kind = unit.types.float_kind(ty).unwrap_or(FloatKind::F64);
+    let stem = match f {
+        MathFn::Ldexp | MathFn::Scalbn if wide_int => "scalbln",
+        _ => f.c_name().unwrap_or_default(),
+    };
+    format!("{stem}{}", c_suffix(kind).unwrap_or_default())
+}
+
+/// The attributes of a function of its arguments' values.
+fn pure_attributes(intrinsic: bool) -> AttrSet {
+    let flag = |name: &str| Attr {
+        name: name.into(),
+        value: AttrValue::Flag,
+    };
+    let mut function = vec![
+        flag("nocallback"),
+        flag("nofree"),
+        flag("nosync"),
+        flag("nounwind"),
+        flag("willreturn"),
+        Attr {
+            name: "memory".into(),
+            value: AttrValue::Int(0),
+        },
+    ];
+    if intrinsic {
+        function.push(flag("speculatable"));
+    }
+    AttrSet {
+        function,
+        ..AttrSet::default()
+    }
+}

@@ -1,0 +1,318 @@
+//! The page of formulas: for each op, what a seed `d` becomes on its way through it.
+//!
+//! `d · ∂y/∂aᵢ` in terms of the arguments `a b c`, the result `y` and the seed `d`, as one
+//! expression in its cheapest form. Linear in `d`; `None` is a gap (see [`GAPS`]).
+
+use super::page::E;
+use gradus_ir::FloatPredicate::{Oeq, Ogt, Olt};
+use gradus_ir::known::MathFn;
+use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, LOG2_E, LOG10_E, PI};
+
+/// Functions of floats without a derivative here.
+pub const GAPS: &[MathFn] = &[];
+
+/// The function that an op computes, as the calculus sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Function {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    Neg,
+    /// Between formats of floats.
+    Convert,
+    /// Whose result does not change with small changes of its arguments.
+    Discrete,
+    Math(MathFn),
+    /// `a → {sin a, cos a}`.
+    Sincos,
+    /// `a → {sin πa, cos πa}`.
+    Sincospi,
+    /// `a → {fraction, whole}`.
+    Modf,
+    /// `a → {fraction, exponent}`.
+    Frexp,
+    /// `a + ib, c + id → {re, im}`.
+    ComplexMul,
+    /// `a + ib, c + id → {re, im}`.
+    ComplexDiv,
+}
+
+/// Arguments, results and seed of an op on a page.
+pub(super) struct Given<'p> {
+    /// The arguments; those known at compile time are numbers.
+    pub(super) args: Vec<E<'p>>,
+    /// The result, or the members of a structure.
+    pub(super) results: Vec<E<'p>>,
+    /// What is multiplied.
+    pub(super) seed: E<'p>,
+}
+
+impl Function {
+    /// The number of members of its result.
+    pub(super) fn results(self) -> usize {
+        use Function::*;
+        match self {
+            Sincos | Sincospi | Modf | Frexp | ComplexMul | ComplexDiv => 2,
+            Add | Sub | Mul | Div | Rem | Neg | Convert | Discrete | Math(_) => 1,
+        }
+    }
+
+    /// `d · ∂resultⱼ/∂argᵢ`.
+    pub(super) fn times_partial<'p>(self, i: usize, j: usize, g: &Given<'p>) -> Option<E<'p>> {
+        let (a, y, d) = (g.args[0], g.results[0], g.seed);
+        let b = g.args.get(1).copied().unwrap_or(a);
+        Some(match (self, i) {
+            (Function::Add, _) => d,
+            (Function::Sub, 0) => d,
+            (Function::Sub, _) => -d,
+            (Function::Mul, 0) => d * b,
+            (Function::Mul, _) => d * a,
+            (Function::Div, 0) => d / b,
+            (Function::Div, _) => -(d / b * y),
+            (Function::Rem, _) => return math(MathFn::Fmod, i, g),
+            (Function::Neg, _) => -d,
+            (Function::Convert, _) => d,
+            (Function::Discrete, _) => d.num(0.0),
+            (Function::Math(f), _) => return math(f, i, g),
+            (Function::Sincos | Function::Sincospi, _) => {
+                let scale = if self == Function::Sincos { 1.0 } else { PI };
+                match j {
+                    0 => scale * d * g.results[1],
+                    _ => -(scale * d * g.results[0]),
+                }
+            }
+            (Function::Modf, _) => match j {
+                0 => d,
+                _ => d.num(0.0),
+            },
+            // fraction = a · 2^−exponent, and a power of two is its own inverse's negative.
+            (Function::Frexp, _) => match j {
+                0 => a.pick(Oeq, a.num(0.0), d, d * (y / a)),
+                _ => d.num(0.0),
+            },
+            (Function::ComplexMul, _) => complex_mul(i, j, g),
+            (Function::ComplexDiv, _) => complex_div(i, j, g),
+        })
+    }
+}
+
+/// (a + ib)(c + id) = (ac − bd) + i(ad + bc).
+fn complex_mul<'p>(i: usize, j: usize, g: &Given<'p>) -> E<'p> {
+    let [a, b, c, e] = [0, 1, 2, 3].map(|k| g.args[k]);
+    let d = g.seed;
+    match (j, i) {
+        (0, 0) => d * c,
+        (0, 1) => -(d * e),
+        (0, 2) => d * a,
+        (0, _) => -(d * b),
+        (_, 0) => d * e,
+        (_, 1) => d * c,
+        (_, 2) => d * b,
+        (_, _) => d * a,
+    }
+}
+
+/// y = (a + ib)/(c + ie): ∂y/∂a = 1/(c + ie), ∂y/∂c = −y/(c + ie), and by the imaginary
+/// parts i times that.
+fn complex_div<'p>(i: usize, j: usize, g: &Given<'p>) -> E<'p> {
+    let (c, e, d) = (g.args[2], g.args[3], g.seed);
+    let (re, im) = (g.results[0], g.results[1]);
+    let norm = c * c + e * e;
+    match (j, i) {
+        (0, 0) => d * c / norm,
+        (0, 1) => d * e / norm,
+        (1, 0) => -(d * e) / norm,
+        (1, 1) => d * c / norm,
+        (0, 2) => -(d * (re * c + im * e)) / norm,
+        (0, _) => d * (im * c - re * e) / norm,
+        (_, 2) => -(d * (im * c - re * e)) / norm,
+        (_, _) => -(d * (re * c + im * e)) / norm,
+    }
+}
+
+/// `d · ∂y/∂aᵢ` of a math function. `b` and `c` are the second and third argument.
+// table
+fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
+    use MathFn::*;
+    let (a, y, d) = (g.args[0], g.results[0], g.seed);
+    let b = g.args.get(1).copied().unwrap_or(a);
+    let (zero, one) = (d.num(0.0), d.num(1.0));
+    Some(match f {
+        Sin => d * a.call(Cos),
+        Cos => -(d * a.call(Sin)),
+        Tan => d * (1.0 + y * y),
+        Sinpi => d * (PI * a.call(Cospi)),
+        Cospi => -(d * (PI * a.call(Sinpi))),
+        Tanpi => d * (PI * (1.0 + y * y)),
+        Asin => d / ((1.0 - a) * (1.0 + a)).call(Sqrt), // ±1: infinite
+        Acos => -d / ((1.0 - a) * (1.0 + a)).call(Sqrt), // ±1: infinite
+        Atan => d / (1.0 + a * a),
+        Atan2 if i == 0 => d * b / (a * a + b * b), // origin: not a number
+        Atan2 => -(d * a) / (a * a + b * b),
+        Sinh => d * a.call(Cosh),
+        Cosh => d * a.call(Sinh),
+        Tanh => d * (1.0 - y * y),
+        Asinh => d / (a * a + 1.0).call(Sqrt),
+        Acosh => d / ((a - 1.0) * (a + 1.0)).call(Sqrt), // 1: infinite
+        Atanh => d / ((1.0 - a) * (1.0 + a)),            // ±1: infinite
+        Exp => d * y,
+        Exp2 => d * (LN_2 * y),
+        Exp10 => d * (LN_10 * y),
+        Expm1 => d * (y + 1.0),
+        Log => d / a, // 0: infinite
+        Log2 => d * LOG2_E / a,
+        Log10 => d * LOG10_E / a,
+        Log1p => d / (1.0 + a),
+        Sqrt => 0.5 * d / y, // 0: infinite
+        Rsqrt => -0.5 * d * y / a,
+        Cbrt => d / (3.0 * y * y), // 0: infinite
+        Pow if i == 0 => pow_by_base(a, b, y, d),
+        // log 0 · 0: a power of zero does not change with the exponent
+        Pow => a.pick(Oeq, zero, zero, d * y * a.call(Log)),
+        Powi => powi(a, b, d),
+        Hypot if i == 0 => d / y * a, // origin: not a number
+        Hypot => d / y * b,
+        Fabs => d * one.call2(Copysign, a), // 0: the sign of the zero
+        Copysign if i == 0 => d * (one.call2(Copysign, a) * one.call2(Copysign, b)),
+        Copysign => zero,
+        Minnum | Minimum | MinimumNum => extremum(Olt, i, g),
+        Maxnum | Maximum | MaximumNum => extremum(Ogt, i, g),
+        Fdim if i == 0 => a.pick(Ogt, b, d, zero),
+        Fdim => a.pick(Ogt, b, -d, zero),
+        Fma | Fmuladd => match i {
+            0 => d * b,
+            1 => d * a,
+            _ => d,
+        },
+        Fmod | Remainder if i == 0 => d,
+        Fmod | Remainder => -(d * ((a - y) / b).call(Rint)), // the quotient, a whole number
+        Erf => d * (FRAC_2_SQRT_PI * (-(a * a)).call(Exp)),
+        Erfc => -(d * (FRAC_2_SQRT_PI * (-(a * a)).call(Exp))),
+        Erfinv => d * ((y * y).call(Exp) / FRAC_2_SQRT_PI),
+        Tgamma => d * (y * a.digamma()),
+        Lgamma => d * a.digamma(),
+        J0 => -(d * a.call(J1)),
+        J1 => d * a.pick(Oeq, zero, d.num(0.5), a.call(J0) - y / a),
+        Jn => d * (0.5 * (b.int_call(Jn, 0, -1) - b.int_call(Jn, 0, 1))),
+        Y0 => -(d * a.call(Y1)),
+        Y1 => d * (a.call(Y0) - y / a),
+        Yn => d * (0.5 * (b.int_call(Yn, 0, -1) - b.int_call(Yn, 0, 1))),
+        Ldexp | Scalbn => d.call_int(f, 1, 0),
+        Nextafter if i == 0 => d,
+        Canonicalize | ArithmeticFence => d,
+        Floor | Ceil | Trunc | Rint | Nearbyint | Round | RoundEven => zero, // also at the steps
+        Nextafter | Lrint | Llrint | Lround | Llround | Ilogb | Logb | IsClass | Classify
+        | FptosiSat | FptouiSat | Nan => zero,
+    })
+}
+
+/// b·a^(b−1). A small whole exponent that is known becomes a product, so that x³ gives 3·x·x; an
+/// unknown one that happens to be 0 gives 0 also where a is 0.
+fn pow_by_base<'p>(a: E<'p>, b: E<'p>, y: E<'p>, d: E<'p>) -> E<'p> {
+    match b.constant() {
+        Some(0.5) => 0.5 * d / y,
+        Some(n) => small_power(a, n, d).unwrap_or_else(|| d * (n * a.call2(MathFn::Pow, b - 1.0))),
+        None => {
+            let partial = b * a.call2(MathFn::Pow, b - 1.0);
+            d * b.pick(Oeq, b.num(0.0), b.num(0.0), partial)
+        }
+    }
+}
+
+/// n·a^(n−1).
+fn powi<'p>(a: E<'p>, n: E<'p>, d: E<'p>) -> E<'p> {
+    let power = a.call_int(MathFn::Powi, 1, -1);
+    match n.constant() {
+        Some(n) => small_power(a, n, d).unwrap_or_else(|| d * (n * power)),
+        None => {
+            let n = a.float_of(1);
+            d * n.pick(Oeq, n.num(0.0), n.num(0.0), n * power)
+        }
+    }
+}
+
+/// `d·n·a^(n−1)` as a product for n = 0 … 4.
+fn small_power<'p>(a: E<'p>, n: f64, d: E<'p>) -> Option<E<'p>> {
+    Some(match n {
+        0.0 => d.num(0.0),
+        1.0 => d,
+        2.0 => d * (2.0 * a),
+        3.0 => d * (3.0 * a * a),
+        4.0 => d * (4.0 * a * (a * a)),
+        _ => return None,
+    })
+}
+
+/// All of the seed goes to the argument that was taken: of two equal ones to the first, of an
+/// argument and a number that equals it to the number.
+fn extremum<'p>(wins: gradus_ir::FloatPredicate, i: usize, g: &Given<'p>) -> E<'p> {
+    let (a, b, y, d) = (g.args[0], g.args[1], g.results[0], g.seed);
+    let zero = d.num(0.0);
+    if i == 0 && b.constant().is_some() {
+        return a.pick(wins, b, d, zero);
+    }
+    if i == 1 && a.constant().is_some() {
+        return b.pick(wins, a, d, zero);
+    }
+    match i {
+        0 => y.pick(Oeq, a, d, zero),
+        _ => y.pick(Oeq, a, zero, d),
+    }
+}
+
+/// Whether `∂y/∂aᵢ` is a finite number wherever all arguments are (overflow of products aside).
+/// `nonzero(k)`: argument k is a number other than zero.
+pub(super) fn always_finite(f: Function, i: usize, nonzero: &dyn Fn(usize) -> bool) -> bool {
+    use Function::*;
+    match f {
+        Add | Sub | Mul | Neg | Convert | Discrete | Sincos | Sincospi | Modf | Frexp
+        | ComplexMul => true,
+        Div => nonzero(1),
+        Rem => i == 0 || nonzero(1),
+        ComplexDiv => false,
+        Math(m) => math_is_finite(m, i, nonzero),
+    }
+}
+
+fn math_is_finite(f: MathFn, i: usize, nonzero: &dyn Fn(usize) -> bool) -> bool {
+    use MathFn::*;
+    match f {
+        Sin | Cos | Tan | Sinpi | Cospi | Atan | Tanh | Asinh | Fabs | Copysign | Minnum
+        | Maxnum | Minimum | Maximum | MinimumNum | MaximumNum | Fdim | Floor | Ceil | Trunc
+        | Rint | Nearbyint | Round | RoundEven | Lrint | Llrint | Lround | Llround | Fma
+        | Fmuladd | Erf | Erfc | J0 | J1 | Jn | Ilogb | Logb | Nextafter | Canonicalize
+        | ArithmeticFence | IsClass | Classify | FptosiSat | FptouiSat | Nan | Ldexp | Scalbn => {
+            true
+        }
+        Fmod | Remainder => i == 0 || nonzero(1),
+        Tanpi | Asin | Acos | Atan2 | Sinh | Cosh | Acosh | Atanh | Exp | Exp2 | Exp10 | Expm1
+        | Log | Log2 | Log10 | Log1p | Sqrt | Rsqrt | Cbrt | Pow | Powi | Hypot | Erfinv
+        | Tgamma | Lgamma | Y0 | Y1 | Yn => false,
+    }
+}
+
+/// Whether the result may be infinite or not a number although all arguments are finite numbers
+/// (overflow of sums and products aside).
+pub(super) fn result_maybe_infinite(f: Function, nonzero: &dyn Fn(usize) -> bool) -> bool {
+    use Function::*;
+    use MathFn::*;
+    match f {
+        Add | Sub | Mul | Neg | Convert | Discrete | Sincos | Sincospi | Modf | Frexp
+        | ComplexMul => false,
+        Div | Rem => !nonzero(1),
+        ComplexDiv => true,
+        Math(m) => match m {
+            Sin | Cos | Tan | Sinpi | Cospi | Atan | Atan2 | Tanh | Asinh | Cbrt | Hypot | Fabs
+            | Copysign | Minnum | Maxnum | Minimum | Maximum | MinimumNum | MaximumNum | Fdim
+            | Floor | Ceil | Trunc | Rint | Nearbyint | Round | RoundEven | Lrint | Llrint
+            | Lround | Llround | Fma | Fmuladd | Erf | Erfc | J0 | J1 | Jn | Ilogb | Nextafter
+            | Canonicalize | ArithmeticFence | IsClass | Classify | FptosiSat | FptouiSat => false,
+            Fmod | Remainder => !nonzero(1),
+            Tanpi | Asin | Acos | Sinh | Cosh | Acosh | Atanh | Exp | Exp2 | Exp10 | Expm1
+            | Log | Log2 | Log10 | Log1p | Sqrt | Rsqrt | Pow | Powi | Erfinv | Tgamma | Lgamma
+            | Y0 | Y1 | Yn | Ldexp | Scalbn | Logb | Nan => true,
+        },
+    }
+}

@@ -1,0 +1,284 @@
+//! The calculus: derivatives of single ops, each formula written once.
+//!
+//! [`rule`] reads an op and gives its [`Rule`]; forward mode asks it for a tangent, reverse mode
+//! for contributions to adjoints, the tape plan for what they use, the manual for the text. All
+//! of them read one page, `formulas`. Element-wise on vectors, in the op's own float format.
+//!
+//! What only moves values about (select, shuffles, insert and extract, casts of bits, loads and
+//! stores, reductions) has no formula and is not here.
+
+mod build;
+mod digamma;
+mod expand;
+mod formulas;
+mod page;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use build::math_call;
+pub use expand::expand_outputs;
+pub use formulas::GAPS;
+pub use text::manual;
+
+use formulas::{Function, Given, always_finite};
+use gradus_ir::known::{ComplexFn, Known, MathFn, MathOutFn};
+use gradus_ir::{
+    BinaryOp, Body, CastOp, ConstId, ConstKind, FloatKind, Op, OpKind, Type, TypeId, Unit, Value,
+};
+use page::{Formula, Node, Page};
+
+/// What the derivative of an op by one argument reads of the primal. Constant arguments do not
+/// count: they are at hand everywhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// Bit `i`: argument `i`.
+    pub args: u32,
+    /// The op's result.
+    pub result: bool,
+}
+
+impl Uses {
+    /// What either reads.
+    #[must_use]
+    pub fn or(self, other: Uses) -> Uses {
+        Uses {
+            args: self.args | other.args,
+            result: self.result || other.result,
+        }
+    }
+    /// Whether argument `i` is read.
+    pub fn arg(self, i: usize) -> bool {
+        self.args >> i & 1 == 1
+    }
+    /// Whether nothing is read: the op is linear in the argument, or does not depend on it.
+    pub fn is_none(self) -> bool {
+        self == Uses::default()
+    }
+}
+
+/// One argument of a rule.
+#[derive(Clone, Debug)]
+struct Argument {
+    ty: TypeId,
+    constant: Option<ConstId>,
+    /// The number that a constant is in all its lanes.
+    number: Option<f64>,
+    float: bool,
+}
+
+/// The derivative of one op.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    function: Function,
+    first_operand: usize,
+    args: Vec<Argument>,
+    result_ty: TypeId,
+    /// By argument and member of the result; empty for an argument that is no float.
+    formulas: Vec<Vec<Formula>>,
+}
+
+impl Rule {
+    /// The number of arguments, those that are no floats included.
+    pub fn arg_count(&self) -> usize {
+        self.args.len()
+    }
+    /// The operand of the op that argument `i` is.
+    pub fn operand(&self, i: usize) -> usize {
+        self.first_operand + i
+    }
+    /// The arguments that are floats.
+    pub fn float_args(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.args.len()).filter(|&i| self.args[i].float)
+    }
+    /// What the derivative by argument `i` reads.
+    pub fn uses(&self, i: usize) -> Uses {
+        let mut uses = Uses::default();
+        for formula in &self.formulas[i] {
+            for (_, node) in formula.live_nodes() {
+                match *node {
+                    Node::Result(_) => uses.result = true,
+                    Node::Arg(k) => uses.args |= 1 << k,
+                    _ => {}
+                }
+                if let Some(k) = node.int_arg().filter(|&k| self.args[k].constant.is_none()) {
+                    uses.args |= 1 << k;
+                }
+            }
+        }
+        uses
+    }
+    /// Whether the derivative by argument `i` is zero everywhere.
+    pub fn zero(&self, i: usize) -> bool {
+        self.formulas[i].iter().all(Formula::is_zero)
+    }
+    /// Whether the derivative by argument `i` may be infinite or not a number although all
+    /// arguments are finite (overflow of products aside), so that a seed of zero does not give
+    /// zero: behind a select, its adjoint must
+    /// carry the condition. A derivative that uses an infinite value is infinite too: whoever
+    /// asks must look at the ops that the values in [`Rule::uses`] come from.
+    pub fn maybe_infinite(&self, i: usize) -> bool {
+        let nonzero = |k: usize| self.args[k].number.is_some_and(|n| n != 0.0);
+        let formulas = &self.formulas[i];
+        !formulas.iter().all(Formula::is_polynomial) && !always_finite(self.function, i, &nonzero)
+    }
+    /// Whether the result may be infinite or not a number although all arguments are finite
+    /// (overflow of sums and products aside).
+    pub fn result_maybe_infinite(&self) -> bool {
+        let nonzero = |k: usize| self.args[k].number.is_some_and(|n| n != 0.0);
+        formulas::result_maybe_infinite(self.function, &nonzero)
+    }
+}
+
+/// The rule of an op of floats; `None` where there is none: the op is not the calculus', or has
+/// no derivative here.
+pub fn rule(unit: &Unit, body: &Body, op: Op) -> Option<Rule> {
+    let function = function(unit, body, op)?;
+    let first_operand = usize::from(matches!(body.kind(op), OpKind::Call(_)));
+    let values: Vec<Value> = match body.kind(op) {
+        OpKind::Call(_) => unit.call_args(body, op),
+        _ => body.operands(op).collect(),
+    };
+    let args: Vec<Argument> = values.iter().map(|v| argument(unit, body, *v)).collect();
+    let result_ty = body.ty(*body.results(op).first()?);
+    if function.results() == 2 && !is_pair(unit, result_ty) {
+        return None;
+    }
+    let formulas = (0..args.len())
+        .map(|i| write(function, i, &args))
+        .collect::<Option<Vec<_>>>()?;
+    let rule = Rule {
+        function,
+        first_operand,
+        args,
+        result_ty,
+        formulas,
+    };
+    rule.can_be_built(unit).then_some(rule)
+}
+
+fn is_pair(unit: &Unit, ty: TypeId) -> bool {
+    matches!(unit.types.get(ty), Type::Struct { fields, .. } if fields.len() == 2)
+}
+
+/// The formulas of argument `i`, one for each member of the result.
+fn write(function: Function, i: usize, args: &[Argument]) -> Option<Vec<Formula>> {
+    if !args[i].float {
+        return Some(Vec::new());
+    }
+    (0..function.results())
+        .map(|j| {
+            let page = Page::default();
+            let given = Given {
+                args: (args.iter().enumerate())
+                    .map(|(k, arg)| match arg.number {
+                        Some(n) => page.num(n),
+                        None => page.put(Node::Arg(k)),
+                    })
+                    .collect(),
+                results: (0..function.results())
+                    .map(|k| page.put(Node::Result(k)))
+                    .collect(),
+                seed: page.put(Node::Seed),
+            };
+            let root = function.times_partial(i, j, &given)?;
+            Some(page.finish(root))
+        })
+        .collect()
+}
+
+fn function(unit: &Unit, body: &Body, op: Op) -> Option<Function> {
+    Some(match body.kind(op) {
+        OpKind::Binary(op) => match op {
+            BinaryOp::FAdd => Function::Add,
+            BinaryOp::FSub => Function::Sub,
+            BinaryOp::FMul => Function::Mul,
+            BinaryOp::FDiv => Function::Div,
+            BinaryOp::FRem => Function::Rem,
+            _ => return None,
+        },
+        OpKind::FNeg => Function::Neg,
+        OpKind::Cast(CastOp::FPExt | CastOp::FPTrunc) => Function::Convert,
+        OpKind::Cast(CastOp::FPToUI | CastOp::FPToSI | CastOp::UIToFP | CastOp::SIToFP) => {
+            Function::Discrete
+        }
+        OpKind::Call(_) => match unit.known(unit.callee(body, op)?)? {
+            Known::Math(f) => Function::Math(f),
+            Known::MathOut(MathOutFn::SincosPair) => Function::Sincos,
+            Known::MathOut(MathOutFn::SincospiPair) => Function::Sincospi,
+            Known::MathOut(MathOutFn::ModfPair) => Function::Modf,
+            Known::MathOut(MathOutFn::FrexpPair) => Function::Frexp,
+            Known::Complex(ComplexFn::Mul) => Function::ComplexMul,
+            Known::Complex(ComplexFn::Div) => Function::ComplexDiv,
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+fn argument(unit: &Unit, body: &Body, value: Value) -> Argument {
+    let ty = body.ty(value);
+    let constant = body.as_const(value);
+    Argument {
+        ty,
+        constant,
+        number: constant.and_then(|id| number(unit, id)),
+        float: unit.types.float_kind(ty).is_some(),
+    }
+}
+
+/// The number that a constant is, in all lanes; only where binary64 holds it exactly.
+fn number(unit: &Unit, id: ConstId) -> Option<f64> {
+    let constant = unit.constant(id);
+    match &constant.kind {
+        ConstKind::Float(bits) => match unit.types.float_kind(constant.ty)? {
+            FloatKind::F64 => Some(f64::from_bits(*bits as u64)),
+            FloatKind::F32 => Some(f64::from(f32::from_bits(*bits as u32))),
+            _ => None,
+        },
+        ConstKind::Int(bits) => {
+            let width = unit.types.int_bits(constant.ty)?.min(128);
+            let shift = 128 - width;
+            let signed = (*bits as i128) << shift >> shift;
+            (signed.unsigned_abs() < 1 << 31).then_some(signed as f64)
+        }
+        ConstKind::Zero => Some(0.0),
+        ConstKind::Aggregate(lanes) => {
+            let first = *lanes.first()?;
+            let same = lanes.iter().all(|lane| *lane == first);
+            same.then(|| number(unit, first))?
+        }
+        _ => None,
+    }
+}
+
+impl Rule {
+    /// Whether all functions in the formulas exist in the op's float format.
+    fn can_be_built(&self, unit: &Unit) -> bool {
+        let Some(ty) = self.float_ty() else {
+            return false;
+        };
+        self.formulas.iter().flatten().all(|formula| {
+            formula.live_nodes().all(|(_, node)| match node {
+                Node::Call(f, _) | Node::CallInt(f, ..) | Node::IntCall(f, ..) => {
+                    build::exists(unit, *f, ty)
+                }
+                Node::Digamma(_) => digamma::exists(unit, ty),
+                _ => true,
+            })
+        })
+    }
+    /// The type that the formulas are computed in.
+    fn float_ty(&self) -> Option<TypeId> {
+        self.args.iter().find(|a| a.float).map(|a| a.ty)
+    }
+    /// The rule's function, where it is a math function.
+    pub fn math(&self) -> Option<MathFn> {
+        match self.function {
+            Function::Math(f) => Some(f),
+            _ => None,
+        }
+    }
+}

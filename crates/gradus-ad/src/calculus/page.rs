@@ -1,0 +1,280 @@
+//! What a formula is written in: numbers, arguments, result and seed, with the signs of arithmetic.
+//!
+//! A [`Page`] collects nodes while a formula is written down; a [`Formula`] is the finished page.
+//! Nodes stand in order: each refers to earlier ones only, so that every reading (number, uses,
+//! code, text) is one loop. Writing folds what is constant and what multiplies by one.
+
+use gradus_ir::FloatPredicate;
+use gradus_ir::known::MathFn;
+use std::cell::RefCell;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// Number of a node of its page.
+pub(super) type NodeId = usize;
+
+/// One step of a formula.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Node {
+    /// A number.
+    Num(f64),
+    /// Argument `i`.
+    Arg(usize),
+    /// The result, or its member `j` where it is a structure.
+    Result(usize),
+    /// What is multiplied: a tangent or an adjoint.
+    Seed,
+    Add(NodeId, NodeId),
+    Sub(NodeId, NodeId),
+    Mul(NodeId, NodeId),
+    Div(NodeId, NodeId),
+    Neg(NodeId),
+    /// A math function of floats.
+    Call(MathFn, Vec<NodeId>),
+    /// A math function of a float and an integer argument plus a number (`ldexp`, `powi`).
+    CallInt(MathFn, NodeId, usize, i32),
+    /// A math function of an integer argument plus a number, and a float (`jn`).
+    IntCall(MathFn, usize, i32, NodeId),
+    /// An integer argument as a float.
+    FloatOf(usize),
+    /// The digamma function.
+    Digamma(NodeId),
+    /// `l predicate r ? then : else`.
+    Select(FloatPredicate, [NodeId; 4]),
+}
+
+impl Node {
+    /// The nodes that it refers to.
+    pub(super) fn inputs(&self) -> Vec<NodeId> {
+        match self {
+            Node::Num(_) | Node::Arg(_) | Node::Result(_) | Node::Seed | Node::FloatOf(_) => {
+                Vec::new()
+            }
+            Node::Add(a, b) | Node::Sub(a, b) | Node::Mul(a, b) | Node::Div(a, b) => vec![*a, *b],
+            Node::Neg(a)
+            | Node::Digamma(a)
+            | Node::CallInt(_, a, _, _)
+            | Node::IntCall(_, _, _, a) => vec![*a],
+            Node::Call(_, args) => args.clone(),
+            Node::Select(_, all) => all.to_vec(),
+        }
+    }
+    /// The integer argument that it reads.
+    pub(super) fn int_arg(&self) -> Option<usize> {
+        match self {
+            Node::CallInt(_, _, i, _) | Node::IntCall(_, i, _, _) | Node::FloatOf(i) => Some(*i),
+            _ => None,
+        }
+    }
+}
+
+/// A page being written on.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    nodes: RefCell<Vec<Node>>,
+}
+
+impl Page {
+    pub(super) fn put(&self, node: Node) -> E<'_> {
+        let mut nodes = self.nodes.borrow_mut();
+        let id = match nodes.iter().position(|n| *n == node) {
+            Some(id) => id,
+            None => {
+                nodes.push(node);
+                nodes.len() - 1
+            }
+        };
+        E { page: self, id }
+    }
+    pub(super) fn num(&self, x: f64) -> E<'_> {
+        self.put(Node::Num(x))
+    }
+    /// The page as a formula whose value is `root`.
+    pub(super) fn finish(&self, root: E<'_>) -> Formula {
+        let nodes = self.nodes.borrow().clone();
+        let mut live = vec![false; nodes.len()];
+        live[root.id] = true;
+        for id in (0..=root.id).rev().filter(|&id| nodes[id] != Node::Seed) {
+            if live[id] {
+                nodes[id].inputs().iter().for_each(|&i| live[i] = true);
+            }
+        }
+        Formula {
+            nodes,
+            live,
+            root: root.id,
+        }
+    }
+}
+
+/// An expression on a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct E<'p> {
+    page: &'p Page,
+    id: NodeId,
+}
+
+impl<'p> E<'p> {
+    fn value(self) -> Option<f64> {
+        match self.page.nodes.borrow()[self.id] {
+            Node::Num(x) => Some(x),
+            _ => None,
+        }
+    }
+    /// The number that it is, where it is one.
+    pub(super) fn constant(self) -> Option<f64> {
+        self.value()
+    }
+    pub(super) fn num(self, x: f64) -> E<'p> {
+        self.page.num(x)
+    }
+    /// `f(self)`.
+    pub(super) fn call(self, f: MathFn) -> E<'p> {
+        self.page.put(Node::Call(f, vec![self.id]))
+    }
+    /// `f(self, b)`.
+    pub(super) fn call2(self, f: MathFn, b: E<'p>) -> E<'p> {
+        self.page.put(Node::Call(f, vec![self.id, b.id]))
+    }
+    /// `f(self, integer argument + plus)`.
+    pub(super) fn call_int(self, f: MathFn, argument: usize, plus: i32) -> E<'p> {
+        self.page.put(Node::CallInt(f, self.id, argument, plus))
+    }
+    /// `f(integer argument + plus, self)`.
+    pub(super) fn int_call(self, f: MathFn, argument: usize, plus: i32) -> E<'p> {
+        self.page.put(Node::IntCall(f, argument, plus, self.id))
+    }
+    /// The integer argument as a float.
+    pub(super) fn float_of(self, argument: usize) -> E<'p> {
+        self.page.put(Node::FloatOf(argument))
+    }
+    pub(super) fn digamma(self) -> E<'p> {
+        self.page.put(Node::Digamma(self.id))
+    }
+    /// `self predicate r ? then : otherwise`.
+    pub(super) fn pick(self, p: FloatPredicate, r: E<'p>, then: E<'p>, otherwise: E<'p>) -> E<'p> {
+        if let (Some(l), Some(r)) = (self.value(), r.value()) {
+            let holds = match p {
+                FloatPredicate::Oeq => Some(l == r),
+                FloatPredicate::Ogt => Some(l > r),
+                FloatPredicate::Olt => Some(l < r),
+                _ => None,
+            };
+            if let Some(holds) = holds {
+                return if holds { then } else { otherwise };
+            }
+        }
+        self.page
+            .put(Node::Select(p, [self.id, r.id, then.id, otherwise.id]))
+    }
+}
+
+impl<'p> Add for E<'p> {
+    type Output = E<'p>;
+    fn add(self, b: E<'p>) -> E<'p> {
+        match (self.value(), b.value()) {
+            (Some(x), Some(y)) => self.page.num(x + y),
+            _ => self.page.put(Node::Add(self.id, b.id)),
+        }
+    }
+}
+
+impl<'p> Sub for E<'p> {
+    type Output = E<'p>;
+    fn sub(self, b: E<'p>) -> E<'p> {
+        match (self.value(), b.value()) {
+            (Some(x), Some(y)) => self.page.num(x - y),
+            _ => self.page.put(Node::Sub(self.id, b.id)),
+        }
+    }
+}
+
+impl<'p> Mul for E<'p> {
+    type Output = E<'p>;
+    fn mul(self, b: E<'p>) -> E<'p> {
+        match (self.value(), b.value()) {
+            (Some(x), Some(y)) => self.page.num(x * y),
+            (Some(1.0), None) => b,
+            (None, Some(1.0)) => self,
+            (Some(-1.0), None) => -b,
+            (None, Some(-1.0)) => -self,
+            _ => self.page.put(Node::Mul(self.id, b.id)),
+        }
+    }
+}
+
+impl<'p> Div for E<'p> {
+    type Output = E<'p>;
+    fn div(self, b: E<'p>) -> E<'p> {
+        match (self.value(), b.value()) {
+            (Some(x), Some(y)) => self.page.num(x / y),
+            (None, Some(1.0)) => self,
+            _ => self.page.put(Node::Div(self.id, b.id)),
+        }
+    }
+}
+
+impl<'p> Neg for E<'p> {
+    type Output = E<'p>;
+    fn neg(self) -> E<'p> {
+        let node = self.page.nodes.borrow()[self.id].clone();
+        match node {
+            Node::Num(x) => self.page.num(-x),
+            Node::Neg(inner) => E {
+                page: self.page,
+                id: inner,
+            },
+            _ => self.page.put(Node::Neg(self.id)),
+        }
+    }
+}
+
+macro_rules! with_numbers {
+    ($($op:ident $method:ident),*) => { $(
+        impl<'p> $op<E<'p>> for f64 {
+            type Output = E<'p>;
+            fn $method(self, b: E<'p>) -> E<'p> {
+                b.page.num(self).$method(b)
+            }
+        }
+        impl<'p> $op<f64> for E<'p> {
+            type Output = E<'p>;
+            fn $method(self, b: f64) -> E<'p> {
+                self.$method(self.page.num(b))
+            }
+        }
+    )* };
+}
+with_numbers!(Add add, Sub sub, Mul mul, Div div);
+
+/// A finished formula.
+#[derive(Clone, Debug)]
+pub(super) struct Formula {
+    /// Its nodes; each refers to earlier ones.
+    pub(super) nodes: Vec<Node>,
+    /// Which of them its value needs.
+    pub(super) live: Vec<bool>,
+    /// The node that is its value.
+    pub(super) root: NodeId,
+}
+
+impl Formula {
+    /// The nodes that the value needs, in order.
+    pub(super) fn live_nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes.filter(|(id, _)| self.live[*id])
+    }
+    /// Whether it is made of sums and products of numbers and arguments alone.
+    pub(super) fn is_polynomial(&self) -> bool {
+        self.live_nodes().all(|(_, node)| {
+            use Node::*;
+            matches!(
+                node,
+                Num(_) | Arg(_) | Seed | Add(..) | Sub(..) | Mul(..) | Neg(_) | Select(..)
+            )
+        })
+    }
+    /// Whether it is zero whatever the seed.
+    pub(super) fn is_zero(&self) -> bool {
+        self.nodes[self.root] == Node::Num(0.0)
+    }
+}

@@ -1,0 +1,539 @@
+//! Every rule is walked: against differences, as code against as number, and for what it claims
+//! about uses, zeros and infinities. A missing derivative is red.
+
+use super::formulas::Function;
+use super::*;
+use gradus_ir::{AttrSet, Builder, CallInfo, FuncId};
+
+/// A function at work: its arguments' types, as `MathFn::params` says.
+struct Case {
+    name: String,
+    function: Function,
+    params: &'static str,
+}
+
+fn cases() -> Vec<Case> {
+    let operators = [
+        ("fadd", Function::Add),
+        ("fsub", Function::Sub),
+        ("fmul", Function::Mul),
+        ("fdiv", Function::Div),
+        ("frem", Function::Rem),
+    ];
+    let mut all: Vec<Case> = operators
+        .into_iter()
+        .map(|(name, function)| Case {
+            name: name.into(),
+            function,
+            params: "ff",
+        })
+        .collect();
+    all.push(Case {
+        name: "fneg".into(),
+        function: Function::Neg,
+        params: "f",
+    });
+    for &f in MathFn::ALL {
+        if f.gives_float() && f != MathFn::Nan && !GAPS.contains(&f) {
+            all.push(Case {
+                name: format!("{f:?}"),
+                function: Function::Math(f),
+                params: f.params(),
+            });
+        }
+    }
+    all
+}
+
+impl Case {
+    fn value(&self, x: &[f64]) -> f64 {
+        match self.function {
+            Function::Add => x[0] + x[1],
+            Function::Sub => x[0] - x[1],
+            Function::Mul => x[0] * x[1],
+            Function::Div => x[0] / x[1],
+            Function::Rem => x[0] % x[1],
+            Function::Neg => -x[0],
+            Function::Math(f) => reference::math(f, x),
+            other => panic!("{other:?} has a test of its own"),
+        }
+    }
+
+    /// Points inside the domain and away from kinks.
+    fn points(&self) -> Vec<Vec<f64>> {
+        use MathFn::*;
+        let inner: &[f64] = match self.function {
+            Function::Math(Asin | Acos | Atanh | Erfinv) => &[-0.9, -0.3, 0.2, 0.75],
+            Function::Math(Acosh) => &[1.1, 1.7, 4.0, 30.0],
+            Function::Math(Log | Log2 | Log10 | Sqrt | Rsqrt | Pow | Y0 | Y1 | Yn) => {
+                &[0.3, 1.0, 1.8, 5.25]
+            }
+            Function::Math(Log1p) => &[-0.7, -0.1, 0.4, 5.25],
+            Function::Math(Tgamma | Lgamma) => &[-2.3, -0.4, 0.3, 1.2, 3.5, 7.75, 20.5],
+            Function::Math(Fmod | Remainder) | Function::Rem => &[-5.3, -1.6, 0.7, 2.9, 11.3],
+            _ => &[-2.3, -0.4, 0.3, 1.2, 3.7],
+        };
+        let ints: &[f64] = match self.function {
+            Function::Math(Powi) => &[-2.0, 0.0, 1.0, 2.0, 3.0, 5.0, 9.0],
+            _ => &[-3.0, 0.0, 1.0, 4.0],
+        };
+        let mut points = vec![vec![]];
+        for kind in self.params.chars() {
+            let values = if kind == 'f' { inner } else { ints };
+            let extend = |p: &Vec<f64>| {
+                let p = p.clone();
+                values
+                    .iter()
+                    .enumerate()
+                    .map(move |(k, v)| {
+                        let mut q = p.clone();
+                        // Apart, so that no two arguments are equal: that is a kink of min and max.
+                        q.push(if kind == 'f' {
+                            v + 0.01 * (p.len() * k) as f64 + 0.13 * p.len() as f64
+                        } else {
+                            *v
+                        });
+                        q
+                    })
+                    .collect::<Vec<_>>()
+            };
+            points = points.iter().flat_map(extend).collect();
+        }
+        points
+    }
+
+    /// A body that computes it once on parameters of type `float` and `i32`, and its op.
+    fn body(&self, unit: &mut Unit, float: TypeId) -> (Body, Op) {
+        let int = unit.types.int(32);
+        let types: Vec<TypeId> = (self.params.chars())
+            .map(|c| if c == 'f' { float } else { int })
+            .collect();
+        let mut body = Body::new(&types);
+        let args = body.params().to_vec();
+        let func = self.declare(unit, float, &types);
+        let b = &mut Builder::new(unit, &mut body);
+        let kind = match self.function {
+            Function::Add => OpKind::Binary(BinaryOp::FAdd),
+            Function::Sub => OpKind::Binary(BinaryOp::FSub),
+            Function::Mul => OpKind::Binary(BinaryOp::FMul),
+            Function::Div => OpKind::Binary(BinaryOp::FDiv),
+            Function::Rem => OpKind::Binary(BinaryOp::FRem),
+            Function::Neg => OpKind::FNeg,
+            _ => {
+                let func = func.expect("a function");
+                let signature = b.unit.functions[func].ty;
+                let callee = b.func(func);
+                let op = b.call_with(CallInfo::plain(signature), callee, &args);
+                return (body, op);
+            }
+        };
+        let op = b.op(kind, &args, &[float], 0);
+        (body, op)
+    }
+
+    fn declare(&self, unit: &mut Unit, float: TypeId, types: &[TypeId]) -> Option<FuncId> {
+        let Function::Math(f) = self.function else {
+            return None;
+        };
+        let ty = unit.types.func(float, types.to_vec());
+        let name = match (f.c_name(), f.intrinsic()) {
+            (Some(name), _) => name.to_string(),
+            (None, stem) => format!(
+                "llvm.{}.f64{}",
+                stem?,
+                if types.len() > 1 && f == MathFn::Powi {
+                    ".i32"
+                } else {
+                    ""
+                }
+            ),
+        };
+        Some(unit.declare(&name, ty, AttrSet::default()))
+    }
+
+    fn rule(&self) -> (Unit, Body, Op, Rule) {
+        let mut unit = Unit::default();
+        let float = unit.types.f64();
+        let (body, op) = self.body(&mut unit, float);
+        let rule = rule(&unit, &body, op);
+        let rule = rule.unwrap_or_else(|| panic!("{} has no derivative", self.name));
+        (unit, body, op, rule)
+    }
+}
+
+/// Richardson's extrapolation of central differences.
+fn difference(f: impl Fn(f64) -> f64, x: f64) -> f64 {
+    let central = |h: f64| (f(x + h) - f(x - h)) / (2.0 * h);
+    let h = 1e-3 * x.abs().max(0.1);
+    let (one, two, four) = (central(h), central(h / 2.0), central(h / 4.0));
+    let (a, b) = ((4.0 * two - one) / 3.0, (4.0 * four - two) / 3.0);
+    (16.0 * b - a) / 15.0
+}
+
+fn close(a: f64, b: f64, tolerance: f64) -> bool {
+    (a - b).abs() <= tolerance * (1.0 + a.abs().max(b.abs()))
+}
+
+#[test]
+fn every_derivative_agrees_with_differences() {
+    for case in cases() {
+        let (_, _, _, rule) = case.rule();
+        let (mut tried, step) = (
+            0,
+            matches!(case.function, Function::Math(MathFn::Nextafter)),
+        );
+        for point in case.points() {
+            let y = case.value(&point);
+            for i in rule.float_args().filter(|_| y.is_finite()) {
+                let along = |t: f64| {
+                    let mut p = point.clone();
+                    p[i] = t;
+                    case.value(&p)
+                };
+                let expected = difference(along, point[i]);
+                if !expected.is_finite() {
+                    continue;
+                }
+                let got = reference::formula(&rule.formulas[i][0], &point, &[y], 1.0);
+                let tolerance = if step { 1e-6 } else { 3e-8 };
+                assert!(
+                    close(got, expected, tolerance),
+                    "{} by argument {i} at {point:?}: {got}, differences say {expected}",
+                    case.name
+                );
+                tried += 1;
+            }
+        }
+        assert!(tried > 2, "{}: {tried} points", case.name);
+    }
+}
+
+#[test]
+fn the_code_says_what_the_formula_says() {
+    for case in cases() {
+        for point in case.points() {
+            let (mut unit, mut body, op, rule) = case.rule();
+            let args: Vec<Option<Value>> = body.params().iter().copied().map(Some).collect();
+            let result = Some(body.result(op));
+            let float = unit.types.f64();
+            let y = case.value(&point);
+            let mut expected = 0.0;
+            let b = &mut Builder::new(&mut unit, &mut body);
+            let seeds = [0.75, -1.5, 0.5];
+            let tangents: Vec<Option<Value>> = (0..args.len())
+                .map(|i| Some(b.float(float, seeds[i])))
+                .collect();
+            let mut adjoints = Vec::new();
+            for i in rule.float_args() {
+                let seed = tangents[i].expect("just made");
+                let adjoint = rule.build_adjoint(b, i, &args, result, seed);
+                let value = reference::formula(&rule.formulas[i][0], &point, &[y], seeds[i]);
+                assert_eq!(adjoint.is_none(), rule.zero(i), "{}", case.name);
+                adjoints.extend(adjoint.map(|a| (a, value)));
+                expected += value;
+            }
+            let tangent = rule.build_tangent(b, &args, result, &tangents);
+            for (got, value) in adjoints {
+                let got = reference::run(&unit, &body, &point, got);
+                assert!(
+                    same(got, value),
+                    "{} at {point:?}: {got} {value}",
+                    case.name
+                );
+            }
+            let got = tangent.map_or(0.0, |t| reference::run(&unit, &body, &point, t));
+            assert!(
+                same(got, expected),
+                "{} at {point:?}: {got} {expected}",
+                case.name
+            );
+        }
+    }
+}
+
+fn same(a: f64, b: f64) -> bool {
+    a.is_nan() && b.is_nan() || a == b || close(a, b, 1e-13)
+}
+
+#[test]
+fn what_is_used_suffices_and_is_used() {
+    for case in cases() {
+        let (_, _, _, rule) = case.rule();
+        for i in rule.float_args() {
+            let uses = rule.uses(i);
+            for k in 0..rule.arg_count() {
+                let named = rule.formulas[i].iter().any(|f| {
+                    f.live_nodes()
+                        .any(|(_, n)| *n == Node::Arg(k) || n.int_arg() == Some(k))
+                });
+                assert_eq!(uses.arg(k), named, "{}", case.name);
+            }
+            assert!(!rule.zero(i) || uses.is_none(), "{}", case.name);
+        }
+    }
+}
+
+/// Points where derivatives may blow up.
+const ODD: [f64; 14] = [
+    0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, 0.25, 710.0, -745.0, 1100.0, 5e-324, 400.0, -3.0,
+];
+
+#[test]
+fn infinite_partials_are_known_by_name() {
+    for case in cases() {
+        let (_, _, _, rule) = case.rule();
+        for i in rule.float_args() {
+            let mut blown = None;
+            let mut visit = |point: &[f64]| {
+                let y = case.value(point);
+                let product = reference::formula(&rule.formulas[i][0], point, &[y], 0.0);
+                if !product.is_finite() {
+                    blown = Some(point.to_vec());
+                }
+            };
+            match case.params.len() {
+                1 => ODD.iter().for_each(|a| visit(&[*a])),
+                2 => ODD
+                    .iter()
+                    .for_each(|a| ODD.iter().for_each(|b| visit(&[*a, *b]))),
+                _ => ODD.iter().for_each(|a| visit(&[*a, -*a, 2.0])),
+            }
+            assert_eq!(
+                rule.maybe_infinite(i),
+                blown.is_some(),
+                "{} by argument {i}, at {blown:?}",
+                case.name
+            );
+        }
+    }
+}
+
+/// The ops built for `pow(x, n)'` with seed one, by kind.
+fn power_ops(n: f64) -> (usize, Vec<String>) {
+    let mut unit = Unit::default();
+    let float = unit.types.f64();
+    let ty = unit.types.func(float, vec![float, float]);
+    let pow = unit.declare("pow", ty, AttrSet::default());
+    let mut body = Body::new(&[float]);
+    let x = body.params()[0];
+    let b = &mut Builder::new(&mut unit, &mut body);
+    let n = b.float(float, n);
+    let op = b.call(pow, &[x, n]);
+    let rule = rule(b.unit, b.body, op).expect("pow has a rule");
+    assert!(!rule.maybe_infinite(0));
+    assert_eq!(rule.uses(0).result, false);
+    rule.build_partial(b, 0, &[Some(x), None], None);
+    let built = |o: &Op| *o != op;
+    let ops = body.ops_in(body.root()).filter(built);
+    let kinds: Vec<String> = ops.map(|o| format!("{:?}", body.kind(o))).collect();
+    (kinds.len(), kinds)
+}
+
+#[test]
+fn a_cube_needs_two_products() {
+    let (count, kinds) = power_ops(3.0);
+    assert_eq!(count, 2, "{kinds:?}");
+    assert!(kinds.iter().all(|k| k == "Binary(FMul)"), "{kinds:?}");
+    assert_eq!(power_ops(2.0).0, 1);
+    assert_eq!(power_ops(1.0).0, 0);
+}
+
+#[test]
+fn a_quotient_by_a_number_is_finite_and_by_a_variable_is_not() {
+    let mut unit = Unit::default();
+    let float = unit.types.f64();
+    let mut body = Body::new(&[float, float]);
+    let (x, z) = (body.params()[0], body.params()[1]);
+    let b = &mut Builder::new(&mut unit, &mut body);
+    let three = b.float(float, 3.0);
+    let by_number = b.fdiv(x, three);
+    let by_variable = b.fdiv(x, z);
+    let rule_of = |v| rule(&unit, &body, body.def_op(v).expect("an op")).expect("a rule");
+    assert!(!rule_of(by_number).maybe_infinite(0));
+    assert!(rule_of(by_number).uses(0).is_none());
+    assert!(rule_of(by_variable).maybe_infinite(0));
+    let uses = rule_of(by_variable).uses(1);
+    assert!(uses.result && uses.arg(1) && !uses.arg(0));
+}
+
+#[test]
+fn formats_change_both_ways() {
+    let mut unit = Unit::default();
+    let (double, single) = (unit.types.f64(), unit.types.float(FloatKind::F32));
+    let mut body = Body::new(&[single]);
+    let x = body.params()[0];
+    let b = &mut Builder::new(&mut unit, &mut body);
+    let wide = b.cast(CastOp::FPExt, x, double);
+    let rule = rule(b.unit, b.body, b.body.def_op(wide).expect("a cast")).expect("a rule");
+    let seed = b.float(double, 1.0);
+    let adjoint = rule
+        .build_adjoint(b, 0, &[None], None, seed)
+        .expect("not zero");
+    assert_eq!(b.body.ty(adjoint), single);
+    let seed = b.float(single, 1.0);
+    let tangent = rule
+        .build_tangent(b, &[None], None, &[Some(seed)])
+        .expect("not zero");
+    assert_eq!(b.body.ty(tangent), double);
+}
+
+#[test]
+fn vectors_and_other_formats_have_the_same_rules() {
+    for case in cases() {
+        let Function::Math(f) = case.function else {
+            continue;
+        };
+        let Some(stem) = f.intrinsic() else {
+            continue;
+        };
+        if matches!(f, MathFn::Powi | MathFn::Ldexp) {
+            continue;
+        }
+        let mut unit = Unit::default();
+        let single = unit.types.float(FloatKind::F32);
+        let lanes = unit.types.vector(single, 4);
+        let types = vec![lanes; case.params.len()];
+        let ty = unit.types.func(lanes, types.clone());
+        let func = unit.declare(&format!("llvm.{stem}.v4f32"), ty, AttrSet::default());
+        let mut body = Body::new(&types);
+        let args: Vec<Value> = body.params().to_vec();
+        let b = &mut Builder::new(&mut unit, &mut body);
+        let op = b.call(func, &args);
+        let rule = rule(b.unit, b.body, op).unwrap_or_else(|| panic!("{} of vectors", case.name));
+        let (args, result) = (
+            args.into_iter().map(Some).collect::<Vec<_>>(),
+            b.body.result(op),
+        );
+        for i in rule.float_args() {
+            if let Some(a) = rule.build_adjoint(b, i, &args, Some(result), result) {
+                assert_eq!(b.body.ty(a), lanes, "{}", case.name);
+            }
+        }
+        for (_, function) in unit.functions.iter() {
+            assert!(function.name.ends_with(".v4f32"), "{}", function.name);
+        }
+    }
+}
+
+#[test]
+fn pairs_have_the_derivatives_of_their_members() {
+    let pairs: [(Function, usize, fn(&[f64]) -> [f64; 2]); 5] = [
+        (Function::Sincos, 1, |x| [x[0].sin(), x[0].cos()]),
+        (Function::Sincospi, 1, |x| {
+            let (s, c) = (std::f64::consts::PI * x[0]).sin_cos();
+            [s, c]
+        }),
+        (Function::Frexp, 1, |x| {
+            let (fraction, exponent) = libm::frexp(x[0]);
+            [fraction, f64::from(exponent)]
+        }),
+        (Function::ComplexMul, 4, |x| {
+            [x[0] * x[2] - x[1] * x[3], x[0] * x[3] + x[1] * x[2]]
+        }),
+        (Function::ComplexDiv, 4, |x| {
+            let n = x[2] * x[2] + x[3] * x[3];
+            [
+                (x[0] * x[2] + x[1] * x[3]) / n,
+                (x[1] * x[2] - x[0] * x[3]) / n,
+            ]
+        }),
+    ];
+    let double = Unit::default().types.f64();
+    let point = [0.7, -1.3, 2.1, 0.4];
+    for (function, n, value) in pairs {
+        let arg = Argument {
+            ty: double,
+            constant: None,
+            number: None,
+            float: true,
+        };
+        let args = vec![arg; n];
+        for i in 0..n {
+            let formulas = write(function, i, &args).expect("a formula");
+            for (j, formula) in formulas.iter().enumerate() {
+                let along = |t: f64| {
+                    let mut p = point;
+                    p[i] = t;
+                    value(&p)[j]
+                };
+                let got = reference::formula(formula, &point[..n], &value(&point), 1.0);
+                let expected = difference(along, point[i]);
+                assert!(
+                    close(got, expected, 1e-8),
+                    "{function:?} {j} by {i}: {got} {expected}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_emitted_digamma_is_digamma() {
+    let mut unit = Unit::default();
+    let double = unit.types.f64();
+    let mut body = Body::new(&[double]);
+    let a = body.params()[0];
+    let value = digamma::call(&mut Builder::new(&mut unit, &mut body), a);
+    for a in [
+        -20.3,
+        -5.5,
+        -0.25,
+        1e-3,
+        0.3,
+        1.0,
+        1.4616321449683622,
+        2.0,
+        9.99,
+        10.0,
+        33.0,
+        1e6,
+    ] {
+        let got = reference::run(&unit, &body, &[a], value);
+        let expected = reference::digamma(a);
+        assert!(close(got, expected, 3e-12), "{a}: {got} {expected}");
+    }
+    // ψ(1) = −γ, ψ(½) = −γ − 2 ln 2.
+    let gamma = 0.577_215_664_901_532_9;
+    for (a, expected) in [(1.0, -gamma), (0.5, -gamma - 2.0 * 2f64.ln())] {
+        let got = reference::run(&unit, &body, &[a], value);
+        assert!(close(got, expected, 2e-15), "{a}: {got} {expected}");
+    }
+}
+
+#[test]
+fn functions_with_pointers_become_pairs_and_stores() {
+    let mut unit = Unit::default();
+    let (double, ptr, void) = (unit.types.f64(), unit.types.ptr(), unit.types.void());
+    let sincos = unit.types.func(void, vec![double, ptr, ptr]);
+    let sincos = unit.declare("sincos", sincos, AttrSet::default());
+    let modf = unit.types.func(double, vec![double, ptr]);
+    let modf = unit.declare("modf", modf, AttrSet::default());
+    let mut body = Body::new(&[double, ptr, ptr]);
+    let (a, p, q) = (body.params()[0], body.params()[1], body.params()[2]);
+    let b = &mut Builder::new(&mut unit, &mut body);
+    b.call(sincos, &[a, p, q]);
+    let op = b.call(modf, &[a, p]);
+    let fraction = b.body.result(op);
+    b.return_(Some(fraction));
+    assert_eq!(expand_outputs(&mut unit, &mut body), 2);
+    let stores = body
+        .ops_in(body.root())
+        .filter(|op| matches!(body.kind(*op), OpKind::Store(_)))
+        .count();
+    assert_eq!(stores, 3);
+    assert_eq!(expand_outputs(&mut unit, &mut body), 0);
+}
+
+#[test]
+fn the_manual_is_up_to_date() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/derivatives.md");
+    let now = manual();
+    if std::env::var_os("GRADUS_BLESS").is_some() {
+        std::fs::write(file, &now).expect("the manual can be written");
+    }
+    let then = std::fs::read_to_string(file).unwrap_or_default();
+    assert_eq!(
+        then, now,
+        "cargo xtask bless writes docs/derivatives.md anew"
+    );
+}
