@@ -7,9 +7,11 @@
 mod adbench;
 mod bench;
 mod course;
+mod erfa;
 mod gradus;
 mod process;
 mod setup;
+mod sources;
 mod suite;
 mod table;
 mod tidy;
@@ -56,6 +58,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[DIR] [--tool hand] [--all]",
         summary: "ADBench's objectives on that suite's data, against its references",
         run: adbench::run,
+    },
+    Command {
+        name: "survey",
+        arguments: "erfa [--tool dual] [FUNCTION …]",
+        summary: "every function of a library nobody here wrote: done, refused, wrong",
+        run: erfa::run,
     },
     Command {
         name: "setup",

@@ -1,0 +1,238 @@
+//! The C units of one function's survey: the function as y = f(x) with its points, compiled by clang; and
+//! the same with its derivatives, compiled by the tool under survey.
+//!
+//! Invariant: the two units share no symbol of the library: in the first every function of it is renamed.
+
+use super::library::Library;
+use super::points::Point;
+use super::prototypes::{Function, Returns, Shape};
+use std::fmt::Write;
+
+/// Which derivatives a unit holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Modes {
+    /// Tangents alone.
+    Forward,
+    /// Adjoints alone.
+    Reverse,
+    /// Both.
+    Both,
+    /// Tangents by dual numbers, in C++.
+    Dual,
+}
+
+/// The function and its points: `judge_primal`, `judge_ny`, `judge_points`.
+pub fn primal_unit(library: &Library, function: &Function, points: &[Point]) -> String {
+    let files = library.closure(&function.name);
+    let mut text = String::from("#include \"judge.h\"\n");
+    for name in library.defined_by(&files) {
+        let _ = writeln!(text, "#define {name} plain_{name}");
+    }
+    text += &includes(library, function);
+    text += &primal(function, "void judge_primal", "double");
+    let _ = writeln!(text, "const char judge_name[] = \"{}\";", function.name);
+    let _ = writeln!(
+        text,
+        "const int judge_ny = (int)({});",
+        results(function).join(" + ")
+    );
+    let mut list = String::new();
+    for (k, point) in points.iter().enumerate() {
+        let reals: Vec<String> = point.x.iter().map(|v| format!("{v:e}")).collect();
+        let whole: Vec<String> = point.fixed.iter().map(i64::to_string).collect();
+        let _ = writeln!(
+            text,
+            "static const double x{k}[] = {{{}, 0}};",
+            reals.join(", ")
+        );
+        let _ = writeln!(
+            text,
+            "static const int fixed{k}[] = {{{}}};",
+            [whole.as_slice(), &["0".into()]].concat().join(", ")
+        );
+        let string = point
+            .text
+            .as_ref()
+            .map_or("0".into(), |t| format!("\"{t}\""));
+        let _ = write!(list, "{{{}, x{k}, fixed{k}, {string}}}, ", point.x.len());
+    }
+    let _ = writeln!(text, "const judge_point judge_points[] = {{{list}}};");
+    let _ = writeln!(text, "const int judge_points_count = {};", points.len());
+    text
+}
+
+/// The derivatives: `judge_tangent`, `judge_adjoint`.
+pub fn derivative_unit(library: &Library, function: &Function, modes: Modes) -> String {
+    let mut text = String::from("#include \"judge.h\"\n");
+    if modes == Modes::Dual {
+        text += "#include \"dual.hpp\"\n";
+    }
+    text += &includes(library, function);
+    text += &primal(function, "static void primal", "double");
+    if modes == Modes::Dual {
+        text += DUAL;
+        return text;
+    }
+    text += MARKERS;
+    if matches!(modes, Modes::Forward | Modes::Both) {
+        text += TANGENT;
+    }
+    if matches!(modes, Modes::Reverse | Modes::Both) {
+        text += ADJOINT;
+    }
+    let or_null = |there: bool, name: &'static str| if there { name } else { "0" };
+    text += &format!(
+        "void (*const judge_tangent)({TANGENT_PARAMETERS}) = {};\n",
+        or_null(modes != Modes::Reverse, "tangent")
+    );
+    text += &format!(
+        "void (*const judge_adjoint)({ADJOINT_PARAMETERS}) = {};\n",
+        or_null(modes != Modes::Forward, "adjoint")
+    );
+    text
+}
+
+const TANGENT_PARAMETERS: &str = "const double *x, const double *x_tan, double *y, double *y_tan, const int *fixed, const char *text";
+const ADJOINT_PARAMETERS: &str =
+    "const double *x, double *x_adj, double *y, double *y_adj, const int *fixed, const char *text";
+
+const MARKERS: &str = "
+extern int enzyme_dup, enzyme_const;
+void __enzyme_fwddiff(void *, ...);
+void __enzyme_autodiff(void *, ...);
+";
+
+const TANGENT: &str = "
+static void tangent(const double *x, const double *x_tan, double *y, double *y_tan, const int *fixed,
+                    const char *text)
+{
+    int status = 0;
+    __enzyme_fwddiff((void *)primal, enzyme_dup, x, x_tan, enzyme_dup, y, y_tan, enzyme_const, fixed,
+                     enzyme_const, text, enzyme_const, &status);
+}
+";
+
+const ADJOINT: &str = "
+static void adjoint(const double *x, double *x_adj, double *y, double *y_adj, const int *fixed,
+                    const char *text)
+{
+    int status = 0;
+    __enzyme_autodiff((void *)primal, enzyme_dup, x, x_adj, enzyme_dup, y, y_adj, enzyme_const, fixed,
+                      enzyme_const, text, enzyme_const, &status);
+}
+";
+
+const DUAL: &str = "
+static void tangent(const real *x, const real *x_tan, real *y, real *y_tan, const int *fixed,
+                    const char *text)
+{
+    static dual xs[4096], ys[4096];
+    int status = 0, nx = 0, ny = judge_ny;
+    for (int k = 0; k < judge_points_count; k++)
+        if (judge_points[k].x == x)
+            nx = judge_points[k].nx;
+    for (int i = 0; i < nx; i++)
+        xs[i] = dual(x[i], x_tan[i]);
+    primal(xs, ys, fixed, text, &status);
+    for (int j = 0; j < ny; j++) {
+        y[j] = ys[j].v;
+        y_tan[j] = ys[j].t;
+    }
+}
+void (*const judge_tangent)(const real *, const real *, real *, real *, const int *, const char *) = tangent;
+void (*const judge_adjoint)(const real *, real *, real *, real *, const int *, const char *) = 0;
+";
+
+fn includes(library: &Library, function: &Function) -> String {
+    let mut text = String::from(
+        "#include <string.h>\n#include \"erfa.h\"\n#include \"erfam.h\"\n#include \"erfaextra.h\"\n",
+    );
+    for file in library.closure(&function.name) {
+        let _ = writeln!(text, "#include \"{file}\"");
+    }
+    text
+}
+
+/// The sizes of the results, in doubles, as C expressions.
+fn results(function: &Function) -> Vec<String> {
+    let own = (function.returns == Returns::Number).then(|| "1".to_owned());
+    let returned = function
+        .parameters
+        .iter()
+        .filter(|p| p.is_real() && p.role.is_returned());
+    own.into_iter()
+        .chain(returned.map(|p| p.shape.count()))
+        .collect()
+}
+
+/// The function as y = f(x): unpacks x, calls, packs y.
+fn primal(function: &Function, head: &str, real: &str) -> String {
+    let mut text = format!(
+        "\n{head}(const {real} *x, {real} *y, const int *fixed, const char *text, int *status)\n{{\n"
+    );
+    let mut arguments = Vec::new();
+    for p in &function.parameters {
+        let n = &p.name;
+        let local = format!("{n}_");
+        let take = if p.role.is_given() {
+            format!(
+                "    memcpy(&{local}, x, {} * sizeof *x);\n    x += {};\n",
+                p.shape.count(),
+                p.shape.count()
+            )
+        } else {
+            String::new()
+        };
+        let (declared, argument) = match &p.shape {
+            Shape::Scalar => (format!("    {real} {local} = *x++;\n"), local),
+            Shape::Whole => (format!("    int {local} = *fixed++;\n"), local),
+            Shape::Text => (String::new(), "text".to_owned()),
+            Shape::Doubles(extents) | Shape::Aside(_, extents) => {
+                let kind = if let Shape::Aside(kind, _) = &p.shape {
+                    kind
+                } else {
+                    real
+                };
+                let brackets: String = extents.iter().map(|e| format!("[{e}]")).collect();
+                let argument = if extents.is_empty() {
+                    format!("&{local}")
+                } else {
+                    local.clone()
+                };
+                (
+                    format!(
+                        "    {kind} {local}{brackets};\n    memset(&{local}, 0, sizeof {local});\n{take}"
+                    ),
+                    argument,
+                )
+            }
+            Shape::Astrom => (
+                format!("    eraASTROM {local};\n    memset(&{local}, 0, sizeof {local});\n{take}"),
+                format!("&{local}"),
+            ),
+            // No test program has more bodies than this.
+            Shape::Bodies => (format!("    eraLDBODY {local}[16];\n{take}"), local),
+        };
+        text += &declared;
+        arguments.push(argument);
+    }
+    let call = format!("{}({})", function.name, arguments.join(", "));
+    text += &match function.returns {
+        Returns::Nothing => format!("    *status = 0;\n    {call};\n"),
+        Returns::Status => format!("    *status = {call};\n"),
+        Returns::Number => format!("    *status = 0;\n    *y++ = {call};\n"),
+    };
+    for p in function
+        .parameters
+        .iter()
+        .filter(|p| p.is_real() && p.role.is_returned())
+    {
+        let count = p.shape.count();
+        let _ = write!(
+            text,
+            "    memcpy(y, &{}_, {count} * sizeof *y);\n    y += {count};\n",
+            p.name
+        );
+    }
+    text + "}\n\n"
+}
