@@ -7,6 +7,24 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod alias;
+mod attributes;
+mod bounds;
+mod clobber;
 mod closure;
+mod effects;
+mod linear;
+mod nest;
+mod points_to;
+mod summary;
+mod tbaa;
 
+pub use alias::{Alias, AliasOptions};
+pub use clobber::{AfterEnd, Clobbers, Fate};
 pub use closure::{CallSite, Callee, Closure, Component};
+pub use effects::{
+    AccessKind, Effects, Extent, FunctionEffects, MemoryAccess, ParamEffects, Place, Touch,
+};
+pub use linear::{Linear, LinearForms, Monomial, Root, StartAndOffset};
+pub use nest::{Nest, is_loop};
+pub use points_to::{Object, ObjectId, PointsTo, Target, Targets, UNKNOWN};

@@ -1,0 +1,290 @@
+//! How far two addresses with a common start are apart.
+//!
+//! The distance is a sum in which values that differ between the two accesses (indices of loops
+//! inside the frame) count once for each side. Two tests: the greatest common divisor of the
+//! coefficients leaves gaps (Banerjee, *Dependence Analysis*, 1997, ch. 3); and loop indices replaced
+//! by their ends, the innermost first, give a lower bound whose symbols may cancel.
+
+use crate::alias::Alias;
+use crate::linear::{Linear, Monomial};
+use gradus_ir::{BinaryOp, CastOp, Definition, Flags, Op, OpKind, Value};
+use gradus_ir::known::{IntFn, Known};
+
+/// Whose value a symbol is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    Both,
+    First,
+    Second,
+}
+
+type Symbol = (Side, Value);
+type Term = (Vec<Symbol>, i64);
+
+/// Bytes from the first access to the second.
+#[derive(Clone, Debug)]
+pub(crate) struct Distance {
+    constant: i64,
+    terms: Vec<Term>,
+    exact: bool,
+    frame: Option<Op>,
+    ops: [Op; 2],
+}
+
+impl Distance {
+    /// The distance from `x` to `y`, offsets that two ops use, during one iteration of `frame`.
+    pub(crate) fn between(
+        alias: &Alias,
+        (first, x): (Op, &Linear),
+        (second, y): (Op, &Linear),
+        frame: Option<Op>,
+    ) -> Distance {
+        let (low, overflow) = y.constant.overflowing_sub(x.constant);
+        let mut distance = Distance {
+            constant: low,
+            terms: Vec::new(),
+            exact: x.exact && y.exact && !overflow,
+            frame,
+            ops: [first, second],
+        };
+        for (monomial, factor) in &y.terms {
+            let symbols = distance.symbols(alias, monomial, Side::Second);
+            distance.add(symbols, *factor);
+        }
+        for (monomial, factor) in &x.terms {
+            let symbols = distance.symbols(alias, monomial, Side::First);
+            match factor.checked_neg() {
+                Some(factor) => distance.add(symbols, factor),
+                None => distance.exact = false,
+            }
+        }
+        distance
+    }
+
+    fn symbols(&self, alias: &Alias, monomial: &Monomial, side: Side) -> Vec<Symbol> {
+        let mut symbols: Vec<Symbol> = monomial
+            .iter()
+            .map(|&atom| match alias.nest.fixed_in(alias.body, atom, self.frame) {
+                true => (Side::Both, atom),
+                false => (side, atom),
+            })
+            .collect();
+        symbols.sort_unstable();
+        symbols
+    }
+
+    fn add(&mut self, symbols: Vec<Symbol>, factor: i64) {
+        if symbols.is_empty() {
+            let (sum, overflow) = self.constant.overflowing_add(factor);
+            self.constant = sum;
+            self.exact &= !overflow;
+            return;
+        }
+        match self.terms.iter_mut().find(|(s, _)| *s == symbols) {
+            Some((_, sum)) => {
+                let (wrapped, overflow) = sum.overflowing_add(factor);
+                *sum = wrapped;
+                self.exact &= !overflow;
+            }
+            None => self.terms.push((symbols, factor)),
+        }
+        self.terms.retain(|(_, factor)| *factor != 0);
+    }
+
+    /// Whether accesses of these sizes cannot overlap, whatever the values of the symbols.
+    pub(crate) fn excludes(&self, size_first: i64, size_second: i64) -> bool {
+        let divisor = self.terms.iter().fold(0u64, |g, (_, c)| gcd(g, c.unsigned_abs()));
+        if divisor == 0 {
+            return self.constant >= size_first
+                || self.constant.checked_neg().is_some_and(|n| n >= size_second);
+        }
+        let divisor = match self.exact {
+            true => divisor,
+            false => 1 << divisor.trailing_zeros(),
+        };
+        let Ok(divisor) = i64::try_from(divisor) else {
+            return false;
+        };
+        let rest = self.constant.rem_euclid(divisor);
+        rest >= size_first && divisor - rest >= size_second
+    }
+
+    /// The same with what is known of loop indices.
+    pub(crate) fn excludes_by_ranges(
+        &self,
+        alias: &Alias,
+        size_first: i64,
+        size_second: i64,
+    ) -> bool {
+        if !self.exact || self.terms.is_empty() {
+            return false;
+        }
+        self.at_least(alias, size_first)
+            || self
+                .negated()
+                .is_some_and(|mirror| mirror.at_least(alias, size_second))
+    }
+
+    fn negated(&self) -> Option<Distance> {
+        let mut mirror = self.clone();
+        mirror.constant = self.constant.checked_neg()?;
+        for (_, factor) in &mut mirror.terms {
+            *factor = factor.checked_neg()?;
+        }
+        Some(mirror)
+    }
+
+    /// Whether the distance is never below `least`.
+    fn at_least(&self, alias: &Alias, least: i64) -> bool {
+        const MAX_STEPS: usize = 16;
+        let mut low = self.clone();
+        for _ in 0..MAX_STEPS {
+            let Some((symbol, lp)) = low.innermost_index(alias) else {
+                return low.exact
+                    && low.constant >= least
+                    && low.terms.iter().all(|(symbols, factor)| {
+                        *factor > 0 && symbols.iter().all(|s| self.is_nonnegative(alias, s.1))
+                    });
+            };
+            match low.without_index(alias, symbol, lp) {
+                Some(next) => low = next,
+                None => return false,
+            }
+        }
+        false
+    }
+
+    fn innermost_index(&self, alias: &Alias) -> Option<(Symbol, Op)> {
+        let symbols = self.terms.iter().flat_map(|(symbols, _)| symbols);
+        symbols
+            .filter_map(|&symbol| Some((symbol, index_loop(alias, symbol.1)?.0)))
+            .max_by_key(|(symbol, lp)| (alias.nest.loop_depth(*lp), *symbol))
+    }
+
+    /// Whether a value, sign-extended, is known not to be negative where the accesses are made.
+    fn is_nonnegative(&self, alias: &Alias, value: Value) -> bool {
+        index_loop(alias, value).is_some()
+            || self.is_trip_count(alias, value)
+            || nonnegative_by_op(alias, value)
+    }
+
+    /// Whether a value is the 64-bit trip count of a `for` around one of the accesses, itself or
+    /// through an extension that keeps its sign: there it is at least 1, and no loop runs 2⁶³ times.
+    fn is_trip_count(&self, alias: &Alias, value: Value) -> bool {
+        let around = |lp: Op| (self.ops.iter()).any(|op| *op != lp && alias.nest.contains(lp, *op));
+        let counts = |v: Value| {
+            alias.unit.types.int_bits(alias.body.ty(v)) == Some(64)
+                && alias.body.uses(v).any(|at| {
+                    at.index == 0
+                        && matches!(alias.body.kind(at.op), OpKind::For { .. })
+                        && around(at.op)
+                })
+        };
+        counts(value)
+            || alias.body.uses(value).any(|at| {
+                let op = &alias.body.ops[at.op];
+                let keeps = match op.kind {
+                    OpKind::Cast(CastOp::SExt) => true,
+                    OpKind::Cast(CastOp::ZExt) => op.flags.has(Flags::NNEG),
+                    _ => false,
+                };
+                keeps && counts(alias.body.result(at.op))
+            })
+    }
+
+    /// A lower bound that does not mention an index: it is 0 where it adds and its last value where
+    /// it takes away. `None` where it does both, or where the sign of its factors is not known.
+    fn without_index(&self, alias: &Alias, symbol: Symbol, lp: Op) -> Option<Distance> {
+        let (with, without): (Vec<Term>, Vec<Term>) = (self.terms.iter().cloned())
+            .partition(|(symbols, _)| symbols.contains(&symbol));
+        let mut low = Distance {
+            terms: without,
+            ..self.clone()
+        };
+        let adds = with.iter().all(|(_, factor)| *factor > 0);
+        let takes = with.iter().all(|(_, factor)| *factor < 0);
+        let once = |symbols: &[Symbol]| symbols.iter().filter(|s| **s == symbol).count() == 1;
+        let signs = with.iter().all(|(symbols, _)| {
+            once(symbols) && symbols.iter().all(|s| self.is_nonnegative(alias, s.1))
+        });
+        if !signs || !(adds || takes) {
+            return None;
+        }
+        if adds {
+            return Some(low);
+        }
+        if !index_loop(alias, symbol.1).is_some_and(|(_, ends)| ends) {
+            return None;
+        }
+        let trips = alias
+            .forms
+            .of_integer(alias.unit, alias.body, alias.body.operand(lp, 0));
+        let last = trips.plus(&Linear::constant(-1))?;
+        low.exact &= last.exact;
+        for (symbols, factor) in with {
+            let rest: Vec<Symbol> = symbols.into_iter().filter(|s| *s != symbol).collect();
+            let ends = (Monomial::new(), last.constant);
+            for (monomial, times) in last.terms.iter().chain([&ends]) {
+                let mut product = low.symbols(alias, monomial, symbol.0);
+                product.extend_from_slice(&rest);
+                product.sort_unstable();
+                low.add(product, factor.checked_mul(*times)?);
+            }
+        }
+        Some(low)
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The `for` whose index an atom is, where the index is known not to be negative: it has 64 bits (no
+/// loop runs 2⁶³ times), is zero-extended, or its trips are bounded; and whether the trip count too is
+/// not negative when read as a signed number.
+fn index_loop(alias: &Alias, atom: Value) -> Option<(Op, bool)> {
+    let (index, extended) = match alias.body.def_op(atom) {
+        Some(op) if matches!(alias.body.kind(op), OpKind::Cast(CastOp::ZExt)) => {
+            (alias.body.operand(op, 0), true)
+        }
+        _ => (atom, false),
+    };
+    let Definition::Param(region, 0) = alias.body.values[index].def else {
+        return None;
+    };
+    let owner = alias.body.owner(region)?;
+    let OpKind::For { trip_max } = *alias.body.kind(owner) else {
+        return None;
+    };
+    let bits = alias.unit.types.int_bits(alias.body.ty(index))?;
+    let bounded = trip_max.is_some_and(|max| max < 1 << (bits.min(63) - 1));
+    (bits == 64 || extended || bounded).then_some((owner, bits == 64 || bounded))
+}
+
+/// Whether a value, sign-extended, is not negative because of how it is made.
+fn nonnegative_by_op(alias: &Alias, value: Value) -> bool {
+    let Some(op) = alias.body.def_op(value) else {
+        return alias
+            .body
+            .as_int(alias.unit, value)
+            .is_some_and(|n| n >= 0);
+    };
+    let constant = |index| alias.body.as_int(alias.unit, alias.body.operand(op, index));
+    match alias.body.kind(op) {
+        OpKind::Cast(CastOp::ZExt) => true,
+        OpKind::Binary(BinaryOp::And) => constant(1).is_some_and(|n| n >= 0),
+        OpKind::Binary(BinaryOp::LShr) => constant(1).is_some_and(|n| n > 0),
+        OpKind::Binary(BinaryOp::UDiv) => constant(1).is_some_and(|n| n > 1),
+        OpKind::Binary(BinaryOp::URem) => constant(1).is_some_and(|n| n > 0),
+        OpKind::Call(_) => {
+            let callee = alias.unit.callee(alias.body, op);
+            let known = callee.and_then(|func| alias.unit.known(func));
+            known == Some(Known::Integer(IntFn::Smax))
+                && (constant(1).is_some_and(|n| n >= 0) || constant(2).is_some_and(|n| n >= 0))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,424 @@
+//! What happens to the memory that an op reads, after it was read.
+//!
+//! For each op that reads: may its memory be written, freed or end its life before the body ends? Loops
+//! are unioned: what stands anywhere in a loop's body comes after everything in it. Writes are filed
+//! by object, by what the host stated about them, and by constant offset, each list in program order, so
+//! that a question looks at few of them; one that would look at more than [`MAX_LOOKS`] is answered
+//! with yes.
+
+use crate::alias::Alias;
+use crate::effects::{AccessKind, Effects, MemoryAccess, Place};
+use crate::linear::Root;
+use crate::points_to::{Object, ObjectId, Target};
+use gradus_ir::{MetaId, Op, OpKind};
+use std::collections::{BTreeMap, HashMap};
+
+/// The number of writes looked at for one question.
+pub const MAX_LOOKS: usize = 4096;
+
+/// Bytes of one pigeonhole of constant offsets.
+const HOLE_BYTES: i64 = 16;
+/// An access that covers more pigeonholes than this is filed apart.
+const MAX_HOLES: i64 = 16;
+
+/// What may change memory after the body ended, while its contents are still wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AfterEnd {
+    /// By argument: whether the memory behind it may be overwritten.
+    pub params: Vec<bool>,
+    /// Whether globals and other memory that the caller can reach may be overwritten.
+    pub others: bool,
+    /// Whether the body's stack memory is gone.
+    pub frame: bool,
+}
+
+/// What becomes of what an op read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fate {
+    /// Whether it may be overwritten.
+    pub written: bool,
+    /// The ops that may free it, in program order.
+    pub freed_by: Vec<Op>,
+    /// The ops that may end or begin its life (lifetime markers), in program order.
+    pub ended_by: Vec<Op>,
+    /// Whether it may change, or is gone, after the body's end.
+    pub after_end: bool,
+}
+
+impl Fate {
+    /// Whether it can be read again at the end as it stands.
+    pub fn is_intact(&self) -> bool {
+        !self.written && self.freed_by.is_empty() && self.ended_by.is_empty() && !self.after_end
+    }
+}
+
+/// Writes with the same statements of the host, in program order.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    all: Vec<u32>,
+    /// Those without a constant offset.
+    loose: Vec<u32>,
+    holes: HashMap<i64, Vec<u32>>,
+}
+
+/// Accesses of one sort, by what they touch.
+#[derive(Clone, Debug, Default)]
+struct File {
+    objects: BTreeMap<ObjectId, BTreeMap<Option<MetaId>, Group>>,
+    /// The objects that are not private, in order.
+    public: Vec<ObjectId>,
+    errno: Vec<u32>,
+    inaccessible: Vec<u32>,
+}
+
+/// The writes, frees and ends of life of one body. Valid until the first edit.
+#[derive(Clone, Debug)]
+pub struct Clobbers<'a> {
+    alias: &'a Alias<'a>,
+    accesses: Vec<MemoryAccess>,
+    reads: HashMap<Op, Vec<MemoryAccess>>,
+    writes: File,
+    ends: File,
+    after_end: AfterEnd,
+}
+
+impl<'a> Clobbers<'a> {
+    /// Files what the ops of a body do to memory.
+    pub fn of(alias: &'a Alias<'a>, effects: &Effects, after_end: AfterEnd) -> Clobbers<'a> {
+        let mut clobbers = Clobbers {
+            alias,
+            accesses: Vec::new(),
+            reads: HashMap::new(),
+            writes: File::default(),
+            ends: File::default(),
+            after_end,
+        };
+        for op in alias.body.walk(alias.body.root()) {
+            for access in effects.of_op(alias.unit, alias.body, op) {
+                match access.destroys() {
+                    true => clobbers.file(access),
+                    false => clobbers.reads.entry(op).or_default().push(access),
+                }
+            }
+        }
+        clobbers
+    }
+
+    fn file(&mut self, access: MemoryAccess) {
+        let number = self.accesses.len() as u32;
+        self.accesses.push(access);
+        let objects = self.alias.objects(&access);
+        let holes = objects
+            .as_ref()
+            .and_then(|set| self.holes(&access, set.len()));
+        let (file, meta) = match access.kind {
+            AccessKind::Write => (&mut self.writes, access.meta),
+            _ => (&mut self.ends, None),
+        };
+        let Some(objects) = objects else {
+            match access.place {
+                Place::Errno => file.errno.push(number),
+                _ => file.inaccessible.push(number),
+            }
+            return;
+        };
+        for Target { object, .. } in objects {
+            if !file.objects.contains_key(&object) && !self.alias.points_to.is_private(object) {
+                file.public.push(object);
+            }
+            let groups = file.objects.entry(object).or_default();
+            let group = groups.entry(meta).or_default();
+            group.all.push(number);
+            match holes {
+                Some((first, last)) => {
+                    for hole in first..=last {
+                        group.holes.entry(hole).or_default().push(number);
+                    }
+                }
+                None => group.loose.push(number),
+            }
+        }
+    }
+
+    /// The pigeonholes of an access at a constant offset from the start of its only object.
+    fn holes(&self, access: &MemoryAccess, objects: usize) -> Option<(i64, i64)> {
+        let (ptr, size) = (access.ptr()?, i64::try_from(access.size?).ok()?);
+        let alias = self.alias;
+        let place = alias.forms.of_pointer(alias.unit, alias.body, ptr);
+        let at_start = match place.root {
+            Root::Global(_) => true,
+            Root::Value(root) => match alias.body.def_op(root) {
+                Some(op) => matches!(alias.body.kind(op), OpKind::Alloca(_) | OpKind::Call(_)),
+                None => alias.body.params().contains(&root),
+            },
+        };
+        let start = place.offset.as_constant()?.checked_add(access.offset)?;
+        let (first, last) = (
+            start.div_euclid(HOLE_BYTES),
+            start.checked_add(size - 1)?.div_euclid(HOLE_BYTES),
+        );
+        (at_start && objects == 1 && size > 0 && last - first < MAX_HOLES).then_some((first, last))
+    }
+
+    // ---- questions -------------------------------------------------------------------------
+
+    /// The memory that an op reads.
+    pub fn reads_of(&self, op: Op) -> &[MemoryAccess] {
+        self.reads.get(&op).map_or(&[], Vec::as_slice)
+    }
+    /// Whether what an op read may be written, freed, ended or, after the end, changed by others.
+    pub fn clobbered_after(&self, op: Op) -> bool {
+        !self.fate(op).is_intact()
+    }
+    /// Whether what an op read may be overwritten before the body's end; frees and ends of life do
+    /// not count.
+    pub fn written_after(&self, op: Op) -> bool {
+        let span = self.later(op);
+        self.reads_of(op).iter().any(|read| {
+            self.any(&self.writes, read, span, |n| {
+                self.comes_after(read, n) && self.meets(read, n, None)
+            })
+        })
+    }
+    /// The ops that may free what an op read, or end its life; `None` where nothing does.
+    pub fn freed_after(&self, op: Op) -> Option<Vec<Op>> {
+        let found = self.later_ops(op, &[&self.ends]);
+        (!found.is_empty()).then_some(found)
+    }
+    fn later_ops(&self, op: Op, files: &[&File]) -> Vec<Op> {
+        let span = self.later(op);
+        let mut found = Vec::new();
+        for read in self.reads_of(op) {
+            for file in files {
+                self.visit(file, read, span, |n| {
+                    if self.comes_after(read, n) && self.meets(read, n, None) {
+                        found.push(self.accesses[n as usize].op);
+                    }
+                    true
+                });
+            }
+        }
+        self.in_order(&mut found);
+        found
+    }
+    /// The places of the ops that can run after an op, and of some that cannot.
+    fn later(&self, op: Op) -> (u32, u32) {
+        let nest = &self.alias.nest;
+        (nest.order(nest.outermost_loop(op).unwrap_or(op)), u32::MAX)
+    }
+    /// All that may become of what an op read.
+    pub fn fate(&self, op: Op) -> Fate {
+        let mut fate = Fate {
+            written: self.written_after(op),
+            ..Fate::default()
+        };
+        for other in self.freed_after(op).unwrap_or_default() {
+            let frees = |a: &&MemoryAccess| a.op == other && a.kind == AccessKind::Free;
+            match self.accesses_of(other).find(frees) {
+                Some(_) => fate.freed_by.push(other),
+                None => fate.ended_by.push(other),
+            }
+        }
+        fate.after_end = self.reads_of(op).iter().any(|read| self.changed_after_end(read));
+        fate
+    }
+    /// The ops that may write, free or end what an op read, in program order.
+    pub fn clobberers(&self, op: Op) -> Vec<Op> {
+        self.later_ops(op, &[&self.writes, &self.ends])
+    }
+    /// Whether nothing in a loop writes, frees or ends what an op reads: during one run of the loop,
+    /// a read from the same address gives the same.
+    pub fn invariant_in(&self, op: Op, lp: Op) -> bool {
+        self.reads_of(op)
+            .iter()
+            .all(|read| !self.destroyed_in(read, lp))
+    }
+    /// Whether an op, or one inside it, may write, free or end the memory of an access during one
+    /// run of it.
+    pub fn destroyed_in(&self, access: &MemoryAccess, container: Op) -> bool {
+        let span = self.alias.nest.span(container);
+        let frame = self.alias.nest.enclosing_loop(container);
+        let meets = |n| self.meets(access, n, frame);
+        self.any(&self.writes, access, span, meets) || self.any(&self.ends, access, span, meets)
+    }
+    /// The writes inside an op that may touch the memory of an access, in program order.
+    pub fn writers_in(&self, access: &MemoryAccess, container: Op) -> Vec<Op> {
+        let span = self.alias.nest.span(container);
+        let frame = self.alias.nest.enclosing_loop(container);
+        let mut found = Vec::new();
+        self.visit(&self.writes, access, span, |n| {
+            if self.meets(access, n, frame) {
+                found.push(self.accesses[n as usize].op);
+            }
+            true
+        });
+        self.in_order(&mut found);
+        found
+    }
+
+    // ---- parts -----------------------------------------------------------------------------
+
+    fn accesses_of(&self, op: Op) -> impl Iterator<Item = &MemoryAccess> {
+        let order = self.alias.nest.order(op);
+        let first = self
+            .accesses
+            .partition_point(|a| self.alias.nest.order(a.op) < order);
+        self.accesses[first..].iter().take_while(move |a| a.op == op)
+    }
+    fn in_order(&self, ops: &mut Vec<Op>) {
+        ops.sort_unstable_by_key(|op| self.alias.nest.order(*op));
+        ops.dedup();
+    }
+    fn any(
+        &self,
+        file: &File,
+        access: &MemoryAccess,
+        span: (u32, u32),
+        hits: impl Fn(u32) -> bool,
+    ) -> bool {
+        let (mut looks, mut hit) = (0, false);
+        self.visit(file, access, span, |n| {
+            looks += 1;
+            hit = looks > MAX_LOOKS || hits(n);
+            !hit
+        });
+        hit
+    }
+    fn meets(&self, read: &MemoryAccess, number: u32, frame: Option<Op>) -> bool {
+        let other = &self.accesses[number as usize];
+        self.alias.may_alias_within(read, other, self.frame(read, other, frame))
+    }
+
+    /// Where both accesses are to the object that one run of an allocation made, they are in the same
+    /// iteration of the loops around it.
+    fn frame(&self, a: &MemoryAccess, b: &MemoryAccess, frame: Option<Op>) -> Option<Op> {
+        match (frame, self.own_allocation(a, b)) {
+            (None, Some(op)) => self.alias.nest.enclosing_loop(op),
+            _ => frame,
+        }
+    }
+
+    /// The allocation, inside a loop, of the only object of both, where it is that of the present
+    /// iteration.
+    fn own_allocation(&self, a: &MemoryAccess, b: &MemoryAccess) -> Option<Op> {
+        let only = |access: &MemoryAccess| {
+            let objects = self.alias.objects(access)?;
+            match (objects.as_slice(), access.place) {
+                ([Target { object, old: false }], Place::At(_)) => Some(*object),
+                _ => None,
+            }
+        };
+        let object = only(a).filter(|object| only(b) == Some(*object))?;
+        match self.alias.points_to.object(object) {
+            Object::Stack(op) | Object::Heap(op) => {
+                let region = self.alias.nest.parent(op)?;
+                let inside = |x: Op| self.alias.nest.contains(region, x);
+                (inside(a.op) && inside(b.op)).then_some(op)
+            }
+            _ => None,
+        }
+    }
+
+    fn comes_after(&self, read: &MemoryAccess, number: u32) -> bool {
+        let other = &self.accesses[number as usize];
+        let outer = self
+            .own_allocation(read, other)
+            .map_or(0, |op| self.alias.nest.loop_depth(op));
+        self.alias
+            .nest
+            .runs_after(self.alias.body, read.op, other.op, outer)
+    }
+
+    /// Hands the accesses of a file that may touch the memory of another and stand within `span` to
+    /// `look`, the latest first within each list, until it says no.
+    fn visit(
+        &self,
+        file: &File,
+        access: &MemoryAccess,
+        span: (u32, u32),
+        mut look: impl FnMut(u32) -> bool,
+    ) {
+        let order = |n: &u32| self.alias.nest.order(self.accesses[*n as usize].op);
+        let mut list = |numbers: &[u32]| {
+            let from = numbers.partition_point(|n| order(n) < span.0);
+            let to = numbers.partition_point(|n| order(n) <= span.1);
+            numbers[from..to].iter().rev().all(|n| look(*n))
+        };
+        let Some(objects) = self.alias.objects(access) else {
+            match access.place {
+                Place::Errno => {
+                    let groups = file.objects.values().flat_map(BTreeMap::values);
+                    let _ = list(&file.errno) && groups.map(|g| &g.all).all(|all| list(all));
+                }
+                _ => {
+                    list(&file.inaccessible);
+                }
+            }
+            return;
+        };
+        if self.alias.may_be_errno(access) && !list(&file.errno) {
+            return;
+        }
+        let holes = self.holes(access, objects.len());
+        let private = |t: &Target| self.alias.points_to.is_private(t.object);
+        let own = objects.iter().map(|t| t.object);
+        let candidates: Vec<ObjectId> = if !self.alias.tells_private_objects() {
+            file.objects.keys().copied().collect()
+        } else if objects.iter().all(private) {
+            own.collect()
+        } else {
+            own.filter(|o| self.alias.points_to.is_private(*o))
+                .chain(file.public.iter().copied())
+                .collect()
+        };
+        for object in candidates {
+            let same = objects.iter().any(|t| t.object == object);
+            let near = |t: &Target| self.alias.objects_may_meet(t.object, object, true);
+            if !same && !objects.iter().any(near) {
+                continue;
+            }
+            for (&meta, group) in file.objects.get(&object).into_iter().flatten() {
+                if self.kept_apart(access.meta, meta) {
+                    continue;
+                }
+                let go_on = match holes {
+                    Some((first, last)) if same => {
+                        list(&group.loose)
+                            && (first..=last)
+                                .filter_map(|hole| group.holes.get(&hole))
+                                .all(|numbers| list(numbers))
+                    }
+                    _ => list(&group.all),
+                };
+                if !go_on {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn kept_apart(&self, a: Option<MetaId>, b: Option<MetaId>) -> bool {
+        match (a, b) {
+            (Some(a), Some(b)) => self.alias.metas_disjoint(a, b, false),
+            _ => false,
+        }
+    }
+
+    fn changed_after_end(&self, read: &MemoryAccess) -> bool {
+        let after = &self.after_end;
+        let Some(objects) = self.alias.objects(read) else {
+            return after.others;
+        };
+        objects.iter().any(|t| {
+            let visible = self.alias.points_to.escaped(t.object);
+            match self.alias.points_to.object(t.object) {
+                Object::Stack(_) => after.frame || (after.others && visible),
+                Object::Heap(_) => after.others && visible,
+                Object::Param(i) => after.params.get(i as usize) == Some(&true),
+                Object::Unknown => after.others || after.params.contains(&true),
+                Object::Global(_) => after.others,
+                Object::Code(_) => false,
+            }
+        })
+    }
+}

@@ -1,0 +1,281 @@
+//! Integers and addresses as sums of products of values.
+//!
+//! A form Σ cᵢ·mᵢ + c stands for an integer of the machine, sign-extended to 64 bits. Its monomials
+//! are products of *atoms*: values that are not taken apart further. Ops are taken apart only where
+//! their flags say that nothing wraps, or where they are 64 bits wide, since sums and products modulo
+//! 2⁶⁴ are ring operations; in the latter case the form is marked inexact. Forms are made in
+//! program order, one pass, and are small: what would exceed [`MAX_TERMS`] becomes an atom.
+
+use gradus_ir::{BinaryOp, Body, CastOp, ConstKind, Definition, Entity, Flags, GlobalId, Op, OpKind, Type, Unit, Value};
+use smallvec::{SmallVec, smallvec};
+use std::rc::Rc;
+
+/// The largest number of terms of a form.
+pub const MAX_TERMS: usize = 12;
+const MAX_DEGREE: usize = 4;
+
+/// A product of atoms, sorted.
+pub type Monomial = SmallVec<[Value; 2]>;
+
+/// A sum of products of values; see the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Linear {
+    /// What is added always.
+    pub constant: i64,
+    /// Products and their coefficients, none zero, sorted by product.
+    pub terms: SmallVec<[(Monomial, i64); 3]>,
+    /// Whether the sum holds in the integers; else it holds modulo 2⁶⁴.
+    pub exact: bool,
+}
+
+impl Linear {
+    /// A number.
+    pub fn constant(n: i64) -> Linear {
+        Linear {
+            constant: n,
+            terms: SmallVec::new(),
+            exact: true,
+        }
+    }
+    /// A value, not taken apart.
+    pub fn atom(value: Value) -> Linear {
+        Linear {
+            constant: 0,
+            terms: smallvec![(smallvec![value], 1)],
+            exact: true,
+        }
+    }
+    /// The number that this is, where it is one.
+    pub fn as_constant(&self) -> Option<i64> {
+        self.terms.is_empty().then_some(self.constant)
+    }
+    /// The sum; `None` where it would be too long.
+    pub fn plus(&self, other: &Linear) -> Option<Linear> {
+        self.plus_times(other, 1)
+    }
+    /// This plus `factor` times `other`; `None` where it would be too long.
+    pub fn plus_times(&self, other: &Linear, factor: i64) -> Option<Linear> {
+        let mut sum = Linear {
+            exact: self.exact && other.exact,
+            ..Linear::constant(0)
+        };
+        sum.constant = sum.wrap(
+            other
+                .constant
+                .checked_mul(factor)
+                .and_then(|n| n.checked_add(self.constant)),
+            other
+                .constant
+                .wrapping_mul(factor)
+                .wrapping_add(self.constant),
+        );
+        let (mut left, mut right) = (self.terms.iter().peekable(), other.terms.iter().peekable());
+        loop {
+            let from_left = match (left.peek(), right.peek()) {
+                (None, None) => break,
+                (Some((a, _)), Some((b, _))) => a.cmp(b),
+                (Some(_), None) => std::cmp::Ordering::Less,
+                (None, Some(_)) => std::cmp::Ordering::Greater,
+            };
+            let mut coefficient = 0i64;
+            let mut monomial = None;
+            if from_left.is_le()
+                && let Some((m, c)) = left.next()
+            {
+                (monomial, coefficient) = (Some(m.clone()), *c);
+            }
+            if from_left.is_ge()
+                && let Some((m, c)) = right.next()
+            {
+                let checked = c.checked_mul(factor).and_then(|n| n.checked_add(coefficient));
+                let wrapped = c.wrapping_mul(factor).wrapping_add(coefficient);
+                (monomial, coefficient) = (Some(m.clone()), sum.wrap(checked, wrapped));
+            }
+            if let Some(m) = monomial.filter(|_| coefficient != 0) {
+                sum.terms.push((m, coefficient));
+            }
+        }
+        (sum.terms.len() <= MAX_TERMS).then_some(sum)
+    }
+    /// The product; `None` where it would be too long or of too high a degree.
+    pub fn times(&self, other: &Linear) -> Option<Linear> {
+        let mut product = Linear::constant(0);
+        product.exact = self.exact && other.exact;
+        let one: (Monomial, i64) = (Monomial::new(), other.constant);
+        for (m, c) in other.terms.iter().chain((one.1 != 0).then_some(&one)) {
+            let mut part = Linear::constant(0);
+            let ends = (Monomial::new(), self.constant);
+            for (n, d) in self.terms.iter().chain((ends.1 != 0).then_some(&ends)) {
+                let mut atoms = m.clone();
+                atoms.extend_from_slice(n);
+                atoms.sort_unstable();
+                let value = part.wrap(c.checked_mul(*d), c.wrapping_mul(*d));
+                match atoms.len() {
+                    0 => part.constant = value,
+                    1..=MAX_DEGREE => part.terms.push((atoms, value)),
+                    _ => return None,
+                }
+            }
+            part.terms.sort_unstable();
+            product = product.plus(&part)?;
+        }
+        Some(product)
+    }
+    fn wrap(&mut self, checked: Option<i64>, wrapped: i64) -> i64 {
+        self.exact &= checked.is_some();
+        checked.unwrap_or(wrapped)
+    }
+    fn inexact_unless(mut self, exact: bool) -> Linear {
+        self.exact &= exact;
+        self
+    }
+}
+
+/// Where the memory of an address starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Root {
+    /// At a pointer that is not an address computation.
+    Value(Value),
+    /// At the start of a global variable.
+    Global(GlobalId),
+}
+
+/// An address: a root and the bytes from there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartAndOffset {
+    /// Where it starts.
+    pub root: Root,
+    /// Bytes from there.
+    pub offset: Rc<Linear>,
+}
+
+/// The forms of the integers and addresses of one body. Valid until the first edit.
+#[derive(Clone, Debug)]
+pub struct LinearForms {
+    integers: Vec<Option<Rc<Linear>>>,
+    places: Vec<Option<StartAndOffset>>,
+    zero: Rc<Linear>,
+}
+
+impl LinearForms {
+    /// Takes the integer arithmetic and the addresses of a body apart.
+    pub fn of(unit: &Unit, body: &Body) -> LinearForms {
+        let mut forms = LinearForms {
+            integers: vec![None; body.values.len()],
+            places: vec![None; body.values.len()],
+            zero: Rc::new(Linear::constant(0)),
+        };
+        for op in body.walk(body.root()) {
+            let Some(&result) = body.results(op).first() else {
+                continue;
+            };
+            if unit.types.is_ptr(body.ty(result)) {
+                forms.places[result.index()] = forms.address(unit, body, op);
+            } else if let Some(linear) = forms.integer(unit, body, op) {
+                forms.integers[result.index()] = Some(Rc::new(linear));
+            }
+        }
+        forms
+    }
+
+    /// The form of an integer of at most 64 bits.
+    pub fn of_integer(&self, unit: &Unit, body: &Body, value: Value) -> Rc<Linear> {
+        match self.integers.get(value.index()) {
+            Some(Some(linear)) => linear.clone(),
+            _ => Rc::new(match body.as_int(unit, value) {
+                Some(n) => Linear::constant(n),
+                None => Linear::atom(value),
+            }),
+        }
+    }
+    /// The root of a pointer and the bytes from there.
+    pub fn of_pointer(&self, unit: &Unit, body: &Body, value: Value) -> StartAndOffset {
+        if let Some(Some(place)) = self.places.get(value.index()) {
+            return place.clone();
+        }
+        if let Definition::Const(id) = body.values[value].def
+            && let ConstKind::Global { global, offset } = unit.constant(id).kind
+        {
+            return StartAndOffset {
+                root: Root::Global(global),
+                offset: Rc::new(Linear::constant(offset)),
+            };
+        }
+        StartAndOffset {
+            root: Root::Value(value),
+            offset: self.zero.clone(),
+        }
+    }
+
+    fn address(&self, unit: &Unit, body: &Body, op: Op) -> Option<StartAndOffset> {
+        if let OpKind::Cast(CastOp::BitCast) = body.kind(op) {
+            return Some(self.of_pointer(unit, body, body.operand(op, 0)));
+        }
+        let address = unit.layout.address(unit, body, op)?;
+        let base = self.of_pointer(unit, body, address.base);
+        let flags = body.ops[op].flags;
+        let exact = flags.has(Flags::INBOUNDS) || flags.has(Flags::NUSW);
+        let mut offset = base.offset.plus(&Linear::constant(address.offset))?;
+        for (index, stride) in address.terms {
+            if unit.types.int_bits(body.ty(index))? > 64 {
+                return None;
+            }
+            let index = self.of_integer(unit, body, index);
+            offset = offset.plus_times(&index, stride)?;
+        }
+        Some(StartAndOffset {
+            root: base.root,
+            offset: Rc::new(offset.inexact_unless(exact)),
+        })
+    }
+
+    fn integer(&self, unit: &Unit, body: &Body, op: Op) -> Option<Linear> {
+        let Type::Int(bits) = *unit.types.get(body.ty(*body.results(op).first()?)) else {
+            return None;
+        };
+        if bits > 64 {
+            return None;
+        }
+        let flags = body.ops[op].flags;
+        let get = |index| self.of_integer(unit, body, body.operand(op, index));
+        match body.kind(op) {
+            OpKind::Cast(CastOp::SExt) => Some((*get(0)).clone()),
+            OpKind::Cast(CastOp::ZExt) if flags.has(Flags::NNEG) => Some((*get(0)).clone()),
+            OpKind::Cast(CastOp::Trunc) if flags.has(Flags::NSW) => Some((*get(0)).clone()),
+            OpKind::Freeze => None,
+            OpKind::Binary(binary) => {
+                let signed = flags.has(Flags::NSW);
+                if !signed && bits < 64 && *binary != BinaryOp::Or {
+                    return None;
+                }
+                self.sum_or_product(unit, body, op, *binary)
+                    .map(|l| l.inexact_unless(signed || *binary == BinaryOp::Or))
+            }
+            _ => None,
+        }
+    }
+
+    fn sum_or_product(
+        &self,
+        unit: &Unit,
+        body: &Body,
+        op: Op,
+        binary: BinaryOp,
+    ) -> Option<Linear> {
+        let (left, right) = (body.operand(op, 0), body.operand(op, 1));
+        let get = |value| self.of_integer(unit, body, value);
+        match binary {
+            BinaryOp::Add => get(left).plus(&get(right)),
+            BinaryOp::Sub => get(left).plus_times(&get(right), -1),
+            BinaryOp::Mul => get(left).times(&get(right)),
+            BinaryOp::Or if body.ops[op].flags.has(Flags::DISJOINT) => {
+                get(left).plus(&get(right))
+            }
+            BinaryOp::Shl => {
+                let by = body.as_int(unit, right).filter(|n| (0..63).contains(n))?;
+                get(left).times(&Linear::constant(1 << by))
+            }
+            _ => None,
+        }
+    }
+}

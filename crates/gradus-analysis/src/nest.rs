@@ -1,0 +1,202 @@
+//! How the ops of a body nest and in which order they can run.
+//!
+//! Ops are numbered in program order, so that "lies inside" is a test of intervals. The deepest op
+//! that contains two others is found by jump pointers (Myers, *An applicative random-access stack*,
+//! 1983): a jump per op, logarithmic time, no recursion.
+
+use gradus_ir::{Body, Definition, Entity, Op, OpKind, Region, Value};
+
+/// Whether an op runs its region any number of times: loops, and the parallel ops whose iterations
+/// or ranks run the region once each.
+pub fn is_loop(kind: &OpKind) -> bool {
+    use OpKind::*;
+    matches!(
+        kind,
+        Loop { .. } | For { .. } | ParFor { .. } | Spmd { .. } | ShareFor { .. }
+    )
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Node {
+    start: u32,
+    end: u32,
+    depth: u32,
+    loop_depth: u32,
+    parent: Option<Op>,
+    jump: Option<Op>,
+    enclosing_loop: Option<Op>,
+    outermost_loop: Option<Op>,
+}
+
+/// The tree of ops of one body. Valid until the body's structure changes.
+#[derive(Clone, Debug)]
+pub struct Nest {
+    nodes: Vec<Node>,
+}
+
+impl Nest {
+    /// Numbers the ops of a body.
+    pub fn of(body: &Body) -> Nest {
+        let mut nest = Nest {
+            nodes: vec![Node::default(); body.ops.len()],
+        };
+        let mut open: Vec<Op> = Vec::new();
+        for (number, op) in body.walk(body.root()).enumerate() {
+            let start = number as u32 + 1;
+            let parent = body.parent(op).and_then(|region| body.owner(region));
+            while let Some(&top) = open.last() {
+                if Some(top) == parent {
+                    break;
+                }
+                nest.nodes[top.index()].end = start - 1;
+                open.pop();
+            }
+            open.push(op);
+            nest.nodes[op.index()] = nest.node(body, start, parent);
+        }
+        let last = open.first().map(|_| nest.nodes.iter().map(|n| n.start).max());
+        for op in open {
+            nest.nodes[op.index()].end = last.flatten().unwrap_or(0);
+        }
+        nest
+    }
+
+    fn node(&self, body: &Body, start: u32, parent: Option<Op>) -> Node {
+        let mut node = Node {
+            start,
+            end: start,
+            parent,
+            ..Node::default()
+        };
+        let Some(parent) = parent else {
+            return node;
+        };
+        let above = self.nodes[parent.index()];
+        node.depth = above.depth + 1;
+        (node.enclosing_loop, node.loop_depth) = match is_loop(body.kind(parent)) {
+            true => (Some(parent), above.loop_depth + 1),
+            false => (above.enclosing_loop, above.loop_depth),
+        };
+        node.outermost_loop = above.outermost_loop.or(node.enclosing_loop);
+        let far = above.jump.map(|op| self.nodes[op.index()]);
+        node.jump = match far {
+            Some(far)
+                if above.depth - far.depth
+                    == far.depth - far.jump.map_or(0, |op| self.nodes[op.index()].depth)
+                    && far.jump.is_some() =>
+            {
+                far.jump
+            }
+            _ => Some(parent),
+        };
+        node
+    }
+
+    fn at(&self, op: Op) -> &Node {
+        &self.nodes[op.index()]
+    }
+    /// The place of an op in program order, counted from 1; 0 for an op outside the body.
+    pub fn order(&self, op: Op) -> u32 {
+        self.at(op).start
+    }
+    /// The places of an op and of all ops inside it: first and last.
+    pub fn span(&self, op: Op) -> (u32, u32) {
+        (self.at(op).start, self.at(op).end)
+    }
+    /// Whether `inner` is `outer` or lies inside it.
+    pub fn contains(&self, outer: Op, inner: Op) -> bool {
+        let (first, last) = self.span(outer);
+        (first..=last).contains(&self.order(inner))
+    }
+    /// The op that owns the region in which an op stands.
+    pub fn parent(&self, op: Op) -> Option<Op> {
+        self.at(op).parent
+    }
+    /// The innermost loop that an op stands in.
+    pub fn enclosing_loop(&self, op: Op) -> Option<Op> {
+        self.at(op).enclosing_loop
+    }
+    /// The outermost loop that an op stands in.
+    pub fn outermost_loop(&self, op: Op) -> Option<Op> {
+        self.at(op).outermost_loop
+    }
+    /// The number of loops that an op stands in.
+    pub fn loop_depth(&self, op: Op) -> u32 {
+        self.at(op).loop_depth
+    }
+    /// The loops that an op stands in, the innermost first.
+    pub fn loops_of(&self, op: Op) -> impl Iterator<Item = Op> + '_ {
+        std::iter::successors(self.enclosing_loop(op), |op| self.enclosing_loop(*op))
+    }
+    /// The innermost loop whose iterations each make a value anew; `None` where it is made once.
+    pub fn loop_of_value(&self, body: &Body, value: Value) -> Option<Op> {
+        match body.values[value].def {
+            Definition::Const(_) => None,
+            Definition::Result(op, _) => self.enclosing_loop(op),
+            Definition::Param(region, _) => self.loop_of_region(body, region),
+        }
+    }
+    /// The innermost loop whose iterations each run a region.
+    pub fn loop_of_region(&self, body: &Body, region: Region) -> Option<Op> {
+        let owner = body.owner(region)?;
+        match is_loop(body.kind(owner)) {
+            true => Some(owner),
+            false => self.enclosing_loop(owner),
+        }
+    }
+    /// Whether a value is the same throughout one iteration of `frame` (`None`: one run of the
+    /// body): it is made outside of every loop inside `frame`.
+    pub fn fixed_in(&self, body: &Body, value: Value, frame: Option<Op>) -> bool {
+        match (self.loop_of_value(body, value), frame) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(made), Some(frame)) => self.contains(made, frame),
+        }
+    }
+    /// The innermost loop that contains both ops (an op that is a loop does not contain itself).
+    pub fn common_loop(&self, a: Op, b: Op) -> Option<Op> {
+        match self.branch_towards(a, b) {
+            None => self.enclosing_loop(a),
+            Some(_) if self.contains(b, a) => self.enclosing_loop(b),
+            Some(branch) => self.enclosing_loop(branch),
+        }
+    }
+    /// The outermost op that contains `inner` (or is it) and does not contain `other`; `None` where
+    /// `inner` itself contains `other`.
+    pub fn branch_towards(&self, inner: Op, other: Op) -> Option<Op> {
+        let mut at = inner;
+        if self.contains(at, other) {
+            return None;
+        }
+        loop {
+            let node = self.at(at);
+            match (node.jump, node.parent) {
+                (Some(jump), _) if !self.contains(jump, other) => at = jump,
+                (_, Some(parent)) if !self.contains(parent, other) => at = parent,
+                _ => return Some(at),
+            }
+        }
+    }
+    /// Whether `later` can run after `first` has run, within one iteration of the loops that are
+    /// counted by `outer_loops` (0: within one run of the body). An op comes after itself: what a
+    /// call or a copy writes comes after what it reads.
+    pub fn runs_after(&self, body: &Body, first: Op, later: Op, outer_loops: u32) -> bool {
+        if first == later {
+            return true;
+        }
+        match (
+            self.branch_towards(first, later),
+            self.branch_towards(later, first),
+        ) {
+            (None, _) => true,
+            (_, None) => self.loop_depth(later) > outer_loops,
+            (Some(a), Some(b)) => {
+                if self.loop_depth(a).min(self.loop_depth(b)) > outer_loops {
+                    true
+                } else {
+                    body.parent(a) == body.parent(b) && self.order(a) < self.order(b)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Effects of a function, from its body and those of its callees.
+//!
+//! Bottom-up over the call graph. In a recursive component the summaries start from nothing and grow
+//! until they stay (a least fixed point); offsets behind arguments grow to the whole object there, so
+//! that this ends.
+
+use crate::closure::Component;
+use crate::effects::{AccessKind, Effects, Extent, FunctionEffects, MemoryAccess, ParamEffects, Place, Touch};
+use crate::linear::{LinearForms, Root};
+use crate::nest::Nest;
+use crate::points_to::{Object, PointsTo, Target};
+use gradus_ir::{Body, FuncId, OpKind, Unit};
+
+/// Adds the summaries of the functions of a component.
+pub(crate) fn component(unit: &Unit, effects: &mut Effects, component: &Component) {
+    for &func in &component.functions {
+        let params = unit.param_types(unit.functions[func].ty).len();
+        let nothing = FunctionEffects {
+            params: vec![ParamEffects::default(); params],
+            ..FunctionEffects::default()
+        };
+        if component.recursive {
+            effects.set(func, nothing);
+        }
+    }
+    let mut changed = true;
+    while std::mem::take(&mut changed) {
+        for &func in &component.functions {
+            let Some(body) = unit.functions[func].body.as_deref() else {
+                continue;
+            };
+            let mut summary = of_body(unit, effects, func, body);
+            if component.recursive {
+                forget_offsets(&mut summary);
+                summary.may_not_return = true;
+                changed |= effects.of_function(func) != Some(&summary);
+            }
+            effects.set(func, summary);
+        }
+    }
+}
+
+fn forget_offsets(summary: &mut FunctionEffects) {
+    for param in &mut summary.params {
+        for extent in [&mut param.reads, &mut param.writes] {
+            *extent = Extent::if_any(!extent.is_nothing());
+        }
+    }
+}
+
+fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> FunctionEffects {
+    let nest = Nest::of(body);
+    let mut reader = Reader {
+        unit,
+        body,
+        points_to: PointsTo::of(unit, Some(func), body, &nest, effects),
+        forms: LinearForms::of(unit, body),
+        found: FunctionEffects {
+            params: vec![ParamEffects::default(); body.params().len()],
+            ..FunctionEffects::default()
+        },
+    };
+    for op in body.walk(body.root()) {
+        for access in effects.of_op(unit, body, op) {
+            reader.access(&access);
+        }
+        match body.kind(op) {
+            OpKind::Call(_) => {
+                let callee = effects.of_call(unit, body, op);
+                reader.found.may_throw |= callee.may_throw;
+                reader.control(&callee);
+            }
+            OpKind::Invoke(_) => reader.control(&effects.of_call(unit, body, op)),
+            OpKind::Resume => reader.found.may_throw = true,
+            OpKind::Unreachable | OpKind::Loop { .. } => reader.found.may_not_return = true,
+            OpKind::Foreign(_) => {
+                reader.found.calls_unknown = true;
+                reader.found.may_throw = true;
+                reader.found.may_not_return = true;
+            }
+            OpKind::Return => reader.returned(op),
+            _ => {}
+        }
+    }
+    reader.captures();
+    let mut found = reader.found;
+    found.further = ParamEffects {
+        captures: true,
+        reads: Extent::Object,
+        writes: Extent::Object,
+        frees: true,
+        returned: false,
+    };
+    crate::attributes::narrow(&mut found, unit.attrs(unit.functions[func].attrs));
+    found
+}
+
+struct Reader<'a> {
+    unit: &'a Unit,
+    body: &'a Body,
+    points_to: PointsTo,
+    forms: LinearForms,
+    found: FunctionEffects,
+}
+
+impl Reader<'_> {
+    fn control(&mut self, callee: &FunctionEffects) {
+        self.found.may_not_return |= callee.may_not_return;
+        self.found.calls_unknown |= callee.calls_unknown;
+    }
+
+    fn access(&mut self, access: &MemoryAccess) {
+        let touch = Touch {
+            reads: access.kind == AccessKind::Read,
+            writes: access.kind == AccessKind::Write,
+        };
+        match access.place {
+            Place::At(ptr) => {
+                let targets = self.points_to.targets(self.body, ptr).to_vec();
+                if targets.is_empty() {
+                    self.found.other = self.found.other.or(touch);
+                }
+                for target in targets {
+                    self.target(access, touch, target);
+                }
+            }
+            Place::Global(global) => self.global(global, access.kind, touch),
+            Place::Reachable => {
+                self.found.other = self.found.other.or(touch);
+                self.found.frees_other |= access.kind == AccessKind::Free;
+            }
+            Place::Errno => self.found.errno = self.found.errno.or(touch),
+            Place::Inaccessible => {
+                self.found.inaccessible = self.found.inaccessible.or(touch);
+            }
+            Place::Frame => {}
+        }
+    }
+
+    fn global(&mut self, global: gradus_ir::GlobalId, kind: AccessKind, touch: Touch) {
+        let known = self.found.globals.entry(global).or_default();
+        *known = known.or(touch);
+        self.found.frees_other |= kind == AccessKind::Free;
+    }
+
+    fn target(&mut self, access: &MemoryAccess, touch: Touch, target: Target) {
+        match self.points_to.object(target.object) {
+            Object::Unknown => {
+                self.found.other = self.found.other.or(touch);
+                self.found.frees_other |= access.kind == AccessKind::Free;
+            }
+            Object::Global(global) => self.global(global, access.kind, touch),
+            Object::Param(index) if !self.points_to.is_local(target.object) => {
+                let extent = self.extent(access, index);
+                let param = &mut self.found.params[index as usize];
+                match access.kind {
+                    AccessKind::Read => param.reads = param.reads.or(extent),
+                    AccessKind::Write => param.writes = param.writes.or(extent),
+                    AccessKind::Free => param.frees = true,
+                    AccessKind::Lifetime => param.writes = Extent::Object,
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The bytes behind argument `index` that an access touches.
+    fn extent(&self, access: &MemoryAccess, index: u32) -> Extent {
+        let (Place::At(ptr), Some(size)) = (access.place, access.size) else {
+            return Extent::Object;
+        };
+        let place = self.forms.of_pointer(self.unit, self.body, ptr);
+        let from_param = place.root == Root::Value(self.body.params()[index as usize]);
+        let start = place.offset.as_constant().filter(|_| from_param);
+        let start = start.and_then(|start| start.checked_add(access.offset));
+        let end = start.and_then(|start| start.checked_add(i64::try_from(size).ok()?));
+        match (start, end) {
+            (Some(start), Some(end)) => Extent::Bytes(start, end),
+            _ => Extent::Object,
+        }
+    }
+
+    fn returned(&mut self, op: gradus_ir::Op) {
+        let Some(value) = self.body.operands(op).next() else {
+            return;
+        };
+        for target in self.points_to.targets(self.body, value).to_vec() {
+            match self.points_to.object(target.object) {
+                Object::Param(index) => self.found.params[index as usize].returned = true,
+                Object::Heap(_) if !self.points_to.escaped(target.object) => {
+                    self.found.returns_fresh = true;
+                    self.found.fresh_holds_pointers |=
+                        !self.points_to.holds(target.object).is_empty();
+                }
+                _ => self.found.returns_other = true,
+            }
+        }
+    }
+
+    fn captures(&mut self) {
+        for index in 0..self.found.params.len() {
+            let object = self.points_to.find(Object::Param(index as u32));
+            self.found.params[index].captures =
+                object.is_none_or(|object| self.points_to.escaped(object));
+        }
+    }
+}
