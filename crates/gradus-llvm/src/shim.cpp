@@ -1,23 +1,114 @@
-// What LLVM's C API lacks and import, export and the host need: debug records, flags of globals,
-// bitcode of sections, constant ranges. Every function is a thin call; ownership stays with LLVM.
+// What LLVM's C API lacks and import, export and the host need: debug records, words of wide constants,
+// symbol + offset of constant expressions, effects of instructions, alias scopes, names of arguments.
+// Every function is a thin call; ownership stays with LLVM.
 #include "llvm-c/Core.h"
+#include "llvm/Analysis/ConstantFolding.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DebugProgramInstruction.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
 using namespace llvm;
 
 extern "C" {
-// Puts copies of the debug records before `from` before `to` (which must have no copies yet).
-void gr_clone_debug_records(LLVMValueRef from, LLVMValueRef to) {
-  unwrap<Instruction>(to)->cloneDebugInfoFrom(unwrap<Instruction>(from));
-}
-void gr_set_dso_local(LLVMValueRef global, int local) {
-  unwrap<GlobalValue>(global)->setDSOLocal(local != 0);
-}
+void gr_set_dso_local(LLVMValueRef global, int local) { unwrap<GlobalValue>(global)->setDSOLocal(local != 0); }
 int gr_is_dso_local(LLVMValueRef global) { return unwrap<GlobalValue>(global)->isDSOLocal(); }
+
+// The words of an integer constant, lowest first; returns how many it has.
+unsigned gr_integer_words(LLVMValueRef constant, uint64_t *out, unsigned room) {
+  const APInt &v = unwrap<ConstantInt>(constant)->getValue();
+  for (unsigned i = 0; i < v.getNumWords() && i < room; ++i)
+    out[i] = v.getRawData()[i];
+  return v.getNumWords();
+}
+
+// The bits of a floating-point constant, lowest word first; returns their number.
+unsigned gr_float_bits(LLVMValueRef constant, uint64_t *out) {
+  APInt v = unwrap<ConstantFP>(constant)->getValueAPF().bitcastToAPInt();
+  for (unsigned i = 0; i < v.getNumWords() && i < 2; ++i)
+    out[i] = v.getRawData()[i];
+  return v.getBitWidth();
+}
+
+// 1 where `constant` is a global's address plus a constant number of bytes.
+int gr_symbol_offset(LLVMValueRef constant, LLVMModuleRef module, LLVMValueRef *symbol, int64_t *offset) {
+  auto *c = unwrap<Constant>(constant);
+  GlobalValue *g = nullptr;
+  APInt at;
+  if (!IsConstantOffsetFromGlobal(c, g, at, unwrap(module)->getDataLayout()) || at.getSignificantBits() > 64)
+    return 0;
+  *symbol = wrap(g);
+  *offset = at.getSExtValue();
+  return 1;
+}
+
+// 1 reads memory, 2 writes memory, 4 may throw, 8 may not return, 16 may be moved or dropped freely.
+unsigned gr_effects(LLVMValueRef instruction) {
+  auto *i = unwrap<Instruction>(instruction);
+  return i->mayReadFromMemory() | i->mayWriteToMemory() << 1 | i->mayThrow() << 2 | !i->willReturn() << 3 |
+         (!i->mayHaveSideEffects() && !i->mayReadFromMemory()) << 4;
+}
+
+// 1 for `inalloca`, 2 for `swifterror`.
+unsigned gr_alloca_flags(LLVMValueRef alloca) {
+  auto *a = unwrap<AllocaInst>(alloca);
+  return a->isUsedWithInAlloca() | a->isSwiftError() << 1;
+}
+
+// A copy of `loc` as if its function had been inlined at `at`.
+LLVMMetadataRef gr_location_inlined_at(LLVMMetadataRef loc, LLVMMetadataRef at) {
+  auto *l = unwrap<DILocation>(loc);
+  auto *outer = unwrap<DILocation>(at);
+  SmallVector<DILocation *, 4> chain;
+  for (auto *p = l; p; p = p->getInlinedAt())
+    chain.push_back(p);
+  DILocation *last = outer;
+  for (auto *p : llvm::reverse(llvm::ArrayRef<DILocation *>(chain).drop_front()))
+    last = DILocation::getDistinct(p->getContext(), p->getLine(), p->getColumn(), p->getScope(), last);
+  return wrap(DILocation::get(l->getContext(), l->getLine(), l->getColumn(), l->getScope(), last));
+}
+
+// Copies the debug records before `from` to before `to`. `map` gives the new value of an old one, or
+// null where it is gone (the record then says so); `move` gives the new location.
+void gr_copy_debug_records(LLVMValueRef from, LLVMValueRef to, LLVMValueRef (*map)(void *, LLVMValueRef),
+                           LLVMMetadataRef (*move)(void *, LLVMMetadataRef), void *data) {
+  auto *target = unwrap<Instruction>(to);
+  target->cloneDebugInfoFrom(unwrap<Instruction>(from));
+  for (DbgRecord &r : target->getDbgRecordRange()) {
+    if (auto *loc = r.getDebugLoc().get())
+      r.setDebugLoc(DebugLoc(unwrap<DILocation>(move(data, wrap(static_cast<Metadata *>(loc))))));
+    auto *v = dyn_cast<DbgVariableRecord>(&r);
+    if (!v)
+      continue;
+    SmallVector<Value *, 4> olds(v->location_ops().begin(), v->location_ops().end());
+    for (Value *old : olds) {
+      if (!old || isa<Constant>(old))
+        continue;
+      LLVMValueRef now = map(data, wrap(old));
+      v->replaceVariableLocationOp(old, now ? unwrap(now) : PoisonValue::get(old->getType()), true);
+    }
+    if (v->isDbgAssign()) {
+      if (Value *a = v->getAddress(); a && !isa<Constant>(a)) {
+        LLVMValueRef now = map(data, wrap(a));
+        if (now)
+          v->setAddress(unwrap(now));
+        else
+          v->setKillAddress();
+      }
+    }
+  }
+}
+int gr_has_debug_records(LLVMValueRef instruction) { return unwrap<Instruction>(instruction)->hasDbgRecords(); }
+
+// A fresh alias-scope domain, and a fresh scope in a domain.
+LLVMMetadataRef gr_alias_domain(LLVMContextRef ctx, const char *name) {
+  return wrap(MDBuilder(*unwrap(ctx)).createAnonymousAliasScopeDomain(name));
+}
+LLVMMetadataRef gr_alias_scope(LLVMContextRef ctx, LLVMMetadataRef domain, const char *name) {
+  return wrap(MDBuilder(*unwrap(ctx)).createAnonymousAliasScope(unwrap<MDNode>(domain), name));
+}
 
 // Reports the source's name of each IR parameter: from the debug records of the function's own
 // variables that stand for it or for the stack slot it is stored to, else by position when the source
