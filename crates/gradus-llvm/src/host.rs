@@ -5,9 +5,9 @@
 //! Invariants: the context outlives the module; LLVM's diagnostics arrive as data, nothing is printed;
 //! whatever changes the module behind the importer's back (a link, a pipeline) raises `generation`,
 //! and a unit imported from an older generation is refused at export.
-use crate::error::HostError;
 use crate::ffi::*;
 use crate::tables::Tables;
+use gradus_ir::{Code, Diagnostic};
 use llvm_sys::analysis::*;
 use llvm_sys::bit_reader::*;
 use llvm_sys::bit_writer::*;
@@ -57,11 +57,14 @@ impl Host {
     ///
     /// # Errors
     /// What LLVM cannot read, with its own explanation.
-    pub fn parse(bytes: &[u8], name: &str) -> Result<Host, HostError> {
+    pub fn parse(bytes: &[u8], name: &str) -> Result<Host, Diagnostic> {
         let mut modules = modules_in(bytes, name)?.into_iter();
-        let first = modules
-            .next()
-            .ok_or_else(|| HostError::new(format!("{name}: no module in this file")))?;
+        let first = modules.next().ok_or_else(|| {
+            Diagnostic::error(
+                Code::UnreadableInput,
+                format!("{name}: no module in this file"),
+            )
+        })?;
         let mut host = Host::empty();
         host.module = host.read(&first, name)?;
         for next in modules {
@@ -100,23 +103,23 @@ impl Host {
     /// # Errors
     /// Unreadable input, or a clash of symbols; the module may then hold part of the input and must not
     /// be used further.
-    pub fn link(&mut self, bytes: &[u8], name: &str) -> Result<(), HostError> {
+    pub fn link(&mut self, bytes: &[u8], name: &str) -> Result<(), Diagnostic> {
         for module in modules_in(bytes, name)? {
             self.link_one(&module, name)?;
         }
         Ok(())
     }
 
-    fn link_one(&mut self, module: &Source<'_>, name: &str) -> Result<(), HostError> {
+    fn link_one(&mut self, module: &Source<'_>, name: &str) -> Result<(), Diagnostic> {
         let other = self.read(module, name)?;
         self.touch();
         if unsafe { LLVMLinkModules2(self.module, other) } != 0 {
-            return Err(self.failure(&format!("cannot link {name}")));
+            return Err(self.failure(Code::UnreadableInput, &format!("cannot link {name}")));
         }
         Ok(())
     }
 
-    fn read(&self, source: &Source<'_>, name: &str) -> Result<LLVMModuleRef, HostError> {
+    fn read(&self, source: &Source<'_>, name: &str) -> Result<LLVMModuleRef, Diagnostic> {
         let mut module = null_mut();
         match source {
             Source::Bitcode(bytes) => {
@@ -124,7 +127,10 @@ impl Host {
                 let failed = unsafe { LLVMParseBitcodeInContext2(self.ctx, buffer, &mut module) };
                 unsafe { LLVMDisposeMemoryBuffer(buffer) };
                 if failed != 0 {
-                    return Err(self.failure(&format!("cannot read the bitcode of {name}")));
+                    return Err(self.failure(
+                        Code::UnreadableInput,
+                        &format!("cannot read the bitcode of {name}"),
+                    ));
                 }
             }
             Source::Text(bytes) => {
@@ -135,10 +141,10 @@ impl Host {
                 unsafe { LLVMDisposeMemoryBuffer(buffer) };
                 let text = unsafe { take_message(message) };
                 if failed != 0 {
-                    return Err(HostError::new(format!(
-                        "cannot read {name}: {}",
-                        text.trim_end()
-                    )));
+                    return Err(Diagnostic::error(
+                        Code::UnreadableInput,
+                        format!("cannot read {name}: {}", text.trim_end()),
+                    ));
                 }
             }
         }
@@ -149,7 +155,7 @@ impl Host {
     ///
     /// # Errors
     /// The verifier's report.
-    pub fn verify(&self) -> Result<(), HostError> {
+    pub fn verify(&self) -> Result<(), Diagnostic> {
         let mut message = null_mut();
         let broken = unsafe {
             LLVMVerifyModule(
@@ -160,10 +166,10 @@ impl Host {
         };
         let text = unsafe { take_message(message) };
         if broken != 0 {
-            return Err(HostError::new(format!(
-                "the module breaks LLVM's rules: {}",
-                text.trim_end()
-            )));
+            return Err(Diagnostic::error(
+                Code::BrokenOutput,
+                format!("the module breaks LLVM's rules: {}", text.trim_end()),
+            ));
         }
         Ok(())
     }
@@ -222,7 +228,7 @@ impl Host {
     }
 
     /// An error made of `what` and the errors that LLVM reported meanwhile.
-    pub(crate) fn failure(&self, what: &str) -> HostError {
+    pub(crate) fn failure(&self, code: Code, what: &str) -> Diagnostic {
         let said: Vec<String> = self
             .take_messages()
             .into_iter()
@@ -230,9 +236,9 @@ impl Host {
             .map(|m| m.text)
             .collect();
         if said.is_empty() {
-            return HostError::new(what);
+            return Diagnostic::error(code, what);
         }
-        HostError::new(format!("{what}: {}", said.join("; ")))
+        Diagnostic::error(code, format!("{what}: {}", said.join("; ")))
     }
 }
 
@@ -265,7 +271,7 @@ fn is_bitcode(bytes: &[u8]) -> bool {
 }
 
 /// Finds the modules in a file's bytes.
-fn modules_in<'a>(bytes: &'a [u8], name: &str) -> Result<Vec<Source<'a>>, HostError> {
+fn modules_in<'a>(bytes: &'a [u8], name: &str) -> Result<Vec<Source<'a>>, Diagnostic> {
     use object::{Object, ObjectSection};
     if is_bitcode(bytes) {
         return Ok(vec![Source::Bitcode(bytes)]);
@@ -278,7 +284,10 @@ fn modules_in<'a>(bytes: &'a [u8], name: &str) -> Result<Vec<Source<'a>>, HostEr
         let mut found = Vec::new();
         for section in file.sections().filter(|s| s.name() == Ok(wanted)) {
             let data = section.data().map_err(|e| {
-                HostError::new(format!("{name}: section {wanted} cannot be read: {e}"))
+                Diagnostic::error(
+                    Code::UnreadableInput,
+                    format!("{name}: section {wanted} cannot be read: {e}"),
+                )
             })?;
             found.extend(split_bitcode(data).into_iter().map(Source::Bitcode));
         }
@@ -286,9 +295,12 @@ fn modules_in<'a>(bytes: &'a [u8], name: &str) -> Result<Vec<Source<'a>>, HostEr
             return Ok(found);
         }
     }
-    Err(HostError::new(format!(
-        "{name}: this object carries no bitcode; compile it with -fembed-bitcode=all or -flto"
-    )))
+    Err(Diagnostic::error(
+        Code::UnreadableInput,
+        format!(
+            "{name}: this object carries no bitcode; compile it with -fembed-bitcode=all or -flto"
+        ),
+    ))
 }
 
 /// Splits a section that a linker glued together from several objects: each part starts with the magic.

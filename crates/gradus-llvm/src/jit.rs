@@ -3,10 +3,10 @@
 //! [`Jit::new`] takes the host over, adds to it one thunk per function to be called, which reads the
 //! arguments from an array of 8-byte slots, and hands it to LLVM's ORC JIT. Calls run the program's own
 //! code: whatever it does to memory it does to this process, so user code is run in a child process.
-use crate::error::HostError;
 use crate::ffi::*;
 use crate::host::Host;
 use crate::target::initialise_targets;
+use gradus_ir::{Code, Diagnostic};
 use llvm_sys::LLVMTypeKind;
 use llvm_sys::core::*;
 use llvm_sys::orc2::lljit::*;
@@ -102,7 +102,7 @@ impl Jit {
     /// # Errors
     /// A function in `callable` that is not defined or has a parameter that is neither a number of at
     /// most 64 bits nor a pointer, and what the JIT itself refuses.
-    pub fn new(mut host: Host, callable: &[&str]) -> Result<Jit, HostError> {
+    pub fn new(mut host: Host, callable: &[&str]) -> Result<Jit, Diagnostic> {
         initialise_targets();
         let mut parameters = HashMap::new();
         for name in callable {
@@ -113,7 +113,10 @@ impl Jit {
         unsafe {
             let mut raw = null_mut();
             if let Some(text) = take_error(LLVMOrcCreateLLJIT(&mut raw, null_mut())) {
-                return Err(HostError::new(format!("cannot start the JIT: {text}")));
+                return Err(Diagnostic::error(
+                    Code::ToolFailed,
+                    format!("cannot start the JIT: {text}"),
+                ));
             }
             let jit = Jit { raw, parameters };
             let library = LLVMOrcLLJITGetMainJITDylib(raw);
@@ -126,9 +129,10 @@ impl Jit {
                 null_mut(),
             );
             if let Some(text) = take_error(error) {
-                return Err(HostError::new(format!(
-                    "cannot search this process for symbols: {text}"
-                )));
+                return Err(Diagnostic::error(
+                    Code::ToolFailed,
+                    format!("cannot search this process for symbols: {text}"),
+                ));
             }
             LLVMOrcJITDylibAddGenerator(library, generator);
             LLVMContextSetDiagnosticHandler(host.ctx, None, null_mut());
@@ -138,7 +142,10 @@ impl Jit {
             host.ctx = null_mut();
             host.module = null_mut();
             if let Some(text) = take_error(LLVMOrcLLJITAddLLVMIRModule(raw, library, module)) {
-                return Err(HostError::new(format!("cannot compile the module: {text}")));
+                return Err(Diagnostic::error(
+                    Code::ToolFailed,
+                    format!("cannot compile the module: {text}"),
+                ));
             }
             Ok(jit)
         }
@@ -148,7 +155,7 @@ impl Jit {
     ///
     /// # Errors
     /// An unknown symbol, or one that cannot be compiled.
-    pub fn address(&self, name: &str) -> Result<usize, HostError> {
+    pub fn address(&self, name: &str) -> Result<usize, Diagnostic> {
         let mut address = 0;
         let error = unsafe {
             take_error(LLVMOrcLLJITLookup(
@@ -158,7 +165,10 @@ impl Jit {
             ))
         };
         match error {
-            Some(text) => Err(HostError::new(format!("no symbol {name}: {text}"))),
+            Some(text) => Err(Diagnostic::error(
+                Code::ToolFailed,
+                format!("no symbol {name}: {text}"),
+            )),
             None => Ok(address as usize),
         }
     }
@@ -167,14 +177,19 @@ impl Jit {
     ///
     /// # Errors
     /// A function that was not named, or another number of arguments than it takes.
-    pub fn call(&self, name: &str, args: &mut [Arg<'_>]) -> Result<Returned, HostError> {
+    pub fn call(&self, name: &str, args: &mut [Arg<'_>]) -> Result<Returned, Diagnostic> {
         match self.parameters.get(name) {
-            None => return Err(HostError::new(format!("{name} was not named as callable"))),
+            None => {
+                return Err(Diagnostic::error(
+                    Code::ToolFailed,
+                    format!("{name} was not named as callable"),
+                ));
+            }
             Some(n) if *n != args.len() => {
-                return Err(HostError::new(format!(
-                    "{name} takes {n} arguments, not {}",
-                    args.len()
-                )));
+                return Err(Diagnostic::error(
+                    Code::ToolFailed,
+                    format!("{name} takes {n} arguments, not {}", args.len()),
+                ));
             }
             Some(_) => {}
         }
@@ -201,11 +216,13 @@ fn thunk_name(name: &str) -> String {
 }
 
 /// Adds `void __gradus_call_NAME(ptr slots, ptr out)` and says how many parameters NAME has.
-fn add_thunk(host: &mut Host, name: &str) -> Result<usize, HostError> {
+fn add_thunk(host: &mut Host, name: &str) -> Result<usize, Diagnostic> {
     let callee = host
         .function(name)
         .filter(|f| unsafe { LLVMIsDeclaration(*f) } == 0)
-        .ok_or_else(|| HostError::new(format!("no function {name} is defined")))?;
+        .ok_or_else(|| {
+            Diagnostic::error(Code::ToolFailed, format!("no function {name} is defined"))
+        })?;
     unsafe {
         check_signature(host, callee, name)?;
         let pointer = LLVMPointerTypeInContext(host.ctx, 0);
@@ -261,13 +278,14 @@ fn add_thunk(host: &mut Host, name: &str) -> Result<usize, HostError> {
 ///
 /// # Safety
 /// `callee` is a function of `host`.
-unsafe fn check_signature(host: &Host, callee: LLVMValueRef, name: &str) -> Result<(), HostError> {
+unsafe fn check_signature(host: &Host, callee: LLVMValueRef, name: &str) -> Result<(), Diagnostic> {
     unsafe {
         let parameters = (0..LLVMCountParams(callee)).map(|i| LLVMTypeOf(LLVMGetParam(callee, i)));
         if let Some(i) = parameters.into_iter().position(|t| !fits_slot(t)) {
-            return Err(HostError::new(format!(
-                "parameter {i} of {name} cannot be passed in a slot"
-            )));
+            return Err(Diagnostic::error(
+                Code::ToolFailed,
+                format!("parameter {i} of {name} cannot be passed in a slot"),
+            ));
         }
         let result = LLVMGetReturnType(LLVMGlobalGetValueType(callee));
         if LLVMGetTypeKind(result) == LLVMTypeKind::LLVMVoidTypeKind {
@@ -275,9 +293,10 @@ unsafe fn check_signature(host: &Host, callee: LLVMValueRef, name: &str) -> Resu
         }
         let size_bytes = LLVMABISizeOfType(LLVMGetModuleDataLayout(host.module), result);
         if size_bytes > RESULT_BYTES as u64 {
-            return Err(HostError::new(format!(
-                "{name} returns {size_bytes} bytes, too many for a test call"
-            )));
+            return Err(Diagnostic::error(
+                Code::ToolFailed,
+                format!("{name} returns {size_bytes} bytes, too many for a test call"),
+            ));
         }
         Ok(())
     }

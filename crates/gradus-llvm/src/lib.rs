@@ -7,17 +7,19 @@
 //! - [`symbols`]: what the module defines, who calls whom, argument names, source lines.
 #![deny(missing_docs)]
 
-pub mod error;
+mod export;
 mod ffi;
 pub mod host;
+pub mod import;
 pub mod jit;
 pub mod pipeline;
+mod pointers;
 pub mod restructure;
 pub mod symbols;
 mod tables;
 pub mod target;
 
-pub use error::HostError;
 pub use host::{Host, Message};
+pub use import::{Imported, Refusal};
 pub use pipeline::{OptLevel, Pipeline};
 pub use target::Emit;

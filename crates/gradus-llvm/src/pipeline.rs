@@ -3,10 +3,10 @@
 //! Some combinations of passes crash LLVM (`unify-loop-exits` before `lower-switch` for one), so passes
 //! are not put together at run time. The early pipelines bring a closure into the shape that import and
 //! differentiation want; the late ones are LLVM's own `-O` levels, run on what export left.
-use crate::error::HostError;
 use crate::ffi::*;
 use crate::host::Host;
 use crate::target::TargetMachine;
+use gradus_ir::{Code, Diagnostic};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::transforms::pass_builder::*;
@@ -67,7 +67,7 @@ impl Host {
     ///
     /// # Errors
     /// A triple that this LLVM cannot compile for, or a failing pass.
-    pub fn run(&mut self, pipeline: Pipeline) -> Result<(), HostError> {
+    pub fn run(&mut self, pipeline: Pipeline) -> Result<(), Diagnostic> {
         self.touch();
         if !matches!(pipeline, Pipeline::Late(_)) {
             self.strip_o0_attributes();
@@ -94,7 +94,9 @@ impl Host {
             error
         };
         match error {
-            Some(text) => Err(self.failure(&format!("LLVM's passes failed: {text}"))),
+            Some(text) => {
+                Err(self.failure(Code::ToolFailed, &format!("LLVM's passes failed: {text}")))
+            }
             None => Ok(()),
         }
     }

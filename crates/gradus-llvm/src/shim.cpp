@@ -6,6 +6,7 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DebugProgramInstruction.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/MDBuilder.h"
@@ -57,6 +58,21 @@ unsigned gr_alloca_flags(LLVMValueRef alloca) {
   return a->isUsedWithInAlloca() | a->isSwiftError() << 1;
 }
 
+LLVMValueRef gr_build_alloca(LLVMBuilderRef b, LLVMTypeRef ty, unsigned space, LLVMValueRef count, unsigned align,
+                             int inalloca) {
+  auto *a = unwrap(b)->CreateAlloca(unwrap(ty), space, unwrap(count));
+  a->setAlignment(Align(align ? align : 1));
+  a->setUsedWithInAlloca(inalloca);
+  return wrap(a);
+}
+LLVMValueRef gr_build_extract(LLVMBuilderRef b, LLVMValueRef from, const unsigned *path, size_t len) {
+  return wrap(unwrap(b)->CreateExtractValue(unwrap(from), ArrayRef<unsigned>(path, len)));
+}
+LLVMValueRef gr_build_insert(LLVMBuilderRef b, LLVMValueRef into, LLVMValueRef member, const unsigned *path,
+                             size_t len) {
+  return wrap(unwrap(b)->CreateInsertValue(unwrap(into), unwrap(member), ArrayRef<unsigned>(path, len)));
+}
+
 // A copy of `loc` as if its function had been inlined at `at`.
 LLVMMetadataRef gr_location_inlined_at(LLVMMetadataRef loc, LLVMMetadataRef at) {
   auto *l = unwrap<DILocation>(loc);
@@ -70,15 +86,36 @@ LLVMMetadataRef gr_location_inlined_at(LLVMMetadataRef loc, LLVMMetadataRef at) 
   return wrap(DILocation::get(l->getContext(), l->getLine(), l->getColumn(), l->getScope(), last));
 }
 
+LLVMMetadataRef gr_location(LLVMContextRef ctx, unsigned line, unsigned column, LLVMMetadataRef scope,
+                            LLVMMetadataRef at) {
+  return wrap(DILocation::get(*unwrap(ctx), line, column, unwrap<DILocalScope>(scope),
+                              at ? unwrap<DILocation>(at) : nullptr));
+}
+
+// The subprogram that a location belongs to, behind all inlining.
+LLVMMetadataRef gr_location_root(LLVMMetadataRef loc) {
+  auto *l = unwrap<DILocation>(loc);
+  while (auto *at = l->getInlinedAt())
+    l = at;
+  return wrap(static_cast<Metadata *>(l->getScope()->getSubprogram()));
+}
+
+// A subprogram like `from` under another name.
+LLVMMetadataRef gr_derive_subprogram(LLVMMetadataRef from, const char *name) {
+  auto *p = unwrap<DISubprogram>(from);
+  auto *s = DISubprogram::getDistinct(
+      p->getContext(), p->getScope(), name, name, p->getFile(), p->getLine(), p->getType(), p->getScopeLine(),
+      nullptr, 0, 0, DINode::FlagArtificial, p->getSPFlags(), p->getUnit());
+  return wrap(static_cast<Metadata *>(s));
+}
+
 // Copies the debug records before `from` to before `to`. `map` gives the new value of an old one, or
-// null where it is gone (the record then says so); `move` gives the new location.
+// null where it is gone (the record then says so).
 void gr_copy_debug_records(LLVMValueRef from, LLVMValueRef to, LLVMValueRef (*map)(void *, LLVMValueRef),
-                           LLVMMetadataRef (*move)(void *, LLVMMetadataRef), void *data) {
+                           void *data) {
   auto *target = unwrap<Instruction>(to);
   target->cloneDebugInfoFrom(unwrap<Instruction>(from));
   for (DbgRecord &r : target->getDbgRecordRange()) {
-    if (auto *loc = r.getDebugLoc().get())
-      r.setDebugLoc(DebugLoc(unwrap<DILocation>(move(data, wrap(static_cast<Metadata *>(loc))))));
     auto *v = dyn_cast<DbgVariableRecord>(&r);
     if (!v)
       continue;
@@ -101,6 +138,50 @@ void gr_copy_debug_records(LLVMValueRef from, LLVMValueRef to, LLVMValueRef (*ma
   }
 }
 int gr_has_debug_records(LLVMValueRef instruction) { return unwrap<Instruction>(instruction)->hasDbgRecords(); }
+
+// The name of an attribute kind, and whether an attribute carries a number.
+const char *gr_attribute_name(unsigned kind, size_t *len) {
+  StringRef n = Attribute::getNameFromAttrKind((Attribute::AttrKind)kind);
+  *len = n.size();
+  return n.data();
+}
+int gr_is_integer_attribute(LLVMAttributeRef a) { return unwrap(a).isIntAttribute(); }
+
+// The name that the source gives a function.
+const char *gr_subprogram_name(LLVMMetadataRef subprogram, size_t *len) {
+  StringRef n = unwrap<DISubprogram>(subprogram)->getName();
+  *len = n.size();
+  return n.data();
+}
+
+// The name of the function that a location belongs to.
+const char *gr_location_function(LLVMMetadataRef location, size_t *len) {
+  auto *p = unwrap<DILocation>(location)->getScope()->getSubprogram();
+  StringRef n = p ? p->getName() : StringRef();
+  *len = n.size();
+  return n.data();
+}
+
+// The names of all metadata kinds, by number.
+void gr_metadata_kinds(LLVMContextRef ctx, void (*sink)(void *, const char *, size_t), void *data) {
+  SmallVector<StringRef, 64> names;
+  unwrap(ctx)->getMDKindNames(names);
+  for (StringRef n : names)
+    sink(data, n.data(), n.size());
+}
+
+// 1 where a call takes metadata that wraps a value of the function.
+int gr_takes_local_metadata(LLVMValueRef call) {
+  for (auto &a : unwrap<CallBase>(call)->args())
+    if (auto *m = dyn_cast<MetadataAsValue>(a))
+      if (isa<LocalAsMetadata>(m->getMetadata()) || isa<DIArgList>(m->getMetadata()))
+        return 1;
+  return 0;
+}
+int gr_has_block_address(LLVMBasicBlockRef block) { return unwrap(block)->hasAddressTaken(); }
+int gr_call_returns_twice(LLVMValueRef call) {
+  return unwrap<CallBase>(call)->hasFnAttr(Attribute::ReturnsTwice);
+}
 
 // A fresh alias-scope domain, and a fresh scope in a domain.
 LLVMMetadataRef gr_alias_domain(LLVMContextRef ctx, const char *name) {

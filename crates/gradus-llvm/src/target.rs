@@ -1,8 +1,8 @@
 //! Machine code: the target machine of a module, objects and assembly.
-use crate::error::HostError;
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::OptLevel;
+use gradus_ir::{Code, Diagnostic};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::target::*;
@@ -45,7 +45,7 @@ pub(crate) fn initialise_targets() {
 impl TargetMachine {
     /// The machine for the module's triple; CPU and features stand on the functions.
     /// Relocation model and code model follow the module flags that clang writes.
-    pub(crate) fn for_module(host: &Host, level: OptLevel) -> Result<TargetMachine, HostError> {
+    pub(crate) fn for_module(host: &Host, level: OptLevel) -> Result<TargetMachine, Diagnostic> {
         initialise_targets();
         let triple = match host.triple() {
             t if t.is_empty() => unsafe { take_message(LLVMGetDefaultTargetTriple()) },
@@ -56,10 +56,10 @@ impl TargetMachine {
         let mut message = null_mut();
         if unsafe { LLVMGetTargetFromTriple(c_triple.as_ptr(), &mut target, &mut message) } != 0 {
             let text = unsafe { take_message(message) };
-            return Err(HostError::new(format!(
-                "no code can be made for {triple}: {}",
-                text.trim_end()
-            )));
+            return Err(Diagnostic::error(
+                Code::ToolFailed,
+                format!("no code can be made for {triple}: {}", text.trim_end()),
+            ));
         }
         let level = match level {
             OptLevel::O0 => LLVMCodeGenOptLevel::LLVMCodeGenLevelNone,
@@ -84,7 +84,10 @@ impl TargetMachine {
             LLVMCreateTargetMachine(target, c_triple.as_ptr(), none, none, level, reloc, model)
         };
         if raw.is_null() {
-            return Err(HostError::new(format!("no target machine for {triple}")));
+            return Err(Diagnostic::error(
+                Code::ToolFailed,
+                format!("no target machine for {triple}"),
+            ));
         }
         Ok(TargetMachine { raw })
     }
@@ -95,7 +98,7 @@ impl Host {
     ///
     /// # Errors
     /// A triple without a code generator, or what the code generator refuses.
-    pub fn emit(&mut self, what: Emit, level: OptLevel) -> Result<Vec<u8>, HostError> {
+    pub fn emit(&mut self, what: Emit, level: OptLevel) -> Result<Vec<u8>, Diagnostic> {
         let machine = TargetMachine::for_module(self, level)?;
         let kind = match what {
             Emit::Object => LLVMCodeGenFileType::LLVMObjectFile,
@@ -115,14 +118,17 @@ impl Host {
         };
         let text = unsafe { take_message(message) };
         if failed != 0 {
-            return Err(self.failure(&format!("cannot emit machine code: {}", text.trim_end())));
+            return Err(self.failure(
+                Code::ToolFailed,
+                &format!("cannot emit machine code: {}", text.trim_end()),
+            ));
         }
         let bytes = unsafe { take_buffer(buffer) };
         match self.take_messages().into_iter().find(|m| m.is_error) {
-            Some(m) => Err(HostError::new(format!(
-                "cannot emit machine code: {}",
-                m.text
-            ))),
+            Some(m) => Err(Diagnostic::error(
+                Code::ToolFailed,
+                format!("cannot emit machine code: {}", m.text),
+            )),
             None => Ok(bytes),
         }
     }

@@ -1,0 +1,133 @@
+//! Debug information: locations, the subprograms of derivatives, debug records.
+//!
+//! An op of a function that has a subprogram of its own keeps its location where that belongs to the
+//! subprogram; else the location counts as inlined there, the way a derivative shows its primal's lines.
+use super::Exporter;
+use super::structure::Structure;
+use crate::ffi::*;
+use gradus_ir::LocId;
+use llvm_sys::core::*;
+use llvm_sys::debuginfo::*;
+use llvm_sys::prelude::*;
+use std::collections::HashMap;
+use std::ffi::{c_char, c_void};
+use std::ptr::null_mut;
+
+unsafe extern "C" {
+    fn gr_derive_subprogram(from: LLVMMetadataRef, name: *const c_char) -> LLVMMetadataRef;
+    fn gr_location(
+        ctx: LLVMContextRef,
+        line: u32,
+        column: u32,
+        scope: LLVMMetadataRef,
+        at: LLVMMetadataRef,
+    ) -> LLVMMetadataRef;
+    fn gr_location_inlined_at(loc: LLVMMetadataRef, at: LLVMMetadataRef) -> LLVMMetadataRef;
+    fn gr_location_root(loc: LLVMMetadataRef) -> LLVMMetadataRef;
+    fn gr_has_debug_records(instruction: LLVMValueRef) -> i32;
+    fn gr_copy_debug_records(
+        from: LLVMValueRef,
+        to: LLVMValueRef,
+        map: extern "C" fn(*mut c_void, LLVMValueRef) -> LLVMValueRef,
+        data: *mut c_void,
+    );
+}
+
+impl Exporter<'_, '_> {
+    /// Gives a derivative a subprogram of its own beside its primal's.
+    pub(super) fn derive_subprogram(&self, raw: LLVMValueRef, origin: LLVMValueRef) {
+        unsafe {
+            let from = LLVMGetSubprogram(origin);
+            if !from.is_null() {
+                LLVMSetSubprogram(raw, gr_derive_subprogram(from, c_string(&name_of(raw)).as_ptr()));
+            }
+        }
+    }
+
+    /// LLVM's location of `id`, as it stands in the unit; null where the host has none.
+    fn location(&mut self, id: LocId) -> LLVMMetadataRef {
+        let unit = self.unit;
+        let mut chain = Vec::new();
+        let mut at = Some(id);
+        while let Some(here) = at.filter(|l| !self.locations.contains_key(l)) {
+            chain.push(here);
+            at = unit.locations[here].inlined_at;
+        }
+        for here in chain.into_iter().rev() {
+            let location = &unit.locations[here];
+            let outer = location.inlined_at.and_then(|o| self.locations.get(&o).copied()).unwrap_or(null_mut());
+            let own = location.host.and_then(|n| self.host.tables.metadata.get(n));
+            let made = match own {
+                None => null_mut(),
+                Some(own) if unsafe { LLVMDILocationGetInlinedAt(own) } == outer => own,
+                Some(own) => unsafe {
+                    let scope = LLVMDILocationGetScope(own);
+                    let (line, column) = (location.span.line, location.span.column);
+                    gr_location(self.host.ctx, line, column, scope, outer)
+                },
+            };
+            self.locations.insert(here, made);
+        }
+        self.locations[&id]
+    }
+}
+
+impl Structure<'_, '_, '_> {
+    /// Finds the function's subprogram, and the place of ops without a location.
+    pub(super) fn find_subprogram(&mut self) {
+        unsafe {
+            self.subprogram = LLVMGetSubprogram(self.function);
+            if !self.subprogram.is_null() {
+                let ctx = self.exporter.host.ctx;
+                self.nowhere = gr_location(ctx, 0, 0, self.subprogram, null_mut());
+            }
+        }
+    }
+
+    /// Sets the location of an instruction; none in a function without a subprogram.
+    pub(super) fn set_location(&mut self, made: LLVMValueRef, loc: Option<LocId>) {
+        if self.subprogram.is_null() || unsafe { LLVMIsAInstruction(made) }.is_null() {
+            return;
+        }
+        let location = match loc {
+            Some(id) => self.exporter.location(id),
+            None => null_mut(),
+        };
+        let location = match location.is_null() {
+            true => self.nowhere,
+            false if unsafe { gr_location_root(location) } == self.subprogram => location,
+            false => unsafe { gr_location_inlined_at(location, self.nowhere) },
+        };
+        unsafe { LLVMInstructionSetDebugLoc(made, location) };
+    }
+
+    /// Copies the debug records of the old body of a function that is rebuilt in place: each goes
+    /// before the instruction that the op behind it became.
+    pub(super) fn copy_debug_records(&mut self) {
+        let Some(origins) = self.exporter.host.tables.origins.get(&self.id) else { return };
+        if self.subprogram.is_null() {
+            return;
+        }
+        let made = &self.made;
+        let pairs = || {
+            let both = origins.iter().zip(made);
+            both.filter(|(old, new)| !old.is_null() && !new.is_null()).map(|(old, new)| (*old, *new))
+        };
+        let mut now: HashMap<LLVMValueRef, LLVMValueRef> = pairs().collect();
+        for (old, new) in pairs() {
+            unsafe {
+                if gr_has_debug_records(old) != 0 {
+                    gr_copy_debug_records(old, new, look_up, (&raw mut now).cast());
+                }
+            }
+        }
+    }
+}
+
+extern "C" fn look_up(map: *mut c_void, old: LLVMValueRef) -> LLVMValueRef {
+    let map = unsafe { &*map.cast::<HashMap<LLVMValueRef, LLVMValueRef>>() };
+    if !unsafe { LLVMIsAArgument(old) }.is_null() {
+        return old;
+    }
+    map.get(&old).copied().unwrap_or(null_mut())
+}

@@ -1,0 +1,388 @@
+//! One op without regions as one LLVM instruction.
+use super::Exporter;
+use crate::ffi::*;
+use crate::import::FAST_SHIFT;
+use gradus_ir::{
+    Access, AllocaInfo, Atomicity, BinaryOp, CallInfo, CastOp, Diagnostic, Entity, Flags, FloatPredicate,
+    IntPredicate, LandingPad, OpKind, RmwOp, TailKind, TypeId,
+};
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use llvm_sys::{
+    LLVMAtomicOrdering, LLVMAtomicRMWBinOp, LLVMIntPredicate, LLVMOpcode, LLVMRealPredicate, LLVMTailCallKind,
+};
+
+unsafe extern "C" {
+    fn gr_build_alloca(
+        builder: LLVMBuilderRef,
+        ty: LLVMTypeRef,
+        space: u32,
+        count: LLVMValueRef,
+        align: u32,
+        inalloca: i32,
+    ) -> LLVMValueRef;
+    fn gr_build_extract(b: LLVMBuilderRef, from: LLVMValueRef, path: *const u32, len: usize) -> LLVMValueRef;
+    fn gr_build_insert(
+        b: LLVMBuilderRef,
+        into: LLVMValueRef,
+        member: LLVMValueRef,
+        path: *const u32,
+        len: usize,
+    ) -> LLVMValueRef;
+}
+
+impl Exporter<'_, '_> {
+    /// Builds an op that owns no regions and ends none. `result` is the type of its result.
+    pub(super) fn instruction(
+        &mut self,
+        kind: &OpKind,
+        flags: Flags,
+        a: &[LLVMValueRef],
+        result: Option<TypeId>,
+    ) -> Result<LLVMValueRef, Diagnostic> {
+        let b = self.builder;
+        let n = NO_NAME;
+        let ty = result.map(|t| self.ty(t)).unwrap_or(std::ptr::null_mut());
+        let made = unsafe {
+            match kind {
+                OpKind::Binary(op) => LLVMBuildBinOp(b, binary(*op), a[0], a[1], n),
+                OpKind::FNeg => LLVMBuildFNeg(b, a[0], n),
+                OpKind::Cast(op) => LLVMBuildCast(b, cast(*op), a[0], ty, n),
+                OpKind::ICmp(p) => LLVMBuildICmp(b, int_predicate(*p), a[0], a[1], n),
+                OpKind::FCmp(p) => LLVMBuildFCmp(b, float_predicate(*p), a[0], a[1], n),
+                OpKind::Select => LLVMBuildSelect(b, a[0], a[1], a[2], n),
+                OpKind::Freeze => LLVMBuildFreeze(b, a[0], n),
+                OpKind::ExtractElement => LLVMBuildExtractElement(b, a[0], a[1], n),
+                OpKind::InsertElement => LLVMBuildInsertElement(b, a[0], a[1], a[2], n),
+                OpKind::Shuffle(mask) => self.shuffle(a, mask),
+                OpKind::ExtractValue(path) => gr_build_extract(b, a[0], path.as_ptr(), path.len()),
+                OpKind::InsertValue(path) => gr_build_insert(b, a[0], a[1], path.as_ptr(), path.len()),
+                OpKind::Alloca(info) => self.alloca(info, a[0], ty),
+                OpKind::Load(access) => set_access(LLVMBuildLoad2(b, ty, a[0], n), access),
+                OpKind::Store(access) => set_access(LLVMBuildStore(b, a[0], a[1]), access),
+                OpKind::Addr { source } => {
+                    let indices = a[1..].as_ptr().cast_mut();
+                    let source = self.ty(*source);
+                    LLVMBuildGEPWithNoWrapFlags(b, source, a[0], indices, a.len() as u32 - 1, n, gep_flags(flags))
+                }
+                OpKind::AtomicRmw(op, access) => {
+                    let (order, scope) = (order(access.order), access.sync_scope);
+                    let made = LLVMBuildAtomicRMWSyncScope(b, rmw(*op), a[0], a[1], order, scope);
+                    set_align(made, access)
+                }
+                OpKind::CmpXchg { access, failure, weak } => {
+                    let (order, failure) = (order(access.order), order(*failure));
+                    let scope = access.sync_scope;
+                    let made = LLVMBuildAtomicCmpXchgSyncScope(b, a[0], a[1], a[2], order, failure, scope);
+                    LLVMSetWeak(made, i32::from(*weak));
+                    set_align(made, access)
+                }
+                OpKind::Fence { order: o, sync_scope } => LLVMBuildFenceSyncScope(b, order(*o), *sync_scope, n),
+                OpKind::Call(info) => self.call(info, a)?,
+                OpKind::LandingPad(pad) => self.landing_pad(pad, ty),
+                OpKind::Foreign(number) => self.foreign(*number, a)?,
+                other => return Err(self.broken(format!("{other:?} has no counterpart in LLVM"))),
+            }
+        };
+        set_flags(made, kind, flags);
+        Ok(made)
+    }
+
+    fn alloca(&self, info: &AllocaInfo, count: LLVMValueRef, ty: LLVMTypeRef) -> LLVMValueRef {
+        unsafe {
+            let space = LLVMGetPointerAddressSpace(ty);
+            let elem = self.ty(info.ty);
+            gr_build_alloca(self.builder, elem, space, count, info.align_bytes, i32::from(info.inalloca))
+        }
+    }
+
+    fn shuffle(&self, a: &[LLVMValueRef], mask: &[i32]) -> LLVMValueRef {
+        unsafe {
+            let int = LLVMInt32TypeInContext(self.host.ctx);
+            let lane = |m: &i32| match *m {
+                m if m < 0 => LLVMGetPoison(int),
+                m => LLVMConstInt(int, m as u64, 0),
+            };
+            let mut lanes: Vec<LLVMValueRef> = mask.iter().map(lane).collect();
+            let lanes = LLVMConstVector(lanes.as_mut_ptr(), lanes.len() as u32);
+            LLVMBuildShuffleVector(self.builder, a[0], a[1], lanes, NO_NAME)
+        }
+    }
+
+    /// The argument and bundle operands of a call, apart.
+    pub(super) fn call_operands<'a>(
+        &self,
+        info: &CallInfo,
+        a: &'a [LLVMValueRef],
+    ) -> (&'a [LLVMValueRef], Vec<LLVMOperandBundleRef>) {
+        let held: usize = info.bundles.iter().map(|(_, n)| *n as usize).sum();
+        let (args, mut rest) = a[1..].split_at(a.len() - 1 - held);
+        let mut bundles = Vec::new();
+        for (tag, count) in &info.bundles {
+            let (own, others) = rest.split_at(*count as usize);
+            rest = others;
+            bundles.push(unsafe {
+                let start = own.as_ptr().cast_mut();
+                LLVMCreateOperandBundle(tag.as_ptr().cast(), tag.len(), start, *count)
+            });
+        }
+        (args, bundles)
+    }
+
+    fn call(&mut self, info: &CallInfo, a: &[LLVMValueRef]) -> Result<LLVMValueRef, Diagnostic> {
+        let (args, mut bundles) = self.call_operands(info, a);
+        let made = unsafe {
+            let (start, count) = (args.as_ptr().cast_mut(), args.len() as u32);
+            let (held, held_count) = (bundles.as_mut_ptr(), bundles.len() as u32);
+            let signature = self.ty(info.signature);
+            LLVMBuildCallWithOperandBundles(
+                self.builder, signature, a[0], start, count, held, held_count, NO_NAME,
+            )
+        };
+        unsafe { LLVMSetTailCallKind(made, tail(info.tail)) };
+        self.finish_call(made, info, bundles)
+    }
+
+    /// What calls and invokes share: convention, attributes; bundles go.
+    pub(super) fn finish_call(
+        &mut self,
+        made: LLVMValueRef,
+        info: &CallInfo,
+        bundles: Vec<LLVMOperandBundleRef>,
+    ) -> Result<LLVMValueRef, Diagnostic> {
+        unsafe {
+            bundles.into_iter().for_each(|b| LLVMDisposeOperandBundle(b));
+            LLVMSetInstructionCallConv(made, info.convention);
+        }
+        if let Some(id) = info.attrs {
+            for (index, attribute) in self.attributes(id)? {
+                unsafe { LLVMAddCallSiteAttribute(made, index, attribute) };
+            }
+        }
+        Ok(made)
+    }
+
+    fn landing_pad(&self, pad: &LandingPad, ty: LLVMTypeRef) -> LLVMValueRef {
+        unsafe {
+            let count = pad.clauses.len() as u32;
+            let made = LLVMBuildLandingPad(self.builder, ty, std::ptr::null_mut(), count, NO_NAME);
+            for (_, clause) in &pad.clauses {
+                LLVMAddClause(made, self.consts[clause.index()]);
+            }
+            LLVMSetCleanup(made, i32::from(pad.cleanup));
+            made
+        }
+    }
+
+    /// A copy of the host's instruction with new operands.
+    fn foreign(&self, number: u32, a: &[LLVMValueRef]) -> Result<LLVMValueRef, Diagnostic> {
+        let origin = self.host.tables.instructions.get(number);
+        let origin = origin.ok_or_else(|| self.broken(format!("the host has no instruction {number}")))?;
+        unsafe {
+            if LLVMGetNumOperands(origin) as usize != a.len() {
+                return Err(self.broken("a foreign op has other operands than its instruction"));
+            }
+            let copy = LLVMInstructionClone(origin);
+            for (i, value) in a.iter().enumerate() {
+                LLVMSetOperand(copy, i as u32, *value);
+            }
+            LLVMInsertIntoBuilder(self.builder, copy);
+            Ok(copy)
+        }
+    }
+}
+
+fn set_align(made: LLVMValueRef, access: &Access) -> LLVMValueRef {
+    unsafe {
+        LLVMSetAlignment(made, access.align_bytes);
+        if access.volatile {
+            LLVMSetVolatile(made, 1);
+        }
+    }
+    made
+}
+
+fn set_access(made: LLVMValueRef, access: &Access) -> LLVMValueRef {
+    if access.order != Atomicity::NotAtomic {
+        unsafe {
+            LLVMSetOrdering(made, order(access.order));
+            LLVMSetAtomicSyncScopeID(made, access.sync_scope);
+        }
+    }
+    set_align(made, access)
+}
+
+/// Sets flags on what the builder made, unless it folded the op to a constant.
+fn set_flags(made: LLVMValueRef, kind: &OpKind, flags: Flags) {
+    let is_addr = matches!(kind, OpKind::Addr { .. });
+    if flags == Flags::NONE || is_addr || unsafe { LLVMIsAInstruction(made) }.is_null() {
+        return;
+    }
+    unsafe {
+        let integer = match kind {
+            OpKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Shl)
+            | OpKind::Cast(CastOp::Trunc) => {
+                LLVMSetNUW(made, i32::from(flags.has(Flags::NUW)));
+                LLVMSetNSW(made, i32::from(flags.has(Flags::NSW)));
+                true
+            }
+            OpKind::Binary(BinaryOp::UDiv | BinaryOp::SDiv | BinaryOp::LShr | BinaryOp::AShr) => {
+                LLVMSetExact(made, i32::from(flags.has(Flags::EXACT)));
+                true
+            }
+            OpKind::Binary(BinaryOp::Or) => {
+                LLVMSetIsDisjoint(made, i32::from(flags.has(Flags::DISJOINT)));
+                true
+            }
+            OpKind::Cast(CastOp::ZExt | CastOp::UIToFP) => {
+                LLVMSetNNeg(made, i32::from(flags.has(Flags::NNEG)));
+                matches!(kind, OpKind::Cast(CastOp::ZExt))
+            }
+            OpKind::ICmp(_) => {
+                LLVMSetICmpSameSign(made, i32::from(flags.has(Flags::SAMESIGN)));
+                true
+            }
+            _ => false,
+        };
+        if !integer && LLVMCanValueUseFastMathFlags(made) != 0 {
+            LLVMSetFastMathFlags(made, (flags.0 & Flags::FAST.0) >> FAST_SHIFT);
+        }
+    }
+}
+
+fn gep_flags(flags: Flags) -> u32 {
+    let table = [(1, Flags::INBOUNDS), (2, Flags::NUSW), (4, Flags::NUW)];
+    table.iter().filter(|(_, f)| flags.has(*f)).map(|(bit, _)| bit).sum()
+}
+
+fn tail(t: TailKind) -> LLVMTailCallKind {
+    use LLVMTailCallKind::*;
+    match t {
+        TailKind::None => LLVMTailCallKindNone,
+        TailKind::Tail => LLVMTailCallKindTail,
+        TailKind::MustTail => LLVMTailCallKindMustTail,
+        TailKind::NoTail => LLVMTailCallKindNoTail,
+    }
+}
+
+fn order(o: Atomicity) -> LLVMAtomicOrdering {
+    use LLVMAtomicOrdering::*;
+    match o {
+        Atomicity::NotAtomic => LLVMAtomicOrderingNotAtomic,
+        Atomicity::Unordered => LLVMAtomicOrderingUnordered,
+        Atomicity::Monotonic => LLVMAtomicOrderingMonotonic,
+        Atomicity::Acquire => LLVMAtomicOrderingAcquire,
+        Atomicity::Release => LLVMAtomicOrderingRelease,
+        Atomicity::AcquireRelease => LLVMAtomicOrderingAcquireRelease,
+        Atomicity::SequentiallyConsistent => LLVMAtomicOrderingSequentiallyConsistent,
+    }
+}
+
+fn int_predicate(p: IntPredicate) -> LLVMIntPredicate {
+    use LLVMIntPredicate::*;
+    match p {
+        IntPredicate::Eq => LLVMIntEQ,
+        IntPredicate::Ne => LLVMIntNE,
+        IntPredicate::Ugt => LLVMIntUGT,
+        IntPredicate::Uge => LLVMIntUGE,
+        IntPredicate::Ult => LLVMIntULT,
+        IntPredicate::Ule => LLVMIntULE,
+        IntPredicate::Sgt => LLVMIntSGT,
+        IntPredicate::Sge => LLVMIntSGE,
+        IntPredicate::Slt => LLVMIntSLT,
+        IntPredicate::Sle => LLVMIntSLE,
+    }
+}
+
+fn float_predicate(p: FloatPredicate) -> LLVMRealPredicate {
+    use LLVMRealPredicate::*;
+    match p {
+        FloatPredicate::False => LLVMRealPredicateFalse,
+        FloatPredicate::Oeq => LLVMRealOEQ,
+        FloatPredicate::Ogt => LLVMRealOGT,
+        FloatPredicate::Oge => LLVMRealOGE,
+        FloatPredicate::Olt => LLVMRealOLT,
+        FloatPredicate::Ole => LLVMRealOLE,
+        FloatPredicate::One => LLVMRealONE,
+        FloatPredicate::Ord => LLVMRealORD,
+        FloatPredicate::Uno => LLVMRealUNO,
+        FloatPredicate::Ueq => LLVMRealUEQ,
+        FloatPredicate::Ugt => LLVMRealUGT,
+        FloatPredicate::Uge => LLVMRealUGE,
+        FloatPredicate::Ult => LLVMRealULT,
+        FloatPredicate::Ule => LLVMRealULE,
+        FloatPredicate::Une => LLVMRealUNE,
+        FloatPredicate::True => LLVMRealPredicateTrue,
+    }
+}
+
+fn binary(op: BinaryOp) -> LLVMOpcode {
+    use LLVMOpcode::*;
+    match op {
+        BinaryOp::Add => LLVMAdd,
+        BinaryOp::Sub => LLVMSub,
+        BinaryOp::Mul => LLVMMul,
+        BinaryOp::UDiv => LLVMUDiv,
+        BinaryOp::SDiv => LLVMSDiv,
+        BinaryOp::URem => LLVMURem,
+        BinaryOp::SRem => LLVMSRem,
+        BinaryOp::Shl => LLVMShl,
+        BinaryOp::LShr => LLVMLShr,
+        BinaryOp::AShr => LLVMAShr,
+        BinaryOp::And => LLVMAnd,
+        BinaryOp::Or => LLVMOr,
+        BinaryOp::Xor => LLVMXor,
+        BinaryOp::FAdd => LLVMFAdd,
+        BinaryOp::FSub => LLVMFSub,
+        BinaryOp::FMul => LLVMFMul,
+        BinaryOp::FDiv => LLVMFDiv,
+        BinaryOp::FRem => LLVMFRem,
+    }
+}
+
+fn cast(op: CastOp) -> LLVMOpcode {
+    use LLVMOpcode::*;
+    match op {
+        CastOp::Trunc => LLVMTrunc,
+        CastOp::ZExt => LLVMZExt,
+        CastOp::SExt => LLVMSExt,
+        CastOp::FPTrunc => LLVMFPTrunc,
+        CastOp::FPExt => LLVMFPExt,
+        CastOp::FPToUI => LLVMFPToUI,
+        CastOp::FPToSI => LLVMFPToSI,
+        CastOp::UIToFP => LLVMUIToFP,
+        CastOp::SIToFP => LLVMSIToFP,
+        CastOp::PtrToInt => LLVMPtrToInt,
+        CastOp::PtrToAddr => LLVMPtrToAddr,
+        CastOp::IntToPtr => LLVMIntToPtr,
+        CastOp::BitCast => LLVMBitCast,
+        CastOp::AddrSpaceCast => LLVMAddrSpaceCast,
+    }
+}
+
+fn rmw(op: RmwOp) -> LLVMAtomicRMWBinOp {
+    use LLVMAtomicRMWBinOp::*;
+    match op {
+        RmwOp::Xchg => LLVMAtomicRMWBinOpXchg,
+        RmwOp::Add => LLVMAtomicRMWBinOpAdd,
+        RmwOp::Sub => LLVMAtomicRMWBinOpSub,
+        RmwOp::And => LLVMAtomicRMWBinOpAnd,
+        RmwOp::Nand => LLVMAtomicRMWBinOpNand,
+        RmwOp::Or => LLVMAtomicRMWBinOpOr,
+        RmwOp::Xor => LLVMAtomicRMWBinOpXor,
+        RmwOp::Max => LLVMAtomicRMWBinOpMax,
+        RmwOp::Min => LLVMAtomicRMWBinOpMin,
+        RmwOp::UMax => LLVMAtomicRMWBinOpUMax,
+        RmwOp::UMin => LLVMAtomicRMWBinOpUMin,
+        RmwOp::FAdd => LLVMAtomicRMWBinOpFAdd,
+        RmwOp::FSub => LLVMAtomicRMWBinOpFSub,
+        RmwOp::FMax => LLVMAtomicRMWBinOpFMax,
+        RmwOp::FMin => LLVMAtomicRMWBinOpFMin,
+        RmwOp::FMaximum => LLVMAtomicRMWBinOpFMaximum,
+        RmwOp::FMinimum => LLVMAtomicRMWBinOpFMinimum,
+        RmwOp::UIncWrap => LLVMAtomicRMWBinOpUIncWrap,
+        RmwOp::UDecWrap => LLVMAtomicRMWBinOpUDecWrap,
+        RmwOp::USubCond => LLVMAtomicRMWBinOpUSubCond,
+        RmwOp::USubSat => LLVMAtomicRMWBinOpUSubSat,
+    }
+}

@@ -1,0 +1,199 @@
+//! From the language in the middle back to LLVM: bodies are rebuilt in the host module.
+//!
+//! Flow: every symbol that the host lacks is declared ([`symbols`]); constants and types are made
+//! ([`constants`]); each body is built as fresh blocks of its function ([`structure`],
+//! [`instructions`]); last, the old blocks go. Until then they are what foreign ops and debug records
+//! are copied from. A function of the host keeps everything but its body: attributes, comdat, debug
+//! information are not rebuilt. The unit is out of date afterwards.
+mod constants;
+mod debug;
+mod instructions;
+mod metadata;
+mod structure;
+mod symbols;
+
+use crate::ffi::*;
+use crate::host::Host;
+use gradus_ir::{AttrsId, Code, Diagnostic, Entity, FuncId, LocId, MetaId, ScopeId, TbaaTypeId, TypeId, Unit};
+use llvm_sys::LLVMAttributeIndex;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use std::collections::HashMap;
+
+/// The state of an export.
+struct Exporter<'h, 'u> {
+    host: &'h mut Host,
+    unit: &'u Unit,
+    consts: Vec<LLVMValueRef>,
+    attrs: HashMap<AttrsId, Vec<(LLVMAttributeIndex, LLVMAttributeRef)>>,
+    metas: HashMap<MetaId, Vec<(u32, LLVMMetadataRef)>>,
+    tbaa: HashMap<TbaaTypeId, LLVMMetadataRef>,
+    scopes: HashMap<ScopeId, LLVMMetadataRef>,
+    domains: HashMap<String, LLVMMetadataRef>,
+    locations: HashMap<LocId, LLVMMetadataRef>,
+    builder: LLVMBuilderRef,
+}
+
+impl Host {
+    /// Puts the bodies of `functions` in place of the host's, or defines the function where the host
+    /// has none. Symbols that the unit added are declared or defined too.
+    ///
+    /// # Errors
+    /// A unit that does not belong to the host's present state, a function without a body, or an op
+    /// that LLVM has no counterpart for (parallel ops must be lowered before). The module must not be
+    /// used further then.
+    pub fn export(&mut self, unit: &Unit, functions: &[FuncId]) -> Result<(), Diagnostic> {
+        self.belongs(unit)?;
+        let mut exporter = Exporter::new(self, unit);
+        let result = exporter.run(functions);
+        drop(exporter);
+        self.touch();
+        result
+    }
+
+    /// Exports every function of the unit that has a body.
+    ///
+    /// # Errors
+    /// As [`Host::export`].
+    pub fn export_all(&mut self, unit: &Unit) -> Result<(), Diagnostic> {
+        let with_body = unit.functions.iter().filter(|(_, f)| f.body.is_some());
+        let all: Vec<FuncId> = with_body.map(|(id, _)| id).collect();
+        self.export(unit, &all)
+    }
+
+    /// Whether the unit was imported from this host and nothing has changed the host since.
+    fn belongs(&self, unit: &Unit) -> Result<(), Diagnostic> {
+        let known = self.tables.functions.len();
+        let same = |(id, f): (FuncId, &gradus_ir::Function)| {
+            let raw = self.tables.functions[id.index()];
+            let name = unsafe { name_of(raw) };
+            name == f.name || name.is_empty()
+        };
+        let fits = self.tables.live
+            && known <= unit.functions.len()
+            && self.tables.globals.len() <= unit.globals.len()
+            && unit.functions.iter().take(known).all(same);
+        if fits {
+            return Ok(());
+        }
+        let message = "the unit does not belong to the present state of the host module";
+        Err(Diagnostic::error(Code::BrokenOutput, message))
+    }
+}
+
+impl<'h, 'u> Exporter<'h, 'u> {
+    fn new(host: &'h mut Host, unit: &'u Unit) -> Self {
+        let builder = unsafe { LLVMCreateBuilderInContext(host.ctx) };
+        Exporter {
+            host,
+            unit,
+            consts: Vec::new(),
+            attrs: HashMap::new(),
+            metas: HashMap::new(),
+            tbaa: HashMap::new(),
+            scopes: HashMap::new(),
+            domains: HashMap::new(),
+            locations: HashMap::new(),
+            builder,
+        }
+    }
+
+    fn run(&mut self, functions: &[FuncId]) -> Result<(), Diagnostic> {
+        self.make_types()?;
+        self.declare_symbols()?;
+        self.make_constants()?;
+        self.define_globals()?;
+        let mut old = Vec::new();
+        for &id in functions {
+            let body = self.unit.functions[id].body.as_deref().ok_or_else(|| {
+                let name = &self.unit.functions[id].name;
+                self.broken(format!("{name} has no body to export"))
+            })?;
+            let function = self.host.tables.functions[id.index()];
+            let blocks = blocks_of(function);
+            forget_names(&blocks);
+            structure::build(self, id, function, body)?;
+            old.push((function, blocks));
+        }
+        for (function, blocks) in old {
+            delete(self.host.ctx, function, &blocks);
+        }
+        Ok(())
+    }
+
+    /// LLVM's type of `id`.
+    fn ty(&self, id: TypeId) -> LLVMTypeRef {
+        self.host.tables.types[id.index()]
+    }
+
+    fn broken(&self, what: impl Into<String>) -> Diagnostic {
+        Diagnostic::error(Code::BrokenOutput, what)
+    }
+}
+
+impl Drop for Exporter<'_, '_> {
+    fn drop(&mut self) {
+        unsafe { LLVMDisposeBuilder(self.builder) }
+    }
+}
+
+fn blocks_of(function: LLVMValueRef) -> Vec<LLVMBasicBlockRef> {
+    let mut blocks = vec![std::ptr::null_mut(); unsafe { LLVMCountBasicBlocks(function) } as usize];
+    unsafe { LLVMGetBasicBlocks(function, blocks.as_mut_ptr()) };
+    blocks
+}
+
+fn instructions_of(block: LLVMBasicBlockRef) -> impl Iterator<Item = LLVMValueRef> {
+    let some = |v: LLVMValueRef| (!v.is_null()).then_some(v);
+    std::iter::successors(some(unsafe { LLVMGetFirstInstruction(block) }), move |i| {
+        some(unsafe { LLVMGetNextInstruction(*i) })
+    })
+}
+
+/// Frees the names of a body that is about to be replaced for the new one.
+fn forget_names(blocks: &[LLVMBasicBlockRef]) {
+    for &block in blocks {
+        unsafe { LLVMSetValueName2(LLVMBasicBlockAsValue(block), NO_NAME, 0) };
+        for inst in instructions_of(block) {
+            unsafe {
+                let mut len = 0;
+                LLVMGetValueName2(inst, &mut len);
+                if len > 0 {
+                    LLVMSetValueName2(inst, NO_NAME, 0);
+                }
+            }
+        }
+    }
+}
+
+/// Deletes old blocks. Debug records hang on terminators, so those are never erased one by one:
+/// they are redirected to a block of their own, then whole blocks go.
+fn delete(ctx: LLVMContextRef, function: LLVMValueRef, blocks: &[LLVMBasicBlockRef]) {
+    if blocks.is_empty() {
+        return;
+    }
+    unsafe {
+        for &block in blocks {
+            for inst in instructions_of(block) {
+                if !LLVMGetFirstUse(inst).is_null() {
+                    LLVMReplaceAllUsesWith(inst, LLVMGetPoison(LLVMTypeOf(inst)));
+                }
+            }
+        }
+        let nowhere = LLVMAppendBasicBlockInContext(ctx, function, NO_NAME);
+        let builder = LLVMCreateBuilderInContext(ctx);
+        LLVMPositionBuilderAtEnd(builder, nowhere);
+        LLVMBuildUnreachable(builder);
+        LLVMDisposeBuilder(builder);
+        for &block in blocks {
+            let terminator = LLVMGetBasicBlockTerminator(block);
+            for slot in 0..LLVMGetNumSuccessors(terminator) {
+                LLVMSetSuccessor(terminator, slot, nowhere);
+            }
+        }
+        for &block in blocks {
+            LLVMDeleteBasicBlock(block);
+        }
+        LLVMDeleteBasicBlock(nowhere);
+    }
+}

@@ -1,0 +1,263 @@
+//! LLVM's constants as interned constants of the unit, and what global variables hold at start-up.
+//!
+//! `symbol + offset` is read as such, whatever constant expression spells it. What has no counterpart
+//! (other constant expressions, very wide integers, inline assembly, metadata operands) is a foreign
+//! constant: a number in the host's table.
+use super::Importer;
+use crate::ffi::*;
+use gradus_ir::{
+    ConstId, ConstKind, Global, GlobalId, Initializer, Linkage, Relocation, Symbol,
+};
+use llvm_sys::LLVMTypeKind::*;
+use llvm_sys::LLVMValueKind::{self, *};
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use llvm_sys::target::*;
+use llvm_sys::{LLVMLinkage, LLVMThreadLocalMode};
+use std::ptr::null_mut;
+
+/// Aggregates of more elements than this are foreign constants: nobody computes with them.
+const MOST_ELEMENTS: u32 = 4096;
+/// Initialisers of more bytes than this are not read.
+const MOST_INITIAL_BYTES: u64 = 1 << 24;
+
+unsafe extern "C" {
+    fn gr_integer_words(constant: LLVMValueRef, out: *mut u64, room: u32) -> u32;
+    fn gr_float_bits(constant: LLVMValueRef, out: *mut u64) -> u32;
+    fn gr_symbol_offset(
+        constant: LLVMValueRef,
+        module: LLVMModuleRef,
+        symbol: *mut LLVMValueRef,
+        offset: *mut i64,
+    ) -> i32;
+}
+
+/// The words of an integer constant of at most 128 bits.
+pub(super) fn integer(constant: LLVMValueRef) -> Option<u128> {
+    let mut words = [0; 2];
+    let count = unsafe { gr_integer_words(constant, words.as_mut_ptr(), 2) };
+    (count <= 2).then(|| u128::from(words[0]) | u128::from(words[1]) << 64)
+}
+
+/// The bits of a floating-point constant.
+fn float(constant: LLVMValueRef) -> u128 {
+    let mut words = [0; 2];
+    unsafe { gr_float_bits(constant, words.as_mut_ptr()) };
+    u128::from(words[0]) | u128::from(words[1]) << 64
+}
+
+/// The elements of an aggregate constant; `None` for other constants and for very large ones.
+fn elements(c: LLVMValueRef) -> Option<Vec<LLVMValueRef>> {
+    unsafe {
+        let t = LLVMTypeOf(c);
+        let count = match LLVMGetValueKind(c) {
+            LLVMConstantStructValueKind | LLVMConstantArrayValueKind | LLVMConstantVectorValueKind => {
+                LLVMGetNumOperands(c) as u32
+            }
+            LLVMConstantDataArrayValueKind => u32::try_from(LLVMGetArrayLength2(t)).ok()?,
+            LLVMConstantDataVectorValueKind => LLVMGetVectorSize(t),
+            _ => return None,
+        };
+        (count <= MOST_ELEMENTS).then(|| (0..count).map(|i| LLVMGetAggregateElement(c, i)).collect())
+    }
+}
+
+impl Importer<'_> {
+    /// The id of an LLVM constant (or of another value that no instruction defines).
+    pub(super) fn constant(&mut self, c: LLVMValueRef) -> ConstId {
+        if let Some(id) = self.const_ids.get(&c) {
+            return *id;
+        }
+        let mut stack = vec![c];
+        while let Some(&top) = stack.last() {
+            if self.const_ids.contains_key(&top) {
+                stack.pop();
+                continue;
+            }
+            let parts = elements(top).unwrap_or_default();
+            let waiting = stack.len();
+            stack.extend(parts.into_iter().filter(|p| !self.const_ids.contains_key(p)));
+            if stack.len() == waiting {
+                stack.pop();
+                let ty = self.ty(unsafe { LLVMTypeOf(top) });
+                let kind = self.constant_kind(top);
+                let id = self.unit.consts.intern(ty, kind);
+                self.const_ids.insert(top, id);
+                self.host.tables.constants.entry(id).or_insert(top);
+            }
+        }
+        self.const_ids[&c]
+    }
+
+    fn constant_kind(&mut self, c: LLVMValueRef) -> ConstKind {
+        if let Some(parts) = elements(c) {
+            return ConstKind::Aggregate(parts.iter().map(|p| self.const_ids[p]).collect());
+        }
+        let scalar = |kind| unsafe { LLVMGetTypeKind(LLVMTypeOf(c)) == kind };
+        match unsafe { LLVMGetValueKind(c) } {
+            LLVMConstantIntValueKind if scalar(LLVMIntegerTypeKind) => {
+                integer(c).map(ConstKind::Int).unwrap_or_else(|| self.foreign_constant(c))
+            }
+            LLVMConstantFPValueKind if !scalar(LLVMVectorTypeKind) && !scalar(LLVMScalableVectorTypeKind) => {
+                ConstKind::Float(float(c))
+            }
+            LLVMConstantPointerNullValueKind | LLVMConstantAggregateZeroValueKind => ConstKind::Zero,
+            LLVMUndefValueValueKind => ConstKind::Undef,
+            LLVMPoisonValueValueKind => ConstKind::Poison,
+            _ => match self.address(c) {
+                Some((Symbol::Func(f), 0)) => ConstKind::Func(f),
+                Some((Symbol::Global(global), offset)) => ConstKind::Global { global, offset },
+                _ => self.foreign_constant(c),
+            },
+        }
+    }
+
+    fn foreign_constant(&mut self, c: LLVMValueRef) -> ConstKind {
+        ConstKind::Foreign(self.host.tables.consts.number(c))
+    }
+
+    /// Reads a constant as a symbol's address plus bytes.
+    fn address(&mut self, c: LLVMValueRef) -> Option<(Symbol, i64)> {
+        unsafe {
+            let (mut symbol, mut offset) = (null_mut(), 0);
+            if LLVMIsAConstant(c).is_null() || LLVMGetTypeKind(LLVMTypeOf(c)) != LLVMPointerTypeKind {
+                return None;
+            }
+            if gr_symbol_offset(c, self.host.module, &mut symbol, &mut offset) == 0 {
+                return None;
+            }
+            Some((self.symbol(symbol)?, offset))
+        }
+    }
+
+    /// The unit's symbol of a global value.
+    pub(super) fn symbol(&mut self, value: LLVMValueRef) -> Option<Symbol> {
+        match unsafe { LLVMGetValueKind(value) } {
+            LLVMValueKind::LLVMFunctionValueKind => Some(Symbol::Func(self.func(value))),
+            LLVMValueKind::LLVMGlobalVariableValueKind => Some(Symbol::Global(self.global(value))),
+            LLVMValueKind::LLVMGlobalAliasValueKind | LLVMValueKind::LLVMGlobalIFuncValueKind => {
+                let t = unsafe { LLVMGlobalGetValueType(value) };
+                let is_code = unsafe { LLVMGetTypeKind(t) } == LLVMFunctionTypeKind;
+                is_code.then(|| Symbol::Func(self.func(value)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The unit's variable of a host variable, added where it is new.
+    pub(super) fn global(&mut self, g: LLVMValueRef) -> GlobalId {
+        if let Some(id) = self.global_ids.get(&g) {
+            return *id;
+        }
+        let ty = self.ty(unsafe { LLVMGlobalGetValueType(g) });
+        let global = unsafe {
+            Global {
+                name: self.symbol_name(g),
+                ty,
+                constant: LLVMIsGlobalConstant(g) != 0,
+                thread_local: LLVMGetThreadLocalMode(g) != LLVMThreadLocalMode::LLVMNotThreadLocal,
+                defined: LLVMIsDeclaration(g) == 0,
+                linkage: linkage(LLVMGetLinkage(g)),
+                align_bytes: match LLVMGetAlignment(g) {
+                    0 => LLVMPreferredAlignmentOfGlobal(self.data_layout, g),
+                    n => n,
+                },
+                init: None,
+                derived_from: None,
+            }
+        };
+        let id = self.unit.add_global(global);
+        self.host.tables.globals.push(g);
+        self.global_ids.insert(g, id);
+        self.unread_globals.push((id, g));
+        id
+    }
+
+    /// A symbol's name; nameless ones get one, so that the unit can tell them apart.
+    pub(super) fn symbol_name(&mut self, value: LLVMValueRef) -> String {
+        let name = unsafe { name_of(value) };
+        if name.is_empty() { self.unit.fresh_name("__gradus_unnamed") } else { name }
+    }
+
+    /// Reads the initialisers of the variables met so far, and of those that they point to.
+    pub(super) fn read_initializers(&mut self) {
+        while let Some((id, g)) = self.unread_globals.pop() {
+            let init = unsafe { LLVMGetInitializer(g) };
+            if !init.is_null() {
+                self.unit.globals[id].init = self.initializer(init);
+            }
+        }
+    }
+
+    /// The bytes and relocations of an initialiser; `None` where it holds something unreadable.
+    fn initializer(&mut self, init: LLVMValueRef) -> Option<Initializer> {
+        let layout = self.data_layout;
+        let size = unsafe { LLVMABISizeOfType(layout, LLVMTypeOf(init)) };
+        if size > MOST_INITIAL_BYTES || !self.unit.layout.little_endian {
+            return None;
+        }
+        let mut image = Initializer { bytes: vec![0; size as usize], relocations: Vec::new() };
+        let mut stack = vec![(init, 0u64)];
+        while let Some((c, at)) = stack.pop() {
+            unsafe {
+                let t = LLVMTypeOf(c);
+                match LLVMGetValueKind(c) {
+                    LLVMConstantAggregateZeroValueKind
+                    | LLVMConstantPointerNullValueKind
+                    | LLVMUndefValueValueKind
+                    | LLVMPoisonValueValueKind => {}
+                    LLVMConstantDataArrayValueKind | LLVMConstantDataVectorValueKind => {
+                        let mut len = 0;
+                        let data = LLVMGetRawDataValues(c, &mut len).cast::<u8>();
+                        put(&mut image.bytes, at, std::slice::from_raw_parts(data, len))?;
+                    }
+                    LLVMConstantStructValueKind => {
+                        for i in 0..LLVMGetNumOperands(c) as u32 {
+                            let offset = LLVMOffsetOfElement(layout, t, i);
+                            stack.push((LLVMGetOperand(c, i), at + offset));
+                        }
+                    }
+                    LLVMConstantArrayValueKind | LLVMConstantVectorValueKind => {
+                        let stride = LLVMABISizeOfType(layout, LLVMGetElementType(t));
+                        for i in 0..LLVMGetNumOperands(c) as u32 {
+                            stack.push((LLVMGetOperand(c, i), at + u64::from(i) * stride));
+                        }
+                    }
+                    LLVMConstantIntValueKind if LLVMGetTypeKind(t) == LLVMIntegerTypeKind => {
+                        let bytes = LLVMStoreSizeOfType(layout, t) as usize;
+                        put(&mut image.bytes, at, integer(c)?.to_le_bytes().get(..bytes)?)?;
+                    }
+                    LLVMConstantFPValueKind if LLVMGetTypeKind(t) != LLVMVectorTypeKind => {
+                        let bytes = LLVMStoreSizeOfType(layout, t) as usize;
+                        put(&mut image.bytes, at, float(c).to_le_bytes().get(..bytes)?)?;
+                    }
+                    _ => {
+                        let (target, addend) = self.address(c)?;
+                        image.relocations.push(Relocation { offset_bytes: at, target, addend });
+                    }
+                }
+            }
+        }
+        image.relocations.sort_by_key(|r| r.offset_bytes);
+        Some(image)
+    }
+}
+
+fn put(image: &mut [u8], at: u64, bytes: &[u8]) -> Option<()> {
+    let at = usize::try_from(at).ok()?;
+    image.get_mut(at..at + bytes.len())?.copy_from_slice(bytes);
+    Some(())
+}
+
+/// Who can see a symbol of this LLVM linkage.
+pub(super) fn linkage(l: LLVMLinkage) -> Linkage {
+    use LLVMLinkage::*;
+    match l {
+        LLVMInternalLinkage | LLVMPrivateLinkage => Linkage::Internal,
+        LLVMLinkOnceODRLinkage | LLVMWeakODRLinkage => Linkage::LinkOnceOdr,
+        LLVMLinkOnceAnyLinkage | LLVMWeakAnyLinkage | LLVMCommonLinkage | LLVMExternalWeakLinkage => {
+            Linkage::Interposable
+        }
+        _ => Linkage::External,
+    }
+}

@@ -1,0 +1,161 @@
+//! From LLVM to the language in the middle: a call-graph closure as one unit.
+//!
+//! Flow: the functions that the roots reach ([`Host::closure`]) are read ([`source`]), restructured
+//! ([`crate::restructure`]), and their bodies built ([`body`]); types, constants, symbols, attributes
+//! and metadata are interned on the way, the LLVM handles behind them stay in the host's tables. A
+//! function that cannot be brought into regions stays a declaration with `defined` set and is listed
+//! with its reason. Nothing of the host is changed.
+mod attributes;
+mod body;
+mod constants;
+mod instructions;
+mod metadata;
+mod refusal;
+mod source;
+mod types;
+
+pub(crate) use body::SELECTOR_NAME;
+pub(crate) use instructions::FAST_SHIFT;
+pub use refusal::Refusal;
+
+use crate::ffi::*;
+use crate::host::Host;
+use crate::pipeline::attribute_kind;
+use crate::restructure;
+use crate::tables::Tables;
+use gradus_ir::{
+    AttrsId, Code, ConstId, Diagnostic, FuncId, GlobalId, Layout, LocId, MetaId, ScopeId, TbaaTypeId, Unit,
+};
+use llvm_sys::LLVMAttributeIndex;
+use llvm_sys::prelude::*;
+use llvm_sys::target::{LLVMGetModuleDataLayout, LLVMTargetDataRef};
+use std::collections::HashMap;
+
+/// What an import gave.
+pub struct Imported {
+    /// The unit: all functions that the closure mentions, with the bodies of those defined here.
+    pub unit: Unit,
+    /// The functions that stay in the host untouched, with the reason.
+    pub refused: Vec<(FuncId, Refusal)>,
+    /// The number of LLVM instructions that were read.
+    pub instructions: usize,
+}
+
+impl Imported {
+    /// The diagnostic for a function that could not be imported, for whoever needs its body.
+    pub fn refusal(&self, function: FuncId) -> Option<Diagnostic> {
+        let (_, why) = self.refused.iter().find(|(f, _)| *f == function)?;
+        let f = &self.unit.functions[function];
+        let name = f.source_name.as_ref().unwrap_or(&f.name);
+        let message = format!("{name} cannot be brought into regions: {}", why.text());
+        Some(
+            Diagnostic::error(Code::NotImportable, message)
+                .in_function(name)
+                .at(f.span.clone(), "defined here")
+                .note(format!("reason code: {}", why.code())),
+        )
+    }
+}
+
+/// Kinds of attributes that are asked for often.
+struct Kinds {
+    coroutine: u32,
+    naked: u32,
+}
+
+/// The state of an import: the unit so far, and the ids of everything met.
+struct Importer<'h> {
+    host: &'h mut Host,
+    unit: Unit,
+    data_layout: LLVMTargetDataRef,
+    kinds: Kinds,
+    metadata_kinds: Vec<String>,
+    const_ids: HashMap<LLVMValueRef, ConstId>,
+    func_ids: HashMap<LLVMValueRef, FuncId>,
+    global_ids: HashMap<LLVMValueRef, GlobalId>,
+    unread_globals: Vec<(GlobalId, LLVMValueRef)>,
+    attrs_ids: HashMap<Vec<(LLVMAttributeIndex, LLVMAttributeRef)>, AttrsId>,
+    meta_ids: HashMap<Vec<(u32, LLVMMetadataRef)>, Option<MetaId>>,
+    tbaa_ids: HashMap<LLVMMetadataRef, TbaaTypeId>,
+    scope_ids: HashMap<LLVMMetadataRef, ScopeId>,
+    loc_ids: HashMap<LLVMMetadataRef, LocId>,
+}
+
+impl Host {
+    /// Imports the closure of `roots`. What was imported before is out of date afterwards.
+    ///
+    /// # Errors
+    /// A root that the module does not define.
+    pub fn import(&mut self, roots: &[&str]) -> Result<Imported, Diagnostic> {
+        if let Some(missing) = roots.iter().find(|r| !self.defines(r)) {
+            let message = format!("no function {missing} is defined in this program");
+            return Err(Diagnostic::error(Code::NoSuchFunction, message));
+        }
+        let names = self.closure(roots);
+        Ok(self.import_functions(&names))
+    }
+
+    /// Imports every function that the module defines.
+    pub fn import_all(&mut self) -> Imported {
+        let names = self.defined_functions();
+        self.import_functions(&names)
+    }
+
+    fn import_functions(&mut self, names: &[String]) -> Imported {
+        self.tables = Tables { live: true, ..Tables::default() };
+        let raw: Vec<LLVMValueRef> = names.iter().filter_map(|n| self.function(n)).collect();
+        let mut importer = Importer::new(self);
+        let mut imported = Imported { unit: Unit::default(), refused: Vec::new(), instructions: 0 };
+        let ids: Vec<FuncId> = raw.iter().map(|f| importer.func(*f)).collect();
+        for (id, function) in ids.into_iter().zip(raw) {
+            match importer.import_body(id, function) {
+                Ok(size) => imported.instructions += size,
+                Err(why) => imported.refused.push((id, why)),
+            }
+        }
+        importer.read_initializers();
+        imported.unit = importer.unit;
+        imported
+    }
+}
+
+impl<'h> Importer<'h> {
+    fn new(host: &'h mut Host) -> Importer<'h> {
+        let unit = Unit { layout: Layout::parse(&host.data_layout()), ..Unit::default() };
+        Importer {
+            unit,
+            data_layout: unsafe { LLVMGetModuleDataLayout(host.module) },
+            kinds: Kinds { coroutine: attribute_kind("presplitcoroutine"), naked: attribute_kind("naked") },
+            metadata_kinds: metadata::metadata_kinds(host.ctx),
+            const_ids: HashMap::new(),
+            func_ids: HashMap::new(),
+            global_ids: HashMap::new(),
+            unread_globals: Vec::new(),
+            attrs_ids: HashMap::new(),
+            meta_ids: HashMap::new(),
+            tbaa_ids: HashMap::new(),
+            scope_ids: HashMap::new(),
+            loc_ids: HashMap::new(),
+            host,
+        }
+    }
+
+    /// Imports one function's body; gives the number of its instructions.
+    fn import_body(&mut self, id: FuncId, function: LLVMValueRef) -> Result<usize, Refusal> {
+        self.check_function(function)?;
+        let source = source::read(self, function)?;
+        let tree = restructure::restructure(&source.cfg).map_err(|_| Refusal::ControlFlow)?;
+        let scope = source.scope(&tree);
+        let params = self.unit.param_types(self.unit.functions[id].ty).to_vec();
+        let (body, origins) = body::make(self, &source, &tree, &scope, &params)?;
+        self.unit.functions[id].body = Some(Box::new(body));
+        self.host.tables.origins.insert(id, origins);
+        Ok(source.size)
+    }
+
+    /// The name of a value, for readers.
+    fn value_name(&self, value: LLVMValueRef) -> Option<Box<str>> {
+        let name = unsafe { name_of(value) };
+        (!name.is_empty()).then(|| name.into())
+    }
+}
