@@ -1,10 +1,40 @@
 //! The two ends of Gradus: the LLVM module that hosts the user's program, and the way of its bodies
 //! into `gradus-ir` and back.
 //!
+//! ```text
+//! let mut host = Host::parse(&bytes, "a.bc")?;          // bitcode, text, objects with bitcode
+//! host.link(&more, "b.bc")?;
+//! host.run(Pipeline::EarlySerial)?;                      // before differentiation
+//! let Imported { mut unit, refused, .. } = host.import(&["energy"])?;
+//! …                                                      // edit bodies, add functions and globals
+//! host.export(&unit, &changed_or_new)?;                  // rebuilds bodies; the unit is outdated now
+//! host.verify()?;
+//! host.run(Pipeline::Late(OptLevel::O3))?;
+//! let object = host.emit(Emit::Object, OptLevel::O3)?;   // or to_bitcode, to_text, Jit::new
+//! ```
+//!
 //! - [`Host`]: reads, links, verifies, prints, emits ([`host`], [`target`]).
 //! - [`Pipeline`]: the fixed list of LLVM pass pipelines.
+//! - [`import`]: [`Host::import`] takes the call-graph closure of some roots, [`Host::import_all`]
+//!   everything. A function that cannot be brought into regions is listed in [`Imported::refused`],
+//!   keeps `defined` without a body, and stays in the host as it is.
+//! - `Host::export`: functions that the host has are rebuilt in place and keep everything but their
+//!   body; functions and globals that the unit added are declared, or defined where they have a body
+//!   (`init` for globals). A new function with `derived_from` gets its origin's target features,
+//!   restrictions, personality and a subprogram of its own, in which its ops' locations count as
+//!   inlined. Ops whose `name` is set keep it.
 //! - [`jit`]: runs functions of a module in this process, for tests.
 //! - [`symbols`]: what the module defines, who calls whom, argument names, source lines.
+//!
+//! # How LLVM looks in the unit
+//!
+//! Constants that are a symbol plus bytes are `Func` and `Global` constants; other constant
+//! expressions, inline assembly and metadata operands are `Foreign` constants. An instruction without
+//! a counterpart is a `Foreign` op. `!llvm.loop` and other metadata that is only kept stands in
+//! [`gradus_ir::Meta::host`]. Integer attributes (`memory`, `captures`, `dereferenceable`, `align`)
+//! carry LLVM's encoding in [`gradus_ir::AttrValue::Int`]. Every invoke has a landing pad of its own. A
+//! switch whose cases share targets comes in as two: one that numbers the arms, one that takes them
+//! (export makes them one again).
 #![deny(missing_docs)]
 
 mod export;

@@ -72,7 +72,10 @@ impl Host {
 
     /// What the source calls each parameter of a function: the IR's own name, else DWARF's, else `arg0`…
     pub fn argument_names(&self, function: &str) -> Vec<String> {
-        let names = self.function(function).map(|f| self.parameter_names(f)).unwrap_or_default();
+        let names = self
+            .function(function)
+            .map(|f| self.parameter_names(f))
+            .unwrap_or_default();
         let named = |(i, name): (usize, Option<String>)| name.unwrap_or_else(|| format!("arg{i}"));
         names.into_iter().enumerate().map(named).collect()
     }
@@ -87,7 +90,9 @@ impl Host {
             let own = name.split(".coerce").next().unwrap_or_default().to_string();
             (!own.is_empty() && !own.starts_with(|c: char| c.is_ascii_digit())).then_some(own)
         };
-        (0..count).map(|i| from_ir(i).or(from_debug[i as usize].take())).collect()
+        (0..count)
+            .map(|i| from_ir(i).or(from_debug[i as usize].take()))
+            .collect()
     }
 
     /// Where the source defines a function, if the module says so.

@@ -2,7 +2,7 @@
 //!
 //! Filled by import, read by export, and cleared whenever the host changes behind their back, so that
 //! a number of an outdated unit meets an empty table and never a dangling handle.
-use gradus_ir::{ConstId, Entity, FuncId, GlobalId, TypeId};
+use gradus_ir::{ConstId, Entity, FuncId, TypeId};
 use llvm_sys::prelude::*;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -73,9 +73,5 @@ impl Tables {
     /// The host's function of `id`, if it has one.
     pub(crate) fn function(&self, id: FuncId) -> Option<LLVMValueRef> {
         self.functions.get(id.index()).copied()
-    }
-    /// The host's variable of `id`, if it has one.
-    pub(crate) fn global(&self, id: GlobalId) -> Option<LLVMValueRef> {
-        self.globals.get(id.index()).copied()
     }
 }

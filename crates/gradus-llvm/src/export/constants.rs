@@ -16,7 +16,12 @@ impl Exporter<'_, '_> {
     pub(super) fn make_types(&mut self) -> Result<(), Diagnostic> {
         let unit = self.unit;
         for (id, ty) in unit.types.iter() {
-            let known = self.host.tables.types.get(id.index()).is_some_and(|t| !t.is_null());
+            let known = self
+                .host
+                .tables
+                .types
+                .get(id.index())
+                .is_some_and(|t| !t.is_null());
             if known {
                 continue;
             }
@@ -38,12 +43,25 @@ impl Exporter<'_, '_> {
                 Type::Int(bits) => LLVMIntTypeInContext(ctx, *bits),
                 Type::Float(kind) => float_type(ctx, *kind),
                 Type::Ptr(space) => LLVMPointerTypeInContext(ctx, *space),
-                Type::Vector { elem, len, scalable: false } => LLVMVectorType(self.ty(*elem), *len),
-                Type::Vector { elem, len, scalable: true } => LLVMScalableVectorType(self.ty(*elem), *len),
+                Type::Vector {
+                    elem,
+                    len,
+                    scalable: false,
+                } => LLVMVectorType(self.ty(*elem), *len),
+                Type::Vector {
+                    elem,
+                    len,
+                    scalable: true,
+                } => LLVMScalableVectorType(self.ty(*elem), *len),
                 Type::Array { elem, len } => LLVMArrayType2(self.ty(*elem), *len),
-                Type::Struct { name, fields, packed } => {
+                Type::Struct {
+                    name,
+                    fields,
+                    packed,
+                } => {
                     let mut parts: Vec<LLVMTypeRef> = fields.iter().map(|f| self.ty(*f)).collect();
-                    let (start, count, packed) = (parts.as_mut_ptr(), parts.len() as u32, i32::from(*packed));
+                    let (start, count, packed) =
+                        (parts.as_mut_ptr(), parts.len() as u32, i32::from(*packed));
                     match name {
                         None => LLVMStructTypeInContext(ctx, start, count, packed),
                         Some(name) => {
@@ -53,12 +71,23 @@ impl Exporter<'_, '_> {
                         }
                     }
                 }
-                Type::Func { result, params, variadic } => {
+                Type::Func {
+                    result,
+                    params,
+                    variadic,
+                } => {
                     let mut parts: Vec<LLVMTypeRef> = params.iter().map(|p| self.ty(*p)).collect();
                     let count = parts.len() as u32;
-                    LLVMFunctionType(self.ty(*result), parts.as_mut_ptr(), count, i32::from(*variadic))
+                    LLVMFunctionType(
+                        self.ty(*result),
+                        parts.as_mut_ptr(),
+                        count,
+                        i32::from(*variadic),
+                    )
                 }
-                Type::Opaque(text) => return Err(self.broken(format!("the host has no type {text}"))),
+                Type::Opaque(text) => {
+                    return Err(self.broken(format!("the host has no type {text}")));
+                }
             }
         })
     }
@@ -94,13 +123,18 @@ impl Exporter<'_, '_> {
                 ConstKind::Undef => LLVMGetUndef(ty),
                 ConstKind::Poison => LLVMGetPoison(ty),
                 ConstKind::Aggregate(parts) => {
-                    let mut parts: Vec<LLVMValueRef> = parts.iter().map(|p| self.consts[p.index()]).collect();
+                    let mut parts: Vec<LLVMValueRef> =
+                        parts.iter().map(|p| self.consts[p.index()]).collect();
                     let (start, count) = (parts.as_mut_ptr(), parts.len());
                     match self.unit.types.get(constant.ty) {
                         Type::Vector { .. } => LLVMConstVector(start, count as u32),
-                        Type::Array { elem, .. } => LLVMConstArray2(self.ty(*elem), start, count as u64),
+                        Type::Array { elem, .. } => {
+                            LLVMConstArray2(self.ty(*elem), start, count as u64)
+                        }
                         Type::Struct { .. } => LLVMConstNamedStruct(ty, start, count as u32),
-                        _ => return Err(self.broken("an aggregate constant of a type without parts")),
+                        _ => {
+                            return Err(self.broken("an aggregate constant of a type without parts"));
+                        }
                     }
                 }
                 ConstKind::Func(f) => self.host.tables.functions[f.index()],

@@ -39,7 +39,10 @@ impl Exporter<'_, '_> {
         unsafe {
             let from = LLVMGetSubprogram(origin);
             if !from.is_null() {
-                LLVMSetSubprogram(raw, gr_derive_subprogram(from, c_string(&name_of(raw)).as_ptr()));
+                LLVMSetSubprogram(
+                    raw,
+                    gr_derive_subprogram(from, c_string(&name_of(raw)).as_ptr()),
+                );
             }
         }
     }
@@ -55,7 +58,10 @@ impl Exporter<'_, '_> {
         }
         for here in chain.into_iter().rev() {
             let location = &unit.locations[here];
-            let outer = location.inlined_at.and_then(|o| self.locations.get(&o).copied()).unwrap_or(null_mut());
+            let outer = location
+                .inlined_at
+                .and_then(|o| self.locations.get(&o).copied())
+                .unwrap_or(null_mut());
             let own = location.host.and_then(|n| self.host.tables.metadata.get(n));
             let made = match own {
                 None => null_mut(),
@@ -104,14 +110,17 @@ impl Structure<'_, '_, '_> {
     /// Copies the debug records of the old body of a function that is rebuilt in place: each goes
     /// before the instruction that the op behind it became.
     pub(super) fn copy_debug_records(&mut self) {
-        let Some(origins) = self.exporter.host.tables.origins.get(&self.id) else { return };
+        let Some(origins) = self.exporter.host.tables.origins.get(&self.id) else {
+            return;
+        };
         if self.subprogram.is_null() {
             return;
         }
         let made = &self.made;
         let pairs = || {
             let both = origins.iter().zip(made);
-            both.filter(|(old, new)| !old.is_null() && !new.is_null()).map(|(old, new)| (*old, *new))
+            both.filter(|(old, new)| !old.is_null() && !new.is_null())
+                .map(|(old, new)| (*old, *new))
         };
         let mut now: HashMap<LLVMValueRef, LLVMValueRef> = pairs().collect();
         for (old, new) in pairs() {

@@ -3,13 +3,14 @@ use super::Exporter;
 use crate::ffi::*;
 use crate::import::FAST_SHIFT;
 use gradus_ir::{
-    Access, AllocaInfo, Atomicity, BinaryOp, CallInfo, CastOp, Diagnostic, Entity, Flags, FloatPredicate,
-    IntPredicate, LandingPad, OpKind, RmwOp, TailKind, TypeId,
+    Access, AllocaInfo, Atomicity, BinaryOp, CallInfo, CastOp, Diagnostic, Entity, Flags,
+    FloatPredicate, IntPredicate, LandingPad, OpKind, RmwOp, TailKind, TypeId,
 };
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{
-    LLVMAtomicOrdering, LLVMAtomicRMWBinOp, LLVMIntPredicate, LLVMOpcode, LLVMRealPredicate, LLVMTailCallKind,
+    LLVMAtomicOrdering, LLVMAtomicRMWBinOp, LLVMIntPredicate, LLVMOpcode, LLVMRealPredicate,
+    LLVMTailCallKind,
 };
 
 unsafe extern "C" {
@@ -21,7 +22,12 @@ unsafe extern "C" {
         align: u32,
         inalloca: i32,
     ) -> LLVMValueRef;
-    fn gr_build_extract(b: LLVMBuilderRef, from: LLVMValueRef, path: *const u32, len: usize) -> LLVMValueRef;
+    fn gr_build_extract(
+        b: LLVMBuilderRef,
+        from: LLVMValueRef,
+        path: *const u32,
+        len: usize,
+    ) -> LLVMValueRef;
     fn gr_build_insert(
         b: LLVMBuilderRef,
         into: LLVMValueRef,
@@ -56,28 +62,46 @@ impl Exporter<'_, '_> {
                 OpKind::InsertElement => LLVMBuildInsertElement(b, a[0], a[1], a[2], n),
                 OpKind::Shuffle(mask) => self.shuffle(a, mask),
                 OpKind::ExtractValue(path) => gr_build_extract(b, a[0], path.as_ptr(), path.len()),
-                OpKind::InsertValue(path) => gr_build_insert(b, a[0], a[1], path.as_ptr(), path.len()),
+                OpKind::InsertValue(path) => {
+                    gr_build_insert(b, a[0], a[1], path.as_ptr(), path.len())
+                }
                 OpKind::Alloca(info) => self.alloca(info, a[0], ty),
                 OpKind::Load(access) => set_access(LLVMBuildLoad2(b, ty, a[0], n), access),
                 OpKind::Store(access) => set_access(LLVMBuildStore(b, a[0], a[1]), access),
                 OpKind::Addr { source } => {
                     let indices = a[1..].as_ptr().cast_mut();
                     let source = self.ty(*source);
-                    LLVMBuildGEPWithNoWrapFlags(b, source, a[0], indices, a.len() as u32 - 1, n, gep_flags(flags))
+                    LLVMBuildGEPWithNoWrapFlags(
+                        b,
+                        source,
+                        a[0],
+                        indices,
+                        a.len() as u32 - 1,
+                        n,
+                        gep_flags(flags),
+                    )
                 }
                 OpKind::AtomicRmw(op, access) => {
                     let (order, scope) = (order(access.order), access.sync_scope);
                     let made = LLVMBuildAtomicRMWSyncScope(b, rmw(*op), a[0], a[1], order, scope);
                     set_align(made, access)
                 }
-                OpKind::CmpXchg { access, failure, weak } => {
+                OpKind::CmpXchg {
+                    access,
+                    failure,
+                    weak,
+                } => {
                     let (order, failure) = (order(access.order), order(*failure));
                     let scope = access.sync_scope;
-                    let made = LLVMBuildAtomicCmpXchgSyncScope(b, a[0], a[1], a[2], order, failure, scope);
+                    let made =
+                        LLVMBuildAtomicCmpXchgSyncScope(b, a[0], a[1], a[2], order, failure, scope);
                     LLVMSetWeak(made, i32::from(*weak));
                     set_align(made, access)
                 }
-                OpKind::Fence { order: o, sync_scope } => LLVMBuildFenceSyncScope(b, order(*o), *sync_scope, n),
+                OpKind::Fence {
+                    order: o,
+                    sync_scope,
+                } => LLVMBuildFenceSyncScope(b, order(*o), *sync_scope, n),
                 OpKind::Call(info) => self.call(info, a)?,
                 OpKind::LandingPad(pad) => self.landing_pad(pad, ty),
                 OpKind::Foreign(number) => self.foreign(*number, a)?,
@@ -92,7 +116,14 @@ impl Exporter<'_, '_> {
         unsafe {
             let space = LLVMGetPointerAddressSpace(ty);
             let elem = self.ty(info.ty);
-            gr_build_alloca(self.builder, elem, space, count, info.align_bytes, i32::from(info.inalloca))
+            gr_build_alloca(
+                self.builder,
+                elem,
+                space,
+                count,
+                info.align_bytes,
+                i32::from(info.inalloca),
+            )
         }
     }
 
@@ -136,7 +167,14 @@ impl Exporter<'_, '_> {
             let (held, held_count) = (bundles.as_mut_ptr(), bundles.len() as u32);
             let signature = self.ty(info.signature);
             LLVMBuildCallWithOperandBundles(
-                self.builder, signature, a[0], start, count, held, held_count, NO_NAME,
+                self.builder,
+                signature,
+                a[0],
+                start,
+                count,
+                held,
+                held_count,
+                NO_NAME,
             )
         };
         unsafe { LLVMSetTailCallKind(made, tail(info.tail)) };
@@ -151,7 +189,9 @@ impl Exporter<'_, '_> {
         bundles: Vec<LLVMOperandBundleRef>,
     ) -> Result<LLVMValueRef, Diagnostic> {
         unsafe {
-            bundles.into_iter().for_each(|b| LLVMDisposeOperandBundle(b));
+            bundles
+                .into_iter()
+                .for_each(|b| LLVMDisposeOperandBundle(b));
             LLVMSetInstructionCallConv(made, info.convention);
         }
         if let Some(id) = info.attrs {
@@ -177,7 +217,8 @@ impl Exporter<'_, '_> {
     /// A copy of the host's instruction with new operands.
     fn foreign(&self, number: u32, a: &[LLVMValueRef]) -> Result<LLVMValueRef, Diagnostic> {
         let origin = self.host.tables.instructions.get(number);
-        let origin = origin.ok_or_else(|| self.broken(format!("the host has no instruction {number}")))?;
+        let origin =
+            origin.ok_or_else(|| self.broken(format!("the host has no instruction {number}")))?;
         unsafe {
             if LLVMGetNumOperands(origin) as usize != a.len() {
                 return Err(self.broken("a foreign op has other operands than its instruction"));
@@ -252,7 +293,11 @@ fn set_flags(made: LLVMValueRef, kind: &OpKind, flags: Flags) {
 
 fn gep_flags(flags: Flags) -> u32 {
     let table = [(1, Flags::INBOUNDS), (2, Flags::NUSW), (4, Flags::NUW)];
-    table.iter().filter(|(_, f)| flags.has(*f)).map(|(bit, _)| bit).sum()
+    table
+        .iter()
+        .filter(|(_, f)| flags.has(*f))
+        .map(|(bit, _)| bit)
+        .sum()
 }
 
 fn tail(t: TailKind) -> LLVMTailCallKind {

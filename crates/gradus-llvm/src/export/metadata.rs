@@ -10,7 +10,11 @@ use std::ffi::c_char;
 
 unsafe extern "C" {
     fn gr_alias_domain(ctx: LLVMContextRef, name: *const c_char) -> LLVMMetadataRef;
-    fn gr_alias_scope(ctx: LLVMContextRef, domain: LLVMMetadataRef, name: *const c_char) -> LLVMMetadataRef;
+    fn gr_alias_scope(
+        ctx: LLVMContextRef,
+        domain: LLVMMetadataRef,
+        name: *const c_char,
+    ) -> LLVMMetadataRef;
 }
 
 impl Exporter<'_, '_> {
@@ -47,7 +51,13 @@ impl Exporter<'_, '_> {
         let text = |value: &str| unsafe {
             let name = &attr.name;
             let (name, name_len) = (name.as_ptr().cast(), name.len() as u32);
-            LLVMCreateStringAttribute(ctx, name, name_len, value.as_ptr().cast(), value.len() as u32)
+            LLVMCreateStringAttribute(
+                ctx,
+                name,
+                name_len,
+                value.as_ptr().cast(),
+                value.len() as u32,
+            )
         };
         Ok(match &attr.value {
             AttrValue::Text(value) => text(value),
@@ -58,7 +68,9 @@ impl Exporter<'_, '_> {
                 .attributes
                 .get(*number)
                 .ok_or_else(|| self.broken(format!("the host has no attribute {number}")))?,
-            _ if kind == 0 => return Err(self.broken(format!("LLVM has no attribute {}", attr.name))),
+            _ if kind == 0 => {
+                return Err(self.broken(format!("LLVM has no attribute {}", attr.name)));
+            }
             AttrValue::Flag => unsafe { LLVMCreateEnumAttribute(ctx, kind, 0) },
             AttrValue::Int(value) => unsafe { LLVMCreateEnumAttribute(ctx, kind, *value) },
             AttrValue::Type(ty) => unsafe { LLVMCreateTypeAttribute(ctx, kind, self.ty(*ty)) },
@@ -84,7 +96,10 @@ impl Exporter<'_, '_> {
         if let Some(tag) = &meta.tbaa {
             made.push((self.metadata_kind("tbaa"), self.tbaa_tag(tag)));
         }
-        for (kind, scopes) in [("alias.scope", &meta.alias_scopes), ("noalias", &meta.noalias)] {
+        for (kind, scopes) in [
+            ("alias.scope", &meta.alias_scopes),
+            ("noalias", &meta.noalias),
+        ] {
             if !scopes.is_empty() {
                 let scopes: Vec<LLVMMetadataRef> = scopes.iter().map(|s| self.scope(*s)).collect();
                 made.push((self.metadata_kind(kind), self.node(&scopes)));
@@ -107,7 +122,13 @@ impl Exporter<'_, '_> {
     }
 
     fn number(&self, value: u64) -> LLVMMetadataRef {
-        unsafe { LLVMValueAsMetadata(LLVMConstInt(LLVMInt64TypeInContext(self.host.ctx), value, 0)) }
+        unsafe {
+            LLVMValueAsMetadata(LLVMConstInt(
+                LLVMInt64TypeInContext(self.host.ctx),
+                value,
+                0,
+            ))
+        }
     }
 
     fn text(&self, text: &str) -> LLVMMetadataRef {
@@ -115,7 +136,11 @@ impl Exporter<'_, '_> {
     }
 
     fn tbaa_tag(&mut self, tag: &TbaaTag) -> LLVMMetadataRef {
-        let mut parts = vec![self.tbaa_type(tag.base), self.tbaa_type(tag.access), self.number(tag.offset_bytes)];
+        let mut parts = vec![
+            self.tbaa_type(tag.base),
+            self.tbaa_type(tag.access),
+            self.number(tag.offset_bytes),
+        ];
         if tag.constant {
             parts.push(self.number(1));
         }

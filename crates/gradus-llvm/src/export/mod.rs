@@ -14,7 +14,9 @@ mod symbols;
 
 use crate::ffi::*;
 use crate::host::Host;
-use gradus_ir::{AttrsId, Code, Diagnostic, Entity, FuncId, LocId, MetaId, ScopeId, TbaaTypeId, TypeId, Unit};
+use gradus_ir::{
+    AttrsId, Code, Diagnostic, Entity, FuncId, LocId, MetaId, ScopeId, TbaaTypeId, TypeId, Unit,
+};
 use llvm_sys::LLVMAttributeIndex;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;

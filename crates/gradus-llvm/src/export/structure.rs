@@ -8,7 +8,8 @@ use super::Exporter;
 use crate::ffi::*;
 use crate::import::SELECTOR_NAME;
 use gradus_ir::{
-    BinaryOp, Body, CallInfo, ConstKind, Definition, Diagnostic, Entity, FuncId, Op, OpKind, Region, Type, Value,
+    BinaryOp, Body, CallInfo, ConstKind, Definition, Diagnostic, Entity, FuncId, Op, OpKind,
+    Region, Type, Value,
 };
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -24,7 +25,10 @@ enum Frame {
     /// The ops of a region from one on.
     Ops(Option<Op>),
     /// An arm: its block is entered.
-    Arm { region: Region, block: LLVMBasicBlockRef },
+    Arm {
+        region: Region,
+        block: LLVMBasicBlockRef,
+    },
     /// After the arms or the body of an op: joins.
     After(Op),
 }
@@ -121,7 +125,11 @@ impl Structure<'_, '_, '_> {
     /// LLVM's value; poison where its definition was left out as unreachable.
     fn get(&self, value: Value) -> LLVMValueRef {
         let made = self.values[value.index()];
-        if made.is_null() { unsafe { LLVMGetPoison(self.exporter.ty(self.body.ty(value))) } } else { made }
+        if made.is_null() {
+            unsafe { LLVMGetPoison(self.exporter.ty(self.body.ty(value))) }
+        } else {
+            made
+        }
     }
 
     fn operands(&self, op: Op) -> Values {
@@ -168,7 +176,11 @@ impl Structure<'_, '_, '_> {
             OpKind::Yield => self.yield_(op)?,
             OpKind::Repeat => self.repeat(op)?,
             OpKind::Return => self.terminate(op, |b, a| unsafe {
-                if a.is_empty() { LLVMBuildRetVoid(b) } else { LLVMBuildRet(b, a[0]) }
+                if a.is_empty() {
+                    LLVMBuildRetVoid(b)
+                } else {
+                    LLVMBuildRet(b, a[0])
+                }
             }),
             OpKind::Unreachable => self.terminate(op, |b, _| unsafe { LLVMBuildUnreachable(b) }),
             OpKind::Resume => self.terminate(op, |b, a| unsafe { LLVMBuildResume(b, a[0]) }),
@@ -191,7 +203,11 @@ impl Structure<'_, '_, '_> {
         Ok(())
     }
 
-    fn terminate(&mut self, op: Op, make: impl Fn(LLVMBuilderRef, &[LLVMValueRef]) -> LLVMValueRef) {
+    fn terminate(
+        &mut self,
+        op: Op,
+        make: impl Fn(LLVMBuilderRef, &[LLVMValueRef]) -> LLVMValueRef,
+    ) {
         let operands = self.operands(op);
         let made = make(self.exporter.builder, &operands);
         self.describe(op, made);
@@ -233,7 +249,9 @@ impl Structure<'_, '_, '_> {
         if !marked || !matches!(body.kind(op), OpKind::Binary(BinaryOp::Xor)) {
             return false;
         }
-        let one = body.as_const(body.operand(op, 1)).map(|c| &self.exporter.unit.consts.get(c).kind);
+        let one = body
+            .as_const(body.operand(op, 1))
+            .map(|c| &self.exporter.unit.consts.get(c).kind);
         let mut uses = body.uses(body.result(op));
         let fits = uses.next().is_some_and(|u| {
             u.index == 0 && matches!(body.kind(u.op), OpKind::Repeat | OpKind::If)
@@ -244,14 +262,21 @@ impl Structure<'_, '_, '_> {
     fn arms(&mut self, op: Op, blocks: &[LLVMBasicBlockRef]) {
         self.stack.push(Frame::After(op));
         for (region, block) in self.body.op_regions(op).iter().zip(blocks).rev() {
-            self.stack.push(Frame::Arm { region: *region, block: *block });
+            self.stack.push(Frame::Arm {
+                region: *region,
+                block: *block,
+            });
         }
     }
 
     fn if_(&mut self, op: Op) {
         let (condition, inverted) = self.condition(self.body.operand(op, 0));
         let blocks = [self.block(), self.block()];
-        let (yes, no) = if inverted { (blocks[1], blocks[0]) } else { (blocks[0], blocks[1]) };
+        let (yes, no) = if inverted {
+            (blocks[1], blocks[0])
+        } else {
+            (blocks[0], blocks[1])
+        };
         let made = unsafe { LLVMBuildCondBr(self.exporter.builder, condition, yes, no) };
         self.describe(op, made);
         self.arms(op, &blocks);
@@ -262,16 +287,28 @@ impl Structure<'_, '_, '_> {
             self.merged.insert(next, op);
             return;
         }
-        let blocks: Vec<LLVMBasicBlockRef> = self.body.op_regions(op).iter().map(|_| self.block()).collect();
+        let blocks: Vec<LLVMBasicBlockRef> = self
+            .body
+            .op_regions(op)
+            .iter()
+            .map(|_| self.block())
+            .collect();
         let (source, targets) = match self.merged.get(&op) {
             Some(&numbering) => (numbering, self.merged_cases(numbering, cases, &blocks)),
-            None => (op, cases.iter().copied().zip(blocks.iter().copied()).collect()),
+            None => (
+                op,
+                cases.iter().copied().zip(blocks.iter().copied()).collect(),
+            ),
         };
         let on = self.get(self.body.operand(source, 0));
         let other = match self.merged.get(&op) {
             Some(&numbering) => {
                 let regions = self.body.op_regions(numbering);
-                arm_block(self.yielded_number(regions[regions.len() - 1]), cases, &blocks)
+                arm_block(
+                    self.yielded_number(regions[regions.len() - 1]),
+                    cases,
+                    &blocks,
+                )
             }
             None => blocks[blocks.len() - 1],
         };
@@ -281,7 +318,11 @@ impl Structure<'_, '_, '_> {
             let made = LLVMBuildSwitch(self.exporter.builder, on, other, targets.len() as u32);
             for (case, block) in targets {
                 let words = [case as u64, (case >> 64) as u64];
-                LLVMAddCase(made, LLVMConstIntOfArbitraryPrecision(ty, wide, words.as_ptr()), block);
+                LLVMAddCase(
+                    made,
+                    LLVMConstIntOfArbitraryPrecision(ty, wide, words.as_ptr()),
+                    block,
+                );
             }
             self.describe(source, made);
         }
@@ -297,10 +338,13 @@ impl Structure<'_, '_, '_> {
         let next = body.next(op)?;
         let mut uses = body.uses(body.result(op));
         let only = uses.next()?;
-        let fits = only.op == next && uses.next().is_none() && matches!(body.kind(next), OpKind::Switch(_));
-        let numbered = body.op_regions(op).iter().all(|r| {
-            body.first(*r) == body.last(*r) && self.yielded_constant(*r).is_some()
-        });
+        let fits = only.op == next
+            && uses.next().is_none()
+            && matches!(body.kind(next), OpKind::Switch(_));
+        let numbered = body
+            .op_regions(op)
+            .iter()
+            .all(|r| body.first(*r) == body.last(*r) && self.yielded_constant(*r).is_some());
         (fits && numbered).then_some(next)
     }
 
@@ -323,10 +367,16 @@ impl Structure<'_, '_, '_> {
         cases: &[u128],
         blocks: &[LLVMBasicBlockRef],
     ) -> Vec<(u128, LLVMBasicBlockRef)> {
-        let OpKind::Switch(values) = self.body.kind(numbering) else { return Vec::new() };
+        let OpKind::Switch(values) = self.body.kind(numbering) else {
+            return Vec::new();
+        };
         let regions = self.body.op_regions(numbering);
         let target = |region: &Region| arm_block(self.yielded_number(*region), cases, blocks);
-        values.iter().copied().zip(regions.iter().map(target)).collect()
+        values
+            .iter()
+            .copied()
+            .zip(regions.iter().map(target))
+            .collect()
     }
 
     fn invoke(&mut self, op: Op, info: &CallInfo) -> Result<(), Diagnostic> {
@@ -368,7 +418,11 @@ impl Structure<'_, '_, '_> {
                 self.ends.entry(owner).or_default().push(end);
             }
             OpKind::For { .. } => self.next_round(owner, op),
-            kind => return Err(self.exporter.broken(format!("{kind:?} has no counterpart in LLVM"))),
+            kind => {
+                return Err(self
+                    .exporter
+                    .broken(format!("{kind:?} has no counterpart in LLVM")));
+            }
         }
         self.skip_rest();
         Ok(())
@@ -411,7 +465,14 @@ impl Structure<'_, '_, '_> {
         let mut blocks: Vec<LLVMBasicBlockRef> = ends.iter().map(|(block, _)| *block).collect();
         let mut values: Vec<LLVMValueRef> = ends.iter().map(|(_, values)| values[i]).collect();
         let phi = self.phi(result);
-        unsafe { LLVMAddIncoming(phi, values.as_mut_ptr(), blocks.as_mut_ptr(), values.len() as u32) };
+        unsafe {
+            LLVMAddIncoming(
+                phi,
+                values.as_mut_ptr(),
+                blocks.as_mut_ptr(),
+                values.len() as u32,
+            )
+        };
         phi
     }
 
@@ -431,7 +492,8 @@ impl Structure<'_, '_, '_> {
         let mut phis = Vec::new();
         for (i, (param, start)) in params.iter().zip(initial).enumerate() {
             let mut value = self.get(*start);
-            if next.get(i).is_some_and(|n| n == param || n == start) || !self.body.has_uses(*param) {
+            if next.get(i).is_some_and(|n| n == param || n == start) || !self.body.has_uses(*param)
+            {
                 self.values[param.index()] = value;
                 phis.push(null_mut());
                 continue;
@@ -442,7 +504,13 @@ impl Structure<'_, '_, '_> {
             self.values[param.index()] = phi;
             phis.push(phi);
         }
-        Round { header, guard: None, exit, phis, index: null_mut() }
+        Round {
+            header,
+            guard: None,
+            exit,
+            phis,
+            index: null_mut(),
+        }
     }
 
     fn loop_(&mut self, op: Op) {
@@ -477,11 +545,19 @@ impl Structure<'_, '_, '_> {
         let values = self.operands(op);
         let carried = round.phis.len();
         self.come_back(&round, &values[1..=carried]);
-        let (yes, no) = if inverted { (round.exit, round.header) } else { (round.header, round.exit) };
+        let (yes, no) = if inverted {
+            (round.exit, round.header)
+        } else {
+            (round.header, round.exit)
+        };
         let forever = !inverted && unsafe { is_true(again) };
         let builder = self.exporter.builder;
         let made = unsafe {
-            if forever { LLVMBuildBr(builder, round.header) } else { LLVMBuildCondBr(builder, again, yes, no) }
+            if forever {
+                LLVMBuildBr(builder, round.header)
+            } else {
+                LLVMBuildCondBr(builder, again, yes, no)
+            }
         };
         self.describe(owner, made);
         if forever {
@@ -496,7 +572,12 @@ impl Structure<'_, '_, '_> {
 
     /// Adds what comes back to the phis of a header.
     fn come_back(&self, round: &Round, next: &[LLVMValueRef]) {
-        for (phi, value) in round.phis.iter().zip(next).filter(|(phi, _)| !phi.is_null()) {
+        for (phi, value) in round
+            .phis
+            .iter()
+            .zip(next)
+            .filter(|(phi, _)| !phi.is_null())
+        {
             let (mut value, mut from) = (*value, self.here());
             unsafe { LLVMAddIncoming(*phi, &mut value, &mut from, 1) };
         }
@@ -530,7 +611,8 @@ impl Structure<'_, '_, '_> {
                 LLVMBuildBr(builder, round.header)
             } else {
                 round.guard = Some(before);
-                let some = LLVMBuildICmp(builder, LLVMIntPredicate::LLVMIntNE, count, zero, NO_NAME);
+                let some =
+                    LLVMBuildICmp(builder, LLVMIntPredicate::LLVMIntNE, count, zero, NO_NAME);
                 LLVMBuildCondBr(builder, some, round.header, round.exit)
             };
             self.set_location(made, body.ops[op].loc);
@@ -544,7 +626,9 @@ impl Structure<'_, '_, '_> {
 
     /// The bottom of a `for`: counts up, tests, and leaves.
     fn next_round(&mut self, owner: Op, end: Op) {
-        let Some(round) = self.rounds.remove(&owner) else { return };
+        let Some(round) = self.rounds.remove(&owner) else {
+            return;
+        };
         let values = self.operands(end);
         let latch = self.here();
         self.come_back(&round, &values);
@@ -582,10 +666,14 @@ impl Structure<'_, '_, '_> {
     /// Whether counting up by one cannot pass the signed maximum: no loop runs 2⁶³ times.
     fn index_fits_signed(&self, op: Op) -> bool {
         let ty = self.body.ty(self.body.operand(op, 0));
-        let Type::Int(bits) = *self.exporter.unit.types.get(ty) else { return false };
+        let Type::Int(bits) = *self.exporter.unit.types.get(ty) else {
+            return false;
+        };
         let bounded = |max: u64| bits >= 64 || max >> (bits - 1) == 0;
         match self.body.kind(op) {
-            OpKind::For { trip_max: Some(max) } => bounded(*max),
+            OpKind::For {
+                trip_max: Some(max),
+            } => bounded(*max),
             _ => bits >= 64,
         }
     }
@@ -593,7 +681,10 @@ impl Structure<'_, '_, '_> {
 
 /// The block of the arm with a number.
 fn arm_block(number: u128, cases: &[u128], blocks: &[LLVMBasicBlockRef]) -> LLVMBasicBlockRef {
-    let position = cases.iter().position(|c| *c == number).unwrap_or(cases.len());
+    let position = cases
+        .iter()
+        .position(|c| *c == number)
+        .unwrap_or(cases.len());
     blocks[position]
 }
 

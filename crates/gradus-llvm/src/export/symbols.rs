@@ -60,7 +60,10 @@ impl Exporter<'_, '_> {
             if unsafe { LLVMGlobalGetValueType(known) } == self.ty(function.ty) {
                 return Ok(known);
             }
-            return Err(self.broken(format!("the host has another function called {}", function.name)));
+            return Err(self.broken(format!(
+                "the host has another function called {}",
+                function.name
+            )));
         }
         let name = c_string(&function.name);
         let raw = unsafe { LLVMAddFunction(self.host.module, name.as_ptr(), self.ty(function.ty)) };
@@ -72,7 +75,9 @@ impl Exporter<'_, '_> {
         let params = unsafe { LLVMCountParams(raw) };
         for (i, name) in (0..params).zip(&function.param_names) {
             if let Some(name) = name {
-                unsafe { LLVMSetValueName2(LLVMGetParam(raw, i), name.as_ptr().cast(), name.len()) };
+                unsafe {
+                    LLVMSetValueName2(LLVMGetParam(raw, i), name.as_ptr().cast(), name.len())
+                };
             }
         }
         if let Some(from) = function.derived_from {
@@ -83,7 +88,9 @@ impl Exporter<'_, '_> {
 
     /// Takes over what a derivative owes to its primal's way of being compiled.
     fn inherit(&mut self, raw: LLVMValueRef, from: FuncId) {
-        let Some(origin) = self.host.tables.function(from) else { return };
+        let Some(origin) = self.host.tables.function(from) else {
+            return;
+        };
         unsafe {
             let count = LLVMGetAttributeCountAtIndex(origin, LLVMAttributeFunctionIndex) as usize;
             let mut list: Vec<LLVMAttributeRef> = vec![null_mut(); count];
@@ -155,7 +162,9 @@ impl Exporter<'_, '_> {
             let value = match &global.init {
                 Some(init) if is_zero(init) => unsafe { LLVMConstNull(self.ty(global.ty)) },
                 Some(init) => self.image(init),
-                None => return Err(self.broken(format!("{} is defined without a value", global.name))),
+                None => {
+                    return Err(self.broken(format!("{} is defined without a value", global.name)));
+                }
             };
             unsafe { LLVMSetInitializer(raw, value) };
         }

@@ -9,7 +9,9 @@ use gradus_ir::{Attr, AttrSet, AttrValue, AttrsId, FuncId, Function, SourceSpan}
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;
 use llvm_sys::prelude::*;
-use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMAttributeReturnIndex, LLVMValueKind};
+use llvm_sys::{
+    LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMAttributeReturnIndex, LLVMValueKind,
+};
 use std::ffi::c_char;
 use std::ptr::null_mut;
 
@@ -26,7 +28,11 @@ impl Importer<'_> {
             return *id;
         }
         let is_function = unsafe { LLVMGetValueKind(f) } == LLVMValueKind::LLVMFunctionValueKind;
-        let attrs = if is_function { self.function_attributes(f) } else { self.unit.intern_attrs(AttrSet::default()) };
+        let attrs = if is_function {
+            self.function_attributes(f)
+        } else {
+            self.unit.intern_attrs(AttrSet::default())
+        };
         let defined = is_function && unsafe { LLVMIsDeclaration(f) } == 0;
         let name = self.symbol_name(f);
         let mut function = Function {
@@ -35,7 +41,11 @@ impl Importer<'_> {
             source_name: None,
             ty: self.ty(unsafe { LLVMGlobalGetValueType(f) }),
             attrs,
-            convention: if is_function { unsafe { LLVMGetFunctionCallConv(f) } } else { 0 },
+            convention: if is_function {
+                unsafe { LLVMGetFunctionCallConv(f) }
+            } else {
+                0
+            },
             linkage: linkage(unsafe { LLVMGetLinkage(f) }),
             defined,
             body: None,
@@ -68,7 +78,11 @@ impl Importer<'_> {
                 let mut len = 0;
                 let path = LLVMDIFileGetFilename(file, &mut len);
                 let file = text_of(path, len as usize);
-                function.span = Some(SourceSpan { file, line: LLVMDISubprogramGetLine(program), column: 0 });
+                function.span = Some(SourceSpan {
+                    file,
+                    line: LLVMDISubprogramGetLine(program),
+                    column: 0,
+                });
             }
         }
     }
@@ -105,23 +119,26 @@ impl Importer<'_> {
         (!listed.is_empty()).then(|| self.intern_attributes(listed))
     }
 
-    fn intern_attributes(&mut self, listed: Vec<(LLVMAttributeIndex, LLVMAttributeRef)>) -> AttrsId {
+    fn intern_attributes(
+        &mut self,
+        listed: Vec<(LLVMAttributeIndex, LLVMAttributeRef)>,
+    ) -> AttrsId {
         if let Some(id) = self.attrs_ids.get(&listed) {
             return *id;
         }
         let mut set = AttrSet::default();
         for (index, raw) in &listed {
             let attr = self.attribute(*raw);
-            match *index {
-                LLVMAttributeFunctionIndex => set.function.push(attr),
-                LLVMAttributeReturnIndex => set.result.push(attr),
-                n => {
-                    let param = n as usize - 1;
-                    if set.params.len() <= param {
-                        set.params.resize(param + 1, Vec::new());
-                    }
-                    set.params[param].push(attr);
+            if *index == LLVMAttributeFunctionIndex {
+                set.function.push(attr);
+            } else if *index == LLVMAttributeReturnIndex {
+                set.result.push(attr);
+            } else {
+                let param = *index as usize - 1;
+                if set.params.len() <= param {
+                    set.params.resize(param + 1, Vec::new());
                 }
+                set.params[param].push(attr);
             }
         }
         let id = self.unit.intern_attrs(set);
@@ -136,7 +153,10 @@ impl Importer<'_> {
                 let key = LLVMGetStringAttributeKind(raw, &mut len);
                 let name = text_of(key, len as usize);
                 let value = LLVMGetStringAttributeValue(raw, &mut len);
-                return Attr { name, value: AttrValue::Text(text_of(value, len as usize)) };
+                return Attr {
+                    name,
+                    value: AttrValue::Text(text_of(value, len as usize)),
+                };
             }
             let mut len = 0;
             let name = gr_attribute_name(LLVMGetEnumAttributeKind(raw), &mut len);

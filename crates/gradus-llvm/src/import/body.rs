@@ -23,11 +23,24 @@ pub(crate) const SELECTOR_NAME: &str = "gradus.selector";
 /// What is left to do in the walk.
 enum Frame {
     /// The nodes of a sequence from a position on.
-    Seq { seq: SeqId, at: usize, region: Region },
+    Seq {
+        seq: SeqId,
+        at: usize,
+        region: Region,
+    },
     /// The end of an arm: yields, and takes back what the arm bound.
-    EndArm { seq: SeqId, node: NodeId, region: Region, mark: usize },
+    EndArm {
+        seq: SeqId,
+        node: NodeId,
+        region: Region,
+        mark: usize,
+    },
     /// The end of a loop's body.
-    EndLoop { node: NodeId, region: Region, mark: usize },
+    EndLoop {
+        node: NodeId,
+        region: Region,
+        mark: usize,
+    },
     /// The start of an invoke's arm: binds the call's result.
     Bind { variable: usize, value: Value },
     /// After all arms: binds the results.
@@ -70,7 +83,11 @@ pub(super) fn make(
         *slot = Some(*param);
     }
     let root = body.root();
-    let stack = vec![Frame::Seq { seq: tree.root(), at: 0, region: root }];
+    let stack = vec![Frame::Seq {
+        seq: tree.root(),
+        at: 0,
+        region: root,
+    }];
     let mut maker = Maker {
         latches: latches(tree),
         log: Vec::new(),
@@ -98,7 +115,11 @@ pub(super) fn make(
 /// A block from which an edge goes round, for each loop.
 fn latches(tree: &Tree) -> HashMap<NodeId, usize> {
     let round = tree.nodes().filter_map(|(_, node)| match node {
-        TreeNode::Edge { block, back: Some(round), .. } => Some((*round, *block)),
+        TreeNode::Edge {
+            block,
+            back: Some(round),
+            ..
+        } => Some((*round, *block)),
         _ => None,
     });
     round.collect()
@@ -150,7 +171,11 @@ impl Maker<'_, '_> {
     }
 
     fn selector_type(&self, selector: usize) -> TypeId {
-        if self.tree.selectors()[selector].values <= 2 { self.bit } else { self.int }
+        if self.tree.selectors()[selector].values <= 2 {
+            self.bit
+        } else {
+            self.int
+        }
     }
 
     fn value(&mut self, operand: Ref) -> Value {
@@ -170,8 +195,14 @@ impl Maker<'_, '_> {
     }
 
     fn types(&self, vars: &[Var]) -> Result<Vec<TypeId>, Refusal> {
-        let types: Vec<TypeId> = vars.iter().map(|v| self.type_of(self.variable(*v))).collect();
-        match types.iter().any(|t| matches!(self.importer.unit.types.get(*t), Type::Opaque(_))) {
+        let types: Vec<TypeId> = vars
+            .iter()
+            .map(|v| self.type_of(self.variable(*v)))
+            .collect();
+        match types
+            .iter()
+            .any(|t| matches!(self.importer.unit.types.get(*t), Type::Opaque(_)))
+        {
             true => Err(Refusal::Token),
             false => Ok(types),
         }
@@ -179,7 +210,14 @@ impl Maker<'_, '_> {
 
     // ---- ops -------------------------------------------------------------------------------
 
-    fn op(&mut self, region: Region, kind: OpKind, operands: &[Value], results: &[TypeId], regions: usize) -> Op {
+    fn op(
+        &mut self,
+        region: Region,
+        kind: OpKind,
+        operands: &[Value],
+        results: &[TypeId],
+        regions: usize,
+    ) -> Op {
         let op = self.body.new_op(kind, operands, results, regions);
         self.body.append(region, op);
         op
@@ -219,11 +257,22 @@ impl Maker<'_, '_> {
     fn step(&mut self, frame: Frame) -> Result<(), Refusal> {
         match frame {
             Frame::Seq { seq, at, region } => {
-                let Some(&node) = self.tree.seq(seq).get(at) else { return Ok(()) };
-                self.stack.push(Frame::Seq { seq, at: at + 1, region });
+                let Some(&node) = self.tree.seq(seq).get(at) else {
+                    return Ok(());
+                };
+                self.stack.push(Frame::Seq {
+                    seq,
+                    at: at + 1,
+                    region,
+                });
                 self.node(node, region)?;
             }
-            Frame::EndArm { seq, node, region, mark } => {
+            Frame::EndArm {
+                seq,
+                node,
+                region,
+                mark,
+            } => {
                 if self.tree.ends(seq) {
                     self.close(region);
                 } else {
@@ -246,7 +295,10 @@ impl Maker<'_, '_> {
 
     /// Ends a region whose last op never lets control through.
     fn close(&mut self, region: Region) {
-        let ended = self.body.last(region).is_some_and(|op| self.body.kind(op).is_terminator());
+        let ended = self
+            .body
+            .last(region)
+            .is_some_and(|op| self.body.kind(op).is_terminator());
         if !ended {
             self.op(region, OpKind::Unreachable, &[], &[], 0);
         }
@@ -257,13 +309,23 @@ impl Maker<'_, '_> {
         match tree.node(node) {
             TreeNode::Block { block } => self.block(*block, region),
             TreeNode::Edge { block, slot, .. } => self.edge(*block, *slot),
-            TreeNode::Assign { selector, value, .. } => {
+            TreeNode::Assign {
+                selector, value, ..
+            } => {
                 let ty = self.selector_type(selector.index());
                 let value = self.number(ty, u128::from(*value));
                 self.bind(self.selector(*selector), value);
             }
-            TreeNode::Branch { block, arms, arm_of } => self.branch(node, *block, arms, arm_of, region)?,
-            TreeNode::Select { selector, values, arms } => {
+            TreeNode::Branch {
+                block,
+                arms,
+                arm_of,
+            } => self.branch(node, *block, arms, arm_of, region)?,
+            TreeNode::Select {
+                selector,
+                values,
+                arms,
+            } => {
                 self.select(node, *selector, values, arms, region)?;
             }
             TreeNode::Loop { body, .. } => self.start_loop(node, *body, region)?,
@@ -285,11 +347,14 @@ impl Maker<'_, '_> {
     /// Takes an edge: all sources are read before any target is bound.
     fn edge(&mut self, block: usize, slot: usize) {
         let source = self.source;
-        let Some(assigned) = source.blocks[block].edges.get(slot) else { return };
+        let Some(assigned) = source.blocks[block].edges.get(slot) else {
+            return;
+        };
         let scope = self.scope;
         let needed = assigned.iter().filter(|(target, _)| scope.needed(*target));
-        let values: SmallVec<[(u32, Value); 8]> =
-            needed.map(|(target, from)| (*target, self.value(*from))).collect();
+        let values: SmallVec<[(u32, Value); 8]> = needed
+            .map(|(target, from)| (*target, self.value(*from)))
+            .collect();
         for (target, value) in values {
             self.bind(target as usize, value);
         }
@@ -302,7 +367,12 @@ impl Maker<'_, '_> {
         let mark = self.log.len();
         self.stack.push(Frame::EndNode { node, op });
         for &(seq, region) in arms.iter().rev() {
-            self.stack.push(Frame::EndArm { seq, node, region, mark });
+            self.stack.push(Frame::EndArm {
+                seq,
+                node,
+                region,
+                mark,
+            });
             self.stack.push(Frame::Seq { seq, at: 0, region });
         }
     }
@@ -318,11 +388,24 @@ impl Maker<'_, '_> {
         let source: &Block = &self.source.blocks[block];
         let types = self.types(self.scope.results(node))?;
         match &source.end {
-            End::Invoke(inst) => self.invoke(node, inst, [arms[arm_of[0]], arms[arm_of[1]]], region, &types),
+            End::Invoke(inst) => self.invoke(
+                node,
+                inst,
+                [arms[arm_of[0]], arms[arm_of[1]]],
+                region,
+                &types,
+            ),
             End::Branch { .. } if arms.len() == 1 => {
-                self.stack.push(Frame::Seq { seq: arms[0], at: 0, region });
+                self.stack.push(Frame::Seq {
+                    seq: arms[0],
+                    at: 0,
+                    region,
+                });
             }
-            End::Branch { condition: Some(condition), cases } => {
+            End::Branch {
+                condition: Some(condition),
+                cases,
+            } => {
                 let on = self.value(*condition);
                 if !cases.is_empty() {
                     self.switch(node, source, on, (cases, arms, arm_of), region, &types);
@@ -339,7 +422,14 @@ impl Maker<'_, '_> {
         Ok(())
     }
 
-    fn invoke(&mut self, node: NodeId, inst: &Inst, arms: [SeqId; 2], region: Region, types: &[TypeId]) {
+    fn invoke(
+        &mut self,
+        node: NodeId,
+        inst: &Inst,
+        arms: [SeqId; 2],
+        region: Region,
+        types: &[TypeId],
+    ) {
         let operands: SmallVec<[Value; 4]> = inst.operands.iter().map(|o| self.value(*o)).collect();
         let op = self.op(region, inst.kind.clone(), &operands, types, 2);
         self.body.ops[op].flags = inst.flags;
@@ -347,8 +437,13 @@ impl Maker<'_, '_> {
         let regions = [self.body.op_regions(op)[0], self.body.op_regions(op)[1]];
         self.walk_arms(node, op, &[(arms[0], regions[0]), (arms[1], regions[1])]);
         if let Some(number) = inst.result {
-            let value = self.body.add_param(regions[0], self.source.types[number as usize]);
-            self.stack.push(Frame::Bind { variable: number as usize, value });
+            let value = self
+                .body
+                .add_param(regions[0], self.source.types[number as usize]);
+            self.stack.push(Frame::Bind {
+                variable: number as usize,
+                value,
+            });
         }
     }
 
@@ -364,8 +459,12 @@ impl Maker<'_, '_> {
         types: &[TypeId],
     ) {
         let other = arm_of[0];
-        let listed: Vec<(u128, usize)> =
-            cases.iter().copied().zip(arm_of[1..].iter().copied()).filter(|(_, arm)| *arm != other).collect();
+        let listed: Vec<(u128, usize)> = cases
+            .iter()
+            .copied()
+            .zip(arm_of[1..].iter().copied())
+            .filter(|(_, arm)| *arm != other)
+            .collect();
         let shared = listed.len() >= arms.len();
         let (on, listed) = match shared {
             false => (on, listed),
@@ -376,11 +475,22 @@ impl Maker<'_, '_> {
             }
         };
         let values: Box<[u128]> = listed.iter().map(|(value, _)| *value).collect();
-        let op = self.op(region, OpKind::Switch(values), &[on], types, listed.len() + 1);
+        let op = self.op(
+            region,
+            OpKind::Switch(values),
+            &[on],
+            types,
+            listed.len() + 1,
+        );
         self.describe(op, block.terminator);
-        let order = listed.iter().map(|(_, arm)| *arm).chain(std::iter::once(other));
-        let filled: Vec<(SeqId, Region)> =
-            order.map(|arm| arms[arm]).zip(self.body.op_regions(op).iter().copied()).collect();
+        let order = listed
+            .iter()
+            .map(|(_, arm)| *arm)
+            .chain(std::iter::once(other));
+        let filled: Vec<(SeqId, Region)> = order
+            .map(|arm| arms[arm])
+            .zip(self.body.op_regions(op).iter().copied())
+            .collect();
         self.walk_arms(node, op, &filled);
     }
 
@@ -394,11 +504,20 @@ impl Maker<'_, '_> {
         region: Region,
     ) -> Value {
         let values: Box<[u128]> = listed.iter().map(|(value, _)| *value).collect();
-        let op = self.op(region, OpKind::Switch(values), &[on], &[self.int], listed.len() + 1);
+        let op = self.op(
+            region,
+            OpKind::Switch(values),
+            &[on],
+            &[self.int],
+            listed.len() + 1,
+        );
         self.body.ops[op].name = Some(SELECTOR_NAME.into());
         self.body.ops[op].loc = self.importer.location(block.terminator);
         let regions = self.body.op_regions(op).to_vec();
-        let order = listed.iter().map(|(_, arm)| *arm).chain(std::iter::once(other));
+        let order = listed
+            .iter()
+            .map(|(_, arm)| *arm)
+            .chain(std::iter::once(other));
         for (arm, region) in order.zip(regions) {
             let number = self.number(self.int, arm as u128);
             self.op(region, OpKind::Yield, &[number], &[], 0);
@@ -420,15 +539,22 @@ impl Maker<'_, '_> {
         if let (true, &[value]) = (is_bit, values) {
             let op = self.op(region, OpKind::If, &[on], &types, 2);
             let regions = self.body.op_regions(op);
-            let (yes, no) = if value == 1 { (arms[0], arms[1]) } else { (arms[1], arms[0]) };
+            let (yes, no) = if value == 1 {
+                (arms[0], arms[1])
+            } else {
+                (arms[1], arms[0])
+            };
             let filled = [(yes, regions[0]), (no, regions[1])];
             self.walk_arms(node, op, &filled);
             return Ok(());
         }
         let cases: Box<[u128]> = values.iter().map(|v| u128::from(*v)).collect();
         let op = self.op(region, OpKind::Switch(cases), &[on], &types, arms.len());
-        let filled: Vec<(SeqId, Region)> =
-            arms.iter().copied().zip(self.body.op_regions(op).iter().copied()).collect();
+        let filled: Vec<(SeqId, Region)> = arms
+            .iter()
+            .copied()
+            .zip(self.body.op_regions(op).iter().copied())
+            .collect();
         self.walk_arms(node, op, &filled);
         Ok(())
     }
@@ -450,15 +576,26 @@ impl Maker<'_, '_> {
         }
         self.describe_loop(op, node);
         self.stack.push(Frame::EndNode { node, op });
-        self.stack.push(Frame::EndLoop { node, region: inner, mark });
-        self.stack.push(Frame::Seq { seq: body, at: 0, region: inner });
+        self.stack.push(Frame::EndLoop {
+            node,
+            region: inner,
+            mark,
+        });
+        self.stack.push(Frame::Seq {
+            seq: body,
+            at: 0,
+            region: inner,
+        });
         Ok(())
     }
 
     /// Puts the location and the loop metadata of a loop's latch on its op.
     fn describe_loop(&mut self, op: Op, node: NodeId) {
         let latch = match self.tree.node(node) {
-            TreeNode::Loop { again: Again::Block { block, .. }, .. } => Some(*block),
+            TreeNode::Loop {
+                again: Again::Block { block, .. },
+                ..
+            } => Some(*block),
             _ => self.latches.get(&node).copied(),
         };
         let Some(latch) = latch else { return };
@@ -470,12 +607,17 @@ impl Maker<'_, '_> {
         if let Some(id) = self.importer.meta(terminator) {
             let mut host = self.importer.unit.meta(id).host.clone();
             host.retain(|(kind, _)| kind == "llvm.loop");
-            self.body.ops[op].meta = self.importer.unit.intern_meta(Meta { host, ..Meta::default() });
+            self.body.ops[op].meta = self.importer.unit.intern_meta(Meta {
+                host,
+                ..Meta::default()
+            });
         }
     }
 
     fn end_loop(&mut self, node: NodeId, region: Region, mark: usize) {
-        let TreeNode::Loop { body, again } = self.tree.node(node) else { return };
+        let TreeNode::Loop { body, again } = self.tree.node(node) else {
+            return;
+        };
         if self.tree.ends(*body) {
             self.close(region);
             self.undo(mark);
@@ -493,12 +635,18 @@ impl Maker<'_, '_> {
             }
             Again::Block { block, slot } => {
                 let condition = match &source.blocks[block].end {
-                    End::Branch { condition: Some(c), .. } => self.value(*c),
+                    End::Branch {
+                        condition: Some(c), ..
+                    } => self.value(*c),
                     _ => self.number(self.bit, 1),
                 };
                 let results = self.read_all(scope.results(node));
                 self.edge(block, slot);
-                let again = if slot == 0 { condition } else { self.negated(condition, region) };
+                let again = if slot == 0 {
+                    condition
+                } else {
+                    self.negated(condition, region)
+                };
                 (again, results)
             }
         };
@@ -527,7 +675,13 @@ impl Maker<'_, '_> {
 
     fn negated(&mut self, condition: Value, region: Region) -> Value {
         let one = self.number(self.bit, 1);
-        let op = self.op(region, OpKind::Binary(BinaryOp::Xor), &[condition, one], &[self.bit], 0);
+        let op = self.op(
+            region,
+            OpKind::Binary(BinaryOp::Xor),
+            &[condition, one],
+            &[self.bit],
+            0,
+        );
         self.body.ops[op].name = Some(SELECTOR_NAME.into());
         self.body.result(op)
     }

@@ -5,9 +5,7 @@
 //! constant: a number in the host's table.
 use super::Importer;
 use crate::ffi::*;
-use gradus_ir::{
-    ConstId, ConstKind, Global, GlobalId, Initializer, Linkage, Relocation, Symbol,
-};
+use gradus_ir::{ConstId, ConstKind, Global, GlobalId, Initializer, Linkage, Relocation, Symbol};
 use llvm_sys::LLVMTypeKind::*;
 use llvm_sys::LLVMValueKind::{self, *};
 use llvm_sys::core::*;
@@ -51,14 +49,15 @@ fn elements(c: LLVMValueRef) -> Option<Vec<LLVMValueRef>> {
     unsafe {
         let t = LLVMTypeOf(c);
         let count = match LLVMGetValueKind(c) {
-            LLVMConstantStructValueKind | LLVMConstantArrayValueKind | LLVMConstantVectorValueKind => {
-                LLVMGetNumOperands(c) as u32
-            }
+            LLVMConstantStructValueKind
+            | LLVMConstantArrayValueKind
+            | LLVMConstantVectorValueKind => LLVMGetNumOperands(c) as u32,
             LLVMConstantDataArrayValueKind => u32::try_from(LLVMGetArrayLength2(t)).ok()?,
             LLVMConstantDataVectorValueKind => LLVMGetVectorSize(t),
             _ => return None,
         };
-        (count <= MOST_ELEMENTS).then(|| (0..count).map(|i| LLVMGetAggregateElement(c, i)).collect())
+        (count <= MOST_ELEMENTS)
+            .then(|| (0..count).map(|i| LLVMGetAggregateElement(c, i)).collect())
     }
 }
 
@@ -76,7 +75,11 @@ impl Importer<'_> {
             }
             let parts = elements(top).unwrap_or_default();
             let waiting = stack.len();
-            stack.extend(parts.into_iter().filter(|p| !self.const_ids.contains_key(p)));
+            stack.extend(
+                parts
+                    .into_iter()
+                    .filter(|p| !self.const_ids.contains_key(p)),
+            );
             if stack.len() == waiting {
                 stack.pop();
                 let ty = self.ty(unsafe { LLVMTypeOf(top) });
@@ -95,15 +98,19 @@ impl Importer<'_> {
         }
         let scalar = |kind| unsafe { LLVMGetTypeKind(LLVMTypeOf(c)) == kind };
         match unsafe { LLVMGetValueKind(c) } {
-            LLVMConstantIntValueKind if scalar(LLVMIntegerTypeKind) => {
-                integer(c).map(ConstKind::Int).unwrap_or_else(|| self.foreign_constant(c))
-            }
-            LLVMConstantFPValueKind if !scalar(LLVMVectorTypeKind) && !scalar(LLVMScalableVectorTypeKind) => {
+            LLVMConstantIntValueKind if scalar(LLVMIntegerTypeKind) => integer(c)
+                .map(ConstKind::Int)
+                .unwrap_or_else(|| self.foreign_constant(c)),
+            LLVMConstantFPValueKind
+                if !scalar(LLVMVectorTypeKind) && !scalar(LLVMScalableVectorTypeKind) =>
+            {
                 ConstKind::Float(float(c))
             }
-            LLVMConstantPointerNullValueKind | LLVMConstantAggregateZeroValueKind => ConstKind::Zero,
+            LLVMConstantPointerNullValueKind | LLVMConstantAggregateZeroValueKind => {
+                ConstKind::Zero
+            }
             LLVMUndefValueValueKind => ConstKind::Undef,
-            LLVMPoisonValueValueKind => ConstKind::Poison,
+            LLVMPoisonValueKind => ConstKind::Poison,
             _ => match self.address(c) {
                 Some((Symbol::Func(f), 0)) => ConstKind::Func(f),
                 Some((Symbol::Global(global), offset)) => ConstKind::Global { global, offset },
@@ -120,7 +127,8 @@ impl Importer<'_> {
     fn address(&mut self, c: LLVMValueRef) -> Option<(Symbol, i64)> {
         unsafe {
             let (mut symbol, mut offset) = (null_mut(), 0);
-            if LLVMIsAConstant(c).is_null() || LLVMGetTypeKind(LLVMTypeOf(c)) != LLVMPointerTypeKind {
+            if LLVMIsAConstant(c).is_null() || LLVMGetTypeKind(LLVMTypeOf(c)) != LLVMPointerTypeKind
+            {
                 return None;
             }
             if gr_symbol_offset(c, self.host.module, &mut symbol, &mut offset) == 0 {
@@ -176,7 +184,11 @@ impl Importer<'_> {
     /// A symbol's name; nameless ones get one, so that the unit can tell them apart.
     pub(super) fn symbol_name(&mut self, value: LLVMValueRef) -> String {
         let name = unsafe { name_of(value) };
-        if name.is_empty() { self.unit.fresh_name("__gradus_unnamed") } else { name }
+        if name.is_empty() {
+            self.unit.fresh_name("__gradus_unnamed")
+        } else {
+            name
+        }
     }
 
     /// Reads the initialisers of the variables met so far, and of those that they point to.
@@ -196,7 +208,10 @@ impl Importer<'_> {
         if size > MOST_INITIAL_BYTES || !self.unit.layout.little_endian {
             return None;
         }
-        let mut image = Initializer { bytes: vec![0; size as usize], relocations: Vec::new() };
+        let mut image = Initializer {
+            bytes: vec![0; size as usize],
+            relocations: Vec::new(),
+        };
         let mut stack = vec![(init, 0u64)];
         while let Some((c, at)) = stack.pop() {
             unsafe {
@@ -205,10 +220,11 @@ impl Importer<'_> {
                     LLVMConstantAggregateZeroValueKind
                     | LLVMConstantPointerNullValueKind
                     | LLVMUndefValueValueKind
-                    | LLVMPoisonValueValueKind => {}
+                    | LLVMPoisonValueKind => {}
                     LLVMConstantDataArrayValueKind | LLVMConstantDataVectorValueKind => {
-                        let mut len = 0;
-                        let data = LLVMGetRawDataValues(c, &mut len).cast::<u8>();
+                        // The binding takes the address of the length as a plain word.
+                        let mut len = 0usize;
+                        let data = LLVMGetRawDataValues(c, (&raw mut len) as usize).cast::<u8>();
                         put(&mut image.bytes, at, std::slice::from_raw_parts(data, len))?;
                     }
                     LLVMConstantStructValueKind => {
@@ -225,7 +241,11 @@ impl Importer<'_> {
                     }
                     LLVMConstantIntValueKind if LLVMGetTypeKind(t) == LLVMIntegerTypeKind => {
                         let bytes = LLVMStoreSizeOfType(layout, t) as usize;
-                        put(&mut image.bytes, at, integer(c)?.to_le_bytes().get(..bytes)?)?;
+                        put(
+                            &mut image.bytes,
+                            at,
+                            integer(c)?.to_le_bytes().get(..bytes)?,
+                        )?;
                     }
                     LLVMConstantFPValueKind if LLVMGetTypeKind(t) != LLVMVectorTypeKind => {
                         let bytes = LLVMStoreSizeOfType(layout, t) as usize;
@@ -233,7 +253,11 @@ impl Importer<'_> {
                     }
                     _ => {
                         let (target, addend) = self.address(c)?;
-                        image.relocations.push(Relocation { offset_bytes: at, target, addend });
+                        image.relocations.push(Relocation {
+                            offset_bytes: at,
+                            target,
+                            addend,
+                        });
                     }
                 }
             }
@@ -255,9 +279,10 @@ pub(super) fn linkage(l: LLVMLinkage) -> Linkage {
     match l {
         LLVMInternalLinkage | LLVMPrivateLinkage => Linkage::Internal,
         LLVMLinkOnceODRLinkage | LLVMWeakODRLinkage => Linkage::LinkOnceOdr,
-        LLVMLinkOnceAnyLinkage | LLVMWeakAnyLinkage | LLVMCommonLinkage | LLVMExternalWeakLinkage => {
-            Linkage::Interposable
-        }
+        LLVMLinkOnceAnyLinkage
+        | LLVMWeakAnyLinkage
+        | LLVMCommonLinkage
+        | LLVMExternalWeakLinkage => Linkage::Interposable,
         _ => Linkage::External,
     }
 }

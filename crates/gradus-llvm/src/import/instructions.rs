@@ -8,8 +8,8 @@ use gradus_ir::{
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{
-    LLVMAtomicOrdering, LLVMAtomicRMWBinOp, LLVMIntPredicate, LLVMOpcode, LLVMRealPredicate, LLVMTailCallKind,
-    LLVMTypeKind,
+    LLVMAtomicOrdering, LLVMAtomicRMWBinOp, LLVMIntPredicate, LLVMOpcode, LLVMRealPredicate,
+    LLVMTailCallKind, LLVMTypeKind,
 };
 use smallvec::SmallVec;
 
@@ -30,7 +30,11 @@ impl Importer<'_> {
         use LLVMOpcode::*;
         let opcode = unsafe { LLVMGetInstructionOpcode(inst) };
         if let Some(op) = binary(opcode) {
-            return (OpKind::Binary(op), binary_flags(inst, opcode), operands(inst));
+            return (
+                OpKind::Binary(op),
+                binary_flags(inst, opcode),
+                operands(inst),
+            );
         }
         if let Some(op) = cast(opcode) {
             return (OpKind::Cast(op), cast_flags(inst, opcode), operands(inst));
@@ -99,7 +103,10 @@ impl Importer<'_> {
                 (filter, self.constant(clause))
             })
             .collect();
-        OpKind::LandingPad(Box::new(LandingPad { cleanup: unsafe { LLVMIsCleanup(inst) } != 0, clauses }))
+        OpKind::LandingPad(Box::new(LandingPad {
+            cleanup: unsafe { LLVMIsCleanup(inst) } != 0,
+            clauses,
+        }))
     }
 
     /// A call or an invoke: `callee, argument…, bundle operand…`.
@@ -124,26 +131,44 @@ impl Importer<'_> {
             let info = Box::new(CallInfo {
                 signature: self.ty(LLVMGetCalledFunctionType(inst)),
                 convention: LLVMGetInstructionCallConv(inst),
-                tail: if is_invoke { TailKind::None } else { tail(LLVMGetTailCallKind(inst)) },
+                tail: if is_invoke {
+                    TailKind::None
+                } else {
+                    tail(LLVMGetTailCallKind(inst))
+                },
                 attrs: self.call_attributes(inst),
                 bundles,
             });
-            let kind = if is_invoke { OpKind::Invoke(info) } else { OpKind::Call(info) };
+            let kind = if is_invoke {
+                OpKind::Invoke(info)
+            } else {
+                OpKind::Call(info)
+            };
             (kind, fast_flags(inst), values)
         }
     }
 }
 
 fn operands(inst: LLVMValueRef) -> Operands {
-    unsafe { (0..LLVMGetNumOperands(inst) as u32).map(|i| LLVMGetOperand(inst, i)).collect() }
+    unsafe {
+        (0..LLVMGetNumOperands(inst) as u32)
+            .map(|i| LLVMGetOperand(inst, i))
+            .collect()
+    }
 }
 
 fn indices(inst: LLVMValueRef) -> Box<[u32]> {
-    unsafe { std::slice::from_raw_parts(LLVMGetIndices(inst), LLVMGetNumIndices(inst) as usize).into() }
+    unsafe {
+        std::slice::from_raw_parts(LLVMGetIndices(inst), LLVMGetNumIndices(inst) as usize).into()
+    }
 }
 
 fn shuffle_mask(inst: LLVMValueRef) -> Box<[i32]> {
-    unsafe { (0..LLVMGetNumMaskElements(inst)).map(|i| LLVMGetMaskValue(inst, i)).collect() }
+    unsafe {
+        (0..LLVMGetNumMaskElements(inst))
+            .map(|i| LLVMGetMaskValue(inst, i))
+            .collect()
+    }
 }
 
 /// The fast-math flags of an instruction that may carry them.
@@ -180,7 +205,9 @@ fn cast_flags(inst: LLVMValueRef, opcode: LLVMOpcode) -> Flags {
         match opcode {
             LLVMZExt => flag(LLVMGetNNeg(inst), Flags::NNEG),
             LLVMUIToFP => flag(LLVMGetNNeg(inst), Flags::NNEG).with(fast_flags(inst)),
-            LLVMTrunc => flag(LLVMGetNUW(inst), Flags::NUW).with(flag(LLVMGetNSW(inst), Flags::NSW)),
+            LLVMTrunc => {
+                flag(LLVMGetNUW(inst), Flags::NUW).with(flag(LLVMGetNSW(inst), Flags::NSW))
+            }
             _ => fast_flags(inst),
         }
     }
@@ -238,7 +265,11 @@ fn access(inst: LLVMValueRef) -> Access {
             } else {
                 Atomicity::NotAtomic
             },
-            sync_scope: if atomic { LLVMGetAtomicSyncScopeID(inst) } else { 1 },
+            sync_scope: if atomic {
+                LLVMGetAtomicSyncScopeID(inst)
+            } else {
+                1
+            },
         }
     }
 }
@@ -246,7 +277,10 @@ fn access(inst: LLVMValueRef) -> Access {
 fn cmpxchg(inst: LLVMValueRef) -> OpKind {
     unsafe {
         OpKind::CmpXchg {
-            access: Access { order: order(LLVMGetCmpXchgSuccessOrdering(inst)), ..access(inst) },
+            access: Access {
+                order: order(LLVMGetCmpXchgSuccessOrdering(inst)),
+                ..access(inst)
+            },
             failure: order(LLVMGetCmpXchgFailureOrdering(inst)),
             weak: LLVMGetWeak(inst) != 0,
         }

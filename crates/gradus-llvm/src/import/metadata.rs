@@ -50,7 +50,10 @@ impl Importer<'_> {
         let entries = unsafe { LLVMInstructionGetAllMetadataOtherThanDebugLoc(inst, &mut count) };
         let listed: Vec<(u32, LLVMMetadataRef)> = (0..count as u32)
             .map(|i| unsafe {
-                (LLVMValueMetadataEntriesGetKind(entries, i), LLVMValueMetadataEntriesGetMetadata(entries, i))
+                (
+                    LLVMValueMetadataEntriesGetKind(entries, i),
+                    LLVMValueMetadataEntriesGetMetadata(entries, i),
+                )
             })
             .collect();
         unsafe { LLVMDisposeValueMetadataEntries(entries) };
@@ -62,7 +65,11 @@ impl Importer<'_> {
         }
         let mut meta = Meta::default();
         for (kind, node) in &listed {
-            let name = self.metadata_kinds.get(*kind as usize).cloned().unwrap_or_default();
+            let name = self
+                .metadata_kinds
+                .get(*kind as usize)
+                .cloned()
+                .unwrap_or_default();
             let understood = match name.as_str() {
                 "tbaa" => {
                     meta.tbaa = self.tbaa_tag(*node);
@@ -73,7 +80,8 @@ impl Importer<'_> {
                 _ => false,
             };
             if !understood {
-                meta.host.push((name, self.host.tables.metadata.number(*node)));
+                meta.host
+                    .push((name, self.host.tables.metadata.number(*node)));
             }
         }
         meta.host.sort();
@@ -118,8 +126,12 @@ impl Importer<'_> {
     /// Reads an access tag `!{base, access, offset, constant?}`; `None` for other forms.
     fn tbaa_tag(&mut self, node: LLVMMetadataRef) -> Option<TbaaTag> {
         let operands = self.operands(node);
-        let [Operand::Node(base), Operand::Node(access), Operand::Number(offset_bytes), rest @ ..] =
-            operands.as_slice()
+        let [
+            Operand::Node(base),
+            Operand::Node(access),
+            Operand::Number(offset_bytes),
+            rest @ ..,
+        ] = operands.as_slice()
         else {
             return None;
         };
@@ -129,7 +141,12 @@ impl Importer<'_> {
             _ => return None,
         };
         let (base, access) = (self.tbaa_type(*base)?, self.tbaa_type(*access)?);
-        Some(TbaaTag { base, access, offset_bytes: *offset_bytes, constant })
+        Some(TbaaTag {
+            base,
+            access,
+            offset_bytes: *offset_bytes,
+            constant,
+        })
     }
 
     /// Reads a type node `!{name, (member, offset)…}`; members come before those that hold them.
@@ -145,12 +162,24 @@ impl Importer<'_> {
                 return None;
             }
             let waiting = stack.len();
-            stack.extend(members.iter().map(|(_, m)| *m).filter(|m| !self.tbaa_ids.contains_key(m)));
+            stack.extend(
+                members
+                    .iter()
+                    .map(|(_, m)| *m)
+                    .filter(|m| !self.tbaa_ids.contains_key(m)),
+            );
             if stack.len() == waiting {
                 stack.pop();
-                let members = members.iter().map(|(at, m)| (*at, self.tbaa_ids[m])).collect();
+                let members = members
+                    .iter()
+                    .map(|(at, m)| (*at, self.tbaa_ids[m]))
+                    .collect();
                 let host = Some(self.host.tables.metadata.number(top));
-                let id = self.unit.tbaa_types.push(TbaaType { name, members, host });
+                let id = self.unit.tbaa_types.push(TbaaType {
+                    name,
+                    members,
+                    host,
+                });
                 self.tbaa_ids.insert(top, id);
             }
         }
@@ -159,12 +188,16 @@ impl Importer<'_> {
 
     fn tbaa_members(&self, node: LLVMMetadataRef) -> Option<(String, Vec<(u64, LLVMMetadataRef)>)> {
         let mut operands = self.operands(node).into_iter();
-        let Some(Operand::Text(name)) = operands.next() else { return None };
+        let Some(Operand::Text(name)) = operands.next() else {
+            return None;
+        };
         let mut members = Vec::new();
         loop {
             match (operands.next(), operands.next()) {
                 (None, _) => return Some((name, members)),
-                (Some(Operand::Node(member)), Some(Operand::Number(at))) => members.push((at, member)),
+                (Some(Operand::Node(member)), Some(Operand::Number(at))) => {
+                    members.push((at, member))
+                }
                 (Some(Operand::Node(member)), None) => members.push((0, member)),
                 _ => return None,
             }
@@ -175,7 +208,9 @@ impl Importer<'_> {
     fn scopes(&mut self, list: LLVMMetadataRef) -> Option<Vec<ScopeId>> {
         let mut scopes = Vec::new();
         for operand in self.operands(list) {
-            let Operand::Node(scope) = operand else { return None };
+            let Operand::Node(scope) = operand else {
+                return None;
+            };
             scopes.push(self.scope(scope));
         }
         scopes.sort();
@@ -188,8 +223,11 @@ impl Importer<'_> {
             return *id;
         }
         let number = self.host.tables.metadata.number(node);
-        let mut scope =
-            AliasScope { name: format!("scope.{number}"), domain: String::new(), host: Some(number) };
+        let mut scope = AliasScope {
+            name: format!("scope.{number}"),
+            domain: String::new(),
+            host: Some(number),
+        };
         for operand in self.operands(node) {
             match operand {
                 Operand::Text(text) => scope.name = text,
@@ -231,7 +269,11 @@ impl Importer<'_> {
         unsafe {
             let file = LLVMDIScopeGetFile(LLVMDILocationGetScope(here));
             let mut len = 0;
-            let path = if file.is_null() { null_mut() } else { LLVMDIFileGetFilename(file, &mut len).cast_mut() };
+            let path = if file.is_null() {
+                null_mut()
+            } else {
+                LLVMDIFileGetFilename(file, &mut len).cast_mut()
+            };
             let mut name_len = 0;
             let name = gr_location_function(here, &mut name_len);
             Location {

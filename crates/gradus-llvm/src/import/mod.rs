@@ -24,7 +24,8 @@ use crate::pipeline::attribute_kind;
 use crate::restructure;
 use crate::tables::Tables;
 use gradus_ir::{
-    AttrsId, Code, ConstId, Diagnostic, FuncId, GlobalId, Layout, LocId, MetaId, ScopeId, TbaaTypeId, Unit,
+    AttrsId, Code, ConstId, Diagnostic, FuncId, GlobalId, Layout, LocId, MetaId, ScopeId,
+    TbaaTypeId, Unit,
 };
 use llvm_sys::LLVMAttributeIndex;
 use llvm_sys::prelude::*;
@@ -102,10 +103,17 @@ impl Host {
     }
 
     fn import_functions(&mut self, names: &[String]) -> Imported {
-        self.tables = Tables { live: true, ..Tables::default() };
+        self.tables = Tables {
+            live: true,
+            ..Tables::default()
+        };
         let raw: Vec<LLVMValueRef> = names.iter().filter_map(|n| self.function(n)).collect();
         let mut importer = Importer::new(self);
-        let mut imported = Imported { unit: Unit::default(), refused: Vec::new(), instructions: 0 };
+        let mut imported = Imported {
+            unit: Unit::default(),
+            refused: Vec::new(),
+            instructions: 0,
+        };
         let ids: Vec<FuncId> = raw.iter().map(|f| importer.func(*f)).collect();
         for (id, function) in ids.into_iter().zip(raw) {
             match importer.import_body(id, function) {
@@ -121,11 +129,15 @@ impl Host {
 
 impl<'h> Importer<'h> {
     fn new(host: &'h mut Host) -> Importer<'h> {
-        let unit = Unit { layout: Layout::parse(&host.data_layout()), ..Unit::default() };
+        let mut unit = Unit::default();
+        unit.layout = Layout::parse(&host.data_layout());
         Importer {
             unit,
             data_layout: unsafe { LLVMGetModuleDataLayout(host.module) },
-            kinds: Kinds { coroutine: attribute_kind("presplitcoroutine"), naked: attribute_kind("naked") },
+            kinds: Kinds {
+                coroutine: attribute_kind("presplitcoroutine"),
+                naked: attribute_kind("naked"),
+            },
             metadata_kinds: metadata::metadata_kinds(host.ctx),
             const_ids: HashMap::new(),
             func_ids: HashMap::new(),

@@ -99,7 +99,9 @@ impl Importer<'_> {
             match opcode {
                 LLVMAlloca if gr_alloca_flags(inst) & 2 != 0 => Err(Refusal::SwiftError),
                 LLVMCatchPad | LLVMCleanupPad => Err(Refusal::Funclet),
-                LLVMCall | LLVMInvoke if gr_call_returns_twice(inst) != 0 => Err(Refusal::ReturnsTwice),
+                LLVMCall | LLVMInvoke if gr_call_returns_twice(inst) != 0 => {
+                    Err(Refusal::ReturnsTwice)
+                }
                 LLVMCall if gr_takes_local_metadata(inst) != 0 => Err(Refusal::LocalMetadata),
                 _ => Ok(()),
             }

@@ -39,7 +39,10 @@ pub(super) struct Inst {
 /// How a block ends.
 pub(super) enum End {
     /// By going on, or by a condition (`br`, `switch`), with the case values of successors 1….
-    Branch { condition: Option<Ref>, cases: Vec<u128> },
+    Branch {
+        condition: Option<Ref>,
+        cases: Vec<u128>,
+    },
     /// By a call that may throw.
     Invoke(Box<Inst>),
     /// By returning; the value is assigned on the edge.
@@ -95,7 +98,10 @@ pub(super) fn read(importer: &mut Importer<'_>, function: LLVMValueRef) -> Resul
     let returned = reader.returned(function);
     let mut source = Source {
         blocks: Vec::with_capacity(raw_blocks.len()),
-        cfg: Cfg { nodes: Vec::with_capacity(raw_blocks.len()), entry: 0 },
+        cfg: Cfg {
+            nodes: Vec::with_capacity(raw_blocks.len()),
+            entry: 0,
+        },
         types: Vec::new(),
         returned,
         size: 0,
@@ -180,7 +186,13 @@ impl Reader<'_, '_> {
 
     fn inst(&mut self, raw: LLVMValueRef, kind: OpKind, flags: Flags, values: Operands) -> Inst {
         let operands = values.into_iter().map(|v| self.reference(v)).collect();
-        Inst { raw, kind, flags, operands, result: self.local(raw) }
+        Inst {
+            raw,
+            kind,
+            flags,
+            operands,
+            result: self.local(raw),
+        }
     }
 
     /// Decodes a block's instructions; its edges follow when all blocks are numbered.
@@ -204,8 +216,16 @@ impl Reader<'_, '_> {
         source.size += 1;
         let (kind, end) = self.end(terminator, must_tail)?;
         let copyable = kind.ends() && insts.is_empty();
-        source.cfg.nodes.push(Node { copyable, ..Node::new(kind, Vec::new()) });
-        source.blocks.push(Block { insts, end, terminator, edges: Vec::new() });
+        source.cfg.nodes.push(Node {
+            copyable,
+            ..Node::new(kind, Vec::new())
+        });
+        source.blocks.push(Block {
+            insts,
+            end,
+            terminator,
+            edges: Vec::new(),
+        });
         Ok(())
     }
 
@@ -215,9 +235,21 @@ impl Reader<'_, '_> {
         Ok(match unsafe { LLVMGetInstructionOpcode(t) } {
             LLVMBr if unsafe { LLVMIsConditional(t) } != 0 => {
                 let condition = Some(self.reference(unsafe { LLVMGetCondition(t) }));
-                (Kind::Branch, End::Branch { condition, cases: Vec::new() })
+                (
+                    Kind::Branch,
+                    End::Branch {
+                        condition,
+                        cases: Vec::new(),
+                    },
+                )
             }
-            LLVMBr => (Kind::Jump, End::Branch { condition: None, cases: Vec::new() }),
+            LLVMBr => (
+                Kind::Jump,
+                End::Branch {
+                    condition: None,
+                    cases: Vec::new(),
+                },
+            ),
             LLVMSwitch => {
                 let condition = Some(self.reference(unsafe { LLVMGetOperand(t, 0) }));
                 let count = unsafe { LLVMGetNumSuccessors(t) };
@@ -229,7 +261,10 @@ impl Reader<'_, '_> {
             LLVMInvoke => {
                 self.importer.check(t, LLVMInvoke)?;
                 let (kind, flags, values) = self.importer.call(t);
-                (Kind::Invoke, End::Invoke(Box::new(self.inst(t, kind, flags, values))))
+                (
+                    Kind::Invoke,
+                    End::Invoke(Box::new(self.inst(t, kind, flags, values))),
+                )
             }
             LLVMRet if must_tail => {
                 let (kind, flags) = stop(OpKind::Return);
@@ -239,11 +274,17 @@ impl Reader<'_, '_> {
             LLVMRet => (Kind::Return, End::Return),
             LLVMUnreachable => {
                 let (kind, flags) = stop(OpKind::Unreachable);
-                (Kind::Unreachable, End::Stop(Box::new(self.inst(t, kind, flags, Operands::new()))))
+                (
+                    Kind::Unreachable,
+                    End::Stop(Box::new(self.inst(t, kind, flags, Operands::new()))),
+                )
             }
             LLVMResume => {
                 let (kind, flags) = stop(OpKind::Resume);
-                (Kind::Resume, End::Stop(Box::new(self.inst(t, kind, flags, own_operands(t)))))
+                (
+                    Kind::Resume,
+                    End::Stop(Box::new(self.inst(t, kind, flags, own_operands(t)))),
+                )
             }
             LLVMIndirectBr => return Err(Refusal::IndirectBranch),
             LLVMCallBr => return Err(Refusal::AsmGoto),
@@ -255,8 +296,12 @@ impl Reader<'_, '_> {
     fn connect(&mut self, number: usize, source: &mut Source) -> Result<(), Refusal> {
         let t = source.blocks[number].terminator;
         if let End::Return = source.blocks[number].end {
-            let assigned = source.returned.map(|r| (r, self.reference(unsafe { LLVMGetOperand(t, 0) })));
-            source.blocks[number].edges.push(assigned.into_iter().collect());
+            let assigned = source
+                .returned
+                .map(|r| (r, self.reference(unsafe { LLVMGetOperand(t, 0) })));
+            source.blocks[number]
+                .edges
+                .push(assigned.into_iter().collect());
             return Ok(());
         }
         let is_invoke = matches!(source.blocks[number].end, End::Invoke(_));
@@ -281,8 +326,12 @@ impl Reader<'_, '_> {
         let mut phi = unsafe { LLVMGetFirstInstruction(block) };
         while !phi.is_null() && unsafe { LLVMGetInstructionOpcode(phi) } == LLVMOpcode::LLVMPHI {
             for i in 0..unsafe { LLVMCountIncoming(phi) } {
-                let from = self.block_numbers.get(&unsafe { LLVMGetIncomingBlock(phi, i) }.cast());
-                let (Some(&from), Some(assigned)) = (from, self.local(phi)) else { continue };
+                let from = self
+                    .block_numbers
+                    .get(&unsafe { LLVMGetIncomingBlock(phi, i) }.cast());
+                let (Some(&from), Some(assigned)) = (from, self.local(phi)) else {
+                    continue;
+                };
                 let value = self.reference(unsafe { LLVMGetIncomingValue(phi, i) });
                 let list = self.assigned.entry((from, number)).or_default();
                 if list.last().is_none_or(|(last, _)| *last != assigned) {
@@ -313,21 +362,37 @@ impl Reader<'_, '_> {
         let (kind, flags, _) = self.importer.instruction(raw);
         let shared = self.local(raw);
         let own = shared.map(|n| self.fresh(self.types[n as usize]));
-        let inst = Inst { raw, kind, flags, operands: SmallVec::new(), result: own };
+        let inst = Inst {
+            raw,
+            kind,
+            flags,
+            operands: SmallVec::new(),
+            result: own,
+        };
         let pad = source.blocks.len();
         source.blocks.push(Block {
             insts: vec![inst],
-            end: End::Branch { condition: None, cases: Vec::new() },
+            end: End::Branch {
+                condition: None,
+                cases: Vec::new(),
+            },
             terminator: std::ptr::null_mut(),
             edges: vec![assigned],
         });
-        source.cfg.nodes.push(Node { pad: true, ..Node::new(Kind::Jump, vec![to]) });
+        source.cfg.nodes.push(Node {
+            pad: true,
+            ..Node::new(Kind::Jump, vec![to])
+        });
         Ok((pad, shared.zip(own).map(|(s, o)| (s, Ref::Local(o)))))
     }
 }
 
 fn own_operands(inst: LLVMValueRef) -> Operands {
-    unsafe { (0..LLVMGetNumOperands(inst) as u32).map(|i| LLVMGetOperand(inst, i)).collect() }
+    unsafe {
+        (0..LLVMGetNumOperands(inst) as u32)
+            .map(|i| LLVMGetOperand(inst, i))
+            .collect()
+    }
 }
 
 fn is_void(inst: LLVMValueRef) -> bool {
@@ -366,7 +431,10 @@ impl Block {
             flow.reads.extend(inst.locals());
         }
         match &self.end {
-            End::Branch { condition: Some(Ref::Local(n)), .. } => flow.branch_reads.push(*n),
+            End::Branch {
+                condition: Some(Ref::Local(n)),
+                ..
+            } => flow.branch_reads.push(*n),
             End::Invoke(inst) => {
                 flow.branch_reads.extend(inst.locals());
                 flow.branch_defines.extend(inst.result);

@@ -60,9 +60,10 @@ impl Importer<'_> {
                     len: LLVMGetVectorSize(t),
                     scalable: kind == LLVMScalableVectorTypeKind,
                 },
-                LLVMArrayTypeKind => {
-                    Type::Array { elem: id(LLVMGetElementType(t)), len: LLVMGetArrayLength2(t) }
-                }
+                LLVMArrayTypeKind => Type::Array {
+                    elem: id(LLVMGetElementType(t)),
+                    len: LLVMGetArrayLength2(t),
+                },
                 LLVMStructTypeKind if LLVMIsOpaqueStruct(t) == 0 => Type::Struct {
                     name: self.struct_name(t),
                     fields: ids(t),
@@ -71,7 +72,11 @@ impl Importer<'_> {
                 LLVMFunctionTypeKind => {
                     let mut parts = ids(t);
                     let result = parts.remove(0);
-                    Type::Func { result, params: parts, variadic: LLVMIsFunctionVarArg(t) != 0 }
+                    Type::Func {
+                        result,
+                        params: parts,
+                        variadic: LLVMIsFunctionVarArg(t) != 0,
+                    }
                 }
                 _ => Type::Opaque(take_message(LLVMPrintTypeToString(t))),
             }
@@ -87,7 +92,11 @@ impl Importer<'_> {
         if name.is_null() {
             return Some(format!("unnamed.{}", self.host.tables.type_ids.len()));
         }
-        Some(unsafe { std::ffi::CStr::from_ptr(name) }.to_string_lossy().into_owned())
+        Some(
+            unsafe { std::ffi::CStr::from_ptr(name) }
+                .to_string_lossy()
+                .into_owned(),
+        )
     }
 }
 
@@ -95,7 +104,9 @@ impl Importer<'_> {
 fn parts_of(t: LLVMTypeRef) -> Vec<LLVMTypeRef> {
     unsafe {
         match LLVMGetTypeKind(t) {
-            LLVMVectorTypeKind | LLVMScalableVectorTypeKind | LLVMArrayTypeKind => vec![LLVMGetElementType(t)],
+            LLVMVectorTypeKind | LLVMScalableVectorTypeKind | LLVMArrayTypeKind => {
+                vec![LLVMGetElementType(t)]
+            }
             LLVMStructTypeKind if LLVMIsOpaqueStruct(t) == 0 => {
                 let mut parts = vec![std::ptr::null_mut(); LLVMCountStructElementTypes(t) as usize];
                 LLVMGetStructElementTypes(t, parts.as_mut_ptr());
