@@ -150,6 +150,24 @@ impl Program {
         })
     }
 
+    /// The value and every derivative.
+    ///
+    /// # Errors
+    /// Where the program fails.
+    pub fn results(&self, sizes: &[&str]) -> Outcome<Results> {
+        let done = self.run("--dump", sizes)?;
+        let mut numbers = done
+            .stdout
+            .lines()
+            .filter_map(|line| line.trim().parse::<f64>().ok());
+        let value = numbers.next().filter(|_| done.succeeded());
+        let value = value.ok_or_else(|| Failure::new(format!("results: {}", done.ending())))?;
+        Ok(Results {
+            value,
+            gradient: numbers.collect(),
+        })
+    }
+
     /// The peak of the heap during a gradient, in KB; of a build for that purpose.
     ///
     /// # Errors
@@ -180,6 +198,14 @@ impl Times {
     pub fn ratio(&self) -> f64 {
         self.gradient_us / self.primal_us
     }
+}
+
+/// What a workload computes.
+pub struct Results {
+    /// The objective.
+    pub value: f64,
+    /// Its derivatives; of `ba`, the Jacobian.
+    pub gradient: Vec<f64>,
 }
 
 /// What the driver's check found.
@@ -222,6 +248,15 @@ mod tests {
             "x: 1 inputs\n  primal       2.500 us\n  gradient    5.000 us\n  ratio  2.000\n";
         assert_eq!(number(times, "primal"), Some(2.5));
         assert_eq!(number(times, "check"), None);
+    }
+
+    #[test]
+    fn value_and_derivatives_are_read() {
+        let program = build("fft", &Tool::Hand, Purpose::Run, &folder()).unwrap();
+        let results = program.results(&["16"]).unwrap();
+        assert_eq!(results.gradient.len(), 32);
+        // A weighted sum of squares of a linear map: homogeneous of degree two in the input.
+        assert!(results.value > 0.0 && results.gradient.iter().all(|g| g.is_finite()));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod adbench;
 mod bench;
 mod course;
+mod demo;
 mod erfa;
 mod gradus;
 mod process;
@@ -29,6 +30,12 @@ struct Command {
 }
 
 const COMMANDS: &[Command] = &[
+    Command {
+        name: "demo",
+        arguments: "",
+        summary: "what Gradus does, on real code, checked before your eyes",
+        run: demo::run,
+    },
     Command {
         name: "test",
         arguments: "[--no-setup]",

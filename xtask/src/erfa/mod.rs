@@ -10,4 +10,5 @@ mod program;
 mod prototypes;
 mod survey;
 
+pub use library::Library;
 pub use survey::run;

@@ -1,0 +1,146 @@
+//! `cargo xtask demo`: what Gradus does, on real code, checked before the reader's eyes.
+//!
+//! A list of stages, in order; each one runs the binary `gradus` and programs that check what it made.
+//! Invariant: nothing that is printed as a result was not computed in this run. A stage that cannot run
+//! says so and why, and the demo then does not succeed.
+
+mod astronomy;
+mod objectives;
+mod readme;
+
+use crate::gradus;
+use crate::process::{self, Failure, Outcome};
+use crate::{setup, workspace};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A part of the demo.
+struct Stage {
+    title: &'static str,
+    run: fn(&Kitchen) -> Outcome<()>,
+}
+
+const STAGES: &[Stage] = &[
+    Stage {
+        title: "Real code: ERFA, the astronomers' library",
+        run: astronomy::run,
+    },
+    Stage {
+        title: "Three objectives of ADBench, against gradients written by hand",
+        run: objectives::run,
+    },
+    Stage {
+        title: "The README's example",
+        run: readme::run,
+    },
+];
+
+/// What the stages work with.
+struct Kitchen {
+    /// The binary `gradus`.
+    gradus: PathBuf,
+    /// Where programs are built.
+    folder: PathBuf,
+}
+
+const BUILD_LIMIT: Duration = Duration::from_secs(180);
+const RUN_LIMIT: Duration = Duration::from_secs(300);
+
+/// Runs the demo.
+///
+/// # Errors
+/// Where a stage cannot run or what it shows does not hold.
+pub fn run(_: &[String]) -> Outcome<()> {
+    setup::run(&[])?;
+    let folder = workspace::target().join("demo");
+    std::fs::create_dir_all(&folder)
+        .map_err(|e| Failure::new(format!("{}: {e}", folder.display())))?;
+    let Some(gradus) = gradus::binary()? else {
+        for (i, stage) in STAGES.iter().enumerate() {
+            println!(
+                "{}. {}\n   cannot run yet: this clone has no command line (`gradus`)",
+                i + 1,
+                stage.title
+            );
+        }
+        return Err(Failure::new(
+            "nothing to show yet; see the table in README.md for what is there",
+        ));
+    };
+    let kitchen = Kitchen { gradus, folder };
+    let mut failed = Vec::new();
+    for (i, stage) in STAGES.iter().enumerate() {
+        println!("\n{}. {}\n", i + 1, stage.title);
+        let start = Instant::now();
+        if let Err(failure) = (stage.run)(&kitchen) {
+            println!("  FAILED: {failure}");
+            failed.push(stage.title);
+        }
+        println!("  ({:.1} s)", start.elapsed().as_secs_f64());
+    }
+    if failed.is_empty() {
+        println!("{}", next(&kitchen));
+        Ok(())
+    } else {
+        Err(Failure::new(format!("did not hold: {}", failed.join("; "))))
+    }
+}
+
+/// What to type next.
+fn next(kitchen: &Kitchen) -> String {
+    let gradus = kitchen.gradus.display();
+    format!(
+        "\nType next:\n  {gradus} grad FILE.c -f FUNCTION --wrt ARGUMENT -o FILE.o     your own function's gradient\n  \
+         {gradus} check FILE.c -f FUNCTION --arg n=100 --arg 'x=rand(n)'   is it right?\n  \
+         cargo xtask survey erfa                                    all of ERFA, function by function\n  \
+         cargo xtask bench                                          ten programs, beside gradients by hand"
+    )
+}
+
+impl Kitchen {
+    /// Runs `gradus` with these arguments in `folder`; gives what it said on standard output.
+    ///
+    /// # Errors
+    /// Where it refuses or fails; with its words.
+    fn gradus(&self, arguments: &[&str], folder: &Path) -> Outcome<String> {
+        let mut command = Command::new(&self.gradus);
+        command.args(arguments).current_dir(folder);
+        let done = process::within(&mut command, BUILD_LIMIT)?;
+        if done.succeeded() {
+            Ok(done.stdout)
+        } else {
+            let line = process::line(&command);
+            Err(Failure::new(format!(
+                "`{line}`: {}\n{}",
+                done.ending(),
+                done.stderr.trim_end()
+            )))
+        }
+    }
+
+    /// Runs a program that prints what it finds and ends with status 0 if it holds.
+    ///
+    /// # Errors
+    /// Where it does not hold.
+    fn show(&self, program: &Path) -> Outcome<()> {
+        let done = process::within(&mut Command::new(program), RUN_LIMIT)?;
+        print!("{}", done.stdout);
+        if done.succeeded() {
+            Ok(())
+        } else {
+            Err(Failure::new(format!(
+                "{}: {} {}",
+                program.display(),
+                done.ending(),
+                done.stderr.trim_end()
+            )))
+        }
+    }
+
+    /// Writes a file into the demo's folder.
+    fn write(&self, name: &str, text: &str) -> Outcome<()> {
+        std::fs::write(self.folder.join(name), text)
+            .map_err(|e| Failure::new(format!("{name}: {e}")))
+    }
+}
