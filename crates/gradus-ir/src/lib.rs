@@ -27,6 +27,7 @@ mod result_types;
 mod text;
 mod types;
 mod unit;
+mod verify;
 
 pub use attrs::{Attr, AttrSet, AttrValue};
 pub use body::{Body, Definition, OpData, Operand, RegionData, Use, ValueData, Walk};
@@ -44,6 +45,7 @@ pub use ops::{
 pub use text::{OpPrinter, parse, print, print_function};
 pub use types::{FloatKind, Type, TypeTable};
 pub use unit::{Function, Global, Initializer, Linkage, Location, Relocation, Symbol, Unit};
+pub use verify::{Rule, verify, verify_function};
 
 entity::entities! {
     /// An operation of a [`Body`].

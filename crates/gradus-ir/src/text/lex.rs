@@ -37,7 +37,7 @@ pub(super) struct Token {
     pub kind: TokenKind,
     pub line: u32,
     pub column: u32,
-    /// Whether it is the first of its line.
+    /// Whether it is the first of its line; the end always is.
     pub first: bool,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, TextError> {
             kind,
             line,
             column,
-            first: line != last_line,
+            first: line != last_line || end,
         });
         last_line = line;
         if end {

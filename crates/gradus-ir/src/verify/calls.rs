@@ -1,0 +1,80 @@
+//! Rules of calls, invokes and landing pads: V024 to V026.
+
+use super::{Check, Rule};
+use crate::{CallInfo, Op, OpKind, TailKind, Type, Value};
+
+impl Check<'_> {
+    pub(super) fn call(&mut self, op: Op, kind: &OpKind) {
+        match kind {
+            OpKind::Call(info) => {
+                self.signature(op, info);
+                if info.tail == TailKind::MustTail {
+                    self.must_tail(op);
+                }
+            }
+            OpKind::Invoke(info) => {
+                self.signature(op, info);
+                if info.tail == TailKind::MustTail {
+                    self.fail(Rule::MustTail, op, "an invoke is no tail call");
+                }
+                let pad = self.body.op_regions(op)[1];
+                let first = self.body.first(pad).map(|first| self.body.kind(first));
+                let fits = matches!(first, Some(OpKind::LandingPad(_)));
+                self.require(fits, Rule::Pad, op, "its second region begins otherwise");
+            }
+            _ => self.pad_place(op),
+        }
+    }
+
+    fn signature(&mut self, op: Op, info: &CallInfo) {
+        let Type::Func {
+            params, variadic, ..
+        } = self.ty(info.signature)
+        else {
+            return self.fail(Rule::Signature, op, "its signature is of no function");
+        };
+        let bundled: usize = info.bundles.iter().map(|(_, n)| *n as usize).sum();
+        let Some(args) = (self.body.operand_count(op) - 1).checked_sub(bundled) else {
+            return self.fail(
+                Rule::Signature,
+                op,
+                "its bundles have more operands than it",
+            );
+        };
+        let callee = self.is_scalar_ptr(self.operand_type(op, 0));
+        let count = args == params.len() || (*variadic && args > params.len());
+        let fits = callee
+            && count
+            && params
+                .iter()
+                .enumerate()
+                .all(|(i, ty)| self.operand_type(op, i + 1) == *ty);
+        self.require(
+            fits,
+            Rule::Signature,
+            op,
+            "its callee or arguments do not fit",
+        );
+    }
+
+    fn must_tail(&mut self, op: Op) {
+        let body = self.body;
+        let returns = body.next(op).is_some_and(|next| {
+            let values: Vec<Value> = body.operands(next).collect();
+            *body.kind(next) == OpKind::Return && values == body.results(op)
+        });
+        self.require(returns, Rule::MustTail, op, "something else follows");
+    }
+
+    fn pad_place(&mut self, op: Op) {
+        let body = self.body;
+        let region = body.parent(op);
+        let owner = region.and_then(|r| body.owner(r));
+        let fits = owner.is_some_and(|owner| {
+            matches!(body.kind(owner), OpKind::Invoke(_))
+                && body.op_regions(owner).get(1).copied() == region
+                && body.prev(op).is_none()
+        });
+        self.require(fits, Rule::Pad, op, "it stands elsewhere");
+    }
+}

@@ -1,0 +1,181 @@
+//! Rules of scalar and vector ops: V014 to V019, and flags (V027).
+
+use super::{Check, Rule};
+use crate::{BinaryOp, CastOp, Flags, FloatKind, Op, OpKind, Type, TypeId};
+
+impl Check<'_> {
+    pub(super) fn scalar(&mut self, op: Op, kind: &OpKind) {
+        use OpKind::*;
+        let a = self.operand_type(op, 0);
+        match kind {
+            Binary(binary) => {
+                let same = a == self.operand_type(op, 1);
+                let fits = if binary.is_float() {
+                    self.is_float(a)
+                } else {
+                    self.is_int(a)
+                };
+                self.require(
+                    same && fits,
+                    Rule::Arithmetic,
+                    op,
+                    "its operands do not fit",
+                );
+            }
+            FNeg => {
+                let fits = self.is_float(a);
+                self.require(
+                    fits,
+                    Rule::Arithmetic,
+                    op,
+                    "it negates floating-point numbers",
+                );
+            }
+            Cast(cast) => {
+                let fits = self.cast_fits(*cast, a, self.result_type(op));
+                self.require(fits, Rule::CastFits, op, "its types do not fit");
+            }
+            ICmp(_) => {
+                let fits = self.is_int(a) || self.unit.types.is_ptr(a);
+                let fits = fits && a == self.operand_type(op, 1);
+                self.require(fits, Rule::CompareFits, op, "its operands do not fit");
+            }
+            FCmp(_) => {
+                let fits = self.is_float(a) && a == self.operand_type(op, 1);
+                self.require(fits, Rule::CompareFits, op, "its operands do not fit");
+            }
+            Select => self.select(op),
+            ExtractElement | InsertElement | Shuffle(_) => self.lane_op(op, kind),
+            ExtractValue(path) => self.member(op, path, None),
+            InsertValue(path) => self.member(op, path, Some(self.operand_type(op, 1))),
+            _ => {}
+        }
+    }
+
+    fn select(&mut self, op: Op) {
+        let (c, a) = (self.operand_type(op, 0), self.operand_type(op, 1));
+        let truth = self.unit.types.int_bits(c) == Some(1);
+        let lanes = !self.is_vector(c) || self.lanes(c) == self.lanes(a);
+        let fits = truth && lanes && a == self.operand_type(op, 2);
+        self.require(fits, Rule::SelectFits, op, "its operands do not fit");
+    }
+
+    fn cast_fits(&self, cast: CastOp, from: TypeId, to: TypeId) -> bool {
+        use CastOp::*;
+        let types = &self.unit.types;
+        if cast == BitCast {
+            return self.bitcast_fits(from, to);
+        }
+        let ints = (types.int_bits(from), types.int_bits(to));
+        let float_bits = |ty| types.float_kind(ty).map(FloatKind::bits);
+        let floats = (float_bits(from), float_bits(to));
+        let pointers = (types.is_ptr(from), types.is_ptr(to));
+        let kinds = match cast {
+            Trunc => matches!(ints, (Some(a), Some(b)) if a > b),
+            ZExt | SExt => matches!(ints, (Some(a), Some(b)) if a < b),
+            FPTrunc => matches!(floats, (Some(a), Some(b)) if a > b),
+            FPExt => matches!(floats, (Some(a), Some(b)) if a < b),
+            FPToUI | FPToSI => floats.0.is_some() && ints.1.is_some(),
+            UIToFP | SIToFP => ints.0.is_some() && floats.1.is_some(),
+            PtrToInt | PtrToAddr => pointers.0 && ints.1.is_some(),
+            IntToPtr => ints.0.is_some() && pointers.1,
+            AddrSpaceCast => pointers == (true, true) && from != to,
+            BitCast => false,
+        };
+        kinds && self.lanes(from) == self.lanes(to)
+    }
+
+    /// Equal widths; pointers only become pointers.
+    fn bitcast_fits(&self, from: TypeId, to: TypeId) -> bool {
+        let first_class = |ty| {
+            !matches!(
+                self.ty(ty),
+                Type::Void | Type::Func { .. } | Type::Struct { .. } | Type::Array { .. }
+            )
+        };
+        let layout = &self.unit.layout;
+        let bits = |ty| match *self.ty(ty) {
+            Type::Int(bits) => u64::from(bits),
+            Type::Vector { elem, len, .. } => match *self.ty(elem) {
+                Type::Int(bits) => u64::from(bits) * u64::from(len),
+                _ => layout.store_bytes(self.unit, ty) * 8,
+            },
+            _ => layout.store_bytes(self.unit, ty) * 8,
+        };
+        let scaled = |ty| self.lanes(ty).is_some_and(|(_, scalable)| scalable);
+        let pointers = self.unit.types.is_ptr(from) == self.unit.types.is_ptr(to);
+        first_class(from)
+            && first_class(to)
+            && bits(from) == bits(to)
+            && scaled(from) == scaled(to)
+            && pointers
+    }
+
+    fn lane_op(&mut self, op: Op, kind: &OpKind) {
+        let vector = self.operand_type(op, 0);
+        let Some((len, scalable)) = self.lanes(vector) else {
+            return self.fail(Rule::LaneFits, op, "its first operand is no vector");
+        };
+        let elem = self.unit.types.scalar(vector);
+        let fits = match kind {
+            OpKind::ExtractElement => self.is_scalar_int(self.operand_type(op, 1)),
+            OpKind::InsertElement => {
+                self.operand_type(op, 1) == elem && self.is_scalar_int(self.operand_type(op, 2))
+            }
+            OpKind::Shuffle(mask) => {
+                let lane = |m: &i32| *m >= -1 && i64::from(*m) < 2 * i64::from(len);
+                let equal = mask.iter().all(|m| *m == mask[0] && *m <= 0);
+                self.operand_type(op, 1) == vector
+                    && !mask.is_empty()
+                    && mask.iter().all(lane)
+                    && (!scalable || equal)
+            }
+            _ => true,
+        };
+        self.require(fits, Rule::LaneFits, op, "its operands or lanes do not fit");
+    }
+
+    fn member(&mut self, op: Op, path: &[u32], put: Option<TypeId>) {
+        let inside = |ty: TypeId, index: &u32| match self.ty(ty) {
+            Type::Struct { .. } | Type::Array { .. } => self.unit.types.field(ty, *index),
+            _ => None,
+        };
+        let start = Some(self.operand_type(op, 0));
+        let end = path.iter().fold(start, |ty, index| inside(ty?, index));
+        let fits = !path.is_empty() && end.is_some() && (put.is_none() || put == end);
+        self.require(fits, Rule::MemberFits, op, "its path does not fit");
+    }
+
+    // ---- flags -----------------------------------------------------------------------------
+
+    pub(super) fn flags_fit(&mut self, op: Op, kind: &OpKind) {
+        let flags = self.body.ops[op].flags;
+        if flags != Flags::NONE && flags.without(allowed_flags(kind)) != Flags::NONE {
+            self.fail(Rule::FlagFits, op, "it has a flag of other ops");
+        }
+    }
+}
+
+/// The flags that say something about an op. Fast-math flags of merges stand on structures.
+fn allowed_flags(kind: &OpKind) -> Flags {
+    use BinaryOp::*;
+    let wrap = Flags::NUW.with(Flags::NSW);
+    match kind {
+        OpKind::Binary(Add | Sub | Mul | Shl) => wrap,
+        OpKind::Binary(UDiv | SDiv | LShr | AShr) => Flags::EXACT,
+        OpKind::Binary(Or) => Flags::DISJOINT,
+        OpKind::Binary(FAdd | FSub | FMul | FDiv | FRem) => Flags::FAST,
+        OpKind::Cast(CastOp::Trunc) => wrap,
+        OpKind::Cast(CastOp::ZExt) => Flags::NNEG,
+        OpKind::Cast(CastOp::UIToFP) => Flags::NNEG.with(Flags::FAST),
+        OpKind::Cast(CastOp::FPTrunc | CastOp::FPExt | CastOp::SIToFP) => Flags::FAST,
+        OpKind::ICmp(_) => Flags::SAMESIGN,
+        OpKind::Addr { .. } => Flags::INBOUNDS.with(Flags::NUSW).with(Flags::NUW),
+        OpKind::FNeg | OpKind::FCmp(_) | OpKind::Select | OpKind::Call(_) | OpKind::Invoke(_) => {
+            Flags::FAST
+        }
+        OpKind::If | OpKind::Switch(_) | OpKind::Loop { .. } | OpKind::For { .. } => Flags::FAST,
+        OpKind::Foreign(_) => Flags(u32::MAX),
+        _ => Flags::NONE,
+    }
+}

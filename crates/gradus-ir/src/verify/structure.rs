@@ -1,0 +1,157 @@
+//! Rules of regions and of the ops that own them: V001, V005 to V009, V028.
+
+use super::walk::Context;
+use super::{Check, Rule};
+use crate::{Op, OpKind, Region, TailKind, Type, TypeId, Value};
+
+impl Check<'_> {
+    /// Checks a region's terminator and parameters.
+    pub(super) fn region(&mut self, region: Region, context: Context) {
+        let body = self.body;
+        self.region_params(region);
+        let owner = body.owner(region);
+        let Some(last) = body.last(region) else {
+            return match owner {
+                Some(op) => self.fail(Rule::LastTerminates, op, "a region of it is empty"),
+                None => self.fail_nowhere(Rule::LastTerminates, "the body is empty"),
+            };
+        };
+        for op in body.ops_in(region) {
+            if body.kind(op).is_terminator() != (op == last) {
+                let text = if op == last {
+                    "the region goes on"
+                } else {
+                    "the region ends before its last op"
+                };
+                return self.fail(Rule::LastTerminates, op, text);
+            }
+        }
+        self.terminator(last, owner, context);
+    }
+
+    fn terminator(&mut self, last: Op, owner: Option<Op>, context: Context) {
+        let owner_kind = owner.map(|op| self.body.kind(op));
+        match (self.body.kind(last), owner, owner_kind) {
+            (OpKind::Unreachable | OpKind::Resume, ..) => {}
+            (OpKind::Return, None, _) => self.returned(last),
+            (OpKind::Return, Some(_), _) => self.nested_return(last, context),
+            (OpKind::Repeat, Some(owner), Some(OpKind::Loop { .. })) => self.repeat(last, owner),
+            (OpKind::Yield, Some(owner), Some(kind)) if !matches!(kind, OpKind::Loop { .. }) => {
+                let expected = self.yielded(owner, kind);
+                let own = self.types(self.body.operands(last));
+                self.require(
+                    own == expected,
+                    Rule::YieldFits,
+                    last,
+                    "its values do not fit",
+                );
+            }
+            _ => self.fail(Rule::TerminatorFits, last, "it ends a region of another op"),
+        }
+    }
+
+    fn types(&self, values: impl Iterator<Item = Value>) -> Vec<TypeId> {
+        values.map(|v| self.body.ty(v)).collect()
+    }
+
+    /// The types that a region of `owner` yields.
+    fn yielded(&self, owner: Op, kind: &OpKind) -> Vec<TypeId> {
+        use OpKind::*;
+        let body = self.body;
+        match kind {
+            If | Switch(_) | Invoke(_) | Foreign(_) | ParFor { .. } => {
+                self.types(body.results(owner).iter().copied())
+            }
+            For { .. } => self.types(body.operands(owner).skip(1)),
+            _ => Vec::new(),
+        }
+    }
+
+    fn repeat(&mut self, last: Op, owner: Op) {
+        let body = self.body;
+        let mut expected = self.types(body.operands(owner));
+        expected.extend(self.types(body.results(owner).iter().copied()));
+        let own = self.types(body.operands(last));
+        let fits = own.first().is_some_and(|ty| self.is_truth(*ty)) && own[1..] == expected;
+        self.require(fits, Rule::RepeatFits, last, "its values do not fit");
+    }
+
+    fn returned(&mut self, op: Op) {
+        let own = self.types(self.body.operands(op));
+        let fits = match self.result {
+            Some(ty) if self.unit.types.is_void(ty) => own.is_empty(),
+            Some(ty) => own == [ty],
+            None => true,
+        };
+        self.require(fits, Rule::ReturnFits, op, "its value is of another type");
+    }
+
+    fn nested_return(&mut self, op: Op, context: Context) {
+        let before = self.body.prev(op).map(|call| self.body.kind(call));
+        let tail = match before {
+            Some(OpKind::Call(info)) => info.tail == TailKind::MustTail,
+            _ => false,
+        };
+        let fits = tail && !context.parallel;
+        self.require(fits, Rule::ReturnFits, op, "it stands in a nested region");
+        self.returned(op);
+    }
+
+    // ---- parameters ------------------------------------------------------------------------
+
+    fn region_params(&mut self, region: Region) {
+        let body = self.body;
+        let Some(owner) = body.owner(region) else {
+            return;
+        };
+        let own = self.types(body.region_params(region).iter().copied());
+        if own.iter().any(|ty| !self.has_size(*ty)) {
+            self.fail(Rule::ValueType, owner, "a parameter of a region has none");
+        }
+        let first = body.op_regions(owner).first() == Some(&region);
+        let Some(expected) = self.given_params(owner, first) else {
+            return;
+        };
+        self.require(
+            own == expected,
+            Rule::RegionParams,
+            owner,
+            "a region takes others",
+        );
+    }
+
+    /// The types of the parameters of a region; `None` where anything goes.
+    fn given_params(&self, owner: Op, first: bool) -> Option<Vec<TypeId>> {
+        use OpKind::*;
+        let operands = self.types(self.body.operands(owner));
+        Some(match self.body.kind(owner) {
+            Loop { .. } | For { .. } | ShareFor { .. } => operands,
+            ParFor { dims, .. } => operands.get(..*dims as usize)?.to_vec(),
+            Spmd { .. } => operands.repeat(2),
+            Invoke(info) if first => {
+                let result = self.unit.result_type(info.signature)?;
+                match self.unit.types.is_void(result) {
+                    true => Vec::new(),
+                    false => vec![result],
+                }
+            }
+            Foreign(_) => return None,
+            _ => Vec::new(),
+        })
+    }
+
+    // ---- conditions ------------------------------------------------------------------------
+
+    pub(super) fn structure(&mut self, op: Op, kind: &OpKind) {
+        let fits = match kind {
+            OpKind::If => self.is_truth(self.operand_type(op, 0)),
+            OpKind::Switch(cases) => match *self.ty(self.operand_type(op, 0)) {
+                Type::Int(bits) => bits >= 128 || cases.iter().all(|case| case >> bits == 0),
+                _ => false,
+            },
+            OpKind::For { .. } => self.is_scalar_int(self.operand_type(op, 0)),
+            _ => true,
+        };
+        self.require(fits, Rule::Condition, op, "its first operand does not fit");
+    }
+}

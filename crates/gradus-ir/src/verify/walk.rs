@@ -1,0 +1,223 @@
+//! The walk of the verifier: every op once, in program order, with what encloses it.
+//!
+//! A value is visible while its region is open and once its op is finished, so one flag per value
+//! and one per region answer every use at once.
+
+use super::{Check, Rule};
+use crate::result_types::implied;
+use crate::{Definition, Entity, Op, OpKind, Region, TypeId, Value};
+
+/// What encloses a region, as far as rules ask.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Context {
+    /// Inside a `scope`.
+    pub in_scope: bool,
+    /// Inside a region that not every rank of the nearest `spmd` runs as one.
+    pub divided: bool,
+    /// Inside any parallel op.
+    pub parallel: bool,
+}
+
+impl Context {
+    fn inside(self, kind: &OpKind) -> Self {
+        use OpKind::*;
+        let mut inner = self;
+        inner.parallel |= kind.is_parallel();
+        match kind {
+            Scope => inner.in_scope = true,
+            Spmd { .. } => inner.divided = false,
+            ParFor { .. } | ShareFor { .. } | Single { .. } | Critical(_) | Spawn => {
+                inner.divided = true;
+            }
+            _ => {}
+        }
+        inner
+    }
+}
+
+enum Step {
+    Op(Op),
+    Enter(Region),
+    Leave(Region),
+    Finish(Op),
+}
+
+struct Seen {
+    /// Values whose definition is finished.
+    values: Vec<bool>,
+    /// Regions on the way from the root.
+    open: Vec<bool>,
+    constants: Vec<bool>,
+}
+
+/// Checks every op of the body.
+pub(super) fn run(check: &mut Check) {
+    let body = check.body;
+    let mut seen = Seen {
+        values: vec![false; body.values.len()],
+        open: vec![false; body.regions().count()],
+        constants: vec![false; body.values.len()],
+    };
+    let mut contexts = vec![Context::default()];
+    let mut stack = vec![Step::Enter(body.root())];
+    while let Some(step) = stack.pop() {
+        match step {
+            Step::Enter(region) => {
+                seen.open[region.index()] = true;
+                if let Some(owner) = body.owner(region) {
+                    let context = contexts[contexts.len() - 1];
+                    contexts.push(context.inside(body.kind(owner)));
+                }
+                for param in body.region_params(region) {
+                    seen.values[param.index()] = true;
+                }
+                stack.push(Step::Leave(region));
+                check.region(region, contexts[contexts.len() - 1]);
+                stack.extend(body.first(region).map(Step::Op));
+            }
+            Step::Leave(region) => {
+                seen.open[region.index()] = false;
+                contexts.pop();
+            }
+            Step::Op(op) => {
+                check.op(op, contexts[contexts.len() - 1], &mut seen);
+                stack.extend(body.next(op).map(Step::Op));
+                stack.push(Step::Finish(op));
+                stack.extend(body.op_regions(op).iter().rev().map(|r| Step::Enter(*r)));
+            }
+            Step::Finish(op) => {
+                for result in body.results(op) {
+                    seen.values[result.index()] = true;
+                }
+            }
+        }
+    }
+}
+
+impl Check<'_> {
+    fn op(&mut self, op: Op, context: Context, seen: &mut Seen) {
+        let body = self.body;
+        for (index, value) in body.operands(op).enumerate() {
+            self.operand(op, index, value, seen);
+        }
+        if !self.counts_fit(op) {
+            return;
+        }
+        let kind = body.kind(op);
+        self.result_types_fit(op, kind);
+        self.flags_fit(op, kind);
+        use OpKind::*;
+        match kind {
+            Binary(_) | FNeg | Cast(_) | ICmp(_) | FCmp(_) | Select | Freeze | ExtractElement
+            | InsertElement | Shuffle(_) | ExtractValue(_) | InsertValue(_) => {
+                self.scalar(op, kind);
+            }
+            Alloca(_)
+            | Load(_)
+            | Store(_)
+            | Addr { .. }
+            | AtomicRmw(..)
+            | CmpXchg { .. }
+            | Fence { .. } => self.memory(op, kind),
+            Call(_) | Invoke(_) | LandingPad(_) => self.call(op, kind),
+            If | Switch(_) | Loop { .. } | For { .. } => self.structure(op, kind),
+            Scope
+            | Spawn
+            | Sync
+            | ParFor { .. }
+            | Spmd { .. }
+            | Barrier(_)
+            | ShareFor { .. }
+            | Single { .. }
+            | Critical(_) => self.parallel(op, kind, context),
+            Yield | Repeat | Return | Unreachable | Resume | Foreign(_) => {}
+        }
+    }
+
+    fn operand(&mut self, op: Op, index: usize, value: Value, seen: &mut Seen) {
+        let body = self.body;
+        if let Definition::Const(id) = body.values[value].def {
+            if !std::mem::replace(&mut seen.constants[value.index()], true) {
+                let constant = self.unit.constant(id);
+                let fits = self.constant_fits(constant) && constant.ty == body.ty(value);
+                self.require(fits, Rule::ConstantFits, op, &format!("operand {index}"));
+            }
+            return;
+        }
+        let open = body.region_of(value).is_some_and(|r| seen.open[r.index()]);
+        if !open || !seen.values[value.index()] {
+            self.fail(
+                Rule::Visible,
+                op,
+                format!("operand {index} is not defined here"),
+            );
+        }
+    }
+
+    /// Whether operands, results and regions are as many as the op's row says.
+    fn counts_fit(&mut self, op: Op) -> bool {
+        let body = self.body;
+        let kind = body.kind(op);
+        let row = kind.row();
+        let counts = [
+            (
+                Rule::OperandCount,
+                row.operands,
+                body.operand_count(op),
+                "operands",
+            ),
+            (
+                Rule::ResultCount,
+                row.results,
+                body.results(op).len(),
+                "results",
+            ),
+            (
+                Rule::RegionCount,
+                row.regions,
+                body.op_regions(op).len(),
+                "regions",
+            ),
+        ];
+        let mut fits = true;
+        for (rule, count, own, what) in counts {
+            if !count.admits(own) {
+                let asked = count.describe();
+                self.fail(rule, op, format!("it has {own} {what}, and takes {asked}"));
+                fits = false;
+            }
+        }
+        if let OpKind::Switch(cases) = kind {
+            let mut sorted: Vec<u128> = cases.to_vec();
+            sorted.sort_unstable();
+            sorted.dedup();
+            if sorted.len() != cases.len() || body.op_regions(op).len() != cases.len() + 1 {
+                self.fail(
+                    Rule::RegionCount,
+                    op,
+                    format!("it has {} cases", cases.len()),
+                );
+                fits = false;
+            }
+        }
+        fits
+    }
+
+    fn result_types_fit(&mut self, op: Op, kind: &OpKind) {
+        let body = self.body;
+        let own: Vec<TypeId> = body.results(op).iter().map(|v| body.ty(*v)).collect();
+        if own.iter().any(|ty| !self.has_size(*ty)) {
+            self.fail(Rule::ValueType, op, "a result has none");
+        }
+        let operands: Vec<TypeId> = body.operands(op).map(|v| body.ty(v)).collect();
+        let Some(types) = implied(self.unit, kind, &operands) else {
+            return;
+        };
+        let fits = types.len() == own.len()
+            && std::iter::zip(&types, &own).all(|(a, b)| a.is(self.unit, *b));
+        // An allocation may lie in an address space of its own.
+        let pointer =
+            matches!(kind, OpKind::Alloca(_)) && own.iter().all(|ty| self.is_scalar_ptr(*ty));
+        self.require(fits || pointer, Rule::ResultType, op, "the types differ");
+    }
+}
