@@ -1,0 +1,356 @@
+//! Recognises what makes a loop counted: carried values that change by the same amount in every
+//! run (inductions), and the comparison of one of them with a bound that decides on another run.
+//!
+//! Reads only ops that stand directly in the loop's region, or in one given arm of it; so a value is
+//! invariant exactly where neither region defines it.
+
+use crate::integers::{fold_cast, int_value, inverse, mask, signed, swapped};
+use gradus_ir::{
+    BinaryOp, Body, CastOp, Definition, Flags, IntPredicate, OpKind, Region, Type, TypeId, Unit,
+    Value,
+};
+
+/// How many ops a chain of additions may have.
+const CHAIN: usize = 8;
+const ALL_FLAGS: Flags = Flags(u32::MAX);
+
+/// The regions that make up a loop: its own, and the arm of a test at its top that goes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope {
+    pub region: Region,
+    pub arm: Option<Region>,
+}
+
+impl Scope {
+    /// Whether a value used directly in one of the regions is the same in every run.
+    pub fn is_invariant(&self, body: &Body, value: Value) -> bool {
+        let region = body.region_of(value);
+        region.is_none() || (region != Some(self.region) && region != self.arm)
+    }
+    fn param(&self, body: &Body, value: Value) -> Option<usize> {
+        match body.values[value].def {
+            Definition::Param(region, index) if region == self.region => Some(index as usize),
+            _ => None,
+        }
+    }
+}
+
+/// An amount: a constant (bytes, for a pointer) and invariant values times constants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount {
+    pub constant: i64,
+    pub terms: Vec<(Value, i64)>,
+}
+
+impl Amount {
+    /// The amount, where it is a constant.
+    pub fn known(&self) -> Option<i64> {
+        self.terms.is_empty().then_some(self.constant)
+    }
+}
+
+/// A parameter of the loop's region plus an amount.
+#[derive(Clone, Debug)]
+pub(crate) struct Affine {
+    pub position: usize,
+    pub amount: Amount,
+    /// What all the additions on the way promise.
+    pub flags: Flags,
+}
+
+/// Reads `value` as a parameter plus an amount, for integers of at most 64 bits and pointers.
+pub(crate) fn affine(unit: &Unit, body: &Body, scope: Scope, value: Value) -> Option<Affine> {
+    let bits = match unit.types.get(body.ty(value)) {
+        Type::Int(bits) if *bits <= 64 => *bits,
+        Type::Ptr(space) if unit.layout.pointer_size_bytes(*space) == 8 => 64,
+        _ => return None,
+    };
+    let mut at = value;
+    let mut amount = Amount::default();
+    let mut flags = ALL_FLAGS;
+    for _ in 0..=CHAIN {
+        if let Some(position) = scope.param(body, at) {
+            amount.constant = signed(amount.constant as u128 & mask(bits), bits) as i64;
+            return Some(Affine {
+                position,
+                amount,
+                flags,
+            });
+        }
+        let link = link(unit, body, scope, at)?;
+        at = link.from;
+        flags = flags.and(link.flags);
+        amount.constant = amount.constant.wrapping_add(link.amount.constant);
+        amount.terms.extend(link.amount.terms);
+    }
+    None
+}
+
+/// One addition of an invariant amount to `from`.
+struct Link {
+    from: Value,
+    amount: Amount,
+    flags: Flags,
+}
+
+fn link(unit: &Unit, body: &Body, scope: Scope, value: Value) -> Option<Link> {
+    let op = body.def_op(value)?;
+    let flags = body.ops[op].flags;
+    match *body.kind(op) {
+        OpKind::Binary(BinaryOp::Add) => {
+            let (a, b) = (body.operand(op, 0), body.operand(op, 1));
+            let (from, by) = if scope.is_invariant(body, b) {
+                (a, b)
+            } else {
+                (b, a)
+            };
+            let amount = invariant_amount(unit, body, scope, by, 1)?;
+            let flags = flags.and(Flags::NSW.with(Flags::NUW));
+            Some(Link {
+                from,
+                amount,
+                flags,
+            })
+        }
+        OpKind::Binary(BinaryOp::Or) if flags.has(Flags::DISJOINT) => {
+            let amount = invariant_amount(unit, body, scope, body.operand(op, 1), 1)?;
+            let flags = Flags::NSW.with(Flags::NUW);
+            Some(Link {
+                from: body.operand(op, 0),
+                amount,
+                flags,
+            })
+        }
+        OpKind::Binary(BinaryOp::Sub) => {
+            let by = body.operand(op, 1);
+            let amount = invariant_amount(unit, body, scope, by, -1)?;
+            // `a - b` without signed overflow is `a + -b` without it where `-b` has none itself.
+            let lowest = int_value(unit, body, by).is_none_or(|(c, bits)| c == 1 << (bits - 1));
+            let flags = if lowest {
+                Flags::NONE
+            } else {
+                flags.and(Flags::NSW)
+            };
+            Some(Link {
+                from: body.operand(op, 0),
+                amount,
+                flags,
+            })
+        }
+        OpKind::Addr { .. } => {
+            let address = unit.layout.address(unit, body, op)?;
+            let invariant = |&(v, _): &(Value, i64)| scope.is_invariant(body, v);
+            address.terms.iter().all(invariant).then_some(Link {
+                from: address.base,
+                amount: Amount {
+                    constant: address.offset,
+                    terms: address.terms,
+                },
+                flags: flags.and(ADDRESS_FLAGS),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The promises of address computations.
+pub(crate) const ADDRESS_FLAGS: Flags = Flags(Flags::INBOUNDS.0 | Flags::NUSW.0 | Flags::NUW.0);
+
+fn invariant_amount(
+    unit: &Unit,
+    body: &Body,
+    scope: Scope,
+    value: Value,
+    times: i64,
+) -> Option<Amount> {
+    if !scope.is_invariant(body, value) {
+        return None;
+    }
+    Some(match body.as_int(unit, value) {
+        Some(constant) => Amount {
+            constant: constant.wrapping_mul(times),
+            terms: Vec::new(),
+        },
+        None => Amount {
+            constant: 0,
+            terms: vec![(value, times)],
+        },
+    })
+}
+
+/// A carried value that is `start + run · step` in every run.
+#[derive(Clone, Debug)]
+pub(crate) struct Induction {
+    pub start: Value,
+    pub step: Amount,
+    /// What every step promises.
+    pub flags: Flags,
+}
+
+/// The inductions among the carried values, by position: `start` holds the initial values, `next`
+/// those for the next run.
+pub(crate) fn inductions(
+    unit: &Unit,
+    body: &Body,
+    scope: Scope,
+    start: &[Value],
+    next: &[Value],
+) -> Vec<Option<Induction>> {
+    let pairs = start.iter().zip(next).enumerate();
+    pairs
+        .map(|(position, (&start, &next))| {
+            let found = affine(unit, body, scope, next)?;
+            (found.position == position).then_some(Induction {
+                start,
+                step: found.amount,
+                flags: found.flags,
+            })
+        })
+        .collect()
+}
+
+/// The comparison that decides on another run: with `t = start + offset + run · step` in the type of
+/// the comparison, there is another run while `t predicate bound`.
+#[derive(Clone, Debug)]
+pub(crate) struct Test {
+    pub predicate: IntPredicate,
+    /// The initial value, before `cast`.
+    pub start: Value,
+    /// A conversion between the carried value and the comparison.
+    pub cast: Option<(CastOp, TypeId)>,
+    pub offset: i64,
+    pub step: i64,
+    pub bound: Value,
+    /// What is promised about `t` as long as there are runs: the integers' NSW and NUW. For a
+    /// pointer NUW says that it does not wrap, in either direction.
+    pub flags: Flags,
+    /// The width of the comparison.
+    pub bits: u32,
+    pub pointer: bool,
+}
+
+/// Reads `again` (with `truth` for another run) as a counted test.
+pub(crate) fn test(
+    unit: &Unit,
+    body: &Body,
+    scope: Scope,
+    inductions: &[Option<Induction>],
+    again: Value,
+    truth: bool,
+) -> Option<Test> {
+    let (again, truth) = without_negations(unit, body, again, truth);
+    let op = body.def_op(again)?;
+    let OpKind::ICmp(predicate) = *body.kind(op) else {
+        return None;
+    };
+    if scope.is_invariant(body, again) {
+        return None;
+    }
+    let predicate = if truth { predicate } else { inverse(predicate) };
+    let (a, b) = (body.operand(op, 0), body.operand(op, 1));
+    if scope.is_invariant(body, b) {
+        compared(unit, body, scope, inductions, predicate, a, b)
+    } else if scope.is_invariant(body, a) {
+        compared(unit, body, scope, inductions, swapped(predicate), b, a)
+    } else {
+        None
+    }
+}
+
+/// Strips negations off a truth value.
+pub(crate) fn without_negations(
+    unit: &Unit,
+    body: &Body,
+    mut value: Value,
+    mut truth: bool,
+) -> (Value, bool) {
+    for _ in 0..CHAIN {
+        let Some(op) = body.def_op(value) else { break };
+        let is = |i: usize, n: u128| int_value(unit, body, body.operand(op, i)) == Some((n, 1));
+        let inner = match body.kind(op) {
+            OpKind::Binary(BinaryOp::Xor) if is(1, 1) => 0,
+            OpKind::Binary(BinaryOp::Xor) if is(0, 1) => 1,
+            OpKind::ICmp(IntPredicate::Eq) if is(1, 0) => 0,
+            OpKind::Select if is(1, 0) && is(2, 1) => 0,
+            _ => break,
+        };
+        value = body.operand(op, inner);
+        truth = !truth;
+    }
+    (value, truth)
+}
+
+fn compared(
+    unit: &Unit,
+    body: &Body,
+    scope: Scope,
+    inductions: &[Option<Induction>],
+    predicate: IntPredicate,
+    tested: Value,
+    bound: Value,
+) -> Option<Test> {
+    let (inner, cast) = without_cast(body, tested);
+    let value = affine(unit, body, scope, inner)?;
+    let induction = inductions.get(value.position)?.as_ref()?;
+    let (bits, pointer) = match unit.types.get(body.ty(tested)) {
+        Type::Int(bits) if *bits <= 64 => (*bits, false),
+        Type::Ptr(_) => (64, true),
+        _ => return None,
+    };
+    // Neither the carried value nor what is added to it wraps, or else the comparison is poison.
+    let promised = value.flags.and(induction.flags);
+    let flags = match cast.map(|c| c.0) {
+        None if pointer => pointer_flags(promised),
+        None => promised.and(Flags::NSW.with(Flags::NUW)),
+        Some(CastOp::SExt) if promised.has(Flags::NSW) => Flags::NSW,
+        Some(CastOp::ZExt) if promised.has(Flags::NUW) => Flags::NUW.with(Flags::NSW),
+        Some(CastOp::Trunc) => Flags::NONE,
+        Some(_) => return None,
+    };
+    let short = |n: i64| match cast.map(|c| c.0) {
+        Some(CastOp::Trunc) => signed(n as u128 & mask(bits), bits) as i64,
+        _ => n,
+    };
+    let (mut offset, mut step) = (short(value.amount.known()?), short(induction.step.known()?));
+    if let Some((CastOp::ZExt, _)) = cast {
+        let from = unit.types.int_bits(body.ty(inner))?;
+        let widen = |n: i64| {
+            let wide = fold_cast(CastOp::ZExt, from, 64, n as u128 & mask(from));
+            wide.and_then(|n| i64::try_from(n).ok())
+        };
+        (offset, step) = (widen(offset)?, widen(step)?);
+    }
+    (step != 0).then_some(Test {
+        predicate,
+        start: induction.start,
+        cast,
+        offset,
+        step,
+        bound,
+        flags: if step < 0 && !pointer {
+            flags.without(Flags::NUW)
+        } else {
+            flags
+        },
+        bits,
+        pointer,
+    })
+}
+
+/// Inside one object an address neither passes the end of the address space nor its start.
+fn pointer_flags(promised: Flags) -> Flags {
+    if promised.has(Flags::INBOUNDS) || promised.has(Flags::NUSW) {
+        Flags::NUW
+    } else {
+        Flags::NONE
+    }
+}
+
+fn without_cast(body: &Body, value: Value) -> (Value, Option<(CastOp, TypeId)>) {
+    if let Some(op) = body.def_op(value)
+        && let OpKind::Cast(cast @ (CastOp::Trunc | CastOp::SExt | CastOp::ZExt)) = *body.kind(op)
+    {
+        return (body.operand(op, 0), Some((cast, body.ty(value))));
+    }
+    (value, None)
+}

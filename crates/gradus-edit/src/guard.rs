@@ -1,0 +1,159 @@
+//! Folds the guard around a `for` into its number of runs: `if (n > 0) { for n }` is `for n`.
+//!
+//! The `if` must hold nothing else than that `for` and ops that may run without it, and its other
+//! arm nothing at all. Its condition must speak of what the number of runs is made of: a `for` under
+//! any other condition stays there, so that the number of runs is known where that does not vary.
+//! Floating-point ops whose partial derivatives can be infinite stay under their condition.
+
+use crate::effects::is_speculatable;
+use crate::imply::{Claim, condition_implies_claim};
+use crate::integers::{self, int_value};
+use crate::sweep::sweep_from;
+use gradus_ir::{
+    BinaryOp, Body, Builder, ConstKind, IntPredicate, Op, OpKind, Region, Unit, Value,
+};
+
+/// How many values are looked at to find what a number is made of.
+const LEAVES: usize = 24;
+
+/// Folds the `if` directly around `op`, a `for`, into it. `guard` is the `if` that is known to be its
+/// guard, if any. Gives the `for` where it did.
+pub(crate) fn fold_guard(
+    unit: &mut Unit,
+    body: &mut Body,
+    op: Op,
+    guard: Option<Op>,
+) -> Option<Op> {
+    let arm = body.parent(op)?;
+    let around = body.owner(arm)?;
+    if !matches!(body.kind(around), OpKind::If) {
+        return None;
+    }
+    let condition = body.operand(around, 0);
+    let truth = body.op_regions(around)[0] == arm;
+    let other = body.op_regions(around)[usize::from(truth)];
+    let taken = yields_of(body, arm)?;
+    let skipped = yields_of(body, other)?;
+    let empty = body.first(other) == body.last(other);
+    let related = guard == Some(around) || speaks_of(unit, body, condition, body.operand(op, 0));
+    if !empty || !related || !may_move_out(unit, body, arm, op) {
+        return None;
+    }
+    let none = {
+        let zero = Builder::new(unit, body).i64(0);
+        Claim::new(IntPredicate::Eq, body.operand(op, 0), zero)
+    };
+    let zero_without = condition_implies_claim(unit, body, condition, !truth, none);
+    while let Some(first) = body.first(arm).filter(|&o| !body.kind(o).is_terminator()) {
+        body.detach(first);
+        body.insert_before(around, first);
+    }
+    let mut b = Builder::new(unit, body);
+    b.loc = b.body.ops[op].loc;
+    if !zero_without {
+        b.at_op(op);
+        let runs = b.body.operand(op, 0);
+        let runs = either(&mut b, condition, truth, runs, none.right);
+        b.body.set_operand(op, 0, runs);
+    }
+    b.at_op(around);
+    for (index, (&a, &e)) in taken.iter().zip(&skipped).enumerate() {
+        let result = b.body.results(around)[index];
+        if b.body.has_uses(result) {
+            let value = merged(&mut b, op, condition, truth, a, e);
+            b.body.replace_uses(result, value);
+        }
+    }
+    body.erase(around);
+    sweep_from(unit, body, taken.into_iter().chain([condition]));
+    Some(op)
+}
+
+fn yields_of(body: &Body, region: Region) -> Option<Vec<Value>> {
+    let last = body.last(region)?;
+    matches!(body.kind(last), OpKind::Yield).then(|| body.operands(last).collect())
+}
+
+/// Whether all of `arm` but `op` may run without the condition.
+fn may_move_out(unit: &Unit, body: &Body, arm: Region, op: Op) -> bool {
+    body.ops_in(arm).all(|inner| {
+        inner == op
+            || matches!(body.kind(inner), OpKind::Yield)
+            || (is_speculatable(unit, body, inner) && is_tame(unit, body, inner))
+    })
+}
+
+/// Whether all partial derivatives of the op are bounded, so that a zero adjoint stays zero.
+fn is_tame(unit: &Unit, body: &Body, op: Op) -> bool {
+    use BinaryOp::{FAdd, FSub};
+    let float = |v: Value| unit.types.float_kind(body.ty(v)).is_some();
+    match body.kind(op) {
+        OpKind::Binary(FAdd | FSub) | OpKind::FNeg | OpKind::Cast(_) | OpKind::Select => true,
+        OpKind::Binary(_) | OpKind::Call(_) => !body.results(op).iter().any(|&v| float(v)),
+        _ => true,
+    }
+}
+
+/// What a result of the `if` is: `taken` where the loop's condition held, else `skipped`.
+fn merged(
+    b: &mut Builder,
+    op: Op,
+    condition: Value,
+    truth: bool,
+    taken: Value,
+    skipped: Value,
+) -> Value {
+    if let Some(at) = b.body.results(op).iter().position(|&r| r == taken) {
+        let initial = b.body.operand(op, 1 + at);
+        let poison = b
+            .body
+            .as_const(initial)
+            .is_some_and(|id| matches!(b.unit.constant(id).kind, ConstKind::Poison));
+        if poison {
+            b.body.set_operand(op, 1 + at, skipped);
+        }
+        if poison || initial == skipped {
+            return taken;
+        }
+    }
+    either(b, condition, truth, taken, skipped)
+}
+
+fn either(b: &mut Builder, condition: Value, truth: bool, x: Value, y: Value) -> Value {
+    if truth {
+        integers::select(b, condition, x, y)
+    } else {
+        integers::select(b, condition, y, x)
+    }
+}
+
+/// Whether a comparison in `condition` and `number` are made of a common value.
+fn speaks_of(unit: &Unit, body: &Body, condition: Value, number: Value) -> bool {
+    let made_of = leaves(unit, body, number);
+    let spoken_of = leaves(unit, body, condition);
+    spoken_of.iter().any(|leaf| made_of.contains(leaf))
+}
+
+/// All values that an integer is computed from, itself included, as far as a bounded look goes.
+fn leaves(unit: &Unit, body: &Body, value: Value) -> Vec<Value> {
+    let mut seen = vec![value];
+    let mut next = 0;
+    while next < seen.len() && seen.len() < LEAVES {
+        let op = body.def_op(seen[next]);
+        next += 1;
+        let Some(op) = op.filter(|&op| is_integer_op(body.kind(op))) else {
+            continue;
+        };
+        for operand in body.operands(op) {
+            if int_value(unit, body, operand).is_none() && !seen.contains(&operand) {
+                seen.push(operand);
+            }
+        }
+    }
+    seen
+}
+
+fn is_integer_op(kind: &OpKind) -> bool {
+    use OpKind::{Addr, Binary, Cast, ICmp, Select};
+    matches!(kind, Binary(_) | Cast(_) | ICmp(_) | Select | Addr { .. })
+}

@@ -1,0 +1,378 @@
+//! What the conditions around a place imply: whether a comparison certainly holds there.
+//!
+//! A condition of an enclosing `if` speaks in its arm; conjunctions, negations and selects of truth
+//! values are taken apart. A comparison with a constant is read as an interval on the circle of
+//! the type's numbers, so that `n > 0` (signed) tells `n != 0`, also through `zext` and `sext`.
+//! A bounded number of enclosing ops and of parts of a condition is looked at.
+
+use crate::integers::{fold_icmp, int_value, inverse, is_signed, mask, swapped};
+use gradus_ir::{BinaryOp, Body, CastOp, IntPredicate, Op, OpKind, Region, Type, Unit, Value};
+
+const LEVELS: usize = 64;
+const PARTS: usize = 16;
+
+/// `left predicate right`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub predicate: IntPredicate,
+    pub left: Value,
+    pub right: Value,
+}
+
+impl Claim {
+    pub fn new(predicate: IntPredicate, left: Value, right: Value) -> Self {
+        Claim {
+            predicate,
+            left,
+            right,
+        }
+    }
+}
+
+/// Who vouches for a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Voucher {
+    /// It holds by itself.
+    Itself,
+    /// The condition of this `if`.
+    If(Op),
+}
+
+/// Who vouches for `claim` in `region`: the nearest enclosing condition that implies it.
+pub(crate) fn voucher(unit: &Unit, body: &Body, region: Region, claim: Claim) -> Option<Voucher> {
+    let claim = Narrowed::of(unit, body, claim);
+    if claim.holds_by_itself(unit, body) {
+        return Some(Voucher::Itself);
+    }
+    let mut at = region;
+    for _ in 0..LEVELS {
+        let op = body.owner(at)?;
+        if matches!(body.kind(op), OpKind::If) {
+            let truth = body.op_regions(op)[0] == at;
+            if condition_implies(unit, body, body.operand(op, 0), truth, &claim) {
+                return Some(Voucher::If(op));
+            }
+        }
+        at = body.parent(op)?;
+    }
+    None
+}
+
+/// Whether `condition` being `truth` implies the claim.
+pub(crate) fn condition_implies_claim(
+    unit: &Unit,
+    body: &Body,
+    condition: Value,
+    truth: bool,
+    claim: Claim,
+) -> bool {
+    condition_implies(
+        unit,
+        body,
+        condition,
+        truth,
+        &Narrowed::of(unit, body, claim),
+    )
+}
+
+fn condition_implies(
+    unit: &Unit,
+    body: &Body,
+    condition: Value,
+    truth: bool,
+    claim: &Narrowed,
+) -> bool {
+    let mut open = vec![(condition, truth)];
+    let mut parts = 0;
+    while let Some((value, truth)) = open.pop() {
+        parts += 1;
+        let Some(op) = body.def_op(value) else {
+            continue;
+        };
+        if parts > PARTS {
+            return false;
+        }
+        let operand = |i: usize| body.operand(op, i);
+        let is = |i: usize, n: u128| int_value(unit, body, operand(i)).is_some_and(|c| c.0 == n);
+        match body.kind(op) {
+            OpKind::ICmp(predicate) => {
+                let predicate = if truth {
+                    *predicate
+                } else {
+                    inverse(*predicate)
+                };
+                let fact = Claim::new(predicate, operand(0), operand(1));
+                if claim.follows_from(unit, body, fact) {
+                    return true;
+                }
+            }
+            OpKind::Binary(BinaryOp::And) if truth => {
+                open.extend([(operand(0), true), (operand(1), true)]);
+            }
+            OpKind::Binary(BinaryOp::Or) if !truth => {
+                open.extend([(operand(0), false), (operand(1), false)]);
+            }
+            OpKind::Binary(BinaryOp::Xor) if is(1, 1) => open.push((operand(0), !truth)),
+            OpKind::Select if truth && is(2, 0) => {
+                open.extend([(operand(0), true), (operand(1), true)]);
+            }
+            OpKind::Select if !truth && is(1, 1) => {
+                open.extend([(operand(0), false), (operand(2), false)]);
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// A side of a claim: a value or a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Value(Value),
+    Constant(u128),
+}
+
+/// A claim of which both sides have been stripped of extensions, as far as that says the same.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Narrowed {
+    predicate: IntPredicate,
+    left: Side,
+    right: Side,
+    bits: u32,
+}
+
+impl Narrowed {
+    fn of(unit: &Unit, body: &Body, claim: Claim) -> Self {
+        let ty = body.ty(claim.left);
+        let mut this = Narrowed {
+            predicate: claim.predicate,
+            left: side(unit, body, claim.left),
+            right: side(unit, body, claim.right),
+            bits: match unit.types.get(ty) {
+                Type::Int(bits) => *bits,
+                Type::Ptr(space) => unit.layout.pointer_size_bytes(*space) as u32 * 8,
+                _ => 128,
+            },
+        };
+        while this.narrow(unit, body) {}
+        this
+    }
+
+    /// Takes one extension off both sides, where the claim on what is extended says the same.
+    fn narrow(&mut self, unit: &Unit, body: &Body) -> bool {
+        use IntPredicate::*;
+        let extension = |s: Side| match s {
+            Side::Value(v) => extended(unit, body, v),
+            Side::Constant(_) => None,
+        };
+        let (left, right) = (extension(self.left), extension(self.right));
+        let Some((op, _, bits)) = left.or(right) else {
+            return false;
+        };
+        let strip = |s: Side, found: Option<(CastOp, Value, u32)>| match (s, found) {
+            (_, Some((o, inner, b))) if o == op && b == bits => Some(Side::Value(inner)),
+            (Side::Constant(c), _) => {
+                let short = c & mask(bits);
+                let back = crate::fold_cast(op, bits, self.bits, short);
+                (back == Some(c)).then_some(Side::Constant(short))
+            }
+            _ => None,
+        };
+        let (Some(left), Some(right)) = (strip(self.left, left), strip(self.right, right)) else {
+            return false;
+        };
+        // Extended by zeros, both sides are non-negative: signed and unsigned order agree. Both
+        // orders survive an extension by signs.
+        if op == CastOp::ZExt {
+            self.predicate = match self.predicate {
+                Sgt => Ugt,
+                Sge => Uge,
+                Slt => Ult,
+                Sle => Ule,
+                other => other,
+            };
+        }
+        (self.left, self.right, self.bits) = (left, right, bits);
+        true
+    }
+
+    fn holds_by_itself(&self, unit: &Unit, body: &Body) -> bool {
+        match (self.left, self.right) {
+            (Side::Constant(a), Side::Constant(b)) => fold_icmp(self.predicate, self.bits, a, b),
+            (Side::Value(v), Side::Constant(c)) => {
+                let low = least(unit, body, v);
+                low > 0
+                    && self.bits <= 64
+                    && contains(
+                        self.interval(c),
+                        Some((low, mask(self.bits) - low)),
+                        self.bits,
+                    )
+            }
+            (Side::Constant(_), Side::Value(_)) => self.turned().holds_by_itself(unit, body),
+            _ => false,
+        }
+    }
+
+    fn turned(&self) -> Narrowed {
+        Narrowed {
+            predicate: swapped(self.predicate),
+            left: self.right,
+            right: self.left,
+            bits: self.bits,
+        }
+    }
+
+    /// The numbers for which the claim about a constant right side holds.
+    fn interval(&self, constant: u128) -> Option<(u128, u128)> {
+        interval(self.predicate, constant, self.bits)
+    }
+
+    fn follows_from(&self, unit: &Unit, body: &Body, fact: Claim) -> bool {
+        let fact = Narrowed::of(unit, body, fact);
+        if fact.bits != self.bits {
+            return false;
+        }
+        [fact, fact.turned()].iter().any(|fact| {
+            if fact.left == self.left && fact.right == self.right {
+                return predicate_implies(fact.predicate, self.predicate);
+            }
+            let own = [*self, self.turned()];
+            own.iter()
+                .any(|claim| match (fact.left, fact.right, claim.right) {
+                    (Side::Value(_), Side::Constant(c), Side::Constant(d))
+                        if fact.left == claim.left =>
+                    {
+                        contains(claim.interval(d), fact.interval(c), self.bits)
+                    }
+                    _ => false,
+                })
+        })
+    }
+}
+
+fn side(unit: &Unit, body: &Body, value: Value) -> Side {
+    match int_value(unit, body, value) {
+        Some((c, _)) => Side::Constant(c),
+        None => Side::Value(value),
+    }
+}
+
+fn extended(unit: &Unit, body: &Body, value: Value) -> Option<(CastOp, Value, u32)> {
+    let op = body.def_op(value)?;
+    let OpKind::Cast(cast @ (CastOp::ZExt | CastOp::SExt)) = *body.kind(op) else {
+        return None;
+    };
+    let inner = body.operand(op, 0);
+    match unit.types.get(body.ty(inner)) {
+        Type::Int(bits) => Some((cast, inner, *bits)),
+        _ => None,
+    }
+}
+
+/// A lower bound of a value read as unsigned: that of a maximum with a constant.
+fn least(unit: &Unit, body: &Body, value: Value) -> u128 {
+    use gradus_ir::known::{IntFn, Known};
+    let Some(op) = body.def_op(value) else {
+        return 0;
+    };
+    let Some(func) = unit.callee(body, op) else {
+        return 0;
+    };
+    let constant =
+        (1..body.operand_count(op)).find_map(|i| int_value(unit, body, body.operand(op, i)));
+    match (unit.known(func), constant) {
+        (Some(Known::Integer(IntFn::Umax)), Some((c, _))) => c,
+        _ => 0,
+    }
+}
+
+/// A set of numbers of so many bits, as the first of them and how many follow it on the circle.
+type Interval = Option<(u128, u128)>;
+
+/// The numbers `x` with `x predicate constant`; `None` where there are none.
+fn interval(predicate: IntPredicate, constant: u128, bits: u32) -> Interval {
+    use IntPredicate::*;
+    let (all, half) = (mask(bits), 1u128 << (bits - 1));
+    let (lowest, highest) = if is_signed(predicate) {
+        (half, half - 1)
+    } else {
+        (0, all)
+    };
+    let from_to = |first: u128, last: u128| Some((first & all, last.wrapping_sub(first) & all));
+    match predicate {
+        Eq => Some((constant, 0)),
+        Ne => from_to(constant.wrapping_add(1), constant.wrapping_sub(1)),
+        Ult | Slt if constant == lowest => None,
+        Ugt | Sgt if constant == highest => None,
+        Ult | Slt => from_to(lowest, constant.wrapping_sub(1)),
+        Ule | Sle => from_to(lowest, constant),
+        Ugt | Sgt => from_to(constant.wrapping_add(1), highest),
+        Uge | Sge => from_to(constant, highest),
+    }
+}
+
+fn contains(outer: Interval, inner: Interval, bits: u32) -> bool {
+    match (outer, inner) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some((start, more)), Some((first, further))) => {
+            let gap = first.wrapping_sub(start) & mask(bits);
+            gap.checked_add(further).is_some_and(|end| end <= more)
+        }
+    }
+}
+
+fn predicate_implies(fact: IntPredicate, claim: IntPredicate) -> bool {
+    use IntPredicate::*;
+    fact == claim
+        || matches!(
+            (fact, claim),
+            (Ugt, Uge | Ne)
+                | (Ult, Ule | Ne)
+                | (Sgt, Sge | Ne)
+                | (Slt, Sle | Ne)
+                | (Eq, Uge | Ule | Sge | Sle)
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every pair of comparisons with constants of four bits, against all sixteen numbers.
+    #[test]
+    fn intervals_contain_each_other_where_the_numbers_do() {
+        use IntPredicate::*;
+        let predicates = [Eq, Ne, Ugt, Uge, Ult, Ule, Sgt, Sge, Slt, Sle];
+        for fact in predicates {
+            for claim in predicates {
+                for c in 0..16 {
+                    for d in 0..16 {
+                        let told = contains(interval(claim, d, 4), interval(fact, c, 4), 4);
+                        let holds = (0..16)
+                            .filter(|&x| fold_icmp(fact, 4, x, c))
+                            .all(|x| fold_icmp(claim, 4, x, d));
+                        assert!(!told || holds, "{fact:?} {c} does not tell {claim:?} {d}");
+                        let whole = (0..16).all(|x| fold_icmp(claim, 4, x, d));
+                        assert!(told || !holds || whole, "{fact:?} {c} tells {claim:?} {d}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn predicates_on_equal_operands_imply_what_they_say() {
+        use IntPredicate::*;
+        let predicates = [Eq, Ne, Ugt, Uge, Ult, Ule, Sgt, Sge, Slt, Sle];
+        for fact in predicates {
+            for claim in predicates {
+                let mut pairs = (0..16).flat_map(|x| (0..16).map(move |y| (x, y)));
+                let holds =
+                    pairs.all(|(x, y)| !fold_icmp(fact, 4, x, y) || fold_icmp(claim, 4, x, y));
+                assert_eq!(predicate_implies(fact, claim), holds, "{fact:?} {claim:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Edits without policy: each does one thing to a body and leaves its meaning as it was.
+//!
+//! Who calls them decides where and when. They read what stands in the body and in the unit
+//! (attributes, constants) and run no analysis; facts that need one come in as arguments.
+//! Nothing here recurses over nesting, and a whole-body edit is near-linear in its size.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod clone;
+mod counted;
+mod effects;
+mod guard;
+mod imply;
+mod integers;
+mod sweep;
+mod to_for;
+mod top_tested;
+mod trips;
+
+pub use clone::{ValueMap, clone_op, clone_op_within, clone_ops, clone_ops_within};
+pub use effects::{is_pure, is_removable, is_speculatable, may_leave};
+pub use integers::{fold_binary, fold_cast, fold_icmp, int_value};
+pub use sweep::{sweep_dead, sweep_from};
+pub use to_for::{loop_to_for, loops_to_fors};

@@ -1,0 +1,37 @@
+//! Dead ops go: those that only give values, and whose values nobody uses.
+
+use crate::effects::is_removable;
+use gradus_ir::{Body, Op, Unit, Value};
+
+/// Erases dead ops in the whole body, structure excepted; gives their number.
+///
+/// One walk from the last op to the first, so that users go before what they use.
+pub fn sweep_dead(unit: &Unit, body: &mut Body) -> usize {
+    let all: Vec<Op> = body.walk(body.root()).collect();
+    let mut erased = 0;
+    for op in all.into_iter().rev() {
+        if is_dead(unit, body, op) {
+            body.erase(op);
+            erased += 1;
+        }
+    }
+    erased
+}
+
+/// Erases the ops that give `values`, where these are dead, and what dies with them.
+pub fn sweep_from(unit: &Unit, body: &mut Body, values: impl IntoIterator<Item = Value>) {
+    let mut open: Vec<Op> = values.into_iter().filter_map(|v| body.def_op(v)).collect();
+    while let Some(op) = open.pop() {
+        if body.parent(op).is_some() && is_dead(unit, body, op) {
+            let operands: Vec<Value> = body.operands(op).collect();
+            body.erase(op);
+            open.extend(operands.into_iter().filter_map(|v| body.def_op(v)));
+        }
+    }
+}
+
+fn is_dead(unit: &Unit, body: &Body, op: Op) -> bool {
+    !body.results(op).is_empty()
+        && body.results(op).iter().all(|&v| !body.has_uses(v))
+        && is_removable(unit, body, op)
+}

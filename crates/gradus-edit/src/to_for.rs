@@ -1,0 +1,407 @@
+//! Counted loops become `for`s.
+//!
+//! An optimiser hands over loops rotated: `if (n > 0) { loop { …; i += 1; again = i < n } }`. Here
+//! 1. carried values that change by the same amount in every run are found (`counted`), and the
+//!    comparison of one of them that decides on another run;
+//! 2. the number of runs is built in front (`trips`); where it cannot be shown to be right in
+//!    modular arithmetic, the loop stays a `loop`;
+//! 3. the loop is rebuilt as a `for` over that number: inductions become `start + index · step`,
+//!    results that are not the last carried values are carried too;
+//! 4. the guard around is folded into the number of runs (`guard`), so that nests are `for{for{for`.
+//!
+//! A test at the top (`loop { if c { …; again } else { exit } }`) is `top_tested`'s.
+
+use crate::counted::{self, ADDRESS_FLAGS, Amount, Induction, Scope};
+use crate::effects::may_leave;
+use crate::guard::fold_guard;
+use crate::integers::{self, int_value, signed};
+use crate::sweep::sweep_from;
+use crate::top_tested;
+use crate::trips::{Place, Trips, trips};
+use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, Op, OpKind, Region, Type, Unit, Value};
+
+/// Turns all counted loops of a body into `for`s, inner ones first; gives their number.
+pub fn loops_to_fors(unit: &mut Unit, body: &mut Body) -> usize {
+    let mut ops: Vec<Op> = body
+        .walk(body.root())
+        .filter(|&op| matches!(body.kind(op), OpKind::Loop { .. }))
+        .collect();
+    ops.reverse();
+    let converted = ops
+        .into_iter()
+        .filter(|&op| loop_to_for(unit, body, op).is_some());
+    converted.count()
+}
+
+/// Turns one `loop` into a `for`, where it is counted; folds the guard directly around it.
+///
+/// Where only one exit of several is counted, and by a constant, the loop gets its `trip_max`.
+pub fn loop_to_for(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Op> {
+    let OpKind::Loop { trip_max } = *body.kind(op) else {
+        return None;
+    };
+    let made = bottom_tested(unit, body, op).or_else(|| top_tested::convert(unit, body, op));
+    let Some(made) = made else {
+        top_tested::bound_by_extra_exit(unit, body, op);
+        return None;
+    };
+    let trips = int_value(unit, body, made.trips.value);
+    let exact = trips.and_then(|(n, _)| u64::try_from(n).ok());
+    body.ops[made.op].kind = OpKind::For {
+        trip_max: exact.or(trip_max),
+    };
+    Some(fold_guard(unit, body, made.op, made.trips.guard).unwrap_or(made.op))
+}
+
+/// A loop that was made a `for`.
+pub(crate) struct Made {
+    pub op: Op,
+    pub trips: Trips,
+}
+
+/// What a result of the loop is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// A value of outside.
+    Outside(Value),
+    /// What is carried at this position, after the last run.
+    Carried(usize),
+    /// What the induction at this position is, in the last run.
+    InLastRun(usize),
+    /// A value of the last run, carried as extra number so-and-so.
+    Extra(usize),
+}
+
+fn bottom_tested(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Made> {
+    let region = body.op_regions(op)[0];
+    let repeat = body.last(region)?;
+    if !matches!(body.kind(repeat), OpKind::Repeat) {
+        return None;
+    }
+    let scope = Scope { region, arm: None };
+    let initial: Vec<Value> = body.operands(op).collect();
+    let next: Vec<Value> = body.operands(repeat).skip(1).take(initial.len()).collect();
+    let found = counted::inductions(unit, body, scope, &initial, &next);
+    let again = body.operand(repeat, 0);
+    let test = counted::test(unit, body, scope, &found, again, true)?;
+    let leaves = may_leave(unit, body, region);
+    let outside = body.parent(op)?;
+    let loc = body.ops[op].loc;
+    let mut b = Builder::new(unit, body);
+    b.loc = loc;
+    b.at_op(op);
+    let trips = trips(&mut b, &test, Place::Bottom, outside, leaves)?;
+    let (outcomes, extras) = outcomes(&mut b, op, repeat, &found, &next);
+    let shape = Rebuild::new(&mut b, op, trips.value, &found, &extras);
+    let made = shape.op;
+    let inner = shape.region;
+    b.body.move_ops(region, inner);
+    shape.replace_params(&mut b, region, trips);
+    finish_body(&mut b, inner, repeat, &shape, &extras);
+    b.at_op(op);
+    let after = AfterLoop {
+        found: &found,
+        trips,
+    };
+    for (index, outcome) in outcomes.into_iter().enumerate() {
+        let old = b.body.results(op)[index];
+        if !b.body.has_uses(old) {
+            continue;
+        }
+        let new = match outcome {
+            Outcome::Outside(value) => value,
+            Outcome::Carried(k) => match shape.kept[k] {
+                Some(at) => b.body.results(made)[at],
+                None => after.last(&mut b, k),
+            },
+            Outcome::InLastRun(k) => after.in_last_run(&mut b, k),
+            Outcome::Extra(k) => b.body.results(made)[shape.kept_count + k],
+        };
+        b.body.replace_uses(old, new);
+    }
+    body.erase(op);
+    Some(Made { op: made, trips })
+}
+
+/// What each result is, and the operands of `repeat` that are carried for it.
+fn outcomes(
+    b: &mut Builder,
+    op: Op,
+    repeat: Op,
+    found: &[Option<Induction>],
+    next: &[Value],
+) -> (Vec<Outcome>, Vec<usize>) {
+    let region = b.body.op_regions(op)[0];
+    let mut extras: Vec<usize> = Vec::new();
+    let mut outcomes = Vec::new();
+    for index in 0..b.body.results(op).len() {
+        let at = 1 + next.len() + index;
+        let value = b.body.operand(repeat, at);
+        let param = b
+            .body
+            .region_params(region)
+            .iter()
+            .position(|&p| p == value);
+        let outcome = if b.body.region_of(value) != Some(region) {
+            Outcome::Outside(value)
+        } else if let Some(k) = next.iter().position(|&v| v == value) {
+            Outcome::Carried(k)
+        } else if let Some(k) = param.filter(|&k| found[k].is_some()) {
+            Outcome::InLastRun(k)
+        } else if let Some(k) = extras
+            .iter()
+            .position(|&e| b.body.operand(repeat, e) == value)
+        {
+            Outcome::Extra(k)
+        } else {
+            if b.body.has_uses(b.body.results(op)[index]) {
+                extras.push(at);
+            }
+            Outcome::Extra(extras.len().saturating_sub(1))
+        };
+        outcomes.push(outcome);
+    }
+    (outcomes, extras)
+}
+
+/// Ends the moved body: the `repeat` becomes a `yield` of what is still carried.
+fn finish_body(b: &mut Builder, inner: Region, repeat: Op, shape: &Rebuild, extras: &[usize]) {
+    let old: Vec<Value> = b.body.operands(repeat).collect();
+    let carried = shape.kept.iter().enumerate();
+    let mut yields: Vec<Value> = carried
+        .filter(|(_, kept)| kept.is_some())
+        .map(|(k, _)| old[1 + k])
+        .collect();
+    yields.extend(extras.iter().map(|&at| old[at]));
+    b.body.erase(repeat);
+    b.at_end(inner);
+    b.yield_(&yields);
+    sweep_from(b.unit, b.body, old);
+}
+
+/// The `for` in the place of a loop, with its empty region.
+pub(crate) struct Rebuild {
+    pub op: Op,
+    pub region: Region,
+    /// For every carried value of the loop its number among those of the `for`; `None` where it is
+    /// an induction.
+    pub kept: Vec<Option<usize>>,
+    pub kept_count: usize,
+    found: Vec<Option<Induction>>,
+}
+
+impl Rebuild {
+    /// Makes the `for` at the builder's place. `extras` are operands of the loop's terminator whose
+    /// values are carried too, from poison.
+    pub fn new(
+        b: &mut Builder,
+        old: Op,
+        trips: Value,
+        found: &[Option<Induction>],
+        extras: &[usize],
+    ) -> Self {
+        let old_region = b.body.op_regions(old)[0];
+        let mut kept = Vec::new();
+        let mut initial = Vec::new();
+        for (k, induction) in found.iter().enumerate() {
+            kept.push(induction.is_none().then_some(initial.len()));
+            if induction.is_none() {
+                initial.push(b.body.operand(old, k));
+            }
+        }
+        let kept_count = initial.len();
+        for &at in extras {
+            let last = b.body.last(old_region).map(|r| b.body.operand(r, at));
+            let ty = last.map(|v| b.body.ty(v));
+            initial.extend(ty.map(|ty| b.poison(ty)));
+        }
+        let (op, region) = b.for_(trips, &initial);
+        let data = &b.body.ops[old];
+        let (loc, meta, name) = (data.loc, data.meta, data.name.clone());
+        let new = &mut b.body.ops[op];
+        (new.loc, new.meta, new.name) = (loc, meta, name);
+        Rebuild {
+            op,
+            region,
+            kept,
+            kept_count,
+            found: found.to_vec(),
+        }
+    }
+
+    /// Puts the inductions' values at the start of the region, which holds the body already, and
+    /// makes the body use them and the new parameters.
+    pub fn replace_params(&self, b: &mut Builder, old: Region, trips: Trips) {
+        let index = b.body.region_params(self.region)[0];
+        if let Some(first) = b.body.first(self.region) {
+            b.at_op(first);
+        }
+        for (k, param) in b.body.region_params(old).to_vec().into_iter().enumerate() {
+            if !b.body.has_uses(param) {
+                continue;
+            }
+            let new = match (&self.found[k], self.kept[k]) {
+                (Some(induction), _) => at_run(b, induction, index, trips.max),
+                (None, Some(at)) => b.body.region_params(self.region)[1 + at],
+                (None, None) => continue,
+            };
+            b.body.replace_uses(param, new);
+        }
+    }
+}
+
+/// The inductions after the loop.
+pub(crate) struct AfterLoop<'a> {
+    pub found: &'a [Option<Induction>],
+    pub trips: Trips,
+}
+
+impl AfterLoop<'_> {
+    /// The induction at position `k` after the last run.
+    pub fn last(&self, b: &mut Builder, k: usize) -> Value {
+        self.after(b, k, self.trips.value, self.trips.max)
+    }
+    /// The induction at position `k` in the last run.
+    fn in_last_run(&self, b: &mut Builder, k: usize) -> Value {
+        let one = b.i64(1);
+        let runs = integers::binary(b, BinaryOp::Sub, self.trips.value, one);
+        self.after(b, k, runs, self.trips.max)
+    }
+    fn after(&self, b: &mut Builder, k: usize, runs: Value, max: u128) -> Value {
+        match &self.found[k] {
+            Some(induction) => {
+                let plain = Induction {
+                    flags: Flags::NONE,
+                    ..induction.clone()
+                };
+                at_run(b, &plain, runs, max.saturating_add(1))
+            }
+            None => runs,
+        }
+    }
+}
+
+/// The value of an induction in run `run`, an `i64` below `max`.
+fn at_run(b: &mut Builder, induction: &Induction, run: Value, max: u128) -> Value {
+    let ty = b.body.ty(induction.start);
+    match *b.unit.types.get(ty) {
+        Type::Ptr(_) => address_at(b, induction, run),
+        Type::Int(bits) => {
+            let flags = integer_flags(b, induction, bits, max);
+            let run = narrowed(b, run, bits, max);
+            let moved = times(b, run, &induction.step, bits, flags);
+            sum(b, induction.start, moved, flags)
+        }
+        _ => induction.start,
+    }
+}
+
+/// What can be promised about `start + run · step`, computed at once. NUW holds for the sum of
+/// non-negative numbers wherever it holds for every step. NSW does where start and step push in one
+/// direction from zero, so that the product alone stays in range too, and the run's number is read
+/// without a sign.
+fn integer_flags(b: &Builder, induction: &Induction, bits: u32, max: u128) -> Flags {
+    let start = int_value(b.unit, b.body, induction.start).map(|(n, _)| signed(n, bits));
+    let step = induction.step.known();
+    let one_way = match (start, step) {
+        (Some(start), Some(step)) if step >= 0 => start >= 0,
+        (Some(start), Some(_)) => start <= 0 && max <= 1 << (bits - 1),
+        _ => false,
+    };
+    let whole = if step.is_some_and(|s| s >= 0) {
+        induction.flags.and(Flags::NUW)
+    } else {
+        Flags::NONE
+    };
+    if one_way {
+        whole.with(induction.flags.and(Flags::NSW))
+    } else {
+        whole
+    }
+}
+
+/// The run's number as an integer of so many bits.
+fn narrowed(b: &mut Builder, run: Value, bits: u32, max: u128) -> Value {
+    if bits >= 64 {
+        return run;
+    }
+    let ty = b.unit.types.int(bits);
+    let value = integers::cast(b, CastOp::Trunc, run, ty);
+    let mut flags = Flags::NONE;
+    if max <= 1 << bits {
+        flags = flags.with(Flags::NUW);
+    }
+    if max <= 1 << (bits - 1) {
+        flags = flags.with(Flags::NSW);
+    }
+    if value != run {
+        b.set_flags(value, flags);
+    }
+    value
+}
+
+/// `run · amount`.
+fn times(b: &mut Builder, run: Value, amount: &Amount, bits: u32, flags: Flags) -> Value {
+    let ty = b.unit.types.int(bits);
+    let constant = b.int(ty, i128::from(amount.constant));
+    let mut total = flagged(b, BinaryOp::Mul, run, constant, flags);
+    for &(value, factor) in &amount.terms {
+        let factor = b.int(ty, i128::from(factor));
+        let by = integers::binary(b, BinaryOp::Mul, value, factor);
+        let product = integers::binary(b, BinaryOp::Mul, run, by);
+        total = integers::binary(b, BinaryOp::Add, total, product);
+    }
+    total
+}
+
+fn sum(b: &mut Builder, start: Value, moved: Value, flags: Flags) -> Value {
+    flagged(b, BinaryOp::Add, start, moved, flags)
+}
+
+/// `x op y` with flags, where it is not folded.
+fn flagged(b: &mut Builder, op: BinaryOp, x: Value, y: Value, flags: Flags) -> Value {
+    let value = integers::binary(b, op, x, y);
+    if value != x && value != y {
+        b.set_flags(value, flags);
+    }
+    value
+}
+
+/// The address that a pointer induction has in run `run`.
+fn address_at(b: &mut Builder, induction: &Induction, run: Value) -> Value {
+    let flags = induction.flags.and(ADDRESS_FLAGS);
+    let mut at = induction.start;
+    if induction.step.constant != 0 {
+        at = strided(b, at, run, induction.step.constant, flags);
+    }
+    let long = b.unit.types.int(64);
+    for &(value, bytes) in &induction.step.terms {
+        let wide = integers::cast(b, CastOp::SExt, value, long);
+        let index = integers::binary(b, BinaryOp::Mul, run, wide);
+        at = strided(b, at, index, bytes, Flags::NONE);
+    }
+    at
+}
+
+/// `base + index · bytes`, as the address of an array's element.
+fn strided(b: &mut Builder, base: Value, index: Value, bytes: i64, flags: Flags) -> Value {
+    let (index, flags) = match bytes < 0 {
+        true => {
+            let zero = b.i64(0);
+            let negated = integers::binary(b, BinaryOp::Sub, zero, index);
+            (negated, flags.without(Flags::NUW))
+        }
+        false => (index, flags),
+    };
+    let source = match bytes.unsigned_abs() {
+        1 => b.unit.types.int(8),
+        size => {
+            let byte = b.unit.types.int(8);
+            b.unit.types.array(byte, size)
+        }
+    };
+    let ty = b.body.ty(base);
+    let value = b.value(OpKind::Addr { source }, &[base, index], ty);
+    b.set_flags(value, flags);
+    value
+}

@@ -1,0 +1,305 @@
+//! Loops tested at the top: `loop { A; if c { B; again } else { E; exit } }` becomes `for { A; B }; A; E`.
+//!
+//! The order of what runs is kept: A B A B … A E. `A` stands twice afterwards, so it must be plain
+//! ops that do nothing but give values; `E` runs once and moves behind the loop.
+
+use crate::clone::{ValueMap, clone_op_within};
+use crate::counted::{self, Scope, without_negations};
+use crate::effects::{is_removable, may_leave};
+use crate::integers::int_value;
+use crate::sweep::sweep_from;
+use crate::to_for::{AfterLoop, Made, Rebuild};
+use crate::trips::{Place, trips};
+use gradus_ir::{BinaryOp, Body, Builder, Definition, Op, OpKind, Region, Unit, Value};
+
+/// How many ops may stand before the test, or in the arm that leaves.
+const OPS: usize = 64;
+
+/// The parts of a loop with a branch at its end.
+struct Parts {
+    region: Region,
+    repeat: Op,
+    branch: Op,
+    /// The arm that goes on, and whether that is where the condition holds.
+    go: Region,
+    truth: bool,
+    stop: Region,
+}
+
+/// Reads a loop as A, a branch, and an end that leaves exactly in one arm of it. Also gives what the
+/// other arm says about another run.
+fn parts(unit: &Unit, body: &Body, op: Op) -> Option<(Parts, Value, bool)> {
+    let region = *body.op_regions(op).first()?;
+    let repeat = body.last(region)?;
+    if !matches!(body.kind(repeat), OpKind::Repeat) {
+        return None;
+    }
+    let branch = body.prev(repeat)?;
+    let (again, truth) = without_negations(unit, body, body.operand(repeat, 0), true);
+    let Definition::Result(from, index) = body.values[again].def else {
+        return None;
+    };
+    if from != branch || !matches!(body.kind(branch), OpKind::If) {
+        return None;
+    }
+    let said = |arm: usize| {
+        let last = body.last(body.op_regions(branch)[arm])?;
+        matches!(body.kind(last), OpKind::Yield).then(|| body.operand(last, index as usize))
+    };
+    let (yes, no) = (said(0)?, said(1)?);
+    let leaves = |v: Value| int_value(unit, body, v).is_some_and(|(c, _)| (c == 1) != truth);
+    let arms = body.op_regions(branch);
+    let (go, stop, says, holds) = if leaves(no) {
+        (arms[0], arms[1], yes, true)
+    } else if leaves(yes) {
+        (arms[1], arms[0], no, false)
+    } else {
+        return None;
+    };
+    let parts = Parts {
+        region,
+        repeat,
+        branch,
+        go,
+        truth: holds,
+        stop,
+    };
+    Some((parts, says, truth))
+}
+
+/// What the branch's result `value` is in the arm `region`; other values are themselves.
+fn in_arm(body: &Body, branch: Op, region: Region, value: Value) -> Value {
+    match (body.values[value].def, body.last(region)) {
+        (Definition::Result(op, index), Some(last)) if op == branch => {
+            body.operand(last, index as usize)
+        }
+        _ => value,
+    }
+}
+
+impl Parts {
+    fn ops(body: &Body, region: Region) -> Vec<Op> {
+        body.ops_in(region).take(OPS + 1).collect()
+    }
+    /// The ops before the branch, where they may stand twice.
+    fn head(&self, unit: &Unit, body: &Body) -> Option<Vec<Op>> {
+        let ops = body.ops_in(self.region);
+        let head: Vec<Op> = ops
+            .take_while(|&o| o != self.branch)
+            .take(OPS + 1)
+            .collect();
+        let fine = head.len() <= OPS
+            && head.iter().all(|&o| {
+                is_removable(unit, body, o) && !matches!(body.kind(o), OpKind::Alloca(_))
+            });
+        fine.then_some(head)
+    }
+    /// The ops of the arm that leaves, where they are few and plain.
+    fn tail(&self, body: &Body) -> Option<Vec<Op>> {
+        let mut ops = Self::ops(body, self.stop);
+        let fine = ops.len() <= OPS && ops.iter().all(|&o| body.op_regions(o).is_empty());
+        ops.pop();
+        fine.then_some(ops)
+    }
+    fn next_values(&self, body: &Body, carried: usize) -> Vec<Value> {
+        let values = body.operands(self.repeat).skip(1).take(carried);
+        values
+            .map(|v| in_arm(body, self.branch, self.go, v))
+            .collect()
+    }
+}
+
+/// Turns a loop whose counted test stands at its top into a `for`.
+pub(crate) fn convert(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Made> {
+    let (parts, says, truth) = parts(unit, body, op)?;
+    let goes_on = int_value(unit, body, says).is_some_and(|(c, _)| (c == 1) == truth);
+    let (head, tail) = (parts.head(unit, body)?, parts.tail(body)?);
+    if !goes_on {
+        return None;
+    }
+    let scope = Scope {
+        region: parts.region,
+        arm: Some(parts.go),
+    };
+    let initial: Vec<Value> = body.operands(op).collect();
+    let next = parts.next_values(body, initial.len());
+    let found = counted::inductions(unit, body, scope, &initial, &next);
+    let condition = body.operand(parts.branch, 0);
+    let test = counted::test(unit, body, scope, &found, condition, parts.truth)?;
+    let leaves = may_leave(unit, body, parts.go);
+    let outside = body.parent(op)?;
+    let loc = body.ops[op].loc;
+    let mut b = Builder::new(unit, body);
+    b.loc = loc;
+    b.at_op(op);
+    let trips = trips(&mut b, &test, Place::Top, outside, leaves)?;
+    let shape = Rebuild::new(&mut b, op, trips.value, &found, &[]);
+    let after = AfterLoop {
+        found: &found,
+        trips,
+    };
+    leave(&mut b, op, &parts, &shape, &after, (&head, &tail));
+    assemble(&mut b, &parts, &shape, trips, initial.len());
+    body.erase(op);
+    Some(Made {
+        op: shape.op,
+        trips,
+    })
+}
+
+/// Builds A and E behind the loop and gives the loop's results from there.
+fn leave(
+    b: &mut Builder,
+    op: Op,
+    parts: &Parts,
+    shape: &Rebuild,
+    after: &AfterLoop,
+    (head, tail): (&[Op], &[Op]),
+) {
+    let mut map = ValueMap::new();
+    let params = b.body.region_params(parts.region).to_vec();
+    for (k, param) in params.into_iter().enumerate() {
+        let last = match shape.kept[k] {
+            Some(at) => b.body.results(shape.op)[at],
+            None => after.last(b, k),
+        };
+        map.set(param, last);
+    }
+    let mut copies = Vec::new();
+    for &inner in head.iter().chain(tail) {
+        copies.push(clone_op_within(inner, b, &mut map));
+    }
+    let carried = b.body.operand_count(op);
+    for index in 0..b.body.results(op).len() {
+        let said = b.body.operand(parts.repeat, 1 + carried + index);
+        let said = in_arm(b.body, parts.branch, parts.stop, said);
+        let result = b.body.results(op)[index];
+        b.body.replace_uses(result, map.get_or_same(said));
+    }
+    let values: Vec<Value> = copies
+        .iter()
+        .flat_map(|&c| b.body.results(c).to_vec())
+        .collect();
+    sweep_from(b.unit, b.body, values);
+}
+
+/// Moves A and B into the `for`.
+fn assemble(
+    b: &mut Builder,
+    parts: &Parts,
+    shape: &Rebuild,
+    trips: crate::trips::Trips,
+    carried: usize,
+) {
+    let inner = shape.region;
+    b.body.detach(parts.repeat);
+    b.body.detach(parts.branch);
+    b.body.move_ops(parts.region, inner);
+    let last = b.body.last(parts.go);
+    b.body.move_ops(parts.go, inner);
+    shape.replace_params(b, parts.region, trips);
+    let mut yields = Vec::new();
+    for k in (0..carried).filter(|&k| shape.kept[k].is_some()) {
+        let value = b.body.operand(parts.repeat, 1 + k);
+        yields.push(match (b.body.values[value].def, last) {
+            (Definition::Result(op, index), Some(last)) if op == parts.branch => {
+                b.body.operand(last, index as usize)
+            }
+            _ => value,
+        });
+    }
+    let mut loose: Vec<Value> = last.into_iter().flat_map(|l| b.body.operands(l)).collect();
+    loose.extend(b.body.operands(parts.branch));
+    b.body.erase(parts.repeat);
+    b.body.erase(parts.branch);
+    if let Some(last) = last {
+        b.body.erase(last);
+    }
+    b.at_end(inner);
+    b.yield_(&yields);
+    sweep_from(b.unit, b.body, loose);
+}
+
+/// States a bound of the runs of a loop that has a counted exit, by constants, among others.
+pub(crate) fn bound_by_extra_exit(unit: &mut Unit, body: &mut Body, op: Op) {
+    let Some(runs) = extra_exit_bound(unit, body, op) else {
+        return;
+    };
+    if let OpKind::Loop { trip_max } = &mut body.ops[op].kind {
+        *trip_max = Some(trip_max.map_or(runs, |known| known.min(runs)));
+    }
+}
+
+fn extra_exit_bound(unit: &mut Unit, body: &mut Body, op: Op) -> Option<u64> {
+    let region = body.op_regions(op)[0];
+    let repeat = body.last(region)?;
+    let initial: Vec<Value> = body.operands(op).collect();
+    let mut candidates = Vec::new();
+    let bottom = Scope { region, arm: None };
+    let own: Vec<Value> = body.operands(repeat).skip(1).take(initial.len()).collect();
+    let conjuncts = conjuncts(unit, body, body.operand(repeat, 0));
+    for (value, truth) in conjuncts {
+        candidates.push((bottom, own.clone(), value, truth, Place::Bottom));
+    }
+    if let Some((parts, says, truth)) = parts(unit, body, op) {
+        let next = parts.next_values(body, initial.len());
+        let scope = Scope {
+            region,
+            arm: Some(parts.go),
+        };
+        let condition = body.operand(parts.branch, 0);
+        candidates.push((scope, next.clone(), says, truth, Place::Bottom));
+        candidates.push((scope, next, condition, parts.truth, Place::Top));
+    }
+    let outside = body.parent(op)?;
+    let mut best = None;
+    for (scope, next, again, truth, place) in candidates {
+        let found = counted::inductions(unit, body, scope, &initial, &next);
+        let test = counted::test(unit, body, scope, &found, again, truth);
+        let constant = |v: Value| int_value(unit, body, v).is_some();
+        let Some(test) = test.filter(|t| constant(t.start) && constant(t.bound)) else {
+            continue;
+        };
+        let mut b = Builder::new(unit, body);
+        b.at_op(op);
+        let Some(trips) = trips(&mut b, &test, place, outside, true) else {
+            continue;
+        };
+        let runs = int_value(unit, body, trips.value)
+            .and_then(|(n, _)| u64::try_from(n).ok())
+            .and_then(|n| n.checked_add(u64::from(place == Place::Top)));
+        best = runs.into_iter().chain(best).min();
+    }
+    best
+}
+
+/// The truth values that must all hold for `value` to hold.
+fn conjuncts(unit: &Unit, body: &Body, value: Value) -> Vec<(Value, bool)> {
+    let mut open = vec![(value, true)];
+    let mut found = Vec::new();
+    while let Some((value, truth)) = open.pop() {
+        let (value, truth) = without_negations(unit, body, value, truth);
+        let Some(op) = body.def_op(value) else {
+            continue;
+        };
+        let operand = |i: usize| body.operand(op, i);
+        let is = |i: usize, n: u128| int_value(unit, body, operand(i)).is_some_and(|c| c.0 == n);
+        match body.kind(op) {
+            _ if found.len() + open.len() > 16 => {}
+            OpKind::Binary(BinaryOp::And) if truth => {
+                open.extend([(operand(0), true), (operand(1), true)]);
+            }
+            OpKind::Binary(BinaryOp::Or) if !truth => {
+                open.extend([(operand(0), false), (operand(1), false)]);
+            }
+            OpKind::Select if truth && is(2, 0) => {
+                open.extend([(operand(0), true), (operand(1), true)]);
+            }
+            OpKind::Select if !truth && is(1, 1) => {
+                open.extend([(operand(0), false), (operand(2), false)]);
+            }
+            _ => found.push((value, truth)),
+        }
+    }
+    found
+}

@@ -1,0 +1,272 @@
+//! A small evaluator of integer bodies for the tests of edits: it knows poison, undefined behaviour and
+//! endless loops, and writes down what a program shows to the world (calls of `observe`).
+
+use gradus_edit::{fold_binary, fold_cast, fold_icmp};
+use gradus_ir::{
+    BinaryOp, Body, CastOp, ConstKind, Entity, Flags, Op, OpKind, Region, Type, Unit, Value,
+};
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With this result; `None` is poison.
+    Returned(Option<u128>),
+    /// Undefined behaviour.
+    Undefined,
+    /// It was still running after its fuel was spent.
+    Endless,
+}
+
+/// A run: what it showed, and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// What was shown; `None` is poison.
+    pub shown: Vec<Option<u128>>,
+    /// How it ended.
+    pub end: End,
+}
+
+struct Machine<'a> {
+    unit: &'a Unit,
+    body: &'a Body,
+    /// By value; the outer `None` is what was not given yet.
+    values: Vec<Option<Option<u128>>>,
+    shown: Vec<Option<u128>>,
+    fuel: u32,
+}
+
+/// Runs a body on integers.
+pub fn run(unit: &Unit, body: &Body, args: &[u128]) -> Run {
+    let mut machine = Machine {
+        unit,
+        body,
+        values: vec![None; body.values.len()],
+        shown: Vec::new(),
+        fuel: 6_000,
+    };
+    for (&param, &arg) in body.params().iter().zip(args) {
+        machine.set(param, Some(arg));
+    }
+    let end = match machine.region(body.root()) {
+        Ok(values) => End::Returned(values.first().copied().flatten()),
+        Err(end) => end,
+    };
+    Run {
+        shown: machine.shown,
+        end,
+    }
+}
+
+impl Machine<'_> {
+    fn bits(&self, value: Value) -> u32 {
+        match self.unit.types.get(self.body.ty(value)) {
+            Type::Int(bits) => *bits,
+            Type::Ptr(_) => 64,
+            other => panic!("the evaluator does not know {other:?}"),
+        }
+    }
+
+    fn get(&self, value: Value) -> Option<u128> {
+        if let Some(id) = self.body.as_const(value) {
+            return match self.unit.constant(id).kind {
+                ConstKind::Int(n) => Some(n),
+                ConstKind::Zero => Some(0),
+                ConstKind::Poison => None,
+                ref other => panic!("the evaluator does not know {other:?}"),
+            };
+        }
+        self.values[value.index()].unwrap_or_else(|| panic!("{value:?} is used before it is given"))
+    }
+
+    fn set(&mut self, value: Value, to: Option<u128>) {
+        self.values[value.index()] = Some(to);
+    }
+
+    /// Runs a region; gives its terminator's operands.
+    fn region(&mut self, region: Region) -> Result<Vec<Option<u128>>, End> {
+        for op in self.body.ops_in(region) {
+            self.fuel = self.fuel.checked_sub(1).ok_or(End::Endless)?;
+            if self.body.kind(op).is_terminator() {
+                return Ok(self.body.operands(op).map(|v| self.get(v)).collect());
+            }
+            let results = self.op(op)?;
+            for (&value, result) in self.body.results(op).iter().zip(results) {
+                self.set(value, result);
+            }
+        }
+        panic!("a region without a terminator")
+    }
+
+    fn op(&mut self, op: Op) -> Result<Vec<Option<u128>>, End> {
+        let a: Vec<Option<u128>> = match self.body.kind(op) {
+            OpKind::Call(_) => vec![],
+            _ => self.body.operands(op).map(|v| self.get(v)).collect(),
+        };
+        let regions = self.body.op_regions(op);
+        Ok(match self.body.kind(op) {
+            OpKind::If => {
+                let c = a[0].ok_or(End::Undefined)?;
+                self.region(regions[usize::from(c == 0)])?
+            }
+            OpKind::Loop { trip_max } => self.run_loop(op, regions[0], a, *trip_max)?,
+            OpKind::For { trip_max } => {
+                let n = a[0].ok_or(End::Undefined)?;
+                assert!(
+                    trip_max.is_none_or(|m| n <= u128::from(m)),
+                    "trip_max is broken"
+                );
+                let mut carried = a[1..].to_vec();
+                for i in 0..n {
+                    let params = self.body.region_params(regions[0]);
+                    self.set(params[0], Some(i));
+                    for (&p, &v) in params[1..].iter().zip(&carried) {
+                        self.set(p, v);
+                    }
+                    carried = self.region(regions[0])?;
+                }
+                carried
+            }
+            OpKind::Call(_) => {
+                let shown = self.get(self.body.operand(op, 1));
+                self.shown.push(shown);
+                vec![]
+            }
+            OpKind::Select => vec![a[0].and_then(|c| a[if c == 0 { 2 } else { 1 }])],
+            _ => vec![self.scalar(op, &a)?],
+        })
+    }
+
+    fn run_loop(
+        &mut self,
+        op: Op,
+        region: Region,
+        mut carried: Vec<Option<u128>>,
+        trip_max: Option<u64>,
+    ) -> Result<Vec<Option<u128>>, End> {
+        let count = self.body.operand_count(op);
+        for trips in 1.. {
+            assert!(trip_max.is_none_or(|m| trips <= m), "trip_max is broken");
+            let params = self.body.region_params(region);
+            for (&p, &v) in params.iter().zip(&carried) {
+                self.set(p, v);
+            }
+            let said = self.region(region)?;
+            if said[0].ok_or(End::Undefined)? == 0 {
+                return Ok(said[1 + count..].to_vec());
+            }
+            carried = said[1..=count].to_vec();
+        }
+        unreachable!()
+    }
+
+    fn scalar(&self, op: Op, a: &[Option<u128>]) -> Result<Option<u128>, End> {
+        let result = self.body.result(op);
+        let operand = |i: usize| self.body.operand(op, i);
+        let flags = self.body.ops[op].flags;
+        Ok(match *self.body.kind(op) {
+            OpKind::Binary(binary) => {
+                let division = matches!(
+                    binary,
+                    BinaryOp::UDiv | BinaryOp::SDiv | BinaryOp::URem | BinaryOp::SRem
+                );
+                if division && a[1].unwrap_or(0) == 0 {
+                    return Err(End::Undefined);
+                }
+                let (Some(x), Some(y)) = (a[0], a[1]) else {
+                    return Ok(None);
+                };
+                let bits = self.bits(result);
+                fold_binary(binary, bits, x, y).filter(|_| !wraps(binary, flags, bits, x, y))
+            }
+            OpKind::ICmp(p) => {
+                let bits = self.bits(operand(0));
+                a[0].zip(a[1])
+                    .map(|(x, y)| u128::from(fold_icmp(p, bits, x, y)))
+            }
+            OpKind::Cast(cast) => {
+                let (from, to) = (self.bits(operand(0)), self.bits(result));
+                let whole = a[0].and_then(|x| match cast {
+                    CastOp::PtrToInt => Some(x),
+                    _ => fold_cast(cast, from, to, x),
+                });
+                whole.filter(|&r| {
+                    let x = a[0].unwrap_or_default();
+                    let nuw =
+                        !flags.has(Flags::NUW) || fold_cast(CastOp::ZExt, to, from, r) == Some(x);
+                    let nsw =
+                        !flags.has(Flags::NSW) || fold_cast(CastOp::SExt, to, from, r) == Some(x);
+                    cast != CastOp::Trunc || (nuw && nsw)
+                })
+            }
+            OpKind::Addr { .. } => {
+                let address = self
+                    .unit
+                    .layout
+                    .address(self.unit, self.body, op)
+                    .expect("scalar");
+                let mut sum = self
+                    .get(address.base)
+                    .map(|b| b.wrapping_add(address.offset as u128));
+                for (value, stride) in address.terms {
+                    let bits = self.bits(value);
+                    let index = self
+                        .get(value)
+                        .and_then(|v| fold_cast(CastOp::SExt, bits, 64, v));
+                    sum = sum
+                        .zip(index)
+                        .map(|(s, i)| s.wrapping_add(i.wrapping_mul(stride as u128)));
+                }
+                sum.map(|s| s & u128::from(u64::MAX))
+            }
+            OpKind::Freeze => Some(a[0].unwrap_or(0)),
+            ref other => panic!("the evaluator does not know {other:?}"),
+        })
+    }
+}
+
+/// Whether a promise not to wrap is broken.
+fn wraps(op: BinaryOp, flags: Flags, bits: u32, x: u128, y: u128) -> bool {
+    let wide = |cast: CastOp, v: u128| fold_cast(cast, bits, 128, v).unwrap_or(v);
+    let exact = |cast: CastOp| {
+        let (x, y) = (wide(cast, x), wide(cast, y));
+        let result = match op {
+            BinaryOp::Add => x.wrapping_add(y),
+            BinaryOp::Sub => x.wrapping_sub(y),
+            BinaryOp::Mul => x.wrapping_mul(y),
+            _ => return true,
+        };
+        let cut = fold_cast(CastOp::Trunc, 128, bits, result).unwrap_or(result);
+        wide(cast, cut) == result
+    };
+    (flags.has(Flags::NSW) && !exact(CastOp::SExt))
+        || (flags.has(Flags::NUW) && !exact(CastOp::ZExt))
+}
+
+/// Whether `after` may stand in the place of `before`: where that is defined, it shows and gives the
+/// same, poison excepted.
+pub fn refines(before: &Run, after: &Run) -> bool {
+    let value = |b: &Option<u128>, a: &Option<u128>| b.is_none() || a == b;
+    if before.end == End::Undefined {
+        return true;
+    }
+    if before.end == End::Endless {
+        // Both are cut off somewhere; what both have shown must agree.
+        let common = before
+            .shown
+            .iter()
+            .zip(&after.shown)
+            .all(|(b, a)| value(b, a));
+        return after.end == End::Endless && common;
+    }
+    let same_length = before.shown.len() == after.shown.len();
+    let shown = before
+        .shown
+        .iter()
+        .zip(&after.shown)
+        .all(|(b, a)| value(b, a));
+    let end = match (&before.end, &after.end) {
+        (End::Returned(b), End::Returned(a)) => value(b, a),
+        _ => false,
+    };
+    same_length && shown && end
+}

@@ -1,0 +1,592 @@
+//! Counted loops as `for`s: every shape, with every bound that can go wrong, before and after.
+
+mod eval;
+
+use eval::{End, refines, run};
+use gradus_edit::loops_to_fors;
+use gradus_ir::{
+    AttrSet, BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, OpKind, Region, Unit, Value,
+};
+
+/// Which value the test reads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Reads {
+    Next,
+    Current,
+    Beyond(i64),
+}
+
+/// What stands around the loop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Guard {
+    None,
+    /// The loop's own condition on its start.
+    Same,
+    /// The other arm.
+    Inverted,
+    /// `start != bound`.
+    Differs,
+}
+
+/// A loop over `i8` from parameter 0 to parameter 1 that shows its index.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    predicate: IntPredicate,
+    step: i64,
+    flags: Flags,
+    reads: Reads,
+    guard: Guard,
+    /// Another exit inside keeps the loop from being provably finite.
+    stop: bool,
+    negated: bool,
+}
+
+const BITS: u32 = 8;
+
+fn observe(unit: &mut Unit) -> gradus_ir::FuncId {
+    let void = unit.types.void();
+    let i8 = unit.types.int(BITS);
+    let ty = unit.types.func(void, vec![i8]);
+    unit.declare("observe", ty, AttrSet::default())
+}
+
+fn build(case: Case, start: Option<i64>, bound: Option<i64>) -> (Unit, Body) {
+    let mut unit = Unit::default();
+    let show = observe(&mut unit);
+    let i8 = unit.types.int(BITS);
+    let mut body = Body::new(&[i8, i8]);
+    let params = body.params().to_vec();
+    let mut b = Builder::new(&mut unit, &mut body);
+    let start = start.map_or(params[0], |n| b.int(i8, n.into()));
+    let bound = bound.map_or(params[1], |n| b.int(i8, n.into()));
+    let result = match case.guard {
+        Guard::None => bottom(&mut b, case, show, start, bound),
+        _ => {
+            let predicate = match case.guard {
+                Guard::Differs => IntPredicate::Ne,
+                _ => case.predicate,
+            };
+            let mut c = b.icmp(predicate, start, bound);
+            if case.guard == Guard::Inverted {
+                let yes = b.bool(true);
+                c = b.binary(BinaryOp::Xor, c, yes);
+            }
+            let (op, yes, no) = b.if_(c, &[i8]);
+            let (inside, other) = if case.guard == Guard::Inverted {
+                (no, yes)
+            } else {
+                (yes, no)
+            };
+            let place = b.at_end(other);
+            b.yield_(&[start]);
+            b.at_end(inside);
+            let value = bottom(&mut b, case, show, start, bound);
+            b.yield_(&[value]);
+            b.restore(place);
+            b.body.result(op)
+        }
+    };
+    b.return_(Some(result));
+    (unit, body)
+}
+
+/// `loop (i = start) { show(i); next = i + step; again = … }`, giving the last index plus a sum.
+fn bottom(
+    b: &mut Builder,
+    case: Case,
+    show: gradus_ir::FuncId,
+    start: Value,
+    bound: Value,
+) -> Value {
+    let i8 = b.unit.types.int(BITS);
+    let zero = b.int(i8, 0);
+    let (op, region) = b.loop_(&[start, zero], &[i8, i8, i8]);
+    let place = b.at_end(region);
+    let (i, sum) = (
+        b.body.region_params(region)[0],
+        b.body.region_params(region)[1],
+    );
+    if case.stop {
+        b.call(show, &[i]);
+    } else {
+        let seven = b.int(i8, 7);
+        let mixed = b.mul(sum, seven);
+        let more = b.add(mixed, i);
+        return finish_bottom(b, case, (op, place), (i, start, bound), more);
+    }
+    finish_bottom(b, case, (op, place), (i, start, bound), sum)
+}
+
+type At = (Region, Option<gradus_ir::Op>);
+
+fn finish_bottom(
+    b: &mut Builder,
+    case: Case,
+    (op, place): (gradus_ir::Op, At),
+    (i, _start, bound): (Value, Value, Value),
+    sum: Value,
+) -> Value {
+    let i8 = b.unit.types.int(BITS);
+    let step = b.int(i8, case.step.into());
+    let next = b.add(i, step);
+    b.set_flags(next, case.flags);
+    let read = match case.reads {
+        Reads::Next => next,
+        Reads::Current => i,
+        Reads::Beyond(n) => {
+            let n = b.int(i8, n.into());
+            b.add(i, n)
+        }
+    };
+    let again = if case.negated {
+        let left = b.icmp(inverse(case.predicate), bound, read);
+        let yes = b.bool(true);
+        b.binary(BinaryOp::Xor, left, yes)
+    } else {
+        b.icmp(case.predicate, read, bound)
+    };
+    let doubled = b.add(sum, sum);
+    b.repeat(again, &[next, sum], &[next, i, doubled]);
+    b.restore(place);
+    let results = b.body.results(op).to_vec();
+    let three = b.int(i8, 3);
+    let x = b.mul(results[0], three);
+    let y = b.binary(BinaryOp::Xor, x, results[1]);
+    b.add(y, results[2])
+}
+
+/// The predicate for exchanged operands, denied: `!(b inverse a)` is `a predicate b`.
+fn inverse(p: IntPredicate) -> IntPredicate {
+    use IntPredicate::*;
+    match p {
+        Eq => Ne,
+        Ne => Eq,
+        Ugt => Uge,
+        Uge => Ugt,
+        Ult => Ule,
+        Ule => Ult,
+        Sgt => Sge,
+        Sge => Sgt,
+        Slt => Sle,
+        Sle => Slt,
+    }
+}
+
+const SAMPLES: &[i64] = &[
+    -128, -127, -126, -100, -3, -2, -1, 0, 1, 2, 3, 5, 64, 100, 125, 126, 127,
+];
+
+fn is_for(body: &Body) -> bool {
+    body.walk(body.root())
+        .any(|op| matches!(body.kind(op), OpKind::For { .. }))
+}
+
+/// Compares before and after on all pairs of samples; gives whether the loop was converted.
+fn check(case: Case, start: Option<i64>, bound: Option<i64>) -> bool {
+    check_some(case, start, bound, (0, 1))
+}
+
+/// Compares on one of so many pairs of samples, from the given one on.
+fn check_some(
+    case: Case,
+    start: Option<i64>,
+    bound: Option<i64>,
+    (first, of): (usize, usize),
+) -> bool {
+    let (mut unit, before) = build(case, start, bound);
+    let mut after = before.clone();
+    loops_to_fors(&mut unit, &mut after);
+    let byte = |n: i64| n as u128 & 0xff;
+    for (k, &s) in SAMPLES.iter().enumerate() {
+        for (l, &e) in SAMPLES.iter().enumerate() {
+            if (k * 5 + l + first) % of != 0 {
+                continue;
+            }
+            let args = [byte(s), byte(e)];
+            let (was, is) = (run(&unit, &before, &args), run(&unit, &after, &args));
+            assert!(
+                refines(&was, &is),
+                "{case:?} start {start:?}/{s} bound {bound:?}/{e}:\n{was:?}\n{is:?}"
+            );
+        }
+    }
+    is_for(&after)
+}
+
+fn all_cases() -> Vec<Case> {
+    use IntPredicate::*;
+    let mut cases = Vec::new();
+    for predicate in [Eq, Ne, Ugt, Uge, Ult, Ule, Sgt, Sge, Slt, Sle] {
+        for step in [1, -1, 2, -2, 3, -3, 100] {
+            for flags in [
+                Flags::NONE,
+                Flags::NSW,
+                Flags::NUW,
+                Flags::NSW.with(Flags::NUW),
+            ] {
+                for reads in [
+                    Reads::Next,
+                    Reads::Current,
+                    Reads::Beyond(5),
+                    Reads::Beyond(-1),
+                ] {
+                    for guard in [Guard::None, Guard::Same, Guard::Inverted, Guard::Differs] {
+                        for (stop, negated) in [(false, false), (true, false), (false, true)] {
+                            cases.push(Case {
+                                predicate,
+                                step,
+                                flags,
+                                reads,
+                                guard,
+                                stop,
+                                negated,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+    cases
+}
+
+#[test]
+fn every_shape_means_what_it_meant() {
+    let mut converted = 0;
+    for (n, case) in all_cases().into_iter().enumerate() {
+        converted += usize::from(check_some(case, None, None, (n, 41)));
+    }
+    assert!(converted > 1000, "only {converted} loops were converted");
+}
+
+#[test]
+fn constant_starts_and_bounds_mean_what_they_meant() {
+    let few: Vec<Case> = all_cases().into_iter().filter(|c| !c.negated).collect();
+    for (n, case) in few.iter().enumerate() {
+        for (k, &constant) in SAMPLES.iter().enumerate() {
+            if (n + k) % 61 == 0 {
+                check_some(*case, Some(constant), None, (n, 17));
+                check_some(*case, None, Some(constant), (k, 17));
+                let other = SAMPLES[(n + 3 * k) % SAMPLES.len()];
+                check_some(*case, Some(constant), Some(other), (n, 97));
+            }
+        }
+    }
+}
+
+fn plain(predicate: IntPredicate, step: i64, flags: Flags, guard: Guard) -> Case {
+    Case {
+        predicate,
+        step,
+        flags,
+        reads: Reads::Next,
+        guard,
+        stop: false,
+        negated: false,
+    }
+}
+
+#[test]
+fn what_programs_write_is_converted() {
+    use IntPredicate::*;
+    let nsw = Flags::NSW;
+    for (case, start, bound) in [
+        (plain(Slt, 1, Flags::NONE, Guard::Same), Some(0), None),
+        (plain(Slt, 1, Flags::NONE, Guard::None), Some(0), None),
+        (plain(Ne, 1, nsw, Guard::Differs), Some(0), None),
+        (plain(Ne, 1, Flags::NONE, Guard::None), None, None),
+        (plain(Slt, 2, nsw, Guard::Same), Some(0), None),
+        (plain(Sle, 1, nsw, Guard::Same), Some(1), None),
+        (plain(Sgt, -1, nsw, Guard::Same), None, Some(0)),
+        (plain(Sge, -1, Flags::NONE, Guard::Same), None, Some(0)),
+        (plain(Ne, 3, Flags::NONE, Guard::None), Some(0), Some(9)),
+        (plain(Ult, 1, Flags::NONE, Guard::Same), Some(0), None),
+    ] {
+        assert!(check(case, start, bound), "{case:?} is a counted loop");
+    }
+}
+
+#[test]
+fn what_cannot_be_counted_stays_a_loop() {
+    use IntPredicate::*;
+    for (case, start, bound) in [
+        (plain(Ne, 3, Flags::NONE, Guard::None), Some(0), None),
+        (plain(Ne, 3, Flags::NONE, Guard::None), Some(0), Some(10)),
+        (
+            plain(Ne, -3, Flags::NONE, Guard::Differs),
+            Some(0),
+            Some(10),
+        ),
+        (plain(Slt, 2, Flags::NONE, Guard::Same), Some(0), None),
+        (plain(Sle, 1, Flags::NONE, Guard::Same), Some(0), None),
+        (plain(Eq, 1, Flags::NONE, Guard::None), None, None),
+        (plain(Sgt, 1, Flags::NONE, Guard::None), None, None),
+        (plain(Uge, -1, Flags::NONE, Guard::Same), None, Some(0)),
+    ] {
+        assert!(!check(case, start, bound), "{case:?} is no counted loop");
+    }
+    // The promise is worth nothing where the program may end before it is broken.
+    let leaving = Case {
+        stop: true,
+        ..plain(Ne, 3, Flags::NSW, Guard::None)
+    };
+    assert!(!check(leaving, Some(0), None));
+    assert!(check(
+        Case {
+            stop: false,
+            ..leaving
+        },
+        Some(0),
+        None
+    ));
+}
+
+#[test]
+fn a_guard_folds_into_the_number_of_runs() {
+    let case = Case {
+        stop: false,
+        ..plain(IntPredicate::Slt, 1, Flags::NSW, Guard::Same)
+    };
+    for guard in [Guard::Same, Guard::Inverted] {
+        let (mut unit, mut body) = build(Case { guard, ..case }, Some(0), None);
+        loops_to_fors(&mut unit, &mut body);
+        let ifs = body
+            .walk(body.root())
+            .filter(|&op| matches!(body.kind(op), OpKind::If));
+        assert_eq!(ifs.count(), 0, "{guard:?}");
+    }
+}
+
+/// `while (i p bound) { show(i); i += step }` as a loop tested at its top.
+fn top(predicate: IntPredicate, step: i64, flags: Flags, swap: bool) -> (Unit, Body) {
+    let mut unit = Unit::default();
+    let show = observe(&mut unit);
+    let i8 = unit.types.int(BITS);
+    let bit = unit.types.int(1);
+    let mut body = Body::new(&[i8, i8]);
+    let params = body.params().to_vec();
+    let mut b = Builder::new(&mut unit, &mut body);
+    let zero = b.int(i8, 0);
+    let (op, region) = b.loop_(&[params[0], zero], &[i8, i8]);
+    let place = b.at_end(region);
+    let (i, sum) = (
+        b.body.region_params(region)[0],
+        b.body.region_params(region)[1],
+    );
+    let twice = b.add(i, i);
+    let mut c = b.icmp(predicate, i, params[1]);
+    if swap {
+        let no = b.bool(false);
+        c = b.icmp(IntPredicate::Eq, c, no);
+    }
+    let (branch, yes, no) = b.if_(c, &[i8, i8, bit, i8]);
+    let (go, stop) = if swap { (no, yes) } else { (yes, no) };
+    let here = b.at_end(go);
+    b.call(show, &[i]);
+    let step = b.int(i8, step.into());
+    let next = b.add(i, step);
+    b.set_flags(next, flags);
+    let more = b.add(sum, twice);
+    let again = b.bool(true);
+    b.yield_(&[next, more, again, sum]);
+    b.at_end(stop);
+    let poison = b.poison(i8);
+    let leave = b.bool(false);
+    let last = b.add(sum, twice);
+    b.call(show, &[last]);
+    b.yield_(&[poison, poison, leave, last]);
+    b.restore(here);
+    let r = b.body.results(branch).to_vec();
+    b.repeat(r[2], &[r[0], r[1]], &[r[3], i]);
+    b.restore(place);
+    let results = b.body.results(op).to_vec();
+    let five = b.int(i8, 5);
+    let x = b.mul(results[0], five);
+    let y = b.add(x, results[1]);
+    b.return_(Some(y));
+    (unit, body)
+}
+
+#[test]
+fn loops_tested_at_their_top_mean_what_they_meant() {
+    use IntPredicate::*;
+    let mut converted = 0;
+    for predicate in [Eq, Ne, Ugt, Uge, Ult, Ule, Sgt, Sge, Slt, Sle] {
+        for step in [1, -1, 2, -3] {
+            for flags in [Flags::NONE, Flags::NSW, Flags::NUW] {
+                for swap in [false, true] {
+                    let (mut unit, before) = top(predicate, step, flags, swap);
+                    let mut after = before.clone();
+                    loops_to_fors(&mut unit, &mut after);
+                    converted += usize::from(is_for(&after));
+                    for &s in SAMPLES {
+                        for &e in SAMPLES {
+                            let args = [s as u128 & 0xff, e as u128 & 0xff];
+                            let (was, is) = (run(&unit, &before, &args), run(&unit, &after, &args));
+                            assert!(
+                                refines(&was, &is),
+                                "{predicate:?} {step} {flags:?} {swap} {s} {e}:\n{was:?}\n{is:?}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(converted >= 40, "only {converted} loops were converted");
+}
+
+/// Pointers stepping over doubles, and an index cut to `i32` before it is compared.
+#[test]
+fn pointers_and_narrow_comparisons_count() {
+    let mut unit = Unit::default();
+    let (ptr, i64) = (unit.types.ptr(), unit.types.int(64));
+    let (i32, double) = (unit.types.int(32), unit.types.f64());
+    let mut body = Body::new(&[ptr, i32]);
+    let (base, n) = (body.params()[0], body.params()[1]);
+    let mut b = Builder::new(&mut unit, &mut body);
+    let wide = b.cast(CastOp::SExt, n, i64);
+    let end = b.addr(double, base, wide);
+    let zero = b.i64(0);
+    let (op, region) = b.loop_(&[base, zero], &[i64]);
+    let place = b.at_end(region);
+    let (p, sum) = (
+        b.body.region_params(region)[0],
+        b.body.region_params(region)[1],
+    );
+    let at = b.cast(CastOp::PtrToInt, p, i64);
+    let more = b.add(sum, at);
+    let one = b.i64(1);
+    let next = b.addr(double, p, one);
+    let again = b.icmp(IntPredicate::Ne, next, end);
+    b.repeat(again, &[next, more], &[more]);
+    b.restore(place);
+    let first = b.body.result(op);
+    let (op, region) = b.loop_(&[zero, first], &[i64]);
+    b.at_end(region);
+    let (i, sum) = (
+        b.body.region_params(region)[0],
+        b.body.region_params(region)[1],
+    );
+    let more = b.add(sum, i);
+    let one = b.i64(1);
+    let next = b.add(i, one);
+    let short = b.cast(CastOp::Trunc, next, i32);
+    let again = b.icmp(IntPredicate::Ne, short, n);
+    b.repeat(again, &[next, more], &[more]);
+    b.restore(place);
+    let result = b.body.result(op);
+    b.return_(Some(result));
+    let mut after = body.clone();
+    assert_eq!(loops_to_fors(&mut unit, &mut after), 2);
+    let casts = after
+        .walk(after.root())
+        .filter(|&op| matches!(after.kind(op), OpKind::Cast(CastOp::PtrToInt)));
+    assert_eq!(
+        casts.count(),
+        1,
+        "the number of runs needs no addresses as integers"
+    );
+    for n in [1u128, 2, 7, 100] {
+        let (was, is) = (
+            run(&unit, &body, &[4096, n]),
+            run(&unit, &after, &[4096, n]),
+        );
+        assert!(matches!(was.end, End::Returned(Some(_))));
+        assert_eq!(was, is);
+    }
+}
+
+/// `for i < n { for j = i + 1 .. n }` with guards becomes `for { for }` and nothing else.
+#[test]
+fn a_triangle_is_for_in_for() {
+    let mut unit = Unit::default();
+    let show = observe(&mut unit);
+    let (i8, i64) = (unit.types.int(8), unit.types.int(64));
+    let mut body = Body::new(&[i64]);
+    let n = body.params()[0];
+    let mut b = Builder::new(&mut unit, &mut body);
+    let (zero, one) = (b.i64(0), b.i64(1));
+    let some = b.icmp(IntPredicate::Sgt, n, zero);
+    let (_, yes, no) = b.if_(some, &[]);
+    let out = b.at_end(no);
+    b.yield_(&[]);
+    b.at_end(yes);
+    let (_, region) = b.loop_(&[zero], &[]);
+    let around = b.at_end(region);
+    let i = b.body.region_params(region)[0];
+    let next = b.add(i, one);
+    b.set_flags(next, Flags::NSW.with(Flags::NUW));
+    let more = b.icmp(IntPredicate::Slt, next, n);
+    let (_, yes, no) = b.if_(more, &[]);
+    let inside = b.at_end(no);
+    b.yield_(&[]);
+    b.at_end(yes);
+    let (_, inner) = b.loop_(&[next], &[]);
+    let within = b.at_end(inner);
+    let j = b.body.region_params(inner)[0];
+    let product = b.mul(i, j);
+    let cut = b.cast(CastOp::Trunc, product, i8);
+    b.call(show, &[cut]);
+    let j_next = b.add(j, one);
+    b.set_flags(j_next, Flags::NSW.with(Flags::NUW));
+    let again = b.icmp(IntPredicate::Ne, j_next, n);
+    b.repeat(again, &[j_next], &[]);
+    b.restore(within);
+    b.yield_(&[]);
+    b.restore(inside);
+    let again = b.icmp(IntPredicate::Ne, next, n);
+    b.repeat(again, &[next], &[]);
+    b.restore(around);
+    b.yield_(&[]);
+    b.restore(out);
+    b.return_(Some(n));
+    let mut after = body.clone();
+    assert_eq!(loops_to_fors(&mut unit, &mut after), 2);
+    let structured = after
+        .walk(after.root())
+        .filter(|&op| !after.op_regions(op).is_empty());
+    let kinds: Vec<bool> = structured
+        .map(|op| matches!(after.kind(op), OpKind::For { .. }))
+        .collect();
+    assert_eq!(kinds, [true, true]);
+    for n in [0u128, 1, 2, 3, 9, u128::from(u64::MAX)] {
+        assert_eq!(run(&unit, &body, &[n]), run(&unit, &after, &[n]), "n = {n}");
+    }
+}
+
+/// A guarded loop in a guarded loop, 20,000 deep.
+#[test]
+fn deep_nests_are_no_trouble() {
+    let mut unit = Unit::default();
+    let i64 = unit.types.int(64);
+    let mut body = Body::new(&[i64]);
+    let n = body.params()[0];
+    let mut b = Builder::new(&mut unit, &mut body);
+    let (zero, one) = (b.i64(0), b.i64(1));
+    let mut places = Vec::new();
+    for _ in 0..20_000 {
+        let some = b.icmp(IntPredicate::Sgt, n, zero);
+        let (_, yes, no) = b.if_(some, &[]);
+        let around = b.at_end(no);
+        b.yield_(&[]);
+        b.at_end(yes);
+        let (_, region) = b.loop_(&[zero], &[]);
+        let inside = b.at_end(region);
+        places.push((around, inside, b.body.region_params(region)[0]));
+    }
+    for (around, inside, i) in places.into_iter().rev() {
+        let next = b.add(i, one);
+        let again = b.icmp(IntPredicate::Slt, next, n);
+        b.repeat(again, &[next], &[]);
+        b.restore(inside);
+        b.yield_(&[]);
+        b.restore(around);
+    }
+    b.return_(Some(n));
+    assert_eq!(loops_to_fors(&mut unit, &mut body), 20_000);
+    let structured = body
+        .walk(body.root())
+        .filter(|&op| !body.op_regions(op).is_empty());
+    assert_eq!(structured.count(), 20_000);
+}
