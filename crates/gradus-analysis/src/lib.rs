@@ -4,27 +4,68 @@
 //! reaches over calls is computed over a [`Closure`], bottom-up over its strongly connected
 //! components. Every summary is conservative where a callee is not known: it reads and writes all, or
 //! the finding is a diagnostic.
+//!
+//! For differentiation the facts build on each other:
+//!
+//! ```text
+//! let closure = Closure::of(&unit, &[root]);            // bodies, calls, components bottom-up
+//! let memory = Memory::of(&unit, &closure);             // class of every pointer: memory.class(f, v)
+//! let words = Words::of(&unit, &closure, &memory);      // words.lanes(f, v), words.copy_kind(…)
+//! let facts = Facts { unit, closure, memory, words };   // of references
+//! let classes = ClassFacts::of(facts, &request);        // classes.state(class), classes.findings()
+//! let body = BodyActivity::of(facts, &classes, &variant);
+//! body.active(v); body.shadow(p); body.call(op); body.result(); body.findings();
+//! ```
+//!
+//! [`Request`] is what the user asked for; [`Variant`] is a function with what is known of its
+//! arguments, and [`BodyActivity::call`] gives the variants that it calls, so that the worklist of
+//! derivatives is closed under it.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod activity;
+#[cfg(test)]
+mod activity_tests;
 mod alias;
 mod attributes;
+mod body_activity;
 mod bounds;
 mod clobber;
 mod closure;
+mod constraints;
+mod copies;
 mod effects;
+mod findings;
+mod flow;
+mod flows;
+mod lanes;
+mod leaves;
 mod linear;
+mod memory;
 mod nest;
+mod outside_calls;
 mod points_to;
+mod seen;
 mod summary;
 mod tbaa;
+mod unify;
+mod words;
 
+pub use activity::{Activity, ArgActivity, ClassFacts, ClassState, Facts, Request, ShadowState};
 pub use alias::{Alias, AliasOptions};
+pub use body_activity::{BodyActivity, CallActivity, Variant};
 pub use clobber::{AfterEnd, Clobbers, Fate};
 pub use closure::{CallSite, Callee, Closure, Component};
 pub use effects::{
     AccessKind, Effects, Extent, FunctionEffects, MemoryAccess, ParamEffects, Place, Touch,
 };
+pub use findings::distinct as distinct_findings;
+pub use flow::{ValueAccess, call_result, value_accesses};
+pub use flows::copies as value_copies;
+pub use leaves::{Leaf, Leaves};
 pub use linear::{Linear, LinearForms, Monomial, Root, StartAndOffset};
+pub use memory::{Class, ClassId, CopyBytes, Memory, MemoryPlace, Origin, Word};
 pub use nest::{Nest, is_loop};
 pub use points_to::{Object, ObjectId, PointsTo, Target, Targets, UNKNOWN};
+pub use seen::Seen;
+pub use words::{CopiedWord, CopyKind, Lane, LaneKind, Words};

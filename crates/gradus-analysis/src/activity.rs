@@ -1,0 +1,429 @@
+//! Activity of memory: which classes carry derivatives and therefore have shadows.
+//!
+//! Given a request, derivatives flow along the edges of `flow.rs` over the whole closure: from values
+//! to values, through memory classes, into callees and back, whatever the calling context. A value is
+//! *varied* if it depends on an active input and *useful* if an active output depends on it: two
+//! searches over one graph. A class whose floats are both carries derivatives. What that means for its
+//! pointers depends on where its memory comes from: see [`ClassState`].
+//!
+//! Contexts are told apart again in `body_activity.rs`, one variant of a function at a time.
+
+use crate::closure::{Callee, Closure};
+use crate::flow::Flow;
+use crate::memory::{Class, ClassId, Memory, Origin};
+use crate::words::Words;
+use gradus_ir::known::Known;
+use gradus_ir::{ConstKind, Definition, Diagnostic, Entity, FuncId, GlobalId, TypeId, Unit, Value};
+use std::collections::{HashMap, HashSet};
+
+/// What a request says about an argument of its root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Activity {
+    /// It carries no derivative; neither does memory behind it.
+    Const,
+    /// It has a tangent or a shadow: memory behind it, at any distance, has shadow memory beside it.
+    Dup,
+    /// As [`Activity::Dup`]; the primal contents are not needed afterwards.
+    DupNoNeed,
+    /// A number whose adjoint is a result of the derivative.
+    Out,
+}
+
+/// What is to be differentiated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The function.
+    pub root: FuncId,
+    /// One entry per parameter; missing ones are [`Activity::Const`].
+    pub args: Vec<Activity>,
+    /// Whether the result is active: has a tangent or a cotangent.
+    pub result: bool,
+}
+
+/// Whether the memory of a class has shadow memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ClassState {
+    /// None has; the shadow of a pointer is the pointer itself.
+    #[default]
+    Inactive,
+    /// All has; every pointer of the class has a real shadow.
+    Active,
+    /// Some has: a pointer whose shadow equals it is inactive, which is asked at run time.
+    Maybe,
+}
+
+/// What the shadow of a pointer is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ShadowState {
+    /// The pointer itself: what it points to carries no derivative.
+    #[default]
+    None,
+    /// Other memory than the pointer's.
+    Real,
+    /// Either, which is asked at run time: `shadow != primal`.
+    Maybe,
+}
+
+impl ShadowState {
+    /// Whether there may be a shadow.
+    pub fn is_some(self) -> bool {
+        self != ShadowState::None
+    }
+    /// That of a pointer which is one or the other.
+    #[must_use]
+    pub fn or(self, other: ShadowState) -> ShadowState {
+        if self == other {
+            self
+        } else {
+            ShadowState::Maybe
+        }
+    }
+}
+
+/// What is known of an argument (or a result) in one variant of a function: part of the variant's key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ArgActivity {
+    /// Whether floats that it carries by value are active.
+    pub active: bool,
+    /// What the shadows of pointers that it carries are.
+    pub shadow: ShadowState,
+}
+
+/// All facts about a closure that activity rests on.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The unit.
+    pub unit: &'a Unit,
+    /// Its functions in question.
+    pub closure: &'a Closure,
+    /// Their memory.
+    pub memory: &'a Memory,
+    /// What lies in it.
+    pub words: &'a Words,
+}
+
+/// Which memory of a closure carries derivatives.
+#[derive(Clone, Debug, Default)]
+pub struct ClassFacts {
+    states: Vec<ClassState>,
+    floats: Vec<bool>,
+    flow: Flow,
+    varied: Vec<bool>,
+    useful: Vec<bool>,
+    functions: HashSet<FuncId>,
+    with_globals: HashSet<FuncId>,
+    findings: Vec<Diagnostic>,
+}
+
+/// Where the memory of a class comes from, as far as activity asks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sources {
+    dup: bool,
+    constant: bool,
+    /// Made in the closure: shadow memory can be made beside it.
+    inside: bool,
+    /// A global that cannot have a shadow here.
+    barred: Option<GlobalId>,
+}
+
+impl ClassFacts {
+    /// The activity of all memory under `request`.
+    pub fn of(facts: Facts<'_>, request: &Request) -> ClassFacts {
+        let flow = Flow::of(facts);
+        let sources = sources(facts, request);
+        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        for (index, source) in sources.iter().enumerate() {
+            if source.dup {
+                inputs.push(flow.class_node(ClassId::from_index(index)));
+                outputs.push(flow.class_node(ClassId::from_index(index)));
+            }
+        }
+        if let Some(body) = facts.unit.functions[request.root].body.as_deref() {
+            for (&param, activity) in body.params().iter().zip(&request.args) {
+                if *activity != Activity::Const && facts.words.carries_float(request.root, param) {
+                    inputs.extend(flow.value_node(request.root, param));
+                }
+            }
+            if request.result {
+                outputs.extend(flow.result_node(request.root));
+            }
+        }
+        let mut found = ClassFacts {
+            varied: flow.reach(&inputs, true),
+            useful: flow.reach(&outputs, false),
+            flow,
+            ..ClassFacts::default()
+        };
+        found.settle(facts, &sources);
+        found.with_globals = functions_with_globals(facts, &found);
+        found.findings = crate::findings::of_memory(facts, &found, |class| {
+            let source = &sources[class.index()];
+            (
+                source.barred,
+                source.constant && !source.dup && !source.inside,
+            )
+        });
+        found
+    }
+
+    /// Whether the class has shadow memory.
+    pub fn state(&self, class: ClassId) -> ClassState {
+        self.states.get(class.index()).copied().unwrap_or_default()
+    }
+    /// Whether floats in memory of the class carry derivatives; a class that only holds pointers to
+    /// such memory has shadows too, but no floats.
+    pub fn holds_active_floats(&self, class: ClassId) -> bool {
+        self.floats.get(class.index()).copied().unwrap_or(false)
+    }
+    /// Whether floats in memory of the class may depend on active inputs.
+    pub fn is_varied(&self, class: ClassId) -> bool {
+        self.varied[self.flow.class_node(class)]
+    }
+    /// Whether active outputs may depend on floats in memory of the class.
+    pub fn is_useful(&self, class: ClassId) -> bool {
+        self.useful[self.flow.class_node(class)]
+    }
+    /// Whether a value may depend on active inputs, in some calling context.
+    pub fn value_varied(&self, func: FuncId, value: Value) -> bool {
+        let node = self.flow.value_node(func, value);
+        node.is_some_and(|node| self.varied[node])
+    }
+    /// Whether active outputs may depend on a value, in some calling context.
+    pub fn value_useful(&self, func: FuncId, value: Value) -> bool {
+        let node = self.flow.value_node(func, value);
+        node.is_some_and(|node| self.useful[node])
+    }
+    /// Whether the result of a function may depend on active inputs, in some calling context.
+    pub fn result_varied(&self, func: FuncId) -> bool {
+        let node = self.flow.result_node(func);
+        node.is_some_and(|node| self.varied[node])
+    }
+    /// The shadow of a global variable's address.
+    pub fn global(&self, facts: Facts<'_>, global: GlobalId) -> ShadowState {
+        let Some(place) = facts.memory.global(global) else {
+            return ShadowState::None;
+        };
+        match can_have_shadow(facts.unit, global) && self.state(place.class) != ClassState::Inactive
+        {
+            true => ShadowState::Real,
+            false => ShadowState::None,
+        }
+    }
+    /// Whether a function whose address is taken has a derivative: its address has a shadow.
+    pub fn is_active_function(&self, func: FuncId) -> bool {
+        self.functions.contains(&func)
+    }
+    /// Whether a function or what it calls mentions a global variable that has a shadow: it may carry
+    /// derivatives even where no argument does.
+    pub fn touches_globals(&self, func: FuncId) -> bool {
+        self.with_globals.contains(&func)
+    }
+    /// What was found wrong with the memory of the request.
+    pub fn findings(&self) -> &[Diagnostic] {
+        &self.findings
+    }
+
+    /// From flows to states. Memory that holds pointers to memory with shadows has a shadow itself.
+    fn settle(&mut self, facts: Facts<'_>, sources: &[Sources]) {
+        let count = sources.len();
+        self.floats = (0..count)
+            .map(|i| {
+                let node = self.flow.class_node(ClassId::from_index(i));
+                sources[i].dup || self.varied[node] && self.useful[node]
+            })
+            .collect();
+        self.states = vec![ClassState::Inactive; count];
+        let mut holders: Vec<Vec<ClassId>> = vec![Vec::new(); count];
+        for (id, _) in facts.memory.classes() {
+            for stored in facts.memory.stored(id) {
+                holders[stored.index()].push(id);
+            }
+        }
+        let mut work: Vec<usize> = (0..count).filter(|i| self.floats[*i]).collect();
+        let both = |node: usize| self.varied[node] && self.useful[node];
+        for (id, _) in facts.memory.classes() {
+            for func in facts.memory.functions_at(id) {
+                if function_active(facts, &self.flow, both, func) {
+                    self.functions.insert(func);
+                    work.push(id.index());
+                }
+            }
+        }
+        let mut seen = vec![false; count];
+        while let Some(index) = work.pop() {
+            if std::mem::replace(&mut seen[index], true) {
+                continue;
+            }
+            self.states[index] = sources[index].state();
+            if self.states[index] != ClassState::Inactive {
+                work.extend(holders[index].iter().map(|id| id.index()));
+            }
+        }
+    }
+}
+
+impl Sources {
+    /// The state of a class that carries derivatives.
+    fn state(self) -> ClassState {
+        match (self.dup || self.inside, self.constant) {
+            (false, _) => ClassState::Inactive,
+            (true, false) => ClassState::Active,
+            (true, true) => ClassState::Maybe,
+        }
+    }
+    fn read(facts: Facts<'_>, class: &Class) -> Sources {
+        let mut sources = Sources::default();
+        for origin in &class.origins {
+            match *origin {
+                Origin::Alloca(..) | Origin::Heap(..) | Origin::Function(_) => {
+                    sources.inside = true;
+                }
+                Origin::Global(global) if can_have_shadow(facts.unit, global) => {
+                    sources.inside = true;
+                }
+                Origin::Global(global) => {
+                    sources.constant = true;
+                    if !facts.unit.globals[global].constant {
+                        sources.barred = sources.barred.or(Some(global));
+                    }
+                }
+                Origin::Elsewhere(..) | Origin::Unseen => sources.constant = true,
+                Origin::Argument(..) => {}
+            }
+        }
+        sources
+    }
+}
+
+/// Whether a global variable can have a shadow: it is this module's, all threads share it, and it
+/// changes or holds addresses (a table of functions has a table of their derivatives beside it).
+fn can_have_shadow(unit: &Unit, global: GlobalId) -> bool {
+    let variable = &unit.globals[global];
+    let mut addresses = variable.init.iter().flat_map(|init| &init.relocations);
+    let changes = !variable.constant || addresses.next().is_some();
+    variable.defined && changes && !variable.thread_local
+}
+
+/// See [`ClassFacts::touches_globals`].
+fn functions_with_globals(facts: Facts<'_>, classes: &ClassFacts) -> HashSet<FuncId> {
+    let mut by_type: HashMap<TypeId, Vec<FuncId>> = HashMap::new();
+    let mut work = Vec::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        let constants = body.values.iter().filter_map(|(_, v)| match v.def {
+            Definition::Const(id) => Some(id),
+            _ => None,
+        });
+        let mut globals = constants.filter_map(|id| match facts.unit.constant(id).kind {
+            ConstKind::Global { global, .. } => Some(global),
+            _ => None,
+        });
+        if globals.any(|g| classes.global(facts, g).is_some()) {
+            work.push(func);
+        }
+        for site in facts.closure.calls_in(func) {
+            if let Callee::Indirect(signature) = site.callee {
+                by_type.entry(signature).or_default().push(func);
+            }
+        }
+    }
+    let mut found = HashSet::new();
+    while let Some(func) = work.pop() {
+        if found.insert(func) {
+            work.extend(facts.closure.calls_of(func).iter().map(|site| site.caller));
+            let by_address = by_type.remove(&facts.unit.functions[func].ty);
+            if facts.closure.address_taken().contains(&func) {
+                work.extend(by_address.into_iter().flatten());
+            }
+        }
+    }
+    found
+}
+
+/// Whether a function whose address is taken has a derivative that matters.
+fn function_active(
+    facts: Facts<'_>,
+    flow: &Flow,
+    both: impl Fn(usize) -> bool,
+    func: FuncId,
+) -> bool {
+    match facts.unit.functions[func].body.as_deref() {
+        Some(body) => body
+            .values
+            .ids()
+            .any(|value| flow.value_node(func, value).is_some_and(&both)),
+        None => matches!(facts.unit.known(func), Some(Known::Math(_))),
+    }
+}
+
+/// The sources of every class: its own origins, and what the request says about arguments from which
+/// it can be reached.
+fn sources(facts: Facts<'_>, request: &Request) -> Vec<Sources> {
+    let mut list: Vec<Sources> = facts
+        .memory
+        .classes()
+        .map(|(_, class)| Sources::read(facts, class))
+        .collect();
+    let (mut dup, mut constant) = (Vec::new(), Vec::new());
+    if let Some(body) = facts.unit.functions[request.root].body.as_deref() {
+        for (index, &param) in body.params().iter().enumerate() {
+            if !facts.words.carries_pointer(request.root, param) {
+                continue;
+            }
+            let places = facts.memory.places(request.root, param);
+            let classes = places.iter().flatten().map(|p| p.class);
+            match request.args.get(index).copied().unwrap_or(Activity::Const) {
+                Activity::Const => constant.extend(classes),
+                _ => dup.extend(classes),
+            }
+        }
+    }
+    spread(facts.memory, dup, &mut list, |s| &mut s.dup);
+    spread(facts.memory, constant, &mut list, |s| &mut s.constant);
+    for sources in &mut list {
+        sources.inside |= !sources.dup && !sources.constant;
+    }
+    list
+}
+
+/// Marks `start` and all that can be reached from it through pointers in memory.
+fn spread(
+    memory: &Memory,
+    start: Vec<ClassId>,
+    list: &mut [Sources],
+    mark: impl Fn(&mut Sources) -> &mut bool,
+) {
+    let mut work = start;
+    let mut seen = vec![false; list.len()];
+    while let Some(class) = work.pop() {
+        if !std::mem::replace(&mut seen[class.index()], true) {
+            *mark(&mut list[class.index()]) = true;
+            work.extend(memory.stored(class));
+        }
+    }
+}
+
+impl Request {
+    /// The variant of the root that the request asks for.
+    pub fn variant(&self, facts: Facts<'_>) -> crate::Variant {
+        let body = facts.unit.functions[self.root].body.as_deref();
+        let params = body.map_or(&[][..], |b| b.params());
+        let args = params.iter().enumerate().map(|(index, &param)| {
+            let activity = self.args.get(index).copied().unwrap_or(Activity::Const);
+            let given = activity != Activity::Const;
+            let pointer = facts.words.carries_pointer(self.root, param);
+            let shadow = match given && pointer {
+                true => ShadowState::Real,
+                false => ShadowState::None,
+            };
+            ArgActivity {
+                active: given && facts.words.carries_float(self.root, param),
+                shadow,
+            }
+        });
+        crate::Variant {
+            func: self.root,
+            args: args.collect(),
+            result: self.result,
+        }
+    }
+}

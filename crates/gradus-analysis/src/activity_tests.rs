@@ -1,0 +1,336 @@
+//! Activity on small bodies: each states what must be active, and what must not.
+
+use crate::{
+    Activity, ArgActivity, BodyActivity, ClassFacts, ClassState, Closure, Facts, Memory, Request,
+    ShadowState, Variant, Words,
+};
+use gradus_ir::{AttrSet, Body, Builder, Code, FuncId, TypeId, Unit, Value};
+
+/// A program under construction.
+#[derive(Default)]
+struct Program {
+    unit: Unit,
+}
+
+impl Program {
+    /// Defines `name` with parameters and result of these types; `build` gives what is returned.
+    fn define(
+        &mut self,
+        name: &str,
+        params: &[TypeId],
+        result: TypeId,
+        build: impl FnOnce(&mut Builder<'_>, &[Value]) -> Option<Value>,
+    ) -> FuncId {
+        let ty = self.unit.types.func(result, params.to_vec());
+        let func = self.unit.declare(name, ty, AttrSet::default());
+        let mut body = Body::new(params);
+        let values = body.params().to_vec();
+        let mut builder = Builder::new(&mut self.unit, &mut body);
+        let value = build(&mut builder, &values);
+        builder.return_(value);
+        self.unit.functions[func].defined = true;
+        self.unit.functions[func].body = Some(Box::new(body));
+        func
+    }
+    fn types(&mut self) -> (TypeId, TypeId, TypeId, TypeId) {
+        let types = &mut self.unit.types;
+        (types.f64(), types.ptr(), types.int(64), types.void())
+    }
+    fn study(&self, root: FuncId, args: &[Activity], result: bool) -> Study<'_> {
+        let closure = Closure::of(&self.unit, &[root]);
+        let memory = Memory::of(&self.unit, &closure);
+        let words = Words::of(&self.unit, &closure, &memory);
+        let request = Request {
+            root,
+            args: args.to_vec(),
+            result,
+        };
+        let facts = Facts {
+            unit: &self.unit,
+            closure: &closure,
+            memory: &memory,
+            words: &words,
+        };
+        let classes = ClassFacts::of(facts, &request);
+        let root = BodyActivity::of(facts, &classes, &request.variant(facts));
+        Study {
+            unit: &self.unit,
+            root,
+            classes,
+            closure,
+            memory,
+            words,
+        }
+    }
+}
+
+struct Study<'a> {
+    unit: &'a Unit,
+    closure: Closure,
+    memory: Memory,
+    words: Words,
+    classes: ClassFacts,
+    root: BodyActivity,
+}
+
+impl Study<'_> {
+    fn state(&self, func: FuncId, value: Value) -> ClassState {
+        let class = self.memory.class(func, value);
+        self.classes.state(class.expect("the value is a pointer"))
+    }
+    fn variant(&self, variant: &Variant) -> BodyActivity {
+        let facts = Facts {
+            unit: self.unit,
+            closure: &self.closure,
+            memory: &self.memory,
+            words: &self.words,
+        };
+        BodyActivity::of(facts, &self.classes, variant)
+    }
+}
+
+use Activity::{Const, Dup, Out};
+
+#[test]
+fn a_sum_of_squares_is_active_and_its_index_is_not() {
+    let mut program = Program::default();
+    let (double, ptr, word, _) = program.types();
+    let mut seen = Vec::new();
+    let f = program.define("f", &[ptr, word], double, |b, p| {
+        let zero = b.float(double, 0.0);
+        let (op, region) = b.for_(p[1], &[zero]);
+        let outside = b.at_end(region);
+        let params = b.body.region_params(region).to_vec();
+        let at = b.addr(double, p[0], params[0]);
+        let x = b.load(double, at);
+        let square = b.fmul(x, x);
+        let sum = b.fadd(params[1], square);
+        b.yield_(&[sum]);
+        b.restore(outside);
+        seen = vec![x, square, sum, params[1], params[0], at];
+        Some(b.body.result(op))
+    });
+    let study = program.study(f, &[Dup, Const], true);
+    let active: Vec<bool> = seen.iter().map(|v| study.root.active(*v)).collect();
+    assert_eq!(active, [true, true, true, true, false, false]);
+    assert_eq!(study.root.shadow(seen[5]), ShadowState::Real);
+    assert_eq!(study.root.findings(), &[]);
+    let idle = program.study(f, &[Const, Const], true);
+    assert!(seen.iter().all(|v| !idle.root.active(*v)));
+    assert_eq!(idle.state(f, seen[5]), ClassState::Inactive);
+}
+
+#[test]
+fn buffers_that_swap_in_a_loop_are_one_active_class() {
+    let mut program = Program::default();
+    let (double, ptr, word, void) = program.types();
+    let mut seen = Vec::new();
+    let f = program.define("f", &[ptr, ptr, word], void, |b, p| {
+        let (_, region) = b.for_(p[2], &[p[0], p[1]]);
+        let outside = b.at_end(region);
+        let params = b.body.region_params(region).to_vec();
+        let x = b.load(double, params[1]);
+        let y = b.fmul(x, x);
+        b.store(y, params[2]);
+        b.yield_(&[params[2], params[1]]);
+        b.restore(outside);
+        seen = vec![params[1], params[2], y];
+        None
+    });
+    let study = program.study(f, &[Dup, Dup, Const], false);
+    assert_eq!(
+        study.memory.class(f, seen[0]),
+        study.memory.class(f, seen[1])
+    );
+    assert_eq!(study.state(f, seen[0]), ClassState::Active);
+    assert_eq!(study.root.shadow(seen[1]), ShadowState::Real);
+    assert!(study.root.active(seen[2]));
+    let mixed = program.study(f, &[Dup, Const, Const], false);
+    assert_eq!(mixed.state(f, seen[0]), ClassState::Maybe);
+    assert_eq!(mixed.root.shadow(seen[1]), ShadowState::Maybe);
+    assert!(mixed.root.active(seen[2]));
+}
+
+#[test]
+fn a_list_is_walked_through_its_shadow() {
+    let mut program = Program::default();
+    let (double, ptr, _, _) = program.types();
+    let node = program.unit.types.tuple(vec![double, ptr]);
+    let mut seen = Vec::new();
+    let f = program.define("f", &[ptr], double, |b, p| {
+        let zero = b.float(double, 0.0);
+        let (op, region) = b.loop_(&[p[0], zero], &[double]);
+        let outside = b.at_end(region);
+        let params = b.body.region_params(region).to_vec();
+        let x = b.load(double, params[0]);
+        let sum = b.fadd(params[1], x);
+        let eight = b.i64(8);
+        let at = b.byte_addr(params[0], eight);
+        let next = b.load(ptr, at);
+        let null = b.zero(ptr);
+        let more = b.icmp(gradus_ir::IntPredicate::Ne, next, null);
+        b.repeat(more, &[next, sum], &[sum]);
+        b.restore(outside);
+        seen = vec![next, sum, x];
+        Some(b.body.result(op))
+    });
+    let study = program.study(f, &[Dup], true);
+    assert_eq!(study.root.shadow(seen[0]), ShadowState::Real);
+    assert!(study.root.active(seen[1]) && study.root.active(seen[2]));
+    let class = study.memory.class(f, seen[0]).expect("a pointer");
+    assert_eq!(study.memory.stored(class), [class]);
+    assert_eq!(study.memory.leaves_of(node).len(), 2);
+    let place = study.memory.place(f, seen[0]).expect("a pointer");
+    let kind = study.words.block_kind(&study.memory, place, Some(16));
+    let crate::CopyKind::Words { words, .. } = kind else {
+        panic!("a double and a pointer: {kind:?}");
+    };
+    assert_eq!(words.len(), 2);
+}
+
+#[test]
+fn scratch_memory_has_a_shadow_only_where_derivatives_pass_it() {
+    let mut program = Program::default();
+    let (double, ptr, word, _) = program.types();
+    let malloc = {
+        let ty = program.unit.types.func(ptr, vec![word]);
+        program.unit.declare("malloc", ty, AttrSet::default())
+    };
+    let mut seen = Vec::new();
+    let f = program.define("f", &[double, double], double, |b, p| {
+        let size = b.i64(8);
+        let (a, c) = (b.call(malloc, &[size]), b.call(malloc, &[size]));
+        let (a, c) = (b.body.result(a), b.body.result(c));
+        b.store(p[0], a);
+        b.store(p[1], c);
+        let (x, y) = (b.load(double, a), b.load(double, c));
+        seen = vec![a, c, x, y];
+        Some(b.fmul(x, y))
+    });
+    let study = program.study(f, &[Out, Const], true);
+    assert_eq!(study.state(f, seen[0]), ClassState::Active);
+    assert_eq!(study.state(f, seen[1]), ClassState::Inactive);
+    assert_eq!(study.root.shadow(seen[0]), ShadowState::Real);
+    assert_eq!(study.root.shadow(seen[1]), ShadowState::None);
+    assert!(study.root.active(seen[2]) && !study.root.active(seen[3]));
+}
+
+#[test]
+fn a_const_work_array_that_carries_derivatives_is_refused() {
+    let mut program = Program::default();
+    let (double, ptr, _, _) = program.types();
+    let f = program.define("f", &[ptr, ptr], double, |b, p| {
+        let x = b.load(double, p[0]);
+        b.store(x, p[1]);
+        Some(b.load(double, p[1]))
+    });
+    let study = program.study(f, &[Dup, Const], true);
+    let codes: Vec<Code> = study.classes.findings().iter().map(|d| d.code).collect();
+    assert_eq!(codes, [Code::BadRequest]);
+    let fine = program.study(f, &[Dup, Dup], true);
+    assert_eq!(fine.classes.findings(), &[]);
+}
+
+#[test]
+fn variants_tell_contexts_apart() {
+    let mut program = Program::default();
+    let (double, ptr, _, _) = program.types();
+    let square = program.define("square", &[ptr], double, |b, p| {
+        let x = b.load(double, p[0]);
+        Some(b.fmul(x, x))
+    });
+    let mut calls = Vec::new();
+    let f = program.define("f", &[ptr, ptr], double, |b, p| {
+        calls = vec![b.call(square, &[p[0]]), b.call(square, &[p[1]])];
+        let (x, y) = (b.body.result(calls[0]), b.body.result(calls[1]));
+        Some(b.fadd(x, y))
+    });
+    let study = program.study(f, &[Dup, Const], true);
+    let call = |i: usize| study.root.call(calls[i]).expect("a call").clone();
+    assert!(call(0).active && call(0).result.active);
+    assert!(!call(1).active && !call(1).result.active);
+    let real = ArgActivity {
+        active: false,
+        shadow: ShadowState::Real,
+    };
+    let variant = call(0).variant.expect("a body");
+    assert_eq!(
+        (variant.args.as_slice(), variant.result),
+        (&[real][..], true)
+    );
+    assert!(study.variant(&variant).result().active);
+    let idle = call(1).variant.expect("a body");
+    assert!(!study.variant(&idle).result().active);
+}
+
+#[test]
+fn recursion_and_globals_reach_a_fixed_point() {
+    let mut program = Program::default();
+    let (double, ptr, word, void) = program.types();
+    let total = program.unit.add_global(gradus_ir::Global {
+        name: "total".into(),
+        ty: double,
+        constant: false,
+        thread_local: false,
+        defined: true,
+        linkage: gradus_ir::Linkage::Internal,
+        align_bytes: 8,
+        init: None,
+        derived_from: None,
+    });
+    let kind = gradus_ir::ConstKind::Global {
+        global: total,
+        offset: 0,
+    };
+    let address = program.unit.consts.intern(ptr, kind);
+    let ty = program.unit.types.func(void, vec![double, word]);
+    let walk = program.unit.declare("walk", ty, AttrSet::default());
+    program.define("walk", &[double, word], void, |b, p| {
+        let at = b.constant(address);
+        let old = b.load(double, at);
+        let new = b.fadd(old, p[0]);
+        b.store(new, at);
+        b.call(walk, &[new, p[1]]);
+        None
+    });
+    let f = program.define("f", &[double], double, |b, p| {
+        let n = b.i64(3);
+        b.call(walk, &[p[0], n]);
+        let at = b.constant(address);
+        Some(b.load(double, at))
+    });
+    let study = program.study(f, &[Out], true);
+    let place = study.memory.global(total).expect("it is mentioned");
+    assert_eq!(study.classes.state(place.class), ClassState::Active);
+    assert!(study.classes.touches_globals(walk));
+    assert!(study.root.result().active);
+    let mut barred = program;
+    barred.unit.globals[total].thread_local = true;
+    let study = barred.study(f, &[Out], true);
+    assert_eq!(study.classes.findings()[0].code, Code::ThreadLocalGlobal);
+    barred.unit.globals[total].thread_local = false;
+    barred.unit.globals[total].defined = false;
+    let study = barred.study(f, &[Out], true);
+    assert_eq!(study.classes.findings()[0].code, Code::UnseenGlobal);
+}
+
+#[test]
+fn unknown_functions_are_refused_on_active_paths_only() {
+    let mut program = Program::default();
+    let (double, _, _, void) = program.types();
+    let ty = program.unit.types.func(double, vec![double]);
+    let mystery = program.unit.declare("mystery", ty, AttrSet::default());
+    let sine = program.unit.declare("sin", ty, AttrSet::default());
+    let ty = program.unit.types.func(void, vec![]);
+    let tick = program.unit.declare("tick", ty, AttrSet::default());
+    let f = program.define("f", &[double, double], double, |b, p| {
+        b.call(tick, &[]);
+        let (a, c) = (b.call(sine, &[p[0]]), b.call(mystery, &[p[1]]));
+        let (a, c) = (b.body.result(a), b.body.result(c));
+        Some(b.fadd(a, c))
+    });
+    let study = program.study(f, &[Out, Out], true);
+    let codes: Vec<Code> = study.root.findings().iter().map(|d| d.code).collect();
+    assert_eq!(codes, [Code::UnknownCallee]);
+    assert_eq!(program.study(f, &[Out, Const], true).root.findings(), &[]);
+}

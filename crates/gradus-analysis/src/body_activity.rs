@@ -1,0 +1,524 @@
+//! Activity inside one variant of a function: which values carry derivatives, which pointers have
+//! shadows.
+//!
+//! A variant is a function with what is known of its arguments and whether its result's derivative is
+//! wanted. Steps: (1) shadows of pointers, forwards from parameters, allocations, globals and loads, in
+//! the lattice {unknown} < {none, real} < maybe; (2) varied values, forwards from active parameters and
+//! from loads behind pointers with shadows; (3) useful values, backwards from stores behind pointers
+//! with shadows, the result, and calls; (4) a value is active where it is varied and useful.
+
+use crate::activity::{ArgActivity, ClassFacts, ClassState, Facts, ShadowState};
+use crate::closure::Callee;
+use crate::flow::{self, ValueAccess};
+use crate::flows;
+use crate::memory::{ClassId, Origin};
+use gradus_ir::known::{Effects, Known};
+use gradus_ir::{
+    Body, CastOp, ConstKind, Definition, Diagnostic, Entity, FuncId, Op, OpKind, Unit, Value,
+};
+use std::collections::HashMap;
+
+/// A variant of a function, as far as activity tells variants apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Variant {
+    /// The function.
+    pub func: FuncId,
+    /// One entry per parameter.
+    pub args: Vec<ArgActivity>,
+    /// Whether the derivative of the result is wanted.
+    pub result: bool,
+}
+
+/// The activity of one variant.
+#[derive(Clone, Debug)]
+pub struct BodyActivity {
+    active: Vec<bool>,
+    varied: Vec<bool>,
+    shadow: Vec<ShadowState>,
+    calls: HashMap<Op, CallActivity>,
+    result: ArgActivity,
+    findings: Vec<Diagnostic>,
+}
+
+/// What a call passes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallActivity {
+    /// The callee's variant, where the callee has a body in the closure.
+    pub variant: Option<Variant>,
+    /// One entry per argument.
+    pub args: Vec<ArgActivity>,
+    /// Of the result: whether its floats are active, and its shadow.
+    pub result: ArgActivity,
+    /// Whether the call works on derivatives at all; one that does not is copied as it stands.
+    pub active: bool,
+}
+
+impl BodyActivity {
+    /// The activity of `variant`, whose function has a body.
+    pub fn of(facts: Facts<'_>, classes: &ClassFacts, variant: &Variant) -> BodyActivity {
+        let Some(body) = facts.unit.functions[variant.func].body.as_deref() else {
+            return BodyActivity::nothing();
+        };
+        let mut solver = Solver {
+            facts,
+            classes,
+            variant,
+            body,
+            shadow: vec![None; body.values.len()],
+            varied: vec![false; body.values.len()],
+            useful: vec![false; body.values.len()],
+            forward: vec![Vec::new(); body.values.len()],
+            backward: vec![Vec::new(); body.values.len()],
+        };
+        solver.shadows();
+        solver.flows();
+        solver.varied();
+        solver.useful();
+        let mut activity = solver.finish();
+        activity.findings = crate::findings::of_body(facts, classes, variant, &activity);
+        activity
+    }
+    fn nothing() -> BodyActivity {
+        BodyActivity {
+            active: Vec::new(),
+            varied: Vec::new(),
+            shadow: Vec::new(),
+            calls: HashMap::new(),
+            result: ArgActivity::default(),
+            findings: Vec::new(),
+        }
+    }
+
+    /// Whether the floats that a value carries have a derivative that is not zero and is wanted.
+    pub fn active(&self, value: Value) -> bool {
+        self.active.get(value.index()).copied().unwrap_or(false)
+    }
+    /// Whether the floats that a value carries depend on active inputs, wanted or not.
+    pub fn varied(&self, value: Value) -> bool {
+        self.varied.get(value.index()).copied().unwrap_or(false)
+    }
+    /// What the shadow of a pointer is. Integers that carry pointers count as pointers.
+    pub fn shadow(&self, value: Value) -> ShadowState {
+        self.shadow.get(value.index()).copied().unwrap_or_default()
+    }
+    /// What a `call` or `invoke` passes on; `None` for other ops.
+    pub fn call(&self, op: Op) -> Option<&CallActivity> {
+        self.calls.get(&op)
+    }
+    /// What the function returns: whether its floats vary, and the shadow of its pointer.
+    pub fn result(&self) -> ArgActivity {
+        self.result
+    }
+    /// Why the variant cannot be differentiated; empty where it can. Each finding once.
+    pub fn findings(&self) -> &[Diagnostic] {
+        &self.findings
+    }
+}
+
+struct Solver<'a> {
+    facts: Facts<'a>,
+    classes: &'a ClassFacts,
+    variant: &'a Variant,
+    body: &'a Body,
+    /// `None`: nothing is known yet, or the pointer is null or undefined.
+    shadow: Vec<Option<ShadowState>>,
+    varied: Vec<bool>,
+    useful: Vec<bool>,
+    forward: Vec<Vec<Value>>,
+    backward: Vec<Vec<Value>>,
+}
+
+impl Solver<'_> {
+    fn shadow_of(&self, value: Value) -> ShadowState {
+        self.shadow[value.index()].unwrap_or_default()
+    }
+    fn carries(&self, value: Value) -> bool {
+        self.facts.words.carries_float(self.variant.func, value)
+    }
+    fn class_of(&self, value: Value) -> Option<ClassId> {
+        self.facts.memory.class(self.variant.func, value)
+    }
+    /// The shadow of a pointer of that class of which nothing more is known.
+    fn by_class(&self, class: Option<ClassId>) -> ShadowState {
+        match class.map_or(ClassState::Inactive, |c| self.classes.state(c)) {
+            ClassState::Inactive => ShadowState::None,
+            ClassState::Active => ShadowState::Real,
+            ClassState::Maybe => ShadowState::Maybe,
+        }
+    }
+
+    // ---- step 1 ----------------------------------------------------------------------------
+
+    /// Shadows: values that only pass pointers on wait for their sources.
+    fn shadows(&mut self) {
+        let count = self.body.values.len();
+        let mut passes: Vec<Vec<Value>> = vec![Vec::new(); count];
+        let mut loads: Vec<Vec<Value>> = vec![Vec::new(); count];
+        let mut work: Vec<(Value, ShadowState)> = Vec::new();
+        for (index, &param) in self.body.params().iter().enumerate() {
+            let given = self.variant.args.get(index).copied().unwrap_or_default();
+            if self.facts.words.carries_pointer(self.variant.func, param) {
+                work.push((param, given.shadow));
+            }
+        }
+        for (value, data) in self.body.values.iter() {
+            if let Definition::Const(_) = data.def {
+                work.extend(self.constant_shadow(value).map(|s| (value, s)));
+            }
+        }
+        for op in self.body.walk(self.body.root()) {
+            flows::copies(self.body, op, |from, to| passes[from.index()].push(to));
+            self.shadow_sources(op, &mut passes, &mut loads, &mut work);
+        }
+        while let Some((value, state)) = work.pop() {
+            if !self.facts.words.carries_pointer(self.variant.func, value) {
+                continue;
+            }
+            let old = self.shadow[value.index()];
+            let new = old.map_or(state, |old| old.or(state));
+            if old == Some(new) {
+                continue;
+            }
+            self.shadow[value.index()] = Some(new);
+            work.extend(passes[value.index()].iter().map(|to| (*to, new)));
+            for &to in &loads[value.index()] {
+                work.push((to, self.loaded(new, to)));
+            }
+        }
+    }
+    /// The shadow of a pointer that was loaded from memory whose own pointer has shadow `from`.
+    fn loaded(&self, from: ShadowState, value: Value) -> ShadowState {
+        match (from, self.by_class(self.class_of(value))) {
+            (ShadowState::None, _) | (_, ShadowState::None) => ShadowState::None,
+            (ShadowState::Real, state) => state,
+            (ShadowState::Maybe, _) => ShadowState::Maybe,
+        }
+    }
+    fn constant_shadow(&self, value: Value) -> Option<ShadowState> {
+        let id = self.body.as_const(value)?;
+        let unit = self.facts.unit;
+        let mut found = None;
+        let mut work = vec![id];
+        while let Some(id) = work.pop() {
+            let state = match &unit.constant(id).kind {
+                ConstKind::Aggregate(parts) => {
+                    work.extend(parts);
+                    continue;
+                }
+                ConstKind::Global { global, .. } => self.classes.global(self.facts, *global),
+                ConstKind::Func(func) => self.function_shadow(*func),
+                ConstKind::Foreign(_) => ShadowState::None,
+                _ => continue,
+            };
+            found = Some(found.map_or(state, |old: ShadowState| old.or(state)));
+        }
+        found
+    }
+    fn function_shadow(&self, func: FuncId) -> ShadowState {
+        match self.classes.is_active_function(func) {
+            true => ShadowState::Real,
+            false => ShadowState::None,
+        }
+    }
+    fn shadow_sources(
+        &self,
+        op: Op,
+        passes: &mut [Vec<Value>],
+        loads: &mut [Vec<Value>],
+        work: &mut Vec<(Value, ShadowState)>,
+    ) {
+        let (unit, body) = (self.facts.unit, self.body);
+        let mut pass_all = |op: Op| {
+            for value in body.operands(op) {
+                for &result in body.results(op) {
+                    passes[value.index()].push(result);
+                }
+            }
+        };
+        match body.kind(op) {
+            OpKind::Alloca(_) => {
+                let result = body.result(op);
+                let own = Origin::Alloca(self.variant.func, op);
+                work.push((result, self.made(result, own)));
+            }
+            OpKind::Addr { .. } => passes[body.operand(op, 0).index()].push(body.result(op)),
+            OpKind::Cast(CastOp::IntToPtr) => {
+                let from = body.operand(op, 0);
+                if self.facts.words.carries_pointer(self.variant.func, from) {
+                    passes[from.index()].push(body.result(op));
+                } else {
+                    let result = body.result(op);
+                    work.push((result, self.by_class(self.class_of(result))));
+                }
+            }
+            OpKind::Cast(_)
+            | OpKind::Binary(_)
+            | OpKind::ExtractValue(_)
+            | OpKind::InsertValue(_)
+            | OpKind::ExtractElement
+            | OpKind::InsertElement
+            | OpKind::Shuffle(_) => pass_all(op),
+            OpKind::LandingPad(_) | OpKind::Foreign(_) => {
+                for &result in body.results(op) {
+                    work.push((result, ShadowState::None));
+                }
+            }
+            OpKind::Call(_) | OpKind::Invoke(_) => {
+                if let Some(result) = flow::call_result(body, op) {
+                    self.called(op, result, passes, work);
+                }
+            }
+            _ => {}
+        }
+        flow::value_accesses(unit, body, op, |touch| {
+            if let ValueAccess::Load { ptr, value } = touch {
+                loads[ptr.index()].push(value);
+            }
+        });
+    }
+    /// The shadow of memory that is made here.
+    fn made(&self, result: Value, own: Origin) -> ShadowState {
+        let class = self.class_of(result);
+        let known = class.is_some_and(|c| self.facts.memory.get(c).origins.contains(&own));
+        match self.by_class(class) {
+            ShadowState::Maybe if known => ShadowState::Real,
+            state => state,
+        }
+    }
+    fn called(
+        &self,
+        op: Op,
+        result: Value,
+        passes: &mut [Vec<Value>],
+        work: &mut Vec<(Value, ShadowState)>,
+    ) {
+        let unit = self.facts.unit;
+        let args = unit.call_args(self.body, op);
+        if let Some(Callee::Outside(func)) = self.facts.closure.callee(unit, self.body, op) {
+            let effects = unit.known_effects(func).unwrap_or(Effects::UNKNOWN);
+            if let Some(&given) = effects
+                .returns_argument
+                .and_then(|i| args.get(usize::from(i)))
+            {
+                return passes[given.index()].push(result);
+            }
+            if effects.allocates {
+                let own = Origin::Heap(self.variant.func, op);
+                return work.push((result, self.made(result, own)));
+            }
+        }
+        work.push((result, self.by_class(self.class_of(result))));
+    }
+
+    // ---- steps 2 and 3 ---------------------------------------------------------------------
+
+    fn flows(&mut self) {
+        let (unit, body) = (self.facts.unit, self.body);
+        for op in body.walk(body.root()) {
+            flow::value_flows(unit, body, op, |from, to| {
+                if self.carries(from) && self.carries(to) {
+                    self.forward[from.index()].push(to);
+                    self.backward[to.index()].push(from);
+                }
+            });
+        }
+    }
+    fn varied(&mut self) {
+        let (unit, body) = (self.facts.unit, self.body);
+        let mut work: Vec<Value> = Vec::new();
+        for (index, &param) in body.params().iter().enumerate() {
+            let given = self.variant.args.get(index).copied().unwrap_or_default();
+            if given.active && self.carries(param) {
+                work.push(param);
+            }
+        }
+        let mut calls: HashMap<Value, Vec<Value>> = HashMap::new();
+        for op in body.walk(body.root()) {
+            flow::value_accesses(unit, body, op, |touch| {
+                if let ValueAccess::Load { ptr, value } = touch
+                    && self.reads_varied(ptr)
+                    && self.carries(value)
+                {
+                    work.push(value);
+                }
+            });
+            self.vary_call(op, &mut calls, &mut work);
+        }
+        while let Some(value) = work.pop() {
+            if std::mem::replace(&mut self.varied[value.index()], true) {
+                continue;
+            }
+            work.extend(&self.forward[value.index()]);
+            work.extend(calls.get(&value).into_iter().flatten());
+        }
+    }
+    /// Whether floats loaded from behind `ptr` may vary.
+    fn reads_varied(&self, ptr: Value) -> bool {
+        self.shadow_of(ptr).is_some()
+            && self
+                .class_of(ptr)
+                .is_some_and(|c| self.classes.is_varied(c))
+    }
+    /// The result of a call varies with its arguments, or with memory that the callee reads.
+    fn vary_call(&self, op: Op, calls: &mut HashMap<Value, Vec<Value>>, work: &mut Vec<Value>) {
+        let (unit, body) = (self.facts.unit, self.body);
+        let Some(callee) = self.facts.closure.callee(unit, body, op) else {
+            return;
+        };
+        let Some(result) = flow::call_result(body, op).filter(|r| self.carries(*r)) else {
+            return;
+        };
+        let args = unit.call_args(body, op);
+        let (may_vary, reads_globals) = match callee {
+            Callee::Inside(func) => (
+                self.classes.result_varied(func),
+                self.classes.touches_globals(func),
+            ),
+            Callee::Indirect(signature) => {
+                let candidates = self.facts.closure.candidates(signature);
+                let varied =
+                    |f: &FuncId| !self.facts.closure.contains(*f) || self.classes.result_varied(*f);
+                (
+                    candidates.is_empty() || candidates.iter().any(varied),
+                    candidates.iter().any(|f| self.classes.touches_globals(*f)),
+                )
+            }
+            Callee::Outside(func) => {
+                let effects = unit.known_effects(func).unwrap_or(Effects::UNKNOWN);
+                (!effects.inactive && !effects.reads.is_none(), false)
+            }
+            Callee::Foreign => (true, false),
+        };
+        if !may_vary {
+            return;
+        }
+        let shadowed = args.iter().any(|arg| {
+            self.shadow_of(*arg).is_some()
+                && self.facts.words.carries_pointer(self.variant.func, *arg)
+        });
+        if shadowed || reads_globals {
+            work.push(result);
+        }
+        for arg in args.into_iter().filter(|arg| self.carries(*arg)) {
+            calls.entry(arg).or_default().push(result);
+        }
+    }
+    fn useful(&mut self) {
+        let (unit, body) = (self.facts.unit, self.body);
+        let mut work: Vec<Value> = Vec::new();
+        for op in body.walk(body.root()) {
+            flow::value_accesses(unit, body, op, |touch| {
+                if let ValueAccess::Store { ptr, value } = touch
+                    && self.shadow_of(ptr).is_some()
+                {
+                    work.push(value);
+                }
+            });
+            match body.kind(op) {
+                OpKind::Return if self.variant.result => work.extend(body.operands(op)),
+                OpKind::Call(_) | OpKind::Invoke(_) => self.use_call(op, &mut work),
+                _ => {}
+            }
+        }
+        while let Some(value) = work.pop() {
+            if self.carries(value) && !std::mem::replace(&mut self.useful[value.index()], true) {
+                work.extend(&self.backward[value.index()]);
+            }
+        }
+    }
+    /// Arguments that are useful in the callee.
+    fn use_call(&self, op: Op, work: &mut Vec<Value>) {
+        let (unit, body) = (self.facts.unit, self.body);
+        let args = unit.call_args(body, op);
+        match self.facts.closure.callee(unit, body, op) {
+            Some(Callee::Inside(func)) => {
+                let inner = unit.functions[func].body.as_deref();
+                let params = inner.map_or(&[][..], |b| b.params());
+                for (index, &arg) in args.iter().enumerate() {
+                    match params.get(index) {
+                        Some(&param) if !self.classes.value_useful(func, param) => {}
+                        _ => work.push(arg),
+                    }
+                }
+            }
+            Some(Callee::Indirect(_) | Callee::Foreign) => work.extend(args),
+            Some(Callee::Outside(func)) => {
+                let effects = unit.known_effects(func).unwrap_or(Effects::UNKNOWN);
+                if !effects.inactive && writes_memory(unit, func, effects) {
+                    work.extend(args);
+                }
+            }
+            None => {}
+        }
+    }
+
+    // ---- step 4 ----------------------------------------------------------------------------
+
+    fn finish(self) -> BodyActivity {
+        let active: Vec<bool> = (self.varied.iter().zip(&self.useful))
+            .map(|(varied, useful)| *varied && *useful)
+            .collect();
+        let shadow: Vec<ShadowState> = self.shadow.iter().map(|s| s.unwrap_or_default()).collect();
+        let mut activity = BodyActivity {
+            active,
+            varied: self.varied.clone(),
+            shadow,
+            ..BodyActivity::nothing()
+        };
+        for op in self.body.walk(self.body.root()) {
+            match self.body.kind(op) {
+                OpKind::Call(_) | OpKind::Invoke(_) => {
+                    let call = self.call(&activity, op);
+                    activity.calls.insert(op, call);
+                }
+                OpKind::Return if self.body.operand_count(op) == 1 => {
+                    let value = self.body.operand(op, 0);
+                    activity.result = ArgActivity {
+                        active: activity.varied(value),
+                        shadow: activity.shadow(value),
+                    };
+                }
+                _ => {}
+            }
+        }
+        activity
+    }
+    fn call(&self, activity: &BodyActivity, op: Op) -> CallActivity {
+        let (unit, body) = (self.facts.unit, self.body);
+        let state = |value: Value| ArgActivity {
+            active: activity.active(value),
+            shadow: activity.shadow(value),
+        };
+        let args: Vec<ArgActivity> = unit.call_args(body, op).into_iter().map(state).collect();
+        let result = flow::call_result(body, op).map(state).unwrap_or_default();
+        let variant = match self.facts.closure.callee(unit, body, op) {
+            Some(Callee::Inside(func)) => Some(Variant {
+                func,
+                args: args.clone(),
+                result: result.active,
+            }),
+            _ => None,
+        };
+        let touches = variant
+            .as_ref()
+            .is_some_and(|v| self.classes.touches_globals(v.func));
+        let active = touches
+            || result != ArgActivity::default()
+            || args.iter().any(|a| *a != ArgActivity::default());
+        CallActivity {
+            variant,
+            args,
+            result,
+            active,
+        }
+    }
+}
+
+/// Whether an outside function writes memory that floats may lie in, beyond what [`flow::value_accesses`] says.
+fn writes_memory(unit: &Unit, func: FuncId, effects: Effects) -> bool {
+    let handled = matches!(
+        unit.known(func),
+        Some(Known::Masked(_) | Known::MathOut(_) | Known::Memory(_) | Known::Marker(_))
+    );
+    !handled && (effects.writes.any || effects.writes.arguments != 0)
+}

@@ -1,0 +1,776 @@
+//! From ops to memory classes: the constraints of the points-to analysis.
+//!
+//! One pass over all bodies of the closure unifies what each op says (see `unify.rs`); what calls of
+//! outside functions say stands in `outside_calls.rs`. Then copies of bytes are brought to a fixed
+//! point: the words of source and destination point to the same classes. Integers as wide as a pointer
+//! are followed like pointers, since `memcpy` of a pointer reaches us as an integer load and store.
+//! Unknown code is one class that points to itself: all that it can reach is merged with it.
+
+use crate::closure::{Callee, Closure};
+use crate::flows;
+use crate::leaves::Leaves;
+use crate::memory::{Class, ClassId, CopyBytes, Memory, MemoryPlace, Origin, Slots, Word};
+use crate::seen::Seen;
+use crate::unify::{Classes, Target};
+use gradus_ir::{
+    BinaryOp, Body, CastOp, ConstId, ConstKind, Definition, Entity, FuncId, GlobalId, Op, OpKind,
+    Symbol, Type, TypeId, Unit, Value,
+};
+use std::collections::HashMap;
+
+/// See [`Memory::of`].
+pub(crate) fn solve(unit: &Unit, closure: &Closure) -> Memory {
+    let mut solver = Solver::new(unit, closure);
+    solver.globals();
+    for &func in closure.roots() {
+        solver.root(func);
+    }
+    for (func, body) in closure.bodies(unit) {
+        let mut at = Reader {
+            solver: &mut solver,
+            func,
+            body,
+        };
+        for op in body.walk(body.root()) {
+            at.op(op);
+        }
+    }
+    solver.settle();
+    solver.finish()
+}
+
+/// A copy of bytes, before the classes are settled.
+#[derive(Clone, Copy)]
+pub(crate) struct Copy {
+    pub at: (FuncId, Op),
+    pub to: Target,
+    pub from: Target,
+    pub size_bytes: Option<u64>,
+}
+
+/// Parameters and result of the functions of one type that are called through pointers.
+struct Formal {
+    params: Vec<Vec<Target>>,
+    result: Vec<Target>,
+}
+
+/// The classes under construction.
+pub(crate) struct Solver<'a> {
+    pub unit: &'a Unit,
+    pub closure: &'a Closure,
+    pub leaves: Leaves,
+    pub classes: Classes,
+    slots: HashMap<FuncId, Slots<Target>>,
+    returns: HashMap<FuncId, Vec<Option<Target>>>,
+    globals: HashMap<GlobalId, Target>,
+    functions: HashMap<FuncId, Target>,
+    formals: HashMap<TypeId, Formal>,
+    pub copies: Vec<Copy>,
+    unseen: Option<Target>,
+    /// Calls by address: where the address points to, and the type called.
+    indirect: Vec<(Target, TypeId)>,
+}
+
+impl<'a> Solver<'a> {
+    fn new(unit: &'a Unit, closure: &'a Closure) -> Self {
+        let leaves = Leaves::of(unit);
+        let mut slots = HashMap::new();
+        let mut returns = HashMap::new();
+        for (func, body) in closure.bodies(unit) {
+            slots.insert(func, Slots::new(body, &leaves));
+            let result = unit.result_type(unit.functions[func].ty);
+            let count = result.map_or(0, |ty| leaves.get(ty).len());
+            returns.insert(func, vec![None; count]);
+        }
+        Solver {
+            unit,
+            closure,
+            leaves,
+            classes: Classes::default(),
+            slots,
+            returns,
+            globals: HashMap::new(),
+            functions: HashMap::new(),
+            formals: HashMap::new(),
+            copies: Vec::new(),
+            unseen: None,
+            indirect: Vec::new(),
+        }
+    }
+
+    /// Whether a leaf of this type may hold an address.
+    pub fn holds_address(&self, ty: TypeId) -> bool {
+        match self.unit.types.get(self.unit.types.scalar(ty)) {
+            Type::Ptr(_) | Type::Array { .. } | Type::Struct { .. } => true,
+            Type::Int(bits) => u64::from(*bits) >= self.unit.layout.pointer_bytes * 8,
+            _ => false,
+        }
+    }
+    /// A class for a new object.
+    pub fn object(&mut self, origin: Origin) -> Target {
+        let target = self.classes.fresh();
+        self.classes.content(target).origins.push(origin);
+        target
+    }
+    /// All that unknown code can reach: one class that points to itself, at any offset.
+    pub fn unseen(&mut self) -> Target {
+        if let Some(target) = self.unseen {
+            return target;
+        }
+        let target = self.object(Origin::Unseen);
+        self.unseen = Some(target);
+        self.classes.content(target).escaped = true;
+        self.classes.step(target, 1);
+        let points = self.classes.pointee(target);
+        self.classes.unify(points, target);
+        self.classes.cell(target).seen.add(&Seen::UNSEEN);
+        target
+    }
+    /// Where a global variable starts.
+    pub fn global(&mut self, global: GlobalId) -> Target {
+        if let Some(&target) = self.globals.get(&global) {
+            return target;
+        }
+        let target = self.object(Origin::Global(global));
+        self.globals.insert(global, target);
+        target
+    }
+    /// The address of a function.
+    pub fn function(&mut self, func: FuncId) -> Target {
+        if let Some(&target) = self.functions.get(&func) {
+            return target;
+        }
+        let target = self.object(Origin::Function(func));
+        self.functions.insert(func, target);
+        target
+    }
+
+    fn globals(&mut self) {
+        for &global in self.closure.globals() {
+            let start = self.global(global);
+            let variable = &self.unit.globals[global];
+            self.declare(start, variable.ty);
+            for relocation in variable.init.iter().flat_map(|init| &init.relocations) {
+                let target = match relocation.target {
+                    Symbol::Func(func) => self.function(func),
+                    Symbol::Global(to) => self.global(to),
+                };
+                let word = start.plus(relocation.offset_bytes as i64);
+                let points = self.classes.pointee(word);
+                self.classes.unify(points, target.plus(relocation.addend));
+                self.classes.cell(word).seen.add(&Seen::POINTER);
+            }
+        }
+    }
+    /// Notes the declared type of the memory at `start`.
+    fn declare(&mut self, start: Target, ty: TypeId) {
+        let (mut ty, mut count) = (ty, 1u64);
+        while let Type::Array { elem, len } = *self.unit.types.get(ty) {
+            (ty, count) = (elem, count.saturating_mul(len));
+        }
+        if count > 1 {
+            self.classes
+                .step(start, self.unit.layout.size_bytes(self.unit, ty) as i64);
+        }
+        for leaf in self.leaves.get(ty).to_vec() {
+            let seen = self.seen_of(leaf.ty).declared();
+            self.see(start.plus(leaf.offset_bytes as i64), leaf.ty, seen);
+        }
+    }
+    /// What an access of this scalar or vector type tells.
+    pub fn seen_of(&self, ty: TypeId) -> Seen {
+        match self.unit.types.get(self.unit.types.scalar(ty)) {
+            Type::Float(kind) => Seen::float(*kind),
+            Type::Ptr(_) => Seen::POINTER,
+            _ => Seen::NOTHING,
+        }
+    }
+    /// Notes `seen` at every element of a scalar or vector of type `ty` that lies at `place`.
+    pub fn see(&mut self, place: Target, ty: TypeId, seen: Seen) {
+        if seen.is_nothing() {
+            return;
+        }
+        let (elem, count) = match *self.unit.types.get(ty) {
+            Type::Vector { elem, len, .. } => (elem, i64::from(len)),
+            _ => (ty, 1),
+        };
+        let bytes = self.unit.layout.store_bytes(self.unit, elem) as i64;
+        for k in 0..count {
+            self.classes.cell(place.plus(k * bytes)).seen.add(&seen);
+        }
+    }
+
+    fn root(&mut self, func: FuncId) {
+        let Some(body) = self.unit.functions[func].body.as_deref() else {
+            return;
+        };
+        for (number, &param) in body.params().iter().enumerate() {
+            if self.addresses(body.ty(param)).contains(&true) {
+                let object = self.object(Origin::Argument(func, number as u32));
+                self.point(func, body, param, object);
+            }
+        }
+    }
+    /// Which leaves of a type may hold an address.
+    fn addresses(&self, ty: TypeId) -> Vec<bool> {
+        let leaves = self.leaves.get(ty).iter();
+        leaves.map(|leaf| self.holds_address(leaf.ty)).collect()
+    }
+    /// Says that every leaf of `value` that may hold an address may hold `target`.
+    fn point(&mut self, func: FuncId, body: &Body, value: Value, target: Target) {
+        let range = self.slots[&func].range(value);
+        for (position, holds) in range.zip(self.addresses(body.ty(value))) {
+            if holds {
+                self.join(func, position, target);
+            }
+        }
+    }
+    /// Says that the leaf at `position` may hold the address `target`.
+    pub fn join(&mut self, func: FuncId, position: usize, target: Target) {
+        let Some(slots) = self.slots.get_mut(&func) else {
+            return;
+        };
+        match *slots.at(position) {
+            Some(old) => self.classes.unify(old, target),
+            None => *slots.at(position) = Some(target),
+        }
+    }
+    /// Where the leaf at `position` points to.
+    fn slot(&mut self, func: FuncId, position: usize) -> Option<Target> {
+        let slot = self.slots.get_mut(&func)?.at(position);
+        match *slot {
+            Some(target) => Some(target),
+            None => {
+                let target = self.classes.fresh();
+                *slot = Some(target);
+                Some(target)
+            }
+        }
+    }
+
+    /// Where the result of `func` points to, leaf by leaf.
+    fn result_of(&mut self, func: FuncId) -> Vec<Target> {
+        let Some(slots) = self.returns.get_mut(&func) else {
+            return Vec::new();
+        };
+        let classes = &mut self.classes;
+        let list = slots.iter_mut();
+        list.map(|slot| *slot.get_or_insert_with(|| classes.fresh()))
+            .collect()
+    }
+    /// The parameters and the result of functions of type `signature` that are called by address; all
+    /// candidates are joined with them when first asked for.
+    fn formal(&mut self, signature: TypeId) -> (Vec<Vec<Target>>, Vec<Target>) {
+        if !self.formals.contains_key(&signature) {
+            let fresh = |solver: &mut Self, ty: TypeId| -> Vec<Target> {
+                let count = solver.leaves.get(ty).len();
+                (0..count).map(|_| solver.classes.fresh()).collect()
+            };
+            let params = self.unit.param_types(signature).to_vec();
+            let params: Vec<Vec<Target>> = params.iter().map(|ty| fresh(self, *ty)).collect();
+            let result = self.unit.result_type(signature);
+            let result = result.map_or(Vec::new(), |ty| fresh(self, ty));
+            for &func in self.closure.candidates(signature) {
+                self.enter(func, &params, &result);
+            }
+            self.formals.insert(signature, Formal { params, result });
+        }
+        let formal = &self.formals[&signature];
+        (formal.params.clone(), formal.result.clone())
+    }
+    /// Joins a function's parameters and result with what a caller sees of them.
+    fn enter(&mut self, func: FuncId, args: &[Vec<Target>], result: &[Target]) {
+        let Some(body) = self.unit.functions[func].body.as_deref() else {
+            return;
+        };
+        for (&param, targets) in body.params().iter().zip(args) {
+            let range = self.slots[&func].range(param);
+            let holds = self.addresses(body.ty(param));
+            for ((position, &target), holds) in range.zip(targets).zip(holds) {
+                if holds {
+                    self.join(func, position, target);
+                }
+            }
+        }
+        for (own, &seen) in self.result_of(func).into_iter().zip(result) {
+            self.classes.unify(own, seen);
+        }
+    }
+
+    /// Brings copies of bytes, and functions that unknown code may call, to a fixed point.
+    /// The copies are read in turns from both ends, so that long chains of them need few rounds.
+    fn settle(&mut self) {
+        loop {
+            let before = self.classes.changes;
+            for &copy in &self.copies {
+                crate::copies::join_words(&mut self.classes, copy);
+            }
+            for &copy in self.copies.iter().rev() {
+                crate::copies::join_words(&mut self.classes, copy);
+            }
+            self.call_unseen();
+            self.call_from_outside();
+            if self.classes.changes == before {
+                return;
+            }
+        }
+    }
+    /// Calls by an address that may come from elsewhere: arguments and result are lost to unknown code.
+    fn call_unseen(&mut self) {
+        for (address, signature) in self.indirect.clone() {
+            let content = self.classes.content(address);
+            let functions = content.origins.iter();
+            let mut others = functions.filter(|o| !matches!(o, Origin::Function(_)));
+            if !content.escaped && !content.origins.is_empty() && others.next().is_none() {
+                continue;
+            }
+            let (params, result) = self.formal(signature);
+            let unseen = self.unseen();
+            for target in params.into_iter().flatten().chain(result) {
+                self.classes.unify(target, unseen);
+            }
+        }
+    }
+    fn call_from_outside(&mut self) {
+        let Some(unseen) = self.unseen else { return };
+        let origins = self.classes.content(unseen).origins.clone();
+        for origin in origins {
+            if let Origin::Function(func) = origin {
+                self.call_back(func, unseen);
+            }
+        }
+    }
+    /// Says that `func` may be called with pointers to `target` and give them back.
+    pub fn call_back(&mut self, func: FuncId, target: Target) {
+        let Some(body) = self.unit.functions[func].body.as_deref() else {
+            return;
+        };
+        for &param in body.params() {
+            self.point(func, body, param, target);
+        }
+        for own in self.result_of(func) {
+            self.classes.unify(own, target);
+        }
+    }
+
+    fn finish(mut self) -> Memory {
+        let mut number: HashMap<u32, ClassId> = HashMap::new();
+        let mut roots = Vec::new();
+        for node in 0..self.classes.len() as u32 {
+            let root = self.classes.find(Target { node, offset: 0 }).node;
+            number.entry(root).or_insert_with(|| {
+                roots.push(root);
+                ClassId::from_index(roots.len() - 1)
+            });
+        }
+        let classes = &mut self.classes;
+        let mut place = |target: Target| {
+            let target = classes.find(target);
+            MemoryPlace {
+                class: number[&target.node],
+                offset_bytes: target.offset,
+            }
+        };
+        let mut memory = Memory {
+            leaves: self.leaves,
+            ..Memory::default()
+        };
+        for copy in &self.copies {
+            memory.copies.push(CopyBytes {
+                at: copy.at,
+                to: place(copy.to),
+                from: place(copy.from),
+                size_bytes: copy.size_bytes,
+            });
+        }
+        for (func, slots) in self.slots {
+            memory.functions.insert(func, slots.map(&mut place));
+        }
+        for (func, slots) in self.returns {
+            let slots = slots.into_iter().map(|s| s.map(&mut place)).collect();
+            memory.returns.insert(func, slots);
+        }
+        let globals = self.globals.into_iter();
+        memory.globals = globals.map(|(g, target)| (g, place(target))).collect();
+        for root in roots {
+            let content = classes.take(root);
+            let mut class = Class {
+                modulus_bytes: content.modulus,
+                origins: content.origins,
+                escaped: content.escaped,
+                ..Class::default()
+            };
+            class.origins.sort_unstable();
+            class.origins.dedup();
+            for (offset, cell) in content.cells {
+                let points = cell.points.map(|target| {
+                    let target = classes.find(target);
+                    MemoryPlace {
+                        class: number[&target.node],
+                        offset_bytes: target.offset,
+                    }
+                });
+                let seen = cell.seen;
+                class.words.insert(offset, Word { points, seen });
+            }
+            memory.classes.push(class);
+        }
+        memory
+    }
+}
+
+/// Reads the ops of one body.
+pub(crate) struct Reader<'r, 'a> {
+    pub solver: &'r mut Solver<'a>,
+    pub func: FuncId,
+    pub body: &'a Body,
+}
+
+impl<'a> Reader<'_, 'a> {
+    fn unit(&self) -> &'a Unit {
+        self.solver.unit
+    }
+    /// Where the leaves of a value point to; `None` for leaves that hold no address.
+    pub fn targets(&mut self, value: Value) -> Vec<Option<Target>> {
+        let range = self.solver.slots[&self.func].range(value);
+        if let Definition::Const(id) = self.body.values[value].def {
+            self.constant(id, range.start);
+            return self.solver.slots[&self.func].of(value).to_vec();
+        }
+        let ty = self.body.ty(value);
+        let count = range.len();
+        (0..count)
+            .map(|leaf| {
+                let leaf_ty = self.solver.leaves.get(ty)[leaf].ty;
+                match self.solver.holds_address(leaf_ty) {
+                    true => self.solver.slot(self.func, range.start + leaf),
+                    false => None,
+                }
+            })
+            .collect()
+    }
+    /// Where a pointer points to.
+    pub fn target(&mut self, value: Value) -> Option<Target> {
+        self.targets(value).into_iter().flatten().next()
+    }
+    /// Enters the addresses in a constant, the first leaf of which stands at `position`.
+    fn constant(&mut self, id: ConstId, position: usize) {
+        let mut work = vec![(id, position)];
+        while let Some((id, position)) = work.pop() {
+            let constant = self.unit().constant(id);
+            let target = match &constant.kind {
+                ConstKind::Func(func) => self.solver.function(*func),
+                ConstKind::Global { global, offset } => self.solver.global(*global).plus(*offset),
+                ConstKind::Foreign(_) if self.solver.holds_address(constant.ty) => {
+                    self.solver.unseen()
+                }
+                ConstKind::Aggregate(parts) => {
+                    let split = self.solver.leaves.get(constant.ty).len();
+                    let mut at = position;
+                    for &part in parts {
+                        work.push((part, at));
+                        let ty = self.unit().constant(part).ty;
+                        let step = self.solver.leaves.get(ty).len();
+                        at = (at + step).min(position + split.saturating_sub(1));
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            self.solver.join(self.func, position, target);
+        }
+    }
+    /// Says that `to` is `from`, from leaf `skip_from` on into leaf `skip_to` on.
+    fn same_leaves(&mut self, from: Value, skip_from: usize, to: Value, skip_to: usize) {
+        let from = self.targets(from);
+        let range = self.solver.slots[&self.func].range(to);
+        for (target, position) in from.into_iter().skip(skip_from).zip(range.skip(skip_to)) {
+            if let Some(target) = target {
+                self.solver.join(self.func, position, target);
+            }
+        }
+    }
+    /// Says that `to` is `from`.
+    pub fn same(&mut self, from: Value, to: Value) {
+        self.same_leaves(from, 0, to, 0);
+    }
+    /// Says that every leaf of `value` may hold the address `target`.
+    pub fn points(&mut self, value: Value, target: Target) {
+        self.solver.point(self.func, self.body, value, target);
+    }
+    /// A load of `value` from `ptr`, or a store of it there.
+    pub fn access(&mut self, op: Op, ptr: Value, value: Value) {
+        let Some(place) = self.target(ptr) else {
+            return;
+        };
+        let ty = self.body.ty(value);
+        let targets = self.targets(value);
+        let tag = self.tagged(op);
+        for (leaf, target) in targets.into_iter().enumerate() {
+            let leaf = self.solver.leaves.get(ty)[leaf];
+            let at = place.plus(leaf.offset_bytes as i64);
+            let mut seen = self.solver.seen_of(leaf.ty);
+            if seen.is_nothing() {
+                seen = tag;
+            }
+            self.solver.see(at, leaf.ty, seen);
+            let Some(target) = target else { continue };
+            let word = self.unit().layout.pointer_bytes;
+            let bytes = self.unit().layout.store_bytes(self.unit(), leaf.ty);
+            if bytes > 64 * word {
+                self.solver.classes.step(at, word as i64);
+            }
+            for k in 0..(bytes / word).clamp(1, 64) {
+                let points = self.solver.classes.pointee(at.plus((k * word) as i64));
+                self.solver.classes.unify(points, target);
+            }
+        }
+    }
+    /// What the front end's type-based alias tag tells about the word that an op accesses.
+    fn tagged(&self, op: Op) -> Seen {
+        let unit = self.unit();
+        let meta = self.body.ops[op].meta.map(|id| unit.meta(id));
+        let Some(tag) = meta.and_then(|m| m.tbaa) else {
+            return Seen::NOTHING;
+        };
+        crate::seen::of_tbaa(unit, tag.access)
+    }
+
+    fn op(&mut self, op: Op) {
+        let body = self.body;
+        flows::copies(body, op, |from, to| self.same(from, to));
+        match body.kind(op) {
+            OpKind::Alloca(info) => {
+                let object = self.solver.object(Origin::Alloca(self.func, op));
+                self.solver.declare(object, info.ty);
+                if body.as_int(self.unit(), body.operand(op, 0)) != Some(1) {
+                    let bytes = self.unit().layout.size_bytes(self.unit(), info.ty);
+                    self.solver.classes.step(object, bytes as i64);
+                }
+                self.points(body.result(op), object);
+            }
+            OpKind::Load(_) => self.access(op, body.operand(op, 0), body.result(op)),
+            OpKind::Store(_) => self.access(op, body.operand(op, 1), body.operand(op, 0)),
+            OpKind::AtomicRmw(..) => {
+                self.access(op, body.operand(op, 0), body.operand(op, 1));
+                self.access(op, body.operand(op, 0), body.result(op));
+            }
+            OpKind::CmpXchg { .. } => {
+                self.access(op, body.operand(op, 0), body.operand(op, 2));
+                self.same(body.operand(op, 1), body.result(op));
+                self.same(body.operand(op, 2), body.result(op));
+            }
+            OpKind::Addr { .. } => self.addr(op),
+            OpKind::Cast(cast) => self.cast(op, *cast),
+            OpKind::Binary(binary) => self.binary(op, *binary),
+            OpKind::ExtractValue(path) => {
+                let from = body.operand(op, 0);
+                let range = self.solver.leaves.member(self.unit(), body.ty(from), path);
+                self.same_leaves(from, range.start, body.result(op), 0);
+            }
+            OpKind::InsertValue(path) => {
+                let (whole, part) = (body.operand(op, 0), body.operand(op, 1));
+                let range = self.solver.leaves.member(self.unit(), body.ty(whole), path);
+                self.same(whole, body.result(op));
+                self.same_leaves(part, 0, body.result(op), range.start);
+            }
+            OpKind::ExtractElement | OpKind::InsertElement | OpKind::Shuffle(_) => {
+                for value in body.operands(op) {
+                    self.same(value, body.result(op));
+                }
+            }
+            OpKind::Call(_) | OpKind::Invoke(_) => self.call(op),
+            OpKind::LandingPad(_) => {
+                let object = self.solver.unseen();
+                self.points(body.result(op), object);
+            }
+            OpKind::Return => self.return_(op),
+            OpKind::Foreign(_) => self.anything(op, 0),
+            _ => {}
+        }
+    }
+    /// What code that is not understood may do with the operands and results of an op.
+    pub fn anything(&mut self, op: Op, skip: usize) {
+        let unseen = self.solver.unseen();
+        for value in self.body.operands(op).skip(skip) {
+            for target in self.targets(value).into_iter().flatten() {
+                self.solver.classes.unify(target, unseen);
+            }
+        }
+        for &value in self.body.results(op) {
+            self.points(value, unseen);
+        }
+    }
+    fn addr(&mut self, op: Op) {
+        let (body, unit) = (self.body, self.unit());
+        let Some(base) = self.target(body.operand(op, 0)) else {
+            return;
+        };
+        match unit.layout.address(unit, body, op) {
+            Some(address) => {
+                for &(_, stride) in &address.terms {
+                    self.solver.classes.step(base, stride);
+                }
+                self.points(body.result(op), base.plus(address.offset));
+            }
+            None => {
+                self.solver.classes.step(base, 1);
+                self.points(body.result(op), base);
+            }
+        }
+    }
+    fn cast(&mut self, op: Op, cast: CastOp) {
+        let (from, to) = (self.body.operand(op, 0), self.body.result(op));
+        let lost = matches!(cast, CastOp::IntToPtr) && self.target(from).is_none();
+        if lost {
+            let object = self.solver.object(Origin::Elsewhere(self.func, op));
+            self.points(to, object);
+        } else {
+            for target in self.targets(from).into_iter().flatten() {
+                self.points(to, target);
+            }
+        }
+    }
+    /// Integers that may be addresses: sums with constants keep their offset, other arithmetic loses
+    /// it, products and quotients are no addresses.
+    fn binary(&mut self, op: Op, binary: BinaryOp) {
+        let body = self.body;
+        if !self.solver.holds_address(body.ty(body.result(op))) || binary.is_float() {
+            return;
+        }
+        let (a, b) = (body.operand(op, 0), body.operand(op, 1));
+        let (a_int, b_int) = (body.as_int(self.unit(), a), body.as_int(self.unit(), b));
+        let (base, offset) = match (binary, a_int, b_int) {
+            (BinaryOp::Add, None, Some(n)) => (a, n),
+            (BinaryOp::Add, Some(n), None) => (b, n),
+            (BinaryOp::Sub, None, Some(n)) => (a, n.wrapping_neg()),
+            (BinaryOp::Mul | BinaryOp::UDiv | BinaryOp::SDiv, ..) => return,
+            (BinaryOp::URem | BinaryOp::SRem, ..) => return,
+            _ => {
+                for value in [a, b] {
+                    if let Some(target) = self.target(value) {
+                        self.solver.classes.step(target, 1);
+                        self.points(body.result(op), target);
+                    }
+                }
+                return;
+            }
+        };
+        if let Some(target) = self.target(base) {
+            self.points(body.result(op), target.plus(offset));
+        }
+    }
+    fn return_(&mut self, op: Op) {
+        if self.body.operand_count(op) == 0 {
+            return;
+        }
+        let own = self.solver.result_of(self.func);
+        let value = self.body.operand(op, 0);
+        for (target, own) in self.targets(value).into_iter().zip(own) {
+            if let Some(target) = target {
+                self.solver.classes.unify(target, own);
+            }
+        }
+    }
+    /// The value that a call's result is: that of the op, or the parameter of an invoke's region 0.
+    pub fn call_result(&self, op: Op) -> Option<Value> {
+        match self.body.kind(op) {
+            OpKind::Invoke(_) => {
+                let region = self.body.op_regions(op)[0];
+                self.body.region_params(region).first().copied()
+            }
+            _ => self.body.results(op).first().copied(),
+        }
+    }
+    fn call(&mut self, op: Op) {
+        let Some(callee) = self.solver.closure.callee(self.unit(), self.body, op) else {
+            return;
+        };
+        match callee {
+            Callee::Inside(func) => {
+                let Some(callee) = self.unit().functions[func].body.as_deref() else {
+                    return;
+                };
+                let result = self.solver.result_of(func);
+                let params: Vec<Vec<Option<Target>>> = callee
+                    .params()
+                    .iter()
+                    .map(|&p| self.param_targets(func, callee, p))
+                    .collect();
+                self.pass(op, &params, &result);
+            }
+            Callee::Indirect(signature) => {
+                let (params, result) = self.solver.formal(signature);
+                if let Some(address) = self.target(self.body.operand(op, 0)) {
+                    self.solver.indirect.push((address, signature));
+                }
+                let params: Vec<Vec<Option<Target>>> = params
+                    .into_iter()
+                    .map(|list| list.into_iter().map(Some).collect())
+                    .collect();
+                self.pass(op, &params, &result);
+            }
+            Callee::Outside(func) => self.outside(op, func),
+            Callee::Foreign => self.anything(op, 1),
+        }
+    }
+    fn param_targets(&mut self, func: FuncId, body: &Body, param: Value) -> Vec<Option<Target>> {
+        let range = self.solver.slots[&func].range(param);
+        let ty = body.ty(param);
+        range
+            .enumerate()
+            .map(|(leaf, position)| {
+                let leaf_ty = self.solver.leaves.get(ty)[leaf].ty;
+                match self.solver.holds_address(leaf_ty) {
+                    true => self.solver.slot(func, position),
+                    false => None,
+                }
+            })
+            .collect()
+    }
+    /// Joins a call's arguments and result with those of the callee; arguments by value are copied.
+    fn pass(&mut self, op: Op, params: &[Vec<Option<Target>>], result: &[Target]) {
+        let args = self.unit().call_args(self.body, op);
+        for (index, &arg) in args.iter().enumerate() {
+            let Some(param) = params.get(index) else {
+                for target in self.targets(arg).into_iter().flatten() {
+                    let unseen = self.solver.unseen();
+                    self.solver.classes.unify(target, unseen);
+                }
+                continue;
+            };
+            let targets = self.targets(arg);
+            if let Some(ty) = self.by_value(op, index) {
+                if let (Some(Some(from)), Some(Some(to))) = (targets.first(), param.first()) {
+                    let size_bytes = Some(self.unit().layout.size_bytes(self.unit(), ty));
+                    self.solver.copies.push(Copy {
+                        at: (self.func, op),
+                        to: *to,
+                        from: *from,
+                        size_bytes,
+                    });
+                }
+                continue;
+            }
+            for (target, param) in targets.into_iter().zip(param) {
+                if let (Some(target), Some(param)) = (target, *param) {
+                    self.solver.classes.unify(target, param);
+                }
+            }
+        }
+        if let Some(value) = self.call_result(op) {
+            let range = self.solver.slots[&self.func].range(value);
+            for (position, &target) in range.zip(result) {
+                self.solver.join(self.func, position, target);
+            }
+        }
+    }
+    /// The type of an argument that is passed as a copy of the memory behind it.
+    fn by_value(&self, op: Op, index: usize) -> Option<TypeId> {
+        let attrs = self.body.kind(op).call_info()?.attrs?;
+        match self.unit().attrs(attrs).param(index, "byval")? {
+            gradus_ir::AttrValue::Type(ty) => Some(*ty),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! Why a request cannot be differentiated: one diagnostic per cause, with the user's line.
+//!
+//! Everything here refuses; nothing guesses. Findings about memory are made once per request, findings
+//! about ops once per variant; an op that is refused in two variants gives equal diagnostics, which
+//! [`distinct`] makes one.
+
+use crate::activity::{ClassFacts, ClassState, Facts};
+use crate::body_activity::{BodyActivity, Variant};
+use crate::closure::Callee;
+use crate::flow::{self, ValueAccess};
+use crate::lanes;
+use crate::memory::{ClassId, Origin};
+use crate::words::{CopyKind, LaneKind};
+use gradus_ir::known::{Effects, Known, MarkerFn, MemoryFn, SystemFn};
+use gradus_ir::{
+    AttrSet, AttrValue, Body, Code, Diagnostic, FloatKind, FuncId, GlobalId, Op, OpKind, Unit,
+    Value,
+};
+use std::collections::HashSet;
+
+/// Each diagnostic once, in order.
+pub fn distinct(list: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
+    let mut seen = HashSet::new();
+    list.into_iter()
+        .filter(|d| {
+            let label = d.labels.first().map(|l| l.span.clone());
+            seen.insert((d.code, label, d.message.clone(), d.function.clone()))
+        })
+        .collect()
+}
+
+fn name_of(unit: &Unit, func: FuncId) -> String {
+    let function = &unit.functions[func];
+    let source = function.source_name.as_ref();
+    source.unwrap_or(&function.name).clone()
+}
+
+/// A finding at an op.
+fn at(unit: &Unit, func: FuncId, body: &Body, op: Op, code: Code, message: String) -> Diagnostic {
+    Diagnostic::error(code, message)
+        .in_function(name_of(unit, func))
+        .at(unit.span(body.ops[op].loc), "here")
+}
+
+// ---- memory --------------------------------------------------------------------------------
+
+/// Active values that are written where they have no shadow and are read back: `source` gives for a
+/// class a global that cannot have one, and whether all its memory is without.
+pub(crate) fn of_memory(
+    facts: Facts<'_>,
+    classes: &ClassFacts,
+    source: impl Fn(ClassId) -> (Option<GlobalId>, bool),
+) -> Vec<Diagnostic> {
+    let mut list = Vec::new();
+    let mut told = HashSet::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for op in body.walk(body.root()) {
+            flow::value_accesses(facts.unit, body, op, |touch| {
+                let ValueAccess::Store { ptr, value } = touch else {
+                    return;
+                };
+                let Some(class) = facts.memory.class(func, ptr) else {
+                    return;
+                };
+                let flows = classes.value_varied(func, value)
+                    && facts.words.carries_float(func, value)
+                    && classes.is_useful(class);
+                let (barred, bare) = source(class);
+                if flows && (bare || barred.is_some()) && told.insert(class) {
+                    list.push(stored(facts, func, body, op, class, barred));
+                }
+            });
+        }
+    }
+    list
+}
+
+fn stored(
+    facts: Facts<'_>,
+    func: FuncId,
+    body: &Body,
+    op: Op,
+    class: ClassId,
+    barred: Option<GlobalId>,
+) -> Diagnostic {
+    let unit = facts.unit;
+    if let Some(global) = barred {
+        let variable = &unit.globals[global];
+        let name = &variable.name;
+        return if variable.thread_local {
+            let message = format!("the thread-local variable `{name}` takes active values");
+            at(unit, func, body, op, Code::ThreadLocalGlobal, message).help(format!(
+                "pass `{name}` as an argument, or make it an ordinary variable"
+            ))
+        } else {
+            let message = format!("`{name}` of another file takes active values");
+            at(unit, func, body, op, Code::UnseenGlobal, message).help(format!(
+                "compile the file that defines `{name}` together with this one"
+            ))
+        };
+    }
+    let origins = &facts.memory.get(class).origins;
+    let argument = origins.iter().find_map(|o| match o {
+        Origin::Argument(func, index) => Some((*func, *index as usize)),
+        _ => None,
+    });
+    match argument {
+        Some((root, index)) => {
+            let names = &unit.functions[root].param_names;
+            let name = names.get(index).cloned().flatten();
+            let name = name.unwrap_or_else(|| format!("argument {}", index + 1));
+            let message =
+                format!("active values are stored behind `{name}`, which is const, and read back");
+            at(unit, func, body, op, Code::BadRequest, message)
+                .help(format!("mark `{name}` as dup and give it a shadow"))
+        }
+        None => {
+            let message = "active values are stored in memory without a shadow, and read back";
+            at(unit, func, body, op, Code::BadRequest, message.to_string())
+                .note("the memory is reached from a const argument, or comes from code that is not seen")
+                .help("mark the argument that leads to it as dup")
+        }
+    }
+}
+
+// ---- ops -----------------------------------------------------------------------------------
+
+struct Finder<'a> {
+    facts: Facts<'a>,
+    classes: &'a ClassFacts,
+    func: FuncId,
+    body: &'a Body,
+    activity: &'a BodyActivity,
+    list: Vec<Diagnostic>,
+}
+
+/// What of one variant cannot be differentiated.
+pub(crate) fn of_body(
+    facts: Facts<'_>,
+    classes: &ClassFacts,
+    variant: &Variant,
+    activity: &BodyActivity,
+) -> Vec<Diagnostic> {
+    let Some(body) = facts.unit.functions[variant.func].body.as_deref() else {
+        return Vec::new();
+    };
+    let mut finder = Finder {
+        facts,
+        classes,
+        func: variant.func,
+        body,
+        activity,
+        list: Vec::new(),
+    };
+    for op in body.walk(body.root()) {
+        finder.op(op);
+    }
+    distinct(finder.list)
+}
+
+impl Finder<'_> {
+    fn refuse(&mut self, op: Op, code: Code, message: impl Into<String>, help: &str) {
+        let finding = at(
+            self.facts.unit,
+            self.func,
+            self.body,
+            op,
+            code,
+            message.into(),
+        );
+        self.list.push(finding.help(help));
+    }
+    fn class(&self, ptr: Value) -> Option<ClassId> {
+        self.facts.memory.class(self.func, ptr)
+    }
+    /// Whether memory behind `ptr` may carry derivatives of floats.
+    fn points_to_active(&self, ptr: Value) -> bool {
+        let floats = self.class(ptr).is_some_and(|c| self.reaches_floats(c));
+        floats && self.activity.shadow(ptr).is_some()
+    }
+    /// Whether active floats lie in a class, or one pointer further on.
+    fn reaches_floats(&self, class: ClassId) -> bool {
+        self.classes.holds_active_floats(class) || self.classes.state(class) != ClassState::Inactive
+    }
+
+    fn op(&mut self, op: Op) {
+        let (body, unit) = (self.body, self.facts.unit);
+        for &result in body.results(op) {
+            self.value(op, result);
+        }
+        match body.kind(op) {
+            OpKind::Load(access) | OpKind::Store(access) if !access.is_plain() => {
+                let value = match body.kind(op) {
+                    OpKind::Load(_) => body.result(op),
+                    _ => body.operand(op, 0),
+                };
+                if self.activity.active(value) {
+                    self.atomic(op);
+                }
+            }
+            OpKind::AtomicRmw(..) if self.is_float_update(op, 1) => self.atomic(op),
+            OpKind::CmpXchg { .. } if self.is_float_update(op, 2) => self.atomic(op),
+            OpKind::Foreign(_) => {
+                let operands = body.operands(op);
+                let reached = operands
+                    .into_iter()
+                    .any(|v| self.activity.varied(v) || self.points_to_active(v));
+                if reached {
+                    let message = "an instruction without a derivative works on active values";
+                    self.refuse(op, Code::NoDerivative, message, HELP_INACTIVE);
+                }
+            }
+            OpKind::Binary(binary) if !binary.is_float() => {
+                let result = body.result(op);
+                let moves = lanes::moves(unit, body, op);
+                if self.activity.active(result) && !moves {
+                    self.bits(op);
+                }
+            }
+            OpKind::Call(_) | OpKind::Invoke(_) => self.call(op),
+            _ => {}
+        }
+        flow::value_accesses(unit, body, op, |touch| {
+            if let ValueAccess::Store { ptr, value } = touch {
+                self.lost_pointer(op, ptr, value);
+            }
+        });
+    }
+    fn is_float_update(&self, op: Op, value: usize) -> bool {
+        self.facts
+            .words
+            .carries_float(self.func, self.body.operand(op, value))
+            && self.points_to_active(self.body.operand(op, 0))
+    }
+    fn atomic(&mut self, op: Op) {
+        let message = "an atomic or volatile access works on active values";
+        self.refuse(
+            op,
+            Code::AtomicAccess,
+            message,
+            "use an ordinary access, or mark the memory as const",
+        );
+    }
+    fn bits(&mut self, op: Op) {
+        let message = "integer arithmetic on the bits of an active floating-point number";
+        self.refuse(
+            op,
+            Code::FloatBits,
+            message,
+            "compute with floating-point operations, or give the function a derivative of its own",
+        );
+    }
+    fn value(&mut self, op: Op, value: Value) {
+        if !self.activity.active(value) {
+            return;
+        }
+        if self.facts.words.is_confused(self.func, value) {
+            self.bits(op);
+        }
+        let lanes = self.facts.words.lanes(self.func, value).iter();
+        let odd = lanes.into_iter().find_map(|lane| match lane.kind {
+            LaneKind::Float(kind) if !is_supported(kind) => Some(kind),
+            _ => None,
+        });
+        if let Some(kind) = odd {
+            let message = format!("active values of the format {kind:?}");
+            self.refuse(op, Code::FloatFormat, message, "use double or float");
+        }
+    }
+    /// A pointer with a shadow that is stored where there is no shadow memory to store it in.
+    fn lost_pointer(&mut self, op: Op, ptr: Value, value: Value) {
+        let active = self.facts.words.carries_pointer(self.func, value)
+            && self.points_to_active(value)
+            && self
+                .class(value)
+                .is_some_and(|c| self.classes.holds_active_floats(c));
+        if active && !self.activity.shadow(ptr).is_some() {
+            let message = "a pointer to active memory is stored where it has no shadow";
+            self.refuse(
+                op,
+                Code::BadRequest,
+                message,
+                "mark the argument or variable that it is stored in as dup",
+            );
+        }
+    }
+
+    // ---- calls -----------------------------------------------------------------------------
+
+    fn call(&mut self, op: Op) {
+        let (unit, body) = (self.facts.unit, self.body);
+        let args = unit.call_args(body, op);
+        let result = flow::call_result(body, op);
+        if let (OpKind::Invoke(_), Some(result)) = (body.kind(op), result) {
+            self.value(op, result);
+        }
+        let varied = args.iter().any(|v| self.activity.varied(*v));
+        let active = args.iter().any(|v| self.activity.active(*v));
+        let shadowed = args.iter().any(|v| self.points_to_active(*v));
+        match self.facts.closure.callee(unit, body, op) {
+            Some(Callee::Inside(func)) => {
+                let inner = unit.functions[func].body.as_deref();
+                let count = inner.map_or(0, |b| b.params().len());
+                let extra = args.iter().skip(count);
+                let mut extra =
+                    extra.filter(|v| self.activity.active(**v) || self.points_to_active(**v));
+                if extra.next().is_some() {
+                    let message =
+                        format!("variadic arguments of `{}` are active", name_of(unit, func));
+                    self.refuse(op, Code::Variadic, message, "pass them as named arguments");
+                }
+            }
+            Some(Callee::Indirect(_)) => {
+                let address = body.operand(op, 0);
+                let known = self.activity.shadow(address).is_some();
+                if (active || shadowed) && !known {
+                    let message = "an indirect call works on active values, and its target has no derivative that is known";
+                    self.refuse(
+                        op,
+                        Code::UnknownTarget,
+                        message,
+                        "mark the argument that holds the function pointer as dup",
+                    );
+                }
+            }
+            Some(Callee::Foreign) if varied || shadowed => {
+                let message = "inline assembly works on active values";
+                self.refuse(op, Code::InlineAssembly, message, HELP_INACTIVE);
+            }
+            Some(Callee::Outside(func)) => self.outside(op, func, varied, active, shadowed),
+            _ => {}
+        }
+    }
+    fn outside(&mut self, op: Op, func: FuncId, varied: bool, active: bool, shadowed: bool) {
+        let unit = self.facts.unit;
+        let Some(known) = unit.known(func) else {
+            return self.unknown(op, func, varied, shadowed);
+        };
+        let effects = unit.known_effects(func).unwrap_or(Effects::UNKNOWN);
+        match known {
+            Known::Memory(memory) => return self.memory(op, memory),
+            Known::Masked(_) | Known::Math(_) | Known::MathOut(_) | Known::Complex(_) => return,
+            Known::Reduce(_) | Known::Integer(_) => return,
+            Known::Marker(MarkerFn::VaStart) => return,
+            Known::OpenMp if varied || shadowed => {
+                let help = "build without -fopenmp";
+                return self.refuse(op, Code::OpenMp, "OpenMP on an active path", help);
+            }
+            Known::Mpi if varied || shadowed => {
+                let help = "keep communication out of the function that is differentiated";
+                return self.refuse(op, Code::Mpi, "MPI on an active path", help);
+            }
+            Known::Gpu if varied || shadowed => {
+                let help = "keep launches out of the function that is differentiated";
+                return self.refuse(op, Code::Gpu, "GPU calls on an active path", help);
+            }
+            Known::System(SystemFn::Setjmp | SystemFn::Longjmp) => {
+                let message = "`setjmp` or `longjmp` in a function that is differentiated";
+                let help = "leave loops by `break` or `return`";
+                return self.refuse(op, Code::UnsupportedControl, message, help);
+            }
+            _ => {}
+        }
+        let result = flow::call_result(self.body, op);
+        let gives = result.is_some_and(|r| self.activity.active(r));
+        let hits = gives || active && !effects.inactive || shadowed && writes(effects);
+        if !effects.inactive && hits && !effects.is_pure() {
+            self.underivable(op, func);
+        }
+    }
+    /// A function that nothing is known of: fine where it can neither see active values nor change what
+    /// they lie in.
+    fn unknown(&mut self, op: Op, func: FuncId, varied: bool, shadowed: bool) {
+        let unit = self.facts.unit;
+        let info = self.body.kind(op).call_info();
+        let stated = [Some(unit.functions[func].attrs), info.and_then(|i| i.attrs)];
+        let only_reads = stated
+            .into_iter()
+            .flatten()
+            .any(|id| only_reads(unit.attrs(id)));
+        let result = flow::call_result(self.body, op);
+        let gives = result.is_some_and(|r| {
+            self.facts.words.carries_float(self.func, r) && self.body.has_uses(r)
+                || self.facts.words.carries_pointer(self.func, r)
+        });
+        if (varied || shadowed) && (gives || !only_reads) {
+            self.underivable(op, func);
+        }
+    }
+    fn underivable(&mut self, op: Op, func: FuncId) {
+        let name = name_of(self.facts.unit, func);
+        let message = format!("`{name}` works on active values, and its derivative is not known");
+        let help = format!(
+            "compile the file that defines `{name}` together with this one, or register a derivative for it"
+        );
+        self.refuse(op, Code::UnknownCallee, message, &help);
+    }
+    fn memory(&mut self, op: Op, memory: MemoryFn) {
+        let args = self.facts.unit.call_args(self.body, op);
+        let copies = matches!(
+            memory,
+            MemoryFn::Memcpy
+                | MemoryFn::MemcpyIntrinsic
+                | MemoryFn::Memmove
+                | MemoryFn::MemmoveIntrinsic
+                | MemoryFn::Mempcpy
+                | MemoryFn::Bcopy
+        );
+        if !copies || !args.iter().any(|v| self.points_to_active(*v)) {
+            return;
+        }
+        let facts = self.facts;
+        let kind = facts
+            .words
+            .copy_kind(facts.unit, facts.memory, self.body, self.func, op);
+        if kind == CopyKind::Unknown {
+            let message = "bytes are copied, and whether they are floats, pointers or integers cannot be told";
+            self.refuse(
+                op,
+                Code::UnknownMemoryType,
+                message,
+                "access the memory through its own type in the code that is differentiated, or copy member by member",
+            );
+        }
+    }
+}
+
+const HELP_INACTIVE: &str = "keep it out of the function that is differentiated, or give the function a derivative of its own";
+
+fn writes(effects: Effects) -> bool {
+    effects.writes.any || effects.writes.arguments != 0
+}
+
+fn is_supported(kind: FloatKind) -> bool {
+    !matches!(kind, FloatKind::PpcF128)
+}
+
+/// Whether a function is stated to write no memory.
+fn only_reads(attrs: &AttrSet) -> bool {
+    let by_flag = ["readnone", "readonly"];
+    let flag = by_flag.iter().any(|name| attrs.function(name).is_some());
+    // LLVM's encoding of `memory`: two bits (reads, writes) per location, four locations.
+    let memory = match attrs.function("memory") {
+        Some(AttrValue::Int(bits)) => bits & 0b1010_1010 == 0,
+        _ => false,
+    };
+    flag || memory
+}

@@ -1,0 +1,390 @@
+//! How derivatives flow: one graph over the values and memory classes of a closure.
+//!
+//! An edge says that the derivative of its target may depend on that of its source. Nodes are values,
+//! classes, and one parameter list and result per function type that is called by address. Only values
+//! that carry floats have edges. Forwards the graph gives what is varied, backwards what is useful.
+
+use crate::activity::Facts;
+use crate::closure::Callee;
+use crate::flows;
+use crate::memory::ClassId;
+use gradus_ir::known::{Effects, Known, MaskedFn, MathOutFn};
+use gradus_ir::{Body, Entity, FuncId, Op, OpKind, TypeId, Unit, Value};
+use std::collections::HashMap;
+
+/// A node of a [`Flow`].
+pub(crate) type FlowNode = usize;
+
+/// A read or a write of memory by a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueAccess {
+    /// `value` is read from memory behind `ptr`.
+    Load {
+        /// The address.
+        ptr: Value,
+        /// What is read.
+        value: Value,
+    },
+    /// `value` is written to memory behind `ptr`.
+    Store {
+        /// The address.
+        ptr: Value,
+        /// What is written.
+        value: Value,
+    },
+}
+
+/// The reads and writes of memory by value that an op makes: loads, stores, atomics, masked accesses,
+/// and results of known functions behind pointers. Copies of bytes are not among them.
+pub fn value_accesses(unit: &Unit, body: &Body, op: Op, mut touch: impl FnMut(ValueAccess)) {
+    let operand = |i: usize| body.operand(op, i);
+    match body.kind(op) {
+        OpKind::Load(_) => touch(ValueAccess::Load {
+            ptr: operand(0),
+            value: body.result(op),
+        }),
+        OpKind::Store(_) => touch(ValueAccess::Store {
+            ptr: operand(1),
+            value: operand(0),
+        }),
+        OpKind::AtomicRmw(..) => {
+            let (ptr, value) = (operand(0), operand(1));
+            touch(ValueAccess::Store { ptr, value });
+            let value = body.result(op);
+            touch(ValueAccess::Load { ptr, value });
+        }
+        OpKind::CmpXchg { .. } => {
+            let (ptr, value) = (operand(0), operand(2));
+            touch(ValueAccess::Store { ptr, value });
+            let value = body.result(op);
+            touch(ValueAccess::Load { ptr, value });
+        }
+        OpKind::Call(_) | OpKind::Invoke(_) => {
+            let Some(known) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
+                return;
+            };
+            let args = unit.call_args(body, op);
+            match (known, args.as_slice()) {
+                (
+                    Known::Masked(MaskedFn::Load | MaskedFn::Gather | MaskedFn::ExpandLoad),
+                    [ptr, ..],
+                ) => touch(ValueAccess::Load {
+                    ptr: *ptr,
+                    value: body.result(op),
+                }),
+                (Known::Masked(_), [value, ptr, ..]) => touch(ValueAccess::Store {
+                    ptr: *ptr,
+                    value: *value,
+                }),
+                (Known::MathOut(MathOutFn::Sincos), [value, a, b]) => {
+                    for ptr in [*a, *b] {
+                        let value = *value;
+                        touch(ValueAccess::Store { ptr, value });
+                    }
+                }
+                (Known::MathOut(MathOutFn::Modf), [value, ptr]) => touch(ValueAccess::Store {
+                    ptr: *ptr,
+                    value: *value,
+                }),
+                _ => {}
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The value that a call's result is: that of the op, or the parameter of an invoke's region 0.
+pub fn call_result(body: &Body, op: Op) -> Option<Value> {
+    match body.kind(op) {
+        OpKind::Invoke(_) => body
+            .region_params(*body.op_regions(op).first()?)
+            .first()
+            .copied(),
+        OpKind::Call(_) => body.results(op).first().copied(),
+        _ => None,
+    }
+}
+
+/// The flows of derivatives from value to value that an op makes, except through memory and bodies of
+/// callees. Callers ask themselves which of the values carry floats.
+pub(crate) fn value_flows(unit: &Unit, body: &Body, op: Op, mut flow: impl FnMut(Value, Value)) {
+    flows::copies(body, op, &mut flow);
+    match body.kind(op) {
+        OpKind::Select
+        | OpKind::Freeze
+        | OpKind::Load(_)
+        | OpKind::Store(_)
+        | OpKind::AtomicRmw(..)
+        | OpKind::CmpXchg { .. }
+        | OpKind::LandingPad(_)
+        | OpKind::Alloca(_)
+        | OpKind::Addr { .. }
+        | OpKind::ICmp(_)
+        | OpKind::FCmp(_) => {}
+        OpKind::Call(_) | OpKind::Invoke(_) => {
+            let Some(result) = call_result(body, op) else {
+                return;
+            };
+            let Some(func) = unit.callee(body, op) else {
+                return;
+            };
+            if unit.functions[func].body.is_some() {
+                return;
+            }
+            let effects = unit.known_effects(func).unwrap_or(Effects::UNKNOWN);
+            if !effects.inactive {
+                for value in unit.call_args(body, op) {
+                    flow(value, result);
+                }
+            }
+        }
+        _ if body.op_regions(op).is_empty() => {
+            for value in body.operands(op) {
+                for &result in body.results(op) {
+                    flow(value, result);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The graph.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flow {
+    first: HashMap<FuncId, FlowNode>,
+    results: HashMap<FuncId, FlowNode>,
+    classes: FlowNode,
+    count: usize,
+    forward: Edges,
+    backward: Edges,
+}
+
+/// Edges by source, in compressed form.
+#[derive(Clone, Debug, Default)]
+struct Edges {
+    start: Vec<u32>,
+    to: Vec<u32>,
+}
+
+impl Edges {
+    fn of(count: usize, list: &[(u32, u32)]) -> Edges {
+        let mut start = vec![0u32; count + 1];
+        for (from, _) in list {
+            start[*from as usize + 1] += 1;
+        }
+        for i in 0..count {
+            start[i + 1] += start[i];
+        }
+        let mut next = start.clone();
+        let mut to = vec![0; list.len()];
+        for (from, target) in list {
+            to[next[*from as usize] as usize] = *target;
+            next[*from as usize] += 1;
+        }
+        Edges { start, to }
+    }
+    fn from(&self, node: usize) -> &[u32] {
+        &self.to[self.start[node] as usize..self.start[node + 1] as usize]
+    }
+}
+
+impl Flow {
+    /// The flows of a closure.
+    pub fn of(facts: Facts<'_>) -> Flow {
+        let mut flow = Flow::default();
+        for (func, body) in facts.closure.bodies(facts.unit) {
+            flow.first.insert(func, flow.count);
+            flow.count += body.values.len();
+        }
+        flow.classes = flow.count;
+        flow.count += facts.memory.classes().len();
+        for &func in facts.closure.functions() {
+            flow.results.insert(func, flow.count);
+            flow.count += 1;
+        }
+        let mut maker = Maker {
+            facts,
+            flow: &mut flow,
+            list: Vec::new(),
+            formals: HashMap::new(),
+        };
+        for (func, body) in facts.closure.bodies(facts.unit) {
+            for op in body.walk(body.root()) {
+                maker.op(func, body, op);
+            }
+        }
+        maker.copies();
+        let mut list = maker.list;
+        flow.forward = Edges::of(flow.count, &list);
+        for edge in &mut list {
+            *edge = (edge.1, edge.0);
+        }
+        flow.backward = Edges::of(flow.count, &list);
+        flow
+    }
+    /// The node of a value.
+    pub fn value_node(&self, func: FuncId, value: Value) -> Option<FlowNode> {
+        Some(self.first.get(&func)? + value.index())
+    }
+    /// The node of a class.
+    pub fn class_node(&self, class: ClassId) -> FlowNode {
+        self.classes + class.index()
+    }
+    /// The node of what a function returns.
+    pub fn result_node(&self, func: FuncId) -> Option<FlowNode> {
+        self.results.get(&func).copied()
+    }
+    /// What can be reached from `start`, along the edges or against them.
+    pub fn reach(&self, start: &[FlowNode], forward: bool) -> Vec<bool> {
+        let edges = if forward {
+            &self.forward
+        } else {
+            &self.backward
+        };
+        let mut seen = vec![false; self.count];
+        let mut work = start.to_vec();
+        while let Some(node) = work.pop() {
+            if !std::mem::replace(&mut seen[node], true) {
+                work.extend(edges.from(node).iter().map(|n| *n as usize));
+            }
+        }
+        seen
+    }
+}
+
+struct Maker<'a, 'f> {
+    facts: Facts<'a>,
+    flow: &'f mut Flow,
+    list: Vec<(u32, u32)>,
+    formals: HashMap<TypeId, (Vec<FlowNode>, FlowNode)>,
+}
+
+impl Maker<'_, '_> {
+    fn edge(&mut self, from: Option<FlowNode>, to: Option<FlowNode>) {
+        if let (Some(from), Some(to)) = (from, to) {
+            self.list.push((from as u32, to as u32));
+        }
+    }
+    /// The node of a value that carries floats.
+    fn value(&self, func: FuncId, value: Value) -> Option<FlowNode> {
+        let carries = self.facts.words.carries_float(func, value);
+        carries.then(|| self.flow.value_node(func, value)).flatten()
+    }
+    /// The nodes of the classes that a value points into.
+    fn classes(&self, func: FuncId, value: Value) -> Vec<FlowNode> {
+        let places = self.facts.memory.places(func, value).iter().flatten();
+        places.map(|p| self.flow.class_node(p.class)).collect()
+    }
+
+    fn op(&mut self, func: FuncId, body: &Body, op: Op) {
+        let facts = self.facts;
+        value_flows(facts.unit, body, op, |from, to| {
+            self.edge(self.value(func, from), self.value(func, to));
+        });
+        value_accesses(facts.unit, body, op, |touch| match touch {
+            ValueAccess::Load { ptr, value } => {
+                for class in self.classes(func, ptr) {
+                    self.edge(Some(class), self.value(func, value));
+                }
+            }
+            ValueAccess::Store { ptr, value } => {
+                for class in self.classes(func, ptr) {
+                    self.edge(self.value(func, value), Some(class));
+                }
+            }
+        });
+        match body.kind(op) {
+            OpKind::Return if body.operand_count(op) == 1 => {
+                let value = self.value(func, body.operand(op, 0));
+                self.edge(value, self.flow.result_node(func));
+            }
+            OpKind::Call(_) | OpKind::Invoke(_) => self.call(func, body, op),
+            _ => {}
+        }
+    }
+    fn call(&mut self, func: FuncId, body: &Body, op: Op) {
+        let facts = self.facts;
+        let args = facts.unit.call_args(body, op);
+        let result = call_result(body, op).and_then(|v| self.value(func, v));
+        match facts.closure.callee(facts.unit, body, op) {
+            Some(Callee::Inside(callee)) => {
+                let inner = facts.unit.functions[callee].body.as_deref();
+                for (&arg, &param) in args.iter().zip(inner.map_or(&[][..], |b| b.params())) {
+                    self.edge(self.value(func, arg), self.flow.value_node(callee, param));
+                }
+                self.edge(self.flow.result_node(callee), result);
+            }
+            Some(Callee::Indirect(signature)) => {
+                let (params, own) = self.formal(signature);
+                for (&arg, &param) in args.iter().zip(&params) {
+                    self.edge(self.value(func, arg), Some(param));
+                }
+                self.edge(Some(own), result);
+            }
+            Some(Callee::Outside(callee)) => self.outside(func, body, op, callee, &args),
+            _ => {}
+        }
+    }
+    fn formal(&mut self, signature: TypeId) -> (Vec<FlowNode>, FlowNode) {
+        if let Some(formal) = self.formals.get(&signature) {
+            return formal.clone();
+        }
+        let facts = self.facts;
+        let count = facts.unit.param_types(signature).len();
+        let params: Vec<FlowNode> = (self.flow.count..self.flow.count + count).collect();
+        let own = self.flow.count + count;
+        self.flow.count = own + 1;
+        for &callee in facts.closure.candidates(signature) {
+            let inner = facts.unit.functions[callee].body.as_deref();
+            for (&from, &param) in params.iter().zip(inner.map_or(&[][..], |b| b.params())) {
+                self.edge(Some(from), self.value(callee, param));
+            }
+            self.edge(self.flow.result_node(callee), Some(own));
+            if inner.is_none() {
+                params.iter().for_each(|&p| self.edge(Some(p), Some(own)));
+            }
+        }
+        self.formals.insert(signature, (params.clone(), own));
+        (params, own)
+    }
+    /// An outside function that is not known reads what its pointers mean and writes it anew.
+    fn outside(&mut self, func: FuncId, body: &Body, op: Op, callee: FuncId, args: &[Value]) {
+        let unit = self.facts.unit;
+        let effects = match unit.known(callee) {
+            Some(Known::Memory(_) | Known::Masked(_) | Known::MathOut(_)) => return,
+            _ => unit.known_effects(callee).unwrap_or(Effects::UNKNOWN),
+        };
+        if effects.inactive || effects.is_pure() {
+            return;
+        }
+        let result = call_result(body, op).and_then(|v| self.value(func, v));
+        let hub = self.flow.count;
+        self.flow.count += 1;
+        for &arg in args {
+            self.edge(self.value(func, arg), Some(hub));
+            for class in self.classes(func, arg) {
+                self.edge(Some(class), Some(hub));
+                self.edge(Some(hub), Some(class));
+            }
+        }
+        self.edge(Some(hub), result);
+    }
+    fn copies(&mut self) {
+        let facts = self.facts;
+        for copy in facts.memory.copies() {
+            let (func, op) = copy.at;
+            let Some(body) = facts.unit.functions[func].body.as_deref() else {
+                continue;
+            };
+            let kind = facts
+                .words
+                .copy_kind(facts.unit, facts.memory, body, func, op);
+            if kind.may_hold_floats() {
+                let from = self.flow.class_node(copy.from.class);
+                let to = self.flow.class_node(copy.to.class);
+                self.edge(Some(from), Some(to));
+            }
+        }
+    }
+}

@@ -1,0 +1,519 @@
+//! Lanes: floats and pointers at bit offsets of values, and the ops that move them unchanged.
+//!
+//! Every value of the closure is a node. Nodes of float and pointer type have their lanes from the
+//! start; integers get them from the equations: loads, stores, merges, casts, shifts by constants, `or`
+//! of disjoint parts, vector and aggregate surgery, calls. An equation says that some bits of one node
+//! are some bits of another, and works both ways. Constants take no lanes: one constant has many uses.
+//! Little-endian only.
+
+use crate::closure::{Callee, Closure};
+use crate::flows;
+use crate::memory::{Memory, MemoryPlace};
+use crate::words::{Lane, LaneKind};
+use gradus_ir::{
+    BinaryOp, Body, CastOp, Definition, Entity, Flags, FuncId, Op, OpKind, Type, TypeId, Unit,
+    Value,
+};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+
+/// The number of a value among all of the closure.
+pub(crate) type Node = u32;
+
+/// Bits `from_bit..from_bit + bits` of `from` are bits `to_bit..` of `to`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    pub from: Node,
+    pub to: Node,
+    pub from_bit: u32,
+    pub to_bit: u32,
+    pub bits: u32,
+}
+
+/// What the closure says about lanes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Equation {
+    /// A movement between values.
+    Link(Link),
+    /// An integer is loaded from, or stored to, a place.
+    Access { node: Node, place: MemoryPlace },
+}
+
+#[derive(Clone, Debug, Default)]
+struct NodeData {
+    lanes: SmallVec<[Lane; 1]>,
+    bits: u32,
+    /// Whether some of it is integer.
+    open: bool,
+    confused: bool,
+}
+
+/// The lanes of all values.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Nodes {
+    first: HashMap<FuncId, (u32, u32)>,
+    data: Vec<NodeData>,
+}
+
+/// The size of what a lane carries in bytes of memory.
+pub(crate) fn kind_bytes(kind: LaneKind) -> u32 {
+    match kind {
+        LaneKind::Float(kind) => kind.bits() / 8,
+        LaneKind::Pointer => 8,
+    }
+}
+
+impl Nodes {
+    /// All values of the closure, with the lanes that their types show.
+    pub fn of(unit: &Unit, closure: &Closure, memory: &Memory) -> Nodes {
+        let mut nodes = Nodes::default();
+        let mut by_type: HashMap<TypeId, NodeData> = HashMap::new();
+        for (func, body) in closure.bodies(unit) {
+            let start = nodes.data.len() as u32;
+            nodes.first.insert(func, (start, body.values.len() as u32));
+            for (_, value) in body.values.iter() {
+                let data = by_type
+                    .entry(value.ty)
+                    .or_insert_with(|| shown_lanes(unit, memory, value.ty));
+                let mut data = data.clone();
+                data.open &= !matches!(value.def, Definition::Const(_));
+                nodes.data.push(data);
+            }
+        }
+        nodes
+    }
+    /// The node of a value.
+    pub fn of_value(&self, func: FuncId, value: Value) -> Option<Node> {
+        let &(start, count) = self.first.get(&func)?;
+        let index = value.index() as u32;
+        (index < count).then_some(start + index)
+    }
+    /// The lanes of a node, by their offsets.
+    pub fn lanes(&self, node: Node) -> &[Lane] {
+        &self.data[node as usize].lanes
+    }
+    /// The size of a node in bits.
+    pub fn bits(&self, node: Node) -> u32 {
+        self.data[node as usize].bits
+    }
+    /// Whether bits of the node are taken for different things.
+    pub fn is_confused(&self, node: Node) -> bool {
+        self.data[node as usize].confused
+    }
+    /// Notes that bits of the node are taken for different things.
+    pub fn confuse(&mut self, node: Node) {
+        self.data[node as usize].confused = true;
+    }
+    /// Adds a lane; gives whether it is new. One that overlaps another confuses the node.
+    pub fn add(&mut self, node: Node, bit: u32, kind: LaneKind) -> bool {
+        let data = &mut self.data[node as usize];
+        let lane = Lane { bit, kind };
+        if data.lanes.contains(&lane) {
+            return false;
+        }
+        let end = bit + kind_bytes(kind) * 8;
+        if end > data.bits {
+            data.confused = true;
+            return false;
+        }
+        let meets = |l: &Lane| l.bit < end && bit < l.bit + kind_bytes(l.kind) * 8;
+        if data.lanes.iter().any(meets) {
+            data.confused = true;
+            return false;
+        }
+        if !data.open {
+            return false;
+        }
+        let at = data.lanes.partition_point(|l| *l < lane);
+        data.lanes.insert(at, lane);
+        true
+    }
+    /// Moves lanes both ways over a link.
+    pub fn join(&mut self, link: Link) -> bool {
+        let there = self.carry(link.from, link.to, link.from_bit, link.to_bit, link.bits);
+        let back = self.carry(link.to, link.from, link.to_bit, link.from_bit, link.bits);
+        there || back
+    }
+    fn carry(&mut self, from: Node, to: Node, from_bit: u32, to_bit: u32, bits: u32) -> bool {
+        let mut news = false;
+        let lanes = self.data[from as usize].lanes.clone();
+        for lane in lanes {
+            let end = lane.bit + kind_bytes(lane.kind) * 8;
+            if lane.bit >= from_bit && end <= from_bit + bits {
+                news |= self.add(to, lane.bit - from_bit + to_bit, lane.kind);
+            }
+        }
+        news
+    }
+    fn is_open(&self, node: Node) -> bool {
+        self.data[node as usize].open
+    }
+}
+
+/// The lanes that a type shows.
+fn shown_lanes(unit: &Unit, memory: &Memory, ty: TypeId) -> NodeData {
+    let mut data = NodeData {
+        bits: image_bits(unit, ty),
+        ..NodeData::default()
+    };
+    for leaf in memory.leaves_of(ty) {
+        let (elem, count) = match *unit.types.get(leaf.ty) {
+            Type::Vector { elem, len, .. } => (elem, len),
+            _ => (leaf.ty, 1),
+        };
+        let kind = match unit.types.get(elem) {
+            Type::Float(kind) => LaneKind::Float(*kind),
+            Type::Ptr(_) => LaneKind::Pointer,
+            Type::Int(_) => {
+                data.open = true;
+                continue;
+            }
+            _ => continue,
+        };
+        for k in 0..count {
+            let bit = leaf.offset_bytes as u32 * 8 + k * image_bits(unit, elem);
+            data.lanes.push(Lane { bit, kind });
+        }
+    }
+    data
+}
+
+/// The size of a value in bits, as it lies in memory; exact for integers.
+fn image_bits(unit: &Unit, ty: TypeId) -> u32 {
+    match *unit.types.get(ty) {
+        Type::Int(bits) => bits,
+        Type::Vector { elem, len, .. } => image_bits(unit, elem).saturating_mul(len),
+        _ => u32::try_from(unit.layout.store_bytes(unit, ty).saturating_mul(8)).unwrap_or(u32::MAX),
+    }
+}
+
+/// The equations of all bodies, in program order.
+pub(crate) fn equations(
+    unit: &Unit,
+    closure: &Closure,
+    memory: &Memory,
+    nodes: &Nodes,
+) -> Vec<Equation> {
+    let mut reader = Reader {
+        unit,
+        closure,
+        memory,
+        nodes,
+        list: Vec::new(),
+        returns: HashMap::new(),
+    };
+    if !unit.layout.little_endian {
+        return reader.list;
+    }
+    for (func, body) in closure.bodies(unit) {
+        let end = body.last(body.root());
+        if let Some(end) = end.filter(|op| matches!(body.kind(*op), OpKind::Return))
+            && body.operand_count(end) == 1
+        {
+            reader.returns.insert(func, body.operand(end, 0));
+        }
+    }
+    for (func, body) in closure.bodies(unit) {
+        for op in body.walk(body.root()) {
+            reader.op(func, body, op);
+        }
+    }
+    reader.list
+}
+
+struct Reader<'a> {
+    unit: &'a Unit,
+    closure: &'a Closure,
+    memory: &'a Memory,
+    nodes: &'a Nodes,
+    list: Vec<Equation>,
+    returns: HashMap<FuncId, Value>,
+}
+
+impl Reader<'_> {
+    fn link(
+        &mut self,
+        from: Option<Node>,
+        to: Option<Node>,
+        from_bit: u32,
+        to_bit: u32,
+        bits: u32,
+    ) {
+        let (Some(from), Some(to)) = (from, to) else {
+            return;
+        };
+        if self.nodes.is_open(from) || self.nodes.is_open(to) {
+            self.list.push(Equation::Link(Link {
+                from,
+                to,
+                from_bit,
+                to_bit,
+                bits,
+            }));
+        }
+    }
+    fn same(&mut self, func: FuncId, from: Value, to: Value) {
+        let (a, b) = (
+            self.nodes.of_value(func, from),
+            self.nodes.of_value(func, to),
+        );
+        self.link(a, b, 0, 0, u32::MAX / 2);
+    }
+    fn access(&mut self, func: FuncId, ptr: Value, value: Value) {
+        let node = self.nodes.of_value(func, value);
+        if let (Some(node), Some(place)) = (node, self.memory.place(func, ptr))
+            && self.nodes.is_open(node)
+        {
+            self.list.push(Equation::Access { node, place });
+        }
+    }
+
+    fn op(&mut self, func: FuncId, body: &Body, op: Op) {
+        flows::copies(body, op, |from, to| self.same(func, from, to));
+        match body.kind(op) {
+            OpKind::Load(_) => self.access(func, body.operand(op, 0), body.result(op)),
+            OpKind::Store(_) => self.access(func, body.operand(op, 1), body.operand(op, 0)),
+            OpKind::AtomicRmw(..) => self.access(func, body.operand(op, 0), body.operand(op, 1)),
+            OpKind::Cast(
+                CastOp::Trunc
+                | CastOp::ZExt
+                | CastOp::SExt
+                | CastOp::BitCast
+                | CastOp::PtrToInt
+                | CastOp::IntToPtr,
+            ) if !self.resizes_vector(body, op) => {
+                self.same(func, body.operand(op, 0), body.result(op));
+            }
+            OpKind::Binary(binary) => self.binary(func, body, op, *binary),
+            OpKind::ExtractValue(path) => {
+                let whole = body.operand(op, 0);
+                let start = self.member_bit(body.ty(whole), path);
+                self.part(func, whole, body.result(op), start);
+            }
+            OpKind::InsertValue(path) => {
+                let start = self.member_bit(body.ty(body.operand(op, 0)), path);
+                self.insert(func, body, op, start);
+            }
+            OpKind::ExtractElement => {
+                let whole = body.operand(op, 0);
+                let bits = image_bits(self.unit, body.ty(body.result(op)));
+                if let Some(index) = body.as_int(self.unit, body.operand(op, 1)) {
+                    self.part(func, whole, body.result(op), index as u32 * bits);
+                }
+            }
+            OpKind::InsertElement => {
+                let bits = image_bits(self.unit, body.ty(body.operand(op, 1)));
+                if let Some(index) = body.as_int(self.unit, body.operand(op, 2)) {
+                    self.insert(func, body, op, index as u32 * bits);
+                }
+            }
+            OpKind::Shuffle(mask) => self.shuffle(func, body, op, mask),
+            OpKind::Call(_) | OpKind::Invoke(_) => self.call(func, body, op),
+            _ => {}
+        }
+    }
+    /// Whether a cast changes the width of a vector's elements, and so moves them.
+    fn resizes_vector(&self, body: &Body, op: Op) -> bool {
+        let (from, to) = (body.ty(body.operand(op, 0)), body.ty(body.result(op)));
+        matches!(self.unit.types.get(to), Type::Vector { .. })
+            && image_bits(self.unit, from) != image_bits(self.unit, to)
+    }
+    fn member_bit(&self, ty: TypeId, path: &[u32]) -> u32 {
+        let (mut ty, mut bytes) = (ty, 0);
+        for &index in path {
+            bytes += self
+                .unit
+                .layout
+                .field_offset_bytes(self.unit, ty, u64::from(index));
+            match self.unit.types.field(ty, index) {
+                Some(member) => ty = member,
+                None => break,
+            }
+        }
+        bytes as u32 * 8
+    }
+    /// `part` is the bits of `whole` from `start` on.
+    fn part(&mut self, func: FuncId, whole: Value, part: Value, start: u32) {
+        let (a, b) = (
+            self.nodes.of_value(func, whole),
+            self.nodes.of_value(func, part),
+        );
+        let bits = b.map_or(0, |node| self.nodes.bits(node));
+        self.link(a, b, start, 0, bits);
+    }
+    /// The result is operand 0 with operand 1 put in at bit `start`.
+    fn insert(&mut self, func: FuncId, body: &Body, op: Op, start: u32) {
+        let (whole, part, result) = (body.operand(op, 0), body.operand(op, 1), body.result(op));
+        self.part(func, result, part, start);
+        let (a, b) = (
+            self.nodes.of_value(func, whole),
+            self.nodes.of_value(func, result),
+        );
+        let bits = self
+            .nodes
+            .of_value(func, part)
+            .map_or(0, |n| self.nodes.bits(n));
+        self.link(a, b, 0, 0, start);
+        self.link(a, b, start + bits, start + bits, u32::MAX / 4);
+    }
+    fn shuffle(&mut self, func: FuncId, body: &Body, op: Op, mask: &[i32]) {
+        let (a, b) = (body.operand(op, 0), body.operand(op, 1));
+        let result = self.nodes.of_value(func, body.result(op));
+        let bits = image_bits(self.unit, self.unit.types.scalar(body.ty(a)));
+        let count = image_bits(self.unit, body.ty(a)) / bits.max(1);
+        for (to, &from) in mask.iter().enumerate() {
+            let Ok(from) = u32::try_from(from) else {
+                continue;
+            };
+            let (source, from) = match from < count {
+                true => (a, from),
+                false => (b, from - count),
+            };
+            let source = self.nodes.of_value(func, source);
+            self.link(source, result, from * bits, to as u32 * bits, bits);
+        }
+    }
+    fn binary(&mut self, func: FuncId, body: &Body, op: Op, binary: BinaryOp) {
+        let (a, b, r) = (body.operand(op, 0), body.operand(op, 1), body.result(op));
+        let (from, to) = (self.nodes.of_value(func, a), self.nodes.of_value(func, r));
+        let bits = image_bits(self.unit, body.ty(r));
+        if matches!(self.unit.types.get(body.ty(r)), Type::Vector { .. }) || binary.is_float() {
+            return;
+        }
+        let constant = body.as_int(self.unit, b);
+        let shift = constant
+            .and_then(|n| u32::try_from(n).ok())
+            .filter(|n| *n < bits);
+        match (binary, shift) {
+            (BinaryOp::Shl, Some(by)) => self.link(from, to, 0, by, bits - by),
+            (BinaryOp::LShr | BinaryOp::AShr, Some(by)) => self.link(from, to, by, 0, bits - by),
+            (BinaryOp::Or | BinaryOp::Xor | BinaryOp::Add, _) => {
+                for (value, low, high) in parts(self.unit, body, op).into_iter().flatten() {
+                    let from = self.nodes.of_value(func, value);
+                    self.link(from, to, low, low, high.saturating_sub(low));
+                }
+            }
+            (BinaryOp::And, _) => {
+                let (low, high) = mask_range(body.as_int(self.unit, b), bits);
+                self.link(from, to, low, low, high - low);
+            }
+            _ => {}
+        }
+    }
+    fn call(&mut self, func: FuncId, body: &Body, op: Op) {
+        let args = self.unit.call_args(body, op);
+        let result = match body.kind(op) {
+            OpKind::Invoke(_) => body.region_params(body.op_regions(op)[0]).first().copied(),
+            _ => body.results(op).first().copied(),
+        };
+        let callees: Vec<FuncId> = match self.closure.callee(self.unit, body, op) {
+            Some(Callee::Inside(callee)) => vec![callee],
+            Some(Callee::Indirect(signature)) => self.closure.candidates(signature).to_vec(),
+            _ => return,
+        };
+        for callee in callees {
+            let Some(inner) = self.unit.functions[callee].body.as_deref() else {
+                continue;
+            };
+            for (&arg, &param) in args.iter().zip(inner.params()) {
+                let (a, b) = (
+                    self.nodes.of_value(func, arg),
+                    self.nodes.of_value(callee, param),
+                );
+                self.link(a, b, 0, 0, u32::MAX / 2);
+            }
+            if let (Some(result), Some(&own)) = (result, self.returns.get(&callee)) {
+                let from = self.nodes.of_value(callee, own);
+                let to = self.nodes.of_value(func, result);
+                self.link(from, to, 0, 0, u32::MAX / 2);
+            }
+        }
+    }
+}
+
+/// Whether an integer op only moves lanes: what it gives is bits of its operands at other places.
+pub(crate) fn moves(unit: &Unit, body: &Body, op: Op) -> bool {
+    let OpKind::Binary(binary) = body.kind(op) else {
+        return true;
+    };
+    let constant = body.as_int(unit, body.operand(op, 1));
+    match binary {
+        BinaryOp::Shl | BinaryOp::LShr | BinaryOp::AShr | BinaryOp::And => constant.is_some(),
+        BinaryOp::Or | BinaryOp::Xor | BinaryOp::Add => {
+            let parts = parts(unit, body, op);
+            parts.is_some()
+        }
+        _ => false,
+    }
+}
+
+/// The bit ranges that the operands of `or`, `xor` or `add` contribute, where they do not meet.
+fn parts(unit: &Unit, body: &Body, op: Op) -> Option<[(Value, u32, u32); 2]> {
+    let (a, b) = (body.operand(op, 0), body.operand(op, 1));
+    let (x, y) = (nonzero(unit, body, a), nonzero(unit, body, b));
+    let disjoint = body.ops[op].flags.has(Flags::DISJOINT) || x.1 <= y.0 || y.1 <= x.0;
+    disjoint.then_some([(a, x.0, x.1), (b, y.0, y.1)])
+}
+
+/// The range of bits of an integer that may not be zero, as far as its definition shows.
+fn nonzero(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
+    let bits = image_bits(unit, body.ty(value));
+    if let Some(n) = body.as_int(unit, value) {
+        return match n {
+            0 => (0, 0),
+            n => (
+                n.trailing_zeros().min(bits),
+                bits.min(64 - n.leading_zeros()),
+            ),
+        };
+    }
+    let Some(op) = body.def_op(value) else {
+        return (0, bits);
+    };
+    let by = |index: usize| body.as_int(unit, body.operand(op, index)).unwrap_or(0);
+    match body.kind(op) {
+        OpKind::Cast(CastOp::ZExt) => (0, image_bits(unit, body.ty(body.operand(op, 0)))),
+        OpKind::Binary(BinaryOp::Shl) => {
+            let (low, high) = widened(unit, body, body.operand(op, 0));
+            let by = by(1).clamp(0, i64::from(bits)) as u32;
+            (
+                low.saturating_add(by).min(bits),
+                high.saturating_add(by).min(bits),
+            )
+        }
+        OpKind::Binary(BinaryOp::LShr) => (0, bits - by(1).clamp(0, i64::from(bits)) as u32),
+        OpKind::Binary(BinaryOp::And) => mask_range(body.as_int(unit, body.operand(op, 1)), bits),
+        _ => (0, bits),
+    }
+}
+
+/// As [`nonzero`], looking at casts only.
+fn widened(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
+    let bits = image_bits(unit, body.ty(value));
+    match body.def_op(value) {
+        Some(op) if matches!(body.kind(op), OpKind::Cast(CastOp::ZExt)) => {
+            (0, image_bits(unit, body.ty(body.operand(op, 0))))
+        }
+        _ => (0, bits),
+    }
+}
+
+/// The bits that a mask keeps, where they are one run; nothing else.
+fn mask_range(mask: Option<i64>, bits: u32) -> (u32, u32) {
+    let all = if bits >= 64 {
+        u64::MAX
+    } else {
+        (1 << bits) - 1
+    };
+    let Some(mask) = mask.map(|n| n as u64 & all) else {
+        return (0, 0);
+    };
+    let (low, high) = (mask.trailing_zeros().min(bits), 64 - mask.leading_zeros());
+    let run = u64::MAX
+        .checked_shr(64 - (high.max(low) - low))
+        .unwrap_or(0);
+    match mask >> low.min(63) == run {
+        true => (low, high.max(low)),
+        false => (0, 0),
+    }
+}

@@ -1,0 +1,122 @@
+//! First-class aggregates as lists of scalars: where each scalar of a type lies, and which scalars a
+//! path of indices means.
+//!
+//! Every analysis that follows values through `insertvalue`, aggregate loads and structure results
+//! speaks of leaves, so that the pointer and the length of a slice are not confused.
+
+use gradus_ir::{Entity, Type, TypeId, Unit};
+
+/// The most leaves that an aggregate is split into; a larger one is a single leaf.
+const LEAVES_MAX: usize = 64;
+
+/// A scalar or vector inside a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// Bytes from the start of the value.
+    pub offset_bytes: u64,
+    /// Its type: a scalar, a vector, or an aggregate that is too large to be split.
+    pub ty: TypeId,
+}
+
+/// The leaves of every type of a unit.
+#[derive(Clone, Debug, Default)]
+pub struct Leaves {
+    by_type: Vec<Box<[Leaf]>>,
+}
+
+impl Leaves {
+    /// The leaves of all types of `unit`; members are interned before the aggregates that hold them,
+    /// so one pass in order of interning suffices.
+    pub fn of(unit: &Unit) -> Leaves {
+        let mut leaves = Leaves::default();
+        for (id, ty) in unit.types.iter() {
+            let list = leaves.split(unit, id, ty);
+            leaves.by_type.push(list);
+        }
+        leaves
+    }
+
+    /// The leaves of a type, in order of their offsets.
+    pub fn get(&self, ty: TypeId) -> &[Leaf] {
+        self.by_type.get(ty.index()).map_or(&[], |list| list)
+    }
+
+    /// The leaves that the member at `path` of a value of type `ty` consists of, as a range of
+    /// [`Leaves::get`]; all of them where the aggregate is not split.
+    pub fn member(&self, unit: &Unit, ty: TypeId, path: &[u32]) -> std::ops::Range<usize> {
+        let (mut ty, mut start) = (ty, 0);
+        for &index in path {
+            if self.is_whole(ty) {
+                return start..start + 1;
+            }
+            for earlier in 0..index {
+                let member = unit.types.field(ty, earlier);
+                start += member.map_or(0, |m| self.get(m).len());
+            }
+            match unit.types.field(ty, index) {
+                Some(member) => ty = member,
+                None => return start..start,
+            }
+        }
+        start..start + self.get(ty).len()
+    }
+
+    fn is_whole(&self, ty: TypeId) -> bool {
+        matches!(self.get(ty), [leaf] if leaf.ty == ty)
+    }
+
+    fn split(&self, unit: &Unit, id: TypeId, ty: &Type) -> Box<[Leaf]> {
+        let whole = || -> Box<[Leaf]> {
+            Box::new([Leaf {
+                offset_bytes: 0,
+                ty: id,
+            }])
+        };
+        let members: Vec<TypeId> = match ty {
+            Type::Void | Type::Func { .. } => return Box::new([]),
+            Type::Struct { fields, .. } => fields.clone(),
+            Type::Array { elem, len } => {
+                if len.saturating_mul(self.get(*elem).len() as u64) > LEAVES_MAX as u64 {
+                    return whole();
+                }
+                vec![*elem; *len as usize]
+            }
+            _ => return whole(),
+        };
+        let mut list = Vec::new();
+        for (index, &member) in members.iter().enumerate() {
+            let start = unit.layout.field_offset_bytes(unit, id, index as u64);
+            list.extend(self.get(member).iter().map(|leaf| Leaf {
+                offset_bytes: start + leaf.offset_bytes,
+                ty: leaf.ty,
+            }));
+            if list.len() > LEAVES_MAX {
+                return whole();
+            }
+        }
+        list.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_names_the_leaves_of_its_member() {
+        let mut unit = Unit::default();
+        let (double, ptr, word) = (unit.types.f64(), unit.types.ptr(), unit.types.int(32));
+        let pair = unit.types.array(double, 2);
+        let inner = unit.types.tuple(vec![word, pair]);
+        let outer = unit.types.tuple(vec![ptr, inner, double]);
+        let large = unit.types.array(double, 1000);
+        let leaves = Leaves::of(&unit);
+        let offsets: Vec<u64> = leaves.get(outer).iter().map(|l| l.offset_bytes).collect();
+        assert_eq!(offsets, [0, 8, 16, 24, 32]);
+        assert_eq!(leaves.member(&unit, outer, &[1]), 1..4);
+        assert_eq!(leaves.member(&unit, outer, &[1, 1, 1]), 3..4);
+        assert_eq!(leaves.member(&unit, outer, &[2]), 4..5);
+        assert_eq!(leaves.get(large).len(), 1);
+        assert_eq!(leaves.member(&unit, large, &[7]), 0..1);
+    }
+}

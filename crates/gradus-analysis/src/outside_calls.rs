@@ -1,0 +1,223 @@
+//! What calls of outside functions say about pointers: allocations, copies, what is kept and given back.
+//!
+//! Known functions by their rows in gradus-ir; an unknown one gets all its pointers mixed with those of
+//! all other unknown code, except where the host states that it keeps none and writes nothing.
+
+use crate::constraints::{Copy, Reader};
+use crate::memory::Origin;
+use gradus_ir::known::{Effects, Known, MaskedFn, MathOutFn, MemoryFn, SystemFn};
+use gradus_ir::{AttrValue, ConstKind, FuncId, Op, Value};
+
+impl Reader<'_, '_> {
+    /// A call of a function without a body.
+    pub(crate) fn outside(&mut self, op: Op, func: FuncId) {
+        let unit = self.solver.unit;
+        let Some(known) = unit.known(func) else {
+            return self.unknown(op, func);
+        };
+        let args = unit.call_args(self.body, op);
+        let effects = unit.known_effects(func).unwrap_or(Effects::UNKNOWN);
+        match known {
+            Known::Memory(memory) => self.memory(op, memory, &args),
+            Known::Masked(masked) => return self.masked(op, masked, &args),
+            Known::MathOut(math) => self.math_out(op, math, &args),
+            Known::System(SystemFn::Qsort | SystemFn::Bsearch) => return self.sort(op, &args),
+            Known::OpenMp | Known::Mpi | Known::Gpu => return self.anything(op, 1),
+            _ => {}
+        }
+        if effects.captures != 0 || effects.calls_back {
+            self.keep(&args, effects);
+        }
+        self.give(op, known, &args, effects);
+    }
+
+    fn memory(&mut self, op: Op, memory: MemoryFn, args: &[Value]) {
+        let (to, from, size) = match (memory, args) {
+            (MemoryFn::PosixMemalign, [ptr, ..]) => {
+                if let Some(place) = self.target(*ptr) {
+                    let object = self.solver.object(Origin::Heap(self.func, op));
+                    let points = self.solver.classes.pointee(place);
+                    self.solver.classes.unify(points, object);
+                    let pointer = crate::seen::Seen::POINTER;
+                    self.solver.classes.cell(place).seen.add(&pointer);
+                }
+                return;
+            }
+            (MemoryFn::Bcopy, [from, to, size, ..]) => (*to, *from, *size),
+            (
+                MemoryFn::Memcpy
+                | MemoryFn::MemcpyIntrinsic
+                | MemoryFn::Memmove
+                | MemoryFn::MemmoveIntrinsic
+                | MemoryFn::Mempcpy,
+                [to, from, size, ..],
+            ) => (*to, *from, *size),
+            _ => return,
+        };
+        let size_bytes = self.body.as_int(self.solver.unit, size);
+        if let (Some(to), Some(from)) = (self.target(to), self.target(from)) {
+            self.solver.copies.push(Copy {
+                at: (self.func, op),
+                to,
+                from,
+                size_bytes: size_bytes.and_then(|n| u64::try_from(n).ok()),
+            });
+        }
+    }
+
+    fn masked(&mut self, op: Op, masked: MaskedFn, args: &[Value]) {
+        match (masked, args) {
+            (MaskedFn::Load | MaskedFn::Gather | MaskedFn::ExpandLoad, [ptr, rest @ ..]) => {
+                if let (Some(result), Some(otherwise)) = (self.call_result(op), rest.last()) {
+                    self.access(op, *ptr, result);
+                    self.same(*otherwise, result);
+                }
+            }
+            (MaskedFn::Store | MaskedFn::Scatter | MaskedFn::CompressStore, [value, ptr, ..]) => {
+                self.access(op, *ptr, *value);
+            }
+            _ => {}
+        }
+    }
+
+    /// Floats that a function of numbers writes behind its pointers.
+    fn math_out(&mut self, op: Op, math: MathOutFn, args: &[Value]) {
+        let behind = match (math, args) {
+            (MathOutFn::Sincos, [_, a, b]) => [Some(*a), Some(*b)],
+            (MathOutFn::Modf, [_, a]) => [Some(*a), None],
+            _ => return,
+        };
+        let ty = self.body.ty(self.solver.unit.call_args(self.body, op)[0]);
+        for ptr in behind.into_iter().flatten() {
+            if let Some(place) = self.target(ptr) {
+                let seen = self.solver.seen_of(ty);
+                self.solver.see(place, ty, seen);
+            }
+        }
+    }
+
+    /// `qsort` and `bsearch`: the comparison gets pointers to elements, the result is one.
+    fn sort(&mut self, op: Op, args: &[Value]) {
+        let unit = self.solver.unit;
+        let Some(base) = args.first().and_then(|&v| self.target(v)) else {
+            return;
+        };
+        let compare = args
+            .iter()
+            .find_map(|&v| match unit.constant(self.body.as_const(v)?).kind {
+                ConstKind::Func(func) => Some(func),
+                _ => None,
+            });
+        let Some(compare) = compare else {
+            return self.anything(op, 1);
+        };
+        let size = args
+            .iter()
+            .filter_map(|&v| self.body.as_int(unit, v))
+            .last();
+        self.solver.classes.step(base, size.unwrap_or(1));
+        let mut targets = vec![vec![Some(base)], vec![Some(base)]];
+        for &value in args.iter().skip(1) {
+            if let Some(target) = self.target(value) {
+                targets.push(vec![Some(target)]);
+            }
+        }
+        if let Some(result) = self.call_result(op) {
+            for target in targets
+                .iter()
+                .flatten()
+                .flatten()
+                .copied()
+                .collect::<Vec<_>>()
+            {
+                self.points(result, target);
+                self.solver.classes.unify(base, target);
+            }
+        }
+        self.solver.call_back(compare, base);
+    }
+
+    /// Pointers that a known function keeps, or hands to functions that it calls.
+    fn keep(&mut self, args: &[Value], effects: Effects) {
+        for (index, &value) in args.iter().enumerate() {
+            if index < 16 && effects.captures >> index & 1 == 0 && !effects.calls_back {
+                continue;
+            }
+            self.lose(value);
+        }
+    }
+    /// Mixes what a value points to with all that unknown code can reach.
+    fn lose(&mut self, value: Value) {
+        for target in self.targets(value).into_iter().flatten() {
+            let unseen = self.solver.unseen();
+            self.solver.classes.unify(target, unseen);
+        }
+    }
+
+    /// The result of a known function.
+    fn give(&mut self, op: Op, known: Known, args: &[Value], effects: Effects) {
+        let Some(result) = self.call_result(op) else {
+            return;
+        };
+        if !self.solver.holds_address(self.body.ty(result)) {
+            return;
+        }
+        let replaced = match known {
+            Known::Memory(memory) => memory.allocation().and_then(|a| a.replaces),
+            _ => None,
+        };
+        let given = effects.returns_argument.or(replaced);
+        if effects.allocates {
+            let object = self.solver.object(Origin::Heap(self.func, op));
+            self.points(result, object);
+        }
+        match given.and_then(|i| args.get(usize::from(i))) {
+            Some(&value) => {
+                let inside = matches!(known, Known::Text(_) | Known::Memory(MemoryFn::Mempcpy));
+                if let (true, Some(target)) = (inside, self.target(value)) {
+                    self.solver.classes.step(target, 1);
+                }
+                self.same(value, result);
+            }
+            None if effects.allocates => {}
+            None if effects.captures != 0 => self.lose(result),
+            None => {
+                let object = self.solver.object(Origin::Elsewhere(self.func, op));
+                self.points(result, object);
+            }
+        }
+    }
+
+    /// A function that nothing is known of but what the host states.
+    fn unknown(&mut self, op: Op, func: FuncId) {
+        let args = self.solver.unit.call_args(self.body, op);
+        for (index, value) in args.into_iter().enumerate() {
+            if !self.is_harmless(op, func, index) {
+                self.lose(value);
+            }
+        }
+        if let Some(result) = self.call_result(op)
+            && self.solver.holds_address(self.body.ty(result))
+        {
+            let unseen = self.solver.unseen();
+            self.points(result, unseen);
+        }
+    }
+    /// Whether the host states that a pointer argument is neither kept nor written through.
+    fn is_harmless(&self, op: Op, func: FuncId, index: usize) -> bool {
+        let unit = self.solver.unit;
+        let own = Some(unit.functions[func].attrs);
+        let call = self.body.kind(op).call_info().and_then(|i| i.attrs);
+        let stated = |name: &str| {
+            [own, call]
+                .into_iter()
+                .flatten()
+                .find_map(|id| unit.attrs(id).param(index, name).cloned())
+        };
+        let kept = match stated("captures") {
+            Some(AttrValue::Int(0)) => false,
+            _ => stated("nocapture").is_none(),
+        };
+        !kept && (stated("readonly").is_some() || stated("readnone").is_some())
+    }
+}

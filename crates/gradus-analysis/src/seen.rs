@@ -1,0 +1,116 @@
+//! What a word of memory was seen to be: a set of float formats, pointer, integer.
+
+use gradus_ir::{FloatKind, TbaaTypeId, Unit};
+
+/// A set of word kinds, with the weaker evidence of declared types kept apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Seen(u32);
+
+const KINDS: [FloatKind; 7] = [
+    FloatKind::F16,
+    FloatKind::BF16,
+    FloatKind::F32,
+    FloatKind::F64,
+    FloatKind::X86F80,
+    FloatKind::F128,
+    FloatKind::PpcF128,
+];
+
+impl Seen {
+    /// Nothing.
+    pub const NOTHING: Seen = Seen(0);
+    /// A pointer.
+    pub const POINTER: Seen = Seen(1 << 8);
+    /// A number that is no float.
+    pub const INTEGER: Seen = Seen(1 << 9);
+    /// Written by code that is not seen.
+    pub const UNSEEN: Seen = Seen(1 << 10);
+    const DECLARED_SHIFT: u32 = 16;
+
+    /// A float of a format.
+    pub fn float(kind: FloatKind) -> Seen {
+        Seen(1 << KINDS.iter().position(|k| *k == kind).unwrap_or(0))
+    }
+    /// The same kinds as mere declarations, which count only where no access tells more.
+    #[must_use]
+    pub fn declared(self) -> Seen {
+        Seen((self.0 & 0xffff) << Seen::DECLARED_SHIFT)
+    }
+    /// Adds the kinds of `other`; gives whether that was news.
+    pub fn add(&mut self, other: &Seen) -> bool {
+        let old = self.0;
+        self.0 |= other.0;
+        self.0 != old
+    }
+    /// Whether nothing is known.
+    pub fn is_nothing(self) -> bool {
+        self.0 == 0
+    }
+    /// The kinds that count: those of accesses, else those declared.
+    #[must_use]
+    pub fn settled(self) -> Seen {
+        match self.0 & 0xffff {
+            0 => Seen(self.0 >> Seen::DECLARED_SHIFT),
+            kinds => Seen(kinds),
+        }
+    }
+    /// Whether it holds all kinds of `other`.
+    pub fn has(self, other: Seen) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// The float formats, without declared ones.
+    pub fn floats(self) -> impl Iterator<Item = FloatKind> {
+        KINDS
+            .into_iter()
+            .filter(move |kind| self.has(Seen::float(*kind)))
+    }
+    /// The only float format; `None` where there is none or more than one.
+    pub fn float_kind(self) -> Option<FloatKind> {
+        let mut kinds = self.floats();
+        let kind = kinds.next()?;
+        kinds.next().is_none().then_some(kind)
+    }
+    /// Whether some float format was seen.
+    pub fn has_float(self) -> bool {
+        self.0 & 0x7f != 0
+    }
+    /// Whether a pointer was seen.
+    pub fn has_pointer(self) -> bool {
+        self.has(Seen::POINTER)
+    }
+    /// Whether an integer was seen.
+    pub fn has_integer(self) -> bool {
+        self.has(Seen::INTEGER)
+    }
+}
+
+/// What type-based alias analysis tells about a word: the front ends' names of scalar types.
+pub(crate) fn of_tbaa(unit: &Unit, ty: TbaaTypeId) -> Seen {
+    // table
+    const NAMES: &[(&str, Seen)] = &[
+        ("double", Seen(1 << 3)),
+        ("float", Seen(1 << 2)),
+        ("any pointer", Seen::POINTER),
+        ("vtable pointer", Seen::POINTER),
+        ("int", Seen::INTEGER),
+        ("short", Seen::INTEGER),
+        ("long", Seen::INTEGER),
+        ("long long", Seen::INTEGER),
+        ("__int128", Seen::INTEGER),
+        ("bool", Seen::INTEGER),
+        ("_Bool", Seen::INTEGER),
+    ];
+    let mut at = Some(ty);
+    for _ in 0..8 {
+        let Some(id) = at else { break };
+        let data = &unit.tbaa_types[id];
+        if let Some((_, seen)) = NAMES.iter().find(|(name, _)| *name == data.name) {
+            return *seen;
+        }
+        at = match data.members.as_slice() {
+            [(0, parent)] => Some(*parent),
+            _ => None,
+        };
+    }
+    Seen::NOTHING
+}

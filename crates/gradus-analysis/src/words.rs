@@ -1,0 +1,435 @@
+//! Types of words: which memory and which integers carry floats and pointers, over the whole closure.
+//!
+//! Seeds are all accesses (before or after), type-based alias tags, and declared types where nothing
+//! else is known. Integers have lanes: a float or pointer at a bit offset. Steps: (1) one equation per
+//! op that moves lanes unchanged (see `lanes.rs`) and per integer load or store; (2) sweeps over the
+//! equations, forwards and backwards in turn, and over the copies of bytes, until nothing changes;
+//! (3) declared types are taken for words of which nothing is known, and (2) again.
+
+use crate::closure::Closure;
+use crate::lanes::{self, Equation, Node, Nodes};
+use crate::memory::{ClassId, CopyBytes, Memory, MemoryPlace, Origin};
+use crate::seen::Seen;
+use gradus_ir::known::{Known, MemoryFn};
+use gradus_ir::{Body, Entity, FloatKind, FuncId, Op, Unit, Value};
+use std::collections::{BTreeMap, HashMap};
+
+/// The most bytes of one access that are looked at.
+const ACCESS_MAX: u32 = 4096;
+
+/// What a lane carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LaneKind {
+    /// A float.
+    Float(FloatKind),
+    /// A pointer.
+    Pointer,
+}
+
+/// A float or pointer inside a value, as it would lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Lane {
+    /// Where it starts: bits from the least significant one, or from the first byte of an aggregate.
+    pub bit: u32,
+    /// What it is.
+    pub kind: LaneKind,
+}
+
+/// What a word of copied memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CopiedWord {
+    /// Bytes from the start of the copy, or of its period.
+    pub offset_bytes: u64,
+    /// What lies there.
+    pub kind: LaneKind,
+}
+
+/// What a copy of bytes moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CopyKind {
+    /// Floats of one format side by side, from the first byte to the last.
+    Floats(FloatKind),
+    /// Pointers side by side.
+    Pointers,
+    /// Words of several kinds; bytes not named need nothing.
+    Words {
+        /// The words in order.
+        words: Vec<CopiedWord>,
+        /// They repeat after so many bytes, up to the size of the copy.
+        period_bytes: Option<u64>,
+    },
+    /// Neither floats nor pointers.
+    Nothing,
+    /// It cannot be told.
+    Unknown,
+}
+
+impl CopyKind {
+    /// Whether floats are among what is moved, or may be.
+    pub fn may_hold_floats(&self) -> bool {
+        match self {
+            CopyKind::Floats(_) | CopyKind::Unknown => true,
+            CopyKind::Words { words, .. } => {
+                words.iter().any(|w| matches!(w.kind, LaneKind::Float(_)))
+            }
+            CopyKind::Pointers | CopyKind::Nothing => false,
+        }
+    }
+}
+
+/// The words of all memory of a closure and the lanes of all its values.
+#[derive(Clone, Debug, Default)]
+pub struct Words {
+    seen: Vec<BTreeMap<i64, Seen>>,
+    nodes: Nodes,
+    copies: HashMap<(FuncId, Op), CopyBytes>,
+    visible: Vec<bool>,
+}
+
+impl Words {
+    /// The words of all memory that `closure` touches.
+    pub fn of(unit: &Unit, closure: &Closure, memory: &Memory) -> Words {
+        let mut words = Words {
+            seen: memory
+                .classes()
+                .map(|(_, class)| class.words.iter().map(|(o, w)| (*o, w.seen)).collect())
+                .collect(),
+            nodes: Nodes::of(unit, closure, memory),
+            copies: memory.copies().iter().map(|c| (c.at, *c)).collect(),
+            visible: visible(closure, memory),
+        };
+        let equations = lanes::equations(unit, closure, memory, &words.nodes);
+        words.settle(memory, &equations);
+        for cell in words.seen.iter_mut().flat_map(|class| class.values_mut()) {
+            *cell = cell.settled();
+        }
+        words.settle(memory, &equations);
+        words.see_integers(memory, &equations);
+        words
+    }
+
+    /// The floats and pointers that a value carries, by their offsets: of a float or pointer itself, of
+    /// a vector's elements, of an aggregate's members, and of integers that are really those.
+    pub fn lanes(&self, func: FuncId, value: Value) -> &[Lane] {
+        self.nodes
+            .of_value(func, value)
+            .map_or(&[], |node| self.nodes.lanes(node))
+    }
+    /// Whether a value carries a float.
+    pub fn carries_float(&self, func: FuncId, value: Value) -> bool {
+        let lanes = self.lanes(func, value).iter();
+        lanes
+            .into_iter()
+            .any(|l| matches!(l.kind, LaneKind::Float(_)))
+    }
+    /// Whether a value carries a pointer.
+    pub fn carries_pointer(&self, func: FuncId, value: Value) -> bool {
+        let lanes = self.lanes(func, value).iter();
+        lanes.into_iter().any(|l| l.kind == LaneKind::Pointer)
+    }
+    /// Whether bits of a value are taken for different things in different places, or a float is cut.
+    pub fn is_confused(&self, func: FuncId, value: Value) -> bool {
+        self.nodes
+            .of_value(func, value)
+            .is_some_and(|node| self.nodes.is_confused(node))
+    }
+    /// What the word at a place is known to be.
+    pub fn seen(&self, memory: &Memory, place: MemoryPlace) -> Seen {
+        let offset = memory.get(place.class).normal(place.offset_bytes);
+        let class = self.seen.get(place.class.index());
+        class
+            .and_then(|words| words.get(&offset))
+            .copied()
+            .unwrap_or_default()
+    }
+    /// All that the words of a class are known to be.
+    pub fn seen_anywhere(&self, class: ClassId) -> Seen {
+        let mut all = Seen::NOTHING;
+        for seen in self
+            .seen
+            .get(class.index())
+            .into_iter()
+            .flat_map(|c| c.values())
+        {
+            all.add(seen);
+        }
+        all
+    }
+
+    /// What a call of `memcpy`, `memmove` or `memset` (or a `store` of an aggregate, a call by value)
+    /// moves; [`CopyKind::Nothing`] for other ops.
+    pub fn copy_kind(
+        &self,
+        unit: &Unit,
+        memory: &Memory,
+        body: &Body,
+        func: FuncId,
+        op: Op,
+    ) -> CopyKind {
+        if let Some(copy) = self.copies.get(&(func, op)) {
+            let there = self.block_kind(memory, copy.to, copy.size_bytes);
+            let here = self.block_kind(memory, copy.from, copy.size_bytes);
+            return match (there, here) {
+                (CopyKind::Nothing, kind) | (kind, CopyKind::Nothing) => kind,
+                (a, b) if a == b => a,
+                _ => CopyKind::Unknown,
+            };
+        }
+        let Some(Known::Memory(fill)) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
+            return CopyKind::Nothing;
+        };
+        let args = unit.call_args(body, op);
+        let size = match (fill, args.as_slice()) {
+            (MemoryFn::Memset | MemoryFn::MemsetIntrinsic, [_, _, size, ..]) => *size,
+            (MemoryFn::Bzero, [_, size, ..]) => *size,
+            _ => return CopyKind::Nothing,
+        };
+        let size_bytes = body.as_int(unit, size).and_then(|n| u64::try_from(n).ok());
+        match memory.place(func, args[0]) {
+            Some(place) => self.block_kind(memory, place, size_bytes),
+            None => CopyKind::Nothing,
+        }
+    }
+
+    /// What the block of memory at `place` holds.
+    pub fn block_kind(
+        &self,
+        memory: &Memory,
+        place: MemoryPlace,
+        size_bytes: Option<u64>,
+    ) -> CopyKind {
+        let class = memory.get(place.class);
+        let start = class.normal(place.offset_bytes);
+        let modulus = class.modulus_bytes;
+        let mut list: Vec<(u64, Seen)> = Vec::new();
+        for (&offset, &seen) in &self.seen[place.class.index()] {
+            let distance = match modulus {
+                0 => offset - start,
+                m => (offset - start).rem_euclid(m as i64),
+            };
+            let inside = size_bytes.is_none_or(|size| (distance as u64) < size);
+            if distance >= 0 && inside {
+                list.push((distance as u64, seen));
+            }
+        }
+        list.sort_unstable_by_key(|(distance, _)| *distance);
+        let shown = self.visible[place.class.index()];
+        block(&list, modulus, size_bytes, shown)
+    }
+
+    /// Step 2.
+    fn settle(&mut self, memory: &Memory, equations: &[Equation]) {
+        loop {
+            let mut news = false;
+            for equation in equations.iter().chain(equations.iter().rev()) {
+                news |= match *equation {
+                    Equation::Link(link) => self.nodes.join(link),
+                    Equation::Access { node, place } => self.access(memory, node, place),
+                };
+            }
+            for copy in memory.copies() {
+                news |= self.copy(memory, copy.from, copy.to, copy.size_bytes);
+                news |= self.copy(memory, copy.to, copy.from, copy.size_bytes);
+            }
+            if !news {
+                return;
+            }
+        }
+    }
+    /// An integer at `node` is loaded from, or stored to, `place`.
+    fn access(&mut self, memory: &Memory, node: Node, place: MemoryPlace) -> bool {
+        let mut news = false;
+        for byte in 0..self.nodes.bits(node).div_ceil(8).min(ACCESS_MAX) {
+            let at = MemoryPlace {
+                class: place.class,
+                offset_bytes: place.offset_bytes + i64::from(byte),
+            };
+            let seen = self.seen(memory, at);
+            for kind in lane_kinds(seen) {
+                if byte % lanes::kind_bytes(kind) == 0 {
+                    news |= self.nodes.add(node, byte * 8, kind);
+                }
+            }
+        }
+        for lane in self.nodes.lanes(node).to_vec() {
+            if lane.bit.is_multiple_of(8) {
+                let offset = place.offset_bytes + i64::from(lane.bit / 8);
+                let offset = memory.get(place.class).normal(offset);
+                let cell = self.seen[place.class.index()].entry(offset).or_default();
+                news |= cell.add(&seen_of(lane.kind));
+            }
+        }
+        news
+    }
+    fn copy(
+        &mut self,
+        memory: &Memory,
+        from: MemoryPlace,
+        to: MemoryPlace,
+        size: Option<u64>,
+    ) -> bool {
+        let (source, goal) = (memory.get(from.class), memory.get(to.class));
+        let start = source.normal(from.offset_bytes);
+        let mut found = Vec::new();
+        for (&offset, &seen) in &self.seen[from.class.index()] {
+            let distance = match source.modulus_bytes {
+                0 => offset - start,
+                m => (offset - start).rem_euclid(m as i64),
+            };
+            if distance >= 0 && size.is_none_or(|s| (distance as u64) < s) {
+                found.push((distance, seen));
+            }
+        }
+        let mut news = false;
+        for (distance, seen) in found {
+            let mut repeats = 1;
+            if let (m @ 1.., Some(size)) = (source.modulus_bytes, size)
+                && m != goal.modulus_bytes
+            {
+                repeats = ((size - distance as u64).div_ceil(m)).min(65) as i64;
+            }
+            for k in 0..repeats {
+                let step = distance + k * source.modulus_bytes as i64;
+                let offset = goal.normal(to.offset_bytes.wrapping_add(step));
+                let cell = self.seen[to.class.index()].entry(offset).or_default();
+                news |= cell.add(&seen);
+            }
+        }
+        news
+    }
+    /// Words that are loaded or stored as integers which carry nothing are integers.
+    fn see_integers(&mut self, memory: &Memory, equations: &[Equation]) {
+        for equation in equations {
+            let Equation::Access { node, place } = *equation else {
+                continue;
+            };
+            if self.nodes.lanes(node).is_empty() {
+                let offset = memory.get(place.class).normal(place.offset_bytes);
+                let cell = self.seen[place.class.index()].entry(offset).or_default();
+                if cell.has_float() {
+                    self.nodes.confuse(node);
+                } else {
+                    cell.add(&Seen::INTEGER);
+                }
+            }
+        }
+        for copy in memory.copies() {
+            self.copy(memory, copy.from, copy.to, copy.size_bytes);
+            self.copy(memory, copy.to, copy.from, copy.size_bytes);
+        }
+    }
+}
+
+/// The classes that callers of the roots, or code that is not seen, can see too.
+fn visible(closure: &Closure, memory: &Memory) -> Vec<bool> {
+    let mut seen = vec![false; memory.classes().len()];
+    let mut work: Vec<ClassId> = memory
+        .classes()
+        .filter(|(_, class)| {
+            class.escaped
+                || class.origins.iter().any(|o| {
+                    !matches!(
+                        o,
+                        Origin::Alloca(..) | Origin::Heap(..) | Origin::Function(_)
+                    )
+                })
+        })
+        .map(|(id, _)| id)
+        .collect();
+    for &root in closure.roots() {
+        work.extend(memory.returned(root).iter().flatten().map(|p| p.class));
+    }
+    while let Some(class) = work.pop() {
+        if !std::mem::replace(&mut seen[class.index()], true) {
+            work.extend(memory.stored(class));
+        }
+    }
+    seen
+}
+
+fn lane_kinds(seen: Seen) -> impl Iterator<Item = LaneKind> {
+    let pointer = seen.has_pointer().then_some(LaneKind::Pointer);
+    seen.floats().map(LaneKind::Float).chain(pointer)
+}
+
+fn seen_of(kind: LaneKind) -> Seen {
+    match kind {
+        LaneKind::Float(kind) => Seen::float(kind),
+        LaneKind::Pointer => Seen::POINTER,
+    }
+}
+
+/// The only kind that a word is known to be: `Ok(None)` where it carries nothing, `Err` where it is
+/// taken for several.
+fn only_kind(seen: Seen) -> Result<Option<LaneKind>, ()> {
+    let mut kinds = lane_kinds(seen);
+    match (kinds.next(), kinds.next()) {
+        (None, _) => Ok(None),
+        (Some(kind), None) if !seen.has_integer() || kind == LaneKind::Pointer => Ok(Some(kind)),
+        _ => Err(()),
+    }
+}
+
+/// The kind of a block whose words `list` are known, by their distance from its start; they repeat
+/// after `modulus` bytes where that is not 0. `shown`: whether words that nothing is known of may
+/// still matter to someone outside.
+fn block(list: &[(u64, Seen)], modulus: u64, size: Option<u64>, shown: bool) -> CopyKind {
+    let mut words = Vec::new();
+    for &(offset_bytes, seen) in list {
+        match only_kind(seen) {
+            Ok(None) => {}
+            Ok(Some(kind)) => words.push(CopiedWord { offset_bytes, kind }),
+            Err(()) => return CopyKind::Unknown,
+        }
+    }
+    if words
+        .windows(2)
+        .any(|w| w[0].offset_bytes + u64::from(lanes::kind_bytes(w[0].kind)) > w[1].offset_bytes)
+    {
+        return CopyKind::Unknown;
+    }
+    let known_end = list.iter().map(|(at, _)| at + 4).max().unwrap_or(0);
+    let extent = match modulus {
+        0 => size.unwrap_or(known_end),
+        m => size.map_or(m, |s| s.min(m)),
+    };
+    if shown && has_gap(list, extent) {
+        return CopyKind::Unknown;
+    }
+    let Some(first) = words.first() else {
+        return CopyKind::Nothing;
+    };
+    let bytes = u64::from(lanes::kind_bytes(first.kind));
+    let side_by_side = words
+        .iter()
+        .enumerate()
+        .all(|(i, w)| w.kind == first.kind && w.offset_bytes == i as u64 * bytes)
+        && (words.len() as u64 * bytes >= extent)
+        && (modulus == 0 || bytes.is_multiple_of(modulus) || modulus.is_multiple_of(bytes));
+    match first.kind {
+        LaneKind::Float(kind) if side_by_side => CopyKind::Floats(kind),
+        LaneKind::Pointer if side_by_side => CopyKind::Pointers,
+        _ if modulus != 0 && modulus < bytes => CopyKind::Unknown,
+        _ => CopyKind::Words {
+            words,
+            period_bytes: (modulus != 0).then_some(modulus),
+        },
+    }
+}
+
+/// Whether four aligned bytes of the block might be a float of which nothing is known; four bytes after
+/// an integer, up to the next multiple of eight, pass as padding.
+fn has_gap(list: &[(u64, Seen)], extent: u64) -> bool {
+    let mut end = 0;
+    for &(at, seen) in list.iter().filter(|(_, seen)| !seen.is_nothing()) {
+        if at >= end + 4 {
+            return true;
+        }
+        let bytes = match only_kind(seen) {
+            Ok(Some(kind)) => u64::from(lanes::kind_bytes(kind)),
+            _ => 8 - at % 8,
+        };
+        end = end.max(at + bytes);
+    }
+    extent >= end + 4
+}
