@@ -37,6 +37,7 @@
 //! (export makes them one again).
 #![deny(missing_docs)]
 
+pub mod census;
 mod export;
 mod ffi;
 pub mod host;

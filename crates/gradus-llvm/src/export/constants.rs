@@ -133,7 +133,9 @@ impl Exporter<'_, '_> {
                         }
                         Type::Struct { .. } => LLVMConstNamedStruct(ty, start, count as u32),
                         _ => {
-                            return Err(self.broken("an aggregate constant of a type without parts"));
+                            return Err(
+                                self.broken("an aggregate constant of a type without parts")
+                            );
                         }
                     }
                 }

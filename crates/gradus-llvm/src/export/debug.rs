@@ -90,7 +90,8 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// Sets the location of an instruction; none in a function without a subprogram.
+    /// Sets the location of an instruction; none in a function without a subprogram. Calls must have
+    /// one there, by LLVM's rules.
     pub(super) fn set_location(&mut self, made: LLVMValueRef, loc: Option<LocId>) {
         if self.subprogram.is_null() || unsafe { LLVMIsAInstruction(made) }.is_null() {
             return;
@@ -100,6 +101,12 @@ impl Structure<'_, '_, '_> {
             None => null_mut(),
         };
         let location = match location.is_null() {
+            true if unsafe {
+                LLVMIsACallInst(made).is_null() && LLVMIsAInvokeInst(made).is_null()
+            } =>
+            {
+                return;
+            }
             true => self.nowhere,
             false if unsafe { gr_location_root(location) } == self.subprogram => location,
             false => unsafe { gr_location_inlined_at(location, self.nowhere) },

@@ -1,0 +1,154 @@
+//! The multiset of a module's operations, for comparing a module before import and after export.
+//!
+//! Operations are counted by their text with flags, types, attributes, callees and metadata, without
+//! the names of values. Branches, phis, selectors, returns and landing pads are left out: they are
+//! what restructuring may change. Numbers of attribute groups and metadata nodes are replaced by what
+//! they stand for, to a fixed depth. Flags of constant address expressions are left out: they state
+//! facts about one address, and all expressions of that address are one constant in the unit.
+use crate::host::Host;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Metadata nodes are written out to this depth.
+const METADATA_DEPTH: usize = 3;
+/// Instructions that restructuring may change, by how their text begins.
+const LEFT_OUT: [&str; 9] = [
+    "br ",
+    "switch ",
+    "phi ",
+    "ret ",
+    "unreachable",
+    "landingpad ",
+    "resume ",
+    "indirectbr ",
+    "callbr ",
+];
+
+impl Host {
+    /// How often each operation occurs in the functions for which `counted` is true, by its normalised text.
+    pub fn census(&self, counted: impl Fn(&str) -> bool) -> BTreeMap<String, usize> {
+        let text = self.to_text();
+        let legend = Legend::new(&text);
+        let mut census = BTreeMap::new();
+        let mut inside = false;
+        for line in text.lines() {
+            if let Some(head) = line.strip_prefix("define ") {
+                inside = counted(&function_name(head));
+            } else if line == "}" {
+                inside = false;
+            } else if let Some(operation) = line.strip_prefix("  ").filter(|_| inside) {
+                if let Some(key) = legend.key(operation) {
+                    *census.entry(key).or_insert(0) += 1;
+                }
+            }
+        }
+        census
+    }
+}
+
+/// The name of a function in the line that begins its definition.
+fn function_name(head: &str) -> String {
+    let from = head.find('@').map_or(head.len(), |at| at + 1);
+    let rest = &head[from..];
+    match rest.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next().unwrap_or_default().to_string(),
+        None => rest.split('(').next().unwrap_or_default().to_string(),
+    }
+}
+
+/// What the numbers and names of a module's text stand for.
+struct Legend<'t> {
+    attributes: HashMap<&'t str, &'t str>,
+    metadata: HashMap<&'t str, &'t str>,
+    types: HashSet<&'t str>,
+}
+
+impl<'t> Legend<'t> {
+    fn new(text: &'t str) -> Legend<'t> {
+        let mut legend = Legend {
+            attributes: HashMap::new(),
+            metadata: HashMap::new(),
+            types: HashSet::new(),
+        };
+        for line in text.lines() {
+            let Some((left, right)) = line.split_once(" = ") else {
+                continue;
+            };
+            if let Some(group) = left.strip_prefix("attributes ") {
+                legend.attributes.insert(group, right);
+            } else if left.starts_with('!') {
+                legend.metadata.insert(left, right);
+            } else if left.starts_with('%') && right.starts_with("type ") {
+                legend.types.insert(left);
+            }
+        }
+        legend
+    }
+
+    /// The normalised text of an operation; `None` where it does not count.
+    fn key(&self, line: &str) -> Option<String> {
+        let operation = match line.split_once(" = ") {
+            Some((left, right)) if left.starts_with('%') => {
+                if left.starts_with("%gradus.selector") {
+                    return None;
+                }
+                right
+            }
+            _ => line,
+        };
+        let starts = operation.trim_start();
+        let continued = operation.len() != starts.len();
+        if continued
+            || starts.starts_with(['#', ']'])
+            || LEFT_OUT.iter().any(|l| starts.starts_with(l))
+        {
+            return None;
+        }
+        let plain = operation.replace("getelementptr inbounds nuw (", "getelementptr (");
+        let plain = plain.replace("getelementptr inbounds (", "getelementptr (");
+        let plain = plain.replace("getelementptr nuw (", "getelementptr (");
+        Some(self.normalised(&plain, 0))
+    }
+
+    fn normalised(&self, text: &str, depth: usize) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(['%', '#', '!', '"', ';']) {
+            out.push_str(&rest[..at]);
+            let token = token(&rest[at..]);
+            rest = &rest[at + token.len()..];
+            match token.as_bytes()[0] {
+                b';' => return out.trim_end().to_string(),
+                b'%' if !self.types.contains(token) => out.push('%'),
+                b'#' => out.push_str(self.attributes.get(token).unwrap_or(&token)),
+                b'!' if depth < METADATA_DEPTH => match self.metadata.get(token) {
+                    Some(node) => out.push_str(&self.normalised(node, depth + 1)),
+                    None => out.push_str(token),
+                },
+                b'!' if self.metadata.contains_key(token) => out.push('!'),
+                _ => out.push_str(token),
+            }
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+/// The name, number or string that text begins with.
+fn token(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    let quoted = |from: usize| {
+        text[from..]
+            .find('"')
+            .map_or(text.len(), |end| from + end + 1)
+    };
+    let end = match (bytes[0], bytes.get(1)) {
+        (b';', _) => text.len(),
+        (b'"', _) => quoted(1),
+        (_, Some(b'"')) => quoted(2),
+        _ => {
+            let name = |b: &u8| b.is_ascii_alphanumeric() || b"-$._".contains(b);
+            1 + bytes[1..].iter().take_while(|b| name(b)).count()
+        }
+    };
+    &text[..end]
+}
