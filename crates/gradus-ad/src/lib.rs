@@ -1,7 +1,157 @@
 //! Derivatives: the primal in, its JVP or VJP out.
 //!
-//! The formulas of single ops stand in [`calculus`] and nowhere else.
+//! [`differentiate`] makes one [`Variant`] of one function from facts about the whole closure
+//! ([`ClosureFacts`]) and says which variants of callees it needs; it never runs a pass. The
+//! formulas of single ops stand in [`calculus`] and nowhere else.
+//!
+//! | module | says |
+//! |---|---|
+//! | `variant` | the key of a derivative and the signature that follows from it |
+//! | `facts` | what the analyses know about one body, as tables |
+//! | `sweep` | the forward sweep: primal, shadows, tangents, tape |
+//! | `reverse` | the return sweep: every op undone |
+//! | `node`, `tape` | what the return sweep may ask for; what is kept, where |
+//! | `inherit` | which attributes a derivative takes over |
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod alloc;
 pub mod calculus;
+mod closure_facts;
+mod copy_back;
+mod differential;
+mod facts;
+mod inherit;
+mod node;
+mod out;
+mod report;
+mod reverse;
+mod shadow;
+mod sweep;
+mod tape;
+mod variant;
+
+pub use closure_facts::{ClosureFacts, Root};
+pub use report::{Kept, Report};
+pub use variant::{
+    ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, Variant, carries_float,
+};
+
+use facts::MakeFacts;
+use gradus_ir::{Diagnostic, FuncId, Severity, Unit};
+use reverse::Inputs;
+
+/// How derivatives are made. Every fact or choice that an optimisation rests on can be switched
+/// off.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Axiom S1 is stated to LLVM: primal memory, shadow memory and tape never overlap.
+    pub alias_scopes: bool,
+    /// A kept value costs by the loops that it varies in, not by those that it stands in.
+    pub variance_cost: bool,
+    /// A minimum cut chooses between keeping and recomputing; else all that is asked for is kept.
+    pub recompute: bool,
+    /// A call that writes nothing is differentiated as a whole in the return sweep, without a tape.
+    pub redo_calls: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            alias_scopes: true,
+            variance_cost: true,
+            recompute: true,
+            redo_calls: true,
+        }
+    }
+}
+
+/// A derivative that was made.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    /// The function: declared by [`Variant::declare`], now with a body.
+    pub func: FuncId,
+    /// The variants of callees that it calls.
+    pub needs: Vec<Variant>,
+    /// What was decided.
+    pub report: Report,
+    /// Warnings.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Makes a variant: builds its body and puts it into the unit.
+///
+/// # Errors
+/// What stands in the way, each with its code and source line.
+pub fn differentiate(
+    unit: &mut Unit,
+    closure: &ClosureFacts,
+    variant: &Variant,
+    options: &Options,
+) -> Result<Derived, Vec<Diagnostic>> {
+    let func = variant.declare(unit);
+    let Some(primal) = unit.functions[variant.func].body.clone() else {
+        return Err(vec![no_body(unit, variant.func)]);
+    };
+    let (body, needs, report, mut findings) = make(unit, &primal, closure, variant, options)?;
+    if findings.iter().any(|f| f.severity == Severity::Error) {
+        findings.dedup();
+        return Err(findings);
+    }
+    inherit::attributes(unit, variant, func);
+    unit.functions[func].body = Some(Box::new(body));
+    Ok(Derived {
+        func,
+        needs,
+        report,
+        warnings: findings,
+    })
+}
+
+type Made = (gradus_ir::Body, Vec<Variant>, Report, Vec<Diagnostic>);
+
+fn make(
+    unit: &mut Unit,
+    primal: &gradus_ir::Body,
+    closure: &ClosureFacts,
+    variant: &Variant,
+    options: &Options,
+) -> Result<Made, Vec<Diagnostic>> {
+    let facts = MakeFacts {
+        unit,
+        closure,
+        variant,
+        options,
+    }
+    .make(primal)?;
+    let (mut needs, mut findings) = (Vec::new(), Vec::new());
+    let mut inputs = Inputs {
+        facts: &facts,
+        variant,
+        options,
+        needs: &mut needs,
+        findings: &mut findings,
+    };
+    let (out, plan) = match variant.mode {
+        Mode::Forward => (
+            sweep::forward_mode(unit, &mut inputs),
+            tape::plan::Plan::default(),
+        ),
+        _ => reverse::derive(unit, &mut inputs),
+    };
+    let body = out.body;
+    let report = Report::of(unit, &facts, &plan, &body);
+    needs.sort();
+    needs.dedup();
+    Ok((body, needs, report, findings))
+}
+
+fn no_body(unit: &Unit, func: FuncId) -> Diagnostic {
+    let function = &unit.functions[func];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    Diagnostic::error(
+        gradus_ir::Code::UnknownCallee,
+        format!("`{name}` has no body here, and its derivative is not known"),
+    )
+    .help("give its source file too, or mark the arguments inactive")
+}

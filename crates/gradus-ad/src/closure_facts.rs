@@ -1,0 +1,87 @@
+//! What is known about everything that one request can reach, found once before any derivative is
+//! made.
+
+use crate::variant::{ArgActivity, ResultActivity};
+use gradus_analysis::{Activity, ClassFacts, Closure, Effects, Memory, Words};
+use gradus_ir::{Diagnostic, FuncId, Severity, Unit};
+
+/// The function that a request asks to differentiate, and what its arguments are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// The function.
+    pub func: FuncId,
+    /// One for each parameter.
+    pub args: Vec<ArgActivity>,
+    /// What its result is.
+    pub result: ResultActivity,
+}
+
+/// Facts about all that a request can reach. Valid as long as the primals are not edited.
+#[derive(Clone, Debug)]
+pub struct ClosureFacts {
+    pub(crate) closure: Closure,
+    pub(crate) memory: Memory,
+    pub(crate) words: Words,
+    pub(crate) effects: Effects,
+    pub(crate) classes: ClassFacts,
+}
+
+impl ClosureFacts {
+    /// Looks at everything that `root` can reach.
+    ///
+    /// # Errors
+    /// What is wrong with the request's memory: globals that cannot have shadows, active values in
+    /// memory that the request calls inactive.
+    pub fn of(unit: &Unit, root: &Root) -> Result<ClosureFacts, Vec<Diagnostic>> {
+        let closure = Closure::of(unit, &[root.func]);
+        let memory = Memory::of(unit, &closure);
+        let words = Words::of(unit, &closure, &memory);
+        let effects = Effects::of(unit, &closure);
+        let request = gradus_analysis::Request {
+            root: root.func,
+            args: root.args.iter().map(|a| requested(*a)).collect(),
+            result: root.result != ResultActivity::Const,
+        };
+        let view = gradus_analysis::Facts {
+            unit,
+            closure: &closure,
+            memory: &memory,
+            words: &words,
+        };
+        let classes = ClassFacts::of(view, &request);
+        let findings = classes.findings();
+        if findings.iter().any(|f| f.severity == Severity::Error) {
+            return Err(findings.to_vec());
+        }
+        Ok(ClosureFacts {
+            closure,
+            memory,
+            words,
+            effects,
+            classes,
+        })
+    }
+
+    /// The functions in question, callees before callers.
+    pub fn functions(&self) -> &[FuncId] {
+        self.closure.functions()
+    }
+
+    pub(crate) fn view<'a>(&'a self, unit: &'a Unit) -> gradus_analysis::Facts<'a> {
+        gradus_analysis::Facts {
+            unit,
+            closure: &self.closure,
+            memory: &self.memory,
+            words: &self.words,
+        }
+    }
+}
+
+fn requested(activity: ArgActivity) -> Activity {
+    match activity {
+        ArgActivity::Const => Activity::Const,
+        ArgActivity::Dup | ArgActivity::Maybe => Activity::Dup,
+        ArgActivity::DupNoNeed => Activity::DupNoNeed,
+        ArgActivity::Active => Activity::Out,
+    }
+}

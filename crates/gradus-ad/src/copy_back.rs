@@ -1,0 +1,97 @@
+//! Undoing a copy of numbers: `t = to[i]; to[i] = 0; from[i] += t`, as functions of the language
+//! emitted beside the derivatives that use them and merged by the linker.
+//!
+//! For `memcpy` the two ends are disjoint or equal, and one pass in place is right for both. For
+//! `memmove` they may overlap: all of `to` is read and cleared before anything is added.
+
+use crate::alloc;
+use gradus_ir::{
+    AttrSet, BinaryOp, Body, Builder, FloatKind, FuncId, Function, Linkage, Region, TypeId, Unit,
+    Value,
+};
+
+/// The function `(to, from, bytes)` for numbers of a format.
+pub fn function(unit: &mut Unit, kind: FloatKind, overlap: bool) -> FuncId {
+    let how = if overlap { "move" } else { "copy" };
+    let name = format!(
+        "__gradus1_{how}_back_{}",
+        format!("{kind:?}").to_lowercase()
+    );
+    if let Some(func) = unit.function(&name) {
+        return func;
+    }
+    let (ptr, long, void) = (unit.types.ptr(), unit.types.int(64), unit.types.void());
+    let params = vec![ptr, ptr, long];
+    let ty = unit.types.func(void, params.clone());
+    let mut body = Body::new(&params);
+    let number = unit.types.float(kind);
+    build(&mut Builder::new(unit, &mut body), number, overlap);
+    let attrs = unit.intern_attrs(AttrSet::default());
+    unit.add_function(Function {
+        name,
+        ty,
+        attrs,
+        convention: 0,
+        linkage: Linkage::LinkOnceOdr,
+        defined: false,
+        body: Some(Box::new(body)),
+        derived_from: None,
+        param_names: Vec::new(),
+        span: None,
+        source_name: None,
+    })
+}
+
+fn build(b: &mut Builder<'_>, number: TypeId, overlap: bool) {
+    let (to, from, bytes) = (b.body.params()[0], b.body.params()[1], b.body.params()[2]);
+    let size = b.unit.layout.size_bytes(b.unit, number);
+    let size = b.i64(size as i64);
+    let count = b.binary(BinaryOp::UDiv, bytes, size);
+    if !overlap {
+        each(b, count, |b, i| {
+            let taken = take(b, number, to, i);
+            give(b, number, from, i, taken);
+        });
+    } else {
+        let malloc = alloc::malloc_function(b.unit);
+        let call = b.call(malloc, &[bytes]);
+        let saved = b.body.result(call);
+        each(b, count, |b, i| {
+            let taken = take(b, number, to, i);
+            let at = b.addr(number, saved, i);
+            b.store(taken, at);
+        });
+        each(b, count, |b, i| {
+            let at = b.addr(number, saved, i);
+            let taken = b.load(number, at);
+            give(b, number, from, i, taken);
+        });
+        let free = alloc::free_function(b.unit);
+        b.call(free, &[saved]);
+    }
+    b.return_(None);
+}
+
+fn each(b: &mut Builder<'_>, count: Value, make: impl FnOnce(&mut Builder<'_>, Value)) {
+    let (_, region): (_, Region) = b.for_(count, &[]);
+    let back = b.at_end(region);
+    let index = b.body.region_params(region)[0];
+    make(b, index);
+    b.yield_(&[]);
+    b.restore(back);
+}
+
+fn take(b: &mut Builder<'_>, number: TypeId, to: Value, i: Value) -> Value {
+    let at = b.addr(number, to, i);
+    let taken = b.load(number, at);
+    let zero = b.zero(number);
+    b.store(zero, at);
+    taken
+}
+
+fn give(b: &mut Builder<'_>, number: TypeId, from: Value, i: Value, taken: Value) {
+    let at = b.addr(number, from, i);
+    let old = b.load(number, at);
+    let sum = b.fadd(old, taken);
+    b.store(sum, at);
+}

@@ -1,0 +1,128 @@
+//! Arithmetic on tangents and adjoints.
+//!
+//! A tangent or adjoint has the type of its value. Its floating-point parts carry the number;
+//! other parts are zero. An integer that carries floats in byte lanes has an adjoint that carries
+//! theirs in the same lanes.
+
+use crate::facts::Facts;
+use crate::facts::FloatLane;
+use crate::out::Out;
+use gradus_ir::{BinaryOp, CastOp, FloatPredicate, Type, TypeId, Value};
+
+/// The sum of two adjoints of `of`.
+pub fn add(out: &mut Out<'_>, facts: &Facts<'_>, of: Value, a: Value, b: Value) -> Value {
+    let ty = out.body.ty(a);
+    if let Some(lanes) = facts.lanes(of).map(<[FloatLane]>::to_vec) {
+        return add_lanes(out, &lanes, a, b);
+    }
+    add_typed(out, ty, a, b)
+}
+
+/// The sum of two adjoints of type `ty`, part by part.
+pub fn add_typed(out: &mut Out<'_>, ty: TypeId, a: Value, b: Value) -> Value {
+    if is_zero(out, a) {
+        return b;
+    }
+    if is_zero(out, b) {
+        return a;
+    }
+    match out.unit.types.get(ty).clone() {
+        Type::Float(_) => out.build().fadd(a, b),
+        Type::Vector { elem, .. } if matches!(out.unit.types.get(elem), Type::Float(_)) => {
+            out.build().fadd(a, b)
+        }
+        Type::Struct { fields, .. } => {
+            let parts: Vec<u32> = (0..fields.len() as u32).collect();
+            add_parts(out, a, b, &parts)
+        }
+        Type::Array { len, .. } => {
+            let parts: Vec<u32> = (0..len as u32).collect();
+            add_parts(out, a, b, &parts)
+        }
+        _ => a,
+    }
+}
+
+/// Sums of the members of aggregates; nesting is that of types and so bounded by the source.
+fn add_parts(out: &mut Out<'_>, a: Value, b: Value, parts: &[u32]) -> Value {
+    let mut sum = a;
+    for &part in parts {
+        let (x, y) = (
+            out.build().extract(a, &[part]),
+            out.build().extract(b, &[part]),
+        );
+        let ty = out.body.ty(x);
+        let total = add_typed(out, ty, x, y);
+        sum = out.build().insert(sum, total, &[part]);
+    }
+    sum
+}
+
+fn add_lanes(out: &mut Out<'_>, lanes: &[FloatLane], a: Value, b: Value) -> Value {
+    let ty = out.body.ty(a);
+    let mut sum = out.build().zero(ty);
+    for lane in lanes {
+        let x = lane_float(out, lane, a);
+        let y = lane_float(out, lane, b);
+        let total = out.build().fadd(x, y);
+        let placed = float_lane(out, lane, total, ty);
+        sum = out.build().binary(BinaryOp::Or, sum, placed);
+    }
+    sum
+}
+
+/// The float in a byte lane of an integer.
+pub fn lane_float(out: &mut Out<'_>, lane: &FloatLane, value: Value) -> Value {
+    let ty = out.body.ty(value);
+    let shift = out.build().int(ty, i128::from(lane.bit));
+    let moved = out.build().binary(BinaryOp::LShr, value, shift);
+    let bits = out.unit.types.int(lane.kind.bits());
+    let cut = out.build().cast(CastOp::Trunc, moved, bits);
+    let float = out.unit.types.float(lane.kind);
+    out.build().cast(CastOp::BitCast, cut, float)
+}
+
+/// An integer of type `ty` with a float in a byte lane and zeros elsewhere.
+pub fn float_lane(out: &mut Out<'_>, lane: &FloatLane, float: Value, ty: TypeId) -> Value {
+    let bits = out.unit.types.int(lane.kind.bits());
+    let raw = out.build().cast(CastOp::BitCast, float, bits);
+    let wide = out.build().cast(CastOp::ZExt, raw, ty);
+    let shift = out.build().int(ty, i128::from(lane.bit));
+    out.build().binary(BinaryOp::Shl, wide, shift)
+}
+
+/// Whether a value is the constant zero, of either sign or of any aggregate.
+pub fn is_zero(out: &Out<'_>, value: Value) -> bool {
+    use gradus_ir::ConstKind;
+    let Some(id) = out.body.as_const(value) else {
+        return false;
+    };
+    let mut work = vec![id];
+    while let Some(id) = work.pop() {
+        match &out.unit.constant(id).kind {
+            ConstKind::Zero | ConstKind::Float(0) | ConstKind::Int(0) => {}
+            ConstKind::Aggregate(parts) => work.extend(parts),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// `part` where `guard` holds, else zero.
+pub fn guarded(out: &mut Out<'_>, guard: Option<Value>, part: Value) -> Value {
+    let Some(guard) = guard else { return part };
+    let ty = out.body.ty(part);
+    let zero = out.build().zero(ty);
+    out.build().select(guard, part, zero)
+}
+
+/// `part` where its seed is not zero, else zero.
+pub fn strong(out: &mut Out<'_>, seed: Value, part: Value) -> Value {
+    let ty = out.body.ty(seed);
+    if out.body.ty(part) != ty || out.unit.types.float_kind(ty).is_none() {
+        return part;
+    }
+    let zero = out.build().zero(ty);
+    let alive = out.build().fcmp(FloatPredicate::Une, seed, zero);
+    out.build().select(alive, part, zero)
+}

@@ -1,0 +1,176 @@
+//! What the derivative of one body may rely on: the analyses' answers as tables of this crate.
+//!
+//! Made before anything is built, so that building may change the unit.
+
+mod early;
+mod loops;
+mod make;
+
+use crate::node::Node;
+use gradus_analysis::{CallActivity, CopyKind, ShadowState};
+use gradus_ir::{Body, CastOp, FloatKind, FuncId, LocId, Op, OpKind, Type, TypeId, Unit, Value};
+use std::collections::{HashMap, HashSet};
+
+pub(crate) use make::MakeFacts;
+
+/// A float in the bits of an integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloatLane {
+    /// Bits from the least significant one.
+    pub bit: u32,
+    /// Its format.
+    pub kind: FloatKind,
+}
+
+/// What a derivative of one body relies on.
+pub struct Facts<'a> {
+    /// The primal.
+    pub body: &'a Body,
+    /// Whose body it is.
+    pub func: FuncId,
+    /// Tangents or cotangents that go along at once.
+    pub width: usize,
+    active: Vec<bool>,
+    shadows: Vec<ShadowState>,
+    lanes: HashMap<Value, Vec<FloatLane>>,
+    pointer_lanes: HashSet<Value>,
+    stable: HashSet<Op>,
+    copies: HashMap<Op, CopyKind>,
+    deferred: HashMap<Op, Op>,
+    varying: HashMap<Value, Vec<Op>>,
+    work: HashSet<Op>,
+    outer: HashMap<Op, Vec<Value>>,
+    calls: HashMap<Op, CallActivity>,
+    redone_calls: HashSet<Op>,
+}
+
+impl Facts<'_> {
+    /// Whether a number carries a derivative.
+    pub fn active(&self, value: Value) -> bool {
+        self.active
+            .get(gradus_ir::Entity::index(value))
+            .copied()
+            .unwrap_or(false)
+    }
+    /// Whether a pointer has, or may have, a shadow other than itself.
+    pub fn has_shadow(&self, value: Value) -> bool {
+        self.shadow_state(value) != ShadowState::None
+    }
+    /// Whether a pointer's shadow may be the pointer itself.
+    pub fn shadow_may_be_primal(&self, value: Value) -> bool {
+        self.shadow_state(value) == ShadowState::Maybe
+    }
+    fn shadow_state(&self, value: Value) -> ShadowState {
+        self.shadows
+            .get(gradus_ir::Entity::index(value))
+            .copied()
+            .unwrap_or_default()
+    }
+    /// The floats in the bits of an integer; `None` for other values.
+    pub fn lanes(&self, value: Value) -> Option<&[FloatLane]> {
+        self.lanes.get(&value).map(Vec::as_slice)
+    }
+    /// Whether a value carries floats.
+    pub fn holds_float(&self, unit: &Unit, value: Value) -> bool {
+        crate::variant::carries_float(unit, self.body.ty(value)) || self.lanes.contains_key(&value)
+    }
+    /// Whether a value carries pointers.
+    pub fn holds_pointer(&self, unit: &Unit, value: Value) -> bool {
+        unit.types.is_ptr(self.body.ty(value)) || self.pointer_lanes.contains(&value)
+    }
+    /// Whether what a load read is still there in the return sweep.
+    pub fn is_stable(&self, op: Op) -> bool {
+        self.stable.contains(&op)
+    }
+    /// What a copy or fill of bytes moves.
+    pub fn copy_kind(&self, op: Op) -> CopyKind {
+        self.copies.get(&op).cloned().unwrap_or(CopyKind::Unknown)
+    }
+    /// Whether a fill overwrites pointers.
+    pub fn fills_pointers(&self, op: Op) -> bool {
+        !matches!(self.copy_kind(op), CopyKind::Floats(_) | CopyKind::Nothing)
+    }
+    /// Whether undoing an op takes anything.
+    pub fn has_work(&self, op: Op) -> bool {
+        self.work.contains(&op)
+    }
+    /// The active values from outside that an op's regions use actively.
+    pub fn outer_active(&self, op: Op) -> &[Value] {
+        self.outer.get(&op).map_or(&[], Vec::as_slice)
+    }
+    /// Whether a call's callee has a derivative of its own.
+    pub fn is_active_call(&self, op: Op) -> bool {
+        self.calls.contains_key(&op)
+    }
+    /// Whether a call is done again by its whole derivative in the return sweep: it writes nothing,
+    /// and what it read is still there.
+    pub fn redo_call(&self, op: Op) -> bool {
+        self.redone_calls.contains(&op)
+    }
+    /// Whether a free waits for the return sweep.
+    pub fn is_deferred_free(&self, op: Op) -> bool {
+        self.deferred.values().any(|free| *free == op)
+    }
+    /// The free that waits until an allocation is undone.
+    pub fn deferred_free_of(&self, allocation: Op) -> Option<Op> {
+        self.deferred.get(&allocation).copied()
+    }
+    /// The source location of what gives a node.
+    pub fn location(&self, node: Node) -> Option<LocId> {
+        let op = match node {
+            Node::Primal(value) | Node::Shadow(value) => self.body.def_op(value)?,
+            Node::Count(op) | Node::CalleeTape(op) | Node::LastFrame(op) => op,
+            Node::Base(_) => return None,
+        };
+        self.body.ops[op].loc
+    }
+    /// The type of a node, and the number of its values: one, or one for each shadow.
+    pub fn node_type(&self, unit: &mut Unit, node: Node) -> (TypeId, usize) {
+        match node {
+            Node::Primal(value) => (self.body.ty(value), 1),
+            Node::Shadow(value) => (self.body.ty(value), self.width),
+            Node::Count(_) => (unit.types.int(64), 1),
+            Node::CalleeTape(_) | Node::Base(_) | Node::LastFrame(_) => (unit.types.ptr(), 1),
+        }
+    }
+    /// The type that a node has in memory.
+    pub fn kept_type(&self, unit: &mut Unit, node: Node, width: u32) -> TypeId {
+        let (ty, lanes) = self.node_type(unit, node);
+        let ty = match unit.types.get(ty) {
+            Type::Int(bits) if *bits < 8 => unit.types.int(8),
+            _ => ty,
+        };
+        match lanes {
+            1 => ty,
+            _ => unit.types.array(ty, u64::from(width)),
+        }
+    }
+    /// The bytes that keeping a node once takes.
+    pub fn kept_bytes(&self, unit: &Unit, node: Node, width: u32) -> u64 {
+        match node {
+            Node::Primal(value) => unit.layout.size_bytes(unit, self.body.ty(value)),
+            Node::Shadow(_) => unit.layout.pointer_bytes * u64::from(width),
+            _ => 8,
+        }
+    }
+    /// What an op is called in a message.
+    pub fn describe(&self, unit: &Unit, op: Op) -> String {
+        match self.body.kind(op) {
+            OpKind::Call(_) | OpKind::Invoke(_) => match unit.callee(self.body, op) {
+                Some(func) => format!("`{}`", unit.functions[func].name),
+                None => "a call through a pointer".to_string(),
+            },
+            OpKind::Cast(CastOp::BitCast) => "a change of type of the same bits".to_string(),
+            OpKind::Binary(op) => format!("`{op:?}`").to_lowercase(),
+            OpKind::Foreign(_) => "an instruction that only LLVM understands".to_string(),
+            other => {
+                let text = format!("{other:?}");
+                let name = text
+                    .split(|c: char| !c.is_alphanumeric())
+                    .next()
+                    .unwrap_or_default();
+                format!("`{}`", name.to_lowercase())
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Values that can be computed before their ops are reached: trip counts of inner loops, wanted
+//! where an array over a whole nest is made.
+
+use super::Facts;
+use gradus_ir::{Op, OpKind, Value};
+use std::collections::HashSet;
+
+/// Longer chains are not computed twice.
+const LONGEST: usize = 24;
+
+impl Facts<'_> {
+    /// Whether the trip count of a `for` can be computed just before `anchor`, which contains it.
+    pub fn trip_known_at(&self, op: Op, anchor: Op) -> bool {
+        let Some(home) = self.body.parent(anchor) else {
+            return false;
+        };
+        let visible = |value: Value| {
+            self.body
+                .region_of(value)
+                .is_none_or(|region| self.body.is_inside(home, region))
+        };
+        self.chain(self.body.operand(op, 0), &visible).is_some()
+    }
+
+    /// The ops to do, in order, to have `value` where values that satisfy `have` are at hand.
+    pub fn early_ops(&self, value: Value, have: &dyn Fn(Value) -> bool) -> Vec<Op> {
+        self.chain(value, have).unwrap_or_default()
+    }
+
+    fn chain(&self, value: Value, have: &dyn Fn(Value) -> bool) -> Option<Vec<Op>> {
+        let mut order: Vec<Op> = Vec::new();
+        let mut seen: HashSet<Op> = HashSet::new();
+        let mut work = vec![(value, false)];
+        while let Some((value, operands_done)) = work.pop() {
+            if self.body.as_const(value).is_some() || have(value) {
+                continue;
+            }
+            let op = self.body.def_op(value)?;
+            if operands_done {
+                order.push(op);
+                continue;
+            }
+            if !seen.insert(op) {
+                continue;
+            }
+            if !self.can_run_early(op) || seen.len() > LONGEST {
+                return None;
+            }
+            work.push((value, true));
+            work.extend(self.body.operands(op).map(|v| (v, false)));
+        }
+        Some(order)
+    }
+
+    fn can_run_early(&self, op: Op) -> bool {
+        use gradus_ir::BinaryOp::{SDiv, SRem, UDiv, URem};
+        match self.body.kind(op) {
+            OpKind::Binary(UDiv | SDiv | URem | SRem) => false,
+            OpKind::Binary(_) | OpKind::Cast(_) | OpKind::ICmp(_) | OpKind::Select => true,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Loops around regions and values: how often, and in which of them something varies.
+
+use super::Facts;
+use crate::node::Node;
+use gradus_ir::{Body, Op, OpKind, Region, Unit};
+
+/// The trips of a loop of which nothing is known.
+const UNKNOWN_TRIPS: f64 = 1000.0;
+
+/// Whether an op runs its region any number of times.
+pub(crate) fn is_loop(kind: &OpKind) -> bool {
+    matches!(kind, OpKind::For { .. } | OpKind::Loop { .. })
+}
+
+/// The loops around a region, outermost first.
+pub(crate) fn loops_around(body: &Body, region: Region) -> Vec<Op> {
+    let mut loops = Vec::new();
+    let mut at = Some(region);
+    while let Some(region) = at {
+        let owner = body.owner(region);
+        loops.extend(owner.filter(|op| is_loop(body.kind(*op))));
+        at = owner.and_then(|op| body.parent(op));
+    }
+    loops.reverse();
+    loops
+}
+
+impl Facts<'_> {
+    /// The loops around a region, outermost first.
+    pub fn loops_around(&self, region: Region) -> Vec<Op> {
+        loops_around(self.body, region)
+    }
+    /// The loops in which a node varies, outermost first.
+    pub fn varying_loops(&self, node: Node) -> Vec<Op> {
+        match node {
+            Node::Primal(value) | Node::Shadow(value) => {
+                self.varying.get(&value).cloned().unwrap_or_default()
+            }
+            Node::Count(op) | Node::CalleeTape(op) | Node::LastFrame(op) => self
+                .body
+                .parent(op)
+                .map_or(Vec::new(), |region| self.loops_around(region)),
+            Node::Base(_) => Vec::new(),
+        }
+    }
+    /// An estimate of the trips of a loop.
+    pub fn trips(&self, unit: &Unit, op: Op) -> f64 {
+        match self.body.kind(op) {
+            OpKind::For { trip_max } => {
+                let known = self.body.as_int(unit, self.body.operand(op, 0));
+                match (known, trip_max) {
+                    (Some(n), _) => n.max(1) as f64,
+                    (None, Some(max)) if (*max as f64) < UNKNOWN_TRIPS => (*max).max(1) as f64,
+                    _ => UNKNOWN_TRIPS,
+                }
+            }
+            OpKind::Loop {
+                trip_max: Some(max),
+            } if (*max as f64) < UNKNOWN_TRIPS => (*max).max(1) as f64,
+            _ => UNKNOWN_TRIPS,
+        }
+    }
+    /// An estimate of how often a region runs.
+    pub fn executions(&self, unit: &Unit, region: Option<Region>) -> f64 {
+        let Some(region) = region else { return 1.0 };
+        self.loops_around(region)
+            .iter()
+            .map(|l| self.trips(unit, *l))
+            .product()
+    }
+    /// The outermost loop around `inner`, or itself, that lies inside `outer`.
+    pub fn outermost_below(&self, inner: Op, outer: Option<Op>) -> Op {
+        self.loops_between(inner, outer)
+            .first()
+            .copied()
+            .unwrap_or(inner)
+    }
+    /// The loops strictly between two loops, outermost first.
+    pub fn loops_between(&self, inner: Op, outer: Option<Op>) -> Vec<Op> {
+        let around = self
+            .body
+            .parent(inner)
+            .map_or(Vec::new(), |r| self.loops_around(r));
+        match outer.and_then(|outer| around.iter().position(|l| *l == outer)) {
+            Some(at) => around[at + 1..].to_vec(),
+            None => around,
+        }
+    }
+}

@@ -1,0 +1,481 @@
+//! Making the tables: asks the analyses once, in one walk over the body for each table.
+
+use super::loops::{is_loop, loops_around};
+use super::{Facts, FloatLane};
+use crate::Options;
+use crate::closure_facts::ClosureFacts;
+use crate::variant::{ArgActivity, Mode, ResultActivity, Variant, carries_float};
+use gradus_analysis::{
+    AfterEnd, Alias, AliasOptions, BodyActivity, Clobbers, LaneKind, ShadowState,
+};
+use gradus_ir::known::{Known, MarkerFn, MemoryFn};
+use gradus_ir::{Body, Diagnostic, FuncId, Op, OpKind, Region, Severity, Type, Unit, Value};
+use std::collections::{HashMap, HashSet};
+
+/// What the tables are made from.
+pub(crate) struct MakeFacts<'a> {
+    pub unit: &'a Unit,
+    pub closure: &'a ClosureFacts,
+    pub variant: &'a Variant,
+    pub options: &'a Options,
+}
+
+impl<'a> MakeFacts<'a> {
+    /// The tables.
+    ///
+    /// # Errors
+    /// Why the variant cannot be differentiated.
+    pub fn make<'b>(&self, body: &'b Body) -> Result<Facts<'b>, Vec<Diagnostic>> {
+        let activity = self.activity();
+        let errors: Vec<Diagnostic> = activity.findings().to_vec();
+        if errors.iter().any(|f| f.severity == Severity::Error) {
+            return Err(errors);
+        }
+        let alias = Alias::new(
+            self.unit,
+            Some(self.variant.func),
+            body,
+            &self.closure.effects,
+            &AliasOptions::default(),
+        );
+        let clobbers = Clobbers::of(&alias, &self.closure.effects, self.after_end());
+        let mut facts = Facts {
+            body,
+            func: self.variant.func,
+            width: self.variant.width as usize,
+            active: body.values.ids().map(|v| activity.active(v)).collect(),
+            shadows: body
+                .values
+                .ids()
+                .map(|v| self.shadow(&activity, v))
+                .collect(),
+            lanes: HashMap::new(),
+            pointer_lanes: HashSet::new(),
+            stable: HashSet::new(),
+            copies: HashMap::new(),
+            deferred: self.deferred(body),
+            varying: HashMap::new(),
+            work: HashSet::new(),
+            outer: HashMap::new(),
+            calls: HashMap::new(),
+            redone_calls: HashSet::new(),
+        };
+        self.lanes(&mut facts);
+        self.memory_ops(&mut facts, &clobbers);
+        self.calls(&mut facts, &activity, &clobbers);
+        self.varying(&mut facts, &clobbers);
+        self.work(&mut facts);
+        self.outer(&mut facts);
+        Ok(facts)
+    }
+
+    fn activity(&self) -> BodyActivity {
+        let args = self.variant.args.iter().map(|a| in_analysis(*a)).collect();
+        let variant = gradus_analysis::Variant {
+            func: self.variant.func,
+            args,
+            result: self.variant.result == ResultActivity::Active,
+        };
+        BodyActivity::of(
+            self.closure.view(self.unit),
+            &self.closure.classes,
+            &variant,
+        )
+    }
+
+    /// Only addresses, and what carries them, have shadows.
+    fn shadow(&self, activity: &BodyActivity, value: Value) -> ShadowState {
+        activity.shadow(value)
+    }
+
+    fn after_end(&self) -> AfterEnd {
+        match self.variant.mode {
+            Mode::Forward | Mode::Combined => AfterEnd::default(),
+            Mode::Augmented | Mode::Return => AfterEnd {
+                params: self.variant.overwritten.clone(),
+                others: true,
+                frame: false,
+            },
+        }
+    }
+
+    /// Frees that stand beside the allocation whose block they free.
+    fn deferred(&self, body: &Body) -> HashMap<Op, Op> {
+        let mut found = HashMap::new();
+        for op in body.walk(body.root()) {
+            let Some(Known::Memory(function)) = self.known(body, op) else {
+                continue;
+            };
+            if function.allocation().is_none_or(|a| a.replaces.is_some()) {
+                continue;
+            }
+            let result = body.result(op);
+            let frees: Vec<Op> = body
+                .uses(result)
+                .filter(|u| u.index == 1 && self.is_free(body, u.op))
+                .map(|u| u.op)
+                .collect();
+            if let [free] = frees[..]
+                && body.parent(free) == body.parent(op)
+            {
+                found.insert(op, free);
+            }
+        }
+        found
+    }
+
+    fn known(&self, body: &Body, op: Op) -> Option<Known> {
+        self.unit
+            .callee(body, op)
+            .and_then(|func| self.unit.known(func))
+    }
+    fn is_free(&self, body: &Body, op: Op) -> bool {
+        matches!(
+            self.known(body, op),
+            Some(Known::Memory(
+                MemoryFn::Free | MemoryFn::Delete | MemoryFn::RustDealloc
+            ))
+        )
+    }
+
+    fn lanes(&self, facts: &mut Facts<'_>) {
+        for value in facts.body.values.ids() {
+            if !matches!(self.unit.types.get(facts.body.ty(value)), Type::Int(_)) {
+                continue;
+            }
+            let lanes = self.closure.words.lanes(self.variant.func, value);
+            let floats: Vec<FloatLane> = lanes
+                .iter()
+                .filter_map(|lane| match lane.kind {
+                    LaneKind::Float(kind) => Some(FloatLane {
+                        bit: lane.bit,
+                        kind,
+                    }),
+                    LaneKind::Pointer => None,
+                })
+                .collect();
+            if lanes.iter().any(|lane| lane.kind == LaneKind::Pointer) {
+                facts.pointer_lanes.insert(value);
+            }
+            if !floats.is_empty() {
+                facts.lanes.insert(value, floats);
+            }
+        }
+    }
+
+    /// Which loads can be done again, and what copies move.
+    fn memory_ops(&self, facts: &mut Facts<'_>, clobbers: &Clobbers<'_>) {
+        for op in facts.body.walk(facts.body.root()) {
+            match facts.body.kind(op) {
+                OpKind::Load(_) => {
+                    if self.is_stable(facts, clobbers, op) {
+                        facts.stable.insert(op);
+                    }
+                }
+                OpKind::Call(_) => {
+                    if let Some(Known::Memory(_)) = self.known(facts.body, op) {
+                        let kind = self.closure.words.copy_kind(
+                            self.unit,
+                            &self.closure.memory,
+                            facts.body,
+                            self.variant.func,
+                            op,
+                        );
+                        facts.copies.insert(op, kind);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Frees that wait, and ends of lifetimes, which derivatives leave out, do no harm.
+    fn is_stable(&self, facts: &Facts<'_>, clobbers: &Clobbers<'_>, op: Op) -> bool {
+        let fate = clobbers.fate(op);
+        let waits = |free: &Op| facts.deferred.values().any(|d| d == free);
+        let left_out = |end: &Op| {
+            matches!(
+                self.known(facts.body, *end),
+                Some(Known::Marker(
+                    MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd
+                ))
+            )
+        };
+        !fate.written
+            && !fate.after_end
+            && fate.freed_by.iter().all(waits)
+            && fate.ended_by.iter().all(left_out)
+    }
+
+    fn calls(&self, facts: &mut Facts<'_>, activity: &BodyActivity, clobbers: &Clobbers<'_>) {
+        for op in facts.body.walk(facts.body.root()) {
+            let Some(call) = activity.call(op).filter(|call| call.active) else {
+                continue;
+            };
+            let Some(callee) = self.unit.callee(facts.body, op) else {
+                continue;
+            };
+            if self.unit.functions[callee].body.is_none() {
+                continue;
+            }
+            let effects = self.closure.effects.of_call(self.unit, facts.body, op);
+            let result_shadowed = call.result.shadow != ShadowState::None;
+            let silent = !effects.writes_memory()
+                && !effects.frees_other
+                && !effects.may_throw
+                && !effects.params.iter().any(|p| p.frees);
+            if self.options.redo_calls
+                && silent
+                && !result_shadowed
+                && self.is_stable(facts, clobbers, op)
+            {
+                facts.redone_calls.insert(op);
+            }
+            facts.calls.insert(op, call.clone());
+        }
+    }
+
+    /// In which loops each value varies. Carried values and results of loops count as varying in
+    /// all loops around them.
+    fn varying(&self, facts: &mut Facts<'_>, clobbers: &Clobbers<'_>) {
+        let body = facts.body;
+        let mut around: HashMap<Region, Vec<Op>> = HashMap::new();
+        let mut loops = |region: Region| {
+            around
+                .entry(region)
+                .or_insert_with(|| loops_around(body, region))
+                .clone()
+        };
+        for op in body.walk(body.root()) {
+            for &region in body.op_regions(op) {
+                let counted = matches!(body.kind(op), OpKind::For { .. });
+                for (number, &param) in body.region_params(region).iter().enumerate() {
+                    let set = match counted && number == 0 {
+                        true => vec![op],
+                        false => loops(region),
+                    };
+                    facts.varying.insert(param, set);
+                }
+            }
+            let Some(region) = body.parent(op) else {
+                continue;
+            };
+            let all = loops(region);
+            if all.is_empty() {
+                continue;
+            }
+            if matches!(body.kind(op), OpKind::Yield) {
+                self.merge_varying(facts, op, &all);
+                continue;
+            }
+            let set = self.varying_of(facts, clobbers, op, &all);
+            for &result in body.results(op) {
+                facts.varying.insert(result, set.clone());
+            }
+        }
+    }
+
+    /// What an arm yields makes the merge's result vary.
+    fn merge_varying(&self, facts: &mut Facts<'_>, end: Op, all: &[Op]) {
+        let body = facts.body;
+        let Some(owner) = body.parent(end).and_then(|region| body.owner(region)) else {
+            return;
+        };
+        if is_loop(body.kind(owner)) {
+            return;
+        }
+        let selector = facts
+            .varying
+            .get(&body.operand(owner, 0))
+            .cloned()
+            .unwrap_or_default();
+        for (number, value) in body.operands(end).enumerate() {
+            let Some(&result) = body.results(owner).get(number) else {
+                continue;
+            };
+            let yielded = facts.varying.get(&value).cloned().unwrap_or_default();
+            let old = facts.varying.get(&result).cloned().unwrap_or_default();
+            let set = all
+                .iter()
+                .filter(|l| selector.contains(l) || yielded.contains(l) || old.contains(l))
+                .copied()
+                .collect();
+            facts.varying.insert(result, set);
+        }
+    }
+
+    fn varying_of(
+        &self,
+        facts: &Facts<'_>,
+        clobbers: &Clobbers<'_>,
+        op: Op,
+        all: &[Op],
+    ) -> Vec<Op> {
+        let body = facts.body;
+        let pure = match body.kind(op) {
+            OpKind::If | OpKind::Switch(_) => return Vec::new(),
+            OpKind::Call(_) => matches!(self.known(body, op), Some(Known::Math(_))),
+            OpKind::Load(access) => access.is_plain(),
+            OpKind::Binary(_)
+            | OpKind::FNeg
+            | OpKind::Cast(_)
+            | OpKind::ICmp(_)
+            | OpKind::FCmp(_)
+            | OpKind::Select
+            | OpKind::ExtractElement
+            | OpKind::InsertElement
+            | OpKind::Shuffle(_)
+            | OpKind::ExtractValue(_)
+            | OpKind::InsertValue(_)
+            | OpKind::Addr { .. } => true,
+            _ => false,
+        };
+        if !pure {
+            return all.to_vec();
+        }
+        let is_load = matches!(body.kind(op), OpKind::Load(_));
+        all.iter()
+            .filter(|l| {
+                let by_operand = body
+                    .operands(op)
+                    .any(|v| facts.varying.get(&v).is_some_and(|set| set.contains(l)));
+                by_operand || (is_load && !clobbers.invariant_in(op, **l))
+            })
+            .copied()
+            .collect()
+    }
+
+    /// Which ops take undoing, and the structures around them.
+    fn work(&self, facts: &mut Facts<'_>) {
+        let body = facts.body;
+        for op in body.walk(body.root()) {
+            if !self.is_work(facts, op) {
+                continue;
+            }
+            let mut at = Some(op);
+            while let Some(op) = at.filter(|op| facts.work.insert(*op)) {
+                at = body.parent(op).and_then(|region| body.owner(region));
+            }
+        }
+    }
+
+    fn is_work(&self, facts: &Facts<'_>, op: Op) -> bool {
+        let body = facts.body;
+        if body.results(op).iter().any(|v| facts.active(*v)) {
+            return true;
+        }
+        match body.kind(op) {
+            OpKind::Store(_) => {
+                facts.has_shadow(body.operand(op, 1))
+                    && facts.holds_float(self.unit, body.operand(op, 0))
+            }
+            OpKind::Alloca(_) => {
+                self.variant.mode == Mode::Return || self.variant.mode == Mode::Augmented
+            }
+            OpKind::Call(_) => match self.known(body, op) {
+                Some(Known::Memory(_)) => {
+                    let shadowed = |v: &Value| facts.has_shadow(*v);
+                    facts.deferred.contains_key(&op)
+                        || body.results(op).iter().any(shadowed)
+                        || body.operands(op).any(|v| shadowed(&v))
+                }
+                _ => facts.is_active_call(op),
+            },
+            _ => false,
+        }
+    }
+
+    /// The active values that regions take from outside.
+    fn outer(&self, facts: &mut Facts<'_>) {
+        let body = facts.body;
+        let mut seen: HashSet<(Op, Value)> = HashSet::new();
+        let active: Vec<Value> = body.values.ids().filter(|v| facts.active(*v)).collect();
+        for value in active {
+            let Some(home) = body.region_of(value) else {
+                continue;
+            };
+            let users: Vec<Op> = body.uses(value).map(|u| u.op).collect();
+            for user in users.into_iter().rev() {
+                if !body.kind(user).is_terminator() && !facts.work.contains(&user) {
+                    continue;
+                }
+                let mut region = body.parent(user);
+                while let Some(inner) = region.filter(|r| *r != home) {
+                    let Some(owner) = body.owner(inner) else {
+                        break;
+                    };
+                    if !seen.insert((owner, value)) {
+                        break;
+                    }
+                    facts.outer.entry(owner).or_default().push(value);
+                    region = body.parent(owner);
+                }
+            }
+        }
+    }
+}
+
+fn in_analysis(activity: ArgActivity) -> gradus_analysis::ArgActivity {
+    let (active, shadow) = match activity {
+        ArgActivity::Const => (false, ShadowState::None),
+        ArgActivity::Dup | ArgActivity::DupNoNeed => (false, ShadowState::Real),
+        ArgActivity::Maybe => (false, ShadowState::Maybe),
+        ArgActivity::Active => (true, ShadowState::None),
+    };
+    gradus_analysis::ArgActivity { active, shadow }
+}
+
+impl Facts<'_> {
+    /// The variant of a callee that a call asks for.
+    pub fn call_variant(
+        &self,
+        unit: &Unit,
+        op: Op,
+        callee: FuncId,
+        mode: Mode,
+        caller: &Variant,
+    ) -> Variant {
+        let params = unit.param_types(unit.functions[callee].ty).len();
+        let call = self.calls.get(&op);
+        let of_arg = |i: usize| {
+            call.and_then(|c| c.args.get(i))
+                .copied()
+                .unwrap_or_default()
+        };
+        let args: Vec<ArgActivity> = (0..params)
+            .map(|i| match (of_arg(i).shadow, of_arg(i).active) {
+                (ShadowState::Real, _) => ArgActivity::Dup,
+                (ShadowState::Maybe, _) => ArgActivity::Maybe,
+                (ShadowState::None, true) => ArgActivity::Active,
+                (ShadowState::None, false) => ArgActivity::Const,
+            })
+            .collect();
+        let result = self.body.results(op).first().copied();
+        let result = match result {
+            Some(value) if self.has_shadow(value) => ResultActivity::Dup,
+            Some(value) if self.active(value) && carries_float_or_lanes(self, unit, value) => {
+                ResultActivity::Active
+            }
+            _ => ResultActivity::Const,
+        };
+        let split = matches!(mode, Mode::Augmented | Mode::Return);
+        Variant {
+            func: callee,
+            mode,
+            width: caller.width,
+            overwritten: if split {
+                vec![true; args.len()]
+            } else {
+                Vec::new()
+            },
+            args,
+            result,
+            primal_result: true,
+            strong_zero: caller.strong_zero,
+        }
+    }
+}
+
+fn carries_float_or_lanes(facts: &Facts<'_>, unit: &Unit, value: Value) -> bool {
+    carries_float(unit, facts.body.ty(value)) || facts.lanes(value).is_some()
+}

@@ -1,0 +1,194 @@
+//! What the return sweep may ask of the forward sweep, and how each can be had again.
+//!
+//! A [`Node`] is kept on the tape, or recomputed from other nodes, or at hand anyway. [`source`]
+//! says which is possible; the tape plan chooses.
+
+use crate::facts::Facts;
+use gradus_ir::known::{Known, MathFn};
+use gradus_ir::{BinaryOp, ConstKind, Definition, Op, OpKind, Region, Unit, Value};
+use smallvec::{SmallVec, smallvec};
+
+/// Something of the forward sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Node {
+    /// A value of the primal.
+    Primal(Value),
+    /// The shadow of a pointer.
+    Shadow(Value),
+    /// How often a `loop` ran, a 64-bit integer.
+    Count(Op),
+    /// The tape that the callee of a call left.
+    CalleeTape(Op),
+    /// The first element of a tape array, by its number in the plan.
+    Base(usize),
+    /// The frame of a loop's last iteration.
+    LastFrame(Op),
+}
+
+/// How a node can be had in the return sweep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// It is at hand: a constant, a parameter, a reversed loop's index.
+    AtHand,
+    /// Only by keeping it.
+    KeepOnly,
+    /// By doing its op again; the cost in units of one addition.
+    Recompute {
+        /// What that takes.
+        from: SmallVec<[Node; 4]>,
+        /// What that costs.
+        cost: u64,
+    },
+}
+
+/// How `node` can be had in the return sweep.
+pub fn source(unit: &Unit, facts: &Facts<'_>, node: Node) -> Source {
+    match node {
+        Node::Primal(value) => primal_source(unit, facts, value),
+        Node::Shadow(value) => shadow_source(unit, facts, value),
+        Node::Count(_) | Node::CalleeTape(_) | Node::Base(_) | Node::LastFrame(_) => {
+            Source::KeepOnly
+        }
+    }
+}
+
+/// The region in which a node comes to be; `None` for constants.
+pub fn home_region(facts: &Facts<'_>, node: Node) -> Option<Region> {
+    match node {
+        Node::Primal(value) | Node::Shadow(value) => facts.body.region_of(value),
+        Node::Count(op) | Node::CalleeTape(op) | Node::LastFrame(op) => facts.body.parent(op),
+        Node::Base(_) => None,
+    }
+}
+
+fn primal_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
+    let body = facts.body;
+    match body.values[value].def {
+        Definition::Const(_) => Source::AtHand,
+        Definition::Param(region, index) => match body.owner(region) {
+            None => Source::AtHand,
+            Some(op) if index == 0 && matches!(body.kind(op), OpKind::For { .. }) => Source::AtHand,
+            Some(_) => Source::KeepOnly,
+        },
+        Definition::Result(op, index) => match body.kind(op) {
+            OpKind::If => merge_source(facts, op, index, Node::Primal),
+            kind => match recompute_cost(unit, facts, op, kind) {
+                Some(cost) => Source::Recompute {
+                    from: body.operands(op).map(Node::Primal).collect(),
+                    cost,
+                },
+                None => Source::KeepOnly,
+            },
+        },
+    }
+}
+
+/// What doing an op again costs; `None` where that might give something else.
+fn recompute_cost(unit: &Unit, facts: &Facts<'_>, op: Op, kind: &OpKind) -> Option<u64> {
+    match kind {
+        OpKind::Binary(BinaryOp::FDiv) => Some(8),
+        OpKind::Binary(
+            BinaryOp::UDiv | BinaryOp::SDiv | BinaryOp::URem | BinaryOp::SRem | BinaryOp::FRem,
+        ) => Some(24),
+        OpKind::Binary(_)
+        | OpKind::FNeg
+        | OpKind::Cast(_)
+        | OpKind::ICmp(_)
+        | OpKind::FCmp(_)
+        | OpKind::Select
+        | OpKind::ExtractElement
+        | OpKind::InsertElement
+        | OpKind::Shuffle(_)
+        | OpKind::Addr { .. } => Some(1),
+        OpKind::ExtractValue(_) | OpKind::InsertValue(_) => Some(0),
+        OpKind::Load(access) if access.is_plain() && facts.is_stable(op) => Some(3),
+        OpKind::Call(_) => match unit.callee(facts.body, op).and_then(|f| unit.known(f)) {
+            Some(Known::Math(function)) => Some(math_cost(function)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn math_cost(function: MathFn) -> u64 {
+    use MathFn::*;
+    match function {
+        Fabs | Copysign | Fma | Fmuladd | Floor | Ceil | Trunc | Rint | Nearbyint => 2,
+        Minnum | Maxnum | Minimum | Maximum => 3,
+        Sqrt => 10,
+        _ => 40,
+    }
+}
+
+/// A result of an `if` whose arms merely choose among values that exist outside.
+fn merge_source(facts: &Facts<'_>, op: Op, index: u32, node: fn(Value) -> Node) -> Source {
+    match merge_choices(facts, op, index) {
+        Some((condition, [yes, no])) => Source::Recompute {
+            from: smallvec![Node::Primal(condition), node(yes), node(no)],
+            cost: 1,
+        },
+        None => Source::KeepOnly,
+    }
+}
+
+/// The condition and the two choices of such an `if`.
+pub fn merge_choices(facts: &Facts<'_>, op: Op, index: u32) -> Option<(Value, [Value; 2])> {
+    let body = facts.body;
+    let around = body.parent(op)?;
+    let mut choices = body.op_regions(op).iter().map(|&arm| {
+        let end = body.last(arm)?;
+        if !matches!(body.kind(end), OpKind::Yield) {
+            return None;
+        }
+        let value = body.operand(end, index as usize);
+        body.region_of(value)
+            .is_none_or(|home| body.is_inside(around, home))
+            .then_some(value)
+    });
+    Some((body.operand(op, 0), [choices.next()??, choices.next()??]))
+}
+
+fn shadow_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
+    if !facts.has_shadow(value) {
+        return Source::Recompute {
+            from: smallvec![Node::Primal(value)],
+            cost: 0,
+        };
+    }
+    let body = facts.body;
+    match body.values[value].def {
+        Definition::Const(id) => match unit.constant(id).kind {
+            ConstKind::Foreign(_) => Source::KeepOnly,
+            _ => Source::AtHand,
+        },
+        Definition::Param(region, _) if body.owner(region).is_none() => Source::AtHand,
+        Definition::Param(..) => Source::KeepOnly,
+        Definition::Result(op, index) => match body.kind(op) {
+            OpKind::If => merge_source(facts, op, index, Node::Shadow),
+            OpKind::Addr { .. } => {
+                let mut from: SmallVec<[Node; 4]> = body.operands(op).map(Node::Primal).collect();
+                from[0] = Node::Shadow(body.operand(op, 0));
+                Source::Recompute { from, cost: 1 }
+            }
+            OpKind::Select => Source::Recompute {
+                from: smallvec![
+                    Node::Primal(body.operand(op, 0)),
+                    Node::Shadow(body.operand(op, 1)),
+                    Node::Shadow(body.operand(op, 2)),
+                ],
+                cost: 1,
+            },
+            OpKind::Cast(gradus_ir::CastOp::AddrSpaceCast | gradus_ir::CastOp::BitCast) => {
+                Source::Recompute {
+                    from: smallvec![Node::Shadow(body.operand(op, 0))],
+                    cost: 0,
+                }
+            }
+            OpKind::Load(access) if access.is_plain() && facts.is_stable(op) => Source::Recompute {
+                from: smallvec![Node::Shadow(body.operand(op, 0))],
+                cost: 3,
+            },
+            _ => Source::KeepOnly,
+        },
+    }
+}

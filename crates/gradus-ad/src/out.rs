@@ -1,0 +1,149 @@
+//! The derivative under construction: its body and the place where ops go.
+
+use gradus_ir::{
+    Body, Builder, Flags, LocId, Meta, MetaId, Op, Region, ScopeId, TypeId, Unit, Value,
+};
+use smallvec::SmallVec;
+
+/// One value for each tangent or cotangent that goes along (the variant's width).
+pub type Lanes = SmallVec<[Value; 1]>;
+
+/// The alias scopes of a derivative (memory axiom S1): primal memory, shadow memory and tape
+/// never overlap.
+#[derive(Clone, Copy, Debug)]
+pub struct Scopes {
+    primal: ScopeId,
+    shadow: ScopeId,
+    tape: ScopeId,
+}
+
+/// Whose memory an access goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// The program's.
+    Primal,
+    /// The memory beside it.
+    Shadow,
+    /// The tape.
+    Tape,
+}
+
+/// The derivative under construction.
+#[derive(Debug)]
+pub struct Out<'u> {
+    /// The unit that holds primal and derivative.
+    pub unit: &'u mut Unit,
+    /// The derivative's code.
+    pub body: Body,
+    /// Where the next op goes.
+    pub place: (Region, Option<Op>),
+    /// The location of ops to come.
+    pub loc: Option<LocId>,
+    /// The fast-math flags of ops to come.
+    pub fast: Flags,
+    scopes: Option<Scopes>,
+}
+
+impl<'u> Out<'u> {
+    /// An empty derivative whose parameters have the given types; with `scopes`, accesses state
+    /// axiom S1.
+    pub fn new(unit: &'u mut Unit, params: &[TypeId], scopes: bool) -> Self {
+        let body = Body::new(params);
+        let place = (body.root(), None);
+        let scopes = scopes.then(|| Scopes::new(unit));
+        Out {
+            unit,
+            body,
+            place,
+            loc: None,
+            fast: Flags::NONE,
+            scopes,
+        }
+    }
+    /// A builder at the current place.
+    pub fn build(&mut self) -> Builder<'_> {
+        let mut builder = Builder::new(self.unit, &mut self.body);
+        builder.restore(self.place);
+        builder.loc = self.loc;
+        builder.fast = self.fast;
+        builder
+    }
+    /// Takes location and inheritable fast-math flags from a primal op.
+    pub fn follow(&mut self, primal: &Body, op: Op) {
+        self.loc = primal.ops[op].loc;
+        self.fast = primal.ops[op].flags.and(Flags::FAST_ALGEBRA);
+    }
+    /// What is stated about an access of `space` that stands for a primal access with `meta`.
+    pub fn access_meta(&mut self, meta: Option<MetaId>, space: Space) -> Option<MetaId> {
+        let mut new = match (meta, space) {
+            (Some(id), Space::Primal) => self.unit.meta(id).clone(),
+            (Some(id), Space::Shadow) => Meta {
+                tbaa: self.unit.meta(id).tbaa,
+                ..Meta::default()
+            },
+            _ => Meta::default(),
+        };
+        if let Some(tag) = &mut new.tbaa {
+            tag.constant &= space == Space::Primal;
+        }
+        if let Some(scopes) = self.scopes {
+            let (own, others) = scopes.split(space);
+            new.alias_scopes.push(own);
+            new.noalias.extend(others);
+            new.alias_scopes.sort_unstable();
+            new.noalias.sort_unstable();
+        }
+        self.unit.intern_meta(new)
+    }
+    /// States that the op that gives `value` is an access of `space`.
+    pub fn mark_access(&mut self, op: Op, meta: Option<MetaId>, space: Space) {
+        let meta = self.access_meta(meta, space);
+        self.body.ops[op].meta = meta;
+    }
+    /// A load of `ty` from `space`, standing for a primal access with `meta`.
+    pub fn load(&mut self, ty: TypeId, ptr: Value, space: Space, meta: Option<MetaId>) -> Value {
+        let value = self.build().load(ty, ptr);
+        if let Some(op) = self.body.def_op(value) {
+            self.mark_access(op, meta, space);
+        }
+        value
+    }
+    /// A store to `space`, standing for a primal access with `meta`.
+    pub fn store(&mut self, value: Value, ptr: Value, space: Space, meta: Option<MetaId>) -> Op {
+        let op = self.build().store(value, ptr);
+        self.mark_access(op, meta, space);
+        op
+    }
+    /// The alignment of an access op, put onto another.
+    pub fn set_align(&mut self, op: Op, align_bytes: u32) {
+        use gradus_ir::OpKind;
+        if let OpKind::Load(access) | OpKind::Store(access) = &mut self.body.ops[op].kind {
+            access.align_bytes = align_bytes;
+        }
+    }
+}
+
+impl Scopes {
+    fn new(unit: &mut Unit) -> Self {
+        let domain = format!("gradus.{}", unit.scopes.len());
+        let mut scope = |name: &str| {
+            unit.scopes.push(gradus_ir::AliasScope {
+                name: name.to_string(),
+                domain: domain.clone(),
+                host: None,
+            })
+        };
+        Scopes {
+            primal: scope("primal"),
+            shadow: scope("shadow"),
+            tape: scope("tape"),
+        }
+    }
+    fn split(self, space: Space) -> (ScopeId, [ScopeId; 2]) {
+        match space {
+            Space::Primal => (self.primal, [self.shadow, self.tape]),
+            Space::Shadow => (self.shadow, [self.primal, self.tape]),
+            Space::Tape => (self.tape, [self.primal, self.shadow]),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Calls undone.
+
+use super::return_sweep::ReturnSweep;
+use crate::node::Node;
+use crate::out::Lanes;
+use crate::variant::{Mode, ParamRole, ResultRole};
+use gradus_ir::known::{Known, ReduceFn};
+use gradus_ir::{FuncId, Op, OpKind, Type, Value};
+use std::collections::HashMap;
+
+impl ReturnSweep<'_, '_, '_, '_> {
+    pub(super) fn undo_call(&mut self, op: Op) {
+        let callee = self.out.unit.callee(self.facts.body, op);
+        match callee.and_then(|f| self.out.unit.known(f)) {
+            Some(Known::Memory(function)) => self.undo_memory_call(op, function),
+            Some(Known::Math(_)) => self.undo_by_rule(op),
+            Some(Known::Reduce(function)) => self.undo_reduce(op, function),
+            _ => {
+                if let Some(callee) = callee.filter(|_| self.facts.is_active_call(op)) {
+                    self.undo_active_call(op, callee);
+                }
+            }
+        }
+    }
+
+    /// A sum over lanes: every lane gets the sum's adjoint.
+    fn undo_reduce(&mut self, op: Op, function: ReduceFn) {
+        let body = self.facts.body;
+        let result = body.result(op);
+        if !self.facts.active(result) {
+            return;
+        }
+        if function != ReduceFn::Fadd {
+            return self.refuse(op);
+        }
+        let Some(seeds) = self.take(result) else {
+            return;
+        };
+        let args = self.out.unit.call_args(body, op);
+        let (start, vector) = (args[0], args[1]);
+        self.contribute(start, seeds.clone());
+        let ty = body.ty(vector);
+        let Type::Vector { len, .. } = *self.out.unit.types.get(ty) else {
+            return;
+        };
+        let mut lanes = Lanes::new();
+        for &seed in &seeds {
+            let zero = self.out.build().zero(ty);
+            let first = self.out.build().i64(0);
+            let kind = OpKind::InsertElement;
+            let single = self.out.build().value(kind, &[zero, seed, first], ty);
+            let all = OpKind::Shuffle(vec![0; len as usize].into());
+            lanes.push(self.out.build().value(all, &[single, zero], ty));
+        }
+        self.contribute(vector, lanes);
+    }
+
+    /// A call of a function with a body: its return sweep is called, with the tape that its
+    /// forward sweep left; or, where its inputs are still there, its whole derivative.
+    fn undo_active_call(&mut self, op: Op, callee: FuncId) {
+        let mode = match self.facts.redo_call(op) {
+            true => Mode::Combined,
+            false => Mode::Return,
+        };
+        let mut variant = self
+            .facts
+            .call_variant(self.out.unit, op, callee, mode, self.variant);
+        variant.primal_result = variant.primal_result && mode == Mode::Return;
+        let signature = variant.signature(self.out.unit);
+        let func = variant.declare(self.out.unit);
+        self.needs.push(variant.clone());
+        let body = self.facts.body;
+        let actual = self.out.unit.call_args(body, op);
+        let seeds = match body.results(op).first() {
+            Some(&result) if self.facts.active(result) => {
+                let lanes = self.adjoint(result);
+                self.adjoints.remove(&result);
+                lanes
+            }
+            _ => Lanes::new(),
+        };
+        let mut args: Vec<Value> = Vec::new();
+        for (role, _) in &signature.params {
+            args.push(match *role {
+                ParamRole::Primal(number) => self.primal(actual[number]),
+                ParamRole::Shadow(number, lane) => self.shadows(actual[number])[lane as usize],
+                ParamRole::Cotangent(lane) => seeds[lane as usize],
+                ParamRole::Tape => self.recall(Node::CalleeTape(op))[0],
+            });
+        }
+        let call = self.out.build().call(func, &args);
+        let mut adjoints: HashMap<usize, Lanes> = HashMap::new();
+        for (number, (role, _)) in signature.results.iter().enumerate() {
+            let ResultRole::Adjoint(arg, _) = role else {
+                continue;
+            };
+            let whole = self.out.body.result(call);
+            let part = match signature.results.len() {
+                1 => whole,
+                _ => self.out.build().extract(whole, &[number as u32]),
+            };
+            adjoints.entry(*arg).or_default().push(part);
+        }
+        for (number, &argument) in actual.iter().enumerate() {
+            if let Some(lanes) = adjoints.remove(&number) {
+                self.contribute(argument, lanes);
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Ops that only move values about: their adjoints move back.
+
+use super::return_sweep::ReturnSweep;
+use crate::differential;
+use crate::out::Lanes;
+use gradus_ir::{BinaryOp, CastOp, Op, OpKind, Value};
+
+impl ReturnSweep<'_, '_, '_, '_> {
+    pub(super) fn undo_linear(&mut self, op: Op) {
+        let body = self.facts.body;
+        let result = body.result(op);
+        if !self.facts.active(result) {
+            return;
+        }
+        let Some(seeds) = self.take(result) else {
+            return;
+        };
+        match body.kind(op).clone() {
+            OpKind::Select => self.undo_select(op, &seeds),
+            OpKind::Freeze => self.contribute(body.operand(op, 0), seeds),
+            OpKind::ExtractElement => self.undo_extract_element(op, &seeds),
+            OpKind::InsertElement => self.undo_insert_element(op, &seeds),
+            OpKind::Shuffle(mask) => self.undo_shuffle(op, &mask, &seeds),
+            OpKind::ExtractValue(path) => {
+                let whole = body.operand(op, 0);
+                let ty = body.ty(whole);
+                let parts = seeds.iter().map(|&seed| {
+                    let zero = self.out.build().zero(ty);
+                    self.out.build().insert(zero, seed, &path)
+                });
+                let parts = parts.collect();
+                self.contribute(whole, parts);
+            }
+            OpKind::InsertValue(path) => self.undo_insert_value(op, &path, &seeds),
+            _ => {}
+        }
+    }
+
+    fn undo_select(&mut self, op: Op, seeds: &[Value]) {
+        let body = self.facts.body;
+        let (yes, no) = (body.operand(op, 1), body.operand(op, 2));
+        if !self.facts.active(yes) && !self.facts.active(no) {
+            return;
+        }
+        let condition = self.primal(body.operand(op, 0));
+        let ty = body.ty(yes);
+        let zero = self.out.build().zero(ty);
+        let share = |to: Value, taken: bool, sweep: &mut Self| {
+            if !sweep.facts.active(to) {
+                return;
+            }
+            let lanes = seeds.iter().map(|&seed| match taken {
+                true => sweep.out.build().select(condition, seed, zero),
+                false => sweep.out.build().select(condition, zero, seed),
+            });
+            let lanes = lanes.collect();
+            sweep.contribute(to, lanes);
+        };
+        share(yes, true, self);
+        share(no, false, self);
+    }
+
+    fn undo_extract_element(&mut self, op: Op, seeds: &[Value]) {
+        let (vector, index) = (
+            self.facts.body.operand(op, 0),
+            self.facts.body.operand(op, 1),
+        );
+        let index = self.primal(index);
+        let ty = self.facts.body.ty(vector);
+        let mut lanes = Lanes::new();
+        for &seed in seeds {
+            let zero = self.out.build().zero(ty);
+            lanes.push(
+                self.out
+                    .build()
+                    .value(OpKind::InsertElement, &[zero, seed, index], ty),
+            );
+        }
+        self.contribute(vector, lanes);
+    }
+
+    fn undo_insert_element(&mut self, op: Op, seeds: &[Value]) {
+        let body = self.facts.body;
+        let (vector, element) = (body.operand(op, 0), body.operand(op, 1));
+        let index = self.primal(body.operand(op, 2));
+        let (ty, scalar) = (body.ty(vector), body.ty(element));
+        let (mut of_element, mut of_vector) = (Lanes::new(), Lanes::new());
+        for &seed in seeds {
+            let mut b = self.out.build();
+            of_element.push(b.value(OpKind::ExtractElement, &[seed, index], scalar));
+            let zero = b.zero(scalar);
+            of_vector.push(b.value(OpKind::InsertElement, &[seed, zero, index], ty));
+        }
+        self.contribute(element, of_element);
+        self.contribute(vector, of_vector);
+    }
+
+    /// A source lane gets the sum of the result lanes that came from it, one shuffle for each
+    /// further result lane that one source lane went to.
+    fn undo_shuffle(&mut self, op: Op, mask: &[i32], seeds: &[Value]) {
+        let body = self.facts.body;
+        let sources = [body.operand(op, 0), body.operand(op, 1)];
+        let ty = body.ty(sources[0]);
+        let gradus_ir::Type::Vector { len, .. } = *self.out.unit.types.get(ty) else {
+            return;
+        };
+        for (number, &source) in sources.iter().enumerate() {
+            if !self.facts.active(source) {
+                continue;
+            }
+            let base = number as i32 * len as i32;
+            let mut takers: Vec<Vec<i32>> = vec![Vec::new(); len as usize];
+            for (lane, &from) in mask.iter().enumerate() {
+                if from >= base && from < base + len as i32 {
+                    takers[(from - base) as usize].push(lane as i32);
+                }
+            }
+            let rounds = takers.iter().map(Vec::len).max().unwrap_or(0);
+            let mut lanes = Lanes::new();
+            for &seed in seeds {
+                let seed_ty = self.out.body.ty(seed);
+                let zeros = self.out.build().zero(seed_ty);
+                let zero = self.out.build().zero(ty);
+                let mut sum = zero;
+                for round in 0..rounds {
+                    let pick: Box<[i32]> = takers
+                        .iter()
+                        .map(|t| t.get(round).copied().unwrap_or(mask.len() as i32))
+                        .collect();
+                    let kind = OpKind::Shuffle(pick);
+                    let moved = self.out.build().value(kind, &[seed, zeros], ty);
+                    sum = differential::add_typed(self.out, ty, sum, moved);
+                }
+                lanes.push(sum);
+            }
+            self.contribute(source, lanes);
+        }
+    }
+
+    fn undo_insert_value(&mut self, op: Op, path: &[u32], seeds: &[Value]) {
+        let body = self.facts.body;
+        let (whole, member) = (body.operand(op, 0), body.operand(op, 1));
+        let member_ty = body.ty(member);
+        let (mut of_member, mut of_whole) = (Lanes::new(), Lanes::new());
+        for &seed in seeds {
+            let mut b = self.out.build();
+            of_member.push(b.extract(seed, path));
+            let zero = b.zero(member_ty);
+            of_whole.push(b.insert(seed, zero, path));
+        }
+        self.contribute(member, of_member);
+        self.contribute(whole, of_whole);
+    }
+
+    /// An integer or bit-cast op that moves byte lanes of floats.
+    pub(super) fn undo_byte_lanes(&mut self, op: Op) {
+        let body = self.facts.body;
+        let result = body.result(op);
+        let kind = body.kind(op).clone();
+        let moves = match kind {
+            OpKind::Cast(CastOp::BitCast | CastOp::Trunc | CastOp::ZExt) => true,
+            OpKind::Binary(BinaryOp::Or | BinaryOp::And | BinaryOp::Shl | BinaryOp::LShr) => true,
+            _ => false,
+        };
+        if !moves {
+            return self.refuse(op);
+        }
+        let Some(seeds) = self.take(result) else {
+            return;
+        };
+        match kind {
+            OpKind::Cast(cast) => self.undo_lane_cast(op, cast, &seeds),
+            OpKind::Binary(BinaryOp::Or) => {
+                for operand in [body.operand(op, 0), body.operand(op, 1)] {
+                    self.contribute_own_lanes(operand, &seeds);
+                }
+            }
+            OpKind::Binary(BinaryOp::And) => {
+                let mask = self.primal(body.operand(op, 1));
+                let lanes = seeds
+                    .iter()
+                    .map(|&seed| self.out.build().binary(BinaryOp::And, seed, mask));
+                let lanes = lanes.collect();
+                self.contribute(body.operand(op, 0), lanes);
+            }
+            OpKind::Binary(shift) => {
+                let by = self.primal(body.operand(op, 1));
+                let back = if shift == BinaryOp::Shl {
+                    BinaryOp::LShr
+                } else {
+                    BinaryOp::Shl
+                };
+                let lanes = seeds
+                    .iter()
+                    .map(|&seed| self.out.build().binary(back, seed, by));
+                let lanes = lanes.collect();
+                self.contribute(body.operand(op, 0), lanes);
+            }
+            _ => {}
+        }
+    }
+
+    fn undo_lane_cast(&mut self, op: Op, cast: CastOp, seeds: &[Value]) {
+        let operand = self.facts.body.operand(op, 0);
+        let ty = self.facts.body.ty(operand);
+        let back = match cast {
+            CastOp::Trunc => CastOp::ZExt,
+            CastOp::ZExt => CastOp::Trunc,
+            other => other,
+        };
+        let lanes = seeds
+            .iter()
+            .map(|&seed| self.out.build().cast(back, seed, ty));
+        let lanes = lanes.collect();
+        self.contribute(operand, lanes);
+    }
+
+    /// Adds to an operand of a disjoint `or` the lanes that are its own.
+    fn contribute_own_lanes(&mut self, operand: Value, seeds: &[Value]) {
+        let Some(own) = self.facts.lanes(operand).map(<[_]>::to_vec) else {
+            return;
+        };
+        let ty = self.facts.body.ty(operand);
+        let mut lanes = Lanes::new();
+        for &seed in seeds {
+            let mut sum = self.out.build().zero(ty);
+            for lane in &own {
+                let float = differential::lane_float(self.out, lane, seed);
+                let placed = differential::float_lane(self.out, lane, float, ty);
+                sum = self.out.build().binary(BinaryOp::Or, sum, placed);
+            }
+            lanes.push(sum);
+        }
+        self.contribute(operand, lanes);
+    }
+}

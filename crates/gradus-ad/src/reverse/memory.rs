@@ -1,0 +1,266 @@
+//! Memory ops undone: a load adds to shadow memory, a store takes from it.
+
+use super::return_sweep::ReturnSweep;
+use crate::alloc;
+use crate::copy_back;
+use crate::differential;
+use crate::out::{Lanes, Space};
+use crate::tape::layout::widen;
+use crate::variant::Mode;
+use gradus_analysis::CopyKind;
+use gradus_ir::known::MemoryFn;
+use gradus_ir::{IntPredicate, Op, OpKind, TypeId, Value};
+
+impl ReturnSweep<'_, '_, '_, '_> {
+    /// `x = *p`: `*p_shadow += x_adj`.
+    pub(super) fn undo_load(&mut self, op: Op) {
+        let body = self.facts.body;
+        let (result, ptr) = (body.result(op), body.operand(op, 0));
+        if !self.facts.active(result) || !self.facts.has_shadow(ptr) {
+            return;
+        }
+        let Some(seeds) = self.take(result) else {
+            return;
+        };
+        let shadows = self.shadows(ptr);
+        for (&shadow, &seed) in shadows.iter().zip(&seeds) {
+            let guard = self.real_shadow(ptr, shadow);
+            self.when(guard, &[], |sweep| {
+                let ty = sweep.facts.body.ty(result);
+                let old = sweep.shadow_load(op, ty, shadow);
+                let sum = differential::add(sweep.out, sweep.facts, result, old, seed);
+                sweep.shadow_store(op, sum, shadow);
+                None
+            });
+        }
+    }
+
+    /// `*p = x`: `x_adj += *p_shadow; *p_shadow = 0`.
+    pub(super) fn undo_store(&mut self, op: Op) {
+        let body = self.facts.body;
+        let (value, ptr) = (body.operand(op, 0), body.operand(op, 1));
+        if !self.facts.has_shadow(ptr) || !self.facts.holds_float(self.out.unit, value) {
+            return;
+        }
+        let ty = body.ty(value);
+        let shadows = self.shadows(ptr);
+        let mut lanes = Lanes::new();
+        for &shadow in &shadows {
+            let guard = self.real_shadow(ptr, shadow);
+            let taken = self.when(guard, &[ty], |sweep| {
+                let adjoint = sweep.shadow_load(op, ty, shadow);
+                let zero = sweep.out.build().zero(ty);
+                sweep.shadow_store(op, zero, shadow);
+                Some(adjoint)
+            });
+            lanes.extend(taken);
+        }
+        self.contribute(value, lanes);
+    }
+
+    fn shadow_load(&mut self, op: Op, ty: TypeId, shadow: Value) -> Value {
+        let value = self
+            .out
+            .load(ty, shadow, Space::Shadow, self.facts.body.ops[op].meta);
+        if let Some(new) = self.out.body.def_op(value) {
+            self.out.set_align(new, self.align_of(op));
+        }
+        value
+    }
+
+    fn shadow_store(&mut self, op: Op, value: Value, shadow: Value) {
+        let new = self
+            .out
+            .store(value, shadow, Space::Shadow, self.facts.body.ops[op].meta);
+        self.out.set_align(new, self.align_of(op));
+    }
+
+    fn align_of(&self, op: Op) -> u32 {
+        match self.facts.body.kind(op) {
+            OpKind::Load(access) | OpKind::Store(access) => access.align_bytes,
+            _ => 1,
+        }
+    }
+
+    /// Whether a shadow is not the primal itself, where that must be asked.
+    fn real_shadow(&mut self, ptr: Value, shadow: Value) -> Option<Value> {
+        if !self.facts.shadow_may_be_primal(ptr) {
+            return None;
+        }
+        let own = self.primal(ptr);
+        Some(self.out.build().icmp(IntPredicate::Ne, shadow, own))
+    }
+
+    /// Runs `make` under a condition, or always; its value is zero where the condition fails.
+    fn when(
+        &mut self,
+        guard: Option<Value>,
+        result: &[TypeId],
+        make: impl FnOnce(&mut Self) -> Option<Value>,
+    ) -> Option<Value> {
+        let Some(guard) = guard else {
+            return make(self);
+        };
+        let (op, yes, no) = self.out.build().if_(guard, result);
+        let outside = std::mem::replace(&mut self.out.place, (yes, None));
+        let value = make(self);
+        self.out.build().yield_(value.as_slice());
+        self.out.place = (no, None);
+        let zero = result.first().map(|ty| self.out.build().zero(*ty));
+        self.out.build().yield_(zero.as_slice());
+        self.out.place = outside;
+        self.out.body.results(op).first().copied()
+    }
+
+    /// A stack allocation that a split derivative moved to the heap is freed.
+    pub(super) fn undo_alloca(&mut self, op: Op) {
+        if self.variant.mode == Mode::Return {
+            self.free_block(op, true);
+        }
+    }
+
+    /// Frees what the forward sweep allocated beside a block, and the block itself where its own
+    /// free was put off.
+    fn free_block(&mut self, op: Op, with_primal: bool) {
+        let result = self.facts.body.result(op);
+        let free = alloc::free_function(self.out.unit);
+        if self.facts.has_shadow(result) {
+            for shadow in self.shadows(result) {
+                self.out.build().call(free, &[shadow]);
+            }
+        }
+        if with_primal {
+            let block = self.primal(result);
+            self.out.build().call(free, &[block]);
+        }
+    }
+
+    pub(super) fn undo_memory_call(&mut self, op: Op, function: MemoryFn) {
+        if function.allocation().is_some() {
+            let deferred = self.facts.deferred_free_of(op);
+            self.free_block(op, false);
+            if let Some(free) = deferred {
+                self.free_now(op, free);
+            }
+            return;
+        }
+        match function {
+            MemoryFn::MemcpyIntrinsic
+            | MemoryFn::MemmoveIntrinsic
+            | MemoryFn::Memcpy
+            | MemoryFn::Memmove
+            | MemoryFn::Mempcpy
+            | MemoryFn::Bcopy => self.undo_copy(op, function),
+            MemoryFn::MemsetIntrinsic | MemoryFn::Memset | MemoryFn::Bzero => self.undo_fill(op),
+            _ => {}
+        }
+    }
+
+    /// The free that waited, as it was written, on the block of `op`.
+    fn free_now(&mut self, op: Op, free: Op) {
+        let body = self.facts.body;
+        let result = body.result(op);
+        let operands: Vec<Value> = body.operands(free).map(|v| self.primal(v)).collect();
+        debug_assert!(
+            body.operands(free).any(|v| v == result),
+            "the free of this block"
+        );
+        self.out
+            .build()
+            .op(body.kind(free).clone(), &operands, &[], 0);
+    }
+
+    /// A copy of numbers: the adjoints of the copy move back to the original's.
+    fn undo_copy(&mut self, op: Op, function: MemoryFn) {
+        let args = self.out.unit.call_args(self.facts.body, op);
+        let (to, from) = match function {
+            MemoryFn::Bcopy => (args[1], args[0]),
+            _ => (args[0], args[1]),
+        };
+        if !self.facts.has_shadow(to) {
+            return;
+        }
+        let kind = match self.facts.copy_kind(op) {
+            CopyKind::Floats(kind) => kind,
+            CopyKind::Nothing | CopyKind::Pointers => return,
+            _ => return self.refuse(op),
+        };
+        let bytes = self.primal(args[2]);
+        let bytes = widen(self.out, bytes);
+        let to_shadows = self.shadows(to);
+        let from_shadows = match self.facts.has_shadow(from) {
+            true => self.shadows(from),
+            false => Lanes::new(),
+        };
+        for (lane, &to_shadow) in to_shadows.iter().enumerate() {
+            let guard = self.real_shadow(to, to_shadow);
+            let source = from_shadows.get(lane).copied();
+            self.when(guard, &[], |sweep| {
+                match source {
+                    Some(source) => {
+                        sweep.move_back(function, kind, [to_shadow, source, bytes], from)
+                    }
+                    None => sweep.clear(to_shadow, bytes),
+                }
+                None
+            });
+        }
+    }
+
+    fn move_back(
+        &mut self,
+        function: MemoryFn,
+        kind: gradus_ir::FloatKind,
+        args: [Value; 3],
+        from: Value,
+    ) {
+        let overlap = matches!(
+            function,
+            MemoryFn::Memmove | MemoryFn::MemmoveIntrinsic | MemoryFn::Bcopy
+        );
+        let back = copy_back::function(self.out.unit, kind, overlap);
+        let clear = |sweep: &mut Self| sweep.clear(args[0], args[2]);
+        match self.real_shadow(from, args[1]) {
+            None => {
+                self.out.build().call(back, &args);
+            }
+            Some(real) => {
+                let (_, yes, no) = self.out.build().if_(real, &[]);
+                let outside = std::mem::replace(&mut self.out.place, (yes, None));
+                self.out.build().call(back, &args);
+                self.out.build().yield_(&[]);
+                self.out.place = (no, None);
+                clear(self);
+                self.out.build().yield_(&[]);
+                self.out.place = outside;
+            }
+        }
+    }
+
+    /// A fill with a constant: what was there before has no more influence.
+    fn undo_fill(&mut self, op: Op) {
+        let args = self.out.unit.call_args(self.facts.body, op);
+        if !self.facts.has_shadow(args[0]) || self.facts.fills_pointers(op) {
+            return;
+        }
+        let length = if args.len() > 2 { args[2] } else { args[1] };
+        let bytes = self.primal(length);
+        let bytes = widen(self.out, bytes);
+        for shadow in self.shadows(args[0]) {
+            let guard = self.real_shadow(args[0], shadow);
+            self.when(guard, &[], |sweep| {
+                sweep.clear(shadow, bytes);
+                None
+            });
+        }
+    }
+
+    fn clear(&mut self, at: Value, bytes: Value) {
+        let memset = alloc::memset_function(self.out.unit);
+        let (byte, bit) = (self.out.unit.types.int(8), self.out.unit.types.int(1));
+        let zero = self.out.build().zero(byte);
+        let no = self.out.build().zero(bit);
+        let call = self.out.build().call(memset, &[at, zero, bytes, no]);
+        self.out.mark_access(call, None, Space::Shadow);
+    }
+}

@@ -1,0 +1,325 @@
+//! Reverse mode: a forward sweep that leaves a tape, and a return sweep that undoes it.
+//!
+//! 1. The return sweep is written once for practice: it records what it asks of the forward sweep.
+//! 2. The tape plan decides what is kept and what is recomputed.
+//! 3. The forward sweep is written, with what the plan keeps.
+//! 4. The return sweep is written again, on what was kept.
+//!
+//! Combined, both stand in one function. Split, the augmented function ends after step 3 and the
+//! return function consists of step 4; both make the same plan from the same facts.
+
+mod calls;
+mod guard;
+mod linear;
+mod memory;
+mod mirror;
+pub(crate) mod recall;
+mod return_sweep;
+pub(crate) mod structure;
+
+use crate::facts::Facts;
+use crate::node::Node;
+use crate::out::{Lanes, Out};
+use crate::sweep::{ForwardSweep, TapeWriter};
+use crate::tape::layout::TapeLayout;
+use crate::tape::plan::{Plan, PlanOptions, plan};
+use crate::variant::{Mode, ParamRole, ResultRole, Signature, Variant};
+use crate::{Options, alloc};
+use gradus_ir::{Diagnostic, Unit, Value};
+use recall::{Recall, Replay};
+use return_sweep::ReturnSweep;
+use std::collections::HashMap;
+
+/// What a derivative is made from.
+pub(crate) struct Inputs<'a, 'f> {
+    pub facts: &'a Facts<'f>,
+    pub variant: &'a Variant,
+    pub options: &'a Options,
+    pub needs: &'a mut Vec<Variant>,
+    pub findings: &'a mut Vec<Diagnostic>,
+}
+
+/// The body of a reverse-mode derivative, and its plan.
+pub(crate) fn derive<'u>(unit: &'u mut Unit, inputs: &mut Inputs<'_, '_>) -> (Out<'u>, Plan) {
+    let signature = inputs.variant.signature(unit);
+    let needed = rehearse(unit, inputs, &signature);
+    let plan = plan(
+        unit,
+        inputs.facts,
+        &needed,
+        PlanOptions {
+            combined: inputs.variant.mode == Mode::Combined,
+            width: inputs.variant.width,
+            variance_cost: inputs.options.variance_cost,
+            recompute: inputs.options.recompute,
+        },
+    );
+    let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();
+    let mut out = Out::new(unit, &params, inputs.options.alias_scopes);
+    match inputs.variant.mode {
+        Mode::Augmented => augmented(&mut out, inputs, &signature, &plan),
+        Mode::Return => return_alone(&mut out, inputs, &signature, &plan),
+        Mode::Combined | Mode::Forward => combined(&mut out, inputs, &signature, &plan),
+    }
+    (out, plan)
+}
+
+/// What the return sweep asks for.
+fn rehearse(unit: &mut Unit, inputs: &mut Inputs<'_, '_>, signature: &Signature) -> Vec<Node> {
+    let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();
+    let returning = Variant {
+        mode: Mode::Return,
+        ..inputs.variant.clone()
+    };
+    let rehearsed = match inputs.variant.mode {
+        Mode::Augmented => &returning,
+        _ => inputs.variant,
+    };
+    let mut out = Out::new(unit, &params, false);
+    let cotangents = match inputs.variant.mode {
+        Mode::Augmented => placeholders(&mut out, rehearsed),
+        _ => cotangents(&out, signature),
+    };
+    let (mut needs, mut findings) = (Vec::new(), Vec::new());
+    let mut sweep = ReturnSweep::new(
+        inputs.facts,
+        rehearsed,
+        &mut out,
+        Recall::record(),
+        &mut needs,
+        &mut findings,
+    );
+    sweep.run(&cotangents);
+    sweep.into_recorded()
+}
+
+/// Cotangents for a rehearsal in a function that takes none.
+fn placeholders(out: &mut Out<'_>, returning: &Variant) -> Vec<Value> {
+    let signature = returning.signature(out.unit);
+    let types = signature
+        .params
+        .iter()
+        .filter(|(role, _)| matches!(role, ParamRole::Cotangent(_)));
+    types.map(|(_, ty)| out.build().poison(*ty)).collect()
+}
+
+fn cotangents(out: &Out<'_>, signature: &Signature) -> Vec<Value> {
+    let params = signature.params.iter().zip(out.body.params());
+    params
+        .filter(|((role, _), _)| matches!(role, ParamRole::Cotangent(_)))
+        .map(|(_, v)| *v)
+        .collect()
+}
+
+/// The parameters that stand for primal values and shadows.
+fn parameters_at_hand(
+    out: &Out<'_>,
+    facts: &Facts<'_>,
+    signature: &Signature,
+) -> HashMap<Node, Lanes> {
+    let mut at_hand: HashMap<Node, Lanes> = HashMap::new();
+    for ((role, _), &param) in signature.params.iter().zip(out.body.params()) {
+        let node = match *role {
+            ParamRole::Primal(number) => Node::Primal(facts.body.params()[number]),
+            ParamRole::Shadow(number, _) => Node::Shadow(facts.body.params()[number]),
+            ParamRole::Cotangent(_) | ParamRole::Tape => continue,
+        };
+        at_hand.entry(node).or_default().push(param);
+    }
+    at_hand
+}
+
+fn combined(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signature, plan: &Plan) {
+    let layout = TapeLayout::in_frame(out, plan);
+    let writer = TapeWriter {
+        plan,
+        layout: &layout,
+        frames: HashMap::new(),
+    };
+    let mut forward = ForwardSweep::new(
+        inputs.facts,
+        inputs.variant,
+        signature,
+        out,
+        Some(writer),
+        inputs.needs,
+        inputs.findings,
+    );
+    let (result, shadow) = forward.run();
+    let direct = plan
+        .homes
+        .iter()
+        .filter(|(_, home)| **home == crate::tape::plan::Home::Direct);
+    let mut direct: Vec<Node> = direct.map(|(node, _)| *node).collect();
+    direct.sort_unstable();
+    let mut at_hand = forward.at_hand(direct.into_iter());
+    at_hand.extend(parameters_at_hand(out, inputs.facts, signature));
+    let parts = undo(out, inputs, signature, plan, &layout, at_hand);
+    finish(
+        out,
+        signature,
+        &Finish {
+            tape: None,
+            result,
+            shadow,
+            adjoints: parts,
+        },
+    );
+}
+
+fn augmented(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signature, plan: &Plan) {
+    let ty = TapeLayout::block_type(out, plan);
+    let bytes = out.unit.layout.size_bytes(out.unit, ty);
+    let bytes = out.build().i64(bytes as i64);
+    let malloc = alloc::malloc_function(out.unit);
+    let call = out.build().call(malloc, &[bytes]);
+    let block = out.body.result(call);
+    let layout = TapeLayout::in_block(out, plan, block);
+    if plan.uses_stack() {
+        crate::tape::stack::initialise(out, block);
+    }
+    let writer = TapeWriter {
+        plan,
+        layout: &layout,
+        frames: HashMap::new(),
+    };
+    let mut forward = ForwardSweep::new(
+        inputs.facts,
+        inputs.variant,
+        signature,
+        out,
+        Some(writer),
+        inputs.needs,
+        inputs.findings,
+    );
+    let (result, shadow) = forward.run();
+    finish(
+        out,
+        signature,
+        &Finish {
+            tape: Some(block),
+            result,
+            shadow,
+            adjoints: HashMap::new(),
+        },
+    );
+}
+
+fn return_alone(
+    out: &mut Out<'_>,
+    inputs: &mut Inputs<'_, '_>,
+    signature: &Signature,
+    plan: &Plan,
+) {
+    let tape = signature
+        .params
+        .iter()
+        .position(|(role, _)| *role == ParamRole::Tape);
+    let Some(block) = tape.map(|at| out.body.params()[at]) else {
+        return;
+    };
+    let layout = TapeLayout::in_block(out, plan, block);
+    let at_hand = parameters_at_hand(out, inputs.facts, signature);
+    let adjoints = undo(out, inputs, signature, plan, &layout, at_hand);
+    let free = alloc::free_function(out.unit);
+    out.build().call(free, &[block]);
+    finish(
+        out,
+        signature,
+        &Finish {
+            tape: None,
+            result: None,
+            shadow: None,
+            adjoints,
+        },
+    );
+}
+
+/// Writes the return sweep; gives the adjoints of the primal's parameters.
+fn undo(
+    out: &mut Out<'_>,
+    inputs: &mut Inputs<'_, '_>,
+    signature: &Signature,
+    plan: &Plan,
+    layout: &TapeLayout,
+    at_hand: HashMap<Node, Lanes>,
+) -> HashMap<usize, Lanes> {
+    let cotangents = cotangents(out, signature);
+    let replay = Recall::Replay(Replay {
+        plan,
+        layout,
+        at_hand,
+        known: HashMap::new(),
+    });
+    let mut sweep = ReturnSweep::new(
+        inputs.facts,
+        inputs.variant,
+        out,
+        replay,
+        inputs.needs,
+        inputs.findings,
+    );
+    sweep.run(&cotangents);
+    let mut adjoints = HashMap::new();
+    for (number, &param) in inputs.facts.body.params().iter().enumerate() {
+        let wanted = signature
+            .results
+            .iter()
+            .any(|(role, _)| matches!(role, ResultRole::Adjoint(at, _) if *at == number));
+        if wanted {
+            adjoints.insert(number, sweep.adjoint(param));
+        }
+    }
+    adjoints
+}
+
+/// What a derivative returns.
+struct Finish {
+    tape: Option<Value>,
+    result: Option<Value>,
+    shadow: Option<Lanes>,
+    adjoints: HashMap<usize, Lanes>,
+}
+
+/// Ends the derivative: packs its results.
+fn finish(out: &mut Out<'_>, signature: &Signature, parts: &Finish) {
+    let mut values = Vec::new();
+    for (role, ty) in &signature.results {
+        let value = match *role {
+            ResultRole::Tape => parts.tape,
+            ResultRole::Primal => parts.result,
+            ResultRole::Shadow(lane) => parts
+                .shadow
+                .as_ref()
+                .and_then(|lanes| lanes.get(lane as usize).copied()),
+            ResultRole::Adjoint(number, lane) => parts
+                .adjoints
+                .get(&number)
+                .and_then(|lanes| lanes.get(lane as usize).copied()),
+        };
+        let value = match value {
+            Some(value) => value,
+            None => out.build().zero(*ty),
+        };
+        values.push(value);
+    }
+    pack(out, &values);
+}
+
+/// Returns nothing, a value, or several in a structure.
+pub(crate) fn pack(out: &mut Out<'_>, values: &[Value]) {
+    let result = match values {
+        [] => None,
+        [one] => Some(*one),
+        several => {
+            let types = several.iter().map(|v| out.body.ty(*v)).collect();
+            let ty = out.unit.types.tuple(types);
+            let mut whole = out.build().poison(ty);
+            for (number, &value) in several.iter().enumerate() {
+                whole = out.build().insert(whole, value, &[number as u32]);
+            }
+            Some(whole)
+        }
+    };
+    out.build().return_(result);
+}

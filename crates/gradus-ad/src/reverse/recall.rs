@@ -1,0 +1,348 @@
+//! Recall: how the return sweep gets at what the forward sweep knew.
+//!
+//! The return sweep is written once and run twice. The first run records which nodes it asks for
+//! and gets placeholders; the tape plan is made from that. In the second run a node comes from its
+//! home on the tape, or is recomputed from other nodes, each once per mirrored region, at that
+//! region's beginning: a region of the forward sweep and its mirror run equally often, so nothing
+//! runs that did not run before.
+
+use super::mirror::Mirrors;
+use crate::facts::Facts;
+use crate::node::{Node, Source, home_region, merge_choices, source};
+use crate::out::{Lanes, Out, Space};
+use crate::shadow::shadow_constant;
+use crate::tape::layout::TapeLayout;
+use crate::tape::plan::{Home, Plan};
+use gradus_ir::{Code, Definition, Diagnostic, Op, OpKind, Value};
+use std::collections::{HashMap, HashSet};
+
+/// Where asked-for nodes come from.
+pub enum Recall<'p> {
+    /// Nowhere: the nodes are recorded in order.
+    Record {
+        /// The nodes so far.
+        nodes: Vec<Node>,
+        /// The same, for look-up.
+        seen: HashSet<Node>,
+    },
+    /// The tape and recomputation.
+    Replay(Replay<'p>),
+}
+
+/// What a second run works with.
+pub struct Replay<'p> {
+    /// The plan.
+    pub plan: &'p Plan,
+    /// Where tape block, frames and stack lie.
+    pub layout: &'p TapeLayout,
+    /// Nodes that are at hand in registers: parameters, and the outermost values of the forward
+    /// sweep in a combined derivative.
+    pub at_hand: HashMap<Node, Lanes>,
+    /// The nodes recalled so far.
+    pub known: HashMap<Node, Lanes>,
+}
+
+impl<'p> Recall<'p> {
+    /// A first run.
+    pub fn record() -> Self {
+        Recall::Record {
+            nodes: Vec::new(),
+            seen: HashSet::new(),
+        }
+    }
+
+    /// The node's values: one, or one per lane.
+    ///
+    /// # Errors
+    /// A node that the plan does not provide: a fault of this crate.
+    pub fn get(
+        &mut self,
+        node: Node,
+        facts: &Facts<'_>,
+        out: &mut Out<'_>,
+        mirrors: &mut Mirrors,
+    ) -> Result<Lanes, Diagnostic> {
+        match self {
+            Recall::Record { nodes, seen } => {
+                if seen.insert(node) {
+                    nodes.push(node);
+                }
+                let (ty, lanes) = facts.node_type(out.unit, node);
+                let value = out.build().poison(ty);
+                Ok(std::iter::repeat_n(value, lanes).collect())
+            }
+            Recall::Replay(replay) => replay.get(node, facts, out, mirrors),
+        }
+    }
+}
+
+impl Replay<'_> {
+    fn get(
+        &mut self,
+        node: Node,
+        facts: &Facts<'_>,
+        out: &mut Out<'_>,
+        mirrors: &mut Mirrors,
+    ) -> Result<Lanes, Diagnostic> {
+        let mut work = vec![node];
+        while let Some(&next) = work.last() {
+            if self.known.contains_key(&next) {
+                work.pop();
+                continue;
+            }
+            let waiting = self.prerequisites(next, facts, out)?;
+            let before = work.len();
+            work.extend(waiting.into_iter().filter(|n| !self.known.contains_key(n)));
+            if work.len() == before {
+                let lanes = self.make(next, facts, out, mirrors)?;
+                self.known.insert(next, lanes);
+                work.pop();
+            }
+        }
+        self.known.get(&node).cloned().ok_or_else(|| fault(node))
+    }
+
+    /// What must be known before a node can be made.
+    fn prerequisites(
+        &self,
+        node: Node,
+        facts: &Facts<'_>,
+        out: &Out<'_>,
+    ) -> Result<Vec<Node>, Diagnostic> {
+        if self.at_hand.contains_key(&node) {
+            return Ok(Vec::new());
+        }
+        match self.plan.homes.get(&node) {
+            Some(Home::Array(number)) => {
+                let array = &self.plan.arrays[*number];
+                let mut nodes = vec![Node::Base(*number)];
+                for (depth, &at) in array.loops.iter().enumerate() {
+                    let index = facts.body.region_params(facts.body.op_regions(at)[0])[0];
+                    nodes.push(Node::Primal(index));
+                    if depth > 0 {
+                        nodes.push(Node::Primal(facts.body.operand(at, 0)));
+                    }
+                }
+                Ok(nodes)
+            }
+            Some(_) => Ok(Vec::new()),
+            None => match source(out.unit, facts, node) {
+                Source::AtHand => Ok(Vec::new()),
+                Source::Recompute { from, .. } => Ok(from.to_vec()),
+                Source::KeepOnly => Err(fault(node)),
+            },
+        }
+    }
+
+    fn make(
+        &mut self,
+        node: Node,
+        facts: &Facts<'_>,
+        out: &mut Out<'_>,
+        mirrors: &mut Mirrors,
+    ) -> Result<Lanes, Diagnostic> {
+        if let Some(lanes) = self.at_hand.get(&node) {
+            return Ok(lanes.clone());
+        }
+        let home = self.plan.homes.get(&node).copied();
+        let region = match node {
+            Node::Base(number) => facts.body.parent(self.plan.arrays[number].anchor),
+            _ => home_region(facts, node),
+        };
+        let Some(region) = region else {
+            return self.constant(node, facts, out);
+        };
+        let back = mirrors.enter_prologue(region, out);
+        out.loc = facts.location(node);
+        let lanes = match home {
+            Some(home) => self.load(node, home, facts, out, mirrors),
+            None => self.recompute(node, facts, out),
+        };
+        mirrors.leave_prologue(region, out, back);
+        lanes
+    }
+
+    fn constant(
+        &self,
+        node: Node,
+        facts: &Facts<'_>,
+        out: &mut Out<'_>,
+    ) -> Result<Lanes, Diagnostic> {
+        match node {
+            Node::Primal(value) => {
+                let id = facts.body.as_const(value).ok_or_else(|| fault(node))?;
+                Ok(std::iter::once(out.body.constant(out.unit, id)).collect())
+            }
+            Node::Shadow(value) => {
+                let id = facts.body.as_const(value).ok_or_else(|| fault(node))?;
+                match facts.has_shadow(value) {
+                    true => shadow_constant(out, facts, id),
+                    false => {
+                        let plain = out.body.constant(out.unit, id);
+                        Ok(std::iter::repeat_n(plain, facts.width).collect())
+                    }
+                }
+            }
+            _ => Err(fault(node)),
+        }
+    }
+
+    /// Reads a node from its home.
+    fn load(
+        &self,
+        node: Node,
+        home: Home,
+        facts: &Facts<'_>,
+        out: &mut Out<'_>,
+        mirrors: &Mirrors,
+    ) -> Result<Lanes, Diagnostic> {
+        let (ty, lanes) = facts.node_type(out.unit, node);
+        let address = match home {
+            Home::Direct => return Err(fault(node)),
+            Home::Slot(number) => self.layout.slot(out, number),
+            Home::Frame(at, field) => {
+                let frame = mirrors.frame(at).ok_or_else(|| fault(node))?;
+                self.layout.frame_field(out, at, frame, field)
+            }
+            Home::Array(number) => {
+                let array = &self.plan.arrays[number];
+                let mut numbers = Vec::new();
+                for &at in &array.loops {
+                    let index = facts.body.region_params(facts.body.op_regions(at)[0])[0];
+                    let index = self.one(Node::Primal(index))?;
+                    let trips = match numbers.is_empty() {
+                        true => None,
+                        false => Some(self.one(Node::Primal(facts.body.operand(at, 0)))?),
+                    };
+                    numbers.push((index, trips));
+                }
+                let base = self.one(Node::Base(number))?;
+                self.layout.element(out, array.element, base, &numbers)
+            }
+        };
+        Ok(self.layout.read(out, address, ty, lanes))
+    }
+
+    fn one(&self, node: Node) -> Result<Value, Diagnostic> {
+        self.known
+            .get(&node)
+            .map(|lanes| lanes[0])
+            .ok_or_else(|| fault(node))
+    }
+
+    /// Does a node's op again.
+    fn recompute(
+        &self,
+        node: Node,
+        facts: &Facts<'_>,
+        out: &mut Out<'_>,
+    ) -> Result<Lanes, Diagnostic> {
+        match node {
+            Node::Primal(value) => {
+                let op = facts.body.def_op(value).ok_or_else(|| fault(node))?;
+                if matches!(facts.body.kind(op), OpKind::If) {
+                    return self.merge(op, value, Node::Primal, facts, out);
+                }
+                let operands = facts
+                    .body
+                    .operands(op)
+                    .map(|v| self.one(Node::Primal(v)))
+                    .collect::<Result<Vec<_>, _>>()?;
+                Ok(std::iter::once(again(facts, out, op, &operands)).collect())
+            }
+            Node::Shadow(value) if !facts.has_shadow(value) => {
+                let plain = self.one(Node::Primal(value))?;
+                Ok(std::iter::repeat_n(plain, facts.width).collect())
+            }
+            Node::Shadow(value) => {
+                let op = facts.body.def_op(value).ok_or_else(|| fault(node))?;
+                if matches!(facts.body.kind(op), OpKind::If) {
+                    return self.merge(op, value, Node::Shadow, facts, out);
+                }
+                self.shadow_again(op, facts, out)
+            }
+            _ => Err(fault(node)),
+        }
+    }
+
+    fn shadow_again(
+        &self,
+        op: Op,
+        facts: &Facts<'_>,
+        out: &mut Out<'_>,
+    ) -> Result<Lanes, Diagnostic> {
+        let is_pointer = |v: Value, unit: &gradus_ir::Unit| unit.types.is_ptr(facts.body.ty(v));
+        let mut lanes = Lanes::new();
+        for lane in 0..facts.width {
+            let mut operands = Vec::new();
+            for value in facts.body.operands(op) {
+                let node = match is_pointer(value, out.unit) {
+                    true => Node::Shadow(value),
+                    false => Node::Primal(value),
+                };
+                let known = self.known.get(&node).ok_or_else(|| fault(node))?;
+                operands.push(*known.get(lane).unwrap_or(&known[0]));
+            }
+            let value = again(facts, out, op, &operands);
+            if let (OpKind::Load(_), Some(new)) = (facts.body.kind(op), out.body.def_op(value)) {
+                out.mark_access(new, facts.body.ops[op].meta, Space::Shadow);
+            }
+            lanes.push(value);
+        }
+        Ok(lanes)
+    }
+
+    /// An `if` that chooses between outside values, as a select.
+    fn merge(
+        &self,
+        op: Op,
+        value: Value,
+        node: fn(Value) -> Node,
+        facts: &Facts<'_>,
+        out: &mut Out<'_>,
+    ) -> Result<Lanes, Diagnostic> {
+        let Definition::Result(_, index) = facts.body.values[value].def else {
+            return Err(fault(node(value)));
+        };
+        let (condition, [yes, no]) =
+            merge_choices(facts, op, index).ok_or_else(|| fault(node(value)))?;
+        let condition = self.one(Node::Primal(condition))?;
+        let get = |v| {
+            self.known
+                .get(&node(v))
+                .cloned()
+                .ok_or_else(|| fault(node(v)))
+        };
+        let (yes, no): (Lanes, Lanes) = (get(yes)?, get(no)?);
+        Ok(yes
+            .iter()
+            .zip(&no)
+            .map(|(y, n)| out.build().select(condition, *y, *n))
+            .collect())
+    }
+}
+
+/// The same op on other operands. Its poison-generating flags stay: what was computed is the same.
+fn again(facts: &Facts<'_>, out: &mut Out<'_>, op: Op, operands: &[Value]) -> Value {
+    let data = &facts.body.ops[op];
+    let ty = facts.body.ty(facts.body.result(op));
+    let value = out.build().value(data.kind.clone(), operands, ty);
+    out.build().set_flags(value, data.flags);
+    if let (OpKind::Load(_), Some(new)) = (&data.kind, out.body.def_op(value)) {
+        let tbaa = data.meta.and_then(|id| out.unit.meta(id).tbaa);
+        let meta = out.unit.intern_meta(gradus_ir::Meta {
+            tbaa,
+            ..Default::default()
+        });
+        out.mark_access(new, meta, Space::Primal);
+    }
+    value
+}
+
+/// A node that should have been planned for.
+pub fn fault(node: Node) -> Diagnostic {
+    Diagnostic::error(
+        Code::CompilerDied,
+        format!("the tape plan does not provide {node:?}; this is a fault of Gradus"),
+    )
+}

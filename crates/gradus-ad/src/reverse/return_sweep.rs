@@ -1,0 +1,287 @@
+//! The return sweep: every op of the primal undone in reverse order.
+//!
+//! Adjoints of values live in registers. Undoing an op takes the adjoint of its results and adds
+//! to the adjoints of its operands; undoing memory ops adds to shadow memory. A structure is undone
+//! by a structure: see `structure.rs`. The walk keeps its own stack of tasks, so that nesting costs
+//! no Rust stack.
+
+use super::guard::Guards;
+use super::mirror::Mirrors;
+use super::recall::Recall;
+use super::structure::{OpenLoop, OpenMerge};
+use crate::facts::Facts;
+use crate::node::Node;
+use crate::out::{Lanes, Out};
+use crate::variant::Variant;
+use crate::{calculus, differential};
+use gradus_ir::{Code, Diagnostic, Op, OpKind, Region, Value};
+use std::collections::HashMap;
+
+/// What remains to be done, last in first out.
+#[derive(Debug)]
+pub(super) enum Task {
+    /// Undo this op and those before it in its region.
+    Undo(Option<Op>),
+    /// Begin arm so-and-so of the innermost open merge.
+    BeginArm(usize),
+    /// End it.
+    EndArm,
+    /// End the innermost open merge.
+    EndMerge,
+    /// End the innermost open loop.
+    EndLoop,
+}
+
+/// A return sweep under construction.
+pub struct ReturnSweep<'a, 'f, 'u, 'p> {
+    pub(super) facts: &'a Facts<'f>,
+    pub(super) variant: &'a Variant,
+    pub(super) out: &'a mut Out<'u>,
+    pub(super) recall: Recall<'p>,
+    pub(super) mirrors: Mirrors,
+    pub(super) adjoints: HashMap<Value, Lanes>,
+    pub(super) guards: Guards,
+    pub(super) tasks: Vec<Task>,
+    pub(super) merges: Vec<OpenMerge>,
+    pub(super) loops: Vec<OpenLoop>,
+    pub(super) needs: &'a mut Vec<Variant>,
+    pub(super) findings: &'a mut Vec<Diagnostic>,
+}
+
+impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
+    /// A return sweep at the current place of `out`, which is the end of the forward sweep.
+    pub fn new(
+        facts: &'a Facts<'f>,
+        variant: &'a Variant,
+        out: &'a mut Out<'u>,
+        recall: Recall<'p>,
+        needs: &'a mut Vec<Variant>,
+        findings: &'a mut Vec<Diagnostic>,
+    ) -> Self {
+        ReturnSweep {
+            facts,
+            variant,
+            out,
+            recall,
+            mirrors: Mirrors::default(),
+            adjoints: HashMap::new(),
+            guards: Guards::default(),
+            tasks: Vec::new(),
+            merges: Vec::new(),
+            loops: Vec::new(),
+            needs,
+            findings,
+        }
+    }
+
+    /// Undoes the whole body. `cotangents` are those of the result.
+    pub fn run(&mut self, cotangents: &[Value]) {
+        let root = self.facts.body.root();
+        let after = self.out.body.last(self.out.place.0);
+        self.mirrors.add(root, self.out.place.0, after);
+        let Some(end) = self.facts.body.last(root) else {
+            return;
+        };
+        if let (OpKind::Return, Some(result)) = (
+            self.facts.body.kind(end),
+            self.facts.body.operands(end).next(),
+        ) && !cotangents.is_empty()
+        {
+            self.contribute(result, cotangents.iter().copied().collect());
+        }
+        self.tasks.push(Task::Undo(self.facts.body.prev(end)));
+        while let Some(task) = self.tasks.pop() {
+            match task {
+                Task::Undo(None) => {}
+                Task::Undo(Some(op)) => {
+                    self.tasks.push(Task::Undo(self.facts.body.prev(op)));
+                    self.undo(op);
+                }
+                Task::BeginArm(number) => self.begin_arm(number),
+                Task::EndArm => self.end_arm(),
+                Task::EndMerge => self.end_merge(),
+                Task::EndLoop => self.end_loop(),
+            }
+        }
+    }
+
+    /// The nodes that a recording run asked for, in order.
+    pub fn into_recorded(self) -> Vec<Node> {
+        match self.recall {
+            Recall::Record { nodes, .. } => nodes,
+            Recall::Replay(_) => Vec::new(),
+        }
+    }
+
+    /// The adjoint of a value so far: zeros where nothing was added.
+    pub fn adjoint(&mut self, value: Value) -> Lanes {
+        if let Some(lanes) = self.adjoints.get(&value) {
+            return lanes.clone();
+        }
+        let ty = self.facts.body.ty(value);
+        let zero = self.out.build().zero(ty);
+        std::iter::repeat_n(zero, self.facts.width).collect()
+    }
+
+    /// Adds to the adjoint of a value, if it is active.
+    pub(super) fn contribute(&mut self, value: Value, more: Lanes) {
+        if !self.facts.active(value) {
+            return;
+        }
+        let sum = match self.adjoints.get(&value).cloned() {
+            None => more,
+            Some(old) => {
+                let add = |(a, b): (&Value, &Value)| {
+                    differential::add(self.out, self.facts, value, *a, *b)
+                };
+                old.iter().zip(&more).map(add).collect()
+            }
+        };
+        self.adjoints.insert(value, sum);
+    }
+
+    /// Takes the adjoint of an op's result, which is complete once its op is undone.
+    pub(super) fn take(&mut self, value: Value) -> Option<Lanes> {
+        self.adjoints.remove(&value)
+    }
+
+    /// The values of a node; a fault becomes a finding and placeholders.
+    pub(super) fn recall(&mut self, node: Node) -> Lanes {
+        match self
+            .recall
+            .get(node, self.facts, self.out, &mut self.mirrors)
+        {
+            Ok(lanes) => lanes,
+            Err(finding) => {
+                self.findings.push(finding);
+                let (ty, lanes) = self.facts.node_type(self.out.unit, node);
+                let value = self.out.build().poison(ty);
+                std::iter::repeat_n(value, lanes).collect()
+            }
+        }
+    }
+    /// A primal value.
+    pub(super) fn primal(&mut self, value: Value) -> Value {
+        self.recall(Node::Primal(value))[0]
+    }
+    /// The shadows of a pointer.
+    pub(super) fn shadows(&mut self, pointer: Value) -> Lanes {
+        self.recall(Node::Shadow(pointer))
+    }
+
+    fn undo(&mut self, op: Op) {
+        if !self.facts.has_work(op) {
+            return;
+        }
+        self.out.follow(self.facts.body, op);
+        match self.facts.body.kind(op) {
+            OpKind::If | OpKind::Switch(_) => self.open_merge(op),
+            OpKind::For { .. } | OpKind::Loop { .. } => self.open_loop(op),
+            OpKind::Load(_) => self.undo_load(op),
+            OpKind::Store(_) => self.undo_store(op),
+            OpKind::Alloca(_) => self.undo_alloca(op),
+            OpKind::Call(_) => self.undo_call(op),
+            OpKind::Select
+            | OpKind::Freeze
+            | OpKind::ExtractElement
+            | OpKind::InsertElement
+            | OpKind::Shuffle(_)
+            | OpKind::ExtractValue(_)
+            | OpKind::InsertValue(_) => self.undo_linear(op),
+            _ => self.undo_by_rule(op),
+        }
+    }
+
+    /// Undoes an op that the calculus has a formula for.
+    pub(super) fn undo_by_rule(&mut self, op: Op) {
+        let Some(&result) = self.facts.body.results(op).first() else {
+            return;
+        };
+        if !self.facts.active(result) {
+            return;
+        }
+        if self.facts.lanes(result).is_some()
+            || matches!(
+                self.facts.body.kind(op),
+                OpKind::Cast(gradus_ir::CastOp::BitCast)
+            )
+        {
+            return self.undo_byte_lanes(op);
+        }
+        let Some(rule) = calculus::rule(self.out.unit, self.facts.body, op) else {
+            self.refuse(op);
+            return;
+        };
+        let Some(seeds) = self.take(result) else {
+            return;
+        };
+        let body = self.facts.body;
+        for number in rule.float_args() {
+            let operand = body.operand(op, rule.operand(number));
+            if rule.zero(number) || !self.facts.active(operand) {
+                continue;
+            }
+            let uses = rule.uses(number);
+            let args: Vec<Option<Value>> = (0..rule.arg_count())
+                .map(|i| {
+                    let operand = body.operand(op, rule.operand(i));
+                    let wanted = uses.arg(i) || body.as_const(operand).is_some();
+                    wanted.then(|| self.primal(operand))
+                })
+                .collect();
+            let value = uses.result.then(|| self.primal(result));
+            let guard = match rule.maybe_infinite(number) || self.reads_infinite(op, &rule, uses) {
+                true => self.guard(result),
+                false => None,
+            };
+            let mut lanes = Lanes::new();
+            for &seed in &seeds {
+                let mut builder = self.out.build();
+                let part = rule.build_adjoint(&mut builder, number, &args, value, seed);
+                let Some(mut part) = part else { continue };
+                if self.variant.strong_zero && !uses.is_none() {
+                    part = differential::strong(self.out, seed, part);
+                }
+                lanes.push(differential::guarded(self.out, guard, part));
+            }
+            if lanes.len() == seeds.len() {
+                self.contribute(operand, lanes);
+            }
+        }
+    }
+
+    /// Whether a partial derivative reads a value that may be infinite or not a number although
+    /// everything that it is made from is finite.
+    fn reads_infinite(&self, op: Op, rule: &calculus::Rule, uses: calculus::Uses) -> bool {
+        let body = self.facts.body;
+        let risky = |value: Value| {
+            body.def_op(value)
+                .and_then(|def| calculus::rule(self.out.unit, body, def))
+                .is_some_and(|rule| rule.result_maybe_infinite())
+        };
+        (uses.result && rule.result_maybe_infinite())
+            || (0..rule.arg_count())
+                .any(|i| uses.arg(i) && risky(body.operand(op, rule.operand(i))))
+    }
+
+    /// Reports that an op on active values has no derivative.
+    pub(super) fn refuse(&mut self, op: Op) {
+        let what = self.facts.describe(self.out.unit, op);
+        self.findings.push(
+            Diagnostic::error(
+                Code::NoDerivative,
+                format!("no derivative is known for {what}"),
+            )
+            .at(
+                self.out.unit.span(self.facts.body.ops[op].loc),
+                "it works on active values",
+            )
+            .help("mark the value inactive if it cannot matter, or rewrite this line"),
+        );
+    }
+
+    /// The mirrored region that ops are put into.
+    pub(super) fn region(&self) -> Region {
+        self.out.place.0
+    }
+}

@@ -1,0 +1,365 @@
+//! Structures undone.
+//!
+//! - `if`, `switch`: the same choice again; each arm undoes its own arm.
+//! - `for`: a `for` with the index running backwards.
+//! - `loop`: a `for` over the count that the forward sweep kept.
+//!
+//! A reversed region takes the adjoints of outer values that its primal uses, adds to them, and
+//! hands them on: through the yields of a merge, or carried from iteration to iteration. The
+//! adjoint of a carried value is carried; a `loop`'s results come from its last iteration, so their
+//! adjoints go into the first reversed one, and zeros into the others.
+
+use super::return_sweep::{ReturnSweep, Task};
+use crate::node::Node;
+use crate::out::Lanes;
+use gradus_ir::{Body, Op, OpKind, Region, TypeId, Value};
+
+/// An `if` or `switch` being undone.
+#[derive(Debug)]
+pub(super) struct OpenMerge {
+    op: Op,
+    mirror: Op,
+    outside: (Region, Option<Op>),
+    results: Vec<(usize, Lanes)>,
+    outer: Vec<Value>,
+    incoming: Vec<Option<Lanes>>,
+}
+
+/// A loop being undone.
+#[derive(Debug)]
+pub(super) struct OpenLoop {
+    op: Op,
+    mirror: Op,
+    outside: (Region, Option<Op>),
+    outer: Vec<Value>,
+    /// Which carried values have adjoints.
+    carried: Vec<usize>,
+    /// How many results of a `loop` have adjoints.
+    results: usize,
+    frame: Option<Value>,
+}
+
+/// The operands of a loop that are its initial carried values, and those of its terminator that
+/// are the next ones and the results.
+pub(crate) struct LoopParts {
+    /// The initial carried values.
+    pub initial: Vec<Value>,
+    /// The region's parameters that hold them.
+    pub params: Vec<Value>,
+    /// Their next values.
+    pub next: Vec<Value>,
+    /// The values that become the results of a `loop`; those of a `for` are its carried values.
+    pub results: Vec<Value>,
+}
+
+/// Takes a `for` or `loop` apart.
+pub(crate) fn loop_parts(body: &Body, op: Op) -> LoopParts {
+    let region = body.op_regions(op)[0];
+    let counted = matches!(body.kind(op), OpKind::For { .. });
+    let skip = usize::from(counted);
+    let initial: Vec<Value> = body.operands(op).skip(skip).collect();
+    let params = body.region_params(region)[skip..].to_vec();
+    let end: Vec<Value> = body
+        .last(region)
+        .map_or(Vec::new(), |end| body.operands(end).collect());
+    let start = usize::from(!counted).min(end.len());
+    let middle = (start + initial.len()).min(end.len());
+    LoopParts {
+        initial,
+        params,
+        next: end[start..middle].to_vec(),
+        results: end[middle..].to_vec(),
+    }
+}
+
+impl ReturnSweep<'_, '_, '_, '_> {
+    fn lane_types(&self, values: impl Iterator<Item = Value>) -> Vec<TypeId> {
+        let width = self.facts.width;
+        values
+            .flat_map(|v| std::iter::repeat_n(self.facts.body.ty(v), width))
+            .collect()
+    }
+
+    /// Splits a flat list into lanes per value.
+    fn regroup(&self, flat: &[Value]) -> Vec<Lanes> {
+        flat.chunks(self.facts.width)
+            .map(|c| c.iter().copied().collect())
+            .collect()
+    }
+
+    // ---- merges ----------------------------------------------------------------------------
+
+    pub(super) fn open_merge(&mut self, op: Op) {
+        let body = self.facts.body;
+        let selector = self.primal(body.operand(op, 0));
+        let outer = self.facts.outer_active(op).to_vec();
+        let types = self.lane_types(outer.iter().copied());
+        let kind = body.kind(op).clone();
+        let arms = body.op_regions(op).len();
+        let results: Vec<(usize, Lanes)> = (0..body.results(op).len())
+            .filter_map(|i| Some((i, self.take(body.results(op)[i])?)))
+            .collect();
+        let mirror = self.out.build().op(kind, &[selector], &types, arms);
+        let incoming = outer
+            .iter()
+            .map(|v| self.adjoints.get(v).cloned())
+            .collect();
+        let outside = self.out.place;
+        self.merges.push(OpenMerge {
+            op,
+            mirror,
+            outside,
+            results,
+            outer,
+            incoming,
+        });
+        self.tasks.push(Task::EndMerge);
+        for arm in (0..arms).rev() {
+            self.tasks.push(Task::EndArm);
+            self.tasks.push(Task::BeginArm(arm));
+        }
+    }
+
+    pub(super) fn begin_arm(&mut self, number: usize) {
+        let Some(open) = self.merges.last() else {
+            return;
+        };
+        let body = self.facts.body;
+        let arm = body.op_regions(open.op)[number];
+        let mirror = self.out.body.op_regions(open.mirror)[number];
+        self.out.place = (mirror, None);
+        self.mirrors.add(arm, mirror, None);
+        for (value, lanes) in open.outer.iter().zip(&open.incoming) {
+            match lanes {
+                Some(lanes) => self.adjoints.insert(*value, lanes.clone()),
+                None => self.adjoints.remove(value),
+            };
+        }
+        let Some(end) = body.last(arm) else { return };
+        if !matches!(body.kind(end), OpKind::Yield) {
+            return;
+        }
+        let seeds: Vec<(Value, Lanes)> = open
+            .results
+            .iter()
+            .map(|(i, lanes)| (body.operand(end, *i), lanes.clone()))
+            .collect();
+        for (value, lanes) in seeds {
+            self.contribute(value, lanes);
+        }
+        self.tasks.push(Task::Undo(body.prev(end)));
+    }
+
+    pub(super) fn end_arm(&mut self) {
+        let Some(open) = self.merges.pop() else {
+            return;
+        };
+        let totals: Vec<Value> = open.outer.iter().flat_map(|v| self.adjoint(*v)).collect();
+        self.out.build().yield_(&totals);
+        self.merges.push(open);
+    }
+
+    pub(super) fn end_merge(&mut self) {
+        let Some(open) = self.merges.pop() else {
+            return;
+        };
+        self.out.place = open.outside;
+        let results = self.out.body.results(open.mirror).to_vec();
+        for (value, lanes) in open.outer.iter().zip(self.regroup(&results)) {
+            self.adjoints.insert(*value, lanes);
+        }
+    }
+
+    // ---- loops -----------------------------------------------------------------------------
+
+    pub(super) fn open_loop(&mut self, op: Op) {
+        let body = self.facts.body;
+        let counted = matches!(body.kind(op), OpKind::For { .. });
+        let parts = loop_parts(body, op);
+        let trips = match counted {
+            true => self.primal(body.operand(op, 0)),
+            false => self.recall(Node::Count(op))[0],
+        };
+        let outer = self.facts.outer_active(op).to_vec();
+        let carried: Vec<usize> = (0..parts.params.len())
+            .filter(|&i| self.facts.active(parts.params[i]))
+            .collect();
+        let mut seeds: Vec<Value> = Vec::new();
+        for &i in &carried {
+            let lanes = match counted {
+                true => body.results(op)[i],
+                false => parts.params[i],
+            };
+            seeds.extend(self.adjoint(lanes));
+        }
+        let live: Vec<usize> = match counted {
+            true => Vec::new(),
+            false => (0..parts.results.len())
+                .filter(|&i| self.facts.active(body.results(op)[i]))
+                .collect(),
+        };
+        for &i in &live {
+            seeds.extend(self.adjoint(body.results(op)[i]));
+        }
+        for &value in &outer {
+            seeds.extend(self.adjoint(value));
+        }
+        let frame = self.frames_of(op);
+        if let Some(last) = frame {
+            seeds.push(last);
+        }
+        let (mirror, region) = self.out.build().for_(trips, &seeds);
+        let outside = std::mem::replace(&mut self.out.place, (region, None));
+        let params = self.out.body.region_params(region)[1..].to_vec();
+        self.begin_iteration(op, region, trips, counted);
+        let mut lanes = self.regroup(&params[..params.len() - usize::from(frame.is_some())]);
+        let outer_lanes = lanes.split_off(carried.len() + live.len());
+        let result_lanes = lanes.split_off(carried.len());
+        for (value, lanes) in outer.iter().zip(outer_lanes) {
+            self.adjoints.insert(*value, lanes);
+        }
+        for &i in &carried {
+            self.adjoints.remove(&parts.params[i]);
+        }
+        for (&i, lanes) in carried.iter().zip(lanes) {
+            self.contribute(parts.next[i], lanes);
+        }
+        for (&i, lanes) in live.iter().zip(result_lanes) {
+            self.contribute(parts.results[i], lanes);
+        }
+        let frame = frame.and(params.last().copied());
+        if let Some(frame) = frame {
+            self.mirrors.set_frame(op, frame);
+        }
+        let results = live.len();
+        self.loops.push(OpenLoop {
+            op,
+            mirror,
+            outside,
+            outer,
+            carried,
+            results,
+            frame,
+        });
+        self.tasks.push(Task::EndLoop);
+        let end = body.last(body.op_regions(op)[0]);
+        self.tasks
+            .push(Task::Undo(end.and_then(|end| body.prev(end))));
+    }
+
+    /// The frame of the last iteration, where iterations have frames.
+    fn frames_of(&mut self, op: Op) -> Option<Value> {
+        let has_frames = match &self.recall {
+            super::recall::Recall::Replay(replay) => replay.plan.frames.contains_key(&op),
+            super::recall::Recall::Record { .. } => false,
+        };
+        has_frames.then(|| self.recall(Node::LastFrame(op))[0])
+    }
+
+    /// Makes the primal's index of a reversed iteration.
+    fn begin_iteration(&mut self, op: Op, region: Region, trips: Value, counted: bool) {
+        let body = self.facts.body;
+        let inside = body.op_regions(op)[0];
+        let reversed = self.out.body.region_params(region)[0];
+        if counted {
+            let ty = self.out.body.ty(trips);
+            let one = self.out.build().int(ty, 1);
+            let last = self.out.build().sub(trips, one);
+            let index = self.out.build().sub(last, reversed);
+            if let super::recall::Recall::Replay(replay) = &mut self.recall {
+                let node = Node::Primal(body.region_params(inside)[0]);
+                replay
+                    .at_hand
+                    .insert(node, std::iter::once(index).collect());
+            }
+        }
+        self.mirrors.add(inside, region, self.out.body.last(region));
+    }
+
+    pub(super) fn end_loop(&mut self) {
+        let Some(open) = self.loops.pop() else { return };
+        let parts = loop_parts(self.facts.body, open.op);
+        let mut next: Vec<Value> = Vec::new();
+        for &i in &open.carried {
+            let lanes = self.adjoint(parts.params[i]);
+            self.adjoints.remove(&parts.params[i]);
+            next.extend(lanes);
+        }
+        for i in 0..open.results {
+            let ty = self.out.body.ty(self.out.body.region_params(self.region())
+                [1 + (open.carried.len() + i) * self.facts.width]);
+            let zero = self.out.build().zero(ty);
+            next.extend(std::iter::repeat_n(zero, self.facts.width));
+        }
+        for &value in &open.outer {
+            next.extend(self.adjoint(value));
+        }
+        if let Some(frame) = open.frame {
+            next.extend(self.leave_frame(frame));
+        }
+        self.out.build().yield_(&next);
+        self.out.place = open.outside;
+        self.hand_on(&open, &parts);
+        self.release_arrays(open.op);
+    }
+
+    /// Gives a frame back; the one before it is next.
+    fn leave_frame(&mut self, frame: Value) -> Option<Value> {
+        let super::recall::Recall::Replay(replay) = &self.recall else {
+            return None;
+        };
+        let previous = replay.layout.previous_frame(self.out, frame);
+        replay.layout.release(self.out, frame);
+        Some(previous)
+    }
+
+    /// After a loop: the adjoints of its initial values and of outer values.
+    fn hand_on(&mut self, open: &OpenLoop, parts: &LoopParts) {
+        let body = self.facts.body;
+        let results = self.out.body.results(open.mirror).to_vec();
+        let flat = &results[..results.len() - usize::from(open.frame.is_some())];
+        let mut lanes = self.regroup(flat);
+        let outer = lanes.split_off(open.carried.len() + open.results);
+        lanes.truncate(open.carried.len());
+        for (value, lanes) in open.outer.iter().zip(outer) {
+            self.adjoints.insert(*value, lanes);
+        }
+        for result in body.results(open.op) {
+            self.adjoints.remove(result);
+        }
+        for (&i, lanes) in open.carried.iter().zip(lanes) {
+            self.contribute(parts.initial[i], lanes);
+        }
+    }
+
+    /// Gives back the arrays that were made just before a loop.
+    fn release_arrays(&mut self, op: Op) {
+        let super::recall::Recall::Replay(replay) = &self.recall else {
+            return;
+        };
+        let plan = replay.plan;
+        for &number in plan
+            .anchored
+            .get(&op)
+            .map_or(&[][..], Vec::as_slice)
+            .iter()
+            .rev()
+        {
+            let base = self.recall(Node::Base(number))[0];
+            self.give_back_array(number, base);
+        }
+    }
+
+    fn give_back_array(&mut self, number: usize, base: Value) {
+        let super::recall::Recall::Replay(replay) = &self.recall else {
+            return;
+        };
+        match replay.plan.arrays[number].on_heap {
+            true => {
+                let free = crate::alloc::free_function(self.out.unit);
+                self.out.build().call(free, &[base]);
+            }
+            false => replay.layout.release(self.out, base),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What runs beside an op: the shadow of an address, the tangent of a number.
+
+use super::ForwardSweep;
+use crate::out::{Lanes, Space};
+use crate::{calculus, differential};
+use gradus_ir::{BinaryOp, CastOp, Code, Diagnostic, Op, OpKind, Value};
+
+impl ForwardSweep<'_, '_, '_, '_> {
+    /// Makes the companions of an op's result, where it has any.
+    pub(super) fn beside(&mut self, op: Op) {
+        let body = self.facts.body;
+        let Some(&result) = body.results(op).first() else {
+            return;
+        };
+        if !self.has_companion(result) {
+            return;
+        }
+        match body.kind(op) {
+            OpKind::Addr { .. } => self.moved(op, &[0]),
+            OpKind::Select => self.moved(op, &[1, 2]),
+            OpKind::ExtractElement | OpKind::ExtractValue(_) | OpKind::Freeze => {
+                self.moved(op, &[0]);
+            }
+            OpKind::InsertElement | OpKind::InsertValue(_) | OpKind::Shuffle(_) => {
+                self.moved(op, &[0, 1]);
+            }
+            OpKind::Load(_) => self.load_beside(op),
+            OpKind::Cast(CastOp::AddrSpaceCast | CastOp::BitCast) => self.moved(op, &[0]),
+            OpKind::Cast(CastOp::Trunc | CastOp::ZExt) => self.moved(op, &[0]),
+            OpKind::Binary(BinaryOp::Shl | BinaryOp::LShr | BinaryOp::And) => self.moved(op, &[0]),
+            OpKind::Binary(BinaryOp::Or) => self.moved(op, &[0, 1]),
+            _ => self.tangent(op),
+        }
+    }
+
+    /// The same op on the companions of some operands.
+    fn moved(&mut self, op: Op, data: &[usize]) {
+        let body = self.facts.body;
+        let result = body.result(op);
+        let ty = body.ty(result);
+        let mut lanes = Lanes::new();
+        let companions: Vec<(usize, Lanes)> = data
+            .iter()
+            .map(|&i| (i, self.companion(body.operand(op, i))))
+            .collect();
+        for lane in 0..self.facts.width {
+            let mut operands: Vec<Value> = body.operands(op).map(|v| self.value(v)).collect();
+            for (i, lanes) in &companions {
+                operands[*i] = lanes[lane];
+            }
+            let value = self.out.build().value(body.kind(op).clone(), &operands, ty);
+            let flags = match body.kind(op) {
+                OpKind::Addr { .. } => body.ops[op].flags,
+                _ => gradus_ir::Flags::NONE,
+            };
+            self.out.build().set_flags(value, flags);
+            lanes.push(value);
+        }
+        self.companions.insert(result, lanes);
+    }
+
+    fn load_beside(&mut self, op: Op) {
+        let body = self.facts.body;
+        let (result, ptr) = (body.result(op), body.operand(op, 0));
+        let OpKind::Load(access) = body.kind(op) else {
+            return;
+        };
+        let ty = body.ty(result);
+        let shadows = self.companion(ptr);
+        let mut lanes = Lanes::new();
+        for &shadow in &shadows {
+            let value = self.out.load(ty, shadow, Space::Shadow, body.ops[op].meta);
+            if let Some(new) = self.out.body.def_op(value) {
+                self.out.set_align(new, access.align_bytes);
+                self.drop_scopes_of_own_shadow(new, ptr);
+            }
+            lanes.push(self.zero_if_inactive(ptr, result, shadow, value));
+        }
+        self.companions.insert(result, lanes);
+    }
+
+    /// Axiom S1 says nothing of an access whose shadow may be the primal itself.
+    pub(super) fn drop_scopes_of_own_shadow(&mut self, new: Op, ptr: Value) {
+        if self.facts.shadow_may_be_primal(ptr) {
+            self.out.body.ops[new].meta = None;
+        }
+    }
+
+    /// Through a pointer that is its own shadow the tangent of a number is zero.
+    fn zero_if_inactive(
+        &mut self,
+        ptr: Value,
+        result: Value,
+        shadow: Value,
+        tangent: Value,
+    ) -> Value {
+        let ty = self.facts.body.ty(result);
+        if !self.facts.shadow_may_be_primal(ptr) || self.out.unit.types.is_ptr(ty) {
+            return tangent;
+        }
+        let own = self.value(ptr);
+        let real = self
+            .out
+            .build()
+            .icmp(gradus_ir::IntPredicate::Ne, shadow, own);
+        let zero = self.out.build().zero(ty);
+        self.out.build().select(real, tangent, zero)
+    }
+
+    /// The tangent of a number by the calculus: Σ ∂ · tangent.
+    pub(super) fn tangent(&mut self, op: Op) {
+        let body = self.facts.body;
+        let result = body.result(op);
+        if !self.facts.active(result) {
+            let lanes = Lanes::from_elem(self.value(result), self.facts.width);
+            self.companions.insert(result, lanes);
+            return;
+        }
+        let Some(rule) = calculus::rule(self.out.unit, body, op) else {
+            self.refuse(op);
+            return;
+        };
+        let operands: Vec<Value> = (0..rule.arg_count())
+            .map(|i| body.operand(op, rule.operand(i)))
+            .collect();
+        let args: Vec<Option<Value>> = operands.iter().map(|v| Some(self.value(*v))).collect();
+        let value = self.value(result);
+        let tangents: Vec<Option<Lanes>> = operands
+            .iter()
+            .map(|v| self.facts.active(*v).then(|| self.companion(*v)))
+            .collect();
+        let mut sums = Lanes::new();
+        for lane in 0..self.facts.width {
+            let of_lane: Vec<Option<Value>> = tangents
+                .iter()
+                .map(|t| t.as_ref().map(|lanes| lanes[lane]))
+                .collect();
+            let sum = match self.variant.strong_zero {
+                true => self.strong_tangent(&rule, &args, value, &of_lane),
+                false => {
+                    let mut builder = self.out.build();
+                    rule.build_tangent(&mut builder, &args, Some(value), &of_lane)
+                }
+            };
+            sums.push(match sum {
+                Some(sum) => sum,
+                None => {
+                    let ty = body.ty(result);
+                    self.out.build().zero(ty)
+                }
+            });
+        }
+        self.companions.insert(result, sums);
+    }
+
+    /// The tangent with every product strong: a zero tangent adds zero.
+    fn strong_tangent(
+        &mut self,
+        rule: &calculus::Rule,
+        args: &[Option<Value>],
+        value: Value,
+        tangents: &[Option<Value>],
+    ) -> Option<Value> {
+        let mut sum: Option<Value> = None;
+        for (number, tangent) in tangents.iter().enumerate() {
+            let Some(tangent) = *tangent else { continue };
+            let mut single = vec![None; tangents.len()];
+            single[number] = Some(tangent);
+            let mut builder = self.out.build();
+            let Some(part) = rule.build_tangent(&mut builder, args, Some(value), &single) else {
+                continue;
+            };
+            let part = differential::strong(self.out, tangent, part);
+            let ty = self.out.body.ty(part);
+            sum = Some(match sum {
+                Some(sum) => differential::add_typed(self.out, ty, sum, part),
+                None => part,
+            });
+        }
+        sum
+    }
+
+    pub(super) fn refuse(&mut self, op: Op) {
+        let what = self.facts.describe(self.out.unit, op);
+        let span = self.out.unit.span(self.facts.body.ops[op].loc);
+        self.findings.push(
+            Diagnostic::error(
+                Code::NoDerivative,
+                format!("no derivative is known for {what}"),
+            )
+            .at(span, "it works on active values")
+            .help("mark the value inactive if it cannot matter, or rewrite this line"),
+        );
+    }
+}

@@ -1,0 +1,324 @@
+//! Memory in the forward sweep: shadows are allocated beside allocations, pointers are stored
+//! beside pointers, and in forward mode tangents beside numbers.
+
+use super::ForwardSweep;
+use crate::alloc;
+use crate::out::{Lanes, Space};
+use crate::variant::Mode;
+use gradus_analysis::CopyKind;
+use gradus_ir::known::{AllocationSize, MemoryFn};
+use gradus_ir::{Op, OpKind, Value};
+
+impl ForwardSweep<'_, '_, '_, '_> {
+    /// A stack allocation. Where the return sweep is another function, its memory must outlive
+    /// this frame: it lies on the heap, and the return sweep frees it.
+    pub(super) fn alloca(&mut self, op: Op) {
+        let body = self.facts.body;
+        let result = body.result(op);
+        let OpKind::Alloca(info) = body.kind(op) else {
+            return;
+        };
+        let info = *info;
+        let bytes = self.alloca_bytes(op, info.ty);
+        if self.variant.mode == Mode::Augmented {
+            let malloc = alloc::malloc_function(self.out.unit);
+            let call = self.out.build().call(malloc, &[bytes]);
+            let block = self.out.body.result(call);
+            self.values.insert(result, block);
+        } else {
+            self.clone_plain(op);
+        }
+        if !self.has_companion(result) {
+            return;
+        }
+        let mut lanes = Lanes::new();
+        for _ in 0..self.facts.width {
+            let shadow = match self.variant.mode {
+                Mode::Augmented => self.zeroed_block(bytes),
+                _ => self.zeroed_alloca(op, info, bytes),
+            };
+            lanes.push(shadow);
+        }
+        self.companions.insert(result, lanes);
+    }
+
+    fn alloca_bytes(&mut self, op: Op, ty: gradus_ir::TypeId) -> Value {
+        let size = self.out.unit.layout.size_bytes(self.out.unit, ty);
+        let count = self.value(self.facts.body.operand(op, 0));
+        let count = crate::tape::layout::widen(self.out, count);
+        let size = self.out.build().i64(size as i64);
+        match self.out.body.as_int(self.out.unit, count) {
+            Some(1) => size,
+            _ => self.out.build().mul(count, size),
+        }
+    }
+
+    fn zeroed_alloca(&mut self, op: Op, info: gradus_ir::AllocaInfo, bytes: Value) -> Value {
+        let count = self.value(self.facts.body.operand(op, 0));
+        let ptr = self.facts.body.ty(self.facts.body.result(op));
+        let shadow = self.out.build().value(OpKind::Alloca(info), &[count], ptr);
+        self.fill_zero(shadow, bytes, Space::Shadow);
+        shadow
+    }
+
+    fn zeroed_block(&mut self, bytes: Value) -> Value {
+        let calloc = alloc::calloc_function(self.out.unit);
+        let one = self.out.build().i64(1);
+        let call = self.out.build().call(calloc, &[one, bytes]);
+        self.out.body.result(call)
+    }
+
+    /// Sets bytes to zero.
+    pub(super) fn fill_zero(&mut self, at: Value, bytes: Value, space: Space) {
+        let memset = alloc::memset_function(self.out.unit);
+        let (byte, bit) = (self.out.unit.types.int(8), self.out.unit.types.int(1));
+        let zero = self.out.build().zero(byte);
+        let no = self.out.build().zero(bit);
+        let call = self.out.build().call(memset, &[at, zero, bytes, no]);
+        self.out.mark_access(call, None, space);
+    }
+
+    /// A store, and beside it that of the shadow pointer or of the tangent.
+    pub(super) fn store(&mut self, op: Op) {
+        self.clone_plain(op);
+        let body = self.facts.body;
+        let (value, ptr) = (body.operand(op, 0), body.operand(op, 1));
+        let OpKind::Store(access) = body.kind(op) else {
+            return;
+        };
+        let stores_pointer = self.facts.holds_pointer(self.out.unit, value);
+        let stores_tangent = self.forward_mode() && self.facts.holds_float(self.out.unit, value);
+        if !self.facts.has_shadow(ptr) || !(stores_pointer || stores_tangent) {
+            return;
+        }
+        let shadows = self.companion(ptr);
+        let values = self.companion(value);
+        for (&shadow, &beside) in shadows.iter().zip(&values) {
+            let guard = match stores_pointer {
+                true => None,
+                false => self.real_shadow(ptr, shadow),
+            };
+            self.when(guard, |sweep| {
+                let meta = body.ops[op].meta;
+                let new = sweep.out.store(beside, shadow, Space::Shadow, meta);
+                sweep.out.set_align(new, access.align_bytes);
+                sweep.drop_scopes_of_own_shadow(new, ptr);
+            });
+        }
+    }
+
+    /// Whether a shadow is not the primal itself, where that must be asked.
+    pub(super) fn real_shadow(&mut self, ptr: Value, shadow: Value) -> Option<Value> {
+        if !self.facts.shadow_may_be_primal(ptr) {
+            return None;
+        }
+        let own = self.value(ptr);
+        Some(
+            self.out
+                .build()
+                .icmp(gradus_ir::IntPredicate::Ne, shadow, own),
+        )
+    }
+
+    /// Runs `make` under a condition, or always.
+    pub(super) fn when(&mut self, guard: Option<Value>, make: impl FnOnce(&mut Self)) {
+        let Some(guard) = guard else {
+            return make(self);
+        };
+        let (_, yes, no) = self.out.build().if_(guard, &[]);
+        let outside = std::mem::replace(&mut self.out.place, (yes, None));
+        make(self);
+        self.out.build().yield_(&[]);
+        self.out.place = (no, None);
+        self.out.build().yield_(&[]);
+        self.out.place = outside;
+    }
+
+    /// A call of a known memory function.
+    pub(super) fn memory_call(&mut self, op: Op, function: MemoryFn) {
+        let body = self.facts.body;
+        match function {
+            MemoryFn::Free | MemoryFn::Delete | MemoryFn::RustDealloc => self.free(op),
+            MemoryFn::Realloc | MemoryFn::RustRealloc => self.reallocate(op),
+            _ if function.allocation().is_some() => {
+                self.clone_plain(op);
+                let result = body.result(op);
+                if self.has_companion(result) {
+                    let lanes = self.shadow_block(op, function);
+                    self.companions.insert(result, lanes);
+                }
+            }
+            MemoryFn::MemcpyIntrinsic
+            | MemoryFn::MemmoveIntrinsic
+            | MemoryFn::Memcpy
+            | MemoryFn::Memmove
+            | MemoryFn::Mempcpy
+            | MemoryFn::Bcopy => self.copy(op, function),
+            MemoryFn::MemsetIntrinsic | MemoryFn::Memset | MemoryFn::Bzero => self.fill(op),
+            MemoryFn::PosixMemalign => {
+                self.clone_plain(op);
+                if self.facts.has_shadow(self.facts.body.operand(op, 1)) {
+                    self.refuse(op);
+                }
+            }
+            _ => {
+                self.clone_plain(op);
+            }
+        }
+    }
+
+    /// Zeroed blocks as large as the one that an allocation gives.
+    fn shadow_block(&mut self, op: Op, function: MemoryFn) -> Lanes {
+        let args = self.out.unit.call_args(self.facts.body, op);
+        let Some(allocation) = function.allocation() else {
+            return Lanes::new();
+        };
+        let bytes = match allocation.size {
+            AllocationSize::Argument(i) => self.value(args[usize::from(i)]),
+            AllocationSize::Product(i, j) => {
+                let (a, b) = (
+                    self.value(args[usize::from(i)]),
+                    self.value(args[usize::from(j)]),
+                );
+                let (a, b) = (
+                    crate::tape::layout::widen(self.out, a),
+                    crate::tape::layout::widen(self.out, b),
+                );
+                self.out.build().mul(a, b)
+            }
+            AllocationSize::Unknown => {
+                self.refuse(op);
+                self.out.build().i64(0)
+            }
+        };
+        let bytes = crate::tape::layout::widen(self.out, bytes);
+        (0..self.facts.width)
+            .map(|_| self.zeroed_block(bytes))
+            .collect()
+    }
+
+    /// A free of memory that the return sweep still needs waits for it.
+    fn free(&mut self, op: Op) {
+        let ptr = self.facts.body.operand(op, 1);
+        if !self.forward_mode() && self.facts.is_deferred_free(op) {
+            return;
+        }
+        let shadowed = self.facts.has_shadow(ptr);
+        let companions = shadowed.then(|| self.companion(ptr));
+        self.clone_plain(op);
+        if let (true, Some(shadows)) = (self.forward_mode(), companions) {
+            for shadow in shadows {
+                let guard = self.real_shadow(ptr, shadow);
+                self.when(guard, |sweep| {
+                    let free = alloc::free_function(sweep.out.unit);
+                    sweep.out.build().call(free, &[shadow]);
+                });
+            }
+        }
+    }
+
+    fn reallocate(&mut self, op: Op) {
+        let result = self.facts.body.result(op);
+        if self.has_companion(result) {
+            self.refuse(op);
+        }
+        self.clone_plain(op);
+    }
+
+    /// A copy of bytes, and beside it that of shadow pointers and of tangents.
+    fn copy(&mut self, op: Op, function: MemoryFn) {
+        self.clone_plain(op);
+        let body = self.facts.body;
+        let args = self.out.unit.call_args(body, op);
+        let (to, from) = match function {
+            MemoryFn::Bcopy => (args[1], args[0]),
+            _ => (args[0], args[1]),
+        };
+        if let Some(&result) = body.results(op).first()
+            && self.has_companion(result)
+        {
+            let lanes = match function {
+                MemoryFn::Mempcpy => {
+                    let bytes = self.value(args[2]);
+                    let lanes = self.companion(to);
+                    lanes
+                        .iter()
+                        .map(|&l| self.out.build().byte_addr(l, bytes))
+                        .collect()
+                }
+                _ => self.companion(to),
+            };
+            self.companions.insert(result, lanes);
+        }
+        if !self.facts.has_shadow(to) {
+            return;
+        }
+        let kind = self.facts.copy_kind(op);
+        let moves = match kind {
+            CopyKind::Nothing => false,
+            CopyKind::Floats(_) => self.forward_mode(),
+            _ => true,
+        };
+        if moves {
+            self.copy_beside(op, to, from, args[2]);
+        }
+    }
+
+    /// Copies shadow memory along. Numbers read through an inactive source have zero tangents.
+    fn copy_beside(&mut self, op: Op, to: Value, from: Value, bytes: Value) {
+        let body = self.facts.body;
+        let (to_shadows, from_shadows) = (self.companion(to), self.companion(from));
+        let bytes = self.value(bytes);
+        let source_inactive = !self.facts.has_shadow(from);
+        let floats = matches!(self.facts.copy_kind(op), CopyKind::Floats(_));
+        for (&to_shadow, &from_shadow) in to_shadows.iter().zip(&from_shadows) {
+            let guard = self.real_shadow(to, to_shadow);
+            self.when(guard, |sweep| {
+                if floats && source_inactive {
+                    sweep.fill_zero(to_shadow, bytes, Space::Shadow);
+                    return;
+                }
+                let mut operands: Vec<Value> = body.operands(op).map(|v| sweep.value(v)).collect();
+                for operand in &mut operands {
+                    if *operand == sweep.value(to) {
+                        *operand = to_shadow;
+                    } else if *operand == sweep.value(from) {
+                        *operand = from_shadow;
+                    }
+                }
+                let types: Vec<_> = body.results(op).iter().map(|v| body.ty(*v)).collect();
+                sweep
+                    .out
+                    .build()
+                    .op(body.kind(op).clone(), &operands, &types, 0);
+            });
+        }
+    }
+
+    /// A fill of bytes; beside it, in forward mode, one with zeros.
+    fn fill(&mut self, op: Op) {
+        self.clone_plain(op);
+        let body = self.facts.body;
+        let args = self.out.unit.call_args(body, op);
+        let to = args[0];
+        if let Some(&result) = body.results(op).first()
+            && self.has_companion(result)
+        {
+            let lanes = self.companion(to);
+            self.companions.insert(result, lanes);
+        }
+        if !self.facts.has_shadow(to) {
+            return;
+        }
+        let clears_pointers = self.facts.fills_pointers(op);
+        if !self.forward_mode() && !clears_pointers {
+            return;
+        }
+        let bytes = self.value(*args.get(2).unwrap_or(&args[args.len() - 1]));
+        let bytes = crate::tape::layout::widen(self.out, bytes);
+        for shadow in self.companion(to) {
+            let guard = self.real_shadow(to, shadow);
+            self.when(guard, |sweep| sweep.fill_zero(shadow, bytes, Space::Shadow));
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The forward sweep: the primal again, with what runs beside it.
+//!
+//! Forward mode and the forward half of reverse mode are one thing: every op of the primal is
+//! cloned, and beside some values runs a *companion*: the shadow of a pointer, and in forward mode
+//! the tangent of an active number. Reverse mode also writes the tape where its plan says so.
+//! The walk keeps its own stack of tasks, so that nesting costs no Rust stack.
+
+mod beside;
+mod calls;
+mod memory;
+mod structure;
+mod tape;
+
+pub use tape::TapeWriter;
+
+use crate::facts::Facts;
+use crate::node::Node;
+use crate::out::{Lanes, Out, Space};
+use crate::shadow::shadow_constant;
+use crate::variant::{Mode, ParamRole, Signature, Variant};
+use gradus_ir::{Diagnostic, Op, OpKind, Value};
+use std::collections::HashMap;
+use structure::OpenStructure;
+
+/// What remains to be done, last in first out.
+#[derive(Debug)]
+enum Task {
+    /// This op and those after it in its region.
+    Ops(Option<Op>),
+    /// Begin region so-and-so of the innermost open structure.
+    Enter(usize),
+    /// End the innermost open structure.
+    Leave,
+}
+
+/// A forward sweep under construction.
+pub struct ForwardSweep<'a, 'f, 'u, 'p> {
+    facts: &'a Facts<'f>,
+    variant: &'a Variant,
+    /// The derivative under construction.
+    pub out: &'a mut Out<'u>,
+    values: HashMap<Value, Value>,
+    companions: HashMap<Value, Lanes>,
+    /// What the return sweep may find in registers beside values and shadows.
+    nodes: HashMap<Node, Lanes>,
+    tape: Option<TapeWriter<'p>>,
+    tasks: Vec<Task>,
+    open: Vec<OpenStructure>,
+    needs: &'a mut Vec<Variant>,
+    findings: &'a mut Vec<Diagnostic>,
+}
+
+impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
+    /// A forward sweep at the current place of `out`, whose root region has the parameters of
+    /// `signature`.
+    pub fn new(
+        facts: &'a Facts<'f>,
+        variant: &'a Variant,
+        signature: &Signature,
+        out: &'a mut Out<'u>,
+        tape: Option<TapeWriter<'p>>,
+        needs: &'a mut Vec<Variant>,
+        findings: &'a mut Vec<Diagnostic>,
+    ) -> Self {
+        let (values, companions) = parameters(facts, signature, out);
+        ForwardSweep {
+            facts,
+            variant,
+            out,
+            values,
+            companions,
+            nodes: HashMap::new(),
+            tape,
+            tasks: Vec::new(),
+            open: Vec::new(),
+            needs,
+            findings,
+        }
+    }
+
+    /// Runs over the whole body; gives the primal's result as the derivative has it, and its
+    /// companions.
+    pub fn run(&mut self) -> (Option<Value>, Option<Lanes>) {
+        let root = self.facts.body.root();
+        for &param in self.facts.body.params() {
+            self.keep_value(param);
+        }
+        self.tasks.push(Task::Ops(self.facts.body.first(root)));
+        while let Some(task) = self.tasks.pop() {
+            match task {
+                Task::Ops(None) => {}
+                Task::Ops(Some(op)) => {
+                    self.tasks.push(Task::Ops(self.facts.body.next(op)));
+                    self.op(op);
+                }
+                Task::Enter(number) => self.enter(number),
+                Task::Leave => self.leave(),
+            }
+        }
+        let result = self
+            .facts
+            .body
+            .last(root)
+            .and_then(|op| self.facts.body.operands(op).next());
+        match result {
+            Some(result) => {
+                let companions = self.has_companion(result).then(|| self.companion(result));
+                (Some(self.value(result)), companions)
+            }
+            None => (None, None),
+        }
+    }
+
+    /// The nodes that a return sweep in the same function finds in registers.
+    pub fn at_hand(&mut self, nodes: impl Iterator<Item = Node>) -> HashMap<Node, Lanes> {
+        let mut at_hand = HashMap::new();
+        for node in nodes {
+            let lanes = match node {
+                Node::Primal(value) => std::iter::once(self.value(value)).collect(),
+                Node::Shadow(value) => self.companion(value),
+                other => match self.nodes.get(&other) {
+                    Some(lanes) => lanes.clone(),
+                    None => continue,
+                },
+            };
+            at_hand.insert(node, lanes);
+        }
+        at_hand
+    }
+
+    fn forward_mode(&self) -> bool {
+        self.variant.mode == Mode::Forward
+    }
+    /// Whether something runs beside a value.
+    fn has_companion(&self, value: Value) -> bool {
+        self.facts.has_shadow(value) || (self.forward_mode() && self.facts.active(value))
+    }
+    /// The derivative's value for a value of the primal.
+    fn value(&mut self, value: Value) -> Value {
+        if let Some(&new) = self.values.get(&value) {
+            return new;
+        }
+        match self.facts.body.as_const(value) {
+            Some(id) => self.out.body.constant(self.out.unit, id),
+            None => {
+                self.findings
+                    .push(crate::reverse::recall::fault(Node::Primal(value)));
+                let ty = self.facts.body.ty(value);
+                self.out.build().poison(ty)
+            }
+        }
+    }
+    /// What runs beside a value: where nothing does, a pointer is its own shadow, and a number has
+    /// a zero tangent.
+    fn companion(&mut self, value: Value) -> Lanes {
+        if let Some(lanes) = self.companions.get(&value) {
+            return lanes.clone();
+        }
+        let ty = self.facts.body.ty(value);
+        if self.out.unit.types.is_ptr(ty) {
+            if let (true, Some(id)) = (self.has_companion(value), self.facts.body.as_const(value)) {
+                return match shadow_constant(self.out, self.facts, id) {
+                    Ok(lanes) => lanes,
+                    Err(finding) => {
+                        self.findings.push(finding);
+                        Lanes::from_elem(self.value(value), self.facts.width)
+                    }
+                };
+            }
+            return Lanes::from_elem(self.value(value), self.facts.width);
+        }
+        if self.facts.has_shadow(value) {
+            return Lanes::from_elem(self.value(value), self.facts.width);
+        }
+        let zero = self.out.build().zero(ty);
+        Lanes::from_elem(zero, self.facts.width)
+    }
+
+    fn op(&mut self, op: Op) {
+        self.out.follow(self.facts.body, op);
+        self.make_arrays(op);
+        match self.facts.body.kind(op) {
+            OpKind::If | OpKind::Switch(_) | OpKind::For { .. } | OpKind::Loop { .. } => {
+                self.open_structure(op)
+            }
+            OpKind::Yield | OpKind::Repeat => self.end_region(op),
+            OpKind::Return => {}
+            OpKind::Call(_) => self.call(op),
+            OpKind::Alloca(_) => self.alloca(op),
+            OpKind::Store(_) => self.store(op),
+            OpKind::Unreachable | OpKind::Resume => {
+                self.clone_plain(op);
+            }
+            _ => {
+                self.clone_plain(op);
+                self.beside(op);
+            }
+        }
+        for number in 0..self.facts.body.results(op).len() {
+            let result = self.facts.body.results(op)[number];
+            if !matches!(
+                self.facts.body.kind(op),
+                OpKind::If | OpKind::Switch(_) | OpKind::For { .. } | OpKind::Loop { .. }
+            ) {
+                self.keep_value(result);
+            }
+        }
+    }
+
+    /// The op itself, on the derivative's values.
+    fn clone_plain(&mut self, op: Op) -> Op {
+        let body = self.facts.body;
+        let data = &body.ops[op];
+        let operands: Vec<Value> = body.operands(op).map(|v| self.value(v)).collect();
+        let types: Vec<_> = body.results(op).iter().map(|v| body.ty(*v)).collect();
+        let new = self.out.build().op(data.kind.clone(), &operands, &types, 0);
+        self.out.body.ops[new].flags = data.flags;
+        self.out.body.ops[new].name = data.name.clone();
+        let is_access = matches!(data.kind, OpKind::Load(_) | OpKind::Store(_));
+        match is_access {
+            true => self.out.mark_access(new, data.meta, Space::Primal),
+            false => self.out.body.ops[new].meta = data.meta,
+        }
+        for (&old, &result) in body.results(op).iter().zip(self.out.body.results(new)) {
+            self.values.insert(old, result);
+        }
+        new
+    }
+}
+
+/// The primal's parameters, and what runs beside them, among the derivative's parameters.
+fn parameters(
+    facts: &Facts<'_>,
+    signature: &Signature,
+    out: &Out<'_>,
+) -> (HashMap<Value, Value>, HashMap<Value, Lanes>) {
+    let (mut values, mut companions) = (HashMap::new(), HashMap::<Value, Lanes>::new());
+    for ((role, _), &param) in signature.params.iter().zip(out.body.params()) {
+        match *role {
+            ParamRole::Primal(number) => {
+                values.insert(facts.body.params()[number], param);
+            }
+            ParamRole::Shadow(number, _) => {
+                companions
+                    .entry(facts.body.params()[number])
+                    .or_default()
+                    .push(param);
+            }
+            ParamRole::Cotangent(_) | ParamRole::Tape => {}
+        }
+    }
+    (values, companions)
+}
+
+/// The body of a forward-mode derivative.
+pub(crate) fn forward_mode<'u>(
+    unit: &'u mut gradus_ir::Unit,
+    inputs: &mut crate::reverse::Inputs<'_, '_>,
+) -> Out<'u> {
+    let signature = inputs.variant.signature(unit);
+    let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();
+    let mut out = Out::new(unit, &params, inputs.options.alias_scopes);
+    let mut sweep = ForwardSweep::new(
+        inputs.facts,
+        inputs.variant,
+        &signature,
+        &mut out,
+        None,
+        inputs.needs,
+        inputs.findings,
+    );
+    let (result, shadow) = sweep.run();
+    let mut values = Vec::new();
+    for (role, ty) in &signature.results {
+        let value = match *role {
+            crate::variant::ResultRole::Primal => result,
+            crate::variant::ResultRole::Shadow(lane) => shadow
+                .as_ref()
+                .and_then(|lanes| lanes.get(lane as usize).copied()),
+            _ => None,
+        };
+        values.push(match value {
+            Some(value) => value,
+            None => out.build().zero(*ty),
+        });
+    }
+    crate::reverse::pack(&mut out, &values);
+    out
+}

@@ -1,0 +1,142 @@
+//! Writing the tape, as the plan says.
+
+use super::ForwardSweep;
+use crate::node::Node;
+use crate::out::Lanes;
+use crate::tape::layout::TapeLayout;
+use crate::tape::plan::{Home, Plan};
+use gradus_ir::{Op, Value};
+use std::collections::HashMap;
+
+/// The plan and where its parts lie.
+pub struct TapeWriter<'p> {
+    /// The plan.
+    pub plan: &'p Plan,
+    /// Where its parts lie.
+    pub layout: &'p TapeLayout,
+    /// The frames of the iterations under way.
+    pub frames: HashMap<Op, Value>,
+}
+
+impl ForwardSweep<'_, '_, '_, '_> {
+    /// Writes a value and its shadow to the tape, where the plan keeps them.
+    pub(super) fn keep_value(&mut self, value: Value) {
+        let Some(tape) = &self.tape else { return };
+        let (primal, shadow) = (Node::Primal(value), Node::Shadow(value));
+        let kept = |node| tape.plan.homes.contains_key(&node);
+        let (keep_primal, keep_shadow) = (kept(primal), kept(shadow));
+        if keep_primal {
+            let lanes = Lanes::from_elem(self.value(value), 1);
+            self.write(primal, lanes);
+        }
+        if keep_shadow {
+            let lanes = self.companion(value);
+            self.write(shadow, lanes);
+        }
+    }
+
+    /// Notes a node that is no value, and writes it to the tape, where the plan keeps it.
+    pub(super) fn keep_node(&mut self, node: Node, lanes: Lanes) {
+        self.nodes.insert(node, lanes.clone());
+        let kept = self
+            .tape
+            .as_ref()
+            .is_some_and(|t| t.plan.homes.contains_key(&node));
+        if kept {
+            self.write(node, lanes);
+        }
+    }
+
+    fn write(&mut self, node: Node, lanes: Lanes) {
+        let Some(tape) = &self.tape else { return };
+        let layout = tape.layout;
+        let address = match tape.plan.homes[&node] {
+            Home::Direct => return,
+            Home::Slot(number) => layout.slot(self.out, number),
+            Home::Frame(at, field) => match tape.frames.get(&at) {
+                Some(&frame) => layout.frame_field(self.out, at, frame, field),
+                None => return self.findings.push(crate::reverse::recall::fault(node)),
+            },
+            Home::Array(number) => {
+                let array = &tape.plan.arrays[number];
+                let mut numbers = Vec::new();
+                for &at in &array.loops {
+                    let index = self
+                        .facts
+                        .body
+                        .region_params(self.facts.body.op_regions(at)[0])[0];
+                    let index = self.value(index);
+                    let trips = match numbers.is_empty() {
+                        true => None,
+                        false => Some(self.value(self.facts.body.operand(at, 0))),
+                    };
+                    numbers.push((index, trips));
+                }
+                let Some(base) = self.nodes.get(&Node::Base(number)).map(|lanes| lanes[0]) else {
+                    return self.findings.push(crate::reverse::recall::fault(node));
+                };
+                layout.element(self.out, array.element, base, &numbers)
+            }
+        };
+        layout.write(self.out, address, &lanes);
+    }
+
+    /// Makes the arrays that the plan wants before an op.
+    pub(super) fn make_arrays(&mut self, op: Op) {
+        let Some(tape) = &self.tape else { return };
+        let (plan, layout) = (tape.plan, tape.layout);
+        for &number in plan.anchored.get(&op).map_or(&[][..], Vec::as_slice) {
+            let array = &plan.arrays[number];
+            let mut trips = Vec::new();
+            for &at in &array.loops {
+                let count = self.facts.body.operand(at, 0);
+                trips.push(self.value_early(count));
+            }
+            let bytes = layout.array_bytes(self.out, array, &trips);
+            let base = match array.on_heap {
+                true => {
+                    let malloc = crate::alloc::malloc_function(self.out.unit);
+                    let call = self.out.build().call(malloc, &[bytes]);
+                    Some(self.out.body.result(call))
+                }
+                false => layout.push(self.out, bytes),
+            };
+            if let Some(base) = base {
+                self.keep_node(Node::Base(number), Lanes::from_elem(base, 1));
+            }
+        }
+    }
+
+    /// A value whose op may not have been reached yet: made from what it is computed from.
+    fn value_early(&mut self, value: Value) -> Value {
+        let mut early: HashMap<Value, Value> = HashMap::new();
+        for op in self
+            .facts
+            .early_ops(value, &|v| self.values.contains_key(&v))
+        {
+            let operands: Vec<Value> = self
+                .facts
+                .body
+                .operands(op)
+                .map(|v| early.get(&v).copied().unwrap_or_else(|| self.value(v)))
+                .collect();
+            let result = self.facts.body.result(op);
+            let ty = self.facts.body.ty(result);
+            let kind = self.facts.body.kind(op).clone();
+            let new = self.out.build().value(kind, &operands, ty);
+            early.insert(result, new);
+        }
+        early
+            .get(&value)
+            .copied()
+            .unwrap_or_else(|| self.value(value))
+    }
+
+    /// Pushes the frame of an iteration.
+    pub(super) fn push_frame(&mut self, op: Op, previous: Value) -> Option<Value> {
+        let tape = self.tape.as_mut()?;
+        let frame = tape.layout.push_frame(self.out, op, previous)?;
+        tape.frames.insert(op, frame);
+        Some(frame)
+    }
+}

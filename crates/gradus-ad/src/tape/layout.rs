@@ -1,0 +1,215 @@
+//! Where the tape's parts lie in memory, and how they are read and written.
+//!
+//! Slots are allocas of a combined derivative, which LLVM turns into registers where it can, or
+//! fields of the one heap block that an augmented run hands to its return sweep. Frames are
+//! structures `{previous frame, fields…}` on the tape's stack. All are ordinary typed memory, so
+//! that derivatives of derivatives see nothing special.
+
+use super::plan::{Plan, TapeArray};
+use super::stack::{self, StackFunctions};
+use crate::out::{Lanes, Out, Space};
+use gradus_ir::{CastOp, Flags, Op, OpKind, TypeId, Value};
+use std::collections::HashMap;
+
+/// Where the tape's parts lie in one function.
+#[derive(Debug, Default)]
+pub struct TapeLayout {
+    slots: Vec<Value>,
+    frames: HashMap<Op, TypeId>,
+    state: Option<Value>,
+    stack: Option<StackFunctions>,
+}
+
+impl TapeLayout {
+    /// In a combined derivative: slots and the stack's state are allocas, made at the current place.
+    pub fn in_frame(out: &mut Out<'_>, plan: &Plan) -> Self {
+        let mut layout = TapeLayout::common(out, plan);
+        for &(_, ty) in &plan.slots {
+            let slot = out.build().alloca(ty);
+            layout.slots.push(slot);
+        }
+        if plan.uses_stack() {
+            let ty = stack::state_type(out.unit);
+            let state = out.build().alloca(ty);
+            stack::initialise(out, state);
+            layout.state = Some(state);
+        }
+        layout
+    }
+
+    /// In a split derivative: slots and the stack's state are fields of the block at `block`.
+    pub fn in_block(out: &mut Out<'_>, plan: &Plan, block: Value) -> Self {
+        let mut layout = TapeLayout::common(out, plan);
+        let ty = Self::block_type(out, plan);
+        for number in 0..plan.slots.len() {
+            let slot = field(out, ty, block, number as u64 + 1);
+            layout.slots.push(slot);
+        }
+        layout.state = plan.uses_stack().then_some(block);
+        layout
+    }
+
+    /// The type of a split derivative's block: the stack's state, then the slots.
+    pub fn block_type(out: &mut Out<'_>, plan: &Plan) -> TypeId {
+        let mut fields = vec![stack::state_type(out.unit)];
+        fields.extend(plan.slots.iter().map(|(_, ty)| *ty));
+        out.unit.types.tuple(fields)
+    }
+
+    fn common(out: &mut Out<'_>, plan: &Plan) -> Self {
+        let ptr = out.unit.types.ptr();
+        let frames = plan.frames.iter().map(|(&at, fields)| {
+            let mut types = vec![ptr];
+            types.extend(fields.iter().map(|(_, ty)| *ty));
+            (at, out.unit.types.tuple(types))
+        });
+        let frames = frames.collect();
+        let stack = plan.uses_stack().then(|| stack::functions(out.unit));
+        TapeLayout {
+            frames,
+            stack,
+            ..TapeLayout::default()
+        }
+    }
+
+    /// The address of a slot.
+    pub fn slot(&self, _out: &mut Out<'_>, number: usize) -> Value {
+        self.slots[number]
+    }
+    /// The address of a field of a frame.
+    pub fn frame_field(&self, out: &mut Out<'_>, at: Op, frame: Value, number: usize) -> Value {
+        field(out, self.frames[&at], frame, number as u64 + 1)
+    }
+    /// Pushes a frame of a `loop` and links it to the one before.
+    pub fn push_frame(&self, out: &mut Out<'_>, at: Op, previous: Value) -> Option<Value> {
+        let ty = self.frames[&at];
+        let bytes = out.unit.layout.size_bytes(out.unit, ty);
+        let bytes = out.build().i64(bytes as i64);
+        let frame = self.push(out, bytes)?;
+        out.store(previous, frame, Space::Tape, None);
+        Some(frame)
+    }
+    /// The frame before.
+    pub fn previous_frame(&self, out: &mut Out<'_>, frame: Value) -> Value {
+        let ptr = out.unit.types.ptr();
+        out.load(ptr, frame, Space::Tape, None)
+    }
+    /// Takes bytes off the tape's stack.
+    pub fn push(&self, out: &mut Out<'_>, bytes: Value) -> Option<Value> {
+        let (functions, state) = (self.stack.as_ref()?, self.state?);
+        let call = out.build().call(functions.push, &[state, bytes]);
+        Some(out.body.result(call))
+    }
+    /// Gives back what was pushed at `at` and since.
+    pub fn release(&self, out: &mut Out<'_>, at: Value) {
+        if let (Some(functions), Some(state)) = (self.stack.as_ref(), self.state) {
+            out.build().call(functions.release, &[state, at]);
+        }
+    }
+
+    /// The address of an element: indices, and the trip counts of all but the outermost loop.
+    pub fn element(
+        &self,
+        out: &mut Out<'_>,
+        element: TypeId,
+        base: Value,
+        numbers: &[(Value, Option<Value>)],
+    ) -> Value {
+        let mut linear = None;
+        for &(index, trips) in numbers {
+            let index = widen(out, index);
+            linear = Some(match (linear, trips) {
+                (Some(outer), Some(trips)) => {
+                    let trips = widen(out, trips);
+                    let row = exact(out, gradus_ir::BinaryOp::Mul, outer, trips);
+                    exact(out, gradus_ir::BinaryOp::Add, row, index)
+                }
+                _ => index,
+            });
+        }
+        let index = linear.unwrap_or_else(|| out.build().i64(0));
+        let ty = stored_type(out, element);
+        out.build().addr(ty, base, index)
+    }
+
+    /// The bytes of an array over loops with these trip counts.
+    pub fn array_bytes(&self, out: &mut Out<'_>, array: &TapeArray, trips: &[Value]) -> Value {
+        let ty = stored_type(out, array.element);
+        let size = out.unit.layout.size_bytes(out.unit, ty);
+        let mut bytes = out.build().i64(size as i64);
+        for &trips in trips {
+            let trips = widen(out, trips);
+            bytes = exact(out, gradus_ir::BinaryOp::Mul, trips, bytes);
+        }
+        bytes
+    }
+
+    /// Reads a node's lanes.
+    pub fn read(&self, out: &mut Out<'_>, address: Value, ty: TypeId, lanes: usize) -> Lanes {
+        let stored = stored_type(out, ty);
+        (0..lanes)
+            .map(|lane| {
+                let at = lane_address(out, stored, address, lane);
+                let value = out.load(stored, at, Space::Tape, None);
+                out.build().cast(CastOp::Trunc, value, ty)
+            })
+            .collect()
+    }
+    /// Writes a node's lanes.
+    pub fn write(&self, out: &mut Out<'_>, address: Value, lanes: &[Value]) {
+        for (lane, &value) in lanes.iter().enumerate() {
+            let ty = out.body.ty(value);
+            let stored = stored_type(out, ty);
+            let at = lane_address(out, stored, address, lane);
+            let value = out.build().cast(CastOp::ZExt, value, stored);
+            out.store(value, at, Space::Tape, None);
+        }
+    }
+}
+
+/// The type in which a value lies in memory: a truth value takes a byte.
+pub fn stored_type(out: &mut Out<'_>, ty: TypeId) -> TypeId {
+    match out.unit.types.get(ty) {
+        gradus_ir::Type::Int(bits) if *bits < 8 => out.unit.types.int(8),
+        _ => ty,
+    }
+}
+
+fn lane_address(out: &mut Out<'_>, ty: TypeId, base: Value, lane: usize) -> Value {
+    if lane == 0 {
+        return base;
+    }
+    let lane = out.build().i64(lane as i64);
+    out.build().addr(ty, base, lane)
+}
+
+fn field(out: &mut Out<'_>, ty: TypeId, base: Value, number: u64) -> Value {
+    let zero = out.build().i64(0);
+    let int = out.unit.types.int(32);
+    let number = out.build().int(int, i128::from(number));
+    let ptr = out.body.ty(base);
+    let value = out
+        .build()
+        .value(OpKind::Addr { source: ty }, &[base, zero, number], ptr);
+    out.build()
+        .set_flags(value, Flags::INBOUNDS.with(Flags::NUSW));
+    value
+}
+
+/// An unsigned number as 64 bits.
+pub fn widen(out: &mut Out<'_>, value: Value) -> Value {
+    let wide = out.unit.types.int(64);
+    let ty = out.body.ty(value);
+    let op = match out.unit.types.int_bits(ty) {
+        Some(bits) if bits > 64 => CastOp::Trunc,
+        _ => CastOp::ZExt,
+    };
+    out.build().cast(op, value, wide)
+}
+
+/// Integer arithmetic on sizes, which cannot overflow as the memory exists.
+fn exact(out: &mut Out<'_>, op: gradus_ir::BinaryOp, a: Value, b: Value) -> Value {
+    let value = out.build().binary(op, a, b);
+    out.build().set_flags(value, Flags::NUW.with(Flags::NSW));
+    value
+}

@@ -1,0 +1,9 @@
+//! The tape: what a forward sweep leaves for its return sweep.
+//!
+//! [`plan`] decides what is kept and where, [`layout`] reads and writes it, [`stack`] is the
+//! memory of what cannot be sized beforehand, [`mincut`] the algorithm behind the decision.
+
+pub mod layout;
+pub mod mincut;
+pub mod plan;
+pub mod stack;

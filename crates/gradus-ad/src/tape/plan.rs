@@ -1,0 +1,330 @@
+//! The tape plan: which nodes are kept, and where.
+//!
+//! The plan is data: the forward sweep writes what it says, the return sweep reads it.
+//!
+//! 1. From the nodes that the return sweep asks for, follow [`crate::node::source`] to all nodes
+//!    that recomputing may take.
+//! 2. A minimum cut chooses: a node costs its bytes times the trips of the loops it *varies* in
+//!    where it is kept, and its op times the trips of the loops it stands in where it is
+//!    recomputed (project selection; Picard 1976).
+//! 3. Every kept node gets a [`Home`]: a slot where it varies in no loop; an array over the
+//!    innermost loops whose trip counts are known before the outermost of them; else a field of a
+//!    frame that each iteration of a `loop` pushes on a stack.
+
+use crate::facts::Facts;
+use crate::node::{Node, Source, home_region, source};
+use crate::tape::mincut::{INFINITE, Network, SINK, SOURCE};
+use gradus_ir::{Op, OpKind, Region, TypeId, Unit};
+use std::collections::HashMap;
+
+/// Where a kept node lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// In a register: the return sweep sees the forward sweep's outermost values.
+    Direct,
+    /// A slot of the derivative's own frame, or of its tape block, by number.
+    Slot(usize),
+    /// A field of a frame that each iteration of a `loop` pushes.
+    Frame(Op, usize),
+    /// An element of an array, by number.
+    Array(usize),
+}
+
+/// An array of the tape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TapeArray {
+    /// What it keeps.
+    pub node: Node,
+    /// The type of one element.
+    pub element: TypeId,
+    /// The `for`s over which it is indexed, outermost first.
+    pub loops: Vec<Op>,
+    /// It is made just before this op, which holds all of `loops`.
+    pub anchor: Op,
+    /// Whether it is made at most once, and so lies on the heap; else on the tape's stack.
+    pub on_heap: bool,
+}
+
+/// A part of a frame or of the tape block: what it keeps, and its type.
+pub type Field = (Node, TypeId);
+
+/// The tape of a derivative.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Where each kept node lies.
+    pub homes: HashMap<Node, Home>,
+    /// All arrays.
+    pub arrays: Vec<TapeArray>,
+    /// Which arrays are made before an op.
+    pub anchored: HashMap<Op, Vec<usize>>,
+    /// Per `loop`: what each iteration's frame holds.
+    pub frames: HashMap<Op, Vec<Field>>,
+    /// What the slots hold.
+    pub slots: Vec<Field>,
+    /// The kept nodes in the order in which they were asked for.
+    pub kept: Vec<Node>,
+}
+
+impl Plan {
+    /// Whether anything lies on the tape's stack.
+    pub fn uses_stack(&self) -> bool {
+        !self.frames.is_empty() || self.arrays.iter().any(|a| !a.on_heap)
+    }
+}
+
+/// How a plan is made.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanOptions {
+    /// Whether forward and return sweep are one function, so that outermost values are at hand.
+    pub combined: bool,
+    /// Values per shadow.
+    pub width: u32,
+    /// Whether a kept value costs by the loops it varies in, not by those it stands in.
+    pub variance_cost: bool,
+    /// Whether a minimum cut chooses; else everything asked for is kept.
+    pub recompute: bool,
+}
+
+/// The plan for a return sweep that asks for `needed`.
+pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOptions) -> Plan {
+    let graph = Graph::of(unit, facts, needed, options);
+    let kept = graph.cut(unit, facts, needed, options);
+    let mut planner = Planner {
+        unit,
+        facts,
+        options,
+        plan: Plan::default(),
+    };
+    for &node in &graph.direct {
+        planner.plan.homes.insert(node, Home::Direct);
+    }
+    for node in kept {
+        planner.plan.kept.push(node);
+        let loops = planner.varying_loops(node);
+        let region = home_region(facts, node).unwrap_or(facts.body.root());
+        planner.place(node, region, loops);
+    }
+    planner.plan
+}
+
+struct Graph {
+    nodes: Vec<(Node, Source)>,
+    index: HashMap<Node, usize>,
+    direct: Vec<Node>,
+}
+
+impl Graph {
+    fn of(unit: &Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOptions) -> Graph {
+        let mut graph = Graph {
+            nodes: Vec::new(),
+            index: HashMap::new(),
+            direct: Vec::new(),
+        };
+        let mut work: Vec<Node> = needed.iter().rev().copied().collect();
+        while let Some(node) = work.pop() {
+            if graph.index.contains_key(&node) {
+                continue;
+            }
+            let from = source(unit, facts, node);
+            if from == Source::AtHand {
+                continue;
+            }
+            graph.index.insert(node, graph.nodes.len());
+            let outermost = home_region(facts, node) == Some(facts.body.root());
+            if options.combined && outermost {
+                graph.direct.push(node);
+                graph.nodes.push((node, Source::AtHand));
+                continue;
+            }
+            if let Source::Recompute { from, .. } = &from {
+                work.extend(from.iter().rev());
+            }
+            graph.nodes.push((node, from));
+        }
+        graph
+    }
+
+    /// The nodes to keep, in the order of discovery.
+    fn cut(
+        &self,
+        unit: &Unit,
+        facts: &Facts<'_>,
+        needed: &[Node],
+        options: PlanOptions,
+    ) -> Vec<Node> {
+        let mut network = Network::default();
+        let pairs: Vec<(usize, usize)> = self
+            .nodes
+            .iter()
+            .map(|_| (network.add_node(), network.add_node()))
+            .collect();
+        for (at, (node, from)) in self.nodes.iter().enumerate() {
+            let (available, recomputed) = pairs[at];
+            let redo = match from {
+                Source::AtHand => continue,
+                Source::KeepOnly => INFINITE,
+                Source::Recompute { .. } if !options.recompute && needed.contains(node) => INFINITE,
+                Source::Recompute { cost, .. } => {
+                    weigh(*cost as f64 * facts.executions(unit, home_region(facts, *node)))
+                }
+            };
+            network.add_arc(
+                available,
+                recomputed,
+                keep_cost(unit, facts, *node, options),
+            );
+            network.add_arc(recomputed, SINK, redo);
+            if let Source::Recompute { from, .. } = from {
+                for dependency in from {
+                    if let Some(&on) = self.index.get(dependency) {
+                        network.add_arc(recomputed, pairs[on].0, INFINITE);
+                    }
+                }
+            }
+        }
+        for node in needed {
+            if let Some(&at) = self.index.get(node) {
+                network.add_arc(SOURCE, pairs[at].0, INFINITE);
+            }
+        }
+        let side = network.source_side();
+        let kept = |at: usize| {
+            self.nodes[at].1 != Source::AtHand && side[pairs[at].0] && !side[pairs[at].1]
+        };
+        (0..self.nodes.len())
+            .filter(|&at| kept(at))
+            .map(|at| self.nodes[at].0)
+            .collect()
+    }
+}
+
+fn weigh(cost: f64) -> u64 {
+    (cost.min(1e15) as u64).min(INFINITE / 1024)
+}
+
+/// What keeping costs: memory traffic for writing and reading, per element.
+fn keep_cost(unit: &Unit, facts: &Facts<'_>, node: Node, options: PlanOptions) -> u64 {
+    let bytes = facts.kept_bytes(unit, node, options.width) as f64;
+    let times = match options.variance_cost {
+        true => facts
+            .varying_loops(node)
+            .iter()
+            .map(|l| facts.trips(unit, *l))
+            .product(),
+        false => facts.executions(unit, home_region(facts, node)),
+    };
+    weigh((1.5 * bytes + 2.0) * times).max(1)
+}
+
+struct Planner<'a, 'f> {
+    unit: &'a mut Unit,
+    facts: &'a Facts<'f>,
+    options: PlanOptions,
+    plan: Plan,
+}
+
+impl Planner<'_, '_> {
+    fn varying_loops(&self, node: Node) -> Vec<Op> {
+        match self.options.variance_cost {
+            true => self.facts.varying_loops(node),
+            false => {
+                home_region(self.facts, node).map_or(Vec::new(), |r| self.facts.loops_around(r))
+            }
+        }
+    }
+
+    /// Gives `node`, which comes to be in `region` and varies in `varying`, its home; and so to
+    /// the arrays and frames that this takes.
+    fn place(&mut self, node: Node, region: Region, varying: Vec<Op>) {
+        let (mut node, mut region, mut varying) = (node, region, varying);
+        loop {
+            let Some(&innermost) = varying.last() else {
+                let home = match self.options.combined && region == self.facts.body.root() {
+                    true => Home::Direct,
+                    false => self.slot(node),
+                };
+                self.plan.homes.insert(node, home);
+                return;
+            };
+            if matches!(self.facts.body.kind(innermost), OpKind::Loop { .. }) {
+                let field = self.field(innermost, node);
+                self.plan.homes.insert(node, Home::Frame(innermost, field));
+                let frame = Node::LastFrame(innermost);
+                if self.plan.homes.contains_key(&frame) {
+                    return;
+                }
+                region = self
+                    .facts
+                    .body
+                    .parent(innermost)
+                    .unwrap_or(self.facts.body.root());
+                varying = self.facts.loops_around(region);
+                node = frame;
+                continue;
+            }
+            let (loops, anchor) = self.indexable(&mut varying);
+            let number = self.plan.arrays.len();
+            let element = self.facts.kept_type(self.unit, node, self.options.width);
+            let on_heap = varying.is_empty();
+            self.plan.anchored.entry(anchor).or_default().push(number);
+            self.plan.arrays.push(TapeArray {
+                node,
+                element,
+                loops,
+                anchor,
+                on_heap,
+            });
+            self.plan.homes.insert(node, Home::Array(number));
+            region = self
+                .facts
+                .body
+                .parent(anchor)
+                .unwrap_or(self.facts.body.root());
+            node = Node::Base(number);
+        }
+    }
+
+    /// Splits the longest run of `for`s off the end of `varying` whose trip counts are known where
+    /// an array over all of them is made; gives it and that place. Loops in between in which the
+    /// node does not vary are passed over where possible, else counted in.
+    fn indexable(&self, varying: &mut Vec<Op>) -> (Vec<Op>, Op) {
+        let mut loops: Vec<Op> = Vec::new();
+        let mut anchor = None;
+        while let Some(&next) = varying.last() {
+            let outer = varying.len().checked_sub(2).map(|i| varying[i]);
+            let passed = self.facts.outermost_below(next, outer);
+            let mut all = loops.clone();
+            all.push(next);
+            let countable = matches!(self.facts.body.kind(next), OpKind::For { .. });
+            if countable && all.iter().all(|l| self.facts.trip_known_at(*l, passed)) {
+                anchor = Some(passed);
+            } else if countable && loops.is_empty() {
+                anchor = Some(next);
+                varying.pop();
+                loops.push(next);
+                varying.extend(self.facts.loops_between(next, outer));
+                continue;
+            } else {
+                break;
+            }
+            varying.pop();
+            loops.push(next);
+        }
+        loops.reverse();
+        let anchor = anchor.unwrap_or(loops[0]);
+        (loops, anchor)
+    }
+
+    fn slot(&mut self, node: Node) -> Home {
+        let ty = self.facts.kept_type(self.unit, node, self.options.width);
+        self.plan.slots.push((node, ty));
+        Home::Slot(self.plan.slots.len() - 1)
+    }
+
+    fn field(&mut self, frame: Op, node: Node) -> usize {
+        let ty = self.facts.kept_type(self.unit, node, self.options.width);
+        let fields = self.plan.frames.entry(frame).or_default();
+        fields.push((node, ty));
+        fields.len() - 1
+    }
+}
