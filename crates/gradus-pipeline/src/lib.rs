@@ -1,0 +1,24 @@
+//! In what order: one request in, one reply out.
+//!
+//! ```text
+//! let reply = gradus_pipeline::compile(&request);              // or
+//! let bytes = gradus_pipeline::compile_bytes(&request_bytes);  // for a child process
+//! ```
+//!
+//! [`Request`] and [`Reply`] are plain data that can be written to bytes. Nothing here reads files,
+//! starts processes, prints, or reads environment or clock: timings are taken with a clock that the
+//! caller hands in ([`compile_timed`]).
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod reply;
+mod request;
+mod wire;
+
+pub use reply::{
+    Argument, Derivative, Dump, FunctionInfo, Outcome, Output, Part, Reply, Role, Timing,
+};
+pub use request::{
+    CallsTask, GradRequest, GradTask, Input, Level, Mode, Options, OutputKind, Request, Task,
+};
+pub use wire::{WireError, from_bytes, to_bytes};
