@@ -11,14 +11,18 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod compile;
 mod reply;
 mod request;
+mod run;
 mod wire;
 
+pub use compile::{compile, compile_bytes, compile_timed};
 pub use reply::{
     Argument, Derivative, Dump, FunctionInfo, Outcome, Output, Part, Reply, Role, Timing,
 };
 pub use request::{
     CallsTask, GradRequest, GradTask, Input, Level, Mode, Options, OutputKind, Request, Task,
 };
+pub use run::PASSES;
 pub use wire::{WireError, from_bytes, to_bytes};

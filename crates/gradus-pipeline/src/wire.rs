@@ -114,10 +114,7 @@ pub(crate) mod diagnostics {
     use super::{Diagnostic, Finding};
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub(crate) fn serialize<S: Serializer>(
-        list: &[Diagnostic],
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(list: &[Diagnostic], to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(list.iter().map(Finding::from))
     }
 

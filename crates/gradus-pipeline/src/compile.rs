@@ -1,0 +1,133 @@
+//! The pipeline: from a request to a reply, one step after the other.
+
+use crate::reply::{FunctionInfo, Output};
+use crate::run::{Run, Stop};
+use crate::{OutputKind, Reply, Request, Task, wire};
+use gradus_ir::{Code, Diagnostic, Severity};
+use gradus_llvm::{Emit, Host, Pipeline};
+
+/// Carries out a request. Never panics on input that LLVM accepts, never gives a part of what was
+/// asked for.
+pub fn compile(request: &Request) -> Reply {
+    compile_timed(request, &mut || 0)
+}
+
+/// As [`compile`], with timings by the caller's clock (nanoseconds by custom).
+pub fn compile_timed(request: &Request, clock: &mut dyn FnMut() -> u64) -> Reply {
+    let mut run = Run::new(request, clock);
+    let end = pipeline(&mut run);
+    run.finish(end)
+}
+
+/// As [`compile_timed`], from bytes to bytes: what a child process does.
+///
+/// # Errors
+/// Bytes that are no request.
+pub fn compile_bytes(
+    request: &[u8],
+    clock: &mut dyn FnMut() -> u64,
+) -> Result<Vec<u8>, wire::WireError> {
+    let request: Request = wire::from_bytes(request)?;
+    wire::to_bytes(&compile_timed(&request, clock))
+}
+
+/// The whole way of a program.
+fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
+    let request = run.request;
+    let mut host = run.pass("read", read)?;
+    match &request.task {
+        Task::List => return list(run, &host),
+        Task::RestructureAll => restructure_all(run, &mut host)?,
+        Task::Grad(_) | Task::Calls(_) => {}
+    }
+    late(run, &mut host)?;
+    run.pass("emit", |run| emit(run, &mut host))
+}
+
+/// Reads all inputs and links them into one module.
+fn read(run: &mut Run<'_>) -> Result<Host, Stop> {
+    let Some((first, others)) = run.request.inputs.split_first() else {
+        let finding = Diagnostic::error(Code::UnreadableInput, "no input was given");
+        return Err(run.refuse(finding));
+    };
+    let mut host = run.check(Host::parse(&first.bytes, &first.name))?;
+    for input in others {
+        run.check(host.link(&input.bytes, &input.name))?;
+    }
+    run.check(host.verify())?;
+    run.after_host("read", &host)?;
+    Ok(host)
+}
+
+/// The functions that the program defines.
+fn list(run: &mut Run<'_>, host: &Host) -> Result<(), Stop> {
+    let info = |name: String| FunctionInfo {
+        arguments: host.argument_names(&name),
+        place: host.source_line(&name).map(|l| (l.file, l.line)),
+        name,
+    };
+    run.reply.functions = host.defined_functions().into_iter().map(info).collect();
+    Ok(())
+}
+
+/// Sends every function through the language and back.
+fn restructure_all(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
+    early(run, host)?;
+    let imported = run.pass("import", |run| {
+        let imported = host.import_all();
+        run.after_unit("import", &imported.unit)?;
+        Ok(imported)
+    })?;
+    let untouched = imported.refused.iter();
+    let notes = untouched.filter_map(|(func, _)| imported.refusal(*func));
+    let notes = notes.map(|finding| Diagnostic {
+        severity: Severity::Note,
+        ..finding
+    });
+    run.take(notes.collect())?;
+    run.pass("export", |run| {
+        run.check(host.export_all(&imported.unit))?;
+        run.check(host.verify())?;
+        run.after_host("export", host)
+    })
+}
+
+/// The pipeline before differentiation.
+fn early(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
+    if run.request.options.skip_early {
+        return Ok(());
+    }
+    run.pass("early", |run| {
+        run.check(host.run(Pipeline::EarlySerial))?;
+        run.after_host("early", host)
+    })
+}
+
+/// LLVM's pipeline of the user's level.
+fn late(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
+    let level = run.request.level;
+    run.pass("late", |run| {
+        run.check(host.run(Pipeline::Late(level.into())))?;
+        run.after_host("late", host)
+    })
+}
+
+/// What was asked for, in the order of the request.
+fn emit(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
+    for &kind in &run.request.emit {
+        let level = run.request.level.into();
+        let bytes = match kind {
+            OutputKind::Bitcode => Some(host.to_bitcode()),
+            OutputKind::LlvmText => Some(host.to_text().into_bytes()),
+            OutputKind::Object => Some(run.check(host.emit(Emit::Object, level))?),
+            OutputKind::Assembly => Some(run.check(host.emit(Emit::Assembly, level))?),
+            OutputKind::Gir | OutputKind::Header | OutputKind::Report => None,
+        };
+        let output = match bytes {
+            Some(bytes) => Some(Output { kind, bytes }),
+            None => run.early_outputs.iter().find(|o| o.kind == kind).cloned(),
+        };
+        run.reply.outputs.extend(output);
+    }
+    Ok(())
+}
