@@ -11,6 +11,7 @@ mod demo;
 mod erfa;
 mod gradus;
 mod process;
+mod roundtrip;
 mod setup;
 mod sources;
 mod suite;
@@ -71,6 +72,12 @@ const COMMANDS: &[Command] = &[
         arguments: "erfa [--tool dual] [FUNCTION …]",
         summary: "every function of a library nobody here wrote: done, refused, wrong",
         run: erfa::run,
+    },
+    Command {
+        name: "roundtrip",
+        arguments: "[zlib] [sqlite]",
+        summary: "two libraries sent through the IR and back, beside clang",
+        run: roundtrip::run,
     },
     Command {
         name: "setup",

@@ -23,6 +23,20 @@ pub const ERFA: Shipped = Shipped {
     folder: "ext/erfa/src",
 };
 
+/// sqlite, as one file.
+pub const SQLITE: Shipped = Shipped {
+    crate_name: "libsqlite3-sys",
+    version: "0.39.1",
+    folder: "sqlite3",
+};
+
+/// zlib.
+pub const ZLIB: Shipped = Shipped {
+    crate_name: "libz-sys",
+    version: "1.1.31",
+    folder: "src/zlib",
+};
+
 impl Shipped {
     /// The folder of the sources.
     ///
