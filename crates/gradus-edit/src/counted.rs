@@ -257,6 +257,22 @@ pub(crate) fn test(
     }
 }
 
+/// What `value` is where `again` holds: the arm of a select that looks at the same condition.
+pub(crate) fn where_going(unit: &Unit, body: &Body, again: Value, value: Value) -> Value {
+    let (condition, holds) = without_negations(unit, body, again, true);
+    let Some(op) = body
+        .def_op(value)
+        .filter(|&op| *body.kind(op) == OpKind::Select)
+    else {
+        return value;
+    };
+    let (chosen_by, truth) = without_negations(unit, body, body.operand(op, 0), true);
+    if chosen_by != condition {
+        return value;
+    }
+    body.operand(op, if holds == truth { 1 } else { 2 })
+}
+
 /// Strips negations off a truth value.
 pub(crate) fn without_negations(
     unit: &Unit,

@@ -5,6 +5,7 @@
 //! any other condition stays there, so that the number of runs is known where that does not vary.
 //! Floating-point ops whose partial derivatives can be infinite stay under their condition.
 
+use crate::counted::without_negations;
 use crate::effects::is_speculatable;
 use crate::imply::{Claim, condition_implies_claim};
 use crate::integers::{self, int_value};
@@ -35,6 +36,9 @@ pub(crate) fn fold_guard(
     let taken = yields_of(body, arm)?;
     let skipped = yields_of(body, other)?;
     let empty = body.first(other) == body.last(other);
+    if decides_on_another_run(unit, body, around) {
+        return None;
+    }
     let related = guard == Some(around) || speaks_of(unit, body, condition, body.operand(op, 0));
     if !empty || !related || !may_move_out(unit, body, arm, op) {
         return None;
@@ -67,6 +71,18 @@ pub(crate) fn fold_guard(
     body.erase(around);
     sweep_from(unit, body, taken.into_iter().chain([condition]));
     Some(op)
+}
+
+/// Whether the `if` is the test of a loop around it: that test is the loop's own to fold.
+fn decides_on_another_run(unit: &Unit, body: &Body, around: Op) -> bool {
+    let Some(end) = body
+        .next(around)
+        .filter(|&o| matches!(body.kind(o), OpKind::Repeat))
+    else {
+        return false;
+    };
+    let (again, _) = without_negations(unit, body, body.operand(end, 0), true);
+    body.def_op(again) == Some(around)
 }
 
 fn yields_of(body: &Body, region: Region) -> Option<Vec<Value>> {

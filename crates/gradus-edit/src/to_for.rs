@@ -81,8 +81,12 @@ fn bottom_tested(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Made> {
     let scope = Scope { region, arm: None };
     let initial: Vec<Value> = body.operands(op).collect();
     let next: Vec<Value> = body.operands(repeat).skip(1).take(initial.len()).collect();
-    let found = counted::inductions(unit, body, scope, &initial, &next);
     let again = body.operand(repeat, 0);
+    let going: Vec<Value> = next
+        .iter()
+        .map(|&v| counted::where_going(unit, body, again, v))
+        .collect();
+    let found = counted::inductions(unit, body, scope, &initial, &going);
     let test = counted::test(unit, body, scope, &found, again, true)?;
     let leaves = may_leave(unit, body, region);
     let outside = body.parent(op)?;
@@ -91,7 +95,7 @@ fn bottom_tested(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Made> {
     b.loc = loc;
     b.at_op(op);
     let trips = trips(&mut b, &test, Place::Bottom, outside, leaves)?;
-    let (outcomes, extras) = outcomes(&mut b, op, repeat, &found, &next);
+    let (outcomes, extras) = outcomes(&mut b, op, repeat, &found, (&next, &going));
     let shape = Rebuild::new(&mut b, op, trips.value, &found, &extras);
     let made = shape.op;
     let inner = shape.region;
@@ -129,9 +133,14 @@ fn outcomes(
     op: Op,
     repeat: Op,
     found: &[Option<Induction>],
-    next: &[Value],
+    (next, going): (&[Value], &[Value]),
 ) -> (Vec<Outcome>, Vec<usize>) {
     let region = b.body.op_regions(op)[0];
+    // An induction may be another value where the loop is left.
+    let carried = |value: Value| {
+        let mut all = next.iter().zip(going).zip(found);
+        all.position(|((&v, &g), f)| v == value && (v == g || f.is_none()))
+    };
     let mut extras: Vec<usize> = Vec::new();
     let mut outcomes = Vec::new();
     for index in 0..b.body.results(op).len() {
@@ -144,7 +153,7 @@ fn outcomes(
             .position(|&p| p == value);
         let outcome = if b.body.region_of(value) != Some(region) {
             Outcome::Outside(value)
-        } else if let Some(k) = next.iter().position(|&v| v == value) {
+        } else if let Some(k) = carried(value) {
             Outcome::Carried(k)
         } else if let Some(k) = param.filter(|&k| found[k].is_some()) {
             Outcome::InLastRun(k)

@@ -497,6 +497,36 @@ fn pointers_and_narrow_comparisons_count() {
     }
 }
 
+/// What a loop tested at its top looks like after its branch has become selects.
+#[test]
+fn selects_on_the_test_do_not_hide_an_induction() {
+    let mut unit = Unit::default();
+    let show = observe(&mut unit);
+    let i8 = unit.types.int(8);
+    let mut body = Body::new(&[i8]);
+    let n = body.params()[0];
+    let mut b = Builder::new(&mut unit, &mut body);
+    let (zero, one) = (b.int(i8, 0), b.int(i8, 1));
+    let (op, region) = b.loop_(&[zero], &[i8]);
+    let place = b.at_end(region);
+    let i = b.body.region_params(region)[0];
+    b.call(show, &[i]);
+    let leave = b.icmp(IntPredicate::Eq, i, n);
+    let next = b.add(i, one);
+    let kept = b.select(leave, i, next);
+    let (no, yes) = (b.bool(false), b.bool(true));
+    let again = b.select(leave, no, yes);
+    b.repeat(again, &[kept], &[kept]);
+    b.restore(place);
+    let result = b.body.result(op);
+    b.return_(Some(result));
+    let mut after = body.clone();
+    assert_eq!(loops_to_fors(&mut unit, &mut after), 1);
+    for n in 0..256 {
+        assert_eq!(run(&unit, &body, &[n]), run(&unit, &after, &[n]), "n = {n}");
+    }
+}
+
 /// `for i < n { for j = i + 1 .. n }` with guards becomes `for { for }` and nothing else.
 #[test]
 fn a_triangle_is_for_in_for() {
