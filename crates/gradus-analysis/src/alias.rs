@@ -16,7 +16,7 @@ use crate::nest::Nest;
 use crate::points_to::{Object, ObjectId, PointsTo, Targets, UNKNOWN, never_changes};
 use crate::tbaa;
 use gradus_ir::known::{Known, MarkerFn};
-use gradus_ir::{Body, Definition, FuncId, MetaId, Op, OpKind, ScopeId, Unit, Value};
+use gradus_ir::{AttrValue, Body, Definition, FuncId, MetaId, Op, OpKind, ScopeId, Unit, Value};
 use std::collections::HashSet;
 
 /// Which facts alias analysis may use. All are on by default; each is an axiom.
@@ -76,6 +76,7 @@ pub struct Alias<'a> {
     pub forms: LinearForms,
     options: AliasOptions,
     noalias_params: Vec<bool>,
+    dereferenceable: Vec<Option<u64>>,
     scopes_vary: bool,
 }
 
@@ -92,6 +93,10 @@ impl<'a> Alias<'a> {
         let points_to = PointsTo::of(unit, func, body, &nest, effects);
         let attrs = func.map(|func| unit.attrs(unit.functions[func].attrs));
         let noalias = |index| attrs.is_some_and(|a| a.param(index, "noalias").is_some());
+        let dereferenceable = |index| match attrs?.param(index, "dereferenceable") {
+            Some(AttrValue::Int(bytes)) => Some(*bytes),
+            _ => None,
+        };
         let scopes_vary = body.walk(body.root()).any(|op| {
             nest.loop_depth(op) > 0
                 && unit.callee(body, op).and_then(|func| unit.known(func))
@@ -104,6 +109,7 @@ impl<'a> Alias<'a> {
             forms: LinearForms::of(unit, body),
             options: options.clone(),
             noalias_params: (0..body.params().len()).map(noalias).collect(),
+            dereferenceable: (0..body.params().len()).map(dereferenceable).collect(),
             scopes_vary,
             nest,
         }
@@ -123,6 +129,11 @@ impl<'a> Alias<'a> {
     /// any iteration of the loops inside it; `None` is one run of the body.
     pub fn may_alias_within(&self, a: &MemoryAccess, b: &MemoryAccess, frame: Option<Op>) -> bool {
         !self.disjoint(a, b, frame)
+    }
+
+    /// The bytes behind an argument that the host states can be read at any time.
+    pub fn dereferenceable(&self, param: u32) -> Option<u64> {
+        self.dereferenceable.get(param as usize).copied().flatten()
     }
 
     // ---- classes of objects ----------------------------------------------------------------
@@ -164,13 +175,16 @@ impl<'a> Alias<'a> {
     fn dynamic_stack(&self) -> Targets {
         let made_at_entry = |op: Op| {
             self.body.parent(op) == Some(self.body.root())
-                && self.body.as_int(self.unit, self.body.operand(op, 0)).is_some()
+                && self
+                    .body
+                    .as_int(self.unit, self.body.operand(op, 0))
+                    .is_some()
         };
         (0..self.points_to.len() as u32)
             .map(ObjectId)
-            .filter(|id| {
-                matches!(self.points_to.object(*id), Object::Stack(op) if !made_at_entry(op))
-            })
+            .filter(
+                |id| matches!(self.points_to.object(*id), Object::Stack(op) if !made_at_entry(op)),
+            )
             .map(|object| crate::points_to::Target { object, old: true })
             .collect()
     }
@@ -189,14 +203,15 @@ impl<'a> Alias<'a> {
             (true, true) => false,
             (true, false) => self.stranger_meets_local(y, a),
             (false, true) => self.stranger_meets_local(x, b),
-            (false, false) => freed && !matches!((x, y), (Object::Global(_), Object::Global(_)))
-                || self.strangers_meet(x, a, y, b),
+            (false, false) => {
+                freed && !matches!((x, y), (Object::Global(_), Object::Global(_)))
+                    || self.strangers_meet(x, a, y, b)
+            }
         }
     }
 
     fn stranger_meets_local(&self, stranger: Object, local: ObjectId) -> bool {
-        stranger == Object::Unknown
-            && (self.points_to.escaped(local) || !self.options.escape)
+        stranger == Object::Unknown && (self.points_to.escaped(local) || !self.options.escape)
     }
 
     fn strangers_meet(&self, x: Object, a: ObjectId, y: Object, b: ObjectId) -> bool {
@@ -205,8 +220,12 @@ impl<'a> Alias<'a> {
             (Object::Param(i), Object::Param(j)) => {
                 !(self.is_noalias(i) || self.is_noalias(j) || self.assumed(i, j))
             }
-            (Object::Param(i), _) => !self.is_noalias(i) || self.points_to.escaped(a) && y == Object::Unknown,
-            (_, Object::Param(j)) => !self.is_noalias(j) || self.points_to.escaped(b) && x == Object::Unknown,
+            (Object::Param(i), _) => {
+                !self.is_noalias(i) || self.points_to.escaped(a) && y == Object::Unknown
+            }
+            (_, Object::Param(j)) => {
+                !self.is_noalias(j) || self.points_to.escaped(b) && x == Object::Unknown
+            }
             _ => true,
         }
     }
@@ -249,7 +268,10 @@ impl<'a> Alias<'a> {
             return true;
         };
         let freed = [a, b].iter().any(|x| x.kind == AccessKind::Free);
-        if self.sets_disjoint(&left, &right, freed) || self.unchanging(&left) || self.unchanging(&right) {
+        if self.sets_disjoint(&left, &right, freed)
+            || self.unchanging(&left)
+            || self.unchanging(&right)
+        {
             return true;
         }
         match (a.place, b.place) {
@@ -305,8 +327,7 @@ impl<'a> Alias<'a> {
         let (Some(a), Some(b)) = (a, b) else {
             return false;
         };
-        let same_iteration =
-            !self.scopes_vary || frame == self.nest.common_loop(x.op, y.op);
+        let same_iteration = !self.scopes_vary || frame == self.nest.common_loop(x.op, y.op);
         self.metas_disjoint(a, b, same_iteration)
             && (x.kind != AccessKind::Free && y.kind != AccessKind::Free)
     }
@@ -343,7 +364,9 @@ impl<'a> Alias<'a> {
         );
         let assumed = |r: &Root, s: &Root| {
             let pairs = &self.options.assume_disjoint;
-            pairs.iter().any(|(m, n)| (m, n) == (r, s) || (m, n) == (s, r))
+            pairs
+                .iter()
+                .any(|(m, n)| (m, n) == (r, s) || (m, n) == (s, r))
         };
         if assumed(&x.root, &y.root) {
             return true;
@@ -358,7 +381,9 @@ impl<'a> Alias<'a> {
                 && self.offsets_disjoint(a, &x.offset, b, &y.offset, frame);
         }
         match (x.root, y.root) {
-            (Root::Value(r), Root::Value(s)) => self.options.objects && self.roots_disjoint(r, s, frame),
+            (Root::Value(r), Root::Value(s)) => {
+                self.options.objects && self.roots_disjoint(r, s, frame)
+            }
             _ => false,
         }
     }
@@ -453,7 +478,9 @@ impl<'a> Alias<'a> {
             (Definition::Result(op, i), Definition::Result(other, j)) if op == other => {
                 self.result_origins(op, i as usize, j as usize)
             }
-            _ => self.choice_origins(p, q).or_else(|| self.choice_origins(q, p)),
+            _ => self
+                .choice_origins(p, q)
+                .or_else(|| self.choice_origins(q, p)),
         }
     }
 
@@ -463,7 +490,11 @@ impl<'a> Alias<'a> {
         match body.kind(op) {
             OpKind::If | OpKind::Switch(_) => {
                 let yields = ends().filter(|end| matches!(body.kind(*end), OpKind::Yield));
-                Some(yields.map(|e| (body.operand(e, i), body.operand(e, j))).collect())
+                Some(
+                    yields
+                        .map(|e| (body.operand(e, i), body.operand(e, j)))
+                        .collect(),
+                )
             }
             OpKind::For { .. } => {
                 let end = ends().next()?;
@@ -475,7 +506,10 @@ impl<'a> Alias<'a> {
             OpKind::Loop { .. } => {
                 let end = ends().next()?;
                 let skip = 1 + body.operand_count(op);
-                Some(vec![(body.operand(end, i + skip), body.operand(end, j + skip))])
+                Some(vec![(
+                    body.operand(end, i + skip),
+                    body.operand(end, j + skip),
+                )])
             }
             _ => None,
         }

@@ -7,8 +7,8 @@
 
 use crate::alias::Alias;
 use crate::linear::{Linear, Monomial};
-use gradus_ir::{BinaryOp, CastOp, Definition, Flags, Op, OpKind, Value};
 use gradus_ir::known::{IntFn, Known};
+use gradus_ir::{BinaryOp, CastOp, Definition, Flags, Op, OpKind, Value};
 
 /// Whose value a symbol is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,10 +64,12 @@ impl Distance {
     fn symbols(&self, alias: &Alias, monomial: &Monomial, side: Side) -> Vec<Symbol> {
         let mut symbols: Vec<Symbol> = monomial
             .iter()
-            .map(|&atom| match alias.nest.fixed_in(alias.body, atom, self.frame) {
-                true => (Side::Both, atom),
-                false => (side, atom),
-            })
+            .map(
+                |&atom| match alias.nest.fixed_in(alias.body, atom, self.frame) {
+                    true => (Side::Both, atom),
+                    false => (side, atom),
+                },
+            )
             .collect();
         symbols.sort_unstable();
         symbols
@@ -93,10 +95,16 @@ impl Distance {
 
     /// Whether accesses of these sizes cannot overlap, whatever the values of the symbols.
     pub(crate) fn excludes(&self, size_first: i64, size_second: i64) -> bool {
-        let divisor = self.terms.iter().fold(0u64, |g, (_, c)| gcd(g, c.unsigned_abs()));
+        let divisor = self
+            .terms
+            .iter()
+            .fold(0u64, |g, (_, c)| gcd(g, c.unsigned_abs()));
         if divisor == 0 {
             return self.constant >= size_first
-                || self.constant.checked_neg().is_some_and(|n| n >= size_second);
+                || self
+                    .constant
+                    .checked_neg()
+                    .is_some_and(|n| n >= size_second);
         }
         let divisor = match self.exact {
             true => divisor,
@@ -195,8 +203,8 @@ impl Distance {
     /// A lower bound that does not mention an index: it is 0 where it adds and its last value where
     /// it takes away. `None` where it does both, or where the sign of its factors is not known.
     fn without_index(&self, alias: &Alias, symbol: Symbol, lp: Op) -> Option<Distance> {
-        let (with, without): (Vec<Term>, Vec<Term>) = (self.terms.iter().cloned())
-            .partition(|(symbols, _)| symbols.contains(&symbol));
+        let (with, without): (Vec<Term>, Vec<Term>) =
+            (self.terms.iter().cloned()).partition(|(symbols, _)| symbols.contains(&symbol));
         let mut low = Distance {
             terms: without,
             ..self.clone()
@@ -267,10 +275,7 @@ fn index_loop(alias: &Alias, atom: Value) -> Option<(Op, bool)> {
 /// Whether a value, sign-extended, is not negative because of how it is made.
 fn nonnegative_by_op(alias: &Alias, value: Value) -> bool {
     let Some(op) = alias.body.def_op(value) else {
-        return alias
-            .body
-            .as_int(alias.unit, value)
-            .is_some_and(|n| n >= 0);
+        return alias.body.as_int(alias.unit, value).is_some_and(|n| n >= 0);
     };
     let constant = |index| alias.body.as_int(alias.unit, alias.body.operand(op, index));
     match alias.body.kind(op) {

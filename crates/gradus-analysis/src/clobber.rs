@@ -74,7 +74,8 @@ struct File {
 /// The writes, frees and ends of life of one body. Valid until the first edit.
 #[derive(Clone, Debug)]
 pub struct Clobbers<'a> {
-    alias: &'a Alias<'a>,
+    /// The alias facts that answers rest on.
+    pub alias: &'a Alias<'a>,
     accesses: Vec<MemoryAccess>,
     reads: HashMap<Op, Vec<MemoryAccess>>,
     writes: File,
@@ -219,7 +220,10 @@ impl<'a> Clobbers<'a> {
                 None => fate.ended_by.push(other),
             }
         }
-        fate.after_end = self.reads_of(op).iter().any(|read| self.changed_after_end(read));
+        fate.after_end = self
+            .reads_of(op)
+            .iter()
+            .any(|read| self.changed_after_end(read));
         fate
     }
     /// The ops that may write, free or end what an op read, in program order.
@@ -238,6 +242,16 @@ impl<'a> Clobbers<'a> {
     pub fn destroyed_in(&self, access: &MemoryAccess, container: Op) -> bool {
         let span = self.alias.nest.span(container);
         let frame = self.alias.nest.enclosing_loop(container);
+        self.destroyed_between(access, span, frame)
+    }
+    /// Whether ops from one place in program order to another may write, free or end the memory of
+    /// an access during one iteration of `frame`.
+    pub(crate) fn destroyed_between(
+        &self,
+        access: &MemoryAccess,
+        span: (u32, u32),
+        frame: Option<Op>,
+    ) -> bool {
         let meets = |n| self.meets(access, n, frame);
         self.any(&self.writes, access, span, meets) || self.any(&self.ends, access, span, meets)
     }
@@ -263,7 +277,9 @@ impl<'a> Clobbers<'a> {
         let first = self
             .accesses
             .partition_point(|a| self.alias.nest.order(a.op) < order);
-        self.accesses[first..].iter().take_while(move |a| a.op == op)
+        self.accesses[first..]
+            .iter()
+            .take_while(move |a| a.op == op)
     }
     fn in_order(&self, ops: &mut Vec<Op>) {
         ops.sort_unstable_by_key(|op| self.alias.nest.order(*op));
@@ -286,7 +302,8 @@ impl<'a> Clobbers<'a> {
     }
     fn meets(&self, read: &MemoryAccess, number: u32, frame: Option<Op>) -> bool {
         let other = &self.accesses[number as usize];
-        self.alias.may_alias_within(read, other, self.frame(read, other, frame))
+        self.alias
+            .may_alias_within(read, other, self.frame(read, other, frame))
     }
 
     /// Where both accesses are to the object that one run of an allocation made, they are in the same

@@ -58,6 +58,8 @@ pub struct MemoryAccess {
     pub offset: i64,
     /// The number of bytes touched, at most; `None`: any part of the object, before the start too.
     pub size: Option<u64>,
+    /// The number of bytes touched from there on, where only a value tells it.
+    pub count: Option<Value>,
     /// What the host stated about the access.
     pub meta: Option<MetaId>,
 }
@@ -369,6 +371,7 @@ impl AccessList<'_> {
             place,
             offset,
             size,
+            count: None,
             meta: self.body.ops[self.op].meta,
         });
     }
@@ -417,6 +420,9 @@ impl AccessList<'_> {
             self.at(AccessKind::Read, from, bytes);
         }
         self.at(AccessKind::Write, to, bytes);
+        if bytes.is_none() {
+            self.found.iter_mut().for_each(|a| a.count = Some(count));
+        }
         true
     }
     fn lifetime(&mut self) {

@@ -17,6 +17,17 @@
 //! body.active(v); body.shadow(p); body.call(op); body.result(); body.findings();
 //! ```
 //!
+//! Memory of one body:
+//!
+//! ```text
+//! let effects = Effects::of(&unit, &closure);           // effects.of_op(…), effects.of_call(…)
+//! let alias = Alias::new(&unit, Some(f), body, &effects, &AliasOptions::default());
+//! let clobbers = Clobbers::of(&alias, &effects, AfterEnd::default()); // clobbers.fate(load)
+//! let variance = Variance::of(&clobbers, &effects);     // variance.loops(v)
+//! let known = Availability::new(&clobbers);             // known.before(v, op): ops to clone
+//! let extents = Extents::of(&known, &effects, op);      // bytes touched behind each pointer
+//! ```
+//!
 //! [`Request`] is what the user asked for; [`Variant`] is a function with what is known of its
 //! arguments, and [`BodyActivity::call`] gives the variants that it calls, so that the worklist of
 //! derivatives is closed under it.
@@ -26,6 +37,7 @@
 mod activity;
 #[cfg(test)]
 mod activity_tests;
+mod affine;
 mod alias;
 mod attributes;
 mod body_activity;
@@ -40,6 +52,7 @@ mod flow;
 mod flows;
 mod lanes;
 mod leaves;
+mod extents;
 mod linear;
 mod memory;
 mod nest;
@@ -52,6 +65,10 @@ mod unify;
 mod words;
 
 pub use activity::{Activity, ArgActivity, ClassFacts, ClassState, Facts, Request, ShadowState};
+mod trips;
+mod variance;
+
+pub use affine::{Affine, AffineTerm, affine};
 pub use alias::{Alias, AliasOptions};
 pub use body_activity::{BodyActivity, CallActivity, Variant};
 pub use clobber::{AfterEnd, Clobbers, Fate};
@@ -63,9 +80,12 @@ pub use findings::distinct as distinct_findings;
 pub use flow::{ValueAccess, call_result, value_accesses};
 pub use flows::copies as value_copies;
 pub use leaves::{Leaf, Leaves};
+pub use extents::{Bound, BoundId, Extents, RootExtent};
 pub use linear::{Linear, LinearForms, Monomial, Root, StartAndOffset};
 pub use memory::{Class, ClassId, CopyBytes, Memory, MemoryPlace, Origin, Word};
 pub use nest::{Nest, is_loop};
 pub use points_to::{Object, ObjectId, PointsTo, Target, Targets, UNKNOWN};
 pub use seen::Seen;
 pub use words::{CopiedWord, CopyKind, Lane, LaneKind, Words};
+pub use trips::{Availability, Trips, trip_max, trips};
+pub use variance::Variance;

@@ -6,7 +6,10 @@
 //! 2⁶⁴ are ring operations; in the latter case the form is marked inexact. Forms are made in
 //! program order, one pass, and are small: what would exceed [`MAX_TERMS`] becomes an atom.
 
-use gradus_ir::{BinaryOp, Body, CastOp, ConstKind, Definition, Entity, Flags, GlobalId, Op, OpKind, Type, Unit, Value};
+use gradus_ir::{
+    BinaryOp, Body, CastOp, ConstKind, Definition, Entity, Flags, GlobalId, Op, OpKind, Type, Unit,
+    Value,
+};
 use smallvec::{SmallVec, smallvec};
 use std::rc::Rc;
 
@@ -87,7 +90,9 @@ impl Linear {
             if from_left.is_ge()
                 && let Some((m, c)) = right.next()
             {
-                let checked = c.checked_mul(factor).and_then(|n| n.checked_add(coefficient));
+                let checked = c
+                    .checked_mul(factor)
+                    .and_then(|n| n.checked_add(coefficient));
                 let wrapped = c.wrapping_mul(factor).wrapping_add(coefficient);
                 (monomial, coefficient) = (Some(m.clone()), sum.wrap(checked, wrapped));
             }
@@ -255,22 +260,14 @@ impl LinearForms {
         }
     }
 
-    fn sum_or_product(
-        &self,
-        unit: &Unit,
-        body: &Body,
-        op: Op,
-        binary: BinaryOp,
-    ) -> Option<Linear> {
+    fn sum_or_product(&self, unit: &Unit, body: &Body, op: Op, binary: BinaryOp) -> Option<Linear> {
         let (left, right) = (body.operand(op, 0), body.operand(op, 1));
         let get = |value| self.of_integer(unit, body, value);
         match binary {
             BinaryOp::Add => get(left).plus(&get(right)),
             BinaryOp::Sub => get(left).plus_times(&get(right), -1),
             BinaryOp::Mul => get(left).times(&get(right)),
-            BinaryOp::Or if body.ops[op].flags.has(Flags::DISJOINT) => {
-                get(left).plus(&get(right))
-            }
+            BinaryOp::Or if body.ops[op].flags.has(Flags::DISJOINT) => get(left).plus(&get(right)),
             BinaryOp::Shl => {
                 let by = body.as_int(unit, right).filter(|n| (0..63).contains(n))?;
                 get(left).times(&Linear::constant(1 << by))

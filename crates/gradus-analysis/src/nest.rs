@@ -54,7 +54,9 @@ impl Nest {
             open.push(op);
             nest.nodes[op.index()] = nest.node(body, start, parent);
         }
-        let last = open.first().map(|_| nest.nodes.iter().map(|n| n.start).max());
+        let last = open
+            .first()
+            .map(|_| nest.nodes.iter().map(|n| n.start).max());
         for op in open {
             nest.nodes[op.index()].end = last.flatten().unwrap_or(0);
         }

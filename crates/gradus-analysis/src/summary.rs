@@ -5,7 +5,9 @@
 //! that this ends.
 
 use crate::closure::Component;
-use crate::effects::{AccessKind, Effects, Extent, FunctionEffects, MemoryAccess, ParamEffects, Place, Touch};
+use crate::effects::{
+    AccessKind, Effects, Extent, FunctionEffects, MemoryAccess, ParamEffects, Place, Touch,
+};
 use crate::linear::{LinearForms, Root};
 use crate::nest::Nest;
 use crate::points_to::{Object, PointsTo, Target};

@@ -1,0 +1,210 @@
+//! Trip counts, and where a value can be computed again.
+
+use crate::clobber::Clobbers;
+use crate::linear::Root;
+use crate::points_to::Object;
+use gradus_ir::known::Known;
+use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Unit, Value};
+use std::collections::HashSet;
+
+/// How often a loop's region runs each time the loop is entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trips {
+    /// As often as this value says, as an unsigned number.
+    Exactly(Value),
+    /// At most so often, and it is not known before.
+    AtMost(u64),
+    /// It is not known before.
+    Unknown,
+}
+
+/// The trip count of a `for`, `loop` or `share.for`.
+pub fn trips(body: &Body, op: Op) -> Trips {
+    match *body.kind(op) {
+        OpKind::For { .. } | OpKind::ShareFor { .. } => Trips::Exactly(body.operand(op, 0)),
+        OpKind::Loop {
+            trip_max: Some(max),
+        } => Trips::AtMost(max),
+        _ => Trips::Unknown,
+    }
+}
+
+/// A bound of the trip count known when compiling.
+pub fn trip_max(unit: &Unit, body: &Body, op: Op) -> Option<u64> {
+    match *body.kind(op) {
+        OpKind::For { trip_max } => match body.as_int(unit, body.operand(op, 0)) {
+            Some(n) => u64::try_from(n).ok(),
+            None => trip_max,
+        },
+        OpKind::Loop { trip_max } => trip_max,
+        OpKind::ShareFor { .. } => {
+            let trips = body.as_int(unit, body.operand(op, 0));
+            trips.and_then(|n| u64::try_from(n).ok())
+        }
+        _ => None,
+    }
+}
+
+/// Where values can be computed again from what is visible there. Rests on clobbers: a load may be
+/// made earlier where nothing changes its memory in between and its address is known to be valid.
+#[derive(Clone, Copy, Debug)]
+pub struct Availability<'a> {
+    clobbers: &'a Clobbers<'a>,
+}
+
+/// The number of ops that may be cloned for one value.
+const MAX_CLONES: usize = 64;
+
+impl<'a> Availability<'a> {
+    /// Answers for the body whose clobbers these are.
+    pub fn new(clobbers: &'a Clobbers<'a>) -> Availability<'a> {
+        Availability { clobbers }
+    }
+    /// The clobbers that the answers rest on.
+    pub fn clobbers(&self) -> &'a Clobbers<'a> {
+        self.clobbers
+    }
+
+    /// The ops to clone before `at`, in program order, so that `value` is known there; none where
+    /// it is visible there. `None` where it cannot be known there. Cloned ops have no effects and
+    /// cannot trap.
+    pub fn before(&self, value: Value, at: Op) -> Option<Vec<Op>> {
+        let nest = &self.clobbers.alias.nest;
+        let mut seen: HashSet<Op> = HashSet::new();
+        let mut work = vec![value];
+        while let Some(value) = work.pop() {
+            if self.visible_before(value, at) {
+                continue;
+            }
+            let op = self.clobbers.alias.body.def_op(value)?;
+            if !seen.insert(op) {
+                continue;
+            }
+            if seen.len() > MAX_CLONES || !self.can_move_before(op, at) {
+                return None;
+            }
+            work.extend(self.clobbers.alias.body.operands(op));
+        }
+        let mut ops: Vec<Op> = seen.into_iter().collect();
+        ops.sort_unstable_by_key(|op| nest.order(*op));
+        Some(ops)
+    }
+
+    /// The same at the entry of the body.
+    pub fn at_entry(&self, value: Value) -> Option<Vec<Op>> {
+        let body = self.clobbers.alias.body;
+        self.before(value, body.first(body.root())?)
+    }
+
+    /// Whether a value is made before `at`, in a region around it.
+    pub fn visible_before(&self, value: Value, at: Op) -> bool {
+        let (body, nest) = (self.clobbers.alias.body, &self.clobbers.alias.nest);
+        let (region, made, is_param) = match body.values[value].def {
+            Definition::Const(_) => return true,
+            Definition::Param(region, _) if region == body.root() => return true,
+            Definition::Param(region, _) => (Some(region), body.first(region), true),
+            Definition::Result(op, _) => (body.parent(op), Some(op), false),
+        };
+        let Some(made) = made else {
+            return false;
+        };
+        match nest.branch_towards(at, made) {
+            None => is_param && made == at,
+            Some(branch) if nest.contains(made, at) => {
+                is_param && body.parent(made) == region && branch != made
+            }
+            Some(branch) => {
+                body.parent(branch) == region && (is_param || nest.order(made) < nest.order(branch))
+            }
+        }
+    }
+
+    /// Whether an op gives the same before `at` as where it stands, and does no harm there even
+    /// where it would not have run.
+    fn can_move_before(&self, op: Op, at: Op) -> bool {
+        let (unit, body) = (self.clobbers.alias.unit, self.clobbers.alias.body);
+        match body.kind(op) {
+            OpKind::Binary(BinaryOp::UDiv | BinaryOp::URem) => body
+                .as_int(unit, body.operand(op, 1))
+                .is_some_and(|n| n != 0),
+            OpKind::Binary(BinaryOp::SDiv | BinaryOp::SRem) => body
+                .as_int(unit, body.operand(op, 1))
+                .is_some_and(|n| n != 0 && n != -1),
+            OpKind::Load(access) => {
+                access.is_plain() && self.load_is_valid(op) && self.load_is_unchanged(op, at)
+            }
+            OpKind::Call(info) => {
+                let known = unit.callee(body, op).and_then(|func| unit.known(func));
+                info.bundles.is_empty()
+                    && matches!(known, Some(Known::Integer(_) | Known::Math(_)))
+                    && unit
+                        .callee(body, op)
+                        .and_then(|func| unit.known_effects(func))
+                        .is_some_and(|effects| effects.is_pure())
+            }
+            kind => is_plain_arithmetic(kind),
+        }
+    }
+
+    /// Whether nothing from `at` on changes the memory before the load reads it.
+    fn load_is_unchanged(&self, load: Op, at: Op) -> bool {
+        let nest = &self.clobbers.alias.nest;
+        let loops = nest
+            .loops_of(load)
+            .take_while(|lp| !nest.contains(*lp, at) || *lp == at);
+        let last = loops.last().map_or(nest.order(load), |lp| nest.span(lp).1);
+        let frame = nest.enclosing_loop(at);
+        self.clobbers.reads_of(load).iter().all(|read| {
+            !self
+                .clobbers
+                .destroyed_between(read, (nest.order(at), last), frame)
+        })
+    }
+
+    /// Whether a load's address is valid wherever its operands are known: it lies at a constant
+    /// place inside an object that lives as long as the body.
+    fn load_is_valid(&self, load: Op) -> bool {
+        let alias = self.clobbers.alias;
+        let (unit, body) = (alias.unit, alias.body);
+        let place = alias.forms.of_pointer(unit, body, body.operand(load, 0));
+        let bytes = unit.layout.store_bytes(unit, body.ty(body.result(load)));
+        let end = place
+            .offset
+            .as_constant()
+            .and_then(|n| u64::try_from(n).ok())
+            .and_then(|n| n.checked_add(bytes));
+        let Some(end) = end else {
+            return false;
+        };
+        let size = match place.root {
+            Root::Global(global) => Some(unit.layout.size_bytes(unit, unit.globals[global].ty)),
+            Root::Value(root) => match alias.points_to.targets(body, root) {
+                [target] => match alias.points_to.object(target.object) {
+                    Object::Param(index) => alias.dereferenceable(index),
+                    _ => None,
+                },
+                _ => None,
+            },
+        };
+        size.is_some_and(|size| end <= size)
+    }
+}
+
+/// Ops without effects that cannot trap.
+fn is_plain_arithmetic(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Binary(_)
+            | OpKind::FNeg
+            | OpKind::Cast(_)
+            | OpKind::ICmp(_)
+            | OpKind::FCmp(_)
+            | OpKind::Select
+            | OpKind::ExtractElement
+            | OpKind::InsertElement
+            | OpKind::Shuffle(_)
+            | OpKind::ExtractValue(_)
+            | OpKind::InsertValue(_)
+            | OpKind::Addr { .. }
+    )
+}

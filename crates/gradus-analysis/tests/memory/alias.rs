@@ -1,0 +1,345 @@
+//! Which accesses may meet, and that each fact can be switched off.
+
+use crate::Program;
+use gradus_analysis::{AliasOptions, Root};
+
+fn may_meet(p: &Program, load: &str, pointer: &str, options: &AliasOptions) -> bool {
+    p.alias_with(options)
+        .may_alias_any_iteration(&p.read_of(load), &p.write_to(pointer))
+}
+
+/// The load and the store are apart, and are not once the fact is switched off.
+fn rests_on(p: &Program, load: &str, pointer: &str, off: impl Fn(&mut AliasOptions)) {
+    let mut options = AliasOptions::default();
+    assert!(
+        !may_meet(p, load, pointer, &options),
+        "{load} and {pointer} are apart"
+    );
+    off(&mut options);
+    assert!(
+        may_meet(p, load, pointer, &options),
+        "the fact was switched off"
+    );
+}
+
+#[test]
+fn arguments_may_be_the_same_object() {
+    let p = Program::read(
+        "func @f(%x: ptr, %y: ptr) -> f64 { %v = load %x -> f64 store 1.0, %y return %v }",
+    );
+    assert!(may_meet(&p, "v", "y", &AliasOptions::default()));
+    let assumed = AliasOptions {
+        assume_disjoint: vec![(Root::Value(p.value("y")), Root::Value(p.value("x")))],
+        ..AliasOptions::default()
+    };
+    assert!(!may_meet(&p, "v", "y", &assumed));
+    let assumed = AliasOptions {
+        assume_disjoint_params: vec![(0, 1)],
+        ..AliasOptions::default()
+    };
+    assert!(!may_meet(&p, "v", "y", &assumed));
+}
+
+#[test]
+fn noalias_arguments_are_apart() {
+    let p = Program::read(
+        "attrs 0 = param(noalias) param()
+         func @f(%x: ptr, %y: ptr) -> f64 #0 { %v = load %x -> f64 store 1.0, %y return %v }",
+    );
+    rests_on(&p, "v", "y", |o| o.noalias = false);
+}
+
+#[test]
+fn a_pointer_derived_from_a_noalias_argument_meets_it() {
+    let p = Program::read(
+        "attrs 0 = param(noalias) param()
+         func @f(%x: ptr, %n: i64) -> f64 #0 {
+           %q = addr inbounds f64, %x, %n
+           %v = load %x -> f64 store 1.0, %q return %v }",
+    );
+    assert!(may_meet(&p, "v", "q", &AliasOptions::default()));
+}
+
+#[test]
+fn fresh_memory_is_met_by_no_loaded_pointer_until_it_escapes() {
+    let text = |keep: &str| {
+        format!(
+            "declare @malloc(i64) -> ptr
+             func @f(%c: ptr) -> f64 {{
+               %a = call @malloc(80)
+               {keep}
+               %q = load %c -> ptr
+               store 1.0, %q
+               %v = load %a -> f64
+               return %v }}"
+        )
+    };
+    let p = Program::read(&text(""));
+    rests_on(&p, "v", "q", |o| o.escape = false);
+    let p = Program::read(&text("store %a, %c"));
+    assert!(may_meet(&p, "v", "q", &AliasOptions::default()));
+}
+
+#[test]
+fn what_a_local_structure_holds_is_followed() {
+    let p = Program::read(
+        "declare @malloc(i64) -> ptr
+         func @f(%x: ptr) -> f64 {
+           %w = alloca {ptr, ptr}, 1
+           %a = call @malloc(80)
+           store %a, %w
+           %q = load %w -> ptr
+           store 1.0, %q
+           %v = load %x -> f64
+           %u = load %a -> f64
+           return %v }",
+    );
+    assert!(!may_meet(&p, "v", "q", &AliasOptions::default()));
+    assert!(may_meet(&p, "u", "q", &AliasOptions::default()));
+}
+
+#[test]
+fn a_pointer_through_an_integer_is_followed() {
+    let p = Program::read(
+        "func @f(%x: ptr, %n: i64) -> f64 {
+           %w = alloca f64, 1
+           %i = ptrtoint %w -> i64
+           %j = add %i, %n
+           %q = inttoptr %j -> ptr
+           store 1.0, %q
+           %v = load %w -> f64
+           return %v }",
+    );
+    assert!(may_meet(&p, "v", "q", &AliasOptions::default()));
+}
+
+#[test]
+fn globals_and_arguments() {
+    let p = Program::read(
+        "global @g: f64 internal = [0.0]
+         global @h: f64 internal = [0.0]
+         func @f(%x: ptr) -> f64 {
+           %v = load @g -> f64
+           %p = addr f64, @h, 0
+           store 1.0, %p
+           store 1.0, %x
+           return %v }",
+    );
+    rests_on(&p, "v", "p", |o| o.objects = false);
+    assert!(
+        may_meet(&p, "v", "x", &AliasOptions::default()),
+        "a caller may pass &g"
+    );
+}
+
+#[test]
+fn constant_offsets_and_sizes() {
+    let p = Program::read(
+        "func @f(%x: ptr) -> f64 {
+           %p = addr inbounds f64, %x, 1
+           %q = addr inbounds i8, %x, 12
+           %v = load %x -> f64
+           %u = load %p -> f64
+           store 1.0, %p
+           store i8 0, %q
+           return %v }",
+    );
+    rests_on(&p, "v", "p", |o| o.offsets = false);
+    assert!(may_meet(&p, "u", "q", &AliasOptions::default()));
+}
+
+#[test]
+fn one_iteration_is_not_any_iteration() {
+    let p = Program::read(
+        "func @f(%x: ptr, %n: i64) {
+           for %i < %n {
+             %p = addr inbounds f64, %x, %i
+             %i1 = add nsw %i, 1
+             %q = addr inbounds f64, %x, %i1
+             %v = load %p -> f64
+             store %v, %q
+             yield
+           }
+           return }",
+    );
+    let alias = p.alias();
+    let (read, write) = (p.read_of("v"), p.write_to("q"));
+    assert!(!alias.may_alias(&read, &write), "x[i] and x[i+1]");
+    assert!(
+        alias.may_alias_any_iteration(&read, &write),
+        "x[i] and x[j+1]"
+    );
+}
+
+#[test]
+fn interleaved_parts_never_meet() {
+    let p = Program::read(
+        "func @f(%x: ptr, %n: i64) {
+           for %i < %n {
+             %p = addr inbounds [2 x f64], %x, %i, 0
+             %q = addr inbounds [2 x f64], %x, %i, 1
+             %r = addr inbounds f64, %x, %i
+             %v = load %p -> f64
+             store %v, %q
+             store %v, %r
+             yield
+           }
+           return }",
+    );
+    rests_on(&p, "v", "q", |o| o.offsets = false);
+    assert!(may_meet(&p, "v", "r", &AliasOptions::default()));
+}
+
+#[test]
+fn a_stride_of_three_wraps_without_inbounds() {
+    let text = |flag: &str| {
+        format!(
+            "func @f(%x: ptr, %i: i64, %j: i64) -> f64 {{
+               %p = addr {flag} [3 x f64], %x, %i, 0
+               %q = addr {flag} [3 x f64], %x, %j, 1
+               %v = load %p -> f64
+               store 1.0, %q
+               return %v }}"
+        )
+    };
+    assert!(!may_meet(
+        &Program::read(&text("inbounds")),
+        "v",
+        "q",
+        &AliasOptions::default()
+    ));
+    assert!(
+        may_meet(
+            &Program::read(&text("")),
+            "v",
+            "q",
+            &AliasOptions::default()
+        ),
+        "24 i = 24 j + 8 has solutions modulo 2^64"
+    );
+}
+
+#[test]
+fn the_first_b_and_the_next_b_entries_are_apart() {
+    let p = Program::read(
+        "func @f(%s: ptr, %b: i64) {
+           %cell = addr inbounds f64, %s, %b
+           for %i < %b {
+             %p = addr inbounds f64, %s, %i
+             %q = addr inbounds f64, %cell, %i
+             %v = load %p -> f64
+             store %v, %q
+             yield
+           }
+           return }",
+    );
+    rests_on(&p, "v", "q", |o| o.ranges = false);
+}
+
+#[test]
+fn a_triangle_stays_below_its_diagonal() {
+    let p = Program::read(
+        "func @f(%s: ptr, %n: i64) {
+           for %i < %n {
+             %d = addr inbounds f64, %s, %i
+             for %j < %i {
+               %p = addr inbounds f64, %s, %j
+               %v = load %p -> f64
+               store %v, %d
+               yield
+             }
+             yield
+           }
+           return }",
+    );
+    let alias = p.alias();
+    let (read, write) = (p.read_of("v"), p.write_to("d"));
+    assert!(!alias.may_alias(&read, &write), "j < i");
+    let inner = p.lp(1);
+    assert!(!alias.may_alias_within(&read, &write, alias.nest.enclosing_loop(inner)));
+    assert!(
+        alias.may_alias_any_iteration(&read, &write),
+        "a later i is an earlier j"
+    );
+}
+
+#[test]
+fn type_tags_keep_doubles_and_pointers_apart() {
+    let p = Program::read(
+        "tbaa 0 = \"root\" ()
+         tbaa 1 = \"omnipotent char\" (0: 0)
+         tbaa 2 = \"double\" (0: 1)
+         tbaa 3 = \"any pointer\" (0: 1)
+         tbaa 4 = \"ctx\" (0: 3, 8: 2)
+         func @f(%c: ptr, %x: ptr) -> ptr {
+           %v = load %c -> ptr !tbaa(4, 3, 0)
+           %q = addr inbounds i8, %c, 8
+           %u = load %q -> f64 !tbaa(4, 2, 8)
+           store 1.0, %x !tbaa(2, 2, 0)
+           return %v }",
+    );
+    rests_on(&p, "v", "x", |o| o.tbaa = false);
+    assert!(
+        may_meet(&p, "u", "x", &AliasOptions::default()),
+        "a double in a structure"
+    );
+}
+
+#[test]
+fn fields_of_one_structure_type_are_apart_behind_different_pointers() {
+    let p = Program::read(
+        "tbaa 0 = \"root\" ()
+         tbaa 1 = \"char\" (0: 0)
+         tbaa 2 = \"double\" (0: 1)
+         tbaa 3 = \"pair\" (0: 2, 8: 2)
+         func @f(%c: ptr, %x: ptr) -> f64 {
+           %v = load %c -> f64 !tbaa(3, 2, 0)
+           store 1.0, %x !tbaa(3, 2, 8)
+           return %v }",
+    );
+    rests_on(&p, "v", "x", |o| o.tbaa = false);
+}
+
+#[test]
+fn alias_scopes_exclude_each_other() {
+    let text = |meta: &str| {
+        format!(
+            "scope 0 = \"a\" in \"f\"
+             scope 1 = \"b\" in \"f\"
+             scope 2 = \"c\" in \"f\"
+             func @f(%x: ptr, %y: ptr) -> f64 {{
+               %v = load %x -> f64 !scopes(0)
+               store 1.0, %y {meta}
+               return %v }}"
+        )
+    };
+    let p = Program::read(&text("!scopes(1) !noalias(0)"));
+    rests_on(&p, "v", "y", |o| o.scopes = false);
+    let p = Program::read(&text("!noalias(2)"));
+    assert!(may_meet(&p, "v", "y", &AliasOptions::default()));
+}
+
+#[test]
+fn errno_is_no_double() {
+    let p = Program::read(
+        "declare @exp(f64) -> f64
+         declare @__errno_location() -> ptr
+         func @f(%x: ptr) -> f64 {
+           %v = load %x -> f64
+           %q = load %x -> ptr
+           %i = load %q -> i32
+           %e = call @__errno_location()
+           %n = load %e -> i32
+           %r = call @exp(%v)
+           return %r }",
+    );
+    let errno = p.access(p.call("exp", 0), gradus_analysis::AccessKind::Write);
+    let meets = |name: &str, options: &AliasOptions| {
+        p.alias_with(options).may_alias(&p.read_of(name), &errno)
+    };
+    let on = AliasOptions::default();
+    assert!(!meets("v", &on) && !meets("i", &on));
+    assert!(meets("n", &on), "that is errno itself");
+    let off = AliasOptions { errno: false, ..on };
+    assert!(meets("i", &off));
+}

@@ -1,0 +1,212 @@
+//! What becomes of memory after it was read.
+
+use crate::Program;
+use gradus_analysis::{AfterEnd, AliasOptions, Clobbers, Root};
+
+fn with<R>(p: &Program, look: impl FnOnce(&Clobbers) -> R) -> R {
+    let alias = p.alias();
+    look(&Clobbers::of(&alias, &p.effects, AfterEnd::default()))
+}
+
+fn clobbered(p: &Program, name: &str) -> bool {
+    with(p, |c| c.clobbered_after(p.op(name)))
+}
+
+#[test]
+fn straight_line_code_looks_ahead_only() {
+    let p = Program::read(
+        "func @f(%x: ptr, %y: ptr) -> f64 {
+           %v = load %x -> f64
+           store 1.0, %x
+           %u = load %x -> f64
+           %y1 = addr inbounds f64, %y, 1
+           %w = load %y1 -> f64
+           return %u }",
+    );
+    assert!(clobbered(&p, "v") && !clobbered(&p, "u") && !clobbered(&p, "w"));
+    with(&p, |c| assert_eq!(c.clobberers(p.op("v")), [p.store("x")]));
+}
+
+#[test]
+fn arms_exclude_each_other_unless_a_loop_comes_back() {
+    let text = |open: &str, close: &str| {
+        format!(
+            "func @f(%x: ptr, %c: i1, %n: i64) {{
+               {open}
+               if %c {{ %v = load %x -> f64 yield }} else {{ store 1.0, %x yield }}
+               {close}
+               return }}"
+        )
+    };
+    assert!(!clobbered(&Program::read(&text("", "")), "v"));
+    assert!(clobbered(
+        &Program::read(&text("for %i < %n {", "yield }")),
+        "v"
+    ));
+}
+
+#[test]
+fn a_store_before_a_load_in_a_loop_comes_after_it_too() {
+    let p = Program::read(
+        "func @f(%x: ptr, %y: ptr, %n: i64) {
+           for %i < %n {
+             store 2.0, %x
+             %v = load %x -> f64
+             yield }
+           return }",
+    );
+    assert!(clobbered(&p, "v"));
+    with(&p, |c| {
+        assert_eq!(c.clobberers(p.op("v")), [p.store("x")]);
+        assert!(!c.invariant_in(p.op("v"), p.lp(0)));
+    });
+}
+
+#[test]
+fn a_free_is_told_from_a_write() {
+    let p = Program::read(
+        "declare @malloc(i64) -> ptr
+         declare @free(ptr)
+         func @f(%x: ptr, %n: i64) {
+           %a = call @malloc(80)
+           %v = load %x -> f64
+           store %v, %a
+           %u = load %a -> f64
+           call @free(%a)
+           return }",
+    );
+    assert!(!clobbered(&p, "v"), "malloc and free do not touch x");
+    with(&p, |c| {
+        let fate = c.fate(p.op("u"));
+        assert!(!fate.written && fate.freed_by == [p.call("free", 0)]);
+        assert!(fate.ended_by.is_empty() && !fate.is_intact());
+        assert_eq!(c.freed_after(p.op("u")), Some(vec![p.call("free", 0)]));
+        assert_eq!(c.freed_after(p.op("v")), None);
+    });
+}
+
+#[test]
+fn lifetime_markers_end_a_local() {
+    let p = Program::read(
+        "declare @llvm.lifetime.start.p0(i64, ptr)
+         declare @llvm.lifetime.end.p0(i64, ptr)
+         func @f(%n: i64) {
+           %a = alloca f64, 1
+           for %i < %n {
+             call @llvm.lifetime.start.p0(8, %a)
+             %v = load %a -> f64
+             call @llvm.lifetime.end.p0(8, %a)
+             yield }
+           return }",
+    );
+    with(&p, |c| {
+        let fate = c.fate(p.op("v"));
+        assert!(!fate.written && fate.freed_by.is_empty());
+        assert_eq!(
+            fate.ended_by.len(),
+            2,
+            "the start in the next iteration too"
+        );
+    });
+}
+
+#[test]
+fn memory_of_one_iteration_is_not_written_by_the_next() {
+    let text = |carry: &str| {
+        format!(
+            "declare @malloc(i64) -> ptr
+             declare @free(ptr)
+             func @f(%x: ptr, %n: i64) {{
+               %end = for %i < %n iter(%old = ptr null) {{
+                 %a = call @malloc(80)
+                 store 1.0, %a
+                 %v = load {carry} -> f64
+                 yield %a }}
+               return }}"
+        )
+    };
+    assert!(!clobbered(&Program::read(&text("%a")), "v"));
+    // What the last iteration made is the object of this iteration's store in the sets, not here.
+    assert!(clobbered(&Program::read(&text("%old")), "v"));
+}
+
+#[test]
+fn a_copy_overwrites_what_others_read() {
+    let p = Program::read(
+        "declare @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+         func @f(%x: ptr, %n: i64) {
+           %a = alloca f64, %n
+           %v = load %a -> f64
+           call @llvm.memcpy.p0.p0.i64(%a, %x, 80, false)
+           %u = load %a -> f64
+           return }",
+    );
+    assert!(clobbered(&p, "v") && !clobbered(&p, "u"));
+    let copy = p.call("llvm.memcpy.p0.p0.i64", 0);
+    with(&p, |c| {
+        assert!(!c.clobbered_after(copy), "its source stays")
+    });
+}
+
+#[test]
+fn after_the_end_others_may_write() {
+    let p = Program::read(
+        "func @f(%x: ptr, %y: ptr) -> f64 {
+           %w = alloca f64, 1
+           %v = load %x -> f64
+           %u = load %y -> f64
+           %t = load %w -> f64
+           %q = load %x -> ptr
+           %s = load %q -> f64
+           return %v }",
+    );
+    let alias = p.alias();
+    let after = AfterEnd {
+        params: vec![true, false],
+        others: false,
+        frame: true,
+    };
+    let c = Clobbers::of(&alias, &p.effects, after);
+    assert!(c.clobbered_after(p.op("v")) && !c.clobbered_after(p.op("u")));
+    assert!(c.clobbered_after(p.op("t")), "the frame is gone");
+    assert!(
+        c.clobbered_after(p.op("s")),
+        "a loaded pointer may point there"
+    );
+    assert!(c.fate(p.op("v")).after_end && !c.fate(p.op("v")).written);
+}
+
+#[test]
+fn an_assumption_made_at_run_time_frees_loads() {
+    let p = Program::read(
+        "func @f(%x: ptr, %y: ptr, %n: i64) {
+           for %i < %n {
+             %p = addr inbounds f64, %x, %i
+             %q = addr inbounds f64, %y, %i
+             %v = load %p -> f64
+             store %v, %q
+             yield }
+           return }",
+    );
+    assert!(clobbered(&p, "v"));
+    let alias = p.alias_with(&AliasOptions {
+        assume_disjoint: vec![(Root::Value(p.value("x")), Root::Value(p.value("y")))],
+        ..AliasOptions::default()
+    });
+    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    assert!(!c.clobbered_after(p.op("v")));
+}
+
+#[test]
+fn errno_does_not_disturb_what_math_functions_read() {
+    let p = Program::read(
+        "declare @exp(f64) -> f64
+         func @f(%x: ptr, %n: i64) {
+           for %i < %n {
+             %v = load %x -> f64
+             %e = call @exp(%v)
+             yield }
+           return }",
+    );
+    assert!(!clobbered(&p, "v"));
+}

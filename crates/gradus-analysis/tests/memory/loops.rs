@@ -1,0 +1,221 @@
+//! Trip counts, what can be known earlier, affine forms and extents.
+
+use crate::Program;
+use gradus_analysis::{
+    AfterEnd, Availability, Bound, BoundId, Clobbers, Extents, Root, Trips, affine, trips,
+};
+use gradus_ir::Value;
+use std::collections::HashMap;
+
+#[test]
+fn trip_counts() {
+    let p = Program::read(
+        "func @f(%n: i64) {
+           for %i < %n { yield }
+           loop trip_max 9 iter(%k = 0) { repeat false, %k }
+           loop iter(%k2 = 0) { repeat false, %k2 }
+           return }",
+    );
+    assert_eq!(trips(p.body(), p.lp(0)), Trips::Exactly(p.value("n")));
+    assert_eq!(trips(p.body(), p.lp(1)), Trips::AtMost(9));
+    assert_eq!(trips(p.body(), p.lp(2)), Trips::Unknown);
+}
+
+#[test]
+fn arithmetic_moves_up_and_traps_do_not() {
+    let p = Program::read(
+        "func @f(%n: i64, %m: i64, %x: ptr) {
+           for %i < %n {
+             %half = lshr %m, 1
+             %t = add %half, 3
+             %q = udiv %m, %n
+             %w = add %t, %i
+             %v = load %x -> i64
+             for %j < %t { yield }
+             yield }
+           return }",
+    );
+    let alias = p.alias();
+    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let known = Availability::new(&c);
+    assert_eq!(
+        known.before(p.value("t"), p.lp(0)),
+        Some(vec![p.op("half"), p.op("t")])
+    );
+    assert_eq!(
+        known.before(p.value("t"), p.lp(1)),
+        Some(vec![]),
+        "it is visible there"
+    );
+    assert_eq!(
+        known.before(p.value("q"), p.lp(0)),
+        None,
+        "n may be 0 there"
+    );
+    assert_eq!(
+        known.before(p.value("w"), p.lp(0)),
+        None,
+        "it depends on the index"
+    );
+    assert_eq!(
+        known.before(p.value("v"), p.lp(0)),
+        None,
+        "x may not be valid there"
+    );
+    assert_eq!(known.at_entry(p.value("n")), Some(vec![]));
+}
+
+#[test]
+fn a_load_moves_up_where_it_is_valid_and_unchanged() {
+    let text = |write: &str| {
+        format!(
+            "attrs 0 = param() param(dereferenceable = 8) param()
+             func @f(%n: i64, %c: ptr, %x: ptr) #0 {{
+               for %i < %n {{
+                 {write}
+                 %v = load %c -> i64
+                 for %j < %v {{ yield }}
+                 yield }}
+               return }}"
+        )
+    };
+    for (write, moves) in [("", true), ("store 1, %x", false)] {
+        let p = Program::read(&text(write));
+        let alias = p.alias();
+        let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+        let found = Availability::new(&c).before(p.value("v"), p.lp(0));
+        assert_eq!(found.is_some(), moves, "{write}");
+    }
+}
+
+const ROWS: &str = "
+func @f(%x: ptr, %n: i64, %d: i64, %y: ptr, %c: i1) {
+  for %i < %n {
+    %row = mul nsw %i, %d
+    %out = addr inbounds f64, %y, %i
+    for %j < %d {
+      %at = add nsw %row, %j
+      %p = addr inbounds f64, %x, %at
+      %q = addr inbounds i8, %p, 16
+      %v = load %q -> f64
+      yield }
+    store 1.0, %out
+    yield }
+  return }";
+
+#[test]
+fn an_address_is_affine_in_its_loops() {
+    let p = Program::read(ROWS);
+    let alias = p.alias();
+    let whole = affine(&alias, p.value("q"), Some(p.lp(0))).expect("it is affine");
+    assert_eq!(whole.start, Some(Root::Value(p.value("x"))));
+    assert_eq!(whole.constant, 16);
+    assert_eq!(whole.terms.len(), 2);
+    let (outer, inner) = (&whole.terms[0], &whole.terms[1]);
+    assert_eq!(
+        (outer.lp, outer.coefficient, &outer.factors[..]),
+        (p.lp(0), 8, &[p.value("d")][..])
+    );
+    assert_eq!(
+        (inner.lp, inner.coefficient, inner.factors.len()),
+        (p.lp(1), 8, 0)
+    );
+    assert_eq!(whole.constant_step(p.lp(1)), Some(8));
+    assert_eq!(whole.constant_step(p.lp(0)), None);
+    let rows = affine(&alias, p.value("q"), Some(p.lp(1))).expect("it is affine");
+    assert_eq!((rows.terms.len(), rows.invariant.len()), (1, 1));
+}
+
+/// The numbers that bounds stand for, given those of values.
+fn number(e: &Extents, id: BoundId, known: &HashMap<Value, i128>) -> i128 {
+    let of = |id: &BoundId| number(e, *id, known);
+    match &e.bounds[id.0 as usize] {
+        Bound::Constant(n) => i128::from(*n),
+        Bound::Signed(v) | Bound::Unsigned(v) => known[v],
+        Bound::Add(a, b) => of(a) + of(b),
+        Bound::Mul(a, b) => of(a) * of(b),
+        Bound::Min(a, b) => of(a).min(of(b)),
+        Bound::Max(a, b) => of(a).max(of(b)),
+    }
+}
+
+/// The bytes touched behind a pointer, with numbers for the arguments.
+fn bytes(p: &Program, pointer: &str, numbers: &[(&str, i128)]) -> Option<(i128, i128)> {
+    let alias = p.alias();
+    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let body = p.body();
+    let entry = body.first(body.root()).expect("the body has ops");
+    let e = Extents::of(&Availability::new(&c), &p.effects, entry);
+    let known: HashMap<Value, i128> = numbers.iter().map(|(n, x)| (p.value(n), *x)).collect();
+    let extent = e
+        .of_root(Root::Value(p.value(pointer)))
+        .expect("it is touched");
+    let (low, high) = extent.range?;
+    Some((number(&e, low, &known), number(&e, high, &known)))
+}
+
+#[test]
+fn extents_of_rows() {
+    let p = Program::read(ROWS);
+    let numbers = [("n", 5), ("d", 3)];
+    assert_eq!(bytes(&p, "x", &numbers), Some((16, 16 + 8 * 15)));
+    assert_eq!(bytes(&p, "y", &numbers), Some((0, 40)));
+}
+
+#[test]
+fn extents_of_a_periodic_grid() {
+    // bruss: the neighbour's row wraps around; a choice of two gives the hull of both.
+    let p = Program::read(
+        "func @f(%x: ptr, %n: i64) {
+           %last = add nsw %n, -1
+           for %i < %n {
+             %first = icmp eq %i, 0
+             %before = add nsw %i, -1
+             %up = select %first, %last, %before
+             %row = mul nsw %up, %n
+             for %j < %n {
+               %at = add nsw %row, %j
+               %p = addr inbounds f64, %x, %at
+               %v = load %p -> f64
+               yield }
+             yield }
+           return }",
+    );
+    // The choice's lower end is −1: one row more than is touched, which is a correct bound.
+    assert_eq!(bytes(&p, "x", &[("n", 4), ("last", 3)]), Some((-32, 128)));
+}
+
+#[test]
+fn extents_of_triangles_and_of_gathers() {
+    let p = Program::read(
+        "func @f(%x: ptr, %y: ptr, %n: i64) {
+           for %i < %n {
+             for %j < %i {
+               %p = addr inbounds f64, %x, %j
+               %v = load %p -> i64
+               %q = addr inbounds f64, %y, %v
+               store 1.0, %q
+               yield }
+             yield }
+           return }",
+    );
+    assert_eq!(bytes(&p, "x", &[("n", 6)]), Some((0, 40)));
+    assert_eq!(
+        bytes(&p, "y", &[("n", 6)]),
+        None,
+        "an index from memory has no bounds"
+    );
+}
+
+#[test]
+fn extents_of_copies() {
+    let p = Program::read(
+        "declare @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+         func @f(%x: ptr, %y: ptr, %n: i64) {
+           %q = addr inbounds f64, %x, 2
+           call @llvm.memcpy.p0.p0.i64(%y, %q, %n, false)
+           return }",
+    );
+    assert_eq!(bytes(&p, "x", &[("n", 100)]), Some((16, 116)));
+    assert_eq!(bytes(&p, "y", &[("n", 100)]), Some((0, 100)));
+}

@@ -1,0 +1,93 @@
+//! Large bodies: time grows in proportion, and depth does no harm.
+
+use crate::Program;
+use gradus_analysis::{AfterEnd, Clobbers, Variance};
+use gradus_ir::{Body, OpKind};
+use std::fmt::Write;
+use std::time::Instant;
+
+/// Looks at everything; gives the number of loads that are clobbered, and the seconds it took.
+fn look(p: &Program) -> (usize, f64) {
+    let start = Instant::now();
+    let alias = p.alias();
+    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let body: &Body = p.body();
+    let loads = body
+        .walk(body.root())
+        .filter(|op| matches!(body.kind(*op), OpKind::Load(_)));
+    let clobbered = loads.filter(|op| c.clobbered_after(*op)).count();
+    let variance = Variance::of(&c, &p.effects);
+    let first = body.params()[0];
+    assert_eq!(variance.loops(first), []);
+    (clobbered, start.elapsed().as_secs_f64())
+}
+
+fn straight(n: usize) -> Program {
+    let mut text = String::from("func @f(%x: ptr) {\n %w = alloca [100000 x f64], 1\n");
+    for i in 0..n {
+        let _ = writeln!(text, "%a{i} = addr inbounds f64, %w, {i}");
+        let _ = writeln!(text, "%v{i} = load %a{i} -> f64");
+        let _ = writeln!(text, "%b{i} = addr inbounds f64, %w, {}", i + n);
+        let _ = writeln!(text, "store %v{i}, %b{i}");
+    }
+    text.push_str("return }");
+    Program::read(&text)
+}
+
+#[test]
+fn straight_line_code_is_looked_at_in_proportion() {
+    let (small, large) = (straight(2_000), straight(16_000));
+    assert_eq!(look(&small).0, 0);
+    let (_, short) = look(&small);
+    let (clobbered, long) = look(&large);
+    assert_eq!(clobbered, 0);
+    assert!(long < 40.0 * short.max(0.005), "{short} s and {long} s");
+}
+
+#[test]
+fn twenty_thousand_nested_exits() {
+    let mut text = String::from("func @f(%x: ptr, %c: i1) {\n");
+    let depth = 20_000;
+    for i in 0..depth {
+        let _ = writeln!(text, "%v{i} = load %x -> f64\nif %c {{ yield }} else {{");
+    }
+    text.push_str("store 1.0, %x\n");
+    for _ in 0..depth {
+        text.push_str("yield }\n");
+    }
+    text.push_str("return }");
+    let (clobbered, seconds) = look(&Program::read(&text));
+    assert_eq!(clobbered, depth);
+    assert!(seconds < 5.0, "{seconds} s");
+}
+
+#[test]
+fn two_hundred_nested_loops() {
+    let mut text = String::from("func @f(%x: ptr, %n: i64) {\n");
+    for i in 0..200 {
+        let _ = writeln!(text, "for %i{i} < %n {{ %v{i} = load %x -> f64");
+    }
+    for _ in 0..200 {
+        text.push_str("yield }\n");
+    }
+    text.push_str("return }");
+    let p = Program::read(&text);
+    let (clobbered, seconds) = look(&p);
+    assert_eq!(clobbered, 0);
+    assert!(seconds < 5.0, "{seconds} s");
+}
+
+#[test]
+fn a_chain_of_five_thousand_calls() {
+    let mut text = String::from("func @g0(%x: ptr) { store 1.0, %x return }\n");
+    for i in 1..5_000 {
+        let _ = writeln!(
+            text,
+            "func @g{i}(%x: ptr) {{ call @g{}(%x) return }}",
+            i - 1
+        );
+    }
+    text.push_str("func @f(%x: ptr) { %v = load %x -> f64 call @g4999(%x) return }");
+    let p = Program::read(&text);
+    assert_eq!(look(&p).0, 1);
+}
