@@ -73,10 +73,14 @@ impl<'u> Out<'u> {
         self.loc = primal.ops[op].loc;
         self.fast = primal.ops[op].flags.and(Flags::FAST_ALGEBRA);
     }
-    /// What is stated about an access of `space` that stands for a primal access with `meta`.
+    /// What is stated about an access of `space` that stands for a primal access with `meta`. What
+    /// only the host understands (ranges, non-null loads, debug information) is not inherited.
     pub fn access_meta(&mut self, meta: Option<MetaId>, space: Space) -> Option<MetaId> {
         let mut new = match (meta, space) {
-            (Some(id), Space::Primal) => self.unit.meta(id).clone(),
+            (Some(id), Space::Primal) => Meta {
+                host: Vec::new(),
+                ..self.unit.meta(id).clone()
+            },
             (Some(id), Space::Shadow) => Meta {
                 tbaa: self.unit.meta(id).tbaa,
                 ..Meta::default()

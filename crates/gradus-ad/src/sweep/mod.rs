@@ -216,10 +216,8 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         let new = self.out.build().op(data.kind.clone(), &operands, &types, 0);
         self.out.body.ops[new].flags = data.flags;
         self.out.body.ops[new].name = data.name.clone();
-        let is_access = matches!(data.kind, OpKind::Load(_) | OpKind::Store(_));
-        match is_access {
-            true => self.out.mark_access(new, data.meta, Space::Primal),
-            false => self.out.body.ops[new].meta = data.meta,
+        if matches!(data.kind, OpKind::Load(_) | OpKind::Store(_)) {
+            self.out.mark_access(new, data.meta, Space::Primal);
         }
         for (&old, &result) in body.results(op).iter().zip(self.out.body.results(new)) {
             self.values.insert(old, result);

@@ -70,7 +70,6 @@ impl ForwardSweep<'_, '_, '_, '_> {
             .build()
             .op(body.kind(op).clone(), &operands, &types, regions);
         self.out.body.ops[open.new].flags = body.ops[op].flags;
-        self.out.body.ops[open.new].meta = body.ops[op].meta;
         self.open.push(open);
         self.tasks.push(Task::Leave);
         for number in (0..regions).rev() {

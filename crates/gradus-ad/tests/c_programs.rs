@@ -1,0 +1,106 @@
+//! C functions whose derivatives take every part of the engine, checked three ways at several
+//! optimisation levels of the input.
+
+mod support;
+use support::check_standard;
+
+macro_rules! programs {
+    ($($name:ident: $n:literal, $source:literal;)*) => { $(
+        #[test]
+        fn $name() {
+            check_standard($source, $n);
+        }
+    )* };
+}
+
+programs! {
+    straight_line: 3, "#include <math.h>
+        double f(int n, double *x, double s) {
+            double a = x[0] * x[1] + sin(s), b = exp(a) / (1 + x[2] * x[2]);
+            return sqrt(b) * log(1 + a * a) - s / x[1] + pow(x[0], 3) + fabs(x[1] - 0.5); }";
+    sum: 5, "double f(int n, double *x, double s) {
+            double r = 0; for (int i = 0; i < n; i++) r += x[i] * x[i] * s; return r; }";
+    product: 5, "double f(int n, double *x, double s) {
+            double r = s; for (int i = 0; i < n; i++) r *= x[i]; return r; }";
+    nested_loops: 4, "double f(int n, double *x, double s) {
+            double r = 0;
+            for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) { double d = x[i] - s * x[j]; r += d * d * d; }
+            return r; }";
+    triangular: 5, "double f(int n, double *x, double s) {
+            double r = 0;
+            for (int i = 0; i < n; i++) { double p = s; for (int j = 0; j < i; j++) { p = p * x[j] + x[i]; } r += p * p; }
+            return r; }";
+    branches: 5, "double f(int n, double *x, double s) {
+            double r = s;
+            for (int i = 0; i < n; i++) { if (x[i] > 0.9) r = r * x[i] + 1; else if (i & 1) r += x[i] * s; else r -= r * r * 0.1; }
+            return r; }";
+    early_exit: 6, "double f(int n, double *x, double s) {
+            double r = s; int i = 0;
+            for (i = 0; i < n; i++) { r *= 1 + 0.3 * x[i]; if (r > 2.5) break; r += x[i]; }
+            return r * r + i; }";
+    data_dependent: 4, "double f(int n, double *x, double s) {
+            double r = s + x[0]; int k = 0;
+            while (r < 20) { r = r * 1.3 + x[k % n] * r; k++; }
+            return r; }";
+    overwritten: 6, "double f(int n, double *x, double s) {
+            double t[8]; for (int i = 0; i < n; i++) t[i] = x[i] * s;
+            for (int k = 0; k < 3; k++) for (int i = 1; i < n; i++) t[i] = t[i] * t[i - 1] + 0.5 * t[i];
+            double r = 0; for (int i = 0; i < n; i++) r += t[i]; return r; }";
+    in_place: 5, "double f(int n, double *x, double s) {
+            double r = 0; for (int k = 0; k < 3; k++) for (int i = 0; i < n; i++) { r += x[i] * s; x[i] = x[i] * x[i] * 0.5; }
+            for (int k = 0; k < n; k++) x[k] = 0; return r; }";
+    heap: 6, "#include <stdlib.h>
+        double f(int n, double *x, double s) {
+            double *u = malloc(n * sizeof *u), *v = malloc(n * sizeof *v);
+            for (int i = 0; i < n; i++) { u[i] = x[i]; v[i] = 0; }
+            for (int k = 0; k < 4; k++) {
+                for (int i = 0; i < n; i++) v[i] = u[i] + 0.1 * s * u[i] * (i ? u[i - 1] : 0);
+                double *t = u; u = v; v = t; }
+            double r = 0; for (int i = 0; i < n; i++) r += u[i] * u[i];
+            free(u); free(v); return r; }";
+    copies: 4, "#include <string.h>
+        double f(int n, double *x, double s) {
+            double t[4], u[4]; memcpy(t, x, sizeof t); memset(u, 0, sizeof u);
+            for (int i = 0; i < n; i++) t[i] *= s; memmove(u + 1, t, 2 * sizeof *t); memcpy(&u[0], &t[3], 8);
+            double r = 1; for (int i = 0; i < n; i++) r += u[i] * t[i] * t[0]; return r; }";
+    structs: 4, "struct p { double a; int k; double b; };
+        static double g(struct p *q, double s) { q->a = q->a * q->b + s; q->k++; return q->a * q->k; }
+        double f(int n, double *x, double s) {
+            struct p q[4]; for (int i = 0; i < n; i++) { q[i].a = x[i]; q[i].b = s * i; q[i].k = i; }
+            double r = 0; for (int i = 0; i < n; i++) { r += g(&q[i], x[0]); r += g(&q[i], r); } return r; }";
+    calls: 4, "__attribute__((noinline)) static double g(const double *x, int n, double s) {
+            double r = 0; for (int i = 0; i < n; i++) r += x[i] * x[i] * s; return r; }
+        __attribute__((noinline)) static void h(double *y, const double *x, int n, double *s) {
+            for (int i = 0; i < n; i++) y[i] = x[i] * *s; *s *= 2; }
+        double f(int n, double *x, double s) {
+            double y[4], t = s; h(y, x, n, &t); double a = g(y, n, t); h(y, y, n, &a); return g(y, n, s) * a; }";
+    recursion: 4, "__attribute__((noinline)) static double g(const double *x, int n, double s) {
+            if (n == 0) return s; double a = g(x + 1, n - 1, s * x[0]); return a * x[0] + g(x + 1, n - 1, a); }
+        double f(int n, double *x, double s) { return g(x, n, s); }";
+    switches: 6, "double f(int n, double *x, double s) {
+            double r = 1; for (int i = 0; i < n; i++) switch (i % 4) { case 0: r *= x[i]; break; case 1: r += s; case 2: r -= x[i] * r; break; default: r = r * r; }
+            return r; }";
+    pointers_to_pointers: 4, "#include <stdlib.h>
+        double f(int n, double *x, double s) {
+            double **rows = malloc(n * sizeof *rows);
+            for (int i = 0; i < n; i++) { rows[i] = malloc(2 * sizeof(double)); rows[i][0] = x[i]; rows[i][1] = s * i; }
+            double r = 0; for (int i = 0; i < n; i++) { rows[i][0] *= rows[(i + 1) % n][1]; r += rows[i][0] * rows[i][0]; }
+            for (int i = 0; i < n; i++) free(rows[i]); free(rows); return r; }";
+    linked_list: 5, "#include <stdlib.h>
+        struct node { double v; struct node *next; };
+        double f(int n, double *x, double s) {
+            struct node *head = 0;
+            for (int i = 0; i < n; i++) { struct node *e = malloc(sizeof *e); e->v = x[i] * s; e->next = head; head = e; }
+            double r = 1; for (struct node *e = head; e; e = e->next) r = r * e->v + e->v;
+            while (head) { struct node *e = head->next; free(head); head = e; } return r; }";
+    select_at_zero: 3, "double f(int n, double *x, double s) {
+            double z = x[1] - x[1] , a = z != 0 ? x[0] / z : s; return a * x[2] + (z > 0 ? __builtin_sqrt(z) : x[0]); }";
+    float_bits: 3, "#include <string.h>
+        #include <stdint.h>
+        double f(int n, double *x, double s) {
+            int64_t b; double t = x[0] * s, u; memcpy(&b, &t, 8); memcpy(&u, &b, 8);
+            float g = (float)x[1]; return u * u + x[2] + 0 * g; }";
+    globals: 3, "static double table[3] = {1, 2, 3}; static double state;
+        double f(int n, double *x, double s) {
+            state = s; double r = 0; for (int i = 0; i < n; i++) { state = state * x[i] + table[i]; r += state; } return r; }";
+}

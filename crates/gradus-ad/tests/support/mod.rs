@@ -1,0 +1,243 @@
+//! Derivatives of C functions, end to end: clang, import, both modes, export, run in this process.
+#![allow(dead_code)]
+
+use gradus_ad::{
+    ArgActivity, ClosureFacts, Mode, Options, ResultActivity, Root, Variant, differentiate,
+};
+use gradus_ir::{Diagnostic, FuncId, Unit};
+use gradus_llvm::jit::{Arg, Jit};
+use gradus_llvm::{Host, OptLevel, Pipeline};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Bitcode of a C program.
+pub fn bitcode(source: &str, flags: &[&str]) -> Vec<u8> {
+    let mut child = Command::new("clang-22")
+        .args(["-x", "c", "-", "-c", "-emit-llvm", "-o", "-", "-g"])
+        .args(flags)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("clang-22 runs");
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(source.as_bytes())
+        .expect("written");
+    let output = child.wait_with_output().expect("clang-22 ends");
+    assert!(output.status.success(), "clang-22 failed on {source}");
+    output.stdout
+}
+
+/// The ways in which the same source may reach us.
+pub const ROUTES: &[&[&str]] = &[
+    &["-O0"],
+    &[
+        "-O2",
+        "-Xclang",
+        "-disable-llvm-passes",
+        "-fno-discard-value-names",
+    ],
+    &["-O1"],
+    &["-O3"],
+];
+
+/// A compiled program with both derivatives of one function.
+pub struct Compiled {
+    pub jit: Jit,
+    pub vjp: String,
+    pub jvp: String,
+}
+
+/// Makes the JVP and the VJP of `name`.
+pub fn derive(
+    source: &str,
+    flags: &[&str],
+    name: &str,
+    args: &[ArgActivity],
+    result: ResultActivity,
+) -> Result<Compiled, Vec<Diagnostic>> {
+    derive_with(source, flags, name, args, result, &Options::default())
+}
+
+/// As [`derive`], with options.
+pub fn derive_with(
+    source: &str,
+    flags: &[&str],
+    name: &str,
+    args: &[ArgActivity],
+    result: ResultActivity,
+    options: &Options,
+) -> Result<Compiled, Vec<Diagnostic>> {
+    let mut host = Host::parse(&bitcode(source, flags), "test.bc").map_err(|d| vec![d])?;
+    host.run(Pipeline::EarlySerial).map_err(|d| vec![d])?;
+    let mut unit = host.import(&[name]).map_err(|d| vec![d])?.unit;
+    for func in unit.functions.ids() {
+        if let Some(mut body) = unit.functions[func].body.take() {
+            gradus_ad::calculus::expand_outputs(&mut unit, &mut body);
+            gradus_edit::loops_to_fors(&mut unit, &mut body);
+            unit.functions[func].body = Some(body);
+        }
+    }
+    let func = unit.function(name).expect("the function is imported");
+    let facts = ClosureFacts::of(
+        &unit,
+        &Root {
+            func,
+            args: args.to_vec(),
+            result,
+        },
+    )?;
+    let variant = |mode| Variant {
+        func,
+        mode,
+        width: 1,
+        args: args.to_vec(),
+        result,
+        primal_result: false,
+        overwritten: Vec::new(),
+        strong_zero: false,
+    };
+    let roots = [variant(Mode::Combined), variant(Mode::Forward)];
+    let names: Vec<String> = roots.iter().map(|v| v.symbol(&unit)).collect();
+    let made = make_all(&mut unit, &facts, &roots, options)?;
+    for &func in &made {
+        let findings = gradus_ir::verify_function(&unit, func);
+        let text = gradus_ir::print_function(&unit, func);
+        assert!(findings.is_empty(), "{findings:#?}\n{text}");
+    }
+    for &func in &made[..2] {
+        unit.functions[func].linkage = gradus_ir::Linkage::External;
+    }
+    if std::env::var_os("GRADUS_TEST_DUMP").is_some() {
+        std::fs::write(format!("/tmp/{name}.gir"), gradus_ir::print(&unit)).expect("written");
+    }
+    let with_bodies: Vec<FuncId> = unit
+        .functions
+        .iter()
+        .filter(|(_, f)| f.body.is_some() && !f.defined)
+        .map(|(id, _)| id)
+        .collect();
+    host.export(&unit, &with_bodies).map_err(|d| vec![d])?;
+    host.verify().map_err(|d| vec![d])?;
+    host.run(Pipeline::Late(OptLevel::O2))
+        .map_err(|d| vec![d])?;
+    if std::env::var_os("GRADUS_TEST_DUMP").is_some() {
+        std::fs::write(format!("/tmp/{name}.ll"), host.to_text()).expect("written");
+    }
+    let jit = Jit::new(host, &[name, &names[0], &names[1]]).map_err(|d| vec![d])?;
+    Ok(Compiled {
+        jit,
+        vjp: names[0].clone(),
+        jvp: names[1].clone(),
+    })
+}
+
+/// Makes variants and all that they need; gives the functions made, those asked for first.
+pub fn make_all(
+    unit: &mut Unit,
+    facts: &ClosureFacts,
+    roots: &[Variant],
+    options: &Options,
+) -> Result<Vec<FuncId>, Vec<Diagnostic>> {
+    let mut work: Vec<Variant> = roots.to_vec();
+    let mut seen: BTreeSet<Variant> = roots.iter().cloned().collect();
+    let mut made = Vec::new();
+    let mut next = 0;
+    while next < work.len() {
+        let derived = differentiate(unit, facts, &work[next], options)?;
+        made.push(derived.func);
+        for need in derived.needs {
+            if seen.insert(need.clone()) {
+                work.push(need);
+            }
+        }
+        next += 1;
+    }
+    Ok(made)
+}
+
+/// Checks `double f(int n, double *x, double s)` three ways at a point: forward against reverse,
+/// and against central differences.
+pub fn check_standard(source: &str, n: usize) {
+    for flags in ROUTES {
+        check_route(source, flags, n, &Options::default());
+    }
+}
+
+/// One route of [`check_standard`].
+pub fn check_route(source: &str, flags: &[&str], n: usize, options: &Options) {
+    let args = [ArgActivity::Const, ArgActivity::Dup, ArgActivity::Active];
+    let compiled = match derive_with(source, flags, "f", &args, ResultActivity::Active, options) {
+        Ok(compiled) => compiled,
+        Err(findings) => panic!("refused at {flags:?}: {findings:#?}\n{source}"),
+    };
+    let x: Vec<f64> = (0..n)
+        .map(|i| 0.4 + 0.37 * ((i * 7 + 3) % 5) as f64)
+        .collect();
+    let s = 0.8;
+    let call = |x: &[f64], s: f64| {
+        let mut x = x.to_vec();
+        let result = compiled.jit.call(
+            "f",
+            &mut [Arg::Int(n as i64), Arg::F64s(&mut x), Arg::F64(s)],
+        );
+        result.expect("runs").f64()
+    };
+    let (mut primal, mut adjoint) = (x.clone(), vec![0.0; n]);
+    let s_adj = compiled
+        .jit
+        .call(
+            &compiled.vjp,
+            &mut [
+                Arg::Int(n as i64),
+                Arg::F64s(&mut primal),
+                Arg::F64s(&mut adjoint),
+                Arg::F64(s),
+                Arg::F64(1.0),
+            ],
+        )
+        .expect("runs")
+        .f64();
+    for k in 0..=n {
+        let mut direction = vec![0.0; n];
+        let mut s_tan = 0.0;
+        match k < n {
+            true => direction[k] = 1.0,
+            false => s_tan = 1.0,
+        }
+        let h = 1e-6;
+        let moved = |t: f64| {
+            let x: Vec<f64> = x.iter().zip(&direction).map(|(x, d)| x + t * d).collect();
+            call(&x, s + t * s_tan)
+        };
+        let difference = (moved(h) - moved(-h)) / (2.0 * h);
+        let (mut primal, mut tangent) = (x.clone(), direction.clone());
+        let forward = compiled
+            .jit
+            .call(
+                &compiled.jvp,
+                &mut [
+                    Arg::Int(n as i64),
+                    Arg::F64s(&mut primal),
+                    Arg::F64s(&mut tangent),
+                    Arg::F64(s),
+                    Arg::F64(s_tan),
+                ],
+            )
+            .expect("runs")
+            .f64();
+        let reverse = if k < n { adjoint[k] } else { s_adj };
+        let scale = 1.0 + forward.abs();
+        assert!(
+            (forward - reverse).abs() <= 1e-11 * scale,
+            "at {flags:?}, input {k}: forward {forward} reverse {reverse} difference {difference}\n{source}"
+        );
+        assert!(
+            (forward - difference).abs() <= 2e-6 * scale,
+            "at {flags:?}, input {k}: forward {forward} difference {difference}\n{source}"
+        );
+    }
+}
