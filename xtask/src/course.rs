@@ -58,35 +58,73 @@ pub enum Purpose {
     Memory,
 }
 
-/// Builds a workload with a tool's gradient into `folder`.
+/// How a program is built.
+#[derive(Clone, Copy)]
+pub struct Build<'a> {
+    /// Part of the program's file name: builds that stand side by side are called differently.
+    pub label: &'a str,
+    /// Options of the compiler.
+    pub flags: &'a [&'a str],
+    /// The gradient comes as bitcode that clang made with these flags, and not as source.
+    pub bitcode: bool,
+    /// What it is for.
+    pub purpose: Purpose,
+}
+
+/// Builds a workload at -O3 with a tool's gradient into `folder`.
 ///
 /// # Errors
 /// Where the compiler refuses; then with its reason.
 pub fn build(name: &str, tool: &Tool, purpose: Purpose, folder: &Path) -> Outcome<Program> {
+    build_as(
+        name,
+        tool,
+        Build {
+            label: "",
+            flags: &["-O3"],
+            bitcode: false,
+            purpose,
+        },
+        folder,
+    )
+}
+
+/// Builds a workload with a tool's gradient into `folder`.
+///
+/// # Errors
+/// Where the compiler refuses; then with its reason.
+pub fn build_as(name: &str, tool: &Tool, how: Build, folder: &Path) -> Outcome<Program> {
     std::fs::create_dir_all(folder)
         .map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
-    let suffix = if purpose == Purpose::Memory {
+    let memory = if how.purpose == Purpose::Memory {
         "-memory"
     } else {
         ""
     };
-    let path = folder.join(format!("{name}-{}{suffix}", tool.name()));
+    let path = folder.join(format!("{name}-{}{}{memory}", tool.name(), how.label));
     let mut compiler = match tool {
         Tool::Hand => {
             let mut clang = Command::new(workspace::clang());
-            clang
-                .arg("-O3")
-                .args([format!("{name}.c"), format!("{name}_hand.c")]);
+            clang.args([format!("{name}.c"), format!("{name}_hand.c")]);
             clang
         }
         Tool::Gradus(binary) => {
             let mut gradus = Command::new(binary);
-            let course = format!("-DCOURSE={name}");
-            gradus.args(["cc", "-O3", "-DUSE_ENZYME_API", &course, "enzyme_api.c"]);
+            gradus.arg("cc");
+            if how.bitcode {
+                gradus.arg(bitcode(name, how.flags, &path.with_extension("bc"))?);
+            } else {
+                gradus.args([
+                    "-DUSE_ENZYME_API",
+                    &format!("-DCOURSE={name}"),
+                    "enzyme_api.c",
+                ]);
+            }
             gradus
         }
     };
-    if purpose == Purpose::Memory {
+    compiler.args(how.flags);
+    if how.purpose == Purpose::Memory {
         compiler.args(COUNT_MEMORY);
     }
     compiler.args(["driver.c", "-lm", "-o"]).arg(&path);
@@ -99,6 +137,21 @@ pub fn build(name: &str, tool: &Tool, purpose: Purpose, folder: &Path) -> Outcom
     } else {
         Err(Failure::new(gradus::reason(&done.stderr)))
     }
+}
+
+/// The workload and its calls for a gradient as bitcode, optimised by clang.
+fn bitcode(name: &str, flags: &[&str], path: &Path) -> Outcome<PathBuf> {
+    let mut clang = Command::new(workspace::clang());
+    clang.args(flags).args([
+        "-emit-llvm",
+        "-c",
+        "-DUSE_ENZYME_API",
+        &format!("-DCOURSE={name}"),
+        "enzyme_api.c",
+        "-o",
+    ]);
+    process::capture(clang.arg(path).current_dir(workspace::root().join("bench")))?;
+    Ok(path.to_path_buf())
 }
 
 impl Program {
@@ -208,6 +261,28 @@ pub struct Results {
     pub gradient: Vec<f64>,
 }
 
+/// The largest |a - b| relative to the larger, where entries far below the root mean square count against
+/// a thousandth of it.
+pub fn largest_error(ours: &[f64], reference: &[f64]) -> f64 {
+    if ours.len() != reference.len() {
+        return f64::INFINITY;
+    }
+    let squares: f64 = reference.iter().map(|r| r * r).sum();
+    let floor = 1e-3 * (squares / reference.len().max(1) as f64).sqrt();
+    let error = |(a, b): (&f64, &f64)| {
+        let distance = (a - b).abs();
+        let relative = distance / a.abs().max(b.abs()).max(floor);
+        if distance == 0.0 {
+            0.0
+        } else if relative.is_nan() {
+            f64::INFINITY // as wrong as can be
+        } else {
+            relative
+        }
+    };
+    ours.iter().zip(reference).map(error).fold(0.0, f64::max)
+}
+
 /// What the driver's check found.
 pub struct Check {
     /// The worst relative error.
@@ -263,5 +338,14 @@ mod tests {
     fn a_refusal_is_told() {
         let refusing = Tool::Gradus(PathBuf::from("false"));
         assert!(build("gmm", &refusing, Purpose::Run, &folder()).is_err());
+    }
+
+    #[test]
+    fn the_error_is_relative_and_sees_what_is_not_a_number() {
+        assert_eq!(largest_error(&[1.0, 2.0], &[1.0, 2.0]), 0.0);
+        assert!((largest_error(&[1.0, 2.002], &[1.0, 2.0]) - 1e-3).abs() < 1e-6);
+        assert!(largest_error(&[1.0, 1e-9], &[1.0, 0.0]) < 1e-5);
+        assert_eq!(largest_error(&[f64::NAN, 1.0], &[1.0, 1.0]), f64::INFINITY);
+        assert_eq!(largest_error(&[1.0], &[1.0, 2.0]), f64::INFINITY);
     }
 }

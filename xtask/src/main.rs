@@ -10,6 +10,8 @@ mod course;
 mod demo;
 mod erfa;
 mod gradus;
+mod growth;
+mod levels;
 mod process;
 mod roundtrip;
 mod setup;
@@ -78,6 +80,18 @@ const COMMANDS: &[Command] = &[
         arguments: "[zlib] [sqlite]",
         summary: "two libraries sent through the IR and back, beside clang",
         run: roundtrip::run,
+    },
+    Command {
+        name: "levels",
+        arguments: "[WORKLOAD …]",
+        summary: "the course at every optimisation level: the same derivatives",
+        run: levels::run,
+    },
+    Command {
+        name: "growth",
+        arguments: "[PROGRAM …]",
+        summary: "compile time: does it grow with the program, and no faster?",
+        run: growth::run,
     },
     Command {
         name: "setup",

@@ -39,7 +39,7 @@ pub fn run(kitchen: &Kitchen) -> Outcome<()> {
         let memory = course::build(name, &gradus, Purpose::Memory, &kitchen.folder)?;
         let hand = course::build(name, &Tool::Hand, Purpose::Run, &kitchen.folder)?;
         let (result, reference) = (ours.results(sizes)?, hand.results(sizes)?);
-        let error = largest_error(&result.gradient, &reference.gradient);
+        let error = course::largest_error(&result.gradient, &reference.gradient);
         if error > LIMIT {
             wrong.push(*what);
         }
@@ -63,41 +63,5 @@ pub fn run(kitchen: &Kitchen) -> Outcome<()> {
         Ok(())
     } else {
         Err(format!("not the gradient written by hand: {}", wrong.join(", ")).into())
-    }
-}
-
-/// The largest |a - b| relative to the larger, where entries far below the root mean square count against
-/// a thousandth of it.
-fn largest_error(ours: &[f64], reference: &[f64]) -> f64 {
-    if ours.len() != reference.len() {
-        return f64::INFINITY;
-    }
-    let squares: f64 = reference.iter().map(|r| r * r).sum();
-    let floor = 1e-3 * (squares / reference.len().max(1) as f64).sqrt();
-    let error = |(a, b): (&f64, &f64)| {
-        let distance = (a - b).abs();
-        let relative = distance / a.abs().max(b.abs()).max(floor);
-        if distance == 0.0 {
-            0.0
-        } else if relative.is_nan() {
-            f64::INFINITY // as wrong as can be
-        } else {
-            relative
-        }
-    };
-    ours.iter().zip(reference).map(error).fold(0.0, f64::max)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_error_is_relative_and_sees_what_is_not_a_number() {
-        assert_eq!(largest_error(&[1.0, 2.0], &[1.0, 2.0]), 0.0);
-        assert!((largest_error(&[1.0, 2.002], &[1.0, 2.0]) - 1e-3).abs() < 1e-6);
-        assert!(largest_error(&[1.0, 1e-9], &[1.0, 0.0]) < 1e-5);
-        assert_eq!(largest_error(&[f64::NAN, 1.0], &[1.0, 1.0]), f64::INFINITY);
-        assert_eq!(largest_error(&[1.0], &[1.0, 2.0]), f64::INFINITY);
     }
 }

@@ -61,6 +61,12 @@ const RUN_LIMIT: Duration = Duration::from_secs(120);
 /// # Errors
 /// Where results differ, or the restructured program is slower than the limit.
 pub fn run(arguments: &[String]) -> Outcome<()> {
+    if let Some(name) = arguments
+        .iter()
+        .find(|a| !SUBJECTS.iter().any(|s| s.name == *a))
+    {
+        return Err(Failure::new(format!("no library `{name}`: zlib or sqlite")));
+    }
     let Some(gradus) = gradus::binary()? else {
         return Err(Failure::new("gradus is not there yet"));
     };
