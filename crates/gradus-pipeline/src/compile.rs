@@ -105,6 +105,9 @@ fn early(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
 
 /// LLVM's pipeline of the user's level.
 fn late(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
+    if run.request.options.skip_late {
+        return Ok(());
+    }
     let level = run.request.level;
     run.pass("late", |run| {
         run.check(host.run(Pipeline::Late(level.into())))?;

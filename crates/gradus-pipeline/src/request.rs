@@ -132,6 +132,8 @@ pub struct Options {
     pub dump_after: Vec<String>,
     /// Leaves out the early LLVM pipeline: the input is imported as it is.
     pub skip_early: bool,
+    /// Leaves out the late LLVM pipeline: a compiler of the same LLVM goes on from the bitcode.
+    pub skip_late: bool,
     /// Drops debug information from the output: it was asked of the compiler for messages and
     /// reports only.
     pub strip_debug: bool,

@@ -1,0 +1,107 @@
+//! `gradus explain CODE`: the page of a diagnostic. The pages are part of the program.
+
+use crate::options::wrong;
+use crate::render;
+use gradus::Code;
+use std::ffi::OsString;
+
+macro_rules! pages {
+    ($($number:literal),* $(,)?) => {
+        const PAGES: &[(&str, &str)] = &[$((
+            $number,
+            include_str!(concat!("../../../docs/diagnostics/", $number, ".md")),
+        )),*];
+    };
+}
+
+// table
+pages! {
+    "GRD0001",
+    "GRD0002",
+    "GRD0003",
+    "GRD0004",
+    "GRD0005",
+    "GRD0006",
+    "GRD0007",
+    "GRD0008",
+    "GRD0009",
+    "GRD0010",
+    "GRD0011",
+    "GRD0012",
+    "GRD0013",
+    "GRD0014",
+    "GRD0015",
+    "GRD0016",
+    "GRD0017",
+    "GRD0018",
+    "GRD0019",
+    "GRD0020",
+    "GRD0021",
+    "GRD0022",
+    "GRD0023",
+    "GRD0024",
+    "GRD0025",
+    "GRD0026",
+    "GRD0027",
+    "GRD0028",
+    "GRD0029",
+    "GRD0030",
+    "GRD0031",
+    "GRD0032",
+    "GRD0033",
+    "GRD0034",
+    "GRD0035",
+}
+
+/// Prints a page, or the list of all; gives the exit status.
+pub fn run(args: &[OsString]) -> u8 {
+    let Some(asked) = args.first().map(|a| a.to_string_lossy().to_uppercase()) else {
+        for (number, page) in PAGES {
+            println!("{number}  {}", title(page));
+        }
+        return 0;
+    };
+    let digits = asked.trim_start_matches("GRD");
+    let number = format!("GRD{digits:0>4}");
+    match page(&number) {
+        Some(page) => {
+            print!("{page}");
+            0
+        }
+        None => {
+            let last = Code::ALL.last().map_or("", |c| c.number());
+            let message = format!("there is no diagnostic `{asked}`");
+            render::fail(wrong(message).note(format!("they go from GRD0001 to {last}")))
+        }
+    }
+}
+
+fn page(number: &str) -> Option<&'static str> {
+    let found = PAGES.iter().find(|(n, _)| *n == number);
+    found.map(|(_, page)| *page)
+}
+
+fn title(page: &str) -> &str {
+    let line = page.lines().next().unwrap_or_default();
+    line.split_once(": ").map_or(line, |(_, title)| title)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_page_with_a_title_and_a_remedy() {
+        for code in Code::ALL {
+            let number = code.number();
+            let page = page(number).unwrap_or_else(|| panic!("{number} has no page"));
+            assert!(
+                page.starts_with(&format!("# {number}: ")),
+                "{number}: title"
+            );
+            assert!(page.contains("## What to do"), "{number}: remedy");
+            assert!(page.contains("## Example"), "{number}: example");
+        }
+        assert_eq!(PAGES.len(), Code::ALL.len());
+    }
+}

@@ -1,0 +1,180 @@
+//! `gradus grad`: derivatives by name.
+
+use crate::options::{Wrong, list, split, text, texts, wrong};
+use crate::{FAILED, render, surroundings};
+use gradus::Diagnostic;
+use gradus::grad::{Emit, Grad, grad};
+use gradus::pipeline::{GradRequest, GradTask, Mode, Options};
+use lexopt::Arg::{Long, Short, Value};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Runs the command; gives the exit status.
+pub fn run(args: &[OsString]) -> u8 {
+    let what = match read(args) {
+        Ok(what) => what,
+        Err(diagnostic) => return render::fail(diagnostic),
+    };
+    let graded = grad(&surroundings::settings(), &what);
+    render::show(&graded.diagnostics);
+    if let Some(report) = &graded.report {
+        print!("{report}");
+    }
+    for file in &graded.files {
+        println!("wrote {}", file.display());
+    }
+    if graded.done { 0 } else { FAILED }
+}
+
+/// What the options say.
+#[derive(Default)]
+pub struct Asked {
+    file: Option<PathBuf>,
+    functions: Vec<String>,
+    wrt: Vec<String>,
+    forward: bool,
+    name: Option<String>,
+    with_primal: bool,
+    beside: bool,
+    inactive: Vec<String>,
+    width: u32,
+    emit: Option<Emit>,
+    output: Option<PathBuf>,
+    options: Options,
+}
+
+/// Reads the command line of `gradus grad`.
+pub fn read(args: &[OsString]) -> Result<Grad, Diagnostic> {
+    let (own, flags) = split(args);
+    let mut asked = Asked::default();
+    let mut parser = lexopt::Parser::from_args(own);
+    while let Some(arg) = parser.next().map_err(Wrong)? {
+        match arg {
+            Short('f') | Long("function") => asked.functions.push(text(&mut parser)?),
+            Long("wrt") => asked.wrt.extend(list(&text(&mut parser)?)),
+            Long("mode") => asked.forward = forward(&text(&mut parser)?)?,
+            Long("name") => asked.name = Some(text(&mut parser)?),
+            Long("with-primal") => asked.with_primal = true,
+            Long("beside") => asked.beside = true,
+            Long("strong-zero") => asked.options.strong_zero = true,
+            Long("inactive") => asked.inactive.extend(list(&text(&mut parser)?)),
+            Long("width") => asked.width = width(&text(&mut parser)?)?,
+            Long("without") => asked.options.off.extend(list(&text(&mut parser)?)),
+            Long("emit") => asked.emit = Some(emit(&text(&mut parser)?)?),
+            Short('o') | Long("output") => asked.output = Some(text(&mut parser)?.into()),
+            Value(file) if asked.file.is_none() => asked.file = Some(file.into()),
+            other => return Err(Wrong(other.unexpected()).into()),
+        }
+    }
+    asked.finish(texts(flags))
+}
+
+impl Asked {
+    fn finish(self, flags: Vec<String>) -> Result<Grad, Diagnostic> {
+        let file = self.file.ok_or_else(|| wrong("no program is given"))?;
+        if self.functions.is_empty() {
+            return Err(wrong("no function is given: `-f NAME`"));
+        }
+        if self.name.is_some() && self.functions.len() > 1 {
+            return Err(wrong("`--name` goes with one function only"));
+        }
+        let request = |function: &String| GradRequest {
+            function: function.clone(),
+            wrt: self.wrt.clone(),
+            mode: if self.forward {
+                Mode::Forward
+            } else {
+                Mode::Reverse
+            },
+            name: self.name.clone(),
+            inactive: self.inactive.clone(),
+            width: self.width,
+            with_primal: self.with_primal,
+        };
+        Ok(Grad {
+            file,
+            task: GradTask {
+                derivatives: self.functions.iter().map(request).collect(),
+                beside: self.beside,
+            },
+            emit: self.emit.unwrap_or(Emit::Object),
+            output: self.output,
+            flags,
+            options: self.options,
+        })
+    }
+}
+
+fn forward(text: &str) -> Result<bool, Diagnostic> {
+    match text {
+        "forward" => Ok(true),
+        "reverse" => Ok(false),
+        _ => Err(wrong(format!("no mode `{text}`: forward or reverse"))),
+    }
+}
+
+fn width(text: &str) -> Result<u32, Diagnostic> {
+    let width = text.parse().ok().filter(|w| (1..=64).contains(w));
+    width.ok_or_else(|| wrong(format!("no width `{text}`: 1 to 64")))
+}
+
+fn emit(text: &str) -> Result<Emit, Diagnostic> {
+    Ok(match text {
+        "obj" => Emit::Object,
+        "llvm" => Emit::Llvm,
+        "bc" => Emit::Bitcode,
+        "asm" => Emit::Assembly,
+        "gir" => Emit::Gir,
+        "header" => Emit::Header,
+        _ => {
+            let message = format!("nothing called `{text}` can be emitted");
+            return Err(wrong(message).note("obj, llvm, bc, asm, gir or header"));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(line: &str) -> Result<Grad, Diagnostic> {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        read(&words)
+    }
+
+    #[test]
+    fn a_full_command_line_is_understood() {
+        let line =
+            "e.c -f energy --wrt x,y --mode forward --emit asm --with-primal -o e.s -- -O3 -DN=2";
+        let grad = asked(line).expect("understood");
+        assert_eq!(grad.task.derivatives[0].function, "energy");
+        assert_eq!(grad.task.derivatives[0].wrt, ["x", "y"]);
+        assert_eq!(grad.task.derivatives[0].mode, Mode::Forward);
+        assert!(grad.task.derivatives[0].with_primal);
+        assert_eq!(
+            (grad.emit, grad.flags),
+            (Emit::Assembly, vec!["-O3".to_string(), "-DN=2".into()])
+        );
+    }
+
+    #[test]
+    fn wrong_command_lines_are_findings() {
+        for line in [
+            "",
+            "e.c",
+            "-f f",
+            "e.c -f f --mode up",
+            "e.c -f f --emit exe",
+            "e.c -f f --nothing",
+            "e.c f.c -f f",
+            "e.c -f f -f g --name h",
+            "e.c -f",
+        ] {
+            assert_eq!(
+                asked(line).expect_err(line).code,
+                gradus::Code::BadOption,
+                "{line}"
+            );
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The command `gradus`: what a person types. The only crate, with its bindings, that prints and
+//! reads environment and clock.
+//!
+//! `gradus __compile` is the compiling process: a request on standard input, a reply on standard
+//! output. A link to this program called `gradus-cc` or `gradus-c++` is `gradus cc`, `gradus c++`.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod compile;
+mod dev;
+mod drivers;
+mod explain;
+mod grad;
+mod options;
+mod render;
+mod surroundings;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Exit status of an error or a refusal.
+const FAILED: u8 = 1;
+
+const USAGE: &str = "\
+gradus: derivatives of programs as they are
+
+  gradus grad FILE -f NAME [--wrt x,y] [--mode forward|reverse] [-o OUT] [-- compiler flags]
+      writes FILE's object with the derivative in it, a C header, and a report
+      --name SYMBOL     the derivative's symbol (else NAME_vjp, NAME_jvp)
+      --with-primal     the derivative returns the function's value too
+      --inactive a,b    arguments that carry no derivative whatever is done with them
+      --width N         so many tangents or cotangents at once
+      --beside          the derivatives alone, to be linked beside FILE's own object
+      --emit KIND       obj (default), llvm, bc, asm, gir, header
+      --strong-zero     zero times anything is zero
+  gradus cc …, gradus c++ …
+      clang, for programs that call __enzyme_autodiff, __enzyme_fwddiff or gradus.h
+      --restructure-all every function through the intermediate language and back: a self-test
+  gradus dev IN [-f NAME] [--after=PASS] [--print] [--verify-each] [--time]
+      what the passes do
+  gradus explain CODE
+      all about a diagnostic, such as GRD0005
+
+Exit status: 0 fine, 1 error or refused, 3 limit reached; the drivers pass the compiler's on.
+";
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os();
+    let called = words.next().unwrap_or_default();
+    let mut args: Vec<OsString> = words.collect();
+    let called = called.to_string_lossy().into_owned();
+    if args.first().is_none_or(|a| a != gradus::CHILD_COMMAND) {
+        // Found under a name of one word by build systems that want one.
+        let command = called
+            .rsplit('/')
+            .next()
+            .and_then(|name| name.strip_prefix("gradus-"));
+        if let Some(command @ ("cc" | "c++")) = command {
+            args.insert(0, command.into());
+        }
+    }
+    let status = run(&args);
+    ExitCode::from(status)
+}
+
+fn run(args: &[OsString]) -> u8 {
+    let command = args.first().map(|a| a.to_string_lossy().into_owned());
+    let rest = args.get(1..).unwrap_or_default();
+    match command.as_deref() {
+        Some(gradus::CHILD_COMMAND) => compile::run(),
+        Some("grad") => grad::run(rest),
+        Some("cc") => drivers::run(rest, false),
+        Some("c++") => drivers::run(rest, true),
+        Some("dev") => dev::run(rest),
+        Some("explain") => explain::run(rest),
+        Some("--version" | "-V") => {
+            println!("gradus {}", env!("CARGO_PKG_VERSION"));
+            0
+        }
+        Some("--help" | "-h" | "help") => {
+            print!("{USAGE}");
+            0
+        }
+        None => {
+            eprint!("{USAGE}");
+            FAILED
+        }
+        Some(other) => render::fail(
+            gradus::Diagnostic::error(
+                gradus::Code::BadOption,
+                format!("there is no command `{other}`"),
+            )
+            .help("`gradus --help` lists the commands"),
+        ),
+    }
+}

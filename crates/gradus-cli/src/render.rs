@@ -1,0 +1,212 @@
+//! Diagnostics as a person reads them: in rustc's manner, with the user's own lines, all findings
+//! of a run at once.
+
+use crate::FAILED;
+use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+use gradus::{Diagnostic, Label, Severity};
+use std::collections::HashMap;
+use std::io::IsTerminal;
+
+/// Shows findings on standard error, each of them once.
+pub fn show(diagnostics: &[Diagnostic]) {
+    let mut sources = Sources::default();
+    let styled = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let renderer = if styled {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
+    let mut shown: Vec<&Diagnostic> = Vec::new();
+    for diagnostic in diagnostics {
+        if !shown.contains(&diagnostic) {
+            eprintln!("{}\n", text(diagnostic, &renderer, &mut sources));
+            shown.push(diagnostic);
+        }
+    }
+    let errors = shown.iter().filter(|d| d.severity == Severity::Error);
+    let mut codes: Vec<&str> = errors.map(|d| d.code.number()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    if let [first, ..] = codes[..] {
+        eprintln!("`gradus explain {first}` tells more about this kind of finding");
+    }
+}
+
+/// Shows one finding; gives the exit status that goes with it.
+pub fn fail(diagnostic: Diagnostic) -> u8 {
+    show(&[diagnostic]);
+    FAILED
+}
+
+/// The files that findings point into, read once.
+#[derive(Default)]
+struct Sources {
+    texts: HashMap<String, Option<String>>,
+}
+
+impl Sources {
+    fn text(&mut self, file: &str) -> Option<&str> {
+        let read = || std::fs::read_to_string(file).ok();
+        let text = self.texts.entry(file.to_string()).or_insert_with(read);
+        text.as_deref()
+    }
+}
+
+/// A label's place in the text of its file: the word at its column, or its line.
+fn place(text: &str, label: &Label) -> Option<std::ops::Range<usize>> {
+    let line = usize::try_from(label.span.line).ok()?.checked_sub(1)?;
+    let mut start = 0;
+    for _ in 0..line {
+        start += text[start..].find('\n')? + 1;
+    }
+    let end = text[start..].find('\n').map_or(text.len(), |n| start + n);
+    let column = usize::try_from(label.span.column).ok()?.checked_sub(1);
+    let from = column
+        .map(|c| start + c)
+        .filter(|&from| from < end && text.is_char_boundary(from));
+    let Some(from) = from else {
+        let indent = text[start..end].len() - text[start..end].trim_start().len();
+        return Some(start + indent..end);
+    };
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let length = text[from..end].find(|c| !word(c)).unwrap_or(end - from);
+    let first = text[from..].chars().next().map_or(1, char::len_utf8);
+    Some(from..from + length.max(first))
+}
+
+/// One finding as text.
+fn text(diagnostic: &Diagnostic, renderer: &Renderer, sources: &mut Sources) -> String {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
+    };
+    let mut notes = diagnostic.notes.clone();
+    if let Some(function) = &diagnostic.function {
+        notes.insert(0, format!("in function `{function}`"));
+    }
+    let title = level
+        .primary_title(&diagnostic.message)
+        .id(diagnostic.code.number());
+    let mut elements: Vec<Element<'_>> = Vec::new();
+    for file in files(&diagnostic.labels) {
+        let labels = || diagnostic.labels.iter().filter(|l| l.span.file == file);
+        let Some(text) = sources.text(file).map(str::to_string) else {
+            elements.extend(labels().map(|l| {
+                let origin = Origin::path(file).line(l.span.line as usize);
+                Element::from(match l.span.column {
+                    0 => origin,
+                    column => origin.char_column(column as usize),
+                })
+            }));
+            continue;
+        };
+        let primary = diagnostic.labels.first();
+        let annotations: Vec<_> = labels()
+            .filter_map(|l| {
+                let kind = match primary == Some(l) {
+                    true => AnnotationKind::Primary,
+                    false => AnnotationKind::Context,
+                };
+                Some(kind.span(place(&text, l)?).label(&l.text))
+            })
+            .collect();
+        elements.push(
+            Snippet::source(text)
+                .path(file)
+                .annotations(annotations)
+                .into(),
+        );
+    }
+    elements.extend(notes.iter().map(|n| Level::NOTE.message(n).into()));
+    elements.extend(
+        diagnostic
+            .help
+            .iter()
+            .map(|h| Level::HELP.message(h).into()),
+    );
+    let group: Group<'_> = title.elements(elements);
+    renderer.render(&[group])
+}
+
+/// The files of some labels, each once, in order.
+fn files(labels: &[Label]) -> Vec<&str> {
+    let mut files: Vec<&str> = Vec::new();
+    for label in labels {
+        if !files.contains(&label.span.file.as_str()) {
+            files.push(&label.span.file);
+        }
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus::{Code, SourceSpan};
+
+    fn finding(file: &str, line: u32, column: u32) -> Diagnostic {
+        let span = SourceSpan {
+            file: file.into(),
+            line,
+            column,
+        };
+        Diagnostic::error(Code::UnknownCallee, "no derivative of `g` is known")
+            .in_function("f")
+            .at(Some(span), "called here")
+            .note("`g` is not in this program")
+            .help("give its source too")
+    }
+
+    fn sources(file: &str, text: Option<&str>) -> Sources {
+        Sources {
+            texts: HashMap::from([(file.to_string(), text.map(String::from))]),
+        }
+    }
+
+    #[test]
+    fn a_finding_shows_the_line_the_code_and_the_remedy() {
+        let source = "double f(double x) {\n  return gee(x);\n}\n";
+        let shown = text(
+            &finding("a.c", 2, 10),
+            &Renderer::plain(),
+            &mut sources("a.c", Some(source)),
+        );
+        for part in [
+            "error[GRD0005]",
+            "a.c:2:10",
+            "return gee(x);",
+            "^^^ called here",
+            "in function `f`",
+            "help: give",
+        ] {
+            assert!(shown.contains(part), "{part} is not in\n{shown}");
+        }
+    }
+
+    #[test]
+    fn places_that_are_not_in_the_file_do_no_harm() {
+        let source = "a\n\u{e9}\u{e9} b\n";
+        for (line, column) in [
+            (0, 0),
+            (1, 9),
+            (2, 2),
+            (2, 0),
+            (77, 1),
+            (u32::MAX, u32::MAX),
+        ] {
+            let shown = text(
+                &finding("a.c", line, column),
+                &Renderer::plain(),
+                &mut sources("a.c", Some(source)),
+            );
+            assert!(shown.contains("GRD0005"));
+        }
+        let shown = text(
+            &finding("gone.c", 3, 1),
+            &Renderer::plain(),
+            &mut sources("gone.c", None),
+        );
+        assert!(shown.contains("gone.c:3:1"), "{shown}");
+    }
+}

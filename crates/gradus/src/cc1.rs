@@ -1,0 +1,185 @@
+//! One compilation in two halves: source → bitcode as the front end leaves it, and bitcode → what
+//! the user asked for, with the user's own flags. Between the two our own passes work.
+
+use crate::plan::Job;
+use gradus_pipeline::Level;
+use std::path::Path;
+
+/// How a compilation of the user's is taken apart.
+#[derive(Clone, Debug)]
+pub struct Halves {
+    /// To bitcode, unoptimised, with names and lines.
+    pub front: Job,
+    /// From bitcode to the user's output.
+    pub back: Job,
+    /// The user's level of optimisation.
+    pub level: Level,
+    /// Whether the user asked for debug information.
+    pub debug: bool,
+}
+
+/// Options of the back half that take the next argument along and speak of sources.
+const SOURCE_OPTIONS: &[&str] = &[
+    "-I",
+    "-D",
+    "-U",
+    "-include",
+    "-isystem",
+    "-internal-isystem",
+    "-internal-externc-isystem",
+    "-iquote",
+    "-idirafter",
+    "-isysroot",
+    "-iprefix",
+    "-iwithprefix",
+    "-resource-dir",
+    "-std",
+    "-dependency-file",
+    "-MT",
+    "-MQ",
+    "-MF",
+    "-main-file-name",
+    "-x",
+    "-include-pch",
+    "-fmacro-prefix-map",
+    "-header-include-file",
+];
+
+/// Takes a compilation apart: `bitcode` is the file after the front half, `derived` the one that
+/// the back half starts from.
+pub fn halves(job: &Job, bitcode: &Path, derived: &Path) -> Halves {
+    let level = level(&job.args);
+    let debug = job.args.iter().any(|a| a.starts_with("-debug-info-kind"));
+    Halves {
+        front: Job {
+            program: job.program.clone(),
+            args: front(&job.args, bitcode, debug),
+        },
+        back: Job {
+            program: job.program.clone(),
+            args: back(&job.args, derived),
+        },
+        level,
+        debug,
+    }
+}
+
+fn level(args: &[String]) -> Level {
+    let last = args.iter().rev().find(|a| a.starts_with("-O"));
+    match last.map(String::as_str) {
+        None | Some("-O0") => Level::O0,
+        Some("-O1" | "-Og") => Level::O1,
+        Some("-O3" | "-Ofast") => Level::O3,
+        Some(_) => Level::O2,
+    }
+}
+
+const EMITS: [&str; 4] = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];
+
+fn front(args: &[String], bitcode: &Path, debug: bool) -> Vec<String> {
+    let mut out = vec![
+        "-cc1".to_string(),
+        "-emit-llvm-bc".into(),
+        "-disable-llvm-passes".into(),
+    ];
+    // At -O0 the front end marks everything as not to be optimised and leaves out what it knows.
+    out.extend(
+        args.iter()
+            .all(|a| !a.starts_with("-O"))
+            .then(|| "-O2".into()),
+    );
+    if !debug {
+        out.extend([
+            "-debug-info-kind=line-tables-only".into(),
+            "-dwarf-version=5".into(),
+        ]);
+    }
+    let mut rest = args.iter().skip(1);
+    while let Some(arg) = rest.next() {
+        match arg.as_str() {
+            "-discard-value-names" | "-split-dwarf-output" => {}
+            a if EMITS.contains(&a) => {}
+            "-O0" | "-O1" | "-Og" => out.push("-O2".into()),
+            "-o" => {
+                rest.next();
+                out.extend(["-o".into(), bitcode.display().to_string()]);
+            }
+            _ => out.push(arg.clone()),
+        }
+    }
+    out
+}
+
+fn back(args: &[String], derived: &Path) -> Vec<String> {
+    let mut out = vec!["-cc1".to_string()];
+    // The last argument is the source.
+    let mut rest = args[..args.len().saturating_sub(1)].iter().skip(1);
+    while let Some(arg) = rest.next() {
+        if SOURCE_OPTIONS.contains(&arg.as_str()) {
+            rest.next();
+        } else if !is_source_option(arg) {
+            out.push(arg.clone());
+        }
+    }
+    out.extend(["-x".into(), "ir".into(), derived.display().to_string()]);
+    out
+}
+
+/// Options in one word that speak of sources, or only make the front end talk.
+fn is_source_option(arg: &str) -> bool {
+    let begins = [
+        "-std=",
+        "-W",
+        "-I",
+        "-D",
+        "-U",
+        "-sys-header-deps",
+        "-fdeprecated-macro",
+        "-pedantic",
+    ];
+    begins.iter().any(|b| arg.starts_with(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(words: &str) -> Job {
+        Job {
+            program: "clang".into(),
+            args: words.split_whitespace().map(String::from).collect(),
+        }
+    }
+
+    #[test]
+    fn the_halves_share_code_generation_and_split_the_rest() {
+        let whole = job(
+            "-cc1 -triple t -O0 -emit-obj -discard-value-names -ffunction-sections -I inc -DA=1 -Wall \
+             -std=c11 -o a.o -x c a.c",
+        );
+        let halves = halves(&whole, Path::new("a.bc"), Path::new("d.bc"));
+        let front = halves.front.args.join(" ");
+        assert!(front.contains("-O2") && !front.contains("-O0") && !front.contains("-emit-obj"));
+        assert!(
+            front.contains("-I inc") && front.contains("-o a.bc") && front.ends_with("-x c a.c")
+        );
+        assert!(front.contains("line-tables-only") && !halves.debug);
+        let back = halves.back.args.join(" ");
+        assert_eq!(
+            back,
+            "-cc1 -triple t -O0 -emit-obj -discard-value-names -ffunction-sections -o a.o -x ir d.bc"
+        );
+        assert_eq!(halves.level, Level::O0);
+    }
+
+    #[test]
+    fn without_a_level_the_front_end_still_optimises() {
+        let halves = halves(
+            &job("-cc1 -emit-obj -o a.o -x c a.c"),
+            Path::new("b"),
+            Path::new("d"),
+        );
+        assert!(halves.front.args.contains(&"-O2".to_string()));
+        assert_eq!(halves.level, Level::O0);
+    }
+}

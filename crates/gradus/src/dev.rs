@@ -1,0 +1,65 @@
+//! `gradus dev`: the passes at work, for those who write them.
+
+use crate::drive::names_a_derivative;
+use crate::files::Scratch;
+use crate::{Settings, child, source};
+use gradus_ir::Diagnostic;
+use gradus_pipeline::{
+    CallsTask, GradRequest, GradTask, Input, Options, OutputKind, Reply, Request, Task,
+};
+use std::path::PathBuf;
+
+/// A run of `gradus dev`.
+#[derive(Clone, Debug, Default)]
+pub struct Dev {
+    /// The program.
+    pub file: PathBuf,
+    /// The function to differentiate; `None` for the program's own calls, or, where it has none, for
+    /// every function through the language in the middle and back.
+    pub function: Option<String>,
+    /// Whether every function goes through the language in the middle and back.
+    pub restructure_all: bool,
+    /// Flags of the user's compiler.
+    pub flags: Vec<String>,
+    /// Options of the passes.
+    pub options: Options,
+}
+
+/// Runs the passes; nothing is written.
+///
+/// # Errors
+/// Where the program cannot be read or compiled.
+pub fn dev(settings: &Settings, what: &Dev) -> Result<Reply, Diagnostic> {
+    let scratch = Scratch::new(&settings.temp)?;
+    let mut args = what.flags.clone();
+    args.extend([
+        "-c".into(),
+        "-o".into(),
+        scratch.file("result").display().to_string(),
+    ]);
+    let derived = scratch.file("derived.bc");
+    let source = source::open(settings, &what.file, &args, &scratch, &derived)?;
+    let request = Request {
+        task: task(what, &source.module),
+        inputs: vec![Input::new(what.file.display().to_string(), source.module)],
+        level: source.level,
+        emit: vec![OutputKind::Object, OutputKind::Report],
+        options: what.options.clone(),
+    };
+    Ok(child::compile(settings, &request))
+}
+
+fn task(what: &Dev, module: &[u8]) -> Task {
+    match &what.function {
+        _ if what.restructure_all => Task::RestructureAll,
+        Some(function) => Task::Grad(GradTask {
+            derivatives: vec![GradRequest {
+                function: function.clone(),
+                ..GradRequest::default()
+            }],
+            beside: false,
+        }),
+        None if names_a_derivative(module) => Task::Calls(CallsTask { partial: false }),
+        None => Task::RestructureAll,
+    }
+}

@@ -1,0 +1,170 @@
+//! `gradus grad`: derivatives of functions by name, in an object that takes the place of the
+//! source file's own.
+//!
+//! Flow: source → bitcode (front half of the user's compilation), or the module as it is → our
+//! passes in the child → object (back half) → files, written whole.
+
+use crate::files::{self, Scratch};
+use crate::plan::Job;
+use crate::source::{self, quiet};
+use crate::{Settings, child};
+use gradus_ir::Diagnostic;
+use gradus_pipeline::{GradTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
+use std::path::{Path, PathBuf};
+
+/// What to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Emit {
+    /// An object file.
+    Object,
+    /// LLVM IR as text.
+    Llvm,
+    /// LLVM bitcode.
+    Bitcode,
+    /// Assembly.
+    Assembly,
+    /// The language in the middle.
+    Gir,
+    /// The C header alone.
+    Header,
+}
+
+/// A run of `gradus grad`.
+#[derive(Clone, Debug)]
+pub struct Grad {
+    /// The program: C, C++, LLVM IR, or an object that carries bitcode.
+    pub file: PathBuf,
+    /// The derivatives.
+    pub task: GradTask,
+    /// What to write.
+    pub emit: Emit,
+    /// Where to; `None` for the source's name with the output's ending, in the current folder.
+    pub output: Option<PathBuf>,
+    /// Flags of the user's compiler.
+    pub flags: Vec<String>,
+    /// Options of the passes.
+    pub options: Options,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Graded {
+    /// Whether the files were written.
+    pub done: bool,
+    /// The files written.
+    pub files: Vec<PathBuf>,
+    /// The report.
+    pub report: Option<String>,
+    /// All findings.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Makes derivatives and writes them.
+pub fn grad(settings: &Settings, what: &Grad) -> Graded {
+    let mut graded = Graded::default();
+    if let Err(diagnostic) = run(settings, what, &mut graded) {
+        graded.diagnostics.push(diagnostic);
+        graded.done = false;
+    }
+    graded
+}
+
+fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diagnostic> {
+    let scratch = Scratch::new(&settings.temp)?;
+    let derived = scratch.file("derived.bc");
+    let result = scratch.file("result");
+    let source = source::open(
+        settings,
+        &what.file,
+        &compiler_args(what, &result),
+        &scratch,
+        &derived,
+    )?;
+    let request = Request {
+        inputs: vec![Input::new(what.file.display().to_string(), source.module)],
+        task: Task::Grad(what.task.clone()),
+        level: source.level,
+        emit: vec![
+            OutputKind::Bitcode,
+            OutputKind::Gir,
+            OutputKind::Header,
+            OutputKind::Report,
+        ],
+        options: Options {
+            skip_late: true,
+            strip_debug: !source.debug,
+            ..what.options.clone()
+        },
+    };
+    let reply = child::compile(settings, &request);
+    graded.diagnostics.extend(reply.diagnostics.iter().cloned());
+    if reply.outcome != Outcome::Ok {
+        return Ok(());
+    }
+    graded.report = reply.text(OutputKind::Report).map(String::from);
+    write(what, &reply, &source.back, &derived, &result, graded)?;
+    graded.done = true;
+    Ok(())
+}
+
+fn write(
+    what: &Grad,
+    reply: &Reply,
+    back: &Job,
+    derived: &Path,
+    result: &Path,
+    graded: &mut Graded,
+) -> Result<(), Diagnostic> {
+    let output = what.output.clone().unwrap_or_else(|| default_output(what));
+    let made = |kind| reply.output(kind).unwrap_or_default();
+    let bytes = match what.emit {
+        Emit::Gir => made(OutputKind::Gir).to_vec(),
+        Emit::Header => made(OutputKind::Header).to_vec(),
+        Emit::Object | Emit::Llvm | Emit::Bitcode | Emit::Assembly => {
+            files::write(derived, made(OutputKind::Bitcode))?;
+            quiet(back)?;
+            files::read(result)?
+        }
+    };
+    files::write(&output, &bytes)?;
+    graded.files.push(output.clone());
+    if what.emit == Emit::Object {
+        let beside = output.with_extension("h");
+        files::write(&beside, made(OutputKind::Header))?;
+        graded.files.push(beside);
+    }
+    Ok(())
+}
+
+/// What the user's compiler is asked for.
+fn compiler_args(what: &Grad, result: &Path) -> Vec<String> {
+    let mut args = what.flags.clone();
+    match what.emit {
+        Emit::Llvm => args.extend(["-S".into(), "-emit-llvm".into()]),
+        Emit::Bitcode => args.extend(["-c".into(), "-emit-llvm".into()]),
+        Emit::Assembly => args.push("-S".into()),
+        Emit::Object | Emit::Gir | Emit::Header => args.push("-c".into()),
+    }
+    args.extend(["-o".into(), result.display().to_string()]);
+    args
+}
+
+fn default_output(what: &Grad) -> PathBuf {
+    let stem = what.file.file_stem().unwrap_or_default();
+    let ending = match what.emit {
+        Emit::Object => "o",
+        Emit::Llvm => "ll",
+        Emit::Bitcode => "bc",
+        Emit::Assembly => "s",
+        Emit::Gir => "gir",
+        Emit::Header => "h",
+    };
+    let mut name = PathBuf::from(stem);
+    // Never the input itself.
+    let same = what.file.extension().is_some_and(|e| e == ending);
+    name.set_extension(match same {
+        true => format!("grad.{ending}"),
+        false => ending.to_string(),
+    });
+    name
+}

@@ -1,0 +1,22 @@
+//! The public interface: programs in files, derivatives in files.
+//!
+//! This layer runs compilers and linkers and reads and writes the files it is given; the passes
+//! run in a child process ([`child`]). It prints nothing and reads neither environment nor clock:
+//! what it must know of its surroundings stands in [`Settings`].
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod cc1;
+pub mod child;
+pub mod dev;
+pub mod drive;
+pub mod files;
+pub mod grad;
+pub mod plan;
+mod settings;
+pub mod source;
+
+pub use child::CHILD_COMMAND;
+pub use gradus_ir::{Code, Diagnostic, Label, Severity, SourceSpan};
+pub use gradus_pipeline as pipeline;
+pub use settings::Settings;

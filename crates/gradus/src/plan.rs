@@ -1,0 +1,173 @@
+//! What a clang driver would do for a command line: its list of jobs, as `-###` prints it.
+//!
+//! The driver knows languages, search paths, defaults and linkers; reading its plan keeps that
+//! knowledge where it is. A job's intermediate files are moved to a scratch folder of ours.
+
+use crate::files::Scratch;
+use gradus_ir::{Code, Diagnostic};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// One program to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+}
+
+impl Job {
+    /// The value of option `name`, given as the argument after it.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        let at = self.args.iter().position(|a| a == name)?;
+        self.args.get(at + 1).map(String::as_str)
+    }
+    /// Whether it compiles C, C++ or IR for this machine to code or to LLVM.
+    pub fn is_compilation(&self) -> bool {
+        let emits = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];
+        let language = self.value("-x").unwrap_or_default();
+        let language = language.strip_suffix("-cpp-output").unwrap_or(language);
+        self.args.first().is_some_and(|a| a == "-cc1")
+            && self.args.iter().any(|a| emits.contains(&a.as_str()))
+            && !self.args.iter().any(|a| a == "-fcuda-is-device")
+            && ["c", "c++", "cpp-output", "ir"].contains(&language)
+    }
+    /// Where it writes.
+    pub fn output(&self) -> Option<&str> {
+        self.value("-o")
+    }
+    /// The file it compiles: the last argument of a compilation.
+    pub fn input(&self) -> Option<&str> {
+        self.args.last().map(String::as_str)
+    }
+    /// A command that runs it.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args);
+        command
+    }
+}
+
+/// What a driver would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Its jobs in order.
+    pub jobs: Vec<Job>,
+    /// What it says about the command line.
+    pub remarks: Vec<String>,
+    /// Whether it would go on.
+    pub ok: bool,
+}
+
+/// Asks `driver` for its plan.
+///
+/// # Errors
+/// `ToolFailed` where it cannot be run.
+pub fn ask(driver: &Path, args: &[String]) -> Result<Plan, Diagnostic> {
+    let output = Command::new(driver)
+        .arg("-###")
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| {
+            let message = format!("cannot run {}: {e}", driver.display());
+            Diagnostic::error(Code::ToolFailed, message)
+                .help("install clang-22, or name a compiler in GRADUS_CLANG")
+        })?;
+    let mut plan = read(&String::from_utf8_lossy(&output.stderr));
+    plan.ok = output.status.success();
+    Ok(plan)
+}
+
+/// Reads what `-###` printed.
+fn read(text: &str) -> Plan {
+    let mut plan = Plan::default();
+    for line in text.lines() {
+        if line.starts_with(" \"") {
+            let mut words = words(line).into_iter();
+            plan.jobs.extend(words.next().map(|program| Job {
+                program: program.into(),
+                args: words.collect(),
+            }));
+        } else if line.contains(": warning: ")
+            || line.contains(": error: ")
+            || line.contains(": note: ")
+        {
+            plan.remarks.push(line.to_string());
+        }
+    }
+    plan
+}
+
+/// The quoted words of a line; `\` stands before `"`, `\` and `$`.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word) = (Vec::new(), None::<String>);
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match (&mut word, c) {
+            (None, '"') => word = Some(String::new()),
+            (None, _) => {}
+            (Some(_), '"') => words.extend(word.take()),
+            (Some(text), '\\') => text.extend(chars.next()),
+            (Some(text), c) => text.push(c),
+        }
+    }
+    words
+}
+
+impl Plan {
+    /// Moves the files that one job leaves for another into a scratch folder.
+    pub fn move_intermediates(&mut self, scratch: &Scratch) {
+        let mut moved: HashMap<String, String> = HashMap::new();
+        for (at, job) in self.jobs.iter().enumerate() {
+            let Some(output) = job.output() else {
+                continue;
+            };
+            let later = self.jobs[at + 1..].iter();
+            if later.clone().any(|j| j.args.iter().any(|a| a == output)) {
+                let name = Path::new(output).file_name().unwrap_or_default();
+                let name = format!("{at}-{}", name.to_string_lossy());
+                let to = scratch.file(&name).display().to_string();
+                moved.insert(output.to_string(), to);
+            }
+        }
+        for arg in self.jobs.iter_mut().flat_map(|job| &mut job.args) {
+            if let Some(to) = moved.get(arg) {
+                arg.clone_from(to);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "clang version 22\nTarget: x\n (in-process)\nclang: warning: odd\n \
+        \"/bin/clang\" \"-cc1\" \"-emit-obj\" \"-D\" \"A=\\\"q\\\"\" \"-o\" \"/t/a b.o\" \"-x\" \"c\" \"a.c\"\n \
+        \"/bin/ld\" \"-o\" \"a.out\" \"/t/a b.o\"\n";
+
+    #[test]
+    fn jobs_and_remarks_are_told_apart() {
+        let plan = read(TEXT);
+        assert_eq!(plan.remarks, ["clang: warning: odd"]);
+        assert_eq!(plan.jobs.len(), 2);
+        assert!(plan.jobs[0].is_compilation() && !plan.jobs[1].is_compilation());
+        assert_eq!(plan.jobs[0].args[3], "A=\"q\"");
+        assert_eq!(plan.jobs[0].input(), Some("a.c"));
+        assert_eq!(plan.jobs[1].output(), Some("a.out"));
+    }
+
+    #[test]
+    fn only_files_between_jobs_move() {
+        let scratch = Scratch::new(&std::env::temp_dir()).expect("a folder");
+        let mut plan = read(TEXT);
+        plan.move_intermediates(&scratch);
+        let moved = plan.jobs[0].output().expect("an output").to_string();
+        assert!(moved.ends_with("0-a b.o") && moved != "/t/a b.o");
+        assert_eq!(plan.jobs[1].args[2], moved);
+        assert_eq!(plan.jobs[1].output(), Some("a.out"));
+    }
+}

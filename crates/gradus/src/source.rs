@@ -1,0 +1,99 @@
+//! A program in a file, opened: its module, and the way back from bitcode to what is asked.
+
+use crate::cc1;
+use crate::drive::is_ir;
+use crate::files::{self, Scratch};
+use crate::plan::{self, Job};
+use crate::settings::Settings;
+use gradus_ir::{Code, Diagnostic};
+use gradus_pipeline::Level;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// A program ready for our passes.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The module: bitcode, LLVM's text, or an object that carries bitcode.
+    pub module: Vec<u8>,
+    /// From the bitcode that our passes leave to what the compiler was asked for.
+    pub back: Job,
+    /// Whether the user asked for debug information.
+    pub debug: bool,
+    /// The user's level of optimisation.
+    pub level: Level,
+}
+
+/// Endings of C++ sources.
+const PLUS_PLUS: [&str; 5] = ["cpp", "cc", "cxx", "C", "c++"];
+
+/// Opens `file`: `args` are the user's flags and what the compiler is asked for, with its output;
+/// the back half reads `derived`.
+///
+/// # Errors
+/// `FileAccess`, `ToolFailed`.
+pub fn open(
+    settings: &Settings,
+    file: &Path,
+    args: &[String],
+    scratch: &Scratch,
+    derived: &Path,
+) -> Result<Source, Diagnostic> {
+    let bytes = files::read(file)?;
+    let ir = is_ir(file);
+    let extension = file.extension().and_then(|e| e.to_str());
+    let clang = settings.clang(extension.is_some_and(|e| PLUS_PLUS.contains(&e)))?;
+    let mut args = args.to_vec();
+    if ir {
+        args.extend(["-x".into(), "ir".into()]);
+    }
+    args.push(absolute(file).display().to_string());
+    let plan = plan::ask(&clang, &args)?;
+    let job = plan.jobs.iter().find(|job| job.is_compilation());
+    let job = job.filter(|_| plan.ok).ok_or_else(|| {
+        let message = format!("the compiler does not take {}", file.display());
+        let mut diagnostic = Diagnostic::error(Code::ToolFailed, message);
+        diagnostic.notes.clone_from(&plan.remarks);
+        diagnostic.help("give C, C++ or LLVM IR, and the compiler's flags after `--`")
+    })?;
+    let bitcode = scratch.file("front.bc");
+    let halves = cc1::halves(job, &bitcode, derived);
+    let module = match ir {
+        true => bytes,
+        false => {
+            quiet(&halves.front)?;
+            files::read(&bitcode)?
+        }
+    };
+    Ok(Source {
+        module,
+        back: halves.back,
+        debug: halves.debug || ir,
+        level: halves.level,
+    })
+}
+
+/// The path that a compiler records in its lines.
+fn absolute(file: &Path) -> PathBuf {
+    std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf())
+}
+
+/// Runs a compiler; what it says becomes a finding where it fails.
+///
+/// # Errors
+/// `ToolFailed`.
+pub fn quiet(job: &Job) -> Result<(), Diagnostic> {
+    let output = job.command().stdin(Stdio::null()).output();
+    let output = output.map_err(|e| {
+        let message = format!("cannot run {}: {e}", job.program.display());
+        Diagnostic::error(Code::ToolFailed, message)
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let mut diagnostic = Diagnostic::error(Code::ToolFailed, "the compiler refused the program");
+    for line in said.lines().take(20) {
+        diagnostic = diagnostic.note(line.to_string());
+    }
+    Err(diagnostic)
+}
