@@ -6,6 +6,7 @@
 
 mod astronomy;
 mod objectives;
+mod optimised;
 mod readme;
 
 use crate::gradus;
@@ -33,6 +34,10 @@ const STAGES: &[Stage] = &[
     Stage {
         title: "The README's example",
         run: readme::run,
+    },
+    Stage {
+        title: "What is differentiated is the optimised program",
+        run: optimised::run,
     },
 ];
 
