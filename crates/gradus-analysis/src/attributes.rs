@@ -160,10 +160,10 @@ fn narrow_memory(found: &mut FunctionEffects, bits: u64) {
     }
     found.globals.retain(|_, touch| *touch != Touch::NONE);
     let limit = |param: &mut ParamEffects| {
-        if !arguments.reads && !other.reads {
+        if !arguments.reads {
             param.reads = Extent::Nothing;
         }
-        if !arguments.writes && !other.writes {
+        if !arguments.writes {
             param.writes = Extent::Nothing;
             param.frees = false;
         }

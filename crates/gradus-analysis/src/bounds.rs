@@ -273,7 +273,7 @@ fn index_loop(alias: &Alias, atom: Value) -> Option<(Op, bool)> {
 }
 
 /// Whether a value, sign-extended, is not negative because of how it is made.
-fn nonnegative_by_op(alias: &Alias, value: Value) -> bool {
+pub(crate) fn nonnegative_by_op(alias: &Alias, value: Value) -> bool {
     let Some(op) = alias.body.def_op(value) else {
         return alias.body.as_int(alias.unit, value).is_some_and(|n| n >= 0);
     };

@@ -10,11 +10,13 @@
 use crate::affine::index_of;
 use crate::alias::Alias;
 use crate::effects::{AccessKind, Effects, MemoryAccess, Place};
-use crate::linear::Root;
+use crate::guard::{self, Guard};
+use crate::linear::{Linear, Root};
 use crate::trips::Availability;
 use gradus_ir::known::{IntFn, Known};
 use gradus_ir::{BinaryOp, CastOp, ConstKind, Definition, Entity, Flags, Op, OpKind, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
 /// The number of a [`Bound`] in [`Extents::bounds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,8 +68,23 @@ pub struct Extents {
 }
 
 impl Extents {
-    /// The extents of all accesses from `at` on to the body's end, as known before `at`.
+    /// The extents of all accesses from `at`, which stands in no loop, on to the body's end, as known
+    /// before `at`.
     pub fn of(availability: &Availability, effects: &Effects, at: Op) -> Extents {
+        let alias = availability.clobbers().alias;
+        let later = |op: &Op| alias.nest.order(*op) >= alias.nest.order(at);
+        let ops = alias.body.walk(alias.body.root()).filter(later);
+        Extents::of_ops(availability, effects, ops, at)
+    }
+
+    /// The extents of the accesses of some ops, during one run of `at` or of what follows it, as known
+    /// before `at`.
+    pub fn of_ops(
+        availability: &Availability,
+        effects: &Effects,
+        ops: impl Iterator<Item = Op>,
+        at: Op,
+    ) -> Extents {
         let alias = availability.clobbers().alias;
         let mut finder = Finder {
             alias,
@@ -79,11 +96,9 @@ impl Extents {
             found: Extents::default(),
             positions: BTreeMap::new(),
         };
-        for op in alias.body.walk(alias.body.root()) {
-            if alias.nest.order(op) >= alias.nest.order(at) {
-                for access in effects.of_op(alias.unit, alias.body, op) {
-                    finder.access(&access);
-                }
+        for op in ops {
+            for access in effects.of_op(alias.unit, alias.body, op) {
+                finder.access(&access);
             }
         }
         finder.found
@@ -328,10 +343,10 @@ impl Finder<'_> {
             Definition::Param(region, number) => {
                 let owner = body.owner(region);
                 let trips = owner.filter(|_| index_of(self.alias, value).is_some());
-                trips
-                    .map(|op| body.operand(op, number as usize))
-                    .into_iter()
-                    .collect()
+                match trips {
+                    Some(op) => vec![body.operand(op, number as usize)],
+                    None => self.atoms(value),
+                }
             }
             Definition::Result(op, number) => match body.kind(op) {
                 OpKind::If | OpKind::Switch(_) => body
@@ -341,20 +356,65 @@ impl Finder<'_> {
                     .filter(|end| matches!(body.kind(*end), OpKind::Yield))
                     .map(|end| body.operand(end, number as usize))
                     .collect(),
-                OpKind::Binary(_)
-                | OpKind::Cast(_)
-                | OpKind::Select
-                | OpKind::Addr { .. }
-                | OpKind::Call(_) => body.operands(op).collect(),
+                OpKind::For { .. } => self.atoms(value),
+                OpKind::Select => {
+                    let condition = body.operand(op, 0);
+                    let compared = body.def_op(condition).into_iter();
+                    compared
+                        .flat_map(|c| body.operands(c))
+                        .chain(body.operands(op).skip(1))
+                        .collect()
+                }
+                OpKind::Binary(_) | OpKind::Cast(_) | OpKind::Addr { .. } | OpKind::Call(_) => {
+                    body.operands(op).collect()
+                }
                 _ => Vec::new(),
             },
         }
     }
 
+    /// The form of an integer, or of a pointer's distance from its root.
+    fn form(&self, value: Value) -> Rc<Linear> {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        match unit.types.is_ptr(body.ty(value)) {
+            true => self.alias.forms.of_pointer(unit, body, value).offset,
+            false => self.alias.forms.of_integer(unit, body, value),
+        }
+    }
+
+    /// The atoms of a value that a loop steps by the same amount each time; none of any other.
+    fn atoms(&self, value: Value) -> Vec<Value> {
+        let form = self.form(value);
+        let atoms = form.terms.iter().flat_map(|(product, _)| product);
+        atoms.copied().filter(|atom| *atom != value).collect()
+    }
+
+    /// The range of a form, from those of its atoms.
+    fn range_of_form(&mut self, value: Value) -> Range {
+        let form = self.form(value);
+        let constant = self.constant(form.constant);
+        let mut range = Some((constant, constant));
+        for (product, factor) in &form.terms {
+            let mut part = {
+                let factor = self.constant(*factor);
+                Some((factor, factor))
+            };
+            for atom in product {
+                let known = self.known(*atom).filter(|_| *atom != value);
+                part = self.product(part, known);
+            }
+            range = self.sum(range, part);
+        }
+        range
+    }
+
     fn combine(&mut self, value: Value) -> Range {
         let body = self.alias.body;
         let op = match body.values[value].def {
-            Definition::Param(..) => return self.index(value),
+            Definition::Param(..) if index_of(self.alias, value).is_some() => {
+                return self.index(value);
+            }
+            Definition::Param(..) => return self.range_of_form(value),
             Definition::Const(_) => return None,
             Definition::Result(op, _) => op,
         };
@@ -367,8 +427,9 @@ impl Finder<'_> {
                     self.hull(hull, range)
                 })
             }
+            OpKind::For { .. } => self.range_of_form(value),
             OpKind::Select => {
-                let (a, b) = (self.operand(op, 1), self.operand(op, 2));
+                let (a, b) = (self.chosen(op, true), self.chosen(op, false));
                 self.hull(a, b)
             }
             OpKind::Cast(cast) => self.cast(op, *cast),
@@ -385,6 +446,32 @@ impl Finder<'_> {
             matches!(body.kind(op), OpKind::Binary(_)) && !body.ops[op].flags.has(Flags::NSW)
         });
         wraps || (self.parts(value).iter()).any(|part| self.wrapping.contains(part))
+    }
+
+    /// The range of one side of a `select`, narrowed by what its condition says there.
+    fn chosen(&mut self, op: Op, side: bool) -> Range {
+        let body = self.alias.body;
+        let (condition, value) = (
+            body.operand(op, 0),
+            body.operand(op, if side { 1 } else { 2 }),
+        );
+        let range = self.known(value);
+        match guard::of(self.alias, condition, side, value) {
+            Some(Guard::AtLeast(least)) => {
+                let (low, high) = range?;
+                let least = self.constant(least);
+                Some((self.max(low, least), high))
+            }
+            Some(Guard::AtMost(limit, more)) => {
+                let (low, high) = range?;
+                let (Some((_, limit)), more) = (self.known(limit), self.constant(more)) else {
+                    return range;
+                };
+                let limit = self.add(limit, more);
+                Some((low, self.min(high, limit)))
+            }
+            None => range,
+        }
     }
 
     fn operand(&self, op: Op, index: usize) -> Range {

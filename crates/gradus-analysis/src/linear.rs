@@ -4,7 +4,9 @@
 //! are products of *atoms*: values that are not taken apart further. Ops are taken apart only where
 //! their flags say that nothing wraps, or where they are 64 bits wide, since sums and products modulo
 //! 2⁶⁴ are ring operations; in the latter case the form is marked inexact. Forms are made in
-//! program order, one pass, and are small: what would exceed [`MAX_TERMS`] becomes an atom.
+//! program order, one pass, and are small: what would exceed [`MAX_TERMS`] becomes an atom. What a
+//! `for` carries along and steps by the same amount each time is start + step · index (the chains of
+//! recurrences of Bachmann, Wang and Zima, 1994, of degree 1).
 
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, Definition, Entity, Flags, GlobalId, Op, OpKind, Type, Unit,
@@ -171,6 +173,10 @@ impl LinearForms {
             zero: Rc::new(Linear::constant(0)),
         };
         for op in body.walk(body.root()) {
+            if let OpKind::For { trip_max } = *body.kind(op) {
+                forms.recurrences(unit, body, op, trip_max);
+                continue;
+            }
             let Some(&result) = body.results(op).first() else {
                 continue;
             };
@@ -210,6 +216,92 @@ impl LinearForms {
             root: Root::Value(value),
             offset: self.zero.clone(),
         }
+    }
+
+    /// Carried values of a `for` that grow by the same in every iteration: start + step · index, and
+    /// after the loop start + step · trip count.
+    fn recurrences(&mut self, unit: &Unit, body: &Body, lp: Op, trip_max: Option<u64>) {
+        let (region, trips) = (body.op_regions(lp)[0], body.operand(lp, 0));
+        let Some(end) = body.last(region) else {
+            return;
+        };
+        let bits = unit.types.int_bits(body.ty(trips)).unwrap_or(0);
+        let bounded = trip_max.is_some_and(|max| max < 1 << (bits.clamp(1, 63) - 1));
+        if bits != 64 && !bounded {
+            return;
+        }
+        let params = body.region_params(region);
+        let index = Linear::atom(params[0]);
+        let trips = self.of_integer(unit, body, trips);
+        for (number, &param) in params.iter().enumerate().skip(1) {
+            let (start, next) = (body.operand(lp, number), body.operand(end, number - 1));
+            let Some(step) = self.step(unit, body, lp, param, next) else {
+                continue;
+            };
+            for (value, times) in [(param, &index), (body.results(lp)[number - 1], &*trips)] {
+                let Some(grown) = step.times(times) else {
+                    continue;
+                };
+                if unit.types.is_ptr(body.ty(param)) {
+                    let start = self.of_pointer(unit, body, start);
+                    self.places[value.index()] =
+                        start.offset.plus(&grown).map(|offset| StartAndOffset {
+                            root: start.root,
+                            offset: Rc::new(offset),
+                        });
+                } else {
+                    let start = self.of_integer(unit, body, start);
+                    self.integers[value.index()] = start.plus(&grown).map(Rc::new);
+                }
+            }
+        }
+    }
+
+    /// What `next` adds to the carried value `param`, where that is the same in every iteration.
+    fn step(&self, unit: &Unit, body: &Body, lp: Op, param: Value, next: Value) -> Option<Linear> {
+        const MAX_STEPS: usize = 8;
+        let region = body.op_regions(lp)[0];
+        let outside = |v: Value| {
+            let made_in = body.region_of(v);
+            made_in.is_none_or(|made| made != region && body.is_inside(region, made))
+        };
+        let mut step = Linear::constant(0);
+        let mut at = next;
+        for _ in 0..MAX_STEPS {
+            if at == param {
+                return Some(step);
+            }
+            let op = body.def_op(at)?;
+            let flags = body.ops[op].flags;
+            if let Some(address) = unit.layout.address(unit, body, op) {
+                step = step.plus(&Linear::constant(address.offset))?;
+                for (index, stride) in address.terms {
+                    let narrow = unit.types.int_bits(body.ty(index))? <= 64;
+                    (narrow && outside(index)).then_some(())?;
+                    step = step.plus_times(&self.of_integer(unit, body, index), stride)?;
+                }
+                let exact = flags.has(Flags::INBOUNDS) || flags.has(Flags::NUSW);
+                step = step.inexact_unless(exact);
+                at = address.base;
+                continue;
+            }
+            let (a, b) = match body.kind(op) {
+                OpKind::Binary(BinaryOp::Add | BinaryOp::Sub) => {
+                    (body.operand(op, 0), body.operand(op, 1))
+                }
+                _ => return None,
+            };
+            let bits = unit.types.int_bits(body.ty(at))?;
+            (bits == 64 || bits < 64 && flags.has(Flags::NSW)).then_some(())?;
+            let sub = matches!(body.kind(op), OpKind::Binary(BinaryOp::Sub));
+            let (rest, added) = if outside(b) { (a, b) } else { (b, a) };
+            (outside(added) && !(sub && rest == b)).then_some(())?;
+            let sign = if sub { -1 } else { 1 };
+            step = step.plus_times(&self.of_integer(unit, body, added), sign)?;
+            step = step.inexact_unless(flags.has(Flags::NSW));
+            at = rest;
+        }
+        None
     }
 
     fn address(&self, unit: &Unit, body: &Body, op: Op) -> Option<StartAndOffset> {

@@ -192,6 +192,9 @@ impl Solver<'_> {
             if self.holds_pointers(param) {
                 let id = self.table.id(Object::Param(index as u32));
                 self.add(param, id, false);
+                if self.table.is_local(id) {
+                    self.hold(id, UNKNOWN, false);
+                }
             }
         }
         let body = self.body;
@@ -552,6 +555,7 @@ impl Solver<'_> {
             OpKind::Invoke(_) => self.body.region_params(self.region(op)).first().copied(),
             _ => self.body.results(op).first().copied(),
         };
+        let carrier = result.filter(|r| self.holds_pointers(*r) || self.is_wide_integer(*r));
         let result = result.filter(|r| self.holds_pointers(*r));
         let callee = self.unit.callee(self.body, op);
         let known = callee.is_some_and(|func| self.unit.known(func).is_some());
@@ -561,8 +565,8 @@ impl Solver<'_> {
             if param.captures || !(is_pointer || known) {
                 self.escape_value(arg);
             }
-            if let Some(result) = result.filter(|_| param.returned) {
-                self.flow(arg, result, None);
+            if let Some(carrier) = carrier.filter(|_| param.returned) {
+                self.flow(arg, carrier, None);
             }
         }
         for value in self.body.operands(op).skip(1 + args.len()) {

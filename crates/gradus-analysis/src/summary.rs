@@ -13,6 +13,9 @@ use crate::nest::Nest;
 use crate::points_to::{Object, PointsTo, Target};
 use gradus_ir::{Body, FuncId, OpKind, Unit};
 
+/// Globals are listed by name up to this number.
+const MAX_GLOBALS: usize = 64;
+
 /// Adds the summaries of the functions of a component.
 pub(crate) fn component(unit: &Unit, effects: &mut Effects, component: &Component) {
     for &func in &component.functions {
@@ -86,6 +89,10 @@ fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> Functio
     }
     reader.captures();
     let mut found = reader.found;
+    if found.globals.len() > MAX_GLOBALS {
+        let touches = std::mem::take(&mut found.globals).into_values();
+        found.other = touches.fold(found.other, Touch::or);
+    }
     found.further = ParamEffects {
         captures: true,
         reads: Extent::Object,

@@ -343,3 +343,79 @@ fn errno_is_no_double() {
     let off = AliasOptions { errno: false, ..on };
     assert!(meets("i", &off));
 }
+
+#[test]
+fn stepped_pointers_are_told_apart_like_indices() {
+    let p = Program::read(
+        "func @f(%x: ptr, %n: i64) {
+           %im0 = addr inbounds i8, %x, 8
+           %re.end, %im.end = for %i < %n iter(%re = %x, %im = %im0) {
+             %v = load %re -> f64
+             store %v, %im
+             %re1 = addr inbounds i8, %re, 16
+             %im1 = addr inbounds i8, %im, 16
+             yield %re1, %im1 }
+           return }",
+    );
+    rests_on(&p, "v", "im", |o| o.offsets = false);
+}
+
+#[test]
+fn a_structure_by_value_holds_pointers_of_the_caller() {
+    let p = Program::read(
+        "attrs 0 = param(byval = type {ptr, i64}) param()
+         func @f(%s: ptr, %x: ptr) -> f64 #0 {
+           %q = load %s -> ptr
+           store 1.0, %q
+           %v = load %x -> f64
+           %t = load %s -> i64
+           return %v }",
+    );
+    assert!(may_meet(&p, "v", "q", &AliasOptions::default()));
+    assert!(
+        !may_meet(&p, "t", "q", &AliasOptions::default()),
+        "the copy is the callee's own"
+    );
+}
+
+#[test]
+fn three_buffers_in_a_ring() {
+    let p = Program::read(
+        "declare @malloc(i64) -> ptr
+         func @f(%n: i64) {
+           %a = call @malloc(80)
+           %b = call @malloc(80)
+           %c = call @malloc(80)
+           %e1, %e2, %e3 = for %s < %n iter(%u = %a, %v = %b, %w = %c) {
+             %r = load %u -> f64
+             %r2 = load %v -> f64
+             store %r, %w
+             yield %v, %w, %u }
+           return }",
+    );
+    let alias = p.alias();
+    let write = p.write_to("w");
+    assert!(!alias.may_alias(&p.read_of("r"), &write));
+    assert!(!alias.may_alias(&p.read_of("r2"), &write));
+    assert!(alias.may_alias_any_iteration(&p.read_of("r"), &write));
+}
+
+#[test]
+fn buffers_that_are_not_always_swapped_may_coincide() {
+    let p = Program::read(
+        "declare @malloc(i64) -> ptr
+         func @f(%n: i64, %k: i1) {
+           %a = call @malloc(80)
+           %b = call @malloc(80)
+           %e1, %e2 = for %s < %n iter(%u = %a, %v = %b) {
+             %r = load %u -> f64
+             store %r, %v
+             %next = select %k, %u, %v
+             yield %next, %u }
+           return }",
+    );
+    assert!(
+        p.alias().may_alias(&p.read_of("r"), &p.write_to("v")),
+        "next may be u"
+    );
+}

@@ -164,7 +164,7 @@ fn extents_of_rows() {
 
 #[test]
 fn extents_of_a_periodic_grid() {
-    // bruss: the neighbour's row wraps around; a choice of two gives the hull of both.
+    // bruss: the neighbours' rows wrap around; each choice counts only where its condition holds.
     let p = Program::read(
         "func @f(%x: ptr, %n: i64) {
            %last = add nsw %n, -1
@@ -178,11 +178,16 @@ fn extents_of_a_periodic_grid() {
                %p = addr inbounds f64, %x, %at
                %v = load %p -> f64
                yield }
+             %inside = icmp slt %i, %last
+             %after = add nsw %i, 1
+             %down = select %inside, %after, 0
+             %next = mul nsw %down, %n
+             %q = addr inbounds f64, %x, %next
+             %w = load %q -> f64
              yield }
            return }",
     );
-    // The choice's lower end is −1: one row more than is touched, which is a correct bound.
-    assert_eq!(bytes(&p, "x", &[("n", 4), ("last", 3)]), Some((-32, 128)));
+    assert_eq!(bytes(&p, "x", &[("n", 4), ("last", 3)]), Some((0, 128)));
 }
 
 #[test]
@@ -218,4 +223,57 @@ fn extents_of_copies() {
     );
     assert_eq!(bytes(&p, "x", &[("n", 100)]), Some((16, 116)));
     assert_eq!(bytes(&p, "y", &[("n", 100)]), Some((0, 100)));
+}
+
+#[test]
+fn extents_of_a_choice_by_the_last_index() {
+    let p = Program::read(
+        "func @f(%x: ptr, %n: i64) {
+           %last = add nsw %n, -1
+           for %i < %n {
+             %end = icmp eq %i, %last
+             %after = add nsw %i, 1
+             %down = select %end, 0, %after
+             %q = addr inbounds f64, %x, %down
+             %w = load %q -> f64
+             yield }
+           return }",
+    );
+    assert_eq!(bytes(&p, "x", &[("n", 4), ("last", 3)]), Some((0, 32)));
+}
+
+#[test]
+fn an_unsigned_condition_on_an_unknown_limit_says_nothing() {
+    // Where n is negative, i < n holds unsigned for every i: x[i + 1] is touched past n.
+    let p = Program::read(
+        "func @f(%x: ptr, %n: i64, %m: i64) {
+           for %i < %m {
+             %low = icmp ult %i, %n
+             %after = add nsw %i, 1
+             %down = select %low, %after, 0
+             %q = addr inbounds f64, %x, %down
+             %w = load %q -> f64
+             yield }
+           return }",
+    );
+    assert_eq!(bytes(&p, "x", &[("n", -1), ("m", 4)]), Some((0, 40)));
+}
+
+#[test]
+fn a_pointer_that_is_stepped_is_an_index() {
+    let p = Program::read(
+        "func @f(%x: ptr, %y: ptr, %n: i64) -> f64 {
+           %end, %sum = for %i < %n iter(%p = %x, %s = 0.0) {
+             %v = load %p -> f64
+             %t = fadd %s, %v
+             %q = addr inbounds i8, %p, 16
+             yield %q, %t }
+           %w = load %end -> f64
+           return %sum }",
+    );
+    assert_eq!(bytes(&p, "x", &[("n", 5)]), Some((0, 88)));
+    let alias = p.alias();
+    let a = affine(&alias, p.value("p"), Some(p.lp(0))).expect("it is affine");
+    assert_eq!(a.constant_step(p.lp(0)), Some(16));
+    assert_eq!(a.start, Some(Root::Value(p.value("x"))));
 }
