@@ -104,6 +104,7 @@ fn recompute_cost(unit: &Unit, facts: &Facts<'_>, op: Op, kind: &OpKind) -> Opti
         OpKind::Load(access) if access.is_plain() && facts.is_stable(op) => Some(3),
         OpKind::Call(_) => match unit.callee(facts.body, op).and_then(|f| unit.known(f)) {
             Some(Known::Math(function)) => Some(math_cost(function)),
+            Some(Known::Integer(_)) => Some(2),
             _ => None,
         },
         _ => None,

@@ -60,6 +60,13 @@ impl Facts<'_> {
             _ => UNKNOWN_TRIPS,
         }
     }
+    /// An estimate of how many different values a node takes.
+    pub fn variations(&self, unit: &Unit, node: Node) -> f64 {
+        self.varying_loops(node)
+            .iter()
+            .map(|l| self.trips(unit, *l))
+            .product()
+    }
     /// An estimate of how often a region runs.
     pub fn executions(&self, unit: &Unit, region: Option<Region>) -> f64 {
         let Some(region) = region else { return 1.0 };

@@ -1,15 +1,14 @@
 //! Making the tables: asks the analyses once, in one walk over the body for each table.
 
-use super::loops::{is_loop, loops_around};
 use super::{Facts, FloatLane};
 use crate::Options;
 use crate::closure_facts::ClosureFacts;
 use crate::variant::{ArgActivity, Mode, ResultActivity, Variant, carries_float};
 use gradus_analysis::{
-    AfterEnd, Alias, AliasOptions, BodyActivity, Clobbers, LaneKind, ShadowState,
+    AfterEnd, Alias, AliasOptions, BodyActivity, Clobbers, LaneKind, ShadowState, Variance,
 };
 use gradus_ir::known::{Known, MarkerFn, MemoryFn};
-use gradus_ir::{Body, Diagnostic, FuncId, Op, OpKind, Region, Severity, Type, Unit, Value};
+use gradus_ir::{Body, Diagnostic, FuncId, Op, OpKind, Severity, Type, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
 /// What the tables are made from.
@@ -235,114 +234,15 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    /// In which loops each value varies. Carried values and results of loops count as varying in
-    /// all loops around them.
+    /// In which loops each value varies.
     fn varying(&self, facts: &mut Facts<'_>, clobbers: &Clobbers<'_>) {
-        let body = facts.body;
-        let mut around: HashMap<Region, Vec<Op>> = HashMap::new();
-        let mut loops = |region: Region| {
-            around
-                .entry(region)
-                .or_insert_with(|| loops_around(body, region))
-                .clone()
-        };
-        for op in body.walk(body.root()) {
-            for &region in body.op_regions(op) {
-                let counted = matches!(body.kind(op), OpKind::For { .. });
-                for (number, &param) in body.region_params(region).iter().enumerate() {
-                    let set = match counted && number == 0 {
-                        true => vec![op],
-                        false => loops(region),
-                    };
-                    facts.varying.insert(param, set);
-                }
-            }
-            let Some(region) = body.parent(op) else {
-                continue;
-            };
-            let all = loops(region);
-            if all.is_empty() {
-                continue;
-            }
-            if matches!(body.kind(op), OpKind::Yield) {
-                self.merge_varying(facts, op, &all);
-                continue;
-            }
-            let set = self.varying_of(facts, clobbers, op, &all);
-            for &result in body.results(op) {
-                facts.varying.insert(result, set.clone());
+        let variance = Variance::of(clobbers, &self.closure.effects);
+        for value in facts.body.values.ids() {
+            let loops = variance.loops(value);
+            if !loops.is_empty() {
+                facts.varying.insert(value, loops);
             }
         }
-    }
-
-    /// What an arm yields makes the merge's result vary.
-    fn merge_varying(&self, facts: &mut Facts<'_>, end: Op, all: &[Op]) {
-        let body = facts.body;
-        let Some(owner) = body.parent(end).and_then(|region| body.owner(region)) else {
-            return;
-        };
-        if is_loop(body.kind(owner)) {
-            return;
-        }
-        let selector = facts
-            .varying
-            .get(&body.operand(owner, 0))
-            .cloned()
-            .unwrap_or_default();
-        for (number, value) in body.operands(end).enumerate() {
-            let Some(&result) = body.results(owner).get(number) else {
-                continue;
-            };
-            let yielded = facts.varying.get(&value).cloned().unwrap_or_default();
-            let old = facts.varying.get(&result).cloned().unwrap_or_default();
-            let set = all
-                .iter()
-                .filter(|l| selector.contains(l) || yielded.contains(l) || old.contains(l))
-                .copied()
-                .collect();
-            facts.varying.insert(result, set);
-        }
-    }
-
-    fn varying_of(
-        &self,
-        facts: &Facts<'_>,
-        clobbers: &Clobbers<'_>,
-        op: Op,
-        all: &[Op],
-    ) -> Vec<Op> {
-        let body = facts.body;
-        let pure = match body.kind(op) {
-            OpKind::If | OpKind::Switch(_) => return Vec::new(),
-            OpKind::Call(_) => matches!(self.known(body, op), Some(Known::Math(_))),
-            OpKind::Load(access) => access.is_plain(),
-            OpKind::Binary(_)
-            | OpKind::FNeg
-            | OpKind::Cast(_)
-            | OpKind::ICmp(_)
-            | OpKind::FCmp(_)
-            | OpKind::Select
-            | OpKind::ExtractElement
-            | OpKind::InsertElement
-            | OpKind::Shuffle(_)
-            | OpKind::ExtractValue(_)
-            | OpKind::InsertValue(_)
-            | OpKind::Addr { .. } => true,
-            _ => false,
-        };
-        if !pure {
-            return all.to_vec();
-        }
-        let is_load = matches!(body.kind(op), OpKind::Load(_));
-        all.iter()
-            .filter(|l| {
-                let by_operand = body
-                    .operands(op)
-                    .any(|v| facts.varying.get(&v).is_some_and(|set| set.contains(l)));
-                by_operand || (is_load && !clobbers.invariant_in(op, **l))
-            })
-            .copied()
-            .collect()
     }
 
     /// Which ops take undoing, and the structures around them.

@@ -4,9 +4,9 @@
 //!
 //! 1. From the nodes that the return sweep asks for, follow [`crate::node::source`] to all nodes
 //!    that recomputing may take.
-//! 2. A minimum cut chooses: a node costs its bytes times the trips of the loops it *varies* in
-//!    where it is kept, and its op times the trips of the loops it stands in where it is
-//!    recomputed (project selection; Picard 1976).
+//! 2. A minimum cut chooses: a node costs its bytes where it is kept and its op where it is
+//!    recomputed, both times the trips of the loops it *varies* in, as LLVM moves what does not vary
+//!    out of a loop (project selection; Picard 1976).
 //! 3. Every kept node gets a [`Home`]: a slot where it varies in no loop; an array over the
 //!    innermost loops whose trip counts are known before the outermost of them; else a field of a
 //!    frame that each iteration of a `loop` pushes on a stack.
@@ -165,7 +165,7 @@ impl Graph {
                 Source::KeepOnly => INFINITE,
                 Source::Recompute { .. } if !options.recompute && needed.contains(node) => INFINITE,
                 Source::Recompute { cost, .. } => {
-                    weigh(*cost as f64 * facts.executions(unit, home_region(facts, *node)))
+                    weigh(*cost as f64 * facts.variations(unit, *node))
                 }
             };
             network.add_arc(
