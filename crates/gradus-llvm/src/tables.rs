@@ -2,7 +2,7 @@
 //!
 //! Filled by import, read by export, and cleared whenever the host changes behind their back, so that
 //! a number of an outdated unit meets an empty table and never a dangling handle.
-use gradus_ir::{ConstId, Entity, FuncId, TypeId};
+use gradus_ir::{ConstId, Entity, FuncId, ScopeId, TypeId};
 use llvm_sys::prelude::*;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -56,6 +56,8 @@ pub(crate) struct Tables {
     pub(crate) attributes: Handles<LLVMAttributeRef>,
     /// Metadata: type-based alias types, alias scopes, locations, and what is kept as it is.
     pub(crate) metadata: Handles<LLVMMetadataRef>,
+    /// The host's node for each list of alias scopes, by the sorted scopes.
+    pub(crate) scope_lists: HashMap<Vec<ScopeId>, LLVMMetadataRef>,
     /// The host's function (or alias) of each [`FuncId`].
     pub(crate) functions: Vec<LLVMValueRef>,
     /// The host's variable of each [`GlobalId`].

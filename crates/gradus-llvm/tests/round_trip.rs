@@ -1,6 +1,7 @@
 //! Import and export of C programs: same results by JIT, same operations but for branches and phis.
 mod clang;
 use clang::bitcode;
+use gradus_ir::verify;
 use gradus_llvm::jit::{Arg, Jit};
 use gradus_llvm::{Host, OptLevel, Pipeline};
 
@@ -88,11 +89,18 @@ fn programs_keep_their_results() {
                     host.run(p).expect("early pipeline");
                 }
                 let before = host.to_text();
+                let operations = host.census(|_| true);
                 let imported = host.import_all();
                 assert_eq!(imported.refused, [], "{}", case.text);
+                assert_eq!(verify(&imported.unit), [], "{}", case.text);
                 host.export_all(&imported.unit).expect("exports");
                 let what = format!("{flags:?} {early:?}\n{before}\n-->\n{}", host.to_text());
                 host.verify().unwrap_or_else(|e| panic!("{e}\n{what}"));
+                assert_eq!(
+                    host.census(|_| true),
+                    operations,
+                    "the same operations: {what}"
+                );
                 host.run(Pipeline::Late(OptLevel::O2))
                     .expect("late pipeline");
                 assert_eq!(run(host, case, &what), expected, "{what}");

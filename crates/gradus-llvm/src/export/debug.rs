@@ -90,8 +90,8 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// Sets the location of an instruction; none in a function without a subprogram. Calls must have
-    /// one there, by LLVM's rules.
+    /// Sets the location of an instruction; none in a function without a subprogram. Calls that could
+    /// be inlined must have one there, by LLVM's rules.
     pub(super) fn set_location(&mut self, made: LLVMValueRef, loc: Option<LocId>) {
         if self.subprogram.is_null() || unsafe { LLVMIsAInstruction(made) }.is_null() {
             return;
@@ -101,12 +101,7 @@ impl Structure<'_, '_, '_> {
             None => null_mut(),
         };
         let location = match location.is_null() {
-            true if unsafe {
-                LLVMIsACallInst(made).is_null() && LLVMIsAInvokeInst(made).is_null()
-            } =>
-            {
-                return;
-            }
+            true if !calls_described(made) => return,
             true => self.nowhere,
             false if unsafe { gr_location_root(location) } == self.subprogram => location,
             false => unsafe { gr_location_inlined_at(location, self.nowhere) },
@@ -137,6 +132,17 @@ impl Structure<'_, '_, '_> {
                 }
             }
         }
+    }
+}
+
+/// Whether an instruction calls a function that has a subprogram.
+fn calls_described(made: LLVMValueRef) -> bool {
+    unsafe {
+        if LLVMIsACallInst(made).is_null() && LLVMIsAInvokeInst(made).is_null() {
+            return false;
+        }
+        let callee = LLVMGetCalledValue(made);
+        !LLVMIsAFunction(callee).is_null() && !LLVMGetSubprogram(callee).is_null()
     }
 }
 

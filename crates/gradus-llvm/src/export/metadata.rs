@@ -101,8 +101,13 @@ impl Exporter<'_, '_> {
             ("noalias", &meta.noalias),
         ] {
             if !scopes.is_empty() {
-                let scopes: Vec<LLVMMetadataRef> = scopes.iter().map(|s| self.scope(*s)).collect();
-                made.push((self.metadata_kind(kind), self.node(&scopes)));
+                let own = self.host.tables.scope_lists.get(scopes).copied();
+                let list = own.unwrap_or_else(|| {
+                    let scopes: Vec<LLVMMetadataRef> =
+                        scopes.iter().map(|s| self.scope(*s)).collect();
+                    self.node(&scopes)
+                });
+                made.push((self.metadata_kind(kind), list));
             }
         }
         for (kind, number) in &meta.host {

@@ -48,13 +48,13 @@ impl Importer<'_> {
         }
         let mut count = 0;
         let entries = unsafe { LLVMInstructionGetAllMetadataOtherThanDebugLoc(inst, &mut count) };
+        // In spite of its name the call also lists the location, which is kind 0.
         let listed: Vec<(u32, LLVMMetadataRef)> = (0..count as u32)
             .map(|i| unsafe {
-                (
-                    LLVMValueMetadataEntriesGetKind(entries, i),
-                    LLVMValueMetadataEntriesGetMetadata(entries, i),
-                )
+                let kind = LLVMValueMetadataEntriesGetKind(entries, i);
+                (kind, LLVMValueMetadataEntriesGetMetadata(entries, i))
             })
+            .filter(|(kind, _)| *kind != LOCATION_KIND)
             .collect();
         unsafe { LLVMDisposeValueMetadataEntries(entries) };
         if listed.is_empty() {
@@ -215,6 +215,11 @@ impl Importer<'_> {
         }
         scopes.sort();
         scopes.dedup();
+        self.host
+            .tables
+            .scope_lists
+            .entry(scopes.clone())
+            .or_insert(list);
         Some(scopes)
     }
 
@@ -290,5 +295,7 @@ impl Importer<'_> {
     }
 }
 
+/// LLVM's fixed number of the metadata kind `dbg`.
+const LOCATION_KIND: u32 = 0;
 /// Type nodes nested deeper than this are hostile: the tag is kept, not read.
 const MOST_TBAA_DEPTH: usize = 4096;

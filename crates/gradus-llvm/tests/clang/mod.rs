@@ -2,11 +2,21 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// The output of clang on C source `text`, bitcode unless `flags` say otherwise.
+/// The output of clang on C source `text`: an object unless `flags` say otherwise.
 pub fn compile(text: &str, flags: &[&str]) -> Vec<u8> {
+    run(text, "c", flags)
+}
+
+/// The output of clang on C++ source `text`.
+#[allow(dead_code)] // not every test has C++
+pub fn cpp(text: &str, flags: &[&str]) -> Vec<u8> {
+    run(text, "c++", flags)
+}
+
+fn run(text: &str, language: &str, flags: &[&str]) -> Vec<u8> {
     let program = std::env::var("GRADUS_CLANG").unwrap_or_else(|_| "clang-22".into());
     let mut child = Command::new(program)
-        .args(["-x", "c", "-", "-o", "-", "-c"])
+        .args(["-x", language, "-", "-o", "-", "-c", "-fPIE"])
         .args(flags)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -23,7 +33,8 @@ pub fn compile(text: &str, flags: &[&str]) -> Vec<u8> {
     out.stdout
 }
 
-/// Bitcode of `text`.
+/// Bitcode of C source `text`.
+#[allow(dead_code)] // not every test has C
 pub fn bitcode(text: &str, flags: &[&str]) -> Vec<u8> {
     let all: Vec<&str> = ["-emit-llvm"].iter().chain(flags).copied().collect();
     compile(text, &all)

@@ -1,0 +1,241 @@
+//! Export of what did not come from LLVM: new functions, loops, globals, alias scopes, derivatives'
+//! debug information.
+mod clang;
+use clang::bitcode;
+use gradus_ir::{
+    AliasScope, AttrSet, BarrierScope, Body, Builder, Flags, FloatKind, FuncId, Function, Global,
+    Initializer, Linkage, Meta, OpKind, Relocation, Symbol, Unit, verify,
+};
+use gradus_llvm::jit::{Arg, Jit};
+use gradus_llvm::{Host, OptLevel, Pipeline};
+
+const PROGRAM: &str = "double sq(double x) { double y = x * x; return y + 1; }
+    double use(double x, int n) { if (n > 3) x = sq(x); return x; }";
+
+fn function(unit: &mut Unit, name: &str, ty: gradus_ir::TypeId, body: Body) -> FuncId {
+    let attrs = unit.intern_attrs(AttrSet::default());
+    unit.add_function(Function {
+        name: name.into(),
+        ty,
+        attrs,
+        convention: 0,
+        linkage: Linkage::External,
+        defined: false,
+        body: Some(Box::new(body)),
+        derived_from: None,
+        param_names: Vec::new(),
+        span: None,
+        source_name: None,
+    })
+}
+
+/// `void saxpy(i64 n, double a, ptr x, ptr y) { for i: y[i] += a * x[i] }`, and the sum of all `y`
+/// as result.
+fn saxpy(unit: &mut Unit) -> FuncId {
+    let (word, real, ptr) = (
+        unit.types.int(64),
+        unit.types.float(FloatKind::F64),
+        unit.types.ptr(),
+    );
+    let params = vec![word, real, ptr, ptr];
+    let ty = unit.types.func(real, params.clone());
+    let mut body = Body::new(&params);
+    let [n, a, x, y] = body.params().try_into().expect("four parameters");
+    let scope = unit.scopes.push(AliasScope {
+        name: "x".into(),
+        domain: "saxpy".into(),
+        host: None,
+    });
+    let reads = unit.intern_meta(Meta {
+        alias_scopes: vec![scope],
+        ..Meta::default()
+    });
+    let writes = unit.intern_meta(Meta {
+        noalias: vec![scope],
+        ..Meta::default()
+    });
+    let mut b = Builder::new(unit, &mut body);
+    let zero = b.float(real, 0.0);
+    let (op, region) = b.for_(n, &[zero]);
+    let place = b.at_end(region);
+    let (i, sum) = (
+        b.body.region_params(region)[0],
+        b.body.region_params(region)[1],
+    );
+    let from = b.addr(real, x, i);
+    let to = b.addr(real, y, i);
+    let (old_x, old_y) = (b.load(real, from), b.load(real, to));
+    let product = b.fmul(a, old_x);
+    let new = b.fadd(old_y, product);
+    let store = b.store(new, to);
+    b.set_meta(store, writes);
+    let load = b.body.def_op(old_x).expect("an op");
+    b.set_meta(load, reads);
+    b.fast = Flags::FAST;
+    let sum = b.fadd(sum, new);
+    b.yield_(&[sum]);
+    b.restore(place);
+    let result = b.body.result(op);
+    b.return_(Some(result));
+    function(unit, "saxpy", ty, body)
+}
+
+#[test]
+fn a_for_runs_any_number_of_times_and_vectorises() {
+    let mut host = Host::parse(&bitcode(PROGRAM, &["-O2"]), "p.bc").expect("reads");
+    let mut unit = host.import_all().unit;
+    let id = saxpy(&mut unit);
+    assert_eq!(verify(&unit), []);
+    host.export(&unit, &[id]).expect("exports");
+    host.verify().expect("LLVM's rules");
+    let text = host.function_text("saxpy").expect("is there");
+    assert!(
+        text.contains("!alias.scope") && text.contains("!noalias"),
+        "{text}"
+    );
+    assert!(text.contains("add nuw nsw i64"), "{text}");
+    host.run(Pipeline::Late(OptLevel::O3))
+        .expect("late pipeline");
+    let text = host.function_text("saxpy").expect("is there");
+    assert!(text.contains("x double>"), "vectorised: {text}");
+    let jit = Jit::new(host, &["saxpy"]).expect("compiles");
+    for n in [0usize, 1, 7, 64] {
+        let mut x: Vec<f64> = (0..n).map(|i| i as f64).collect();
+        let mut y = vec![1.0; n];
+        let args = &mut [
+            Arg::Int(n as i64),
+            Arg::F64(0.5),
+            Arg::F64s(&mut x),
+            Arg::F64s(&mut y),
+        ];
+        let sum = jit.call("saxpy", args).expect("runs").f64();
+        let expected: f64 = (0..n).map(|i| 1.0 + 0.5 * i as f64).sum();
+        assert_eq!(sum, expected);
+        assert!(
+            y.iter()
+                .enumerate()
+                .all(|(i, v)| *v == 1.0 + 0.5 * i as f64)
+        );
+    }
+}
+
+#[test]
+fn new_globals_hold_bytes_and_addresses() {
+    let mut host = Host::parse(&bitcode(PROGRAM, &["-O2"]), "p.bc").expect("reads");
+    let mut unit = host.import_all().unit;
+    let sq = unit.function("sq").expect("imported");
+    let (word, real, ptr) = (unit.types.int(64), unit.types.f64(), unit.types.ptr());
+    let ty = unit.types.tuple(vec![word, ptr]);
+    let mut bytes = vec![0; 16];
+    bytes[0] = 42;
+    let relocations = vec![Relocation {
+        offset_bytes: 8,
+        target: Symbol::Func(sq),
+        addend: 0,
+    }];
+    let table = unit.add_global(Global {
+        name: "table".into(),
+        ty,
+        constant: true,
+        thread_local: false,
+        defined: true,
+        linkage: Linkage::Internal,
+        align_bytes: 8,
+        init: Some(Initializer { bytes, relocations }),
+        derived_from: None,
+    });
+    let at = |unit: &mut Unit, offset| {
+        unit.consts.intern(
+            ptr,
+            gradus_ir::ConstKind::Global {
+                global: table,
+                offset,
+            },
+        )
+    };
+    let (first, second) = (at(&mut unit, 0), at(&mut unit, 8));
+    let signature = unit.types.func(real, vec![real]);
+    let mut body = Body::new(&[real]);
+    let x = body.params()[0];
+    let mut b = Builder::new(&mut unit, &mut body);
+    let (first, second) = (b.constant(first), b.constant(second));
+    let callee = b.load(ptr, second);
+    let number = b.load(word, first);
+    let number = b.cast(gradus_ir::CastOp::UIToFP, number, real);
+    let call = b.call_with(gradus_ir::CallInfo::plain(signature), callee, &[x]);
+    let called = b.body.result(call);
+    let sum = b.fadd(called, number);
+    b.return_(Some(sum));
+    let id = function(&mut unit, "look", signature, body);
+    assert_eq!(verify(&unit), []);
+    host.export(&unit, &[id]).expect("exports");
+    let jit = Jit::new(host, &["look"]).expect("compiles");
+    assert_eq!(
+        jit.call("look", &mut [Arg::F64(3.0)]).expect("runs").f64(),
+        52.0
+    );
+}
+
+#[test]
+fn a_derived_function_shows_the_lines_of_its_origin() {
+    let mut host = Host::parse(&bitcode(PROGRAM, &["-O1", "-g"]), "p.bc").expect("reads");
+    let mut unit = host.import_all().unit;
+    let origin = unit.function("use").expect("imported");
+    let copy = Function {
+        name: "use_copy".into(),
+        linkage: Linkage::LinkOnceOdr,
+        derived_from: Some(origin),
+        ..unit.functions[origin].clone()
+    };
+    unit.add_function(copy);
+    assert_eq!(verify(&unit), []);
+    host.export_all(&unit).expect("exports");
+    host.verify().expect("LLVM's rules");
+    let text = host.to_text();
+    assert!(
+        text.contains("linkonce_odr hidden") && text.contains("inlinedAt:"),
+        "{text}"
+    );
+    assert!(text.contains("linkageName: \"use_copy\""), "{text}");
+    let records = |name: &str| {
+        host.function_text(name)
+            .expect("is there")
+            .matches("#dbg_value")
+            .count()
+    };
+    assert!(records("use") > 0, "{text}");
+    let jit = Jit::new(host, &["use_copy"]).expect("compiles");
+    let call = |n| {
+        jit.call("use_copy", &mut [Arg::F64(3.0), Arg::Int(n)])
+            .expect("runs")
+            .f64()
+    };
+    assert_eq!((call(1), call(4)), (3.0, 10.0));
+}
+
+#[test]
+fn an_outdated_unit_and_parallel_ops_are_refused() {
+    let mut host = Host::parse(&bitcode(PROGRAM, &["-O2"]), "p.bc").expect("reads");
+    let mut unit = host.import_all().unit;
+    host.export_all(&unit).expect("exports");
+    assert!(
+        host.export_all(&unit).is_err(),
+        "the first export made the unit outdated"
+    );
+    unit = host.import_all().unit;
+    host.run(Pipeline::EarlySerial).expect("early pipeline");
+    assert!(host.export_all(&unit).is_err(), "a pipeline has run");
+    unit = host.import(&["use"]).expect("imports").unit;
+    let ty = unit.types.void();
+    let ty = unit.types.func(ty, vec![]);
+    let mut body = Body::new(&[]);
+    let mut b = Builder::new(&mut unit, &mut body);
+    b.op(OpKind::Barrier(BarrierScope::Block), &[], &[], 0);
+    b.return_(None);
+    let id = function(&mut unit, "parallel", ty, body);
+    assert!(
+        host.export(&unit, &[id]).is_err(),
+        "parallel ops are lowered before"
+    );
+    assert!(host.import(&["nobody"]).is_err(), "no such function");
+}
