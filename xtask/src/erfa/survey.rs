@@ -358,8 +358,12 @@ impl Survey<'_> {
             .arg(&self.judge)
             .args(["-lm", "-o", "judged"])
             .current_dir(folder);
-        if let Err(failure) = process::capture(&mut link) {
-            return Ok(Verdict::Wrong(format!("does not link: {failure}")));
+        let linked = process::within(&mut link, BUILD_LIMIT)?;
+        if !linked.succeeded() {
+            return Ok(Verdict::Wrong(format!(
+                "does not link: {}",
+                gradus::reason(&linked.stderr)
+            )));
         }
         let done = process::within(&mut Command::new(folder.join("judged")), JUDGE_LIMIT)?;
         Ok(verdict(&done))

@@ -2,11 +2,12 @@
 //!
 //! Flow: the files of the clone (`tree`), the crates' manifests (`layers`); each Rust file is split into
 //! what is code and what is comment (`scan`) and judged (`source`), each text file read for words and
-//! paths (`words`). Runs as a test of this crate too.
+//! paths (`words`), each page for paths that do not exist (`mentions`). Runs as a test of this crate too.
 //!
 //! Every rule has a snippet that breaks it in the tests below its module.
 
 mod layers;
+mod mentions;
 mod scan;
 mod source;
 mod tree;
@@ -65,18 +66,22 @@ pub fn run(_: &[String]) -> Outcome<()> {
 /// Where the clone cannot be read.
 pub fn check(root: &Path) -> Outcome<Vec<Finding>> {
     let mut findings = layers::check(&layers::manifests(root)?);
-    for file in tree::files(root)? {
-        if let Some(finding) = tree::name(&file) {
+    let files = tree::files(root)?;
+    for file in &files {
+        if let Some(finding) = tree::name(file) {
             findings.push(finding);
         }
-        let bytes = std::fs::read(root.join(&file))
+        let bytes = std::fs::read(root.join(file))
             .map_err(|e| Failure::new(format!("cannot read {file}: {e}")))?;
         let Ok(text) = String::from_utf8(bytes) else {
             continue;
         };
-        findings.extend(words::check(&file, &text));
+        findings.extend(words::check(file, &text));
+        if file.ends_with(".md") {
+            findings.extend(mentions::check(file, &text, &files));
+        }
         if file.ends_with(".rs") {
-            findings.extend(source::check(&file, &text));
+            findings.extend(source::check(file, &text));
         }
     }
     findings.sort();
