@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod check;
 mod compile;
 mod dev;
 mod drivers;
@@ -20,6 +21,8 @@ use std::process::ExitCode;
 
 /// Exit status of an error or a refusal.
 const FAILED: u8 = 1;
+/// Exit status where a limit was reached.
+const LIMIT: u8 = 3;
 
 const USAGE: &str = "\
 gradus: derivatives of programs as they are
@@ -33,6 +36,10 @@ gradus: derivatives of programs as they are
       --beside          the derivatives alone, to be linked beside FILE's own object
       --emit KIND       obj (default), llvm, bc, asm, gir, header
       --strong-zero     zero times anything is zero
+  gradus check FILE -f NAME [--wrt x,y] --arg n=100 --arg 'x=rand(n)' … [-- compiler flags]
+      is the derivative right? forward against reverse against differences
+      --arg NAME=VALUE  a number; rand, zeros, ones, iota (LENGTH); randint(LENGTH, BOUND)
+      --limit SECONDS   for all calls together (60)
   gradus cc …, gradus c++ …
       clang, for programs that call __enzyme_autodiff, __enzyme_fwddiff or gradus.h
       --restructure-all every function through the intermediate language and back: a self-test
@@ -69,6 +76,7 @@ fn run(args: &[OsString]) -> u8 {
     match command.as_deref() {
         Some(gradus::CHILD_COMMAND) => compile::run(),
         Some("grad") => grad::run(rest),
+        Some("check") => check::run(rest),
         Some("cc") => drivers::run(rest, false),
         Some("c++") => drivers::run(rest, true),
         Some("dev") => dev::run(rest),

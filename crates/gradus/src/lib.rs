@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 pub mod cc1;
+pub mod check;
 pub mod child;
 pub mod dev;
 pub mod drive;

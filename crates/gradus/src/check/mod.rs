@@ -1,0 +1,227 @@
+//! `gradus check`: is the derivative right? A program that calls the function and both of its
+//! derivatives, run in a process of its own with limits.
+//!
+//! Three tests, each against another: the dot product ⟨ȳ, Jẋ⟩ = ⟨Jᵀȳ, ẋ⟩ (forward against
+//! reverse), forward against differences along one direction, reverse against differences entry
+//! by entry. Differences are refined until they settle, or are said not to.
+
+mod driver;
+#[cfg(test)]
+mod tests;
+
+use crate::files::{self, Scratch};
+use crate::plan::Job;
+use crate::source::{self, quiet};
+use crate::{Settings, child};
+use gradus_ir::{Code, Diagnostic};
+use gradus_pipeline::{
+    Derivative, GradRequest, GradTask, Input, Mode, Options, Outcome, OutputKind, Request, Task,
+};
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+
+/// A run of `gradus check`.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// The program.
+    pub file: PathBuf,
+    /// The function.
+    pub function: String,
+    /// The arguments to differentiate by; empty for all that can be.
+    pub wrt: Vec<String>,
+    /// Arguments that are inactive.
+    pub inactive: Vec<String>,
+    /// Values of arguments, in the order in which they refer to each other: name and value.
+    pub values: Vec<(String, String)>,
+    /// Flags of the user's compiler.
+    pub flags: Vec<String>,
+    /// The most seconds that the calls may take together.
+    pub limit_seconds: u32,
+    /// Options of the passes.
+    pub options: Options,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    /// Whether everything agrees.
+    pub right: bool,
+    /// Whether a limit was reached.
+    pub limit: bool,
+    /// What agrees and what does not, for the user.
+    pub text: String,
+    /// All findings.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Differentiates a function both ways and checks the derivatives.
+pub fn check(settings: &Settings, what: &Check) -> Checked {
+    let mut checked = Checked::default();
+    if let Err(diagnostic) = run(settings, what, &mut checked) {
+        checked.limit = diagnostic.code == Code::LimitReached;
+        checked.right = false;
+        checked.diagnostics.push(diagnostic);
+    }
+    checked
+}
+
+fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), Diagnostic> {
+    let scratch = Scratch::new(&settings.temp)?;
+    let (object, derived) = (scratch.file("function.o"), scratch.file("derived.bc"));
+    let mut args = what.flags.clone();
+    args.retain(|flag| !is_for_the_linker(flag));
+    args.extend(["-c".into(), "-o".into(), object.display().to_string()]);
+    let source = source::open(settings, &what.file, &args, &scratch, &derived)?;
+    let request = Request {
+        inputs: vec![Input::new(what.file.display().to_string(), source.module)],
+        task: Task::Grad(task(what)),
+        level: source.level,
+        emit: vec![OutputKind::Bitcode, OutputKind::Header],
+        options: Options {
+            skip_late: true,
+            strip_debug: !source.debug,
+            ..what.options.clone()
+        },
+    };
+    let reply = child::compile(settings, &request);
+    checked
+        .diagnostics
+        .extend(reply.diagnostics.iter().cloned());
+    let [forward, reverse] = &reply.derivatives[..] else {
+        return Ok(());
+    };
+    if reply.outcome != Outcome::Ok {
+        return Ok(());
+    }
+    let driver = driver::write(what, forward, reverse)?;
+    files::write(
+        &derived,
+        reply.output(OutputKind::Bitcode).unwrap_or_default(),
+    )?;
+    quiet(&source.back)?;
+    let header = reply.output(OutputKind::Header).unwrap_or_default();
+    let program = build(settings, what, &scratch, &object, (header, &driver))?;
+    let output = call(&program, what.limit_seconds)?;
+    judge(what, &output, forward, checked)
+}
+
+/// Both directions.
+fn task(what: &Check) -> GradTask {
+    let one = |mode, suffix: &str| GradRequest {
+        function: what.function.clone(),
+        wrt: what.wrt.clone(),
+        inactive: what.inactive.clone(),
+        mode,
+        name: Some(format!("gr_check_{suffix}")),
+        ..GradRequest::default()
+    };
+    GradTask {
+        derivatives: vec![one(Mode::Forward, "jvp"), one(Mode::Reverse, "vjp")],
+        beside: false,
+    }
+}
+
+fn is_for_the_linker(flag: &str) -> bool {
+    ["-l", "-L", "-Wl,"]
+        .iter()
+        .any(|start| flag.starts_with(start))
+}
+
+/// Links the driver and the function into a program. The function's file may have a `main` of its
+/// own: the driver's comes first.
+fn build(
+    settings: &Settings,
+    what: &Check,
+    scratch: &Scratch,
+    object: &Path,
+    (header, driver): (&[u8], &str),
+) -> Result<PathBuf, Diagnostic> {
+    files::write(&scratch.file("derivatives.h"), header)?;
+    files::write(&scratch.file("runtime.h"), include_bytes!("runtime.h"))?;
+    files::write(&scratch.file("driver.c"), driver.as_bytes())?;
+    let file = |name: &str| scratch.file(name).display().to_string();
+    quiet(&Job {
+        program: settings.clang(false)?,
+        args: vec![
+            "-std=gnu11".into(),
+            "-O1".into(),
+            "-w".into(),
+            "-c".into(),
+            file("driver.c"),
+            "-o".into(),
+            file("driver.o"),
+        ],
+    })
+    .map_err(|said| {
+        let message = "the values given do not fit the function";
+        let mut finding = Diagnostic::error(Code::MissingCheckInput, message);
+        finding.notes = said.notes;
+        finding
+    })?;
+    let program = scratch.file("check");
+    let mut args = vec![file("driver.o"), object.display().to_string()];
+    args.extend(what.flags.iter().filter(|f| is_for_the_linker(f)).cloned());
+    args.extend(["-Wl,--allow-multiple-definition", "-lm", "-o"].map(String::from));
+    args.push(program.display().to_string());
+    quiet(&Job {
+        program: settings.clang(true)?,
+        args,
+    })?;
+    Ok(program)
+}
+
+fn call(program: &Path, limit_seconds: u32) -> Result<Output, Diagnostic> {
+    let job = Job {
+        program: program.to_path_buf(),
+        args: vec![limit_seconds.to_string()],
+    };
+    let output = job
+        .command()
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    output.map_err(|e| {
+        Diagnostic::error(
+            Code::ToolFailed,
+            format!("the check's program cannot be run: {e}"),
+        )
+    })
+}
+
+/// Signal of a timer that ran out.
+const SIGALRM: i32 = 14;
+
+fn judge(
+    what: &Check,
+    output: &Output,
+    derivative: &Derivative,
+    checked: &mut Checked,
+) -> Result<(), Diagnostic> {
+    use std::os::unix::process::ExitStatusExt;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let said = text.lines().filter(|l| l.starts_with("  "));
+    checked.text = said.map(|l| format!("{l}\n")).collect();
+    let stage = text.lines().rev().find_map(|l| l.strip_prefix("@stage "));
+    let stage = stage.unwrap_or("the function itself");
+    let name = &derivative.source_name;
+    if output.status.signal() == Some(SIGALRM) || output.status.code() == Some(3) {
+        let message = format!("{name}: the calls of {stage} reached a limit");
+        let limit = format!("{} seconds and 8 GiB are allowed", what.limit_seconds);
+        return Err(Diagnostic::error(Code::LimitReached, message)
+            .note(limit)
+            .help("try smaller values, or allow more with `--limit SECONDS`"));
+    }
+    if let Some(signal) = output.status.signal() {
+        let message = format!("{name}: {stage} died of signal {signal}");
+        let help = "check that the values given are ones that the function can take";
+        return Err(Diagnostic::error(Code::CheckFailed, message).help(help));
+    }
+    checked.right = output.status.code() == Some(0) && text.lines().any(|l| l == "@end");
+    if !checked.right {
+        let message = format!("the derivative of {name} does not agree with its check");
+        checked
+            .diagnostics
+            .push(Diagnostic::error(Code::CheckFailed, message));
+    }
+    Ok(())
+}

@@ -1,0 +1,293 @@
+/* The part of a check that is the same for all functions: buffers, random numbers, differences with
+ * step refinement, the three tests and what they say. The generated part defines the arguments and
+ * calls the function and its derivatives. */
+#include <math.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum gr_kind { GR_DOUBLE, GR_FLOAT, GR_BYTES };
+
+/* An argument: a number by value, or an array. */
+typedef struct {
+    const char *name;
+    enum gr_kind kind;
+    int is_array, is_active;
+    size_t count, size;   /* elements, and bytes of one */
+    void *start;          /* what a call begins with */
+    void *primal;         /* what a call works on */
+    void *tangent, *adjoint;
+    double *direction;    /* the tangent that goes in */
+    double *cotangent;    /* the adjoint that goes in: zero where the function does not write */
+    int written;
+} gr_arg;
+
+extern gr_arg gr_args[];
+extern const int gr_arg_count;
+extern const int gr_has_result, gr_result_is_float;
+
+void gr_fill(void);                        /* the starting values, in the order of the command line */
+double gr_primal(void);                    /* calls on the primal buffers; gives the result */
+double gr_forward(void);                   /* calls the JVP; gives the result's tangent */
+void gr_reverse(double result_cotangent);  /* calls the VJP; adds to the adjoint buffers */
+
+static uint64_t gr_state = 0x9e3779b97f4a7c15u;
+
+static double gr_uniform(void) /* -1 to 1 */
+{
+    gr_state ^= gr_state << 13;
+    gr_state ^= gr_state >> 7;
+    gr_state ^= gr_state << 17;
+    return (double)(gr_state >> 11) / 4503599627370496.0 - 1.0;
+}
+
+static void *gr_memory(size_t bytes)
+{
+    void *memory = calloc(1, bytes + 64);
+    if (!memory) {
+        printf("@limit memory\n");
+        exit(3);
+    }
+    return memory;
+}
+
+static void gr_array(gr_arg *arg, size_t count)
+{
+    const size_t bytes = count * arg->size;
+    arg->count = count;
+    arg->start = gr_memory(bytes);
+    arg->primal = gr_memory(bytes);
+    arg->tangent = gr_memory(bytes);
+    arg->adjoint = gr_memory(bytes);
+    arg->direction = gr_memory(count * sizeof(double));
+    arg->cotangent = gr_memory(count * sizeof(double));
+}
+
+static double gr_get(const gr_arg *arg, const void *memory, size_t i)
+{
+    return arg->kind == GR_FLOAT ? ((const float *)memory)[i] : ((const double *)memory)[i];
+}
+
+static void gr_set(const gr_arg *arg, void *memory, size_t i, double value)
+{
+    if (arg->kind == GR_FLOAT)
+        ((float *)memory)[i] = (float)value;
+    else
+        ((double *)memory)[i] = value;
+}
+
+static int gr_single; /* whether anything is kept in single precision */
+static double gr_result_cotangent;
+
+static void gr_restore(void)
+{
+    for (int a = 0; a < gr_arg_count; a++)
+        memcpy(gr_args[a].primal, gr_args[a].start, gr_args[a].count * gr_args[a].size);
+}
+
+/* <cotangent, outputs> of a call that begins at start + t * direction; with `only`, along entry
+ * `entry` of that argument alone. */
+static double gr_along(double t, const gr_arg *only, size_t entry)
+{
+    gr_restore();
+    for (int a = 0; a < gr_arg_count; a++) {
+        gr_arg *arg = &gr_args[a];
+        if (!arg->is_active || (only && only != arg))
+            continue;
+        if (only)
+            gr_set(arg, arg->primal, entry, gr_get(arg, arg->start, entry) + t);
+        else
+            for (size_t i = 0; i < arg->count; i++)
+                gr_set(arg, arg->primal, i, gr_get(arg, arg->start, i) + t * arg->direction[i]);
+    }
+    double sum = gr_result_cotangent * gr_primal();
+    for (int a = 0; a < gr_arg_count; a++)
+        if (gr_args[a].is_active && gr_args[a].written)
+            for (size_t i = 0; i < gr_args[a].count; i++)
+                sum += gr_args[a].cotangent[i] * gr_get(&gr_args[a], gr_args[a].primal, i);
+    return sum;
+}
+
+/* The derivative at 0 by Ridders' method: central differences of shrinking steps, extrapolated; the
+ * estimate whose neighbours agree best, and how well they do. */
+static double gr_difference(const gr_arg *only, size_t entry, double scale, double *error)
+{
+    enum { STEPS = 10 };
+    double table[STEPS][STEPS], best = NAN, h = scale * (gr_single ? 0.1 : 0.02);
+    *error = INFINITY;
+    for (int k = 0; k < STEPS; k++, h /= 2) {
+        table[k][0] = (gr_along(h, only, entry) - gr_along(-h, only, entry)) / (2 * h);
+        double factor = 1;
+        for (int m = 1; m <= k; m++) {
+            factor *= 4;
+            table[k][m] = (factor * table[k][m - 1] - table[k - 1][m - 1]) / (factor - 1);
+            const double one = fabs(table[k][m] - table[k][m - 1]);
+            const double two = fabs(table[k][m] - table[k - 1][m - 1]);
+            if (fmax(one, two) < *error) {
+                *error = fmax(one, two);
+                best = table[k][m];
+            }
+        }
+    }
+    return best;
+}
+
+static int gr_wrong;
+
+static int gr_same_kind(double a, double b)
+{
+    return isfinite(a) ? isfinite(b) : isnan(a) ? isnan(b) : a == b;
+}
+
+/* One line of the report; gives whether it agrees. */
+static int gr_agree(const char *what, double a, double b, double scale, double limit)
+{
+    if (!isfinite(a) || !isfinite(b)) {
+        const int same = gr_same_kind(a, b);
+        printf("  %-16s %.17g and %.17g: %s\n", what, a, b, same ? "alike" : "DEPART");
+        gr_wrong |= !same;
+        return same;
+    }
+    const double error = fabs(a - b) / (scale > 0 ? scale : 1);
+    const int right = error <= limit;
+    if (right)
+        printf("  %-16s agree to %.1e\n", what, error);
+    else
+        printf("  %-16s DEPART: %.17g and %.17g\n", what, a, b);
+    gr_wrong |= !right;
+    return right;
+}
+
+static void gr_stage(const char *name)
+{
+    printf("@stage %s\n", name);
+    fflush(stdout);
+}
+
+static void gr_prepare(void)
+{
+    gr_fill();
+    for (int a = 0; a < gr_arg_count; a++) {
+        gr_single |= gr_args[a].is_active && gr_args[a].kind == GR_FLOAT;
+        for (size_t i = 0; gr_args[a].is_active && i < gr_args[a].count; i++)
+            gr_args[a].direction[i] = gr_uniform();
+    }
+    gr_single |= gr_has_result && gr_result_is_float;
+    gr_stage("the function itself");
+    gr_restore();
+    gr_primal();
+    gr_result_cotangent = gr_has_result ? 1 + 0.5 * gr_uniform() : 0;
+    for (int a = 0; a < gr_arg_count; a++) {
+        gr_arg *arg = &gr_args[a];
+        arg->written = arg->is_array && memcmp(arg->start, arg->primal, arg->count * arg->size) != 0;
+        for (size_t i = 0; arg->is_active && arg->written && i < arg->count; i++)
+            arg->cotangent[i] = gr_uniform();
+    }
+}
+
+/* <cotangent, tangent of the outputs>; *size gets the sum of magnitudes. */
+static double gr_forward_product(double *size)
+{
+    gr_stage("the forward derivative");
+    gr_restore();
+    for (int a = 0; a < gr_arg_count; a++)
+        for (size_t i = 0; gr_args[a].is_active && i < gr_args[a].count; i++)
+            gr_set(&gr_args[a], gr_args[a].tangent, i, gr_args[a].direction[i]);
+    double sum = gr_result_cotangent * gr_forward();
+    *size = fabs(sum);
+    for (int a = 0; a < gr_arg_count; a++)
+        for (size_t i = 0; gr_args[a].is_active && gr_args[a].written && i < gr_args[a].count; i++) {
+            const double term = gr_args[a].cotangent[i] * gr_get(&gr_args[a], gr_args[a].tangent, i);
+            sum += term;
+            *size += fabs(term);
+        }
+    return sum;
+}
+
+static double gr_reverse_product(double *size)
+{
+    gr_stage("the reverse derivative");
+    gr_restore();
+    for (int a = 0; a < gr_arg_count; a++)
+        for (size_t i = 0; gr_args[a].is_active && i < gr_args[a].count; i++)
+            gr_set(&gr_args[a], gr_args[a].adjoint, i, gr_args[a].cotangent[i]);
+    gr_reverse(gr_result_cotangent);
+    double sum = 0;
+    *size = 0;
+    for (int a = 0; a < gr_arg_count; a++)
+        for (size_t i = 0; gr_args[a].is_active && i < gr_args[a].count; i++) {
+            const double term = gr_args[a].direction[i] * gr_get(&gr_args[a], gr_args[a].adjoint, i);
+            sum += term;
+            *size += fabs(term);
+        }
+    return sum;
+}
+
+/* Entries of one argument by differences; says where they first depart. */
+static void gr_entries(const gr_arg *arg, double limit)
+{
+    enum { MOST = 32 };
+    double mean = 0, worst = 0;
+    for (size_t i = 0; i < arg->count; i++) {
+        const double x = gr_get(arg, arg->adjoint, i);
+        mean += isfinite(x) ? x * x : 0;
+    }
+    mean = arg->count ? sqrt(mean / (double)arg->count) : 0;
+    const size_t tried = arg->count < MOST ? arg->count : MOST;
+    size_t unsettled = 0;
+    for (size_t k = 0; k < tried; k++) {
+        const size_t i = tried == arg->count ? k : (size_t)((double)k / MOST * (double)arg->count);
+        const double adjoint = gr_get(arg, arg->adjoint, i);
+        double error;
+        const double scale = fmax(fabs(gr_get(arg, arg->start, i)), 1e-3);
+        const double difference = gr_difference(arg, i, scale, &error);
+        const double size = fmax(fmax(fabs(adjoint), fabs(difference)), fmax(1e-2 * mean, 1e-300));
+        if (!isfinite(difference) || error > 0.05 * size) {
+            unsettled++;
+            continue;
+        }
+        const double off = fabs(adjoint - difference);
+        if (!(off <= limit * size + 10 * error)) {
+            printf("  %-16s DEPARTS", arg->name);
+            if (arg->is_array)
+                printf(" first at %s[%zu]", arg->name, i);
+            printf(": reverse %.17g, differences %.17g (within %.1e)\n", adjoint, difference, error);
+            gr_wrong = 1;
+            return;
+        }
+        worst = fmax(worst, off / size);
+    }
+    printf("  %-16s %zu of %zu entries by differences: agree to %.1e", arg->name, tried - unsettled,
+           arg->count, worst);
+    if (unsettled)
+        printf("; %zu where differences do not settle (a kink, or a jump)", unsettled);
+    printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+    const struct rlimit memory = {(rlim_t)8 << 30, (rlim_t)8 << 30};
+    setrlimit(RLIMIT_AS, &memory);
+    alarm(argc > 1 ? (unsigned)atoi(argv[1]) : 60);
+    gr_prepare();
+    double forward_size, reverse_size, error;
+    const double forward = gr_forward_product(&forward_size);
+    const double reverse = gr_reverse_product(&reverse_size);
+    gr_stage("differences");
+    gr_agree("dot product", forward, reverse, forward_size + reverse_size, gr_single ? 1e-5 : 1e-12);
+    const double difference = gr_difference(NULL, 0, 1, &error);
+    if (isfinite(difference) && error > 0.05 * fmax(fabs(difference), forward_size))
+        printf("  %-16s differences along one direction do not settle (a kink, or a jump)\n", "forward");
+    else
+        gr_agree("forward", forward, difference, fmax(forward_size, fabs(difference)),
+                 (gr_single ? 2e-2 : 1e-6) + 10 * error / fmax(forward_size, 1e-300));
+    for (int a = 0; a < gr_arg_count; a++)
+        if (gr_args[a].is_active)
+            gr_entries(&gr_args[a], gr_single ? 2e-2 : 1e-6);
+    printf("@end\n");
+    return gr_wrong;
+}

@@ -1,0 +1,225 @@
+//! The check is checked: derivatives written by hand, right ones and wrong ones, must be told apart.
+
+use super::*;
+use gradus_pipeline::{Argument, Part, Role};
+
+/// y[i] = s · x[i]², and gives Σ s·x[i]³; three words stand for parts of its derivatives.
+const PROGRAM: &str = "
+double cubes(const double *x, double s, double *y, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) { y[i] = s * x[i] * x[i]; sum += y[i] * x[i]; }
+    return sum;
+}
+double gr_check_jvp(const double *x, const double *xt, double s, double st, double *y, double *yt, int n) {
+    double t = 0;
+    for (int i = 0; i < n; i++) {
+        y[i] = s * x[i] * x[i];
+        yt[i] = st * x[i] * x[i] + 2 * s * x[i] * xt[i];
+        t += FORWARD * (yt[i] * x[i] + y[i] * xt[i]);
+    }
+    return t;
+}
+double gr_check_vjp(const double *x, double *xa, double s, double *y, double *ya, int n, double c) {
+    double sa = 0;
+    for (int i = 0; i < n; i++) {
+        y[i] = s * x[i] * x[i];
+        const double a = ya[i] + c * x[i];
+        ya[i] = 0;
+        if (i != SKIP) xa[i] += c * y[i] + a * 2 * s * x[i];
+        sa += SCALE * a * x[i] * x[i];
+    }
+    TAIL
+    return sa;
+}
+";
+
+fn argument(name: &str, c_type: &str, role: Role) -> Argument {
+    Argument {
+        name: name.into(),
+        c_type: c_type.into(),
+        role,
+    }
+}
+
+/// The hand-written derivatives, as the pipeline describes its own.
+fn derivative(mode: Mode) -> Derivative {
+    let primal = vec![
+        argument("x", "const double *", Role::Active(0)),
+        argument("s", "double", Role::Active(1)),
+        argument("y", "double *", Role::Active(2)),
+        argument("n", "int", Role::Inactive(3)),
+    ];
+    let shadow = |i| argument("", "double *", Role::Shadow(i, 0));
+    let [x, s, y, n] = [0, 1, 2, 3].map(|i| primal[i].clone());
+    let (name, arguments, role) = match mode {
+        Mode::Forward => (
+            "gr_check_jvp",
+            vec![x, shadow(0), s, shadow(1), y, shadow(2), n],
+            Role::ResultTangent(0),
+        ),
+        Mode::Reverse => (
+            "gr_check_vjp",
+            vec![
+                x,
+                shadow(0),
+                s,
+                y,
+                shadow(2),
+                n,
+                argument("c", "double", Role::Cotangent(0)),
+            ],
+            Role::Adjoint(1, 0),
+        ),
+    };
+    Derivative {
+        name: name.into(),
+        function: "cubes".into(),
+        source_name: "cubes".into(),
+        mode,
+        width: 1,
+        primal,
+        arguments,
+        results: vec![Part {
+            name: "s_adj".into(),
+            c_type: "double".into(),
+            role,
+        }],
+        prototype: String::new(),
+        primal_prototype: "double cubes(const double *x, double s, double *y, int n)".into(),
+    }
+}
+
+fn settings() -> Settings {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    Settings {
+        clang: None,
+        path: std::env::split_paths(&path).collect(),
+        temp: std::env::temp_dir(),
+        child: PathBuf::new(),
+    }
+}
+
+fn asked(values: &[(&str, &str)]) -> Check {
+    Check {
+        file: "cubes.c".into(),
+        function: "cubes".into(),
+        wrt: Vec::new(),
+        inactive: Vec::new(),
+        values: values
+            .iter()
+            .map(|(n, v)| (n.to_string(), v.to_string()))
+            .collect(),
+        flags: Vec::new(),
+        limit_seconds: 2,
+        options: Options::default(),
+    }
+}
+
+const VALUES: &[(&str, &str)] = &[
+    ("n", "40"),
+    ("x", "rand(n)"),
+    ("y", "zeros(n)"),
+    ("s", "1.5"),
+];
+
+/// Checks the program with its words set.
+fn judged(forward: &str, skip: &str, scale: &str, tail: &str) -> Result<Checked, Diagnostic> {
+    let scratch = Scratch::new(&std::env::temp_dir())?;
+    let what = asked(VALUES);
+    let text = PROGRAM
+        .replace("FORWARD", forward)
+        .replace("SKIP", skip)
+        .replace("SCALE", scale)
+        .replace("TAIL", tail);
+    let (source, object) = (scratch.file("cubes.c"), scratch.file("cubes.o"));
+    files::write(&source, text.as_bytes())?;
+    quiet(&Job {
+        program: settings().clang(false)?,
+        args: vec![
+            "-O1".into(),
+            "-c".into(),
+            source.display().to_string(),
+            "-o".into(),
+            object.display().to_string(),
+        ],
+    })?;
+    let (jvp, vjp) = (derivative(Mode::Forward), derivative(Mode::Reverse));
+    let header = "double gr_check_jvp(const double *, const double *, double, double, double *, double *, int);
+        double gr_check_vjp(const double *, double *, double, double *, double *, int, double);";
+    let driver = driver::write(&what, &jvp, &vjp)?;
+    let program = build(
+        &settings(),
+        &what,
+        &scratch,
+        &object,
+        (header.as_bytes(), &driver),
+    )?;
+    let mut checked = Checked::default();
+    judge(
+        &what,
+        &call(&program, what.limit_seconds)?,
+        &jvp,
+        &mut checked,
+    )?;
+    Ok(checked)
+}
+
+#[test]
+fn right_derivatives_pass() {
+    let checked = judged("1", "-1", "1", "").expect("runs");
+    assert!(checked.right, "{}", checked.text);
+    for part in ["dot product", "x ", "s ", "y ", "agree"] {
+        assert!(
+            checked.text.contains(part),
+            "{part} is not in\n{}",
+            checked.text
+        );
+    }
+}
+
+#[test]
+fn wrong_derivatives_are_told_with_their_place() {
+    let entry = judged("1", "7", "1", "").expect("runs");
+    assert!(
+        !entry.right && entry.text.contains("first at x[7]"),
+        "{}",
+        entry.text
+    );
+    let scalar = judged("1", "-1", "1.001", "").expect("runs");
+    assert!(
+        !scalar.right && scalar.text.contains("DEPARTS: reverse"),
+        "{}",
+        scalar.text
+    );
+    let forward = judged("1.0001", "-1", "1", "").expect("runs");
+    assert!(
+        !forward.right && forward.text.contains("forward          DEPART"),
+        "{}",
+        forward.text
+    );
+    assert_eq!(entry.diagnostics[0].code, Code::CheckFailed);
+}
+
+#[test]
+fn a_derivative_that_dies_or_hangs_is_a_finding() {
+    let died = judged("1", "-1", "1", "*(volatile int *)0 = 1;").expect_err("it dies");
+    assert_eq!(died.code, Code::CheckFailed);
+    assert!(
+        died.message.contains("the reverse derivative died"),
+        "{died}"
+    );
+    let hung =
+        judged("1", "-1", "1", "for (volatile int i = 0; i < 1; ) {}").expect_err("it hangs");
+    assert_eq!(hung.code, Code::LimitReached);
+}
+
+#[test]
+fn values_that_are_missing_are_asked_for_and_not_guessed() {
+    let (jvp, vjp) = (derivative(Mode::Forward), derivative(Mode::Reverse));
+    let finding =
+        driver::write(&asked(&[("n", "4")]), &jvp, &vjp).expect_err("x and y are missing");
+    assert_eq!(finding.code, Code::MissingCheckInput);
+    assert_eq!(finding.notes.len(), 2, "{finding:?}");
+    let finding = driver::write(&asked(&[("m", "4")]), &jvp, &vjp).expect_err("no such argument");
+    assert_eq!(finding.code, Code::NoSuchArgument);
+}
