@@ -58,6 +58,12 @@ const COMMANDS: &[Command] = &[
         run: suite::bless,
     },
     Command {
+        name: "fuzz",
+        arguments: "[ARGUMENT …]",
+        summary: "random programs, differentiated and checked three ways, for as long as asked",
+        run: suite::fuzz,
+    },
+    Command {
         name: "bench",
         arguments: "[WORKLOAD …]",
         summary: "the course: gradient over primal, by hand and by Gradus, side by side",
@@ -128,7 +134,7 @@ fn usage() -> String {
     let mut text = String::from("usage: cargo xtask COMMAND\n\n");
     for c in COMMANDS {
         let call = format!("{} {}", c.name, c.arguments);
-        text += &format!("  {call:<28} {}\n", c.summary);
+        text += &format!("  {call:<40} {}\n", c.summary);
     }
     text
 }

@@ -72,6 +72,33 @@ pub fn bless(arguments: &[String]) -> Outcome<()> {
     Ok(())
 }
 
+/// Runs the generator of random programs for as long as asked; its arguments are passed on.
+///
+/// # Errors
+/// Where it finds a program that goes wrong, or is not there.
+pub fn fuzz(arguments: &[String]) -> Outcome<()> {
+    if !workspace::root()
+        .join("crates/gradus-testkit/src/bin/fuzz.rs")
+        .is_file()
+    {
+        return Err(Failure::new(
+            "the generator of random programs is not there yet",
+        ));
+    }
+    let mut command = workspace::cargo();
+    command.args([
+        "run",
+        "--release",
+        "--quiet",
+        "--package",
+        "gradus-testkit",
+        "--bin",
+        "fuzz",
+        "--",
+    ]);
+    process::show(command.args(arguments))
+}
+
 #[derive(Default)]
 struct Report {
     passed: Vec<String>,
