@@ -42,6 +42,7 @@ mod export;
 mod ffi;
 pub mod host;
 pub mod import;
+mod inlining;
 pub mod jit;
 pub mod pipeline;
 mod pointers;

@@ -72,6 +72,9 @@ impl Host {
         if !matches!(pipeline, Pipeline::Late(_)) {
             self.strip_o0_attributes();
         }
+        if pipeline == Pipeline::EarlySerial {
+            self.raise_inlining();
+        }
         let level = match pipeline {
             Pipeline::Late(level) => level,
             _ => OptLevel::O2,
@@ -93,6 +96,9 @@ impl Host {
             LLVMDisposePassBuilderOptions(options);
             error
         };
+        if pipeline == Pipeline::EarlySerial {
+            self.lower_inlining();
+        }
         match error {
             Some(text) => {
                 Err(self.failure(Code::ToolFailed, &format!("LLVM's passes failed: {text}")))

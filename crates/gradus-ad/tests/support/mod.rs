@@ -72,6 +72,7 @@ pub fn derive_with(
     options: &Options,
 ) -> Result<Compiled, Vec<Diagnostic>> {
     let mut host = Host::parse(&bitcode(source, flags), "test.bc").map_err(|d| vec![d])?;
+    host.mark_differentiated(name);
     host.run(Pipeline::EarlySerial).map_err(|d| vec![d])?;
     let mut unit = host.import(&[name]).map_err(|d| vec![d])?.unit;
     for func in unit.functions.ids() {

@@ -1,0 +1,118 @@
+//! Inlining before differentiation: what is to be differentiated is inlined further than LLVM would.
+//!
+//! A call that stays a call costs a derivative a tape block and a second call, and hides from it what
+//! is overwritten. LLVM's threshold weighs none of that, so the early serial pipeline raises it for
+//! functions of this module that a differentiated function reaches. Everything else is inlined as
+//! always.
+
+use crate::ffi::*;
+use crate::host::Host;
+use gradus_ir::known::differentiation_call;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMLinkage};
+
+const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
+/// LLVM reads this attribute of a call or its callee (`InlineCost.cpp`).
+const THRESHOLD: &str = "function-inline-threshold";
+const RAISED: &str = "3000";
+/// Marks a function that a request names.
+const ROOT: &str = "gradus-differentiated";
+
+impl Host {
+    /// States that a function will be differentiated; unknown names are passed over.
+    pub fn mark_differentiated(&mut self, name: &str) {
+        if let Some(f) = self.function(name) {
+            self.set_text(f, ROOT, "");
+        }
+    }
+
+    /// The functions that will be differentiated: those marked, and those handed to differentiation
+    /// calls.
+    pub fn differentiated(&self) -> Vec<String> {
+        let mut roots = Vec::new();
+        for f in self.functions() {
+            let name = unsafe { name_of(f) };
+            if self.has_text(f, ROOT) {
+                roots.push(name.clone());
+            }
+            if unsafe { LLVMIsDeclaration(f) } != 0 && differentiation_call(&name).is_some() {
+                roots.extend(unsafe { first_arguments(f) });
+            }
+        }
+        roots.sort_unstable();
+        roots.dedup();
+        roots
+    }
+
+    /// Raises the threshold for what the differentiated functions reach.
+    pub(crate) fn raise_inlining(&mut self) {
+        let roots = self.differentiated();
+        let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
+        for name in self.closure(&roots) {
+            let Some(f) = self.function(&name) else {
+                continue;
+            };
+            let linkage = unsafe { LLVMGetLinkage(f) };
+            let own = matches!(
+                linkage,
+                LLVMLinkage::LLVMInternalLinkage | LLVMLinkage::LLVMPrivateLinkage
+            );
+            if own && !self.has_text(f, THRESHOLD) {
+                self.set_text(f, THRESHOLD, RAISED);
+            }
+        }
+    }
+
+    /// Takes the raised threshold and the marks away.
+    pub(crate) fn lower_inlining(&mut self) {
+        for f in self.functions() {
+            for key in [THRESHOLD, ROOT] {
+                let key_len = key.len() as u32;
+                unsafe {
+                    LLVMRemoveStringAttributeAtIndex(f, FUNCTION, key.as_ptr().cast(), key_len)
+                };
+            }
+        }
+    }
+
+    fn has_text(&self, f: LLVMValueRef, key: &str) -> bool {
+        let found = unsafe {
+            LLVMGetStringAttributeAtIndex(f, FUNCTION, key.as_ptr().cast(), key.len() as u32)
+        };
+        !found.is_null()
+    }
+
+    fn set_text(&mut self, f: LLVMValueRef, key: &str, value: &str) {
+        unsafe {
+            let attribute = LLVMCreateStringAttribute(
+                self.ctx,
+                key.as_ptr().cast(),
+                key.len() as u32,
+                value.as_ptr().cast(),
+                value.len() as u32,
+            );
+            LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+        }
+    }
+}
+
+/// The names of the functions that calls of `f` take first.
+unsafe fn first_arguments(f: LLVMValueRef) -> Vec<String> {
+    let mut names = Vec::new();
+    unsafe {
+        let mut at = LLVMGetFirstUse(f);
+        while !at.is_null() {
+            let user = LLVMGetUser(at);
+            let calls = !LLVMIsACallInst(user).is_null() || !LLVMIsAInvokeInst(user).is_null();
+            if calls && LLVMGetCalledValue(user) == f && LLVMGetNumArgOperands(user) > 0 {
+                let first = LLVMGetOperand(user, 0);
+                if !LLVMIsAFunction(first).is_null() {
+                    names.push(name_of(first));
+                }
+            }
+            at = LLVMGetNextUse(at);
+        }
+    }
+    names
+}
