@@ -26,7 +26,7 @@ pub fn run(args: &[OsString], plus_plus: bool) -> u8 {
     }
     let driven = drive(&surroundings::settings(), &how, &rest);
     for remark in &driven.remarks {
-        eprintln!("{remark}");
+        eprint!("{remark}");
     }
     render::show(&driven.diagnostics);
     if report {

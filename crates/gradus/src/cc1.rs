@@ -49,7 +49,7 @@ const SOURCE_OPTIONS: &[&str] = &[
 /// the back half starts from.
 pub fn halves(job: &Job, bitcode: &Path, derived: &Path) -> Halves {
     let level = level(&job.args);
-    let debug = job.args.iter().any(|a| a.starts_with("-debug-info-kind"));
+    let debug = has_debug(&job.args);
     Halves {
         front: Job {
             program: job.program.clone(),
@@ -64,7 +64,8 @@ pub fn halves(job: &Job, bitcode: &Path, derived: &Path) -> Halves {
     }
 }
 
-fn level(args: &[String]) -> Level {
+/// The level of optimisation that some arguments ask for.
+pub fn level(args: &[String]) -> Level {
     let last = args.iter().rev().find(|a| a.starts_with("-O"));
     match last.map(String::as_str) {
         None | Some("-O0") => Level::O0,
@@ -72,6 +73,24 @@ fn level(args: &[String]) -> Level {
         Some("-O3" | "-Ofast") => Level::O3,
         Some(_) => Level::O2,
     }
+}
+
+/// Whether some arguments ask for debug information.
+pub fn has_debug(args: &[String]) -> bool {
+    args.iter().any(|a| a.starts_with("-debug-info-kind"))
+}
+
+/// The arguments of a back half, from another module to another output.
+pub fn redirected(back: &[String], derived: &Path, output: &Path) -> Vec<String> {
+    let mut args = back.to_vec();
+    if let Some(last) = args.last_mut() {
+        *last = derived.display().to_string();
+    }
+    let at = args.iter().position(|a| a == "-o");
+    if let Some(word) = at.and_then(|at| args.get_mut(at + 1)) {
+        *word = output.display().to_string();
+    }
+    args
 }
 
 const EMITS: [&str; 4] = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];

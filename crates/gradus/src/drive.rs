@@ -3,15 +3,19 @@
 //!
 //! Flow: ask the driver for its plan; run its jobs in order. A compilation first runs its front
 //! half alone; where the bitcode names no differentiation call, the user's own job runs as it is.
+//! A link looks for calls that the compilations had to leave ([`crate::link`]); where there is no
+//! link, objects carry what a later one needs ([`crate::fat`]).
 
 use crate::cc1::{self, Halves};
+use crate::fat::{self, Carried};
 use crate::files::{self, Scratch};
 use crate::plan::{self, Job};
-use crate::{Settings, child};
-use gradus_ir::{Code, Diagnostic};
+use crate::{Settings, child, link};
+use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
-use std::path::Path;
-use std::process::ExitStatus;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Output, Stdio};
 
 /// What a driver is asked for beside clang's own options.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +33,7 @@ pub struct DriveOptions {
 pub struct Driven {
     /// The exit status to pass on.
     pub status: i32,
-    /// What the driver itself said about the command line.
+    /// What the compiler said, in whole lines.
     pub remarks: Vec<String>,
     /// Findings of ours.
     pub diagnostics: Vec<Diagnostic>,
@@ -64,29 +68,73 @@ fn run(
         driven.status = status(&whole)?;
         return Ok(());
     }
-    driven.remarks = std::mem::take(&mut plan.remarks);
+    driven.remarks = plan.remarks.drain(..).map(|line| line + "\n").collect();
     let scratch = Scratch::new(&settings.temp)?;
     plan.move_intermediates(&scratch);
+    let mut session = Session {
+        settings,
+        how,
+        scratch,
+        driven,
+        compiled: HashMap::new(),
+        compiler: clang,
+    };
+    let links = plan.jobs.iter().any(is_link);
     for (at, job) in plan.jobs.iter().enumerate() {
-        driven.status = match ours(job) {
-            true => compile(settings, how, &scratch, at, job, driven)?,
-            false => status(job)?,
+        let status = match job {
+            _ if ours(job) => session.compile(at, job)?,
+            _ if is_link(job) => session.link(job)?,
+            _ => status(job)?,
         };
-        if driven.status != 0 {
-            break;
+        session.driven.status = status;
+        if status != 0 {
+            return Ok(());
         }
     }
-    Ok(())
+    if links { Ok(()) } else { session.attach() }
+}
+
+/// Whether a job is the linker's.
+fn is_link(job: &Job) -> bool {
+    job.args
+        .first()
+        .is_none_or(|a| a != "-cc1" && a != "-cc1as")
+        && job.output().is_some()
+        && job
+            .args
+            .iter()
+            .any(|a| a.ends_with("crt1.o") || a.ends_with("crti.o") || a == "-shared")
+}
+
+/// A driver at work.
+struct Session<'a> {
+    settings: &'a Settings,
+    how: &'a DriveOptions,
+    scratch: Scratch,
+    driven: &'a mut Driven,
+    /// The objects made, and what they would carry.
+    compiled: HashMap<PathBuf, Carried>,
+    /// The program that compiles.
+    compiler: PathBuf,
 }
 
 /// Runs a job with our own input and output; gives its exit status.
 fn status(job: &Job) -> Result<i32, Diagnostic> {
     let status = job.command().status();
-    let status = status.map_err(|e| {
-        let message = format!("cannot run {}: {e}", job.program.display());
-        Diagnostic::error(Code::ToolFailed, message)
-    })?;
-    Ok(exit_code(status))
+    Ok(exit_code(status.map_err(|e| cannot_run(job, &e))?))
+}
+
+/// Runs a job; what it says is kept.
+fn run_quietly(job: &Job) -> Result<Output, Diagnostic> {
+    job.command()
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| cannot_run(job, &e))
+}
+
+fn cannot_run(job: &Job, error: &std::io::Error) -> Diagnostic {
+    let message = format!("cannot run {}: {error}", job.program.display());
+    Diagnostic::error(Code::ToolFailed, message)
 }
 
 fn exit_code(status: ExitStatus) -> i32 {
@@ -95,62 +143,113 @@ fn exit_code(status: ExitStatus) -> i32 {
     status.code().or(signal).unwrap_or(1)
 }
 
-fn compile(
-    settings: &Settings,
-    how: &DriveOptions,
-    scratch: &Scratch,
-    at: usize,
-    job: &Job,
-    driven: &mut Driven,
-) -> Result<i32, Diagnostic> {
-    let bitcode = scratch.file(&format!("{at}.bc"));
-    let derived = scratch.file(&format!("{at}.derived.bc"));
-    let halves = cc1::halves(job, &bitcode, &derived);
-    let code = status(&halves.front)?;
-    if code != 0 {
-        return Ok(code);
+impl Session<'_> {
+    /// A compilation; gives its exit status.
+    fn compile(&mut self, at: usize, job: &Job) -> Result<i32, Diagnostic> {
+        self.compiler.clone_from(&job.program);
+        let bitcode = self.scratch.file(&format!("{at}.bc"));
+        let derived = self.scratch.file(&format!("{at}.derived.bc"));
+        let halves = cc1::halves(job, &bitcode, &derived);
+        let front = run_quietly(&halves.front)?;
+        let said = String::from_utf8_lossy(&front.stderr).into_owned();
+        let code = exit_code(front.status);
+        if code != 0 {
+            self.driven.remarks.push(said);
+            return Ok(code);
+        }
+        let bytes = files::read(&bitcode)?;
+        if job.args.iter().any(|a| a == "-emit-obj")
+            && let Some(output) = job.output()
+        {
+            let carried = Carried {
+                bitcode: bytes.clone(),
+                back: halves.back.args.clone(),
+            };
+            self.compiled.insert(output.into(), carried);
+        }
+        if !self.how.restructure_all && !names_a_derivative(&bytes) {
+            // Says again what its front half said.
+            return status(job);
+        }
+        self.driven.remarks.push(said);
+        let name = job.input().unwrap_or_default();
+        let reply = self.derive(&halves, name, bytes);
+        match self.bitcode(reply) {
+            Some(bytes) => {
+                files::write(&derived, &bytes)?;
+                status(&halves.back)
+            }
+            None => Ok(1),
+        }
     }
-    let bytes = files::read(&bitcode)?;
-    if !how.restructure_all && !names_a_derivative(&bytes) {
-        return status(job);
-    }
-    let name = job.input().unwrap_or_default();
-    let reply = derive(settings, how, &halves, name, bytes);
-    driven
-        .reports
-        .extend(reply.text(OutputKind::Report).map(String::from));
-    let bitcode = reply.output(OutputKind::Bitcode);
-    let bitcode = bitcode.filter(|_| reply.outcome == Outcome::Ok);
-    if let Some(bytes) = bitcode {
-        files::write(&derived, bytes)?;
-    }
-    let done = bitcode.is_some();
-    driven.diagnostics.extend(reply.diagnostics);
-    if done { status(&halves.back) } else { Ok(1) }
-}
 
-fn derive(
-    settings: &Settings,
-    how: &DriveOptions,
-    halves: &Halves,
-    name: &str,
-    bytes: Vec<u8>,
-) -> Reply {
-    let request = Request {
-        inputs: vec![Input::new(name, bytes)],
-        task: match how.restructure_all {
-            true => Task::RestructureAll,
-            false => Task::Calls(CallsTask { partial: false }),
-        },
-        level: halves.level,
-        emit: vec![OutputKind::Bitcode, OutputKind::Report],
-        options: Options {
-            skip_late: true,
-            strip_debug: !halves.debug,
-            ..how.options.clone()
-        },
-    };
-    child::compile(settings, &request)
+    fn derive(&self, halves: &Halves, name: &str, bytes: Vec<u8>) -> Reply {
+        let request = Request {
+            inputs: vec![Input::new(name, bytes)],
+            task: match self.how.restructure_all {
+                true => Task::RestructureAll,
+                // A function that is missing here may stand in another file.
+                false => Task::Calls(CallsTask { partial: true }),
+            },
+            level: halves.level,
+            emit: vec![OutputKind::Bitcode, OutputKind::Report],
+            options: Options {
+                skip_late: true,
+                strip_debug: !halves.debug,
+                ..self.how.options.clone()
+            },
+        };
+        child::compile(self.settings, &request)
+    }
+
+    /// The bitcode of a reply; its findings and its report are kept.
+    fn bitcode(&mut self, reply: Reply) -> Option<Vec<u8>> {
+        let report = reply.text(OutputKind::Report).map(String::from);
+        self.driven.reports.extend(report);
+        let bytes = reply.output(OutputKind::Bitcode).map(<[u8]>::to_vec);
+        self.driven.diagnostics.extend(reply.diagnostics);
+        bytes.filter(|_| reply.outcome == Outcome::Ok)
+    }
+
+    /// The link, across files where calls were left; gives its exit status.
+    fn link(&mut self, job: &Job) -> Result<i32, Diagnostic> {
+        let compiler = &self.compiler;
+        let linked = link::prepare(
+            self.settings,
+            self.how,
+            &self.scratch,
+            job,
+            &self.compiled,
+            compiler,
+        )?;
+        match linked.reply {
+            // What was left for this step, and noted, is settled by its answer.
+            Some(reply) => {
+                self.driven
+                    .diagnostics
+                    .retain(|d| d.severity != Severity::Note);
+                match self.bitcode(reply) {
+                    Some(_) => status(&linked.job),
+                    None => Ok(1),
+                }
+            }
+            None => status(&linked.job),
+        }
+    }
+
+    /// Objects that a later link may need carry their modules.
+    fn attach(self) -> Result<(), Diagnostic> {
+        for (object, carried) in &self.compiled {
+            fat::attach(
+                self.settings,
+                &self.scratch,
+                object,
+                carried,
+                &self.compiler,
+            )?;
+        }
+        Ok(())
+    }
 }
 
 /// Whether a module's table of symbols holds a name of the differentiation interface.

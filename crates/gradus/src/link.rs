@@ -1,0 +1,282 @@
+//! The link step across files: calls of the differentiation interface whose functions stand in
+//! other objects.
+//!
+//! The objects that such calls reach, and no others, are merged as bitcode in the order of the
+//! command line, differentiated, compiled, and take the place of the first of them. Members of
+//! archives take part where a merged object needs them; the archive itself stays.
+
+use crate::cc1;
+use crate::drive::DriveOptions;
+use crate::fat::{self, Carried, Facts};
+use crate::files::{self, Scratch};
+use crate::plan::Job;
+use crate::{Settings, child};
+use gradus_ir::{Code, Diagnostic};
+use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// An object on the linker's command line, or a member of an archive there.
+struct Candidate {
+    /// The word of the command line that names it.
+    word: usize,
+    /// Whether it is a member of an archive.
+    member: bool,
+    name: String,
+    facts: Facts,
+}
+
+/// What came of the link step.
+pub(crate) struct Linked {
+    /// The linker's job, with objects replaced.
+    pub job: Job,
+    /// What our passes answered, where they had work.
+    pub reply: Option<Reply>,
+}
+
+/// Prepares a linker's job: `compiled` are the objects of this run that carry nothing yet.
+pub(crate) fn prepare(
+    settings: &Settings,
+    how: &DriveOptions,
+    scratch: &Scratch,
+    job: &Job,
+    compiled: &HashMap<PathBuf, Carried>,
+    compiler: &Path,
+) -> Result<Linked, Diagnostic> {
+    let candidates = candidates(job, compiled);
+    let merged = reached(&candidates);
+    let untouched = Linked {
+        job: job.clone(),
+        reply: None,
+    };
+    let Some(&first) = merged.first() else {
+        return Ok(untouched);
+    };
+    keeps_order(&candidates, &merged)?;
+    let carried = |&i: &usize| candidates[i].facts.carried.as_ref().map(|c| (i, c));
+    let parts: Vec<(usize, &Carried)> = merged.iter().filter_map(carried).collect();
+    let Some((_, leader)) = parts.first() else {
+        return Ok(untouched);
+    };
+    let reply = derive(settings, how, &candidates, &parts);
+    let bitcode = reply.output(OutputKind::Bitcode);
+    let Some(bitcode) = bitcode.filter(|_| reply.outcome == Outcome::Ok) else {
+        return Ok(Linked {
+            reply: Some(reply),
+            ..untouched
+        });
+    };
+    let (derived, object) = (scratch.file("linked.bc"), scratch.file("linked.o"));
+    files::write(&derived, bitcode)?;
+    crate::source::quiet(&Job {
+        program: compiler.to_path_buf(),
+        args: cc1::redirected(&leader.back, &derived, &object),
+    })?;
+    Ok(Linked {
+        job: replaced(job, &candidates, &merged, first, &object),
+        reply: Some(reply),
+    })
+}
+
+/// The objects of a linker's command line, in its order.
+fn candidates(job: &Job, compiled: &HashMap<PathBuf, Carried>) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for (word, arg) in job.args.iter().enumerate() {
+        let path = Path::new(arg);
+        let extension = path.extension().and_then(|e| e.to_str());
+        let is_output = word > 0 && job.args[word - 1] == "-o";
+        if is_output || !matches!(extension, Some("o" | "a")) {
+            continue;
+        }
+        let Ok(bytes) = files::read(path) else {
+            continue;
+        };
+        if extension == Some("a") {
+            found.extend(fat::members(&bytes).into_iter().map(|facts| Candidate {
+                word,
+                member: true,
+                name: arg.clone(),
+                facts,
+            }));
+        } else if let Some(mut facts) = fat::facts(&bytes) {
+            facts.carried = facts.carried.or_else(|| compiled.get(path).cloned());
+            found.push(Candidate {
+                word,
+                member: false,
+                name: arg.clone(),
+                facts,
+            });
+        }
+    }
+    found
+}
+
+/// The objects with calls and those that they need, directly or not, in the order of the command
+/// line; only such as carry bitcode.
+fn reached(candidates: &[Candidate]) -> Vec<usize> {
+    let mut definer: HashMap<&str, usize> = HashMap::new();
+    for (i, candidate) in candidates.iter().enumerate() {
+        for name in &candidate.facts.defines {
+            definer.entry(name).or_insert(i);
+        }
+    }
+    let carries = |i: &usize| candidates[*i].facts.carried.is_some();
+    let start = (0..candidates.len()).filter(carries);
+    let mut pending: Vec<usize> = start
+        .filter(|&i| !candidates[i].member && candidates[i].facts.has_calls())
+        .collect();
+    let mut merged = vec![false; candidates.len()];
+    while let Some(i) = pending.pop() {
+        if std::mem::replace(&mut merged[i], true) {
+            continue;
+        }
+        let needs = candidates[i].facts.needs.iter();
+        let next = needs.filter_map(|name| definer.get(name.as_str()).copied());
+        pending.extend(next.filter(carries));
+    }
+    (0..candidates.len()).filter(|&i| merged[i]).collect()
+}
+
+/// Objects that run code before `main` may not pass each other.
+fn keeps_order(candidates: &[Candidate], merged: &[usize]) -> Result<(), Diagnostic> {
+    let (Some(first), Some(last)) = (merged.first(), merged.last()) else {
+        return Ok(());
+    };
+    let early = |i: &usize| candidates[*i].facts.constructors;
+    let moved: Vec<usize> = merged[1..].iter().copied().filter(early).collect();
+    let passed = (*first..*last).filter(|i| !merged.contains(i) && !candidates[*i].member);
+    let passed: Vec<usize> = passed.filter(early).collect();
+    let clash = moved
+        .iter()
+        .find_map(|&m| Some((m, *passed.iter().find(|&&p| p < m)?)));
+    let Some((one, other)) = clash else {
+        return Ok(());
+    };
+    let message = format!(
+        "merging {} for its derivatives would run its constructors before those of {}",
+        candidates[one].name, candidates[other].name
+    );
+    Err(Diagnostic::error(Code::StaticState, message)
+        .help("name the files that are differentiated together next to each other"))
+}
+
+fn derive(
+    settings: &Settings,
+    how: &DriveOptions,
+    candidates: &[Candidate],
+    parts: &[(usize, &Carried)],
+) -> Reply {
+    let leader = parts
+        .first()
+        .map(|(_, carried)| &carried.back[..])
+        .unwrap_or_default();
+    let input = |(i, carried): &(usize, &Carried)| {
+        Input::new(candidates[*i].name.clone(), carried.bitcode.clone())
+    };
+    let request = Request {
+        inputs: parts.iter().map(input).collect(),
+        task: Task::Calls(CallsTask { partial: false }),
+        level: cc1::level(leader),
+        emit: vec![OutputKind::Bitcode, OutputKind::Report],
+        options: Options {
+            skip_late: true,
+            strip_debug: !cc1::has_debug(leader),
+            ..how.options.clone()
+        },
+    };
+    child::compile(settings, &request)
+}
+
+/// The linker's job with the merged object in the place of the first, and the others gone.
+fn replaced(
+    job: &Job,
+    candidates: &[Candidate],
+    merged: &[usize],
+    first: usize,
+    object: &Path,
+) -> Job {
+    let mut job = job.clone();
+    let whole = merged.iter().filter(|&&i| !candidates[i].member);
+    let mut gone: Vec<usize> = whole.map(|&i| candidates[i].word).collect();
+    let place = candidates[first].word;
+    match candidates[first].member {
+        // An archive stays; the merged object stands before it.
+        true => job.args.insert(place, object.display().to_string()),
+        false => job.args[place] = object.display().to_string(),
+    }
+    gone.retain(|&word| word != place);
+    if candidates[first].member {
+        gone.iter_mut()
+            .filter(|word| **word >= place)
+            .for_each(|word| *word += 1);
+    }
+    gone.sort_unstable();
+    for word in gone.into_iter().rev() {
+        job.args.remove(word);
+    }
+    job
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(name: &str, word: usize, needs: &[&str], defines: &[&str]) -> Candidate {
+        Candidate {
+            word,
+            member: name.ends_with(".a"),
+            name: name.into(),
+            facts: Facts {
+                carried: Some(Carried {
+                    bitcode: Vec::new(),
+                    back: Vec::new(),
+                }),
+                needs: needs.iter().map(|n| n.to_string()).collect(),
+                defines: defines.iter().map(|n| n.to_string()).collect(),
+                constructors: false,
+            },
+        }
+    }
+
+    fn program() -> Vec<Candidate> {
+        vec![
+            object("other.o", 1, &["printf"], &["other"]),
+            object("main.o", 2, &["__enzyme_autodiff", "f"], &["main"]),
+            object("f.o", 3, &["g", "sin"], &["f"]),
+            object("lib.a", 4, &[], &["g"]),
+            object("lib.a", 4, &[], &["unused"]),
+        ]
+    }
+
+    #[test]
+    fn only_what_the_calls_reach_is_merged() {
+        assert_eq!(reached(&program()), [1, 2, 3]);
+        let mut quiet = program();
+        quiet[1].facts.needs.remove("__enzyme_autodiff");
+        assert!(reached(&quiet).is_empty());
+    }
+
+    #[test]
+    fn the_merged_object_takes_the_first_place_and_archives_stay() {
+        let job = Job {
+            program: "ld".into(),
+            args: ["-x", "other.o", "main.o", "f.o", "lib.a", "-lm"]
+                .map(String::from)
+                .to_vec(),
+        };
+        let candidates = program();
+        let job = replaced(&job, &candidates, &[1, 2, 3], 1, Path::new("new.o"));
+        assert_eq!(job.args, ["-x", "other.o", "new.o", "lib.a", "-lm"]);
+    }
+
+    #[test]
+    fn constructors_do_not_pass_each_other() {
+        let mut candidates = program();
+        candidates.insert(2, object("between.o", 9, &[], &[]));
+        candidates[2].facts.constructors = true;
+        assert!(keeps_order(&candidates, &[1, 3]).is_ok());
+        candidates[3].facts.constructors = true;
+        assert!(keeps_order(&candidates, &[1, 3]).is_err());
+        assert!(keeps_order(&candidates, &[2, 3]).is_ok());
+    }
+}
