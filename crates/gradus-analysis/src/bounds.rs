@@ -7,8 +7,7 @@
 
 use crate::alias::Alias;
 use crate::linear::{Linear, Monomial};
-use gradus_ir::known::{IntFn, Known};
-use gradus_ir::{BinaryOp, CastOp, Definition, Flags, Op, OpKind, Value};
+use gradus_ir::{CastOp, Definition, Flags, Op, OpKind, Value};
 
 /// Whose value a symbol is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -267,29 +266,18 @@ fn index_loop(alias: &Alias, atom: Value) -> Option<(Op, bool)> {
     let OpKind::For { trip_max } = *alias.body.kind(owner) else {
         return None;
     };
-    let bits = alias.unit.types.int_bits(alias.body.ty(index))?;
-    let bounded = trip_max.is_some_and(|max| max < 1 << (bits.min(63) - 1));
-    (bits == 64 || extended || bounded).then_some((owner, bits == 64 || bounded))
+    let low = |value| alias.forms.intervals.of(alias.unit, alias.body, value).0;
+    let wide = alias.unit.types.int_bits(alias.body.ty(index)) == Some(64);
+    let bounded = trip_max.is_some() && low(index) >= 0;
+    let ends = wide || bounded || low(alias.body.operand(owner, 0)) >= 0;
+    (extended || low(index) >= 0).then_some((owner, ends))
 }
 
 /// Whether a value, sign-extended, is not negative because of how it is made.
 pub(crate) fn nonnegative_by_op(alias: &Alias, value: Value) -> bool {
-    let Some(op) = alias.body.def_op(value) else {
-        return alias.body.as_int(alias.unit, value).is_some_and(|n| n >= 0);
-    };
-    let constant = |index| alias.body.as_int(alias.unit, alias.body.operand(op, index));
-    match alias.body.kind(op) {
-        OpKind::Cast(CastOp::ZExt) => true,
-        OpKind::Binary(BinaryOp::And) => constant(1).is_some_and(|n| n >= 0),
-        OpKind::Binary(BinaryOp::LShr) => constant(1).is_some_and(|n| n > 0),
-        OpKind::Binary(BinaryOp::UDiv) => constant(1).is_some_and(|n| n > 1),
-        OpKind::Binary(BinaryOp::URem) => constant(1).is_some_and(|n| n > 0),
-        OpKind::Call(_) => {
-            let callee = alias.unit.callee(alias.body, op);
-            let known = callee.and_then(|func| alias.unit.known(func));
-            known == Some(Known::Integer(IntFn::Smax))
-                && (constant(1).is_some_and(|n| n >= 0) || constant(2).is_some_and(|n| n >= 0))
-        }
-        _ => false,
-    }
+    let (unit, body) = (alias.unit, alias.body);
+    unit.types
+        .int_bits(body.ty(value))
+        .is_some_and(|bits| bits <= 64)
+        && alias.forms.intervals.of(unit, body, value).0 >= 0
 }

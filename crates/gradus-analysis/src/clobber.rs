@@ -80,6 +80,8 @@ pub struct Clobbers<'a> {
     reads: HashMap<Op, Vec<MemoryAccess>>,
     writes: File,
     ends: File,
+    /// Places in program order of ops after which control may not go on.
+    stops: Vec<u32>,
     after_end: AfterEnd,
 }
 
@@ -92,9 +94,13 @@ impl<'a> Clobbers<'a> {
             reads: HashMap::new(),
             writes: File::default(),
             ends: File::default(),
+            stops: Vec::new(),
             after_end,
         };
         for op in alias.body.walk(alias.body.root()) {
+            if may_stop(alias, effects, op) {
+                clobbers.stops.push(alias.nest.order(op));
+            }
             for access in effects.of_op(alias.unit, alias.body, op) {
                 match access.destroys() {
                     true => clobbers.file(access),
@@ -174,22 +180,53 @@ impl<'a> Clobbers<'a> {
     /// Whether what an op read may be overwritten before the body's end; frees and ends of life do
     /// not count.
     pub fn written_after(&self, op: Op) -> bool {
-        let span = self.later(op);
-        self.reads_of(op).iter().any(|read| {
-            self.any(&self.writes, read, span, |n| {
-                self.comes_after(read, n) && self.meets(read, n, None)
-            })
-        })
+        let reads = self.reads_of(op).iter();
+        reads.copied().any(|read| self.written_later(op, &read))
     }
     /// The ops that may free what an op read, or end its life; `None` where nothing does.
     pub fn freed_after(&self, op: Op) -> Option<Vec<Op>> {
-        let found = self.later_ops(op, &[&self.ends]);
+        let found = self.later_ops(op, self.reads_of(op), &[&self.ends]);
         (!found.is_empty()).then_some(found)
     }
-    fn later_ops(&self, op: Op, files: &[&File]) -> Vec<Op> {
+    /// All that may become of what an op read.
+    pub fn fate(&self, op: Op) -> Fate {
+        let mut fate = Fate::default();
+        for read in self.reads_of(op) {
+            let one = self.fate_of(op, read);
+            fate.written |= one.written;
+            fate.after_end |= one.after_end;
+            fate.freed_by.extend(one.freed_by);
+            fate.ended_by.extend(one.ended_by);
+        }
+        self.in_order(&mut fate.freed_by);
+        self.in_order(&mut fate.ended_by);
+        fate
+    }
+    /// All that may become of memory after `op`, which makes the access.
+    pub fn fate_of(&self, op: Op, read: &MemoryAccess) -> Fate {
+        let mut fate = Fate {
+            written: self.written_later(op, read),
+            after_end: self.changed_after_end(read),
+            ..Fate::default()
+        };
+        for other in self.later_ops(op, std::slice::from_ref(read), &[&self.ends]) {
+            let frees = |a: &&MemoryAccess| a.op == other && a.kind == AccessKind::Free;
+            match self.accesses_of(other).find(frees) {
+                Some(_) => fate.freed_by.push(other),
+                None => fate.ended_by.push(other),
+            }
+        }
+        fate
+    }
+    fn written_later(&self, op: Op, read: &MemoryAccess) -> bool {
+        self.any(&self.writes, read, self.later(op), |n| {
+            self.comes_after(read, n) && self.meets(read, n, None)
+        })
+    }
+    fn later_ops(&self, op: Op, reads: &[MemoryAccess], files: &[&File]) -> Vec<Op> {
         let span = self.later(op);
         let mut found = Vec::new();
-        for read in self.reads_of(op) {
+        for read in reads {
             for file in files {
                 self.visit(file, read, span, |n| {
                     if self.comes_after(read, n) && self.meets(read, n, None) {
@@ -207,28 +244,9 @@ impl<'a> Clobbers<'a> {
         let nest = &self.alias.nest;
         (nest.order(nest.outermost_loop(op).unwrap_or(op)), u32::MAX)
     }
-    /// All that may become of what an op read.
-    pub fn fate(&self, op: Op) -> Fate {
-        let mut fate = Fate {
-            written: self.written_after(op),
-            ..Fate::default()
-        };
-        for other in self.freed_after(op).unwrap_or_default() {
-            let frees = |a: &&MemoryAccess| a.op == other && a.kind == AccessKind::Free;
-            match self.accesses_of(other).find(frees) {
-                Some(_) => fate.freed_by.push(other),
-                None => fate.ended_by.push(other),
-            }
-        }
-        fate.after_end = self
-            .reads_of(op)
-            .iter()
-            .any(|read| self.changed_after_end(read));
-        fate
-    }
     /// The ops that may write, free or end what an op read, in program order.
     pub fn clobberers(&self, op: Op) -> Vec<Op> {
-        self.later_ops(op, &[&self.writes, &self.ends])
+        self.later_ops(op, self.reads_of(op), &[&self.writes, &self.ends])
     }
     /// Whether nothing in a loop writes, frees or ends what an op reads: during one run of the loop,
     /// a read from the same address gives the same.
@@ -267,6 +285,39 @@ impl<'a> Clobbers<'a> {
             true
         });
         self.in_order(&mut found);
+        found
+    }
+
+    /// Whether `later` runs whenever `first`, in the same region and not after it, is about to run.
+    pub fn surely_reaches(&self, first: Op, later: Op) -> bool {
+        let nest = &self.alias.nest;
+        let (from, to) = (nest.order(first), nest.order(later));
+        let stops = |at: u32| self.stops.partition_point(|stop| *stop < at);
+        self.alias.body.parent(first) == self.alias.body.parent(later)
+            && from <= to
+            && stops(from) == stops(to)
+    }
+
+    /// What may happen after an op to memory that it reads: for each argument of a call, and for other
+    /// memory. What is freed, or ends, counts as well.
+    pub fn changed_after_call(&self, call: Op) -> AfterEnd {
+        let args = self.alias.unit.call_args(self.alias.body, call);
+        let mut found = AfterEnd {
+            params: vec![false; args.len()],
+            ..AfterEnd::default()
+        };
+        for read in self.reads_of(call) {
+            if self.fate_of(call, read).is_intact() {
+                continue;
+            }
+            match read.ptr() {
+                Some(ptr) => {
+                    let same = args.iter().enumerate().filter(|(_, arg)| **arg == ptr);
+                    same.for_each(|(index, _)| found.params[index] = true);
+                }
+                None => found.others = true,
+            }
+        }
         found
     }
 
@@ -437,5 +488,18 @@ impl<'a> Clobbers<'a> {
                 Object::Code(_) => false,
             }
         })
+    }
+}
+
+/// Whether control may not go on after an op: it may end the program, throw, or run for ever.
+fn may_stop(alias: &Alias, effects: &Effects, op: Op) -> bool {
+    match alias.body.kind(op) {
+        OpKind::Call(_) | OpKind::Invoke(_) => {
+            let callee = effects.of_call(alias.unit, alias.body, op);
+            callee.may_not_return || callee.may_throw
+        }
+        OpKind::Loop { trip_max: None } | OpKind::Unreachable | OpKind::Resume => true,
+        OpKind::Foreign(_) | OpKind::Return => true,
+        _ => false,
     }
 }

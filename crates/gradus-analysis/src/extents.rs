@@ -14,7 +14,7 @@ use crate::guard::{self, Guard};
 use crate::linear::{Linear, Root};
 use crate::trips::Availability;
 use gradus_ir::known::{IntFn, Known};
-use gradus_ir::{BinaryOp, CastOp, ConstKind, Definition, Entity, Flags, Op, OpKind, Value};
+use gradus_ir::{BinaryOp, CastOp, Definition, Entity, Op, OpKind, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
@@ -258,12 +258,6 @@ impl Finder<'_> {
         let high = ends.into_iter().reduce(|x, y| self.max(x, y))?;
         Some((low, high))
     }
-    fn scaled(&mut self, a: Range, factor: i64) -> Range {
-        let (low, high) = a?;
-        let by = self.constant(factor);
-        let (low, high) = (self.mul(low, by), self.mul(high, by));
-        Some(if factor < 0 { (high, low) } else { (low, high) })
-    }
 
     // ---- values ----------------------------------------------------------------------------
 
@@ -305,21 +299,8 @@ impl Finder<'_> {
     fn leaf(&mut self, value: Value) -> Option<Range> {
         let (unit, body) = (self.alias.unit, self.alias.body);
         if unit.types.is_ptr(body.ty(value)) {
-            let root = self.alias.forms.of_pointer(unit, body, value).root;
             let zero = self.constant(0);
-            return match root {
-                Root::Value(root) if root == value => Some(Some((zero, zero))),
-                Root::Global(_) => {
-                    let ConstKind::Global { offset, .. } =
-                        unit.constant(body.as_const(value)?).kind
-                    else {
-                        return None;
-                    };
-                    let offset = self.constant(offset);
-                    Some(Some((offset, offset)))
-                }
-                Root::Value(_) => None,
-            };
+            return (!self.is_compound(value)).then_some(Some((zero, zero)));
         }
         if unit.types.int_bits(body.ty(value)).is_none_or(|b| b > 64) {
             return Some(None);
@@ -338,16 +319,21 @@ impl Finder<'_> {
     /// The values whose ranges that of `value` is made of.
     fn parts(&self, value: Value) -> Vec<Value> {
         let body = self.alias.body;
+        if self.is_compound(value) {
+            let form = self.form(value);
+            return form
+                .terms
+                .iter()
+                .flat_map(|(product, _)| product)
+                .copied()
+                .collect();
+        }
         match body.values[value].def {
             Definition::Const(_) => Vec::new(),
-            Definition::Param(region, number) => {
-                let owner = body.owner(region);
-                let trips = owner.filter(|_| index_of(self.alias, value).is_some());
-                match trips {
-                    Some(op) => vec![body.operand(op, number as usize)],
-                    None => self.atoms(value),
-                }
-            }
+            Definition::Param(..) => index_of(self.alias, value)
+                .map(|(lp, dim)| body.operand(lp, dim as usize))
+                .into_iter()
+                .collect(),
             Definition::Result(op, number) => match body.kind(op) {
                 OpKind::If | OpKind::Switch(_) => body
                     .op_regions(op)
@@ -356,7 +342,6 @@ impl Finder<'_> {
                     .filter(|end| matches!(body.kind(*end), OpKind::Yield))
                     .map(|end| body.operand(end, number as usize))
                     .collect(),
-                OpKind::For { .. } => self.atoms(value),
                 OpKind::Select => {
                     let condition = body.operand(op, 0);
                     let compared = body.def_op(condition).into_iter();
@@ -365,12 +350,25 @@ impl Finder<'_> {
                         .chain(body.operands(op).skip(1))
                         .collect()
                 }
-                OpKind::Binary(_) | OpKind::Cast(_) | OpKind::Addr { .. } | OpKind::Call(_) => {
-                    body.operands(op).collect()
+                OpKind::Cast(CastOp::ZExt) => {
+                    let inner = index_of(self.alias, value).is_none();
+                    body.operands(op).filter(|_| inner).collect()
                 }
+                OpKind::Binary(BinaryOp::And) | OpKind::Call(_) => body.operands(op).collect(),
                 _ => Vec::new(),
             },
         }
+    }
+
+    /// Whether a value's form takes it apart.
+    fn is_compound(&self, value: Value) -> bool {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        if unit.types.is_ptr(body.ty(value)) {
+            let root = self.alias.forms.of_pointer(unit, body, value).root;
+            return root != Root::Value(value);
+        }
+        let form = self.form(value);
+        !matches!(form.terms.as_slice(), [(product, 1)] if product.as_slice() == [value])
     }
 
     /// The form of an integer, or of a pointer's distance from its root.
@@ -380,13 +378,6 @@ impl Finder<'_> {
             true => self.alias.forms.of_pointer(unit, body, value).offset,
             false => self.alias.forms.of_integer(unit, body, value),
         }
-    }
-
-    /// The atoms of a value that a loop steps by the same amount each time; none of any other.
-    fn atoms(&self, value: Value) -> Vec<Value> {
-        let form = self.form(value);
-        let atoms = form.terms.iter().flat_map(|(product, _)| product);
-        atoms.copied().filter(|atom| *atom != value).collect()
     }
 
     /// The range of a form, from those of its atoms.
@@ -400,7 +391,7 @@ impl Finder<'_> {
                 Some((factor, factor))
             };
             for atom in product {
-                let known = self.known(*atom).filter(|_| *atom != value);
+                let known = self.known(*atom);
                 part = self.product(part, known);
             }
             range = self.sum(range, part);
@@ -409,15 +400,14 @@ impl Finder<'_> {
     }
 
     fn combine(&mut self, value: Value) -> Range {
+        if self.is_compound(value) {
+            return self.range_of_form(value);
+        }
+        if index_of(self.alias, value).is_some() {
+            return self.index(value);
+        }
         let body = self.alias.body;
-        let op = match body.values[value].def {
-            Definition::Param(..) if index_of(self.alias, value).is_some() => {
-                return self.index(value);
-            }
-            Definition::Param(..) => return self.range_of_form(value),
-            Definition::Const(_) => return None,
-            Definition::Result(op, _) => op,
-        };
+        let op = body.def_op(value)?;
         match body.kind(op) {
             OpKind::If | OpKind::Switch(_) => {
                 let arms = self.parts(value);
@@ -427,25 +417,24 @@ impl Finder<'_> {
                     self.hull(hull, range)
                 })
             }
-            OpKind::For { .. } => self.range_of_form(value),
             OpKind::Select => {
                 let (a, b) = (self.chosen(op, true), self.chosen(op, false));
                 self.hull(a, b)
             }
-            OpKind::Cast(cast) => self.cast(op, *cast),
-            OpKind::Binary(binary) => self.arithmetic(op, *binary),
-            OpKind::Addr { .. } => self.address(op),
+            OpKind::Cast(CastOp::ZExt) => {
+                let range = self.operand(op, 0)?;
+                self.number(range.0).filter(|low| *low >= 0)?;
+                Some(range)
+            }
+            OpKind::Binary(BinaryOp::And) => self.masked(op),
             OpKind::Call(_) => self.call(op),
             _ => None,
         }
     }
 
     fn may_wrap(&self, value: Value) -> bool {
-        let body = self.alias.body;
-        let wraps = body.def_op(value).is_some_and(|op| {
-            matches!(body.kind(op), OpKind::Binary(_)) && !body.ops[op].flags.has(Flags::NSW)
-        });
-        wraps || (self.parts(value).iter()).any(|part| self.wrapping.contains(part))
+        (self.is_compound(value) && !self.form(value).exact)
+            || (self.parts(value).iter()).any(|part| self.wrapping.contains(part))
     }
 
     /// The range of one side of a `select`, narrowed by what its condition says there.
@@ -479,93 +468,41 @@ impl Finder<'_> {
     }
 
     /// A loop's index runs from 0 to one less than its trip count, which is at least 1 inside: of
-    /// 64 bits, since no loop runs 2⁶³ times; else where its trip count is bounded or a leaf.
+    /// 64 bits, since no loop runs 2⁶³ times; else where it is not negative as a signed number, or its
+    /// trip count is known as an unsigned one.
     fn index(&mut self, value: Value) -> Range {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let (lp, dim) = index_of(self.alias, value)?;
         let trips = body.operand(lp, dim as usize);
-        if self.wrapping.contains(&trips) {
-            return None;
-        }
-        let high = match unit.types.int_bits(body.ty(trips))? {
-            64 => self.known(trips)?.1,
-            bits => match *body.kind(lp) {
-                OpKind::For {
-                    trip_max: Some(max),
-                } if max < 1 << (bits.min(63) - 1) => self.known(trips)?.1,
-                _ => return None,
-            },
-        };
         let (zero, minus_one) = (self.constant(0), self.constant(-1));
-        Some((zero, self.add(high, minus_one)))
-    }
-
-    fn cast(&mut self, op: Op, cast: CastOp) -> Range {
-        let body = self.alias.body;
-        let inner = body.operand(op, 0);
-        let flags = body.ops[op].flags;
-        let range = self.known(inner);
-        match cast {
-            CastOp::SExt | CastOp::BitCast => range,
-            CastOp::Trunc if flags.has(Flags::NSW) => range,
-            CastOp::ZExt if flags.has(Flags::NNEG) => range,
-            CastOp::ZExt => match range {
-                Some((low, _)) if self.number(low).is_some_and(|n| n >= 0) => range,
-                _ => self.zero_extended_index(inner),
-            },
-            _ => None,
+        let wide = unit.types.int_bits(body.ty(trips))? == 64;
+        if wide || self.alias.forms.intervals.of(unit, body, trips).0 >= 0 {
+            let high = self
+                .known(trips)
+                .filter(|_| !self.wrapping.contains(&trips))?
+                .1;
+            return Some((zero, self.add(high, minus_one)));
         }
-    }
-
-    /// The index of a loop with fewer bits than 64, read as unsigned, as its trip count is.
-    fn zero_extended_index(&mut self, inner: Value) -> Range {
-        let (lp, dim) = index_of(self.alias, inner)?;
-        let trips = self.alias.body.operand(lp, dim as usize);
-        self.availability.before(trips, self.at)?;
+        let extended = body.def_op(value).is_some();
+        (extended && self.availability.before(trips, self.at).is_some()).then_some(())?;
         let count = self.node(Bound::Unsigned(trips));
-        let (zero, minus_one) = (self.constant(0), self.constant(-1));
         Some((zero, self.add(count, minus_one)))
     }
 
-    fn arithmetic(&mut self, op: Op, binary: BinaryOp) -> Range {
+    /// `x & mask` is at most the mask, and at most x where x is not negative.
+    fn masked(&mut self, op: Op) -> Range {
         let (unit, body) = (self.alias.unit, self.alias.body);
-        let flags = body.ops[op].flags;
-        let wide = unit.types.int_bits(body.ty(body.result(op))) == Some(64);
-        let exact = wide || flags.has(Flags::NSW);
-        let (a, b) = (self.operand(op, 0), self.operand(op, 1));
-        match binary {
-            BinaryOp::Add if exact => self.sum(a, b),
-            BinaryOp::Or if flags.has(Flags::DISJOINT) => self.sum(a, b),
-            BinaryOp::Sub if exact => {
-                let minus = self.scaled(b, -1);
-                self.sum(a, minus)
-            }
-            BinaryOp::Mul if exact => self.product(a, b),
-            BinaryOp::Shl if exact => {
-                let by = body.as_int(unit, body.operand(op, 1))?;
-                (0..63).contains(&by).then_some(())?;
-                self.scaled(a, 1 << by)
-            }
-            BinaryOp::And => {
-                let mask = body.as_int(unit, body.operand(op, 1)).filter(|n| *n >= 0)?;
-                Some((self.constant(0), self.constant(mask)))
-            }
-            _ => None,
+        let mask = body.as_int(unit, body.operand(op, 1)).filter(|n| *n >= 0)?;
+        let (zero, mask) = (self.constant(0), self.constant(mask));
+        let inner = body.operand(op, 0);
+        let (low, _) = self.alias.forms.intervals.of(unit, body, inner);
+        match self
+            .known(inner)
+            .filter(|_| low >= 0 && !self.wrapping.contains(&inner))
+        {
+            Some((_, high)) => Some((zero, self.min(high, mask))),
+            None => Some((zero, mask)),
         }
-    }
-
-    fn address(&mut self, op: Op) -> Range {
-        let (unit, body) = (self.alias.unit, self.alias.body);
-        let address = unit.layout.address(unit, body, op)?;
-        let offset = self.constant(address.offset);
-        let base = self.known(address.base);
-        let mut range = self.sum(base, Some((offset, offset)));
-        for (index, stride) in address.terms {
-            let steps = self.known(index);
-            let bytes = self.scaled(steps, stride);
-            range = self.sum(range, bytes);
-        }
-        range
     }
 
     fn call(&mut self, op: Op) -> Range {

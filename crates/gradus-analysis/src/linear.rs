@@ -8,6 +8,7 @@
 //! `for` carries along and steps by the same amount each time is start + step · index (the chains of
 //! recurrences of Bachmann, Wang and Zima, 1994, of degree 1).
 
+use crate::intervals::{Interval, Intervals, full};
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, Definition, Entity, Flags, GlobalId, Op, OpKind, Type, Unit,
     Value,
@@ -162,6 +163,8 @@ pub struct LinearForms {
     integers: Vec<Option<Rc<Linear>>>,
     places: Vec<Option<StartAndOffset>>,
     zero: Rc<Linear>,
+    /// Between which constants the integers lie.
+    pub intervals: Intervals,
 }
 
 impl LinearForms {
@@ -171,15 +174,24 @@ impl LinearForms {
             integers: vec![None; body.values.len()],
             places: vec![None; body.values.len()],
             zero: Rc::new(Linear::constant(0)),
+            intervals: Intervals::new(body),
         };
         for op in body.walk(body.root()) {
-            if let OpKind::For { trip_max } = *body.kind(op) {
-                forms.recurrences(unit, body, op, trip_max);
-                continue;
+            match *body.kind(op) {
+                OpKind::For { trip_max } => {
+                    forms.intervals.enter_for(unit, body, op, trip_max);
+                    forms.recurrences(unit, body, op);
+                    continue;
+                }
+                OpKind::If | OpKind::Switch(_) => continue,
+                OpKind::Yield => forms.intervals.leave_arm(unit, body, op),
+                _ => {}
             }
             let Some(&result) = body.results(op).first() else {
                 continue;
             };
+            let interval = forms.intervals.of_op(unit, body, op);
+            forms.intervals.set(result, interval);
             if unit.types.is_ptr(body.ty(result)) {
                 forms.places[result.index()] = forms.address(unit, body, op);
             } else if let Some(linear) = forms.integer(unit, body, op) {
@@ -220,17 +232,16 @@ impl LinearForms {
 
     /// Carried values of a `for` that grow by the same in every iteration: start + step · index, and
     /// after the loop start + step · trip count.
-    fn recurrences(&mut self, unit: &Unit, body: &Body, lp: Op, trip_max: Option<u64>) {
+    fn recurrences(&mut self, unit: &Unit, body: &Body, lp: Op) {
         let (region, trips) = (body.op_regions(lp)[0], body.operand(lp, 0));
         let Some(end) = body.last(region) else {
             return;
         };
-        let bits = unit.types.int_bits(body.ty(trips)).unwrap_or(0);
-        let bounded = trip_max.is_some_and(|max| max < 1 << (bits.clamp(1, 63) - 1));
-        if bits != 64 && !bounded {
+        let params = body.region_params(region);
+        let (low, _) = self.intervals.of(unit, body, params[0]);
+        if low < 0 || params.len() < 2 {
             return;
         }
-        let params = body.region_params(region);
         let index = Linear::atom(params[0]);
         let trips = self.of_integer(unit, body, trips);
         for (number, &param) in params.iter().enumerate().skip(1) {
@@ -251,7 +262,16 @@ impl LinearForms {
                         });
                 } else {
                     let start = self.of_integer(unit, body, start);
-                    self.integers[value.index()] = start.plus(&grown).map(Rc::new);
+                    let form = start.plus(&grown).map(Rc::new);
+                    let interval = form
+                        .as_ref()
+                        .and_then(|form| self.interval(unit, body, form));
+                    let fits = interval.filter(|i| {
+                        let full = full(unit.types.int_bits(body.ty(value)).unwrap_or(64));
+                        i.0 >= full.0 && i.1 <= full.1
+                    });
+                    self.intervals.set(value, fits);
+                    self.integers[value.index()] = form;
                 }
             }
         }
@@ -326,6 +346,45 @@ impl LinearForms {
         })
     }
 
+    /// The numbers that an exact form may be; `None` where some do not fit 64 bits.
+    fn interval(&self, unit: &Unit, body: &Body, form: &Linear) -> Option<Interval> {
+        let constant = i128::from(form.constant);
+        let (mut low, mut high) = (constant, constant);
+        for (product, factor) in &form.terms {
+            let mut part = (i128::from(*factor), i128::from(*factor));
+            for &atom in product {
+                let (a, b) = self.intervals.of(unit, body, atom);
+                let ends = [
+                    part.0.checked_mul(a.into())?,
+                    part.0.checked_mul(b.into())?,
+                    part.1.checked_mul(a.into())?,
+                    part.1.checked_mul(b.into())?,
+                ];
+                part = (ends.into_iter().min()?, ends.into_iter().max()?);
+            }
+            low = low.checked_add(part.0)?;
+            high = high.checked_add(part.1)?;
+        }
+        Some((i64::try_from(low).ok()?, i64::try_from(high).ok()?)).filter(|_| form.exact)
+    }
+
+    /// `ashr (x · 2ᵏ), k`, which is how a narrow sum that is sign-extended looks after LLVM widened it:
+    /// x, where x is known to fit the bits that are left.
+    fn shifted_back(&self, unit: &Unit, body: &Body, op: Op) -> Option<Linear> {
+        let by = body.as_int(unit, body.operand(op, 1))?;
+        let by = u32::try_from(by).ok().filter(|by| *by < 63)?;
+        let form = self.of_integer(unit, body, body.operand(op, 0));
+        let divides = |n: i64| n.trailing_zeros() >= by;
+        let whole = divides(form.constant) && form.terms.iter().all(|(_, c)| divides(*c));
+        let mut inner = (*form).clone();
+        inner.exact = true;
+        inner.constant >>= by;
+        inner.terms.iter_mut().for_each(|(_, c)| *c >>= by);
+        let (low, high) = self.interval(unit, body, &inner)?;
+        let (least, most) = full(64 - by);
+        (whole && low >= least && high <= most).then_some(inner)
+    }
+
     fn integer(&self, unit: &Unit, body: &Body, op: Op) -> Option<Linear> {
         let Type::Int(bits) = *unit.types.get(body.ty(*body.results(op).first()?)) else {
             return None;
@@ -337,11 +396,24 @@ impl LinearForms {
         let get = |index| self.of_integer(unit, body, body.operand(op, index));
         match body.kind(op) {
             OpKind::Cast(CastOp::SExt) => Some((*get(0)).clone()),
-            OpKind::Cast(CastOp::ZExt) if flags.has(Flags::NNEG) => Some((*get(0)).clone()),
-            OpKind::Cast(CastOp::Trunc) if flags.has(Flags::NSW) => Some((*get(0)).clone()),
-            OpKind::Freeze => None,
+            OpKind::Cast(CastOp::ZExt) => {
+                let (low, _) = self.intervals.of(unit, body, body.operand(op, 0));
+                let keeps = low >= 0 || flags.has(Flags::NNEG);
+                keeps.then(|| (*get(0)).clone())
+            }
+            OpKind::Cast(CastOp::Trunc) => {
+                let keeps = flags.has(Flags::NSW) || self.intervals.fits(unit, body, op);
+                keeps.then(|| (*get(0)).clone())
+            }
+            OpKind::Binary(BinaryOp::AShr) if bits == 64 => self.shifted_back(unit, body, op),
+            OpKind::Binary(BinaryOp::And) => {
+                let mask = body.as_int(unit, body.operand(op, 1))?;
+                let (low, high) = self.intervals.of(unit, body, body.operand(op, 0));
+                let keeps = mask >= 0 && mask & (mask.wrapping_add(1)) == 0;
+                (keeps && low >= 0 && high <= mask).then(|| (*get(0)).clone())
+            }
             OpKind::Binary(binary) => {
-                let signed = flags.has(Flags::NSW);
+                let signed = flags.has(Flags::NSW) || self.intervals.fits(unit, body, op);
                 if !signed && bits < 64 && *binary != BinaryOp::Or {
                     return None;
                 }

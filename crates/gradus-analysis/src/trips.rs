@@ -131,7 +131,9 @@ impl<'a> Availability<'a> {
                 .as_int(unit, body.operand(op, 1))
                 .is_some_and(|n| n != 0 && n != -1),
             OpKind::Load(access) => {
-                access.is_plain() && self.load_is_valid(op) && self.load_is_unchanged(op, at)
+                access.is_plain()
+                    && (self.clobbers.surely_reaches(at, op) || self.load_is_valid(op))
+                    && self.load_is_unchanged(op, at)
             }
             OpKind::Call(info) => {
                 let known = unit.callee(body, op).and_then(|func| unit.known(func));
@@ -161,7 +163,7 @@ impl<'a> Availability<'a> {
         })
     }
 
-    /// Whether a load's address is valid wherever its operands are known: it lies at a constant
+    /// Whether a load's address is valid even where the load would not run: it lies at a constant
     /// place inside an object that lives as long as the body.
     fn load_is_valid(&self, load: Op) -> bool {
         let alias = self.clobbers.alias;

@@ -210,3 +210,45 @@ fn errno_does_not_disturb_what_math_functions_read() {
     );
     assert!(!clobbered(&p, "v"));
 }
+
+#[test]
+fn calls_learn_what_their_arguments_share_and_lose() {
+    // rk4: the slopes are computed by one function from buffers that never overlap.
+    let p = Program::read(
+        "declare @malloc(i64) -> ptr
+         func @slope(%u: ptr, %forcing: ptr, %du: ptr) {
+           %a = load %u -> f64
+           %b = load %forcing -> f64
+           store %a, %du
+           return }
+         func @f(%x: ptr, %n: i64) {
+           %u = call @malloc(80)
+           %k = call @malloc(80)
+           %forcing = addr inbounds f64, %x, 10
+           %e1, %e2 = for %s < %n iter(%p = %u, %q = %k) {
+             call @slope(%p, %forcing, %q)
+             yield %q, %p }
+           call @slope(%x, %forcing, %k)
+           return }",
+    );
+    let alias = p.alias();
+    let (first, second) = (p.call("slope", 0), p.call("slope", 1));
+    assert_eq!(alias.disjoint_arguments(first), [(0, 1), (0, 2), (1, 2)]);
+    assert_eq!(
+        alias.disjoint_arguments(second),
+        [(0, 2), (1, 2)],
+        "x and x + 10"
+    );
+    with(&p, |c| {
+        let changed = c.changed_after_call(first);
+        assert_eq!(changed.params, [true, false, false]);
+        assert!(!changed.others);
+        assert_eq!(
+            c.changed_after_call(second),
+            AfterEnd {
+                params: vec![false; 3],
+                ..AfterEnd::default()
+            }
+        );
+    });
+}

@@ -277,3 +277,99 @@ fn a_pointer_that_is_stepped_is_an_index() {
     assert_eq!(a.constant_step(p.lp(0)), Some(16));
     assert_eq!(a.start, Some(Root::Value(p.value("x"))));
 }
+
+#[test]
+fn extents_of_bruss_as_llvm_hands_it_over() {
+    // Narrow neighbours: a truncated index less one, a sum shifted to and fro, a masked sum.
+    let p = Program::read(
+        "func @f(%x: ptr, %n32: i32) {
+           %sub = add nsw %n32, i32 -1
+           %last = sext %sub -> i64
+           %n = zext nneg %n32 -> i64
+           for %i < %n {
+             %first = icmp eq %i, 0
+             %t = trunc %i -> i32
+             %before = add %t, i32 -1
+             %up = select %first, %sub, %before
+             %row32 = mul nsw %up, %n32
+             %row = sext %row32 -> i64
+             %p = addr inbounds nusw f64, %x, %row
+             %v = load %p -> f64
+             %here = mul nuw nsw %i, %n
+             for %k < %last {
+               %j = add nuw nsw 1, %k
+               %s = shl %j, 32
+               %s1 = add %s, -4294967296
+               %west = ashr exact %s1, 32
+               %aw = add nuw nsw %here, %west
+               %pw = addr inbounds nusw f64, %x, %aw
+               %vw = load %pw -> f64
+               %c = icmp slt %j, %last
+               %next = add nuw nsw %j, 1
+               %east = select %c, %next, 0
+               %sum = add nuw %east, %here
+               %ae = and %sum, 4294967295
+               %pe = addr inbounds nusw f64, %x, %ae
+               %ve = load %pe -> f64
+               yield }
+             yield }
+           return }",
+    );
+    let numbers = [("n32", 5), ("n", 5), ("sub", 4), ("last", 4)];
+    assert_eq!(bytes(&p, "x", &numbers), Some((0, 200)));
+}
+
+#[test]
+fn narrow_arithmetic_that_may_wrap_is_left_alone() {
+    let p = Program::read(
+        "func @f(%x: ptr, %a: i32, %b: i32) -> f64 {
+           %c = add %a, %b
+           %i = sext %c -> i64
+           %j = sext %b -> i64
+           %s = shl %j, 40
+           %k = ashr %s, 40
+           %small = and %a, i32 255
+           %d = add %small, i32 1
+           %m = sext %d -> i64
+           return 0.0 }",
+    );
+    let alias = p.alias();
+    let parts = |name: &str| {
+        let form = alias.forms.of_integer(&p.unit, p.body(), p.value(name));
+        (form.terms[0].0.to_vec(), form.constant)
+    };
+    assert_eq!(parts("i"), (vec![p.value("c")], 0));
+    assert_eq!(
+        parts("k"),
+        (vec![p.value("k")], 0),
+        "b has 32 bits, 24 are left"
+    );
+    assert_eq!(parts("m"), (vec![p.value("small")], 1));
+}
+
+#[test]
+fn a_load_that_surely_runs_may_run_earlier() {
+    let text = |between: &str| {
+        format!(
+            "declare @puts(ptr) -> i32
+             func @f(%c: ptr, %x: ptr) {{
+               %a = addr i8, %c, 4
+               {between}
+               %v = load %a -> i64
+               return }}"
+        )
+    };
+    for (between, moves) in [
+        ("", true),
+        ("for %i < 3 { yield }", true),
+        ("%u = load %x -> f64", true),
+        ("loop { %t = load %x -> i1 repeat %t }", false),
+        ("call %x() : fn() -> void", false),
+    ] {
+        let p = Program::read(&text(between));
+        let alias = p.alias();
+        let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+        let found = Availability::new(&c).at_entry(p.value("v"));
+        assert_eq!(found.is_some(), moves, "{between}");
+    }
+}

@@ -1,0 +1,224 @@
+//! Between which constants integers lie, read as signed numbers.
+//!
+//! One pass in program order (interval analysis without conditions; Moore, 1966): what a loop carries
+//! along may be anything, its index stays below its trip count, merges give the hull of their arms. The
+//! other analyses learn from it that narrow arithmetic does not wrap.
+
+use gradus_ir::known::{IntFn, Known};
+use gradus_ir::{BinaryOp, Body, CastOp, Entity, Flags, Op, OpKind, Unit, Value};
+
+/// The smallest and the largest number that a value may be.
+pub type Interval = (i64, i64);
+
+/// The intervals of the integers of one body, of at most 64 bits. Valid until the first edit.
+#[derive(Clone, Debug)]
+pub struct Intervals {
+    known: Vec<Option<Interval>>,
+}
+
+impl Intervals {
+    /// A table that knows nothing but the types.
+    pub(crate) fn new(body: &Body) -> Intervals {
+        Intervals {
+            known: vec![None; body.values.len()],
+        }
+    }
+
+    /// The interval of a value; that of its type where no more is known, and that of 64 bits for what
+    /// is no integer.
+    pub fn of(&self, unit: &Unit, body: &Body, value: Value) -> Interval {
+        if let Some(n) = body.as_int(unit, value) {
+            return (n, n);
+        }
+        let known = self.known.get(value.index()).copied().flatten();
+        known.unwrap_or_else(|| full(bits(unit, body, value)))
+    }
+
+    pub(crate) fn set(&mut self, value: Value, interval: Option<Interval>) {
+        self.known[value.index()] = interval;
+    }
+
+    /// The index of a loop runs from 0 to one less than its trip count: of 64 bits, since no loop runs
+    /// 2⁶³ times; of fewer, where the trip count is known not to be negative as a signed number.
+    pub(crate) fn enter_for(&mut self, unit: &Unit, body: &Body, lp: Op, trip_max: Option<u64>) {
+        let trips = body.operand(lp, 0);
+        let Some(&index) = body.region_params(body.op_regions(lp)[0]).first() else {
+            return;
+        };
+        let width = bits(unit, body, index);
+        let (low, high) = self.of(unit, body, trips);
+        let limit = full(width).1;
+        let bounded = trip_max.and_then(|max| i64::try_from(max).ok());
+        let most = match bounded.filter(|max| *max <= limit) {
+            Some(max) if width < 64 && low < 0 => max,
+            Some(max) => max.min(high),
+            None if width == 64 || low >= 0 => high,
+            None => return,
+        };
+        self.set(index, Some((0, most.saturating_sub(1).max(0))));
+    }
+
+    /// What an arm yields is one of the numbers that its merge may give.
+    pub(crate) fn leave_arm(&mut self, unit: &Unit, body: &Body, end: Op) {
+        let owner = body.parent(end).and_then(|region| body.owner(region));
+        let Some(owner) = owner.filter(|o| matches!(body.kind(*o), OpKind::If | OpKind::Switch(_)))
+        else {
+            return;
+        };
+        for (&result, value) in body.results(owner).iter().zip(body.operands(end)) {
+            let (low, high) = self.of(unit, body, value);
+            self.known[result.index()] = match self.known[result.index()] {
+                None => Some((low, high)),
+                Some((a, b)) => Some((a.min(low), b.max(high))),
+            };
+        }
+    }
+
+    /// The interval of an op's integer result.
+    pub(crate) fn of_op(&self, unit: &Unit, body: &Body, op: Op) -> Option<Interval> {
+        let result = *body.results(op).first()?;
+        let width = match unit.types.get(body.ty(result)) {
+            gradus_ir::Type::Int(width @ 1..=64) => *width,
+            _ => return None,
+        };
+        let get = |index| self.of(unit, body, body.operand(op, index));
+        let found = match body.kind(op) {
+            OpKind::Cast(cast) => self.cast(unit, body, op, *cast)?,
+            OpKind::Binary(binary) => arithmetic(*binary, get(0), get(1), width),
+            OpKind::Select => {
+                let ((a, b), (c, d)) = (get(1), get(2));
+                Some((a.min(c).into(), b.max(d).into()))
+            }
+            OpKind::Freeze => None,
+            OpKind::Call(_) => {
+                let callee = unit.callee(body, op).and_then(|func| unit.known(func));
+                let Some(Known::Integer(function)) = callee else {
+                    return None;
+                };
+                let args = unit.call_args(body, op);
+                let args: Vec<Interval> = args.iter().map(|a| self.of(unit, body, *a)).collect();
+                of_known(function, &args, width)
+            }
+            _ => None,
+        };
+        let (low, high) = found?;
+        let (least, most) = full(width);
+        let fits = low >= i128::from(least) && high <= i128::from(most);
+        let clamps = body.ops[op].flags.has(Flags::NSW);
+        (fits || clamps).then(|| {
+            let clamp = |n: i128| n.clamp(least.into(), most.into()) as i64;
+            (clamp(low), clamp(high))
+        })
+    }
+
+    fn cast(&self, unit: &Unit, body: &Body, op: Op, cast: CastOp) -> Option<Option<Wide>> {
+        let from = body.operand(op, 0);
+        unit.types.int_bits(body.ty(from)).filter(|b| *b <= 64)?;
+        let (low, high) = self.of(unit, body, from);
+        let (low, high) = (i128::from(low), i128::from(high));
+        Some(match cast {
+            CastOp::ZExt if low >= 0 => Some((low, high)),
+            CastOp::ZExt if body.ops[op].flags.has(Flags::NNEG) => Some((0, high.max(0))),
+            CastOp::ZExt => Some((0, (1 << bits(unit, body, from)) - 1)),
+            CastOp::SExt | CastOp::Trunc => Some((low, high)),
+            _ => None,
+        })
+    }
+
+    /// Whether the exact result of an op lies in its type, so that it does not wrap.
+    pub(crate) fn fits(&self, unit: &Unit, body: &Body, op: Op) -> bool {
+        let get = |index| self.of(unit, body, body.operand(op, index));
+        let width = bits(unit, body, body.result(op));
+        let exact = match *body.kind(op) {
+            OpKind::Binary(
+                binary @ (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Shl),
+            ) => arithmetic(binary, get(0), get(1), width),
+            OpKind::Cast(CastOp::Trunc) => {
+                let (low, high) = get(0);
+                let narrow = bits(unit, body, body.operand(op, 0)) <= 64;
+                narrow.then_some((low.into(), high.into()))
+            }
+            _ => None,
+        };
+        let (least, most) = full(width);
+        exact.is_some_and(|(low, high)| low >= i128::from(least) && high <= i128::from(most))
+    }
+}
+
+type Wide = (i128, i128);
+
+fn bits(unit: &Unit, body: &Body, value: Value) -> u32 {
+    unit.types.int_bits(body.ty(value)).unwrap_or(64)
+}
+
+/// All signed numbers of so many bits, of those of 64.
+pub(crate) fn full(bits: u32) -> Interval {
+    let shift = 64u32.saturating_sub(bits);
+    (i64::MIN >> shift, i64::MAX >> shift)
+}
+
+/// The exact results of an operation on numbers from two intervals, before they are cut to `width`.
+fn arithmetic(op: BinaryOp, a: Interval, b: Interval, width: u32) -> Option<Wide> {
+    let ((a, b), (c, d)) = (
+        (i128::from(a.0), i128::from(a.1)),
+        (i128::from(b.0), i128::from(b.1)),
+    );
+    let by = (c == d && (0..i128::from(width)).contains(&c)).then_some(c as u32);
+    let hull = |ends: [i128; 4]| {
+        let low = ends.into_iter().min()?;
+        Some((low, ends.into_iter().max()?))
+    };
+    match op {
+        BinaryOp::Add => Some((a + c, b + d)),
+        BinaryOp::Sub => Some((a - d, b - c)),
+        BinaryOp::Mul => hull([a * c, a * d, b * c, b * d]),
+        BinaryOp::Shl => by.map(|by| (a << by, b << by)),
+        BinaryOp::AShr => by.map(|by| (a >> by, b >> by)),
+        BinaryOp::LShr if a >= 0 => by.map(|by| (a >> by, b >> by)),
+        BinaryOp::LShr => by
+            .filter(|by| *by > 0)
+            .map(|by| (0, (1 << (width - by)) - 1)),
+        BinaryOp::And => match (a >= 0, c >= 0) {
+            (true, true) => Some((0, b.min(d))),
+            (true, false) => Some((0, b)),
+            (false, true) => Some((0, d)),
+            (false, false) => None,
+        },
+        BinaryOp::Or | BinaryOp::Xor if a >= 0 && c >= 0 => {
+            let top = b.max(d) as u128;
+            Some((0, ((top + 1).next_power_of_two() - 1) as i128))
+        }
+        BinaryOp::UDiv if a >= 0 && c > 0 => Some((a / d, b / c)),
+        BinaryOp::SDiv if c > 0 => hull([a / c, a / d, b / c, b / d]),
+        BinaryOp::URem if c > 0 => Some((0, if a >= 0 { b.min(d - 1) } else { d - 1 })),
+        BinaryOp::SRem if c > 0 => Some((if a < 0 { 1 - d } else { 0 }, d - 1)),
+        _ => None,
+    }
+}
+
+fn of_known(function: IntFn, args: &[Interval], width: u32) -> Option<Wide> {
+    let wide = |i: usize| args.get(i).map(|(a, b)| (i128::from(*a), i128::from(*b)));
+    match function {
+        IntFn::Smax => {
+            let ((a, b), (c, d)) = (wide(0)?, wide(1)?);
+            Some((a.max(c), b.max(d)))
+        }
+        IntFn::Smin => {
+            let ((a, b), (c, d)) = (wide(0)?, wide(1)?);
+            Some((a.min(c), b.min(d)))
+        }
+        IntFn::Umin | IntFn::Umax => {
+            let ((a, b), (c, d)) = (wide(0)?, wide(1)?);
+            let both = a >= 0 && c >= 0;
+            match function {
+                IntFn::Umin if both => Some((a.min(c), b.min(d))),
+                IntFn::Umin if a >= 0 => Some((0, b)),
+                IntFn::Umin if c >= 0 => Some((0, d)),
+                IntFn::Umax if both => Some((a.max(c), b.max(d))),
+                _ => None,
+            }
+        }
+        IntFn::Ctpop | IntFn::Ctlz | IntFn::Cttz => Some((0, width.into())),
+        _ => None,
+    }
+}
