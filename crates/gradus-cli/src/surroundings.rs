@@ -1,20 +1,58 @@
 //! What the environment says, as data for the layers below.
 
 use gradus::Settings;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// The settings of this process.
 pub fn settings() -> Settings {
-    let given = |name: &str| {
-        std::env::var_os(name)
-            .filter(|v| !v.is_empty())
-            .map(PathBuf::from)
-    };
     let path = std::env::var_os("PATH").unwrap_or_default();
+    let child = std::env::current_exe().unwrap_or_else(|_| "gradus".into());
     Settings {
         clang: given("GRADUS_CLANG"),
         path: std::env::split_paths(&path).collect(),
+        environment: include_folder(&child).map(search).unwrap_or_default(),
         temp: std::env::temp_dir(),
-        child: std::env::current_exe().unwrap_or_else(|_| "gradus".into()),
+        child,
     }
+}
+
+/// The header for programs that ask for derivatives under our names.
+const HEADER: &str = include_str!("../../../include/gradus.h");
+
+/// The folder of `gradus.h`: `include` beside this program's folder, else one of the user's, where
+/// it is written once for each version.
+fn include_folder(program: &Path) -> Option<PathBuf> {
+    let installed = program.parent()?.parent()?.join("include");
+    if installed.join("gradus.h").is_file() {
+        return Some(installed);
+    }
+    let store = given("XDG_CACHE_HOME").or_else(|| Some(given("HOME")?.join(".cache")));
+    let store = store.unwrap_or_else(std::env::temp_dir).join("gradus");
+    let folder = store.join(env!("CARGO_PKG_VERSION")).join("include");
+    let file = folder.join("gradus.h");
+    if std::fs::read(&file).is_ok_and(|text| text == HEADER.as_bytes()) {
+        return Some(folder);
+    }
+    std::fs::create_dir_all(&folder).ok()?;
+    gradus::files::write(&file, HEADER.as_bytes()).ok()?;
+    Some(folder)
+}
+
+/// The variable `name`, where it is set to something.
+fn given(name: &str) -> Option<PathBuf> {
+    let value = std::env::var_os(name).filter(|v| !v.is_empty());
+    value.map(PathBuf::from)
+}
+
+/// The variables by which compilers look there too, after everything else.
+fn search(folder: PathBuf) -> Vec<(String, OsString)> {
+    let with = |name: &str| {
+        let given = std::env::var_os(name).unwrap_or_default();
+        let mut folders: Vec<PathBuf> = std::env::split_paths(&given).collect();
+        folders.push(folder.clone());
+        let joined = std::env::join_paths(folders).unwrap_or(given);
+        (name.to_string(), joined)
+    };
+    ["C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"].map(with).to_vec()
 }

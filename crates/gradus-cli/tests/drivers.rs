@@ -104,6 +104,22 @@ fn what_is_no_compilation_passes_through() {
 }
 
 #[test]
+fn our_header_is_found() {
+    let at = folder("header");
+    let asks = "#include <gradus.h>\ndouble f(double);\n\
+        double g(double x) { return gradus_vjp_double(f, gradus_out, x); }\n";
+    for (name, driver) in [("a.c", "cc"), ("a.cpp", "c++")] {
+        write(&at, name, asks);
+        let seen = gradus(&at, &[driver, "-E", name]);
+        assert!(
+            text(&seen.stdout).contains("gradus_dupnoneed"),
+            "{}",
+            text(&seen.stderr)
+        );
+    }
+}
+
+#[test]
 fn every_function_there_and_back_changes_nothing() {
     let at = folder("back");
     write(

@@ -58,14 +58,22 @@ fn run(
     driven: &mut Driven,
 ) -> Result<(), Diagnostic> {
     let clang = settings.clang(how.plus_plus)?;
-    let mut plan = plan::ask(&clang, args)?;
+    let mut plan = plan::ask(settings, &clang, args)?;
     let ours = |job: &Job| job.is_compilation() && job.input() != Some("-");
     if !plan.ok || !plan.jobs.iter().any(ours) {
         let whole = Job {
             program: clang,
             args: args.to_vec(),
         };
-        driven.status = status(&whole)?;
+        let mut command = whole.command();
+        command.envs(
+            settings
+                .environment
+                .iter()
+                .map(|(name, value)| (name, value)),
+        );
+        let status = command.status().map_err(|e| cannot_run(&whole, &e))?;
+        driven.status = exit_code(status);
         return Ok(());
     }
     driven.remarks = plan.remarks.drain(..).map(|line| line + "\n").collect();

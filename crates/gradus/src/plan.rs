@@ -4,6 +4,7 @@
 //! knowledge where it is. A job's intermediate files are moved to a scratch folder of ours.
 
 use crate::files::Scratch;
+use crate::settings::Settings;
 use gradus_ir::{Code, Diagnostic};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -61,14 +62,20 @@ pub struct Plan {
     pub ok: bool,
 }
 
-/// Asks `driver` for its plan.
+/// Asks `driver` for its plan; what the settings' environment says is in its jobs.
 ///
 /// # Errors
 /// `ToolFailed` where it cannot be run.
-pub fn ask(driver: &Path, args: &[String]) -> Result<Plan, Diagnostic> {
+pub fn ask(settings: &Settings, driver: &Path, args: &[String]) -> Result<Plan, Diagnostic> {
     let output = Command::new(driver)
         .arg("-###")
         .args(args)
+        .envs(
+            settings
+                .environment
+                .iter()
+                .map(|(name, value)| (name, value)),
+        )
         .stdin(Stdio::null())
         .output()
         .map_err(|e| {

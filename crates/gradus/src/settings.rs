@@ -1,6 +1,7 @@
 //! What the surroundings say: given as data, since nothing here reads environment or clock.
 
 use gradus_ir::{Code, Diagnostic};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Programs and folders to work with.
@@ -10,6 +11,8 @@ pub struct Settings {
     pub clang: Option<PathBuf>,
     /// The folders of `PATH`.
     pub path: Vec<PathBuf>,
+    /// Variables that compilers see beside those of this process: where `gradus.h` is.
+    pub environment: Vec<(String, OsString)>,
     /// Where temporary files go.
     pub temp: PathBuf,
     /// The program that, called with [`crate::CHILD_COMMAND`], compiles a request.

@@ -47,7 +47,7 @@ pub fn open(
         args.extend(["-x".into(), "ir".into()]);
     }
     args.push(absolute(file).display().to_string());
-    let plan = plan::ask(&clang, &args)?;
+    let plan = plan::ask(settings, &clang, &args)?;
     let job = plan.jobs.iter().find(|job| job.is_compilation());
     let job = job.filter(|_| plan.ok).ok_or_else(|| {
         let message = format!("the compiler does not take {}", file.display());

@@ -93,6 +93,7 @@ fn settings() -> Settings {
     let path = std::env::var_os("PATH").unwrap_or_default();
     Settings {
         clang: None,
+        environment: Vec::new(),
         path: std::env::split_paths(&path).collect(),
         temp: std::env::temp_dir(),
         child: PathBuf::new(),

@@ -1,0 +1,69 @@
+/* gradus.h: derivatives by call, for programs compiled with `gradus cc` or `gradus c++`.
+ *
+ *     #include <gradus.h>
+ *     double f(const double *x, int n);
+ *     gradus_vjp(f, gradus_dup, x, x_adj, gradus_const, n);       adds the gradient into x_adj
+ *
+ * After the function come its arguments in order, each with a word about it before it:
+ *
+ *     gradus_const, x            x is inactive
+ *     gradus_dup, x, x_shadow    x has a shadow: memory for its tangent or adjoint beside a pointer,
+ *                                the tangent itself beside a number (forward)
+ *     gradus_dupnoneed, x, x_shadow   the same, and nobody reads what x points to afterwards
+ *     gradus_out, x              x is a number, its adjoint is returned (reverse)
+ *
+ * Without a word a number is gradus_out in reverse and gradus_dup in forward mode, a pointer
+ * gradus_dup, an integer gradus_const. Adjoints are added to, never overwritten. The calls are
+ * replaced at compile time: none of these functions and words exists at run time. */
+#ifndef GRADUS_H
+#define GRADUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern int gradus_const, gradus_dup, gradus_dupnoneed, gradus_out;
+/* Before a number: so many tangents or adjoints at once, one shadow after the other. */
+extern int gradus_width;
+/* Products with a zero seed are zero, whatever the other factor. */
+extern int gradus_strong_zero;
+/* The function's own result comes first in what is returned. */
+extern int gradus_primal_return;
+
+#ifdef __cplusplus
+}
+
+/* C++: the type of what is returned is given in angle brackets. */
+template <typename Result = void, typename... Arguments>
+Result __gradus_vjp(Arguments...);
+template <typename Result = void, typename... Arguments>
+Result __gradus_jvp(Arguments...);
+
+#define gradus_vjp(f, ...) __gradus_vjp<void>((void *)(f), __VA_ARGS__)
+#define gradus_vjp_double(f, ...) __gradus_vjp<double>((void *)(f), __VA_ARGS__)
+#define gradus_vjp_float(f, ...) __gradus_vjp<float>((void *)(f), __VA_ARGS__)
+#define gradus_jvp(f, ...) __gradus_jvp<void>((void *)(f), __VA_ARGS__)
+#define gradus_jvp_double(f, ...) __gradus_jvp<double>((void *)(f), __VA_ARGS__)
+#define gradus_jvp_float(f, ...) __gradus_jvp<float>((void *)(f), __VA_ARGS__)
+
+#else
+
+/* Reverse mode: what is returned is the adjoint of the only gradus_out argument. For several,
+ * declare `struct S __gradus_vjp_S(void *, ...)`: any name that begins so will do. */
+void __gradus_vjp(void *function, ...);
+double __gradus_vjp_double(void *function, ...);
+float __gradus_vjp_float(void *function, ...);
+/* Forward mode: what is returned is the tangent of the result. */
+void __gradus_jvp(void *function, ...);
+double __gradus_jvp_double(void *function, ...);
+float __gradus_jvp_float(void *function, ...);
+
+#define gradus_vjp(f, ...) __gradus_vjp((void *)(f), __VA_ARGS__)
+#define gradus_vjp_double(f, ...) __gradus_vjp_double((void *)(f), __VA_ARGS__)
+#define gradus_vjp_float(f, ...) __gradus_vjp_float((void *)(f), __VA_ARGS__)
+#define gradus_jvp(f, ...) __gradus_jvp((void *)(f), __VA_ARGS__)
+#define gradus_jvp_double(f, ...) __gradus_jvp_double((void *)(f), __VA_ARGS__)
+#define gradus_jvp_float(f, ...) __gradus_jvp_float((void *)(f), __VA_ARGS__)
+
+#endif
+#endif
