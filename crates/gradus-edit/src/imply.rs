@@ -38,6 +38,18 @@ pub(crate) enum Voucher {
     If(Op),
 }
 
+/// Whether a comparison certainly holds in `region`: by itself, or by the conditions around.
+pub fn holds_at(
+    unit: &Unit,
+    body: &Body,
+    region: Region,
+    predicate: IntPredicate,
+    left: Value,
+    right: Value,
+) -> bool {
+    voucher(unit, body, region, Claim::new(predicate, left, right)).is_some()
+}
+
 /// Who vouches for `claim` in `region`: the nearest enclosing condition that implies it.
 pub(crate) fn voucher(unit: &Unit, body: &Body, region: Region, claim: Claim) -> Option<Voucher> {
     let claim = Narrowed::of(unit, body, claim);

@@ -19,6 +19,7 @@ mod trips;
 
 pub use clone::{ValueMap, clone_op, clone_op_within, clone_ops, clone_ops_within};
 pub use effects::{is_pure, is_removable, is_speculatable, may_leave};
+pub use imply::holds_at;
 pub use integers::{fold_binary, fold_cast, fold_icmp, int_value};
 pub use sweep::{sweep_dead, sweep_from};
 pub use to_for::{loop_to_for, loops_to_fors};

@@ -1,0 +1,207 @@
+//! Carried values that never change, or stand twice, and results of loops that come from outside.
+//!
+//! A carried value never changes if, supposing that it has not changed so far, the next one is the
+//! initial one again; branches, selects and inner loops on the way are looked through.
+
+use crate::Facts;
+use crate::literals::is_poison;
+use gradus_ir::{Body, Definition, Op, OpKind, Region, Unit, Value};
+use std::collections::HashMap;
+
+/// How many values are looked through to see that one never changes.
+const LOOKS: usize = 64;
+
+/// Simplifies what all loops of a body carry.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+    let mut ops: Vec<Op> = body
+        .walk(body.root())
+        .filter(|&op| matches!(body.kind(op), OpKind::For { .. } | OpKind::Loop { .. }))
+        .collect();
+    ops.reverse();
+    let mut changed = false;
+    for op in ops {
+        let Some(parts) = Parts::of(body, op) else {
+            continue;
+        };
+        changed |= unchanging(body, op, &parts);
+        changed |= twins(unit, body, op, &parts);
+        changed |= results_from_outside(body, op, &parts);
+    }
+    changed
+}
+
+/// Where a loop's carried values stand: among its operands, its region's parameters and its
+/// terminator's operands from these places on.
+struct Parts {
+    region: Region,
+    end: Op,
+    count: usize,
+    first_operand: usize,
+    first_param: usize,
+    first_next: usize,
+    /// Whether results are the last carried values, one for one.
+    gives_carried: bool,
+}
+
+impl Parts {
+    fn of(body: &Body, op: Op) -> Option<Parts> {
+        let region = body.op_regions(op)[0];
+        let end = body.last(region)?;
+        let operands = body.operand_count(op);
+        match (body.kind(op), body.kind(end)) {
+            (OpKind::For { .. }, OpKind::Yield) => Some(Parts {
+                region,
+                end,
+                count: operands - 1,
+                first_operand: 1,
+                first_param: 1,
+                first_next: 0,
+                gives_carried: true,
+            }),
+            (OpKind::Loop { .. }, OpKind::Repeat) => Some(Parts {
+                region,
+                end,
+                count: operands,
+                first_operand: 0,
+                first_param: 0,
+                first_next: 1,
+                gives_carried: false,
+            }),
+            _ => None,
+        }
+    }
+    fn initial(&self, body: &Body, op: Op, k: usize) -> Value {
+        body.operand(op, self.first_operand + k)
+    }
+    fn param(&self, body: &Body, k: usize) -> Value {
+        body.region_params(self.region)[self.first_param + k]
+    }
+    fn next(&self, body: &Body, k: usize) -> Value {
+        body.operand(self.end, self.first_next + k)
+    }
+}
+
+fn unchanging(body: &mut Body, op: Op, parts: &Parts) -> bool {
+    let mut changed = false;
+    for k in 0..parts.count {
+        let (initial, param) = (parts.initial(body, op, k), parts.param(body, k));
+        let used =
+            body.has_uses(param) || (parts.gives_carried && body.has_uses(body.results(op)[k]));
+        let next = parts.next(body, k);
+        let trivial = next == param && !used;
+        if trivial || !used || !stays(body, next, vec![initial, param]) {
+            continue;
+        }
+        body.replace_uses(param, initial);
+        if parts.gives_carried {
+            let result = body.results(op)[k];
+            body.replace_uses(result, initial);
+        }
+        changed = true;
+    }
+    changed
+}
+
+/// Whether a value is always one of `same`, supposing that these are equal.
+fn stays(body: &Body, value: Value, mut same: Vec<Value>) -> bool {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        if same.contains(&value) {
+            continue;
+        }
+        if same.len() > LOOKS {
+            return false;
+        }
+        same.push(value);
+        let Definition::Result(op, index) = body.values[value].def else {
+            return false;
+        };
+        let index = index as usize;
+        match body.kind(op) {
+            OpKind::Select => open.extend([body.operand(op, 1), body.operand(op, 2)]),
+            OpKind::If | OpKind::Switch(_) => {
+                let mut given = 0;
+                for &arm in body.op_regions(op) {
+                    let last = body
+                        .last(arm)
+                        .filter(|&l| matches!(body.kind(l), OpKind::Yield));
+                    if let Some(last) = last {
+                        open.push(body.operand(last, index));
+                        given += 1;
+                    }
+                }
+                if given == 0 {
+                    return false;
+                }
+            }
+            OpKind::For { .. } => {
+                let region = body.op_regions(op)[0];
+                let Some(last) = body.last(region) else {
+                    return false;
+                };
+                same.push(body.region_params(region)[1 + index]);
+                open.extend([body.operand(op, 1 + index), body.operand(last, index)]);
+            }
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Two values that are carried in the same way; one that starts as poison may be the other.
+fn twins(unit: &Unit, body: &mut Body, op: Op, parts: &Parts) -> bool {
+    let mut seen: HashMap<Value, Vec<usize>> = HashMap::new();
+    let mut changed = false;
+    for k in 0..parts.count {
+        let (next, initial) = (parts.next(body, k), parts.initial(body, op, k));
+        let others = seen.entry(next).or_default();
+        let twin = others.iter().copied().find(|&o| {
+            let other = parts.initial(body, op, o);
+            other == initial || is_poison(unit, body, other) || is_poison(unit, body, initial)
+        });
+        let Some(twin) = twin else {
+            others.push(k);
+            continue;
+        };
+        let (gone, kept) = match is_poison(unit, body, parts.initial(body, op, twin)) {
+            true => {
+                others.retain(|o| *o != twin);
+                others.push(k);
+                (twin, k)
+            }
+            false => (k, twin),
+        };
+        let (old, new) = (parts.param(body, gone), parts.param(body, kept));
+        changed |= body.has_uses(old);
+        body.replace_uses(old, new);
+        if parts.gives_carried {
+            let (old, new) = (body.results(op)[gone], body.results(op)[kept]);
+            changed |= body.has_uses(old);
+            body.replace_uses(old, new);
+        }
+    }
+    changed
+}
+
+/// A result of a `loop` that is a value of outside, or stands twice.
+fn results_from_outside(body: &mut Body, op: Op, parts: &Parts) -> bool {
+    if parts.gives_carried {
+        return false;
+    }
+    let mut seen: HashMap<Value, Value> = HashMap::new();
+    let mut changed = false;
+    for (index, result) in body.results(op).to_vec().into_iter().enumerate() {
+        let value = body.operand(parts.end, 1 + parts.count + index);
+        let outside = body.region_of(value) != Some(parts.region);
+        let new = if outside {
+            value
+        } else {
+            *seen.entry(value).or_insert(result)
+        };
+        if new != result && body.has_uses(result) {
+            body.replace_uses(result, new);
+            changed = true;
+        }
+    }
+    changed
+}

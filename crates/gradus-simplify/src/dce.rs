@@ -1,0 +1,246 @@
+//! Dead code, with its structure: an op lives if it does something, or if a living op uses it.
+//!
+//! Mark and sweep over the whole body (Cytron et al., TOPLAS 13, 1991, on regions instead of edges):
+//! a living result of a branch keeps what its arms yield for it, a living carried value keeps its
+//! initial and its next value; results, parameters and carried values that do not live are taken out
+//! of ops that do.
+
+use crate::Facts;
+use gradus_edit::is_removable;
+use gradus_ir::{Body, Definition, Entity, Op, OpKind, Region, Unit, Value};
+
+/// Removes what is dead.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
+    let mut marks = Marks::of(unit, body, facts);
+    marks.follow(body);
+    sweep(body, &marks)
+}
+
+struct Marks {
+    ops: Vec<bool>,
+    values: Vec<bool>,
+    open: Vec<Value>,
+    open_ops: Vec<Op>,
+}
+
+impl Marks {
+    /// Marks the ops that do something.
+    fn of(unit: &Unit, body: &Body, facts: &Facts) -> Marks {
+        let mut marks = Marks {
+            ops: vec![false; body.ops.len()],
+            values: vec![false; body.values.len()],
+            open: Vec::new(),
+            open_ops: Vec::new(),
+        };
+        let ends = loops_end(unit, facts);
+        for op in body.walk(body.root()) {
+            let does = match body.kind(op) {
+                OpKind::If | OpKind::Switch(_) | OpKind::For { .. } => false,
+                OpKind::Loop { trip_max } => trip_max.is_none() && !ends,
+                OpKind::Yield | OpKind::Repeat => false,
+                _ => body.results(op).is_empty() || !is_removable(unit, body, op),
+            };
+            if does {
+                marks.op(op);
+            }
+        }
+        marks
+    }
+
+    fn op(&mut self, op: Op) {
+        if !std::mem::replace(&mut self.ops[op.index()], true) {
+            self.open_ops.push(op);
+        }
+    }
+    fn value(&mut self, value: Value) {
+        if !std::mem::replace(&mut self.values[value.index()], true) {
+            self.open.push(value);
+        }
+    }
+
+    /// Marks what marked ops and values need.
+    fn follow(&mut self, body: &Body) {
+        loop {
+            if let Some(op) = self.open_ops.pop() {
+                self.needs_of_op(body, op);
+            } else if let Some(value) = self.open.pop() {
+                self.needs_of_value(body, value);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// What an op that runs needs to run: its own operands, or for structure its condition; and the
+    /// structure around it.
+    fn needs_of_op(&mut self, body: &Body, op: Op) {
+        match body.kind(op) {
+            OpKind::If | OpKind::Switch(_) | OpKind::For { .. } => self.value(body.operand(op, 0)),
+            OpKind::Loop { .. } => {
+                if let Some(end) = body.last(body.op_regions(op)[0]) {
+                    self.value(body.operand(end, 0));
+                }
+            }
+            _ => {
+                for value in body.operands(op) {
+                    self.value(value);
+                }
+                // Other structure keeps all that it yields.
+                for &region in body.op_regions(op) {
+                    let last = body.last(region);
+                    for value in last.into_iter().flat_map(|l| body.operands(l)) {
+                        self.value(value);
+                    }
+                }
+            }
+        }
+        if let Some(owner) = body.parent(op).and_then(|r| body.owner(r)) {
+            self.op(owner);
+        }
+    }
+
+    fn needs_of_value(&mut self, body: &Body, value: Value) {
+        match body.values[value].def {
+            Definition::Const(_) => {}
+            Definition::Result(op, index) => {
+                self.op(op);
+                self.needs_of_result(body, op, index as usize);
+            }
+            Definition::Param(region, index) => {
+                if let Some(op) = body.owner(region) {
+                    self.op(op);
+                    self.needs_of_param(body, op, region, index as usize);
+                }
+            }
+        }
+    }
+
+    fn needs_of_result(&mut self, body: &Body, op: Op, index: usize) {
+        match body.kind(op) {
+            OpKind::If | OpKind::Switch(_) => {
+                for &region in body.op_regions(op) {
+                    self.end_operand(body, region, index, &OpKind::Yield);
+                }
+            }
+            OpKind::For { .. } => self.carried(body, op, index),
+            OpKind::Loop { .. } => {
+                let at = 1 + body.operand_count(op) + index;
+                self.end_operand(body, body.op_regions(op)[0], at, &OpKind::Repeat);
+            }
+            _ => {}
+        }
+    }
+
+    fn needs_of_param(&mut self, body: &Body, op: Op, region: Region, index: usize) {
+        match body.kind(op) {
+            OpKind::For { .. } if index > 0 => self.carried(body, op, index - 1),
+            OpKind::Loop { .. } => {
+                self.value(body.operand(op, index));
+                self.end_operand(body, region, 1 + index, &OpKind::Repeat);
+            }
+            _ => {}
+        }
+    }
+
+    /// A carried value of a `for`: initial, next, parameter and result stand or fall together.
+    fn carried(&mut self, body: &Body, op: Op, k: usize) {
+        let region = body.op_regions(op)[0];
+        self.value(body.operand(op, 1 + k));
+        self.value(body.region_params(region)[1 + k]);
+        self.value(body.results(op)[k]);
+        self.end_operand(body, region, k, &OpKind::Yield);
+    }
+
+    fn end_operand(&mut self, body: &Body, region: Region, at: usize, kind: &OpKind) {
+        if let Some(end) = body.last(region).filter(|&e| body.kind(e) == kind) {
+            self.value(body.operand(end, at));
+        }
+    }
+}
+
+/// Whether the host states that loops of the function come to an end.
+fn loops_end(unit: &Unit, facts: &Facts) -> bool {
+    facts.function.is_some_and(|func| {
+        let attrs = unit.attrs(unit.functions[func].attrs);
+        ["mustprogress", "willreturn"]
+            .iter()
+            .any(|name| attrs.function(name).is_some())
+    })
+}
+
+fn sweep(body: &mut Body, marks: &Marks) -> bool {
+    let ops: Vec<Op> = body.walk(body.root()).collect();
+    let mut changed = false;
+    for &op in ops.iter().rev() {
+        if marks.ops[op.index()] {
+            changed |= narrow(body, marks, op);
+        }
+    }
+    for &op in ops.iter().rev() {
+        let stays = marks.ops[op.index()] || body.kind(op).is_terminator();
+        if !stays && body.parent(op).is_some() {
+            body.erase(op);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Takes dead results and carried values out of a living op.
+fn narrow(body: &mut Body, marks: &Marks, op: Op) -> bool {
+    let lives = |v: &Value| marks.values[v.index()];
+    let results: Vec<bool> = body.results(op).iter().map(lives).collect();
+    let all = results.iter().all(|&l| l);
+    match body.kind(op) {
+        OpKind::If | OpKind::Switch(_) => {
+            if all {
+                return false;
+            }
+            for region in body.op_regions(op).to_vec() {
+                retain_end(body, region, &OpKind::Yield, &results);
+            }
+        }
+        OpKind::For { .. } => {
+            if all {
+                return false;
+            }
+            let region = body.op_regions(op)[0];
+            retain_end(body, region, &OpKind::Yield, &results);
+            let with_first: Vec<bool> = [true].into_iter().chain(results.iter().copied()).collect();
+            retain_operands(body, op, &with_first);
+            body.retain_params(region, &with_first);
+        }
+        OpKind::Loop { .. } => {
+            let region = body.op_regions(op)[0];
+            let params: Vec<bool> = body.region_params(region).iter().map(lives).collect();
+            if all && params.iter().all(|&l| l) {
+                return false;
+            }
+            let end: Vec<bool> = [true].into_iter().chain(params.iter().copied()).collect();
+            let end: Vec<bool> = end.into_iter().chain(results.iter().copied()).collect();
+            retain_end(body, region, &OpKind::Repeat, &end);
+            retain_operands(body, op, &params);
+            body.retain_params(region, &params);
+        }
+        _ => return false,
+    }
+    // Uses by dead ops go first: these are erased right after, and must not hold the results.
+    body.retain_results(op, &results);
+    true
+}
+
+fn retain_end(body: &mut Body, region: Region, kind: &OpKind, keep: &[bool]) {
+    if let Some(end) = body.last(region).filter(|&e| body.kind(e) == kind) {
+        retain_operands(body, end, keep);
+    }
+}
+
+fn retain_operands(body: &mut Body, op: Op, keep: &[bool]) {
+    let kept: Vec<Value> = body
+        .operands(op)
+        .zip(keep)
+        .filter(|(_, keep)| **keep)
+        .map(|(v, _)| v)
+        .collect();
+    body.set_operands(op, &kept);
+}

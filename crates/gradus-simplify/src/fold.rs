@@ -1,0 +1,257 @@
+//! Folding: an op whose value is known, or is another value, or is given by a cheaper op.
+//!
+//! Ops are visited in program order; when one is replaced, its users are visited again. Only what
+//! holds exactly is used: signed zeros, NaNs and rounding stay as they were unless the op's own flags
+//! give them up.
+
+use crate::Facts;
+use crate::fold_float;
+use crate::fold_integer;
+use crate::literals::{integer, is_poison};
+use gradus_edit::sweep_from;
+use gradus_ir::{
+    BinaryOp, Body, Builder, ConstId, ConstKind, FloatPredicate, IntPredicate, Op, OpKind, Unit,
+    Value,
+};
+
+/// How often an op is visited on average, at most.
+const VISITS: usize = 16;
+
+/// Folds all ops of a body.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+    let mut open: Vec<Op> = body.walk(body.root()).collect();
+    open.reverse();
+    let mut left = open.len() * VISITS;
+    let mut changed = false;
+    while let Some(op) = open.pop() {
+        if left == 0 {
+            break;
+        }
+        left -= 1;
+        if body.parent(op).is_none() || body.results(op).len() != 1 {
+            continue;
+        }
+        changed |= order_operands(unit, body, op);
+        let result = body.result(op);
+        if !body.has_uses(result) {
+            continue;
+        }
+        let Some(new) = folded(unit, body, op).filter(|&new| new != result) else {
+            continue;
+        };
+        open.extend(body.uses(result).map(|u| u.op));
+        open.extend(body.def_op(new));
+        body.replace_uses(result, new);
+        sweep_from(unit, body, [result]);
+        changed = true;
+    }
+    changed
+}
+
+/// Puts the constant of a commutative op, or of a comparison, second.
+fn order_operands(unit: &Unit, body: &mut Body, op: Op) -> bool {
+    let new_kind = match *body.kind(op) {
+        OpKind::Binary(binary) if binary.is_commutative() => OpKind::Binary(binary),
+        OpKind::ICmp(p) => OpKind::ICmp(swapped(p)),
+        OpKind::FCmp(p) => OpKind::FCmp(fold_float::swapped(p)),
+        _ => return false,
+    };
+    let (a, b) = (body.operand(op, 0), body.operand(op, 1));
+    let constant = |v: Value| {
+        body.as_const(v)
+            .is_some_and(|id| !matches!(unit.constant(id).kind, ConstKind::Foreign(_)))
+    };
+    if !constant(a) || constant(b) {
+        return false;
+    }
+    body.ops[op].kind = new_kind;
+    body.set_operand(op, 0, b);
+    body.set_operand(op, 1, a);
+    true
+}
+
+/// The value that may stand in the place of the op's.
+fn folded(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Value> {
+    let loc = body.ops[op].loc;
+    let mut b = Builder::new(unit, body);
+    b.loc = loc;
+    b.at_op(op);
+    match *b.body.kind(op) {
+        OpKind::Binary(binary) if binary.is_float() => fold_float::binary(&mut b, op, binary),
+        OpKind::Binary(binary) => fold_integer::binary(&mut b, op, binary),
+        OpKind::FNeg => fold_float::negation(&mut b, op),
+        OpKind::FCmp(predicate) => fold_float::comparison(&mut b, op, predicate),
+        OpKind::ICmp(predicate) => fold_integer::comparison(&mut b, op, predicate),
+        OpKind::Cast(_) => fold_integer::cast(&mut b, op).or_else(|| fold_float::cast(&mut b, op)),
+        OpKind::Select => select(&mut b, op),
+        OpKind::Freeze => freeze(&b, op),
+        OpKind::Addr { .. } => address(&b, op),
+        OpKind::ExtractValue(_) => member(&mut b, op),
+        OpKind::ExtractElement => lane(&mut b, op),
+        _ => None,
+    }
+}
+
+fn select(b: &mut Builder, op: Op) -> Option<Value> {
+    let (c, x, y) = (
+        b.body.operand(op, 0),
+        b.body.operand(op, 1),
+        b.body.operand(op, 2),
+    );
+    if let Some((truth, 1)) = integer(b.unit, b.body, c) {
+        return Some(if truth == 1 { x } else { y });
+    }
+    if x == y || is_poison(b.unit, b.body, y) {
+        return Some(x);
+    }
+    if is_poison(b.unit, b.body, x) {
+        return Some(y);
+    }
+    let same_type = b.body.ty(c) == b.body.ty(x);
+    let (one, other) = (integer(b.unit, b.body, x), integer(b.unit, b.body, y));
+    if same_type && one == Some((1, 1)) && other == Some((0, 1)) {
+        return Some(c);
+    }
+    if same_type && one == Some((0, 1)) && other == Some((1, 1)) {
+        return Some(b.binary(BinaryOp::Xor, c, y));
+    }
+    let inner = negated(b, c)?;
+    let flags = b.body.ops[op].flags;
+    let turned = b.select(inner, y, x);
+    b.set_flags(turned, flags);
+    Some(turned)
+}
+
+/// `c` where the value is `c xor true`.
+pub(crate) fn negated(b: &Builder, value: Value) -> Option<Value> {
+    let op = b.body.def_op(value)?;
+    let is_not = *b.body.kind(op) == OpKind::Binary(BinaryOp::Xor)
+        && integer(b.unit, b.body, b.body.operand(op, 1)) == Some((1, 1));
+    is_not.then(|| b.body.operand(op, 0))
+}
+
+fn freeze(b: &Builder, op: Op) -> Option<Value> {
+    let value = b.body.operand(op, 0);
+    let frozen = b
+        .body
+        .def_op(value)
+        .is_some_and(|d| *b.body.kind(d) == OpKind::Freeze);
+    let number = integer(b.unit, b.body, value).is_some()
+        || crate::literals::float(b.unit, b.body, value).is_some();
+    (frozen || number).then_some(value)
+}
+
+/// An address zero bytes after its base.
+fn address(b: &Builder, op: Op) -> Option<Value> {
+    let address = b.unit.layout.address(b.unit, b.body, op)?;
+    let same = address.offset == 0 && address.terms.is_empty();
+    (same && b.body.ty(address.base) == b.body.ty(b.body.result(op))).then_some(address.base)
+}
+
+/// A member of an aggregate that was put there just before, or stands in a constant.
+fn member(b: &mut Builder, op: Op) -> Option<Value> {
+    let OpKind::ExtractValue(path) = b.body.kind(op).clone() else {
+        return None;
+    };
+    let mut from = b.body.operand(op, 0);
+    for _ in 0..32 {
+        if let Some(id) = b.body.as_const(from) {
+            let id = constant_member(b.unit, id, &path)?;
+            return Some(b.constant(id));
+        }
+        let maker = b.body.def_op(from)?;
+        let OpKind::InsertValue(put) = b.body.kind(maker) else {
+            return None;
+        };
+        if **put == *path {
+            return Some(b.body.operand(maker, 1));
+        }
+        if put.starts_with(&path) || path.starts_with(put) {
+            return None;
+        }
+        from = b.body.operand(maker, 0);
+    }
+    None
+}
+
+fn constant_member(unit: &mut Unit, id: ConstId, path: &[u32]) -> Option<ConstId> {
+    let mut at = id;
+    for &index in path {
+        let constant = unit.constant(at).clone();
+        at = match constant.kind {
+            ConstKind::Aggregate(members) => *members.get(index as usize)?,
+            ConstKind::Poison | ConstKind::Undef => {
+                let ty = unit.types.field(constant.ty, index)?;
+                unit.consts.intern(ty, constant.kind)
+            }
+            _ => return None,
+        };
+    }
+    Some(at)
+}
+
+/// A lane of a vector that was put there just before, or stands in a constant.
+fn lane(b: &mut Builder, op: Op) -> Option<Value> {
+    let (index, _) = integer(b.unit, b.body, b.body.operand(op, 1))?;
+    let mut from = b.body.operand(op, 0);
+    for _ in 0..32 {
+        if let Some(id) = b.body.as_const(from) {
+            let id = constant_member(b.unit, id, &[u32::try_from(index).ok()?])?;
+            return Some(b.constant(id));
+        }
+        let maker = b.body.def_op(from)?;
+        if *b.body.kind(maker) != OpKind::InsertElement {
+            return None;
+        }
+        let (put, _) = integer(b.unit, b.body, b.body.operand(maker, 2))?;
+        if put == index {
+            return Some(b.body.operand(maker, 1));
+        }
+        from = b.body.operand(maker, 0);
+    }
+    None
+}
+
+/// The comparison with its operands exchanged.
+pub(crate) fn swapped(predicate: IntPredicate) -> IntPredicate {
+    use IntPredicate::*;
+    match predicate {
+        Eq | Ne => predicate,
+        Ugt => Ult,
+        Uge => Ule,
+        Ult => Ugt,
+        Ule => Uge,
+        Sgt => Slt,
+        Sge => Sle,
+        Slt => Sgt,
+        Sle => Sge,
+    }
+}
+
+/// Whether a comparison is only used once: then its negation may take its place.
+pub(crate) fn used_once(b: &Builder, value: Value) -> bool {
+    b.body.uses(value).take(2).count() == 1
+}
+
+/// The comparison that holds where this one does not.
+pub(crate) fn inverse(predicate: FloatPredicate) -> FloatPredicate {
+    use FloatPredicate::*;
+    match predicate {
+        False => True,
+        True => False,
+        Oeq => Une,
+        Une => Oeq,
+        Ogt => Ule,
+        Ule => Ogt,
+        Oge => Ult,
+        Ult => Oge,
+        Olt => Uge,
+        Uge => Olt,
+        Ole => Ugt,
+        Ugt => Ole,
+        One => Ueq,
+        Ueq => One,
+        Ord => Uno,
+        Uno => Ord,
+    }
+}

@@ -1,0 +1,216 @@
+//! Folding of floating-point arithmetic: constants of binary32 and binary64, and identities that hold
+//! for every number, infinity, signed zero and NaN.
+//!
+//! A NaN is never folded (its bits are the machine's business), and neither is a subnormal number (it
+//! may be flushed).
+
+use crate::literals::{float, float_bits, integer, integer_of, number};
+use gradus_ir::{
+    BinaryOp, Builder, CastOp, Flags, FloatKind, FloatPredicate, Op, OpKind, TypeId, Value,
+};
+
+/// What a binary floating-point op gives.
+pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value> {
+    use BinaryOp::*;
+    let (x, y) = (b.body.operand(op, 0), b.body.operand(op, 1));
+    let ty = b.body.ty(x);
+    let flags = b.body.ops[op].flags;
+    if let (Some(vx), Some(vy)) = (float(b.unit, b.body, x), float(b.unit, b.body, y)) {
+        return constants(b, ty, binary, vx, vy);
+    }
+    let (nx, ny) = (number(b.unit, b.body, x), number(b.unit, b.body, y));
+    let is = |n: Option<f64>, v: f64| n.is_some_and(|n| n.to_bits() == v.to_bits());
+    let no_sign = flags.has(Flags::NSZ);
+    b.fast = flags;
+    match binary {
+        FAdd if is(ny, -0.0) || (is(ny, 0.0) && no_sign) => Some(x),
+        FSub if is(ny, 0.0) || (is(ny, -0.0) && no_sign) => Some(x),
+        FMul | FDiv if is(ny, 1.0) => Some(x),
+        FMul | FDiv if is(ny, -1.0) => Some(b.fneg(x)),
+        FSub if is(nx, -0.0) || (is(nx, 0.0) && no_sign) => Some(b.fneg(y)),
+        FAdd => match (negative(b, x), negative(b, y)) {
+            (_, Some(inner)) => Some(b.fsub(x, inner)),
+            (Some(inner), None) => Some(b.fsub(y, inner)),
+            (None, None) => None,
+        },
+        FSub => {
+            let inner = negative(b, y)?;
+            Some(b.fadd(x, inner))
+        }
+        FMul | FDiv => {
+            let (x, y) = (negative(b, x)?, negative(b, y)?);
+            Some(b.binary(binary, x, y))
+        }
+        _ => None,
+    }
+}
+
+/// `v` where the value is `-v`.
+fn negative(b: &Builder, value: Value) -> Option<Value> {
+    let op = b.body.def_op(value)?;
+    (*b.body.kind(op) == OpKind::FNeg).then(|| b.body.operand(op, 0))
+}
+
+fn constants(
+    b: &mut Builder,
+    ty: TypeId,
+    op: BinaryOp,
+    (x, kind): (u128, FloatKind),
+    (y, _): (u128, FloatKind),
+) -> Option<Value> {
+    use BinaryOp::*;
+    let bits = match kind {
+        FloatKind::F64 => {
+            let (x, y) = (f64::from_bits(x as u64), f64::from_bits(y as u64));
+            let r = match op {
+                FAdd => x + y,
+                FSub => x - y,
+                FMul => x * y,
+                FDiv => x / y,
+                _ => return None,
+            };
+            keep64(r)?
+        }
+        FloatKind::F32 => {
+            let (x, y) = (f32::from_bits(x as u32), f32::from_bits(y as u32));
+            let r = match op {
+                FAdd => x + y,
+                FSub => x - y,
+                FMul => x * y,
+                FDiv => x / y,
+                _ => return None,
+            };
+            keep32(r)?
+        }
+        _ => return None,
+    };
+    float_bits(b, ty, bits)
+}
+
+/// The bits of a result that every machine gives.
+fn keep64(r: f64) -> Option<u128> {
+    (!r.is_nan() && !r.is_subnormal()).then(|| u128::from(r.to_bits()))
+}
+
+fn keep32(r: f32) -> Option<u128> {
+    (!r.is_nan() && !r.is_subnormal()).then(|| u128::from(r.to_bits()))
+}
+
+/// What a negation gives.
+pub(crate) fn negation(b: &mut Builder, op: Op) -> Option<Value> {
+    let x = b.body.operand(op, 0);
+    let ty = b.body.ty(x);
+    if let Some((bits, kind)) = float(b.unit, b.body, x) {
+        let sign = match kind {
+            FloatKind::F64 => 1 << 63,
+            FloatKind::F32 => 1 << 31,
+            _ => return None,
+        };
+        return float_bits(b, ty, bits ^ sign);
+    }
+    if let Some(inner) = negative(b, x) {
+        return Some(inner);
+    }
+    // Only without signed zeros is `-(a - b)` the same as `b - a`.
+    let maker = b.body.def_op(x)?;
+    let flags = b.body.ops[op].flags;
+    if *b.body.kind(maker) == OpKind::Binary(BinaryOp::FSub)
+        && flags.has(Flags::NSZ)
+        && crate::fold::used_once(b, x)
+    {
+        let (p, q) = (b.body.operand(maker, 0), b.body.operand(maker, 1));
+        b.fast = flags.and(b.body.ops[maker].flags);
+        return Some(b.fsub(q, p));
+    }
+    None
+}
+
+/// What a comparison gives.
+pub(crate) fn comparison(b: &mut Builder, op: Op, predicate: FloatPredicate) -> Option<Value> {
+    use FloatPredicate::*;
+    let truth_type = b.body.ty(b.body.result(op));
+    let (x, y) = (b.body.operand(op, 0), b.body.operand(op, 1));
+    let truth = match (
+        predicate,
+        number(b.unit, b.body, x),
+        number(b.unit, b.body, y),
+    ) {
+        (False, ..) => false,
+        (True, ..) => true,
+        (_, Some(x), Some(y)) => holds(predicate, x, y),
+        _ => return None,
+    };
+    integer_of(b, truth_type, u128::from(truth))
+}
+
+/// Whether a comparison of two numbers holds.
+fn holds(predicate: FloatPredicate, x: f64, y: f64) -> bool {
+    use FloatPredicate::*;
+    let unordered = x.is_nan() || y.is_nan();
+    match predicate {
+        False => false,
+        True => true,
+        Oeq => x == y,
+        Ogt => x > y,
+        Oge => x >= y,
+        Olt => x < y,
+        Ole => x <= y,
+        One => !unordered && x != y,
+        Ord => !unordered,
+        Uno => unordered,
+        Ueq => unordered || x == y,
+        Ugt => unordered || x > y,
+        Uge => unordered || x >= y,
+        Ult => unordered || x < y,
+        Ule => unordered || x <= y,
+        Une => x != y,
+    }
+}
+
+/// The comparison with its operands exchanged.
+pub(crate) fn swapped(predicate: FloatPredicate) -> FloatPredicate {
+    use FloatPredicate::*;
+    match predicate {
+        Ogt => Olt,
+        Olt => Ogt,
+        Oge => Ole,
+        Ole => Oge,
+        Ugt => Ult,
+        Ult => Ugt,
+        Uge => Ule,
+        Ule => Uge,
+        other => other,
+    }
+}
+
+/// What a conversion from or to floating-point numbers gives.
+pub(crate) fn cast(b: &mut Builder, op: Op) -> Option<Value> {
+    let OpKind::Cast(cast) = *b.body.kind(op) else {
+        return None;
+    };
+    let (x, to) = (b.body.operand(op, 0), b.body.ty(b.body.result(op)));
+    let kind = b.unit.types.float_kind(to)?;
+    let value = match cast {
+        CastOp::FPExt | CastOp::FPTrunc => number(b.unit, b.body, x)?,
+        CastOp::SIToFP | CastOp::UIToFP => {
+            let (n, bits) = integer(b.unit, b.body, x).filter(|c| c.1 <= 64)?;
+            let n = match cast {
+                CastOp::UIToFP => n as i128,
+                _ => (n << (128 - bits)) as i128 >> (128 - bits),
+            };
+            // Rounded once where binary64 holds it exactly.
+            let exact = n as f64;
+            if exact as i128 != n {
+                return None;
+            }
+            exact
+        }
+        _ => return None,
+    };
+    let bits = match kind {
+        FloatKind::F64 => keep64(value)?,
+        FloatKind::F32 => keep32(value as f32)?,
+        _ => return None,
+    };
+    float_bits(b, to, bits)
+}

@@ -1,0 +1,176 @@
+//! Loads of what was stored or loaded before, with nothing in between that may change it.
+//!
+//! One walk with a short list of what memory is known to hold. Entering a loop, and after every op that
+//! may write, entries that may have changed are dropped, as alias analysis tells; what an arm adds is
+//! forgotten at its end. The list is short, so the pass is linear.
+
+use crate::Facts;
+use gradus_analysis::{AfterEnd, Alias, Clobbers, MemoryAccess, is_loop};
+use gradus_edit::sweep_from;
+use gradus_ir::{Body, Builder, CastOp, Op, OpKind, Type, TypeId, Unit, Value};
+
+/// How much is known at a time.
+const ENTRIES: usize = 48;
+
+/// Replaces loads whose value is known.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
+    let found = {
+        let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
+        let clobbers = Clobbers::of(&alias, facts.effects, AfterEnd::default());
+        let mut walk = Walk {
+            unit,
+            body,
+            facts,
+            clobbers: &clobbers,
+            found: Vec::new(),
+        };
+        walk.run();
+        walk.found
+    };
+    let changed = !found.is_empty();
+    // In program order, so that what was replaced is followed to what replaced it.
+    let mut now = std::collections::HashMap::new();
+    for (load, value) in found {
+        let mut value = *now.get(&value).unwrap_or(&value);
+        let result = body.result(load);
+        if body.ty(value) != body.ty(result) {
+            let (ty, loc) = (body.ty(result), body.ops[load].loc);
+            let mut b = Builder::new(unit, body);
+            b.loc = loc;
+            b.at_op(load);
+            value = b.cast(CastOp::BitCast, value, ty);
+        }
+        now.insert(result, value);
+        body.replace_uses(result, value);
+        sweep_from(unit, body, [result]);
+    }
+    changed
+}
+
+/// Memory known to hold a value.
+#[derive(Clone)]
+struct Entry {
+    ptr: Value,
+    value: Value,
+    access: MemoryAccess,
+}
+
+struct Walk<'a> {
+    unit: &'a Unit,
+    body: &'a Body,
+    facts: &'a Facts<'a>,
+    clobbers: &'a Clobbers<'a>,
+    found: Vec<(Op, Value)>,
+}
+
+/// An open region: the next op, and what is known before it.
+struct Open {
+    next: Option<Op>,
+    known: Vec<Entry>,
+}
+
+impl Walk<'_> {
+    fn run(&mut self) {
+        let mut open = vec![Open {
+            next: self.body.first(self.body.root()),
+            known: Vec::new(),
+        }];
+        while let Some(top) = open.last_mut() {
+            let Some(op) = top.next else {
+                open.pop();
+                continue;
+            };
+            top.next = self.body.next(op);
+            let regions = self.body.op_regions(op);
+            if regions.is_empty() {
+                self.plain(op, &mut top.known);
+                continue;
+            }
+            let kind = self.body.kind(op);
+            let inside: Vec<Entry> = if kind.is_parallel() {
+                Vec::new()
+            } else if is_loop(kind) {
+                self.kept(&top.known, op)
+            } else {
+                top.known.clone()
+            };
+            top.known = if kind.is_parallel() {
+                Vec::new()
+            } else {
+                self.kept(&top.known, op)
+            };
+            let invoke = matches!(kind, OpKind::Invoke(_));
+            for &region in regions.iter().rev() {
+                // The call of an invoke has been made where its regions begin.
+                let known = if invoke { Vec::new() } else { inside.clone() };
+                open.push(Open {
+                    next: self.body.first(region),
+                    known,
+                });
+            }
+        }
+    }
+
+    /// What of `known` an op, or one inside it, cannot change.
+    fn kept(&self, known: &[Entry], op: Op) -> Vec<Entry> {
+        let kept = known
+            .iter()
+            .filter(|e| !self.clobbers.destroyed_in(&e.access, op));
+        kept.cloned().collect()
+    }
+
+    fn plain(&mut self, op: Op, known: &mut Vec<Entry>) {
+        match self.body.kind(op) {
+            OpKind::Load(access) if access.is_plain() => self.load(op, known),
+            OpKind::Store(access) => {
+                let plain = access.is_plain();
+                *known = self.kept(known, op);
+                if plain {
+                    let (value, ptr) = (self.body.operand(op, 0), self.body.operand(op, 1));
+                    self.learn(op, ptr, value, known);
+                }
+            }
+            kind if kind.is_parallel() => known.clear(),
+            OpKind::Load(_)
+            | OpKind::AtomicRmw(..)
+            | OpKind::CmpXchg { .. }
+            | OpKind::Fence { .. }
+            | OpKind::Call(_)
+            | OpKind::Foreign(_) => *known = self.kept(known, op),
+            _ => {}
+        }
+    }
+
+    fn load(&mut self, op: Op, known: &mut Vec<Entry>) {
+        let (ptr, result) = (self.body.operand(op, 0), self.body.result(op));
+        let ty = self.body.ty(result);
+        let fits = |e: &&Entry| e.ptr == ptr && self.same_bits(self.body.ty(e.value), ty);
+        if let Some(entry) = known.iter().rev().find(fits) {
+            self.found.push((op, entry.value));
+        } else {
+            self.learn(op, ptr, result, known);
+        }
+    }
+
+    fn learn(&self, op: Op, ptr: Value, value: Value, known: &mut Vec<Entry>) {
+        let accesses = self.facts.effects.of_op(self.unit, self.body, op);
+        let Some(&access) = accesses.iter().find(|a| a.ptr() == Some(ptr)) else {
+            return;
+        };
+        if known.len() == ENTRIES {
+            known.remove(0);
+        }
+        known.push(Entry { ptr, value, access });
+    }
+
+    /// Whether a value of one type may be read as the other: they are equal, or plain numbers of the
+    /// same width.
+    fn same_bits(&self, a: TypeId, b: TypeId) -> bool {
+        let bits = |ty: TypeId| match self.unit.types.get(ty) {
+            Type::Int(bits) if bits % 8 == 0 => Some(*bits),
+            Type::Float(kind) if kind.bits() <= 64 => Some(kind.bits()),
+            _ => None,
+        };
+        a == b || (bits(a).is_some() && bits(a) == bits(b))
+    }
+}

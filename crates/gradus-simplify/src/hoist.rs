@@ -1,0 +1,326 @@
+//! What does not vary in a loop leaves it.
+//!
+//! Ops are visited in program order and moved in front of the outermost loop in which their operands do
+//! not vary. An op may leave
+//! - where it may run for nothing: it is defined for all operands, and its partial derivatives are
+//!   bounded;
+//! - or where it runs in every run of a loop that has at least one, with nothing before it that might
+//!   end the run: then also divisions, loads whose memory the loop does not change, and calls that read
+//!   only such memory. `errno` is a place of its own: a call that sets it may leave if the loop does not
+//!   read it (the C standard gives no function the duty to leave `errno` alone).
+//!
+//! All decisions are taken on the body as it was; a table says where values will stand.
+
+use crate::Facts;
+use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, Place};
+use gradus_edit::{holds_at, is_pure, is_speculatable};
+use gradus_ir::{
+    BinaryOp, Body, Builder, CastOp, ConstKind, Entity, IntPredicate, Op, OpKind, Region, Unit,
+    Value,
+};
+use std::collections::HashMap;
+
+/// Through how many levels an op is moved at most.
+const LEVELS: usize = 64;
+
+/// Moves out of loops what does not vary in them.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
+    let some_loop = body
+        .walk(body.root())
+        .any(|op| matches!(body.kind(op), OpKind::For { .. } | OpKind::Loop { .. }));
+    if !some_loop {
+        return false;
+    }
+    let zeros = zeros(unit, body);
+    let moves = {
+        let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
+        let clobbers = Clobbers::of(&alias, facts.effects, AfterEnd::default());
+        let mut plan = Plan {
+            unit,
+            body,
+            facts,
+            clobbers: &clobbers,
+            zeros,
+            sure: sure(unit, body, facts),
+            errno_reads: errno_reads(unit, body, facts, &alias),
+            alias: &alias,
+            moves: HashMap::new(),
+            order: Vec::new(),
+        };
+        for op in body.walk(body.root()) {
+            plan.visit(op);
+        }
+        plan.order
+    };
+    for &(op, before) in &moves {
+        body.detach(op);
+        body.insert_before(before, op);
+    }
+    !moves.is_empty()
+}
+
+/// Zero of the type of every trip count.
+fn zeros(unit: &mut Unit, body: &mut Body) -> HashMap<Op, Value> {
+    let fors: Vec<Op> = body
+        .walk(body.root())
+        .filter(|&op| matches!(body.kind(op), OpKind::For { .. }))
+        .collect();
+    let mut b = Builder::new(unit, body);
+    let zero = |op: Op| {
+        let ty = b.body.ty(b.body.operand(op, 0));
+        (op, b.int(ty, 0))
+    };
+    fors.into_iter().map(zero).collect()
+}
+
+struct Plan<'a> {
+    unit: &'a Unit,
+    body: &'a Body,
+    facts: &'a Facts<'a>,
+    clobbers: &'a Clobbers<'a>,
+    alias: &'a Alias<'a>,
+    zeros: HashMap<Op, Value>,
+    /// By op: whether it runs whenever its region does.
+    sure: Vec<bool>,
+    /// Places of the ops that read `errno`, sorted.
+    errno_reads: Vec<u32>,
+    moves: HashMap<Op, Op>,
+    order: Vec<(Op, Op)>,
+}
+
+/// What it takes for an op to leave a loop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// Nothing: it may run at any time.
+    Nothing,
+    /// It must run anyway.
+    Surely,
+    /// It must run anyway, and the loop may not change what it reads.
+    Unchanged,
+    /// The loop may not change what it reads.
+    OnlyUnchanged,
+}
+
+impl Plan<'_> {
+    fn visit(&mut self, op: Op) {
+        let Some(need) = self.need(op) else {
+            return;
+        };
+        let Some(mut region) = self.body.parent(op) else {
+            return;
+        };
+        let mut sure = self.sure[op.index()];
+        let mut target = None;
+        for _ in 0..LEVELS {
+            let varies = self
+                .body
+                .operands(op)
+                .any(|v| self.region_of(v) == Some(region));
+            let Some(around) = self.body.owner(region).filter(|_| !varies) else {
+                break;
+            };
+            match self.body.kind(around) {
+                OpKind::For { .. } | OpKind::Loop { .. } => {
+                    sure = sure && self.runs(around);
+                    if !self.may_leave_loop(op, need, sure, around) {
+                        break;
+                    }
+                    target = Some(around);
+                }
+                OpKind::If | OpKind::Switch(_) if need == Need::Nothing => sure = false,
+                _ => break,
+            }
+            sure = sure && self.sure[around.index()];
+            let Some(outer) = self.body.parent(around) else {
+                break;
+            };
+            region = outer;
+        }
+        if let Some(before) = target {
+            self.moves.insert(op, before);
+            self.order.push((op, before));
+        }
+    }
+
+    /// Where a value will be defined once all moves are made.
+    fn region_of(&self, value: Value) -> Option<Region> {
+        let moved = self.body.def_op(value).and_then(|op| self.moves.get(&op));
+        match moved {
+            Some(&before) => self.body.parent(before),
+            None => self.body.region_of(value),
+        }
+    }
+
+    /// What it takes for the op to leave a loop; `None` where it never may.
+    fn need(&self, op: Op) -> Option<Need> {
+        let kind = self.body.kind(op);
+        if is_pure(self.unit, self.body, op) {
+            let free = is_speculatable(self.unit, self.body, op) && self.is_tame(op);
+            return Some(if free { Need::Nothing } else { Need::Surely });
+        }
+        match kind {
+            OpKind::Load(access) if access.is_plain() => Some(if self.is_dereferenceable(op) {
+                Need::OnlyUnchanged
+            } else {
+                Need::Unchanged
+            }),
+            OpKind::Call(info) if info.bundles.is_empty() && !self.body.results(op).is_empty() => {
+                let effects = self.facts.effects.of_call(self.unit, self.body, op);
+                let quiet = !effects.writes_memory()
+                    && !effects.inaccessible.reads
+                    && !effects.inaccessible.writes
+                    && !effects.returns_fresh
+                    && !effects.may_throw
+                    && !effects.may_not_return
+                    && !effects.calls_unknown
+                    && !effects.errno.reads;
+                quiet.then_some(Need::Unchanged)
+            }
+            _ => None,
+        }
+    }
+
+    fn may_leave_loop(&self, op: Op, need: Need, sure: bool, around: Op) -> bool {
+        let unchanged = || {
+            self.clobbers.invariant_in(op, around)
+                && (!self.sets_errno(op) || !self.reads_errno(around))
+        };
+        match need {
+            Need::Nothing => true,
+            Need::Surely => sure,
+            Need::Unchanged => sure && unchanged(),
+            Need::OnlyUnchanged => unchanged(),
+        }
+    }
+
+    fn sets_errno(&self, op: Op) -> bool {
+        matches!(self.body.kind(op), OpKind::Call(_))
+            && self
+                .facts
+                .effects
+                .of_call(self.unit, self.body, op)
+                .errno
+                .writes
+    }
+
+    fn reads_errno(&self, around: Op) -> bool {
+        let (first, last) = self.alias.nest.span(around);
+        let at = self.errno_reads.partition_point(|&n| n < first);
+        self.errno_reads.get(at).is_some_and(|&n| n <= last)
+    }
+
+    /// Whether a loop runs at least once.
+    fn runs(&self, op: Op) -> bool {
+        match (
+            self.body.kind(op),
+            self.zeros.get(&op),
+            self.body.parent(op),
+        ) {
+            (OpKind::Loop { .. }, ..) => true,
+            (OpKind::For { .. }, Some(&zero), Some(region)) => {
+                let trips = self.body.operand(op, 0);
+                holds_at(self.unit, self.body, region, IntPredicate::Ne, trips, zero)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether all partial derivatives of a pure op are bounded.
+    fn is_tame(&self, op: Op) -> bool {
+        use BinaryOp::{FAdd, FSub};
+        let float = |v: &Value| self.unit.types.float_kind(self.body.ty(*v)).is_some();
+        match self.body.kind(op) {
+            OpKind::Binary(FAdd | FSub) | OpKind::FNeg | OpKind::Select => true,
+            OpKind::Cast(c) => !matches!(c, CastOp::FPToSI | CastOp::FPToUI),
+            OpKind::Binary(_) | OpKind::Call(_) => !self.body.results(op).iter().any(float),
+            _ => true,
+        }
+    }
+
+    /// Whether a load can never fail: it reads part of a stack slot or of a global variable.
+    fn is_dereferenceable(&self, op: Op) -> bool {
+        let unit = self.unit;
+        let mut ptr = self.body.operand(op, 0);
+        let mut offset = 0i64;
+        if let Some(maker) = self.body.def_op(ptr)
+            && let Some(address) = unit.layout.address(unit, self.body, maker)
+        {
+            if !address.terms.is_empty() {
+                return false;
+            }
+            (ptr, offset) = (address.base, address.offset);
+        }
+        let size = if let Some(maker) = self.body.def_op(ptr) {
+            match self.body.kind(maker) {
+                OpKind::Alloca(info) => Some(unit.layout.size_bytes(unit, info.ty)),
+                _ => None,
+            }
+        } else {
+            self.body
+                .as_const(ptr)
+                .and_then(|id| match unit.constant(id).kind {
+                    ConstKind::Global { global, offset: at } => {
+                        offset = offset.saturating_add(at);
+                        let global = &unit.globals[global];
+                        global
+                            .defined
+                            .then(|| unit.layout.size_bytes(unit, global.ty))
+                    }
+                    _ => None,
+                })
+        };
+        let bytes = unit
+            .layout
+            .store_bytes(unit, self.body.ty(self.body.result(op)));
+        let end = u64::try_from(offset)
+            .ok()
+            .and_then(|o| o.checked_add(bytes));
+        size.zip(end).is_some_and(|(size, end)| end <= size)
+    }
+}
+
+/// For every op whether it runs whenever its region does: nothing before it in the region may end the
+/// program, throw, or run for ever.
+fn sure(unit: &Unit, body: &Body, facts: &Facts) -> Vec<bool> {
+    let ops: Vec<Op> = body.walk(body.root()).collect();
+    let mut leaves = vec![false; body.ops.len()];
+    for &op in ops.iter().rev() {
+        let own = match body.kind(op) {
+            OpKind::Call(_) | OpKind::Invoke(_) => {
+                let effects = facts.effects.of_call(unit, body, op);
+                effects.may_throw || effects.may_not_return
+            }
+            OpKind::Loop { trip_max } => trip_max.is_none(),
+            OpKind::Unreachable | OpKind::Resume | OpKind::Return | OpKind::Foreign(_) => true,
+            kind => kind.is_parallel(),
+        };
+        let leaving = own || leaves[op.index()];
+        leaves[op.index()] = leaving;
+        if leaving && let Some(around) = body.parent(op).and_then(|r| body.owner(r)) {
+            leaves[around.index()] = true;
+        }
+    }
+    let mut sure = vec![false; body.ops.len()];
+    for &op in &ops {
+        let before = body.prev(op);
+        sure[op.index()] = before.is_none_or(|p| sure[p.index()] && !leaves[p.index()]);
+    }
+    sure
+}
+
+/// The places of the ops that may read `errno`, sorted.
+fn errno_reads(unit: &Unit, body: &Body, facts: &Facts, alias: &Alias) -> Vec<u32> {
+    let mut found: Vec<u32> = body
+        .walk(body.root())
+        .filter(|&op| {
+            facts
+                .effects
+                .of_op(unit, body, op)
+                .iter()
+                .any(|a| a.kind == AccessKind::Read && matches!(a.place, Place::Errno))
+        })
+        .map(|op| alias.nest.order(op))
+        .collect();
+    found.sort_unstable();
+    found
+}

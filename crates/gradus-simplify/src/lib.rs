@@ -1,0 +1,158 @@
+//! Same meaning, less code: passes over one body.
+//!
+//! [`PASSES`] names them all, for a command line that wants one; [`simplify`] runs those of [`ORDER`]
+//! until nothing changes, or a fixed number of times. A pass reads facts of other functions from
+//! [`Facts`] and computes what it needs of its own body; it keeps nothing across its edits.
+//!
+//! What runs speculatively afterwards must have bounded partial derivatives: a derivative multiplies
+//! a zero adjoint with them, and zero times infinity is not zero.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod carried;
+mod cse;
+mod dce;
+mod fold;
+mod fold_float;
+mod fold_integer;
+mod forward;
+mod hoist;
+mod idioms;
+mod literals;
+mod structure;
+
+use gradus_analysis::{AliasOptions, Closure, Effects};
+use gradus_ir::{Body, FuncId, Unit};
+
+/// What a pass may know beside the body: computed before, and still true after simplifications.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// Whose body it is, where it belongs to a function of the unit.
+    pub function: Option<FuncId>,
+    /// What other functions do.
+    pub effects: &'a Effects,
+    /// Which alias facts may be used.
+    pub alias: &'a AliasOptions,
+}
+
+/// One pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// Its name on a command line and of its folder of cases.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub about: &'static str,
+    /// Runs it; says whether it changed anything.
+    pub run: fn(&mut Unit, &mut Body, &Facts) -> bool,
+}
+
+/// All passes.
+pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "fold",
+        about: "constants and algebraic identities that hold exactly",
+        run: fold::run,
+    },
+    Pass {
+        name: "canonical",
+        about: "absolute values, signs and loads written with integers become what they mean",
+        run: idioms::run,
+    },
+    Pass {
+        name: "structure",
+        about: "branches on constants, empty branches, equal merges, loops of no or one run",
+        run: structure::run,
+    },
+    Pass {
+        name: "carried",
+        about: "carried values and results that never change or stand twice",
+        run: carried::run,
+    },
+    Pass {
+        name: "cse",
+        about: "pure ops that stand twice",
+        run: cse::run,
+    },
+    Pass {
+        name: "forward",
+        about: "loads of what was stored or loaded before",
+        run: forward::run,
+    },
+    Pass {
+        name: "hoist",
+        about: "what does not vary leaves loops",
+        run: hoist::run,
+    },
+    Pass {
+        name: "loops",
+        about: "counted loops become for",
+        run: loops,
+    },
+    Pass {
+        name: "dce",
+        about: "ops, results, carried values and structure that nobody uses",
+        run: dce::run,
+    },
+];
+
+/// The order in which [`simplify`] runs them.
+pub const ORDER: &[&str] = &[
+    "canonical",
+    "fold",
+    "structure",
+    "cse",
+    "forward",
+    "carried",
+    "hoist",
+    "loops",
+    "fold",
+    "structure",
+    "carried",
+    "cse",
+    "dce",
+];
+
+/// How often the order is run at most.
+const ROUNDS: usize = 3;
+
+/// The pass of that name.
+pub fn pass(name: &str) -> Option<&'static Pass> {
+    PASSES.iter().find(|p| p.name == name)
+}
+
+/// Runs all passes on one body until nothing changes; says whether anything did.
+pub fn simplify(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
+    let mut any = false;
+    for _ in 0..ROUNDS {
+        let mut changed = false;
+        for pass in ORDER.iter().filter_map(|name| pass(name)) {
+            changed |= (pass.run)(unit, body, facts);
+        }
+        any |= changed;
+        if !changed {
+            break;
+        }
+    }
+    any
+}
+
+/// Simplifies every body of a closure, callees before callers.
+pub fn simplify_closure(unit: &mut Unit, closure: &Closure, alias: &AliasOptions) {
+    let effects = Effects::of(unit, closure);
+    for &function in closure.functions() {
+        let Some(mut body) = unit.functions[function].body.take() else {
+            continue;
+        };
+        let facts = Facts {
+            function: Some(function),
+            effects: &effects,
+            alias,
+        };
+        simplify(unit, &mut body, &facts);
+        unit.functions[function].body = Some(body);
+    }
+}
+
+fn loops(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+    gradus_edit::loops_to_fors(unit, body) > 0
+}

@@ -1,0 +1,78 @@
+//! Constants as the folding rules read them: numbers, and vectors of one number.
+
+use gradus_ir::{Body, Builder, ConstId, ConstKind, FloatKind, Type, TypeId, Unit, Value};
+
+/// The constant that a value is in every lane.
+fn lane(unit: &Unit, body: &Body, value: Value) -> Option<(ConstId, ConstKind)> {
+    let id = body.as_const(value)?;
+    match &unit.constant(id).kind {
+        ConstKind::Aggregate(lanes) if is_vector(unit, body.ty(value)) => {
+            let first = *lanes.first()?;
+            let same = lanes.iter().all(|l| *l == first);
+            same.then(|| (first, unit.constant(first).kind.clone()))
+        }
+        kind => Some((id, kind.clone())),
+    }
+}
+
+fn is_vector(unit: &Unit, ty: TypeId) -> bool {
+    matches!(unit.types.get(ty), Type::Vector { .. })
+}
+
+/// The number (zero-extended) that an integer constant holds in every lane, and its width.
+pub(crate) fn integer(unit: &Unit, body: &Body, value: Value) -> Option<(u128, u32)> {
+    let bits = unit.types.int_bits(body.ty(value))?;
+    match lane(unit, body, value)?.1 {
+        ConstKind::Int(n) if bits <= 128 => Some((n, bits)),
+        ConstKind::Zero => Some((0, bits)),
+        _ => None,
+    }
+}
+
+/// The bits that a floating-point constant holds in every lane, and its format.
+pub(crate) fn float(unit: &Unit, body: &Body, value: Value) -> Option<(u128, FloatKind)> {
+    let kind = unit.types.float_kind(body.ty(value))?;
+    match lane(unit, body, value)?.1 {
+        ConstKind::Float(bits) => Some((bits, kind)),
+        ConstKind::Zero => Some((0, kind)),
+        _ => None,
+    }
+}
+
+/// The number that a constant of binary32 or binary64 holds in every lane.
+pub(crate) fn number(unit: &Unit, body: &Body, value: Value) -> Option<f64> {
+    match float(unit, body, value)? {
+        (bits, FloatKind::F64) => Some(f64::from_bits(bits as u64)),
+        (bits, FloatKind::F32) => Some(f64::from(f32::from_bits(bits as u32))),
+        _ => None,
+    }
+}
+
+/// A constant of type `ty` with these bits in every lane; `None` for scalable vectors.
+pub(crate) fn float_bits(b: &mut Builder, ty: TypeId, bits: u128) -> Option<Value> {
+    let scalar = b.unit.types.scalar(ty);
+    let elem = b.unit.consts.intern(scalar, ConstKind::Float(bits));
+    let id = match *b.unit.types.get(ty) {
+        Type::Vector { scalable: true, .. } => return None,
+        Type::Vector { len, .. } => {
+            let lanes = ConstKind::Aggregate(vec![elem; len as usize]);
+            b.unit.consts.intern(ty, lanes)
+        }
+        _ => elem,
+    };
+    Some(b.constant(id))
+}
+
+/// An integer constant of type `ty` in every lane; `None` for scalable vectors.
+pub(crate) fn integer_of(b: &mut Builder, ty: TypeId, n: u128) -> Option<Value> {
+    match *b.unit.types.get(ty) {
+        Type::Vector { scalable: true, .. } => None,
+        _ => Some(b.int(ty, n as i128)),
+    }
+}
+
+/// Whether a value is the constant poison.
+pub(crate) fn is_poison(unit: &Unit, body: &Body, value: Value) -> bool {
+    body.as_const(value)
+        .is_some_and(|id| matches!(unit.constant(id).kind, ConstKind::Poison))
+}

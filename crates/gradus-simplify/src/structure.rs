@@ -1,0 +1,183 @@
+//! Structured ops of which less is enough: a branch on a constant, a branch without contents, a merge
+//! of equal values, a loop of no run or of one.
+
+use crate::Facts;
+use crate::literals::{integer, is_poison};
+use gradus_edit::sweep_from;
+use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
+
+/// Simplifies all structured ops of a body, inner ones first.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+    let mut ops: Vec<Op> = body
+        .walk(body.root())
+        .filter(|&op| !body.op_regions(op).is_empty())
+        .collect();
+    ops.reverse();
+    let mut changed = false;
+    for op in ops {
+        changed |= match body.kind(op) {
+            OpKind::If | OpKind::Switch(_) => {
+                take_known_arm(unit, body, op)
+                    || flatten(unit, body, op)
+                    || merge_equal(unit, body, op)
+            }
+            OpKind::For { .. } => few_runs(unit, body, op),
+            OpKind::Loop { .. } => one_run(unit, body, op),
+            _ => false,
+        };
+    }
+    changed
+}
+
+/// The values that a region gives; `None` where it does not end in a yield.
+fn yields(body: &Body, region: Region) -> Option<Vec<Value>> {
+    let last = body.last(region)?;
+    matches!(body.kind(last), OpKind::Yield).then(|| body.operands(last).collect())
+}
+
+/// Puts the contents of a region, without its terminator, before `op`.
+fn unfold(body: &mut Body, region: Region, op: Op) {
+    while let Some(first) = body
+        .first(region)
+        .filter(|&o| !body.kind(o).is_terminator())
+    {
+        body.detach(first);
+        body.insert_before(op, first);
+    }
+}
+
+fn replace_results(body: &mut Body, op: Op, values: &[Value]) {
+    for (old, &new) in body.results(op).to_vec().into_iter().zip(values) {
+        body.replace_uses(old, new);
+    }
+}
+
+fn take_known_arm(unit: &Unit, body: &mut Body, op: Op) -> bool {
+    let condition = body.operand(op, 0);
+    let Some((n, _)) = integer(unit, body, condition) else {
+        return false;
+    };
+    let arm = match body.kind(op) {
+        OpKind::If => usize::from(n == 0),
+        OpKind::Switch(cases) => cases.iter().position(|c| *c == n).unwrap_or(cases.len()),
+        _ => return false,
+    };
+    let region = body.op_regions(op)[arm];
+    if yields(body, region).is_none() {
+        return false;
+    }
+    unfold(body, region, op);
+    let values = yields(body, region).unwrap_or_default();
+    replace_results(body, op, &values);
+    body.erase(op);
+    true
+}
+
+/// A branch whose arms hold nothing but values is a row of selects.
+fn flatten(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+    let arms = body.op_regions(op).to_vec();
+    let empty = arms.iter().all(|&r| body.first(r) == body.last(r));
+    if !matches!(body.kind(op), OpKind::If) || !empty {
+        return false;
+    }
+    let (Some(yes), Some(no)) = (yields(body, arms[0]), yields(body, arms[1])) else {
+        return false;
+    };
+    let condition = body.operand(op, 0);
+    let loc = body.ops[op].loc;
+    let mut b = Builder::new(unit, body);
+    b.loc = loc;
+    b.at_op(op);
+    let values: Vec<Value> = yes
+        .iter()
+        .zip(&no)
+        .map(|(&x, &y)| if x == y { x } else { b.select(condition, x, y) })
+        .collect();
+    replace_results(body, op, &values);
+    body.erase(op);
+    sweep_from(unit, body, values.into_iter().chain([condition]));
+    true
+}
+
+/// A result that is the same value whichever arm runs, or the same as another result.
+fn merge_equal(unit: &Unit, body: &mut Body, op: Op) -> bool {
+    let arms = body.op_regions(op).to_vec();
+    let all: Vec<Vec<Value>> = arms.iter().filter_map(|&r| yields(body, r)).collect();
+    let mut seen: std::collections::HashMap<Vec<Value>, Value> = std::collections::HashMap::new();
+    let mut changed = false;
+    for (index, result) in body.results(op).to_vec().into_iter().enumerate() {
+        if !body.has_uses(result) {
+            continue;
+        }
+        let given: Vec<Value> = all.iter().map(|values| values[index]).collect();
+        let mut solid = given.iter().copied().filter(|&v| !is_poison(unit, body, v));
+        let Some(value) = solid.next().or(given.first().copied()) else {
+            continue;
+        };
+        let same = solid.all(|v| v == value);
+        let inside = body.region_of(value).is_some_and(|r| arms.contains(&r));
+        if same && !inside {
+            body.replace_uses(result, value);
+            changed = true;
+        } else if let Some(&twin) = seen.get(&given) {
+            body.replace_uses(result, twin);
+            changed = true;
+        } else {
+            seen.insert(given, result);
+        }
+    }
+    changed
+}
+
+/// A `for` of no run or of one.
+fn few_runs(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+    let runs = body.operand(op, 0);
+    let Some((n, _)) = integer(unit, body, runs).filter(|c| c.0 <= 1) else {
+        return false;
+    };
+    let initial: Vec<Value> = body.operands(op).skip(1).collect();
+    let region = body.op_regions(op)[0];
+    if n == 0 {
+        replace_results(body, op, &initial);
+    } else {
+        if yields(body, region).is_none() {
+            return false;
+        }
+        let params = body.region_params(region).to_vec();
+        let ty = body.ty(runs);
+        let zero = Builder::new(unit, body).int(ty, 0);
+        body.replace_uses(params[0], zero);
+        for (&param, &value) in params[1..].iter().zip(&initial) {
+            body.replace_uses(param, value);
+        }
+        let values = yields(body, region).unwrap_or_default();
+        unfold(body, region, op);
+        replace_results(body, op, &values);
+    }
+    body.erase(op);
+    true
+}
+
+/// A `loop` that does not run again.
+fn one_run(unit: &Unit, body: &mut Body, op: Op) -> bool {
+    let region = body.op_regions(op)[0];
+    let Some(end) = body
+        .last(region)
+        .filter(|&o| matches!(body.kind(o), OpKind::Repeat))
+    else {
+        return false;
+    };
+    if !integer(unit, body, body.operand(end, 0)).is_some_and(|c| c.0 == 0) {
+        return false;
+    }
+    let initial: Vec<Value> = body.operands(op).collect();
+    let params = body.region_params(region).to_vec();
+    for (param, &value) in params.into_iter().zip(&initial) {
+        body.replace_uses(param, value);
+    }
+    let values: Vec<Value> = body.operands(end).skip(1 + initial.len()).collect();
+    unfold(body, region, op);
+    replace_results(body, op, &values);
+    body.erase(op);
+    true
+}

@@ -1,0 +1,442 @@
+//! Every pass on small programs: what it does, and what it must leave alone.
+
+use gradus_analysis::{AliasOptions, Closure, Effects};
+use gradus_ir::{Unit, parse, print_function, verify_function};
+use gradus_simplify::{Facts, pass};
+
+/// The first function of a text after some passes.
+fn after(passes: &str, text: &str) -> String {
+    let mut unit: Unit = parse(text, "test.gir").unwrap_or_else(|e| panic!("{e:?}"));
+    let func = unit
+        .functions
+        .ids()
+        .find(|&f| unit.functions[f].body.is_some())
+        .expect("a function with a body");
+    let closure = Closure::of(&unit, &[func]);
+    let effects = Effects::of(&unit, &closure);
+    let alias = AliasOptions::default();
+    let facts = Facts {
+        function: Some(func),
+        effects: &effects,
+        alias: &alias,
+    };
+    let mut body = *unit.functions[func].body.take().expect("a body");
+    for name in passes.split(' ') {
+        (pass(name).expect("a pass of that name").run)(&mut unit, &mut body, &facts);
+    }
+    unit.functions[func].body = Some(Box::new(body));
+    let broken = verify_function(&unit, func);
+    assert!(
+        broken.is_empty(),
+        "{broken:?}\n{}",
+        print_function(&unit, func)
+    );
+    print_function(&unit, func)
+}
+
+/// The lines between the first and the last, without indentation.
+fn lines(text: &str) -> Vec<&str> {
+    let all: Vec<&str> = text.trim().lines().map(str::trim).collect();
+    all[1..all.len() - 1].to_vec()
+}
+
+fn gives(passes: &str, text: &str, expected: &[&str]) {
+    let text = after(passes, text);
+    assert_eq!(lines(&text), expected, "{text}");
+}
+
+#[test]
+fn exact_identities_are_folded() {
+    for (op, value) in [
+        ("fadd %x, -0.0", "%x"),
+        ("fsub %x, 0.0", "%x"),
+        ("fmul %x, 1.0", "%x"),
+        ("fdiv %x, 1.0", "%x"),
+        ("fadd 2.0, 0.5", "2.5"),
+        ("select true, %x, %y", "%x"),
+        ("select %c, %x, %x", "%x"),
+    ] {
+        let text =
+            format!("func @f(%x: f64, %y: f64, %c: i1) -> f64 {{\n  %r = {op}\n  return %r\n}}\n");
+        gives("fold", &text, &[&format!("return {value}")]);
+    }
+}
+
+#[test]
+fn identities_that_hold_nearly_always_are_left_alone() {
+    for op in [
+        "fadd %x, 0.0",
+        "fsub %x, -0.0",
+        "fmul %x, 0.0",
+        "fsub %x, %x",
+        "fdiv %x, %x",
+        "fdiv 0.0, 0.0",
+        "fmul 1e-300, 1e-300",
+    ] {
+        let text = format!("func @f(%x: f64) -> f64 {{\n  %r = {op}\n  return %r\n}}\n");
+        let result = after("fold", &text);
+        let kept = lines(&result).len() == 2;
+        assert!(kept || op.starts_with("fmul 1e-300"), "{op}: {result}");
+    }
+    // The sum of zeros is a matter of signs, which the op may give up.
+    let text = "func @f(%x: f64) -> f64 {\n  %r = fadd nsz %x, 0.0\n  return %r\n}\n";
+    gives("fold", text, &["return %x"]);
+}
+
+#[test]
+fn negations_move_into_sums() {
+    let text = "func @f(%x: f64, %y: f64) -> f64 {
+        %a = fneg %x
+        %b = fadd %y, %a
+        %c = fneg %b
+        %d = fneg %c
+        return %d
+    }";
+    gives("fold", text, &["%0 = fsub %y, %x", "return %0"]);
+}
+
+#[test]
+fn integers_are_folded() {
+    for (op, value) in [
+        ("add %n, 0", "%n"),
+        ("mul %n, 1", "%n"),
+        ("mul %n, 0", "0"),
+        ("and %n, 0", "0"),
+        ("and %n, -1", "%n"),
+        ("sub %n, %n", "0"),
+        ("xor %n, %n", "0"),
+        ("shl 1, 5", "32"),
+        ("sdiv -7, 2", "-3"),
+    ] {
+        let text = format!("func @f(%n: i64) -> i64 {{\n  %r = {op}\n  return %r\n}}\n");
+        gives("fold", &text, &[&format!("return {value}")]);
+    }
+    for op in ["udiv 1, 0", "sdiv %n, 0", "shl 1, 64", "udiv %n, %n"] {
+        let text = format!("func @f(%n: i64) -> i64 {{\n  %r = {op}\n  return %r\n}}\n");
+        assert_eq!(lines(&after("fold", &text)).len(), 2, "{op}");
+    }
+}
+
+#[test]
+fn an_index_cut_and_extended_is_itself() {
+    let text = "func @f(%n: i64) -> i64 {
+        %a = trunc nsw %n -> i32
+        %b = sext %a -> i64
+        return %b
+    }";
+    gives("fold", text, &["return %n"]);
+    let text = "func @f(%n: i64) -> i64 {
+        %a = trunc %n -> i32
+        %b = sext %a -> i64
+        return %b
+    }";
+    assert_eq!(lines(&after("fold", text)).len(), 3);
+}
+
+#[test]
+fn signs_by_masks_are_signs() {
+    let text = "func @f(%x: f64) -> f64 {
+        %a = bitcast %x -> i64
+        %b = and %a, 9223372036854775807
+        %c = bitcast %b -> f64
+        return %c
+    }";
+    gives(
+        "canonical",
+        text,
+        &["%0 = call @llvm.fabs.f64(%x)", "return %0"],
+    );
+    let text = "func @f(%x: f64) -> f64 {
+        %a = bitcast %x -> i64
+        %b = xor %a, -9223372036854775808
+        %c = bitcast %b -> f64
+        return %c
+    }";
+    gives("canonical", text, &["%0 = fneg %x", "return %0"]);
+    let text = "func @f(%x: f64, %y: f64) -> f64 {
+        %a = bitcast %x -> i64
+        %b = and %a, 9223372036854775807
+        %c = bitcast %y -> i64
+        %d = and %c, -9223372036854775808
+        %e = or %d, %b
+        %f = bitcast %e -> f64
+        return %f
+    }";
+    gives(
+        "canonical",
+        text,
+        &["%0 = call @llvm.copysign.f64(%x, %y)", "return %0"],
+    );
+    // Another mask is no sign.
+    let text = "func @f(%x: f64) -> f64 {
+        %a = bitcast %x -> i64
+        %b = and %a, 4611686018427387903
+        %c = bitcast %b -> f64
+        return %c
+    }";
+    assert_eq!(lines(&after("canonical", text)).len(), 4);
+}
+
+#[test]
+fn bits_of_a_number_are_loaded_and_stored_as_the_number() {
+    let text = "func @f(%p: ptr, %q: ptr) -> f64 {
+        %a = load align 8 %p -> i64
+        %x = bitcast %a -> f64
+        %b = bitcast %x -> i64
+        store align 8 %b, %q
+        return %x
+    }";
+    gives(
+        "canonical",
+        text,
+        &["%0 = load %p -> f64", "store %0, %q", "return %0"],
+    );
+}
+
+#[test]
+fn a_branch_on_a_constant_is_its_arm() {
+    let text = "func @f(%x: f64) -> f64 {
+        %r = if false -> f64 {
+            yield %x
+        } else {
+            %y = fadd %x, %x
+            yield %y
+        }
+        return %r
+    }";
+    gives("structure", text, &["%y = fadd %x, %x", "return %y"]);
+}
+
+#[test]
+fn a_branch_without_contents_is_a_select() {
+    let text = "func @f(%c: i1, %x: f64, %y: f64) -> f64 {
+        %r, %s = if %c -> f64, f64 {
+            yield %x, %y
+        } else {
+            yield %y, %y
+        }
+        %t = fadd %r, %s
+        return %t
+    }";
+    gives(
+        "structure",
+        text,
+        &["%0 = select %c, %x, %y", "%t = fadd %0, %y", "return %t"],
+    );
+}
+
+#[test]
+fn loops_of_no_run_or_one_are_unfolded() {
+    let text = "func @f(%x: f64) -> f64 {
+        %r = for %i < 1 iter(%a = %x) {
+            %b = fmul %a, 2.0
+            yield %b
+        }
+        %s = for %j < 0 iter(%c = %r) {
+            yield 0.0
+        }
+        return %s
+    }";
+    gives("structure", text, &["%b = fmul %x, 2.0", "return %b"]);
+    let text = "func @f(%x: f64) -> f64 {
+        %r = loop iter(%a = %x) -> f64 {
+            %b = fmul %a, 2.0
+            repeat false, %b, %b
+        }
+        return %r
+    }";
+    gives("structure", text, &["%b = fmul %x, 2.0", "return %b"]);
+}
+
+#[test]
+fn a_carried_value_that_never_changes_is_the_initial_one() {
+    let text = "func @f(%n: i64, %c: i1, %x: f64, %p: ptr) -> f64 {
+        %r, %s = for %i < %n iter(%a = %x, %b = 0.0) {
+            %m = if %c -> f64 {
+                store 1.0, %p
+                yield %x
+            } else {
+                yield %a
+            }
+            %d = fadd %b, %a
+            yield %m, %d
+        }
+        %t = fadd %r, %s
+        return %t
+    }";
+    let result = after("carried dce", text);
+    assert!(result.contains("for %i < %n iter(%b = 0.0)"), "{result}");
+    assert!(result.contains("%t = fadd %x, %r"), "{result}");
+    // One that takes another value in one arm does change.
+    let changing = text.replace("yield %x\n", "yield 2.0\n");
+    assert!(after("carried dce", &changing).contains("%a = %x"));
+}
+
+#[test]
+fn equal_ops_are_merged_where_the_first_is_visible() {
+    let text = "func @f(%c: i1, %x: f64, %y: f64) -> f64 {
+        %a = fmul nnan %x, %y
+        %r = if %c -> f64 {
+            %b = fmul %y, %x
+            yield %b
+        } else {
+            %d = fdiv %x, %y
+            yield %d
+        }
+        %e = fdiv %x, %y
+        %s = fadd %r, %a
+        %t = fadd %s, %e
+        return %t
+    }";
+    let result = after("cse", text);
+    assert!(
+        result.contains("yield %a") && !result.contains("nnan"),
+        "{result}"
+    );
+    assert_eq!(result.matches("fdiv").count(), 2, "{result}");
+}
+
+#[test]
+fn loads_are_forwarded_up_to_a_write_that_may_hit() {
+    let text = "func @f(%p: ptr, %q: ptr, %x: f64) -> f64 {
+        %a = alloca f64, 1
+        store %x, %a
+        %l = load %p -> f64
+        store 1.0, %q
+        %m = load %p -> f64
+        %n = load %a -> f64
+        %k = load %p -> f64
+        %s = fadd %l, %m
+        %t = fadd %s, %n
+        %u = fadd %t, %k
+        return %u
+    }";
+    let result = after("forward", text);
+    assert_eq!(result.matches("load").count(), 2, "{result}");
+    assert!(
+        result.contains("fadd %s, %x") && result.contains("fadd %t, %m"),
+        "{result}"
+    );
+}
+
+#[test]
+fn what_varies_stays_in_its_loop() {
+    let text = "func @f(%n: i64, %p: ptr, %x: f64, %y: f64) -> f64 {
+        %r = for %i < %n iter(%a = 0.0) {
+            %k = mul %n, 3
+            %j = add %i, %k
+            %q = fdiv %x, %y
+            %e = load %p -> f64
+            %s = fadd %a, %q
+            %t = fadd %s, %e
+            %v = sitofp %j -> f64
+            %w = fadd %t, %v
+            yield %w
+        }
+        return %r
+    }";
+    let result = after("hoist", text);
+    let before_loop = result.split("for %i").next().unwrap_or_default();
+    assert!(before_loop.contains("mul %n, 3"), "{result}");
+    // It may run no times: a division by zero has an infinite derivative, a load may fail.
+    assert!(
+        !before_loop.contains("fdiv") && !before_loop.contains("load"),
+        "{result}"
+    );
+    // With a run for certain, both leave.
+    let sure = text.replace("for %i < %n", "for %i < 7");
+    let result = after("hoist", &sure);
+    let before_loop = result.split("for %i").next().unwrap_or_default();
+    assert!(
+        before_loop.contains("fdiv") && before_loop.contains("load"),
+        "{result}"
+    );
+    // But not a load of what the loop writes.
+    let writing = sure.replace("%s = fadd %a, %q", "store %a, %p\n %s = fadd %a, %q");
+    let result = after("hoist", &writing);
+    let before_loop = result.split("for %i").next().unwrap_or_default();
+    assert!(!before_loop.contains("load"), "{result}");
+}
+
+/// `if (n > 0) do { … } while (++i < *bound)`, with writes of numbers between the reads of the bound.
+#[test]
+fn a_bound_in_memory_is_read_once() {
+    let text = "tbaa 0 = \"root\" ()
+tbaa 1 = \"char\" (0: 0)
+tbaa 2 = \"double\" (0: 1)
+tbaa 3 = \"int\" (0: 1)
+func @f(%bound: ptr, %p: ptr) -> void {
+        %n = load %bound -> i64 !tbaa(3, 3, 0)
+        %c = icmp sgt %n, 0
+        if %c {
+            loop iter(%i = 0) {
+                %q = addr inbounds f64, %p, %i
+                store 1.0, %q !tbaa(2, 2, 0)
+                %j = add nsw %i, 1
+                %m = load %bound -> i64 !tbaa(3, 3, 0)
+                %again = icmp slt %j, %m
+                repeat %again, %j
+            }
+            yield
+        } else {
+            yield
+        }
+        return
+    }";
+    let result = after("forward loops fold dce", text);
+    assert!(
+        !result.contains("loop") && !result.contains("if "),
+        "{result}"
+    );
+    assert_eq!(result.matches("load").count(), 1, "{result}");
+}
+
+#[test]
+fn dead_structure_and_dead_carried_values_go() {
+    let text = "func @f(%n: i64, %c: i1, %x: f64) -> f64 {
+        %r, %s = for %i < %n iter(%a = %x, %b = 0.0) {
+            %d = fadd %a, 1.0
+            %e = fadd %b, %d
+            yield %d, %e
+        }
+        %u = if %c -> f64 {
+            %v = fmul %x, %x
+            yield %v
+        } else {
+            yield 0.0
+        }
+        return %r
+    }";
+    gives(
+        "dce",
+        text,
+        &[
+            "%r = for %i < %n iter(%a = %x) {",
+            "%d = fadd %a, 1.0",
+            "yield %d",
+            "}",
+            "return %r",
+        ],
+    );
+}
+
+#[test]
+fn what_acts_or_may_not_end_stays() {
+    let text = "func @f(%c: i1, %p: ptr) -> void {
+        loop {
+            repeat %c
+        }
+        if %c {
+            store 1.0, %p
+            yield
+        } else {
+            yield
+        }
+        return
+    }";
+    let result = after("dce", text);
+    assert!(
+        result.contains("loop") && result.contains("store"),
+        "{result}"
+    );
+}
