@@ -110,6 +110,7 @@ pub struct ClassFacts {
     flow: Flow,
     varied: Vec<bool>,
     useful: Vec<bool>,
+    scrambled: Vec<bool>,
     functions: HashSet<FuncId>,
     with_globals: HashSet<FuncId>,
     findings: Vec<Diagnostic>,
@@ -154,6 +155,7 @@ impl ClassFacts {
             flow,
             ..ClassFacts::default()
         };
+        found.scrambled = found.flow.scrambled(&found.float_bits(facts));
         found.settle(facts, &sources);
         found.with_globals = functions_with_globals(facts, &found);
         found.findings = crate::findings::of_memory(facts, &found, |class| {
@@ -193,6 +195,11 @@ impl ClassFacts {
         let node = self.flow.value_node(func, value);
         node.is_some_and(|node| self.useful[node])
     }
+    /// Whether an integer is the outcome of integer arithmetic on the bits of a varied float.
+    pub fn is_scrambled(&self, func: FuncId, value: Value) -> bool {
+        let node = self.flow.value_node(func, value);
+        node.is_some_and(|node| self.scrambled[node])
+    }
     /// Whether the result of a function may depend on active inputs, in some calling context.
     pub fn result_varied(&self, func: FuncId) -> bool {
         let node = self.flow.result_node(func);
@@ -223,6 +230,19 @@ impl ClassFacts {
         &self.findings
     }
 
+    /// The integers that carry varied floats.
+    fn float_bits(&self, facts: Facts<'_>) -> Vec<usize> {
+        let mut list = Vec::new();
+        for (func, body) in facts.closure.bodies(facts.unit) {
+            for (value, data) in body.values.iter() {
+                let node = self.flow.value_node(func, value);
+                if facts.unit.types.int_bits(data.ty).is_some() {
+                    list.extend(node.filter(|node| self.varied[*node]));
+                }
+            }
+        }
+        list
+    }
     /// From flows to states. Memory that holds pointers to memory with shadows has a shadow itself.
     fn settle(&mut self, facts: Facts<'_>, sources: &[Sources]) {
         let count = sources.len();

@@ -1,10 +1,13 @@
-//! Activity on small bodies: each states what must be active, and what must not.
+//! Activity and word kinds on small bodies: each states what must be active, and what must not.
 
 use crate::{
     Activity, ArgActivity, BodyActivity, ClassFacts, ClassState, Closure, Facts, Memory, Request,
     ShadowState, Variant, Words,
 };
-use gradus_ir::{AttrSet, Body, Builder, Code, FuncId, TypeId, Unit, Value};
+use crate::{CopyKind, Lane, LaneKind};
+use gradus_ir::{
+    AttrSet, BinaryOp, Body, Builder, CastOp, Code, FloatKind, FuncId, TypeId, Unit, Value,
+};
 
 /// A program under construction.
 #[derive(Default)]
@@ -333,4 +336,267 @@ fn unknown_functions_are_refused_on_active_paths_only() {
     let codes: Vec<Code> = study.root.findings().iter().map(|d| d.code).collect();
     assert_eq!(codes, [Code::UnknownCallee]);
     assert_eq!(program.study(f, &[Out, Const], true).root.findings(), &[]);
+}
+
+#[test]
+fn a_float_and_an_integer_in_one_integer_are_told_apart() {
+    let mut program = Program::default();
+    let (_, ptr, word, _) = program.types();
+    let single = program.unit.types.float(FloatKind::F32);
+    let half = program.unit.types.int(32);
+    let mut seen = Vec::new();
+    let f = program.define("f", &[single, half, ptr], single, |b, p| {
+        let low = b.cast(CastOp::BitCast, p[0], half);
+        let low = b.cast(CastOp::ZExt, low, word);
+        let high = b.cast(CastOp::ZExt, p[1], word);
+        let by = b.int(word, 32);
+        let high = b.binary(BinaryOp::Shl, high, by);
+        let both = b.binary(BinaryOp::Or, high, low);
+        b.store(both, p[2]);
+        let back = b.load(word, p[2]);
+        let back = b.cast(CastOp::Trunc, back, half);
+        let x = b.cast(CastOp::BitCast, back, single);
+        let number = b.binary(BinaryOp::LShr, both, by);
+        seen = vec![low, high, both, back, number];
+        Some(b.fmul(x, x))
+    });
+    let study = program.study(f, &[Out, Const, Dup], true);
+    let float = Lane {
+        bit: 0,
+        kind: LaneKind::Float(FloatKind::F32),
+    };
+    let lanes: Vec<&[Lane]> = (seen.iter()).map(|v| study.words.lanes(f, *v)).collect();
+    assert_eq!(lanes, [&[float][..], &[], &[float], &[float], &[]]);
+    let active: Vec<bool> = seen.iter().map(|v| study.root.active(*v)).collect();
+    assert_eq!(active, [true, false, true, true, false]);
+    assert_eq!(study.root.findings(), &[]);
+}
+
+#[test]
+fn arithmetic_on_float_bits_is_refused_where_it_gives_a_float() {
+    let mut program = Program::default();
+    let single = program.unit.types.float(FloatKind::F32);
+    let half = program.unit.types.int(32);
+    let root = program.define("root", &[single], single, |b, p| {
+        let bits = b.cast(CastOp::BitCast, p[0], half);
+        let one = b.int(half, 1);
+        let halved = b.binary(BinaryOp::LShr, bits, one);
+        let magic = b.int(half, 0x5f37_59df);
+        let guess = b.sub(magic, halved);
+        let y = b.cast(CastOp::BitCast, guess, single);
+        Some(b.fmul(y, y))
+    });
+    let codes =
+        |study: &Study<'_>| -> Vec<Code> { study.root.findings().iter().map(|d| d.code).collect() };
+    assert_eq!(codes(&program.study(root, &[Out], true)), [Code::FloatBits]);
+    let exponent = program.define("exponent", &[single], single, |b, p| {
+        let bits = b.cast(CastOp::BitCast, p[0], half);
+        let by = b.int(half, 23);
+        let exponent = b.binary(BinaryOp::LShr, bits, by);
+        let limit = b.int(half, 127);
+        let large = b.icmp(gradus_ir::IntPredicate::Sgt, exponent, limit);
+        let square = b.fmul(p[0], p[0]);
+        Some(b.select(large, square, p[0]))
+    });
+    let study = program.study(exponent, &[Out], true);
+    assert_eq!(codes(&study), []);
+    assert!(study.root.result().active);
+}
+
+/// `llvm.memcpy` of this unit.
+fn memcpy(program: &mut Program) -> FuncId {
+    let (_, ptr, word, void) = program.types();
+    let bit = program.unit.types.int(1);
+    let ty = program.unit.types.func(void, vec![ptr, ptr, word, bit]);
+    let name = "llvm.memcpy.p0.p0.i64";
+    program.unit.declare(name, ty, AttrSet::default())
+}
+
+#[test]
+fn copies_of_bytes_are_typed_by_accesses_before_or_after() {
+    let mut program = Program::default();
+    let (double, ptr, word, void) = program.types();
+    let single = program.unit.types.float(FloatKind::F32);
+    let copy = memcpy(&mut program);
+    for (element, kind) in [(double, FloatKind::F64), (single, FloatKind::F32)] {
+        let mut op = None;
+        let f = program.define(&format!("f{kind:?}"), &[ptr, ptr, word], void, |b, p| {
+            let no = b.bool(false);
+            op = Some(b.call(copy, &[p[0], p[1], p[2], no]));
+            let at = b.addr(element, p[0], p[2]);
+            let x = b.load(element, at);
+            let square = b.fmul(x, x);
+            b.store(square, at);
+            None
+        });
+        let study = program.study(f, &[Dup, Dup, Const], false);
+        let body = program.unit.functions[f].body.as_deref().expect("a body");
+        let op = op.expect("the copy");
+        let found = (study.words).copy_kind(&program.unit, &study.memory, body, f, op);
+        assert_eq!(found, CopyKind::Floats(kind));
+        assert_eq!(study.root.findings(), &[]);
+    }
+    let mut op = None;
+    let f = program.define("blind", &[ptr, ptr, word], void, |b, p| {
+        let no = b.bool(false);
+        op = Some(b.call(copy, &[p[0], p[1], p[2], no]));
+        None
+    });
+    let study = program.study(f, &[Dup, Dup, Const], false);
+    assert_eq!(study.root.findings()[0].code, Code::UnknownMemoryType);
+}
+
+#[test]
+fn a_structure_with_an_indexed_array_keeps_its_words() {
+    let mut program = Program::default();
+    let (double, ptr, word, void) = program.types();
+    let half = program.unit.types.int(32);
+    let copy = memcpy(&mut program);
+    let mut op = None;
+    // { double v[3]; int n; double *next; }
+    let f = program.define("f", &[ptr, ptr, word], void, |b, p| {
+        let (size, no) = (b.i64(40), b.bool(false));
+        op = Some(b.call(copy, &[p[0], p[1], size, no]));
+        let at = b.addr(double, p[0], p[2]);
+        let x = b.load(double, at);
+        let by = b.i64(24);
+        let count = b.byte_addr(p[0], by);
+        let n = b.load(half, count);
+        let one = b.int(half, 1);
+        let n = b.add(n, one);
+        b.store(n, count);
+        let by = b.i64(32);
+        let next = b.byte_addr(p[0], by);
+        let next = b.load(ptr, next);
+        b.store(x, next);
+        None
+    });
+    let study = program.study(f, &[Dup, Dup, Const], false);
+    let body = program.unit.functions[f].body.as_deref().expect("a body");
+    let op = op.expect("the copy");
+    let kind = (study.words).copy_kind(&program.unit, &study.memory, body, f, op);
+    let CopyKind::Words { words, .. } = kind else {
+        panic!("words of several kinds: {kind:?}");
+    };
+    let words: Vec<(u64, LaneKind)> = words.iter().map(|w| (w.offset_bytes, w.kind)).collect();
+    let float = LaneKind::Float(FloatKind::F64);
+    let expected = [(0, float), (8, float), (16, float), (32, LaneKind::Pointer)];
+    assert_eq!(words, expected);
+}
+
+#[test]
+fn words_that_are_only_moved_are_refused_where_callers_see_them() {
+    let mut program = Program::default();
+    let (_, ptr, word, void) = program.types();
+    let moved = program.define("moved", &[ptr, ptr], void, |b, p| {
+        let x = b.load(word, p[1]);
+        b.store(x, p[0]);
+        None
+    });
+    let study = program.study(moved, &[Dup, Dup], false);
+    assert_eq!(study.root.findings()[0].code, Code::UnknownMemoryType);
+    assert_eq!(
+        program.study(moved, &[Const, Const], false).root.findings(),
+        &[]
+    );
+    let counted = program.define("counted", &[ptr, ptr], void, |b, p| {
+        let x = b.load(word, p[1]);
+        let one = b.i64(1);
+        let y = b.add(x, one);
+        b.store(y, p[0]);
+        None
+    });
+    assert_eq!(
+        program.study(counted, &[Dup, Dup], false).root.findings(),
+        &[]
+    );
+}
+
+#[test]
+fn pointers_in_memory_are_reached_through_shadows() {
+    let mut program = Program::default();
+    let (double, ptr, word, _) = program.types();
+    let mut seen = Vec::new();
+    let f = program.define("f", &[ptr, word], double, |b, p| {
+        let slot = b.addr(ptr, p[0], p[1]);
+        let row = b.load(ptr, slot);
+        let first = b.load(ptr, p[0]);
+        b.store(first, slot);
+        b.store(row, p[0]);
+        let x = b.load(double, row);
+        seen = vec![row, first, x];
+        Some(b.fmul(x, x))
+    });
+    let study = program.study(f, &[Dup, Const], true);
+    assert_eq!(study.root.shadow(seen[0]), ShadowState::Real);
+    assert!(study.root.active(seen[2]));
+    assert_eq!(study.root.findings(), &[]);
+    let outer = study.memory.class(
+        f,
+        program.unit.functions[f]
+            .body
+            .as_ref()
+            .expect("a body")
+            .params()[0],
+    );
+    assert_eq!(
+        study.classes.state(outer.expect("a pointer")),
+        ClassState::Active
+    );
+    assert!(
+        study
+            .classes
+            .holds_active_floats(study.memory.class(f, seen[0]).expect("a pointer"))
+    );
+    let idle = program.study(f, &[Const, Const], true);
+    assert_eq!(idle.root.shadow(seen[0]), ShadowState::None);
+    assert!(!idle.root.active(seen[2]));
+}
+
+#[test]
+fn a_table_of_functions_has_shadows_of_its_own() {
+    let mut program = Program::default();
+    let (double, ptr, word, _) = program.types();
+    let square = program.define("square", &[double], double, |b, p| Some(b.fmul(p[0], p[0])));
+    let pair = program.unit.types.array(ptr, 2);
+    let relocation = |offset_bytes| gradus_ir::Relocation {
+        offset_bytes,
+        target: gradus_ir::Symbol::Func(square),
+        addend: 0,
+    };
+    let table = program.unit.add_global(gradus_ir::Global {
+        name: "table".into(),
+        ty: pair,
+        constant: true,
+        thread_local: false,
+        defined: true,
+        linkage: gradus_ir::Linkage::Internal,
+        align_bytes: 8,
+        init: Some(gradus_ir::Initializer {
+            bytes: vec![0; 16],
+            relocations: vec![relocation(0), relocation(8)],
+        }),
+        derived_from: None,
+    });
+    let kind = gradus_ir::ConstKind::Global {
+        global: table,
+        offset: 0,
+    };
+    let address = program.unit.consts.intern(ptr, kind);
+    let signature = program.unit.functions[square].ty;
+    let mut seen = Vec::new();
+    let f = program.define("f", &[double, word], double, |b, p| {
+        let base = b.constant(address);
+        let slot = b.addr(ptr, base, p[1]);
+        let callee = b.load(ptr, slot);
+        let op = b.call_with(gradus_ir::CallInfo::plain(signature), callee, &[p[0]]);
+        seen = vec![callee];
+        Some(b.body.result(op))
+    });
+    let study = program.study(f, &[Out, Const], true);
+    assert_eq!(study.root.shadow(seen[0]), ShadowState::Real);
+    assert!(study.classes.is_active_function(square));
+    assert_eq!(study.root.findings(), &[]);
+    let class = study.memory.class(f, seen[0]).expect("a pointer");
+    assert!(study.memory.only_known_functions(class));
 }

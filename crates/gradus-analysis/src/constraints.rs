@@ -13,10 +13,10 @@ use crate::memory::{Class, ClassId, CopyBytes, Memory, MemoryPlace, Origin, Slot
 use crate::seen::Seen;
 use crate::unify::{Classes, Target};
 use gradus_ir::{
-    BinaryOp, Body, CastOp, ConstId, ConstKind, Definition, Entity, FuncId, GlobalId, Op, OpKind,
-    Symbol, Type, TypeId, Unit, Value,
+    AttrValue, BinaryOp, Body, CastOp, ConstId, ConstKind, Definition, Entity, FuncId, GlobalId,
+    Op, OpKind, Symbol, TbaaTag, TbaaTypeId, Type, TypeId, Unit, Value,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// See [`Memory::of`].
 pub(crate) fn solve(unit: &Unit, closure: &Closure) -> Memory {
@@ -26,6 +26,7 @@ pub(crate) fn solve(unit: &Unit, closure: &Closure) -> Memory {
         solver.root(func);
     }
     for (func, body) in closure.bodies(unit) {
+        solver.declare_params(func, body);
         let mut at = Reader {
             solver: &mut solver,
             func,
@@ -60,7 +61,7 @@ pub(crate) struct Solver<'a> {
     pub closure: &'a Closure,
     pub leaves: Leaves,
     pub classes: Classes,
-    slots: HashMap<FuncId, Slots<Target>>,
+    pub slots: HashMap<FuncId, Slots<Target>>,
     returns: HashMap<FuncId, Vec<Option<Target>>>,
     globals: HashMap<GlobalId, Target>,
     functions: HashMap<FuncId, Target>,
@@ -69,6 +70,10 @@ pub(crate) struct Solver<'a> {
     unseen: Option<Target>,
     /// Calls by address: where the address points to, and the type called.
     indirect: Vec<(Target, TypeId)>,
+    /// What accesses took single words for.
+    pub evidence: Vec<(Target, Seen)>,
+    pub bases: HashSet<(Target, TbaaTypeId)>,
+    pub sources: HashSet<(Target, TypeId)>,
 }
 
 impl<'a> Solver<'a> {
@@ -95,6 +100,9 @@ impl<'a> Solver<'a> {
             copies: Vec::new(),
             unseen: None,
             indirect: Vec::new(),
+            evidence: Vec::new(),
+            bases: HashSet::new(),
+            sources: HashSet::new(),
         }
     }
 
@@ -158,48 +166,10 @@ impl<'a> Solver<'a> {
                 let word = start.plus(relocation.offset_bytes as i64);
                 let points = self.classes.pointee(word);
                 self.classes.unify(points, target.plus(relocation.addend));
-                self.classes.cell(word).seen.add(&Seen::POINTER);
+                self.note(word, Seen::POINTER);
             }
         }
     }
-    /// Notes the declared type of the memory at `start`.
-    fn declare(&mut self, start: Target, ty: TypeId) {
-        let (mut ty, mut count) = (ty, 1u64);
-        while let Type::Array { elem, len } = *self.unit.types.get(ty) {
-            (ty, count) = (elem, count.saturating_mul(len));
-        }
-        if count > 1 {
-            self.classes
-                .step(start, self.unit.layout.size_bytes(self.unit, ty) as i64);
-        }
-        for leaf in self.leaves.get(ty).to_vec() {
-            let seen = self.seen_of(leaf.ty).declared();
-            self.see(start.plus(leaf.offset_bytes as i64), leaf.ty, seen);
-        }
-    }
-    /// What an access of this scalar or vector type tells.
-    pub fn seen_of(&self, ty: TypeId) -> Seen {
-        match self.unit.types.get(self.unit.types.scalar(ty)) {
-            Type::Float(kind) => Seen::float(*kind),
-            Type::Ptr(_) => Seen::POINTER,
-            _ => Seen::NOTHING,
-        }
-    }
-    /// Notes `seen` at every element of a scalar or vector of type `ty` that lies at `place`.
-    pub fn see(&mut self, place: Target, ty: TypeId, seen: Seen) {
-        if seen.is_nothing() {
-            return;
-        }
-        let (elem, count) = match *self.unit.types.get(ty) {
-            Type::Vector { elem, len, .. } => (elem, i64::from(len)),
-            _ => (ty, 1),
-        };
-        let bytes = self.unit.layout.store_bytes(self.unit, elem) as i64;
-        for k in 0..count {
-            self.classes.cell(place.plus(k * bytes)).seen.add(&seen);
-        }
-    }
-
     fn root(&mut self, func: FuncId) {
         let Some(body) = self.unit.functions[func].body.as_deref() else {
             return;
@@ -236,7 +206,7 @@ impl<'a> Solver<'a> {
         }
     }
     /// Where the leaf at `position` points to.
-    fn slot(&mut self, func: FuncId, position: usize) -> Option<Target> {
+    pub fn slot(&mut self, func: FuncId, position: usize) -> Option<Target> {
         let slot = self.slots.get_mut(&func)?.at(position);
         match *slot {
             Some(target) => Some(target),
@@ -365,7 +335,7 @@ impl<'a> Solver<'a> {
         }
         let classes = &mut self.classes;
         let mut place = |target: Target| {
-            let target = classes.find(target);
+            let target = classes.find_raw(target);
             MemoryPlace {
                 class: number[&target.node],
                 offset_bytes: target.offset,
@@ -390,6 +360,9 @@ impl<'a> Solver<'a> {
             let slots = slots.into_iter().map(|s| s.map(&mut place)).collect();
             memory.returns.insert(func, slots);
         }
+        let evidence: Vec<(MemoryPlace, Seen)> = (self.evidence.iter())
+            .map(|(target, seen)| (place(*target), *seen))
+            .collect();
         let globals = self.globals.into_iter();
         memory.globals = globals.map(|(g, target)| (g, place(target))).collect();
         for root in roots {
@@ -404,7 +377,7 @@ impl<'a> Solver<'a> {
             class.origins.dedup();
             for (offset, cell) in content.cells {
                 let points = cell.points.map(|target| {
-                    let target = classes.find(target);
+                    let target = classes.find_raw(target);
                     MemoryPlace {
                         class: number[&target.node],
                         offset_bytes: target.offset,
@@ -414,6 +387,23 @@ impl<'a> Solver<'a> {
                 class.words.insert(offset, Word { points, seen });
             }
             memory.classes.push(class);
+        }
+        for (place, seen) in evidence {
+            let class = &mut memory.classes[place.class.index()];
+            class
+                .evidence
+                .entry(place.offset_bytes)
+                .or_default()
+                .add(&seen);
+        }
+        for (target, stride) in std::mem::take(&mut classes.steps) {
+            let target = classes.find_raw(target);
+            let class = &mut memory.classes[number[&target.node].index()];
+            class.steps.push((target.offset, stride));
+        }
+        for class in &mut memory.classes {
+            class.steps.sort_unstable();
+            class.steps.dedup();
         }
         memory
     }
@@ -505,13 +495,19 @@ impl<'a> Reader<'_, 'a> {
         };
         let ty = self.body.ty(value);
         let targets = self.targets(value);
-        let tag = self.tagged(op);
+        let tag = self.tag(op);
+        if let Some(tag) = tag {
+            self.solver.see_base(place, tag);
+        }
+        let tagged = tag.map_or(Seen::NOTHING, |t| {
+            crate::seen::of_tbaa(self.unit(), t.access)
+        });
         for (leaf, target) in targets.into_iter().enumerate() {
             let leaf = self.solver.leaves.get(ty)[leaf];
             let at = place.plus(leaf.offset_bytes as i64);
             let mut seen = self.solver.seen_of(leaf.ty);
             if seen.is_nothing() {
-                seen = tag;
+                seen = tagged;
             }
             self.solver.see(at, leaf.ty, seen);
             let Some(target) = target else { continue };
@@ -526,14 +522,10 @@ impl<'a> Reader<'_, 'a> {
             }
         }
     }
-    /// What the front end's type-based alias tag tells about the word that an op accesses.
-    fn tagged(&self, op: Op) -> Seen {
-        let unit = self.unit();
-        let meta = self.body.ops[op].meta.map(|id| unit.meta(id));
-        let Some(tag) = meta.and_then(|m| m.tbaa) else {
-            return Seen::NOTHING;
-        };
-        crate::seen::of_tbaa(unit, tag.access)
+    /// The front end's type-based alias tag of an access.
+    fn tag(&self, op: Op) -> Option<TbaaTag> {
+        let meta = self.body.ops[op].meta.map(|id| self.unit().meta(id));
+        meta.and_then(|m| m.tbaa)
     }
 
     fn op(&mut self, op: Op) {
@@ -606,6 +598,9 @@ impl<'a> Reader<'_, 'a> {
         let Some(base) = self.target(body.operand(op, 0)) else {
             return;
         };
+        if let OpKind::Addr { source } = *body.kind(op) {
+            self.solver.see_source(base, source);
+        }
         match unit.layout.address(unit, body, op) {
             Some(address) => {
                 for &(_, stride) in &address.terms {
@@ -769,7 +764,7 @@ impl<'a> Reader<'_, 'a> {
     fn by_value(&self, op: Op, index: usize) -> Option<TypeId> {
         let attrs = self.body.kind(op).call_info()?.attrs?;
         match self.unit().attrs(attrs).param(index, "byval")? {
-            gradus_ir::AttrValue::Type(ty) => Some(*ty),
+            AttrValue::Type(ty) => Some(*ty),
             _ => None,
         }
     }

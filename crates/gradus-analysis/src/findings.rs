@@ -62,11 +62,11 @@ pub(crate) fn of_memory(
                 let Some(class) = facts.memory.class(func, ptr) else {
                     return;
                 };
-                let flows = classes.value_varied(func, value)
-                    && facts.words.carries_float(func, value)
-                    && classes.is_useful(class);
+                let varied =
+                    classes.value_varied(func, value) && facts.words.carries_float(func, value);
                 let (barred, bare) = source(class);
-                if flows && (bare || barred.is_some()) && told.insert(class) {
+                let refused = barred.is_some() || bare && classes.is_useful(class);
+                if varied && refused && told.insert(class) {
                     list.push(stored(facts, func, body, op, class, barred));
                 }
             });
@@ -212,19 +212,68 @@ impl Finder<'_> {
             }
             OpKind::Binary(binary) if !binary.is_float() => {
                 let result = body.result(op);
-                let moves = lanes::moves(unit, body, op);
-                if self.activity.active(result) && !moves {
+                let lanes = self.facts.words.lanes(self.func, result);
+                let moves = lanes::moves(unit, body, op, lanes);
+                let active = self.activity.active(result) && !moves;
+                if active || self.is_remade(result) {
                     self.bits(op);
                 }
             }
+            OpKind::Cast(_) if self.is_remade(body.result(op)) => self.bits(op),
             OpKind::Call(_) | OpKind::Invoke(_) => self.call(op),
             _ => {}
         }
         flow::value_accesses(unit, body, op, |touch| {
+            let (ValueAccess::Load { ptr, value } | ValueAccess::Store { ptr, value }) = touch;
+            self.opaque(op, ptr, value);
             if let ValueAccess::Store { ptr, value } = touch {
                 self.lost_pointer(op, ptr, value);
+                self.overwritten(op, ptr, value);
             }
         });
+    }
+    /// Whether a useful float is made by integer arithmetic from the bits of a varied one.
+    fn is_remade(&self, value: Value) -> bool {
+        self.facts.words.carries_float(self.func, value)
+            && self.classes.is_scrambled(self.func, value)
+            && self.classes.value_useful(self.func, value)
+    }
+    /// Results of integer arithmetic on float bits that become part of a float in memory.
+    fn overwritten(&mut self, op: Op, ptr: Value, value: Value) {
+        let facts = self.facts;
+        let Some(place) = facts.memory.place(self.func, ptr) else {
+            return;
+        };
+        if self.classes.is_scrambled(self.func, value)
+            && !facts.words.carries_float(self.func, value)
+            && self.classes.is_useful(place.class)
+        {
+            let ty = self.body.ty(value);
+            let bytes = facts.unit.layout.store_bytes(facts.unit, ty);
+            if facts.words.may_hold_floats(facts.memory, place, bytes) {
+                self.bits(op);
+            }
+        }
+    }
+    /// Words that are moved as integers through memory with shadows and may be floats.
+    fn opaque(&mut self, op: Op, ptr: Value, value: Value) {
+        let memory = self.facts.memory;
+        if self.points_to_active(ptr)
+            && self.facts.words.is_opaque(memory, self.func, ptr, value)
+            && self.body.as_int(self.facts.unit, value).is_none()
+        {
+            self.unknown_type(op);
+        }
+    }
+    fn unknown_type(&mut self, op: Op) {
+        let message =
+            "bytes are copied, and whether they are floats, pointers or integers cannot be told";
+        self.refuse(
+            op,
+            Code::UnknownMemoryType,
+            message,
+            "access the memory through its own type in the code that is differentiated, or copy member by member",
+        );
     }
     fn is_float_update(&self, op: Op, value: usize) -> bool {
         self.facts
@@ -414,13 +463,7 @@ impl Finder<'_> {
             .words
             .copy_kind(facts.unit, facts.memory, self.body, self.func, op);
         if kind == CopyKind::Unknown {
-            let message = "bytes are copied, and whether they are floats, pointers or integers cannot be told";
-            self.refuse(
-                op,
-                Code::UnknownMemoryType,
-                message,
-                "access the memory through its own type in the code that is differentiated, or copy member by member",
-            );
+            self.unknown_type(op);
         }
     }
 }
@@ -439,9 +482,9 @@ fn is_supported(kind: FloatKind) -> bool {
 fn only_reads(attrs: &AttrSet) -> bool {
     let by_flag = ["readnone", "readonly"];
     let flag = by_flag.iter().any(|name| attrs.function(name).is_some());
-    // LLVM's encoding of `memory`: two bits (reads, writes) per location, four locations.
+    // LLVM's encoding of `memory`: two bits (reads, writes) per location.
     let memory = match attrs.function("memory") {
-        Some(AttrValue::Int(bits)) => bits & 0b1010_1010 == 0,
+        Some(AttrValue::Int(bits)) => bits & 0xaaaa_aaaa == 0,
         _ => false,
     };
     flag || memory

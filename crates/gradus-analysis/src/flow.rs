@@ -3,10 +3,14 @@
 //! An edge says that the derivative of its target may depend on that of its source. Nodes are values,
 //! classes, and one parameter list and result per function type that is called by address. Only values
 //! that carry floats have edges. Forwards the graph gives what is varied, backwards what is useful.
+//!
+//! A second set of edges over the same nodes follows the bits of floats through integer arithmetic: what
+//! it reaches from a varied float, and is a float again, has a derivative that nobody here computes.
 
 use crate::activity::Facts;
 use crate::closure::Callee;
 use crate::flows;
+use crate::lanes;
 use crate::memory::ClassId;
 use gradus_ir::known::{Effects, Known, MaskedFn, MathOutFn};
 use gradus_ir::{Body, Entity, FuncId, Op, OpKind, TypeId, Unit, Value};
@@ -158,6 +162,7 @@ pub(crate) struct Flow {
     count: usize,
     forward: Edges,
     backward: Edges,
+    bits: Edges,
 }
 
 /// Edges by source, in compressed form.
@@ -207,6 +212,7 @@ impl Flow {
             facts,
             flow: &mut flow,
             list: Vec::new(),
+            bits: Vec::new(),
             formals: HashMap::new(),
         };
         for (func, body) in facts.closure.bodies(facts.unit) {
@@ -215,7 +221,8 @@ impl Flow {
             }
         }
         maker.copies();
-        let mut list = maker.list;
+        let (mut list, bits) = (maker.list, maker.bits);
+        flow.bits = Edges::of(flow.count, &bits);
         flow.forward = Edges::of(flow.count, &list);
         for edge in &mut list {
             *edge = (edge.1, edge.0);
@@ -242,6 +249,16 @@ impl Flow {
         } else {
             &self.backward
         };
+        self.search(edges, start)
+    }
+    /// What integer arithmetic makes of the bits of the floats at `start`, they themselves excluded
+    /// unless they are such results too.
+    pub fn scrambled(&self, start: &[FlowNode]) -> Vec<bool> {
+        let next = start.iter().flat_map(|node| self.bits.from(*node));
+        let next: Vec<FlowNode> = next.map(|node| *node as usize).collect();
+        self.search(&self.bits, &next)
+    }
+    fn search(&self, edges: &Edges, start: &[FlowNode]) -> Vec<bool> {
         let mut seen = vec![false; self.count];
         let mut work = start.to_vec();
         while let Some(node) = work.pop() {
@@ -257,6 +274,7 @@ struct Maker<'a, 'f> {
     facts: Facts<'a>,
     flow: &'f mut Flow,
     list: Vec<(u32, u32)>,
+    bits: Vec<(u32, u32)>,
     formals: HashMap<TypeId, (Vec<FlowNode>, FlowNode)>,
 }
 
@@ -271,6 +289,22 @@ impl Maker<'_, '_> {
         let carries = self.facts.words.carries_float(func, value);
         carries.then(|| self.flow.value_node(func, value)).flatten()
     }
+    fn is_integer(&self, body: &Body, value: Value) -> bool {
+        self.facts.unit.types.int_bits(body.ty(value)).is_some()
+    }
+    /// Whether a value is an integer that carries no float.
+    fn is_number(&self, func: FuncId, body: &Body, value: Value) -> bool {
+        self.is_integer(body, value) && !self.facts.words.carries_float(func, value)
+    }
+    fn bit_edge(&mut self, from: (FuncId, Value), to: (FuncId, Value)) {
+        let (from, to) = (
+            self.flow.value_node(from.0, from.1),
+            self.flow.value_node(to.0, to.1),
+        );
+        if let (Some(from), Some(to)) = (from, to) {
+            self.bits.push((from as u32, to as u32));
+        }
+    }
     /// The nodes of the classes that a value points into.
     fn classes(&self, func: FuncId, value: Value) -> Vec<FlowNode> {
         let places = self.facts.memory.places(func, value).iter().flatten();
@@ -281,16 +315,35 @@ impl Maker<'_, '_> {
         let facts = self.facts;
         value_flows(facts.unit, body, op, |from, to| {
             self.edge(self.value(func, from), self.value(func, to));
+            if self.is_integer(body, from) && self.is_integer(body, to) {
+                let lanes = facts.words.lanes(func, to);
+                let moved = match body.kind(op) {
+                    OpKind::Binary(_) => lanes::moves(facts.unit, body, op, lanes),
+                    _ => true,
+                };
+                if !(moved && facts.words.carries_float(func, to)) {
+                    self.bit_edge((func, from), (func, to));
+                }
+            }
         });
         value_accesses(facts.unit, body, op, |touch| match touch {
             ValueAccess::Load { ptr, value } => {
                 for class in self.classes(func, ptr) {
                     self.edge(Some(class), self.value(func, value));
+                    if self.is_number(func, body, value) {
+                        let to = self.flow.value_node(func, value);
+                        self.bits.extend(to.map(|to| (class as u32, to as u32)));
+                    }
                 }
             }
             ValueAccess::Store { ptr, value } => {
                 for class in self.classes(func, ptr) {
                     self.edge(self.value(func, value), Some(class));
+                    if self.is_number(func, body, value) {
+                        let from = self.flow.value_node(func, value);
+                        self.bits
+                            .extend(from.map(|from| (from as u32, class as u32)));
+                    }
                 }
             }
         });
@@ -312,8 +365,18 @@ impl Maker<'_, '_> {
                 let inner = facts.unit.functions[callee].body.as_deref();
                 for (&arg, &param) in args.iter().zip(inner.map_or(&[][..], |b| b.params())) {
                     self.edge(self.value(func, arg), self.flow.value_node(callee, param));
+                    if self.is_number(func, body, arg) {
+                        self.bit_edge((func, arg), (callee, param));
+                    }
                 }
                 self.edge(self.flow.result_node(callee), result);
+                let own = inner.and_then(|b| Some((b, b.last(b.root())?)));
+                if let (Some(to), Some((inner, end))) = (call_result(body, op), own)
+                    && inner.operand_count(end) == 1
+                    && self.is_number(func, body, to)
+                {
+                    self.bit_edge((callee, inner.operand(end, 0)), (func, to));
+                }
             }
             Some(Callee::Indirect(signature)) => {
                 let (params, own) = self.formal(signature);

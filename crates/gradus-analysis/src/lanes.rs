@@ -9,7 +9,9 @@
 use crate::closure::{Callee, Closure};
 use crate::flows;
 use crate::memory::{Memory, MemoryPlace};
+use crate::seen::{self, Seen};
 use crate::words::{Lane, LaneKind};
+use gradus_ir::known::Known;
 use gradus_ir::{
     BinaryOp, Body, CastOp, Definition, Entity, Flags, FuncId, Op, OpKind, Type, TypeId, Unit,
     Value,
@@ -35,8 +37,12 @@ pub(crate) struct Link {
 pub(crate) enum Equation {
     /// A movement between values.
     Link(Link),
-    /// An integer is loaded from, or stored to, a place.
-    Access { node: Node, place: MemoryPlace },
+    /// An integer is loaded from, or stored to, a place; `tagged` is what the front end says it is.
+    Access {
+        node: Node,
+        place: MemoryPlace,
+        tagged: Seen,
+    },
 }
 
 #[derive(Clone, Debug, Default)]
@@ -46,6 +52,8 @@ struct NodeData {
     /// Whether some of it is integer.
     open: bool,
     confused: bool,
+    /// Whether it takes part in integer arithmetic, comparisons or addresses.
+    integral: bool,
 }
 
 /// The lanes of all values.
@@ -104,6 +112,15 @@ impl Nodes {
     pub fn confuse(&mut self, node: Node) {
         self.data[node as usize].confused = true;
     }
+    /// Whether the node takes part in integer arithmetic, comparisons or addresses.
+    pub fn is_integral(&self, node: Node) -> bool {
+        self.data[node as usize].integral
+    }
+    /// Notes that it does; gives whether that is new.
+    pub fn set_integral(&mut self, node: Node) -> bool {
+        let data = &mut self.data[node as usize];
+        data.open && !std::mem::replace(&mut data.integral, true)
+    }
     /// Adds a lane; gives whether it is new. One that overlaps another confuses the node.
     pub fn add(&mut self, node: Node, bit: u32, kind: LaneKind) -> bool {
         let data = &mut self.data[node as usize];
@@ -132,7 +149,11 @@ impl Nodes {
     pub fn join(&mut self, link: Link) -> bool {
         let there = self.carry(link.from, link.to, link.from_bit, link.to_bit, link.bits);
         let back = self.carry(link.to, link.from, link.to_bit, link.from_bit, link.bits);
-        there || back
+        let whole = link.from_bit == 0 && link.to_bit == 0;
+        let integral = whole
+            && self.is_integral(link.from) != self.is_integral(link.to)
+            && (self.set_integral(link.from) | self.set_integral(link.to));
+        there || back || integral
     }
     fn carry(&mut self, from: Node, to: Node, from_bit: u32, to_bit: u32, bits: u32) -> bool {
         let mut news = false;
@@ -145,7 +166,8 @@ impl Nodes {
         }
         news
     }
-    fn is_open(&self, node: Node) -> bool {
+    /// Whether some of the node is integer.
+    pub fn is_open(&self, node: Node) -> bool {
         self.data[node as usize].open
     }
 }
@@ -187,23 +209,24 @@ fn image_bits(unit: &Unit, ty: TypeId) -> u32 {
     }
 }
 
-/// The equations of all bodies, in program order.
+/// The equations of all bodies, in program order, and the nodes that take part in integer arithmetic.
 pub(crate) fn equations(
     unit: &Unit,
     closure: &Closure,
     memory: &Memory,
     nodes: &Nodes,
-) -> Vec<Equation> {
+) -> (Vec<Equation>, Vec<Node>) {
     let mut reader = Reader {
         unit,
         closure,
         memory,
         nodes,
         list: Vec::new(),
+        integral: Vec::new(),
         returns: HashMap::new(),
     };
     if !unit.layout.little_endian {
-        return reader.list;
+        return (Vec::new(), Vec::new());
     }
     for (func, body) in closure.bodies(unit) {
         let end = body.last(body.root());
@@ -216,9 +239,10 @@ pub(crate) fn equations(
     for (func, body) in closure.bodies(unit) {
         for op in body.walk(body.root()) {
             reader.op(func, body, op);
+            reader.arithmetic(func, body, op);
         }
     }
-    reader.list
+    (reader.list, reader.integral)
 }
 
 struct Reader<'a> {
@@ -227,6 +251,7 @@ struct Reader<'a> {
     memory: &'a Memory,
     nodes: &'a Nodes,
     list: Vec<Equation>,
+    integral: Vec<Node>,
     returns: HashMap<FuncId, Value>,
 }
 
@@ -259,21 +284,74 @@ impl Reader<'_> {
         );
         self.link(a, b, 0, 0, u32::MAX / 2);
     }
-    fn access(&mut self, func: FuncId, ptr: Value, value: Value) {
+    fn access(&mut self, func: FuncId, body: &Body, op: Op, ptr: Value, value: Value) {
         let node = self.nodes.of_value(func, value);
         if let (Some(node), Some(place)) = (node, self.memory.place(func, ptr))
             && self.nodes.is_open(node)
         {
-            self.list.push(Equation::Access { node, place });
+            let meta = body.ops[op].meta.map(|id| self.unit.meta(id));
+            let tag = meta.and_then(|m| m.tbaa);
+            let tagged = tag.map_or(Seen::NOTHING, |t| seen::of_tbaa(self.unit, t.access));
+            self.list.push(Equation::Access {
+                node,
+                place,
+                tagged,
+            });
+        }
+    }
+    /// Notes integers that are used or made as numbers. Shifts, masks and disjoint sums may only put
+    /// words together and say nothing.
+    fn arithmetic(&mut self, func: FuncId, body: &Body, op: Op) {
+        let mut note = |value: Value| self.integral.extend(self.nodes.of_value(func, value));
+        match body.kind(op) {
+            OpKind::Binary(binary) if !binary.is_float() => match binary {
+                BinaryOp::Add if body.ops[op].flags.has(Flags::DISJOINT) => {}
+                BinaryOp::Shl | BinaryOp::LShr | BinaryOp::AShr => note(body.operand(op, 1)),
+                BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => {}
+                _ => {
+                    body.operands(op).for_each(&mut note);
+                    note(body.result(op));
+                }
+            },
+            OpKind::ICmp(_) => body.operands(op).for_each(note),
+            OpKind::Addr { .. } => body.operands(op).skip(1).for_each(note),
+            OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP) => note(body.operand(op, 0)),
+            OpKind::Cast(CastOp::FPToSI | CastOp::FPToUI) => note(body.result(op)),
+            OpKind::Cast(CastOp::SExt) => note(body.operand(op, 0)),
+            OpKind::Switch(_) => note(body.operand(op, 0)),
+            OpKind::For { .. } => {
+                note(body.operand(op, 0));
+                let region = body.op_regions(op)[0];
+                body.region_params(region)
+                    .iter()
+                    .take(1)
+                    .copied()
+                    .for_each(note);
+            }
+            OpKind::Call(_) | OpKind::Invoke(_) => {
+                let known = self.unit.callee(body, op).and_then(|f| self.unit.known(f));
+                if known.is_some_and(|k| !matches!(k, Known::Masked(_) | Known::Marker(_))) {
+                    self.unit
+                        .call_args(body, op)
+                        .into_iter()
+                        .for_each(&mut note);
+                    body.results(op).iter().copied().for_each(note);
+                }
+            }
+            _ => {}
         }
     }
 
     fn op(&mut self, func: FuncId, body: &Body, op: Op) {
         flows::copies(body, op, |from, to| self.same(func, from, to));
         match body.kind(op) {
-            OpKind::Load(_) => self.access(func, body.operand(op, 0), body.result(op)),
-            OpKind::Store(_) => self.access(func, body.operand(op, 1), body.operand(op, 0)),
-            OpKind::AtomicRmw(..) => self.access(func, body.operand(op, 0), body.operand(op, 1)),
+            OpKind::Load(_) => self.access(func, body, op, body.operand(op, 0), body.result(op)),
+            OpKind::Store(_) => {
+                self.access(func, body, op, body.operand(op, 1), body.operand(op, 0))
+            }
+            OpKind::AtomicRmw(..) => {
+                self.access(func, body, op, body.operand(op, 0), body.operand(op, 1));
+            }
             OpKind::Cast(
                 CastOp::Trunc
                 | CastOp::ZExt
@@ -284,7 +362,7 @@ impl Reader<'_> {
             ) if !self.resizes_vector(body, op) => {
                 self.same(func, body.operand(op, 0), body.result(op));
             }
-            OpKind::Binary(binary) => self.binary(func, body, op, *binary),
+            OpKind::Binary(_) => self.binary(func, body, op),
             OpKind::ExtractValue(path) => {
                 let whole = body.operand(op, 0);
                 let start = self.member_bit(body.ty(whole), path);
@@ -373,31 +451,11 @@ impl Reader<'_> {
             self.link(source, result, from * bits, to as u32 * bits, bits);
         }
     }
-    fn binary(&mut self, func: FuncId, body: &Body, op: Op, binary: BinaryOp) {
-        let (a, b, r) = (body.operand(op, 0), body.operand(op, 1), body.result(op));
-        let (from, to) = (self.nodes.of_value(func, a), self.nodes.of_value(func, r));
-        let bits = image_bits(self.unit, body.ty(r));
-        if matches!(self.unit.types.get(body.ty(r)), Type::Vector { .. }) || binary.is_float() {
-            return;
-        }
-        let constant = body.as_int(self.unit, b);
-        let shift = constant
-            .and_then(|n| u32::try_from(n).ok())
-            .filter(|n| *n < bits);
-        match (binary, shift) {
-            (BinaryOp::Shl, Some(by)) => self.link(from, to, 0, by, bits - by),
-            (BinaryOp::LShr | BinaryOp::AShr, Some(by)) => self.link(from, to, by, 0, bits - by),
-            (BinaryOp::Or | BinaryOp::Xor | BinaryOp::Add, _) => {
-                for (value, low, high) in parts(self.unit, body, op).into_iter().flatten() {
-                    let from = self.nodes.of_value(func, value);
-                    self.link(from, to, low, low, high.saturating_sub(low));
-                }
-            }
-            (BinaryOp::And, _) => {
-                let (low, high) = mask_range(body.as_int(self.unit, b), bits);
-                self.link(from, to, low, low, high - low);
-            }
-            _ => {}
+    fn binary(&mut self, func: FuncId, body: &Body, op: Op) {
+        let to = self.nodes.of_value(func, body.result(op));
+        for m in movements(self.unit, body, op) {
+            let from = self.nodes.of_value(func, m.from);
+            self.link(from, to, m.from_bit, m.to_bit, m.bits);
         }
     }
     fn call(&mut self, func: FuncId, body: &Body, op: Op) {
@@ -431,20 +489,64 @@ impl Reader<'_> {
     }
 }
 
-/// Whether an integer op only moves lanes: what it gives is bits of its operands at other places.
-pub(crate) fn moves(unit: &Unit, body: &Body, op: Op) -> bool {
+/// Bits of an operand that an integer op puts unchanged into its result.
+#[derive(Clone, Copy, Debug)]
+struct Movement {
+    from: Value,
+    from_bit: u32,
+    to_bit: u32,
+    bits: u32,
+}
+
+/// The movements that an integer op makes: shifts by constants, masks of one run of bits, sums of parts
+/// that do not meet.
+fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement; 2]> {
+    let mut list = SmallVec::new();
     let OpKind::Binary(binary) = body.kind(op) else {
-        return true;
+        return list;
+    };
+    let (from, ty) = (body.operand(op, 0), body.ty(body.result(op)));
+    if matches!(unit.types.get(ty), Type::Vector { .. }) || binary.is_float() {
+        return list;
+    }
+    let bits = image_bits(unit, ty);
+    let mut push = |from, from_bit, to_bit, bits| {
+        list.push(Movement {
+            from,
+            from_bit,
+            to_bit,
+            bits,
+        });
     };
     let constant = body.as_int(unit, body.operand(op, 1));
-    match binary {
-        BinaryOp::Shl | BinaryOp::LShr | BinaryOp::AShr | BinaryOp::And => constant.is_some(),
-        BinaryOp::Or | BinaryOp::Xor | BinaryOp::Add => {
-            let parts = parts(unit, body, op);
-            parts.is_some()
+    let shift = constant
+        .and_then(|n| u32::try_from(n).ok())
+        .filter(|n| *n < bits);
+    match (binary, shift) {
+        (BinaryOp::Shl, Some(by)) => push(from, 0, by, bits - by),
+        (BinaryOp::LShr | BinaryOp::AShr, Some(by)) => push(from, by, 0, bits - by),
+        (BinaryOp::Or | BinaryOp::Xor | BinaryOp::Add, _) => {
+            for (value, low, high) in parts(unit, body, op).into_iter().flatten() {
+                push(value, low, low, high.saturating_sub(low));
+            }
         }
-        _ => false,
+        (BinaryOp::And, _) => {
+            let (low, high) = mask_range(constant, bits);
+            push(from, low, low, high - low);
+        }
+        _ => {}
     }
+    list
+}
+
+/// Whether the floats in the result of an integer op are floats of its operands, moved and whole.
+pub(crate) fn moves(unit: &Unit, body: &Body, op: Op, lanes: &[Lane]) -> bool {
+    let movements = movements(unit, body, op);
+    lanes.iter().all(|lane| {
+        let end = lane.bit + kind_bytes(lane.kind) * 8;
+        let inside = |m: &Movement| m.to_bit <= lane.bit && end <= m.to_bit + m.bits;
+        movements.iter().any(inside)
+    })
 }
 
 /// The bit ranges that the operands of `or`, `xor` or `add` contribute, where they do not meet.

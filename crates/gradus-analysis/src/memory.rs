@@ -1,9 +1,10 @@
 //! Memory classes: which memory each pointer of a closure may point into.
 //!
 //! The facts that [`Memory::of`] finds (see `constraints.rs` for how): a class is a set of objects that
-//! some pointer may mean alike; two pointers of different classes never mean the same byte. Within a
-//! class, offsets count modulo the class's modulus, so that the words of a structure, also in an array
-//! of structures, are told apart. Facts hold for the whole closure, whatever the calling context.
+//! some pointer may mean alike; two pointers of different classes never mean the same byte, unless both
+//! come from arguments of a root: what its callers pass is not known. Within a class, offsets count
+//! modulo the class's modulus, so that the words of a structure, also in an array of structures, are
+//! told apart. Facts hold for the whole closure, whatever the calling context.
 
 use crate::closure::Closure;
 use crate::constraints;
@@ -25,8 +26,8 @@ impl Entity for ClassId {
     }
 }
 
-/// A place that a pointer may mean: so many bytes from the start of an object of a class, modulo the
-/// class's modulus (see [`Class::modulus_bytes`]).
+/// A place that a pointer may mean: so many bytes from the start of an object of a class. Places whose
+/// offsets are the same under [`Class::normal`] may be the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MemoryPlace {
     /// The class.
@@ -75,6 +76,11 @@ pub struct Class {
     pub origins: Vec<Origin>,
     /// Whether code that is not seen may reach it.
     pub escaped: bool,
+    /// What accesses took words for, by offsets that are not reduced: those of the first element where
+    /// an index is variable.
+    pub evidence: BTreeMap<i64, Seen>,
+    /// Places from which pointers step on, and by how many bytes; sorted.
+    pub steps: Vec<(i64, u64)>,
 }
 
 impl Class {
@@ -163,7 +169,8 @@ impl Memory {
     }
 
     /// The class of the memory that a pointer points into (that of its first pointer, for an aggregate).
-    /// `None` for a value that holds no pointer, and for null and undefined pointers.
+    /// `None` for a value that holds no pointer, and for null and undefined pointers. Integers as wide
+    /// as a pointer count as pointers.
     pub fn class(&self, func: FuncId, value: Value) -> Option<ClassId> {
         self.place(func, value).map(|place| place.class)
     }

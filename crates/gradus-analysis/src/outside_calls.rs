@@ -38,8 +38,7 @@ impl Reader<'_, '_> {
                     let object = self.solver.object(Origin::Heap(self.func, op));
                     let points = self.solver.classes.pointee(place);
                     self.solver.classes.unify(points, object);
-                    let pointer = crate::seen::Seen::POINTER;
-                    self.solver.classes.cell(place).seen.add(&pointer);
+                    self.solver.note(place, crate::seen::Seen::POINTER);
                 }
                 return;
             }

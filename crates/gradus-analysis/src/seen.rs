@@ -54,6 +54,10 @@ impl Seen {
             kinds => Seen(kinds),
         }
     }
+    /// Whether it is one kind, or nothing.
+    pub fn is_single(self) -> bool {
+        (self.0 & 0xffff).count_ones() <= 1
+    }
     /// Whether it holds all kinds of `other`.
     pub fn has(self, other: Seen) -> bool {
         self.0 & other.0 == other.0
@@ -83,6 +87,29 @@ impl Seen {
         self.has(Seen::INTEGER)
     }
 }
+
+/// The words of a structure of type-based alias analysis, by their offsets; those that it calls
+/// characters may be anything and are left out.
+pub(crate) fn members_of_tbaa(unit: &Unit, base: TbaaTypeId) -> Vec<(u64, Seen)> {
+    let mut list = Vec::new();
+    let mut work = vec![(0, base)];
+    while let Some((offset, ty)) = work.pop() {
+        let seen = of_tbaa(unit, ty);
+        if !seen.is_nothing() {
+            list.push((offset, seen));
+            continue;
+        }
+        let members = &unit.tbaa_types[ty].members;
+        let is_scalar = matches!(members.as_slice(), [] | [(0, _)]);
+        if list.len() + work.len() < MEMBERS_MAX && !(is_scalar && ty != base) {
+            work.extend(members.iter().map(|(at, member)| (offset + at, *member)));
+        }
+    }
+    list
+}
+
+/// The most members of a structure that are looked at.
+const MEMBERS_MAX: usize = 256;
 
 /// What type-based alias analysis tells about a word: the front ends' names of scalar types.
 pub(crate) fn of_tbaa(unit: &Unit, ty: TbaaTypeId) -> Seen {

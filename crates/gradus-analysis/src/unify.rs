@@ -12,7 +12,7 @@ use crate::memory::Origin;
 use std::collections::BTreeMap;
 
 /// A place that a pointer may mean: an offset in a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
     pub node: u32,
     pub offset: i64,
@@ -76,6 +76,8 @@ pub(crate) struct Classes {
     work: Vec<(Target, Target)>,
     /// The number of unions and modulus changes so far.
     pub changes: usize,
+    /// Steps: from which place by which distance a pointer may be moved again and again.
+    pub steps: Vec<(Target, u64)>,
 }
 
 impl Classes {
@@ -95,6 +97,14 @@ impl Classes {
     }
     /// The target as its representative counts it.
     pub fn find(&mut self, target: Target) -> Target {
+        let raw = self.find_raw(target);
+        Target {
+            node: raw.node,
+            offset: self.contents[raw.node as usize].normal(raw.offset),
+        }
+    }
+    /// As [`Classes::find`], with an offset that is not reduced by the modulus.
+    pub fn find_raw(&mut self, target: Target) -> Target {
         let (mut node, mut shift) = (target.node, 0i64);
         while self.nodes[node as usize].parent != node {
             shift = shift.wrapping_add(self.nodes[node as usize].shift);
@@ -110,10 +120,9 @@ impl Classes {
             left = left.wrapping_sub(shift);
             at = parent;
         }
-        let offset = target.offset.wrapping_add(shift);
         Target {
             node: root,
-            offset: self.contents[root as usize].normal(offset),
+            offset: target.offset.wrapping_add(shift),
         }
     }
     /// What is known of the class of a target.
@@ -156,10 +165,14 @@ impl Classes {
     pub fn unify(&mut self, a: Target, b: Target) {
         self.work.push((a, b));
         while let Some((a, b)) = self.work.pop() {
-            let (a, b) = (self.find(a), self.find(b));
+            let (a, b) = (self.find_raw(a), self.find_raw(b));
             if a.node == b.node {
                 let distance = a.offset.wrapping_sub(b.offset).unsigned_abs();
-                self.shrink(a.node, distance);
+                if distance != 0 {
+                    let lower = if a.offset < b.offset { a } else { b };
+                    self.steps.push((lower, distance));
+                    self.shrink(a.node, distance);
+                }
                 continue;
             }
             let heavier = |t: Target, c: &[Content]| c[t.node as usize].weight();

@@ -8,6 +8,7 @@
 
 use crate::closure::Closure;
 use crate::lanes::{self, Equation, Node, Nodes};
+use crate::layout::{self, lane_kinds, seen_of};
 use crate::memory::{ClassId, CopyBytes, Memory, MemoryPlace, Origin};
 use crate::seen::Seen;
 use gradus_ir::known::{Known, MemoryFn};
@@ -80,7 +81,10 @@ impl CopyKind {
 /// The words of all memory of a closure and the lanes of all its values.
 #[derive(Clone, Debug, Default)]
 pub struct Words {
+    /// By class and reduced offset.
     seen: Vec<BTreeMap<i64, Seen>>,
+    /// By class and offset that is not reduced.
+    evidence: Vec<BTreeMap<i64, Seen>>,
     nodes: Nodes,
     copies: HashMap<(FuncId, Op), CopyBytes>,
     visible: Vec<bool>,
@@ -94,11 +98,15 @@ impl Words {
                 .classes()
                 .map(|(_, class)| class.words.iter().map(|(o, w)| (*o, w.seen)).collect())
                 .collect(),
+            evidence: memory.classes().map(|(_, c)| c.evidence.clone()).collect(),
             nodes: Nodes::of(unit, closure, memory),
             copies: memory.copies().iter().map(|c| (c.at, *c)).collect(),
             visible: visible(closure, memory),
         };
-        let equations = lanes::equations(unit, closure, memory, &words.nodes);
+        let (equations, integral) = lanes::equations(unit, closure, memory, &words.nodes);
+        for node in integral {
+            words.nodes.set_integral(node);
+        }
         words.settle(memory, &equations);
         for cell in words.seen.iter_mut().flat_map(|class| class.values_mut()) {
             *cell = cell.settled();
@@ -167,13 +175,7 @@ impl Words {
         op: Op,
     ) -> CopyKind {
         if let Some(copy) = self.copies.get(&(func, op)) {
-            let there = self.block_kind(memory, copy.to, copy.size_bytes);
-            let here = self.block_kind(memory, copy.from, copy.size_bytes);
-            return match (there, here) {
-                (CopyKind::Nothing, kind) | (kind, CopyKind::Nothing) => kind,
-                (a, b) if a == b => a,
-                _ => CopyKind::Unknown,
-            };
+            return self.kind_at(memory, &[copy.to, copy.from], copy.size_bytes);
         }
         let Some(Known::Memory(fill)) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
             return CopyKind::Nothing;
@@ -198,6 +200,37 @@ impl Words {
         place: MemoryPlace,
         size_bytes: Option<u64>,
     ) -> CopyKind {
+        self.kind_at(memory, &[place], size_bytes)
+    }
+    /// What blocks of memory hold that are alike. First by reduced offsets, which leave nothing out; where
+    /// that mixes words of several kinds, by the layout that the accesses show.
+    fn kind_at(&self, memory: &Memory, ends: &[MemoryPlace], size: Option<u64>) -> CopyKind {
+        let mut kind = CopyKind::Nothing;
+        for &end in ends {
+            kind = match (kind, self.reduced_kind(memory, end, size)) {
+                (CopyKind::Nothing, other) | (other, CopyKind::Nothing) => other,
+                (a, b) if a == b => a,
+                _ => CopyKind::Unknown,
+            };
+        }
+        let mut kinds = Seen::NOTHING;
+        for seen in ends
+            .iter()
+            .flat_map(|end| self.evidence[end.class.index()].values())
+        {
+            kinds.add(&seen.settled());
+        }
+        if kind != CopyKind::Unknown && kinds.is_single() {
+            return kind;
+        }
+        match layout::resolve(memory, &self.evidence, ends, size) {
+            Some(found) => found,
+            None if kinds.has_pointer() && matches!(kind, CopyKind::Floats(_)) => CopyKind::Unknown,
+            None => kind,
+        }
+    }
+    /// What the block of memory at `place` holds by reduced offsets.
+    fn reduced_kind(&self, memory: &Memory, place: MemoryPlace, size: Option<u64>) -> CopyKind {
         let class = memory.get(place.class);
         let start = class.normal(place.offset_bytes);
         let modulus = class.modulus_bytes;
@@ -207,14 +240,14 @@ impl Words {
                 0 => offset - start,
                 m => (offset - start).rem_euclid(m as i64),
             };
-            let inside = size_bytes.is_none_or(|size| (distance as u64) < size);
+            let inside = size.is_none_or(|size| (distance as u64) < size);
             if distance >= 0 && inside {
                 list.push((distance as u64, seen));
             }
         }
         list.sort_unstable_by_key(|(distance, _)| *distance);
         let shown = self.visible[place.class.index()];
-        block(&list, modulus, size_bytes, shown)
+        layout::block(&list, modulus, size, shown)
     }
 
     /// Step 2.
@@ -224,7 +257,11 @@ impl Words {
             for equation in equations.iter().chain(equations.iter().rev()) {
                 news |= match *equation {
                     Equation::Link(link) => self.nodes.join(link),
-                    Equation::Access { node, place } => self.access(memory, node, place),
+                    Equation::Access {
+                        node,
+                        place,
+                        tagged,
+                    } => self.access(memory, node, place, tagged),
                 };
             }
             for copy in memory.copies() {
@@ -237,14 +274,21 @@ impl Words {
         }
     }
     /// An integer at `node` is loaded from, or stored to, `place`.
-    fn access(&mut self, memory: &Memory, node: Node, place: MemoryPlace) -> bool {
+    fn access(&mut self, memory: &Memory, node: Node, place: MemoryPlace, tagged: Seen) -> bool {
+        if tagged.has_integer() {
+            return false;
+        }
         let mut news = false;
         for byte in 0..self.nodes.bits(node).div_ceil(8).min(ACCESS_MAX) {
             let at = MemoryPlace {
                 class: place.class,
                 offset_bytes: place.offset_bytes + i64::from(byte),
             };
-            let seen = self.seen(memory, at);
+            let seen = match tagged.is_nothing() {
+                true => self.seen(memory, at),
+                false if byte == 0 => tagged,
+                false => Seen::NOTHING,
+            };
             for kind in lane_kinds(seen) {
                 if byte % lanes::kind_bytes(kind) == 0 {
                     news |= self.nodes.add(node, byte * 8, kind);
@@ -254,9 +298,7 @@ impl Words {
         for lane in self.nodes.lanes(node).to_vec() {
             if lane.bit.is_multiple_of(8) {
                 let offset = place.offset_bytes + i64::from(lane.bit / 8);
-                let offset = memory.get(place.class).normal(offset);
-                let cell = self.seen[place.class.index()].entry(offset).or_default();
-                news |= cell.add(&seen_of(lane.kind));
+                news |= self.note(memory, place.class, offset, seen_of(lane.kind));
             }
         }
         news
@@ -280,7 +322,7 @@ impl Words {
                 found.push((distance, seen));
             }
         }
-        let mut news = false;
+        let mut news = self.copy_evidence(from, to, size);
         for (distance, seen) in found {
             let mut repeats = 1;
             if let (m @ 1.., Some(size)) = (source.modulus_bytes, size)
@@ -297,26 +339,79 @@ impl Words {
         }
         news
     }
-    /// Words that are loaded or stored as integers which carry nothing are integers.
+    fn copy_evidence(&mut self, from: MemoryPlace, to: MemoryPlace, size: Option<u64>) -> bool {
+        let size = size.map_or(i64::MAX, |s| i64::try_from(s).unwrap_or(i64::MAX));
+        let range = from.offset_bytes..from.offset_bytes.saturating_add(size);
+        let found: Vec<(i64, Seen)> = (self.evidence[from.class.index()].range(range))
+            .map(|(offset, seen)| (offset - from.offset_bytes + to.offset_bytes, *seen))
+            .collect();
+        let mut news = false;
+        for (offset, seen) in found {
+            news |= self.evidence[to.class.index()]
+                .entry(offset)
+                .or_default()
+                .add(&seen);
+        }
+        news
+    }
+    /// Notes what the word at an offset of a class is; gives whether that is new.
+    fn note(&mut self, memory: &Memory, class: ClassId, offset: i64, seen: Seen) -> bool {
+        let raw = self.evidence[class.index()].entry(offset).or_default();
+        let news = raw.add(&seen);
+        let offset = memory.get(class).normal(offset);
+        let cell = self.seen[class.index()].entry(offset).or_default();
+        cell.add(&seen) || news
+    }
+    /// Words that are loaded or stored as integers which carry nothing, and are used as numbers, are
+    /// integers; so are words too short to be floats.
     fn see_integers(&mut self, memory: &Memory, equations: &[Equation]) {
         for equation in equations {
-            let Equation::Access { node, place } = *equation else {
+            let Equation::Access {
+                node,
+                place,
+                tagged,
+            } = *equation
+            else {
                 continue;
             };
-            if self.nodes.lanes(node).is_empty() {
-                let offset = memory.get(place.class).normal(place.offset_bytes);
-                let cell = self.seen[place.class.index()].entry(offset).or_default();
-                if cell.has_float() {
-                    self.nodes.confuse(node);
-                } else {
-                    cell.add(&Seen::INTEGER);
-                }
+            if !self.nodes.lanes(node).is_empty() {
+                continue;
+            }
+            let number = self.nodes.is_integral(node) || self.nodes.bits(node) < 32;
+            if tagged.has_integer() || number {
+                self.note(memory, place.class, place.offset_bytes, Seen::INTEGER);
+            } else if self.seen(memory, place).has_float() {
+                self.nodes.confuse(node);
             }
         }
         for copy in memory.copies() {
             self.copy(memory, copy.from, copy.to, copy.size_bytes);
             self.copy(memory, copy.to, copy.from, copy.size_bytes);
         }
+    }
+    /// Whether a value is an integer that is only moved, loaded from or stored to memory that may be
+    /// seen outside and of which nothing is known: it may be a float.
+    pub fn is_opaque(&self, memory: &Memory, func: FuncId, ptr: Value, value: Value) -> bool {
+        let node = self.nodes.of_value(func, value);
+        let (Some(node), Some(place)) = (node, memory.place(func, ptr)) else {
+            return false;
+        };
+        self.nodes.is_open(node)
+            && self.nodes.lanes(node).is_empty()
+            && !self.nodes.is_integral(node)
+            && self.nodes.bits(node) >= 32
+            && self.visible[place.class.index()]
+            && self.seen(memory, place).is_nothing()
+    }
+    /// Whether a store of so many bytes at a place may overwrite floats: their shadow is then zeroed.
+    pub fn may_hold_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {
+        (0..bytes.min(u64::from(ACCESS_MAX))).any(|k| {
+            let at = MemoryPlace {
+                class: place.class,
+                offset_bytes: place.offset_bytes + k as i64,
+            };
+            self.seen(memory, at).has_float()
+        })
     }
 }
 
@@ -345,91 +440,4 @@ fn visible(closure: &Closure, memory: &Memory) -> Vec<bool> {
         }
     }
     seen
-}
-
-fn lane_kinds(seen: Seen) -> impl Iterator<Item = LaneKind> {
-    let pointer = seen.has_pointer().then_some(LaneKind::Pointer);
-    seen.floats().map(LaneKind::Float).chain(pointer)
-}
-
-fn seen_of(kind: LaneKind) -> Seen {
-    match kind {
-        LaneKind::Float(kind) => Seen::float(kind),
-        LaneKind::Pointer => Seen::POINTER,
-    }
-}
-
-/// The only kind that a word is known to be: `Ok(None)` where it carries nothing, `Err` where it is
-/// taken for several.
-fn only_kind(seen: Seen) -> Result<Option<LaneKind>, ()> {
-    let mut kinds = lane_kinds(seen);
-    match (kinds.next(), kinds.next()) {
-        (None, _) => Ok(None),
-        (Some(kind), None) if !seen.has_integer() || kind == LaneKind::Pointer => Ok(Some(kind)),
-        _ => Err(()),
-    }
-}
-
-/// The kind of a block whose words `list` are known, by their distance from its start; they repeat
-/// after `modulus` bytes where that is not 0. `shown`: whether words that nothing is known of may
-/// still matter to someone outside.
-fn block(list: &[(u64, Seen)], modulus: u64, size: Option<u64>, shown: bool) -> CopyKind {
-    let mut words = Vec::new();
-    for &(offset_bytes, seen) in list {
-        match only_kind(seen) {
-            Ok(None) => {}
-            Ok(Some(kind)) => words.push(CopiedWord { offset_bytes, kind }),
-            Err(()) => return CopyKind::Unknown,
-        }
-    }
-    if words
-        .windows(2)
-        .any(|w| w[0].offset_bytes + u64::from(lanes::kind_bytes(w[0].kind)) > w[1].offset_bytes)
-    {
-        return CopyKind::Unknown;
-    }
-    let known_end = list.iter().map(|(at, _)| at + 4).max().unwrap_or(0);
-    let extent = match modulus {
-        0 => size.unwrap_or(known_end),
-        m => size.map_or(m, |s| s.min(m)),
-    };
-    if shown && has_gap(list, extent) {
-        return CopyKind::Unknown;
-    }
-    let Some(first) = words.first() else {
-        return CopyKind::Nothing;
-    };
-    let bytes = u64::from(lanes::kind_bytes(first.kind));
-    let side_by_side = words
-        .iter()
-        .enumerate()
-        .all(|(i, w)| w.kind == first.kind && w.offset_bytes == i as u64 * bytes)
-        && (words.len() as u64 * bytes >= extent)
-        && (modulus == 0 || bytes.is_multiple_of(modulus) || modulus.is_multiple_of(bytes));
-    match first.kind {
-        LaneKind::Float(kind) if side_by_side => CopyKind::Floats(kind),
-        LaneKind::Pointer if side_by_side => CopyKind::Pointers,
-        _ if modulus != 0 && modulus < bytes => CopyKind::Unknown,
-        _ => CopyKind::Words {
-            words,
-            period_bytes: (modulus != 0).then_some(modulus),
-        },
-    }
-}
-
-/// Whether four aligned bytes of the block might be a float of which nothing is known; four bytes after
-/// an integer, up to the next multiple of eight, pass as padding.
-fn has_gap(list: &[(u64, Seen)], extent: u64) -> bool {
-    let mut end = 0;
-    for &(at, seen) in list.iter().filter(|(_, seen)| !seen.is_nothing()) {
-        if at >= end + 4 {
-            return true;
-        }
-        let bytes = match only_kind(seen) {
-            Ok(Some(kind)) => u64::from(lanes::kind_bytes(kind)),
-            _ => 8 - at % 8,
-        };
-        end = end.max(at + bytes);
-    }
-    extent >= end + 4
 }

@@ -1,0 +1,222 @@
+//! From words to blocks: what a stretch of memory holds, for copies of bytes.
+//!
+//! [`block`] reads a list of words whose offsets are reduced by a class's modulus. Where a structure
+//! holds an array that is indexed, that modulus is the array's stride and mixes the structure's words;
+//! [`resolve`] then goes back to the offsets as the accesses named them: a period is guessed from the
+//! strides, words stay where they were seen, arrays run on from where they were indexed until another
+//! kind of word begins, and the guess stands only if every word comes out as one kind.
+
+use crate::lanes;
+use crate::memory::{Memory, MemoryPlace};
+use crate::seen::Seen;
+use crate::words::{CopiedWord, CopyKind, LaneKind};
+use gradus_ir::Entity;
+use std::collections::BTreeMap;
+
+/// The most periods that are tried.
+const PERIODS_MAX: usize = 4;
+
+/// The longest block that is laid out word by word.
+const BLOCK_MAX: u64 = 1 << 16;
+
+/// The words of one period, by their distance from the start.
+type Map = BTreeMap<u64, Seen>;
+
+/// What blocks at `ends` that are alike hold, by the accesses in `evidence`; `None` where they do not
+/// show one layout.
+pub(crate) fn resolve(
+    memory: &Memory,
+    evidence: &[BTreeMap<i64, Seen>],
+    ends: &[MemoryPlace],
+    size: Option<u64>,
+) -> Option<CopyKind> {
+    let strides = ends.iter().flat_map(|end| &memory.get(end.class).steps);
+    let mut periods: Vec<u64> = strides.map(|(_, stride)| *stride).collect();
+    periods.sort_unstable_by(|a, b| b.cmp(a));
+    periods.dedup();
+    periods.truncate(PERIODS_MAX);
+    periods.push(0);
+    periods
+        .into_iter()
+        .filter(|period| *period != 0 || size.is_some())
+        .find_map(|period| with_period(memory, evidence, ends, size, period))
+}
+
+fn with_period(
+    memory: &Memory,
+    evidence: &[BTreeMap<i64, Seen>],
+    ends: &[MemoryPlace],
+    size: Option<u64>,
+    period: u64,
+) -> Option<CopyKind> {
+    let extent = match (period, size) {
+        (0, size) => size?,
+        (period, _) => period,
+    };
+    if extent > BLOCK_MAX {
+        return None;
+    }
+    let distance = |end: &MemoryPlace, offset: i64| -> Option<u64> {
+        let plain = offset.wrapping_sub(end.offset_bytes);
+        let distance = match period {
+            0 => u64::try_from(plain).ok()?,
+            period => plain.rem_euclid(period as i64) as u64,
+        };
+        (distance < extent).then_some(distance)
+    };
+    let mut map = Map::new();
+    for end in ends {
+        for (&offset, seen) in &evidence[end.class.index()] {
+            if let Some(at) = distance(end, offset) {
+                map.entry(at).or_default().add(seen);
+            }
+        }
+    }
+    for seen in map.values_mut() {
+        *seen = seen.settled();
+        only_kind(*seen).ok()?;
+    }
+    for end in ends {
+        for &(offset, stride) in &memory.get(end.class).steps {
+            let inner = period == 0 || !stride.is_multiple_of(period);
+            let next = offset.wrapping_add_unsigned(stride);
+            for at in [offset, next].into_iter().filter(|_| inner) {
+                if let Some(at) = distance(end, at) {
+                    run_on(&mut map, at, stride, extent);
+                }
+            }
+        }
+    }
+    let list: Vec<(u64, Seen)> = map.into_iter().collect();
+    match block(&list, period, size, true) {
+        CopyKind::Unknown => None,
+        kind => Some(kind),
+    }
+}
+
+/// An array is indexed from `at` in steps of `stride`: its words are alike as far as no other begins.
+fn run_on(map: &mut Map, at: u64, stride: u64, extent: u64) {
+    let Some(&seen) = map.get(&at) else { return };
+    let bytes = word_bytes(at, seen).min(stride);
+    let free = |map: &Map, start: u64| {
+        let mut range = map.range(start.saturating_sub(15)..start + bytes);
+        !range.any(|(&other, &there)| {
+            let meets = other + word_bytes(other, there) > start;
+            meets && !there.is_nothing() && (other != start || there != seen)
+        })
+    };
+    let mut next = at + stride;
+    while next + bytes <= extent && free(map, next) {
+        map.insert(next, seen);
+        next += stride;
+    }
+    let mut before = at;
+    while before >= stride && free(map, before - stride) {
+        before -= stride;
+        map.insert(before, seen);
+    }
+}
+
+/// The size of a word that is known to be `seen`; that of an integer is at least four.
+fn word_bytes(at: u64, seen: Seen) -> u64 {
+    match only_kind(seen) {
+        Ok(Some(kind)) => u64::from(lanes::kind_bytes(kind)),
+        _ => 4 - at % 4,
+    }
+}
+
+/// What a word that is known to be `seen` may carry.
+pub(crate) fn lane_kinds(seen: Seen) -> impl Iterator<Item = LaneKind> {
+    let pointer = seen.has_pointer().then_some(LaneKind::Pointer);
+    seen.floats().map(LaneKind::Float).chain(pointer)
+}
+
+/// What a word is that carries a lane.
+pub(crate) fn seen_of(kind: LaneKind) -> Seen {
+    match kind {
+        LaneKind::Float(kind) => Seen::float(kind),
+        LaneKind::Pointer => Seen::POINTER,
+    }
+}
+
+/// The only kind that a word is known to be: `Ok(None)` where it carries nothing, `Err` where it is
+/// taken for several.
+fn only_kind(seen: Seen) -> Result<Option<LaneKind>, ()> {
+    let mut kinds = lane_kinds(seen);
+    match (kinds.next(), kinds.next()) {
+        (None, _) => Ok(None),
+        (Some(kind), None) if !seen.has_integer() || kind == LaneKind::Pointer => Ok(Some(kind)),
+        _ => Err(()),
+    }
+}
+
+/// The kind of a block whose words `list` are known, by their distance from its start; they repeat
+/// after `modulus` bytes where that is not 0. `shown`: whether words that nothing is known of may
+/// still matter to someone outside.
+pub(crate) fn block(
+    list: &[(u64, Seen)],
+    modulus: u64,
+    size: Option<u64>,
+    shown: bool,
+) -> CopyKind {
+    let mut words = Vec::new();
+    for &(offset_bytes, seen) in list {
+        match only_kind(seen) {
+            Ok(None) => {}
+            Ok(Some(kind)) => words.push(CopiedWord { offset_bytes, kind }),
+            Err(()) => return CopyKind::Unknown,
+        }
+    }
+    if words
+        .windows(2)
+        .any(|w| w[0].offset_bytes + u64::from(lanes::kind_bytes(w[0].kind)) > w[1].offset_bytes)
+    {
+        return CopyKind::Unknown;
+    }
+    let known_end = list.iter().map(|(at, _)| at + 4).max().unwrap_or(0);
+    let extent = match modulus {
+        0 => size.unwrap_or(known_end),
+        m => size.map_or(m, |s| s.min(m)),
+    };
+    let nothing = list.iter().all(|(_, seen)| seen.is_nothing());
+    if shown && (has_gap(list, extent) || nothing && size != Some(0)) {
+        return CopyKind::Unknown;
+    }
+    let Some(first) = words.first() else {
+        return CopyKind::Nothing;
+    };
+    let bytes = u64::from(lanes::kind_bytes(first.kind));
+    let side_by_side = words
+        .iter()
+        .enumerate()
+        .all(|(i, w)| w.kind == first.kind && w.offset_bytes == i as u64 * bytes)
+        && (words.len() as u64 * bytes >= extent)
+        && (modulus == 0 || bytes.is_multiple_of(modulus) || modulus.is_multiple_of(bytes));
+    match first.kind {
+        LaneKind::Float(kind) if side_by_side => CopyKind::Floats(kind),
+        LaneKind::Pointer if side_by_side => CopyKind::Pointers,
+        _ if modulus != 0 && modulus < bytes => CopyKind::Unknown,
+        _ if modulus == 0 && size.is_none() => CopyKind::Unknown,
+        _ => CopyKind::Words {
+            words,
+            period_bytes: (modulus != 0).then_some(modulus),
+        },
+    }
+}
+
+/// Whether four aligned bytes of the block might be a float of which nothing is known; four bytes after
+/// an integer, up to the next multiple of eight, pass as padding.
+fn has_gap(list: &[(u64, Seen)], extent: u64) -> bool {
+    let mut end = 0;
+    for &(at, seen) in list.iter().filter(|(_, seen)| !seen.is_nothing()) {
+        if at >= end + 4 {
+            return true;
+        }
+        let bytes = match only_kind(seen) {
+            Ok(Some(kind)) => u64::from(lanes::kind_bytes(kind)),
+            _ => 8 - at % 8,
+        };
+        end = end.max(at + bytes);
+    }
+    extent >= end + 4
+}
