@@ -1,0 +1,439 @@
+//! Arithmetic and comparisons on scalars and vectors, with poison and unspecified bits.
+//!
+//! A poisoned operand poisons the result. Unspecified bits go through the bitwise operations one
+//! by one; any other result of them is unspecified as a whole.
+
+use crate::float::{from_f64, to_f64};
+use crate::shape::Num;
+use crate::trap::{Eval, TrapKind, fault};
+use crate::value::Value;
+use gradus_ir::{BinaryOp, Flags, FloatKind, FloatPredicate, IntPredicate, RmwOp};
+
+/// Applies `f` to each lane, or to the value itself where there are none.
+pub(crate) fn each2(
+    lanes: Option<usize>,
+    a: &Value,
+    b: &Value,
+    f: impl Fn(&Value, &Value) -> Eval<Value>,
+) -> Eval<Value> {
+    match lanes {
+        None => f(a, b),
+        Some(len) => {
+            let lanes = (0..len).map(|i| f(&a.lane(i), &b.lane(i)));
+            Ok(Value::Many(lanes.collect::<Eval<_>>()?))
+        }
+    }
+}
+
+/// Applies `f` to each lane, or to the value itself where there are none.
+pub(crate) fn each1(
+    lanes: Option<usize>,
+    a: &Value,
+    f: impl Fn(&Value) -> Eval<Value>,
+) -> Eval<Value> {
+    each2(lanes, a, a, |a, _| f(a))
+}
+
+/// `a op b` of one type.
+pub(crate) fn binary(op: BinaryOp, num: Num, flags: Flags, a: &Value, b: &Value) -> Eval<Value> {
+    match (num, a, b) {
+        (Num::Float(kind), Value::Bits(a), Value::Bits(b)) => float_binary(op, kind, flags, *a, *b),
+        (Num::Int(bits), Value::Bits(a), Value::Bits(b)) => {
+            int_binary(op, bits, flags, u128::from(*a), u128::from(*b))
+        }
+        (Num::Int(bits), ..) => match (a.wide(), b.wide()) {
+            (Some(a), Some(b)) => int_binary(op, bits, flags, a, b),
+            _ => undefined_binary(op, bits, a, b),
+        },
+        (Num::Float(_), Value::Poison, _) | (Num::Float(_), _, Value::Poison) => Ok(Value::Poison),
+        (Num::Float(_), Value::Wide(_), _) | (Num::Float(_), _, Value::Wide(_)) => {
+            fault(TrapKind::Unsupported, "arithmetic wider than binary64")
+        }
+        _ => Ok(Value::UNDEF),
+    }
+}
+
+/// `n` as a signed number of `bits` bits.
+pub(crate) fn signed(bits: u32, n: u128) -> i128 {
+    ((n << (128 - bits)) as i128) >> (128 - bits)
+}
+
+/// The bits that a number of `bits` bits may have.
+pub(crate) fn mask(bits: u32) -> u128 {
+    u128::MAX >> (128 - bits)
+}
+
+fn divides(op: BinaryOp) -> bool {
+    use BinaryOp::*;
+    matches!(op, UDiv | SDiv | URem | SRem)
+}
+
+fn int_binary(op: BinaryOp, bits: u32, flags: Flags, a: u128, b: u128) -> Eval<Value> {
+    use BinaryOp::*;
+    let (sa, sb) = (signed(bits, a), signed(bits, b));
+    if divides(op) {
+        if b == 0 {
+            return fault(TrapKind::Division, "division by zero");
+        }
+        if matches!(op, SDiv | SRem) && sb == -1 && sa == signed(bits, 1 << (bits - 1)) {
+            return fault(TrapKind::Division, "a signed division overflows");
+        }
+    }
+    let shift = b as u32;
+    if matches!(op, Shl | LShr | AShr) && b >= u128::from(bits) {
+        return Ok(Value::Poison);
+    }
+    let all = mask(bits);
+    let result = match op {
+        Add => a.wrapping_add(b),
+        Sub => a.wrapping_sub(b),
+        Mul => a.wrapping_mul(b),
+        UDiv => a / b,
+        URem => a % b,
+        SDiv => (sa / sb) as u128,
+        SRem => (sa % sb) as u128,
+        Shl => a << shift,
+        LShr => a >> shift,
+        AShr => (sa >> shift) as u128,
+        And => a & b,
+        Or => a | b,
+        Xor => a ^ b,
+        FAdd | FSub | FMul | FDiv | FRem => {
+            return fault(TrapKind::BadCall, "floating-point arithmetic on integers");
+        }
+    } & all;
+    if flags != Flags::NONE && promise_broken(op, bits, flags, (a, b), result) {
+        return Ok(Value::Poison);
+    }
+    Ok(Value::number(bits, result))
+}
+
+/// Whether a flag promises what does not hold.
+fn promise_broken(op: BinaryOp, bits: u32, flags: Flags, ab: (u128, u128), result: u128) -> bool {
+    use BinaryOp::*;
+    let (a, b) = ab;
+    let (sa, sb) = (signed(bits, a), signed(bits, b));
+    let fits_signed =
+        |n: Option<i128>| n.is_some_and(|n| n == signed(bits, n as u128 & mask(bits)));
+    let fits = |n: Option<u128>| n.is_some_and(|n| n <= mask(bits));
+    let nsw = flags.has(Flags::NSW)
+        && !match op {
+            Add => fits_signed(sa.checked_add(sb)),
+            Sub => fits_signed(sa.checked_sub(sb)),
+            Mul => fits_signed(sa.checked_mul(sb)),
+            Shl => signed(bits, result) >> b as u32 == sa,
+            _ => true,
+        };
+    let nuw = flags.has(Flags::NUW)
+        && !match op {
+            Add => fits(a.checked_add(b)),
+            Sub => a >= b,
+            Mul => fits(a.checked_mul(b)),
+            Shl => result >> b as u32 == a,
+            _ => true,
+        };
+    let exact = flags.has(Flags::EXACT)
+        && !match op {
+            UDiv => a % b == 0,
+            SDiv => sa % sb == 0,
+            LShr | AShr => result << b as u32 & mask(bits) == a,
+            _ => true,
+        };
+    nsw || nuw || exact || (flags.has(Flags::DISJOINT) && a & b != 0)
+}
+
+/// Integer arithmetic where an operand is not fully defined.
+fn undefined_binary(op: BinaryOp, bits: u32, a: &Value, b: &Value) -> Eval<Value> {
+    use BinaryOp::*;
+    if divides(op) && b.wide().is_none() {
+        return fault(TrapKind::Undefined, "division by an undefined number");
+    }
+    if matches!((a, b), (Value::Poison, _) | (_, Value::Poison)) {
+        return Ok(Value::Poison);
+    }
+    if bits > 64 {
+        return Ok(Value::UNDEF);
+    }
+    let (x, mx) = parts(bits, a);
+    let (y, my) = parts(bits, b);
+    let all = mask(bits) as u64;
+    let shift = y as u32;
+    let by_known = my == 0 && shift < bits;
+    let (value, unknown) = match op {
+        And => (x & y, (mx | my) & (x | mx) & (y | my)),
+        Or => (x | y, (mx & !y) | (my & !x)),
+        Xor => (x ^ y, mx | my),
+        Shl if by_known => (x << shift, mx << shift),
+        LShr if by_known => (x >> shift, mx >> shift),
+        _ => (0, all),
+    };
+    Ok(partial(bits, value, unknown))
+}
+
+/// Known bits, and the mask of unknown ones.
+pub(crate) fn parts(bits: u32, value: &Value) -> (u64, u64) {
+    let all = mask(bits.min(64)) as u64;
+    match value {
+        Value::Bits(bits) => (*bits, 0),
+        Value::Undef { bits, mask } => (*bits & all, *mask & all),
+        _ => (0, all),
+    }
+}
+
+/// A number with unknown bits.
+pub(crate) fn partial(bits: u32, value: u64, unknown: u64) -> Value {
+    let all = mask(bits.min(64)) as u64;
+    match unknown & all {
+        0 => Value::Bits(value & all),
+        unknown if unknown == all => Value::UNDEF,
+        unknown => Value::Undef {
+            bits: value & all & !unknown,
+            mask: unknown,
+        },
+    }
+}
+
+// ---- floating point ------------------------------------------------------------------------
+
+fn float_binary(op: BinaryOp, kind: FloatKind, flags: Flags, a: u64, b: u64) -> Eval<Value> {
+    use BinaryOp::*;
+    if kind == FloatKind::F64 {
+        let (x, y) = (f64::from_bits(a), f64::from_bits(b));
+        let r = match op {
+            FAdd => x + y,
+            FSub => x - y,
+            FMul => x * y,
+            FDiv => x / y,
+            _ => x % y,
+        };
+        return Ok(kept(flags, &[x, y], r, r.to_bits()));
+    }
+    if kind == FloatKind::F32 {
+        let (x, y) = (f32::from_bits(a as u32), f32::from_bits(b as u32));
+        let r = match op {
+            FAdd => x + y,
+            FSub => x - y,
+            FMul => x * y,
+            FDiv => x / y,
+            _ => x % y,
+        };
+        let bits = u64::from(r.to_bits());
+        return Ok(kept(
+            flags,
+            &[f64::from(x), f64::from(y)],
+            f64::from(r),
+            bits,
+        ));
+    }
+    // Exact in binary64, or rounded there with twice the bits to spare.
+    let (x, y) = (to_f64(kind, a)?, to_f64(kind, b)?);
+    let r = match op {
+        FAdd => x + y,
+        FSub => x - y,
+        FMul => x * y,
+        FDiv => x / y,
+        _ => x % y,
+    };
+    Ok(kept(flags, &[x, y], r, from_f64(kind, r)?))
+}
+
+/// A result, or poison where it or an operand is what a fast-math flag excludes.
+pub(crate) fn kept(flags: Flags, operands: &[f64], result: f64, bits: u64) -> Value {
+    if flags == Flags::NONE {
+        return Value::Bits(bits);
+    }
+    let any = |test: fn(f64) -> bool| test(result) || operands.iter().any(|x| test(*x));
+    if (flags.has(Flags::NNAN) && any(f64::is_nan))
+        || (flags.has(Flags::NINF) && any(f64::is_infinite))
+    {
+        return Value::Poison;
+    }
+    Value::Bits(bits)
+}
+
+/// `−a`: the sign flipped, whatever the number.
+pub(crate) fn negate(num: Num, flags: Flags, a: &Value) -> Eval<Value> {
+    let sign = num.bits() - 1;
+    match (num, a) {
+        (Num::Float(kind), Value::Bits(bits)) => {
+            let result = bits ^ 1 << sign;
+            match flags {
+                Flags::NONE => Ok(Value::Bits(result)),
+                _ => Ok(kept(flags, &[], to_f64(kind, result)?, result)),
+            }
+        }
+        (_, Value::Wide(bits)) => Ok(Value::Wide(Box::new(**bits ^ 1 << sign))),
+        (_, other) => Ok(other.clone()),
+    }
+}
+
+// ---- comparisons ---------------------------------------------------------------------------
+
+/// A comparison of integers or addresses.
+pub(crate) fn int_compare(
+    predicate: IntPredicate,
+    bits: u32,
+    same_sign: bool,
+    a: &Value,
+    b: &Value,
+) -> Value {
+    use IntPredicate::*;
+    let (Some(x), Some(y)) = (a.wide(), b.wide()) else {
+        return match (a, b) {
+            (Value::Poison, _) | (_, Value::Poison) => Value::Poison,
+            _ => Value::UNDEF,
+        };
+    };
+    let (sx, sy) = (signed(bits, x), signed(bits, y));
+    if same_sign && (sx < 0) != (sy < 0) {
+        return Value::Poison;
+    }
+    Value::bool(match predicate {
+        Eq => x == y,
+        Ne => x != y,
+        Ugt => x > y,
+        Uge => x >= y,
+        Ult => x < y,
+        Ule => x <= y,
+        Sgt => sx > sy,
+        Sge => sx >= sy,
+        Slt => sx < sy,
+        Sle => sx <= sy,
+    })
+}
+
+/// A comparison of floating-point numbers.
+pub(crate) fn float_compare(
+    predicate: FloatPredicate,
+    kind: FloatKind,
+    flags: Flags,
+    a: &Value,
+    b: &Value,
+) -> Eval<Value> {
+    use FloatPredicate::*;
+    let (Value::Bits(a), Value::Bits(b)) = (a, b) else {
+        return match (a, b) {
+            (Value::Poison, _) | (_, Value::Poison) => Ok(Value::Poison),
+            (Value::Wide(_), _) | (_, Value::Wide(_)) => {
+                fault(TrapKind::Unsupported, "arithmetic wider than binary64")
+            }
+            _ => Ok(Value::UNDEF),
+        };
+    };
+    let (x, y) = (to_f64(kind, *a)?, to_f64(kind, *b)?);
+    let unordered = x.is_nan() || y.is_nan();
+    let holds = match predicate {
+        False => false,
+        True => true,
+        Ord => !unordered,
+        Uno => unordered,
+        Oeq => x == y,
+        Ogt => x > y,
+        Oge => x >= y,
+        Olt => x < y,
+        Ole => x <= y,
+        One => x < y || x > y,
+        Ueq => unordered || x == y,
+        Ugt => unordered || x > y,
+        Uge => unordered || x >= y,
+        Ult => unordered || x < y,
+        Ule => unordered || x <= y,
+        Une => unordered || x != y,
+    };
+    Ok(kept(flags, &[x, y], 0.0, u64::from(holds)))
+}
+
+// ---- combinations --------------------------------------------------------------------------
+
+/// What an atomic read-modify-write leaves, or how a reduction combines.
+pub(crate) fn combine(op: RmwOp, num: Num, old: &Value, new: &Value) -> Eval<Value> {
+    use RmwOp::*;
+    let arith = |op| binary(op, num, Flags::NONE, old, new);
+    let bits = num.bits();
+    let choose = |predicate| match int_compare(predicate, bits, false, old, new) {
+        Value::Bits(1) => old.clone(),
+        Value::Bits(_) => new.clone(),
+        other => other,
+    };
+    match op {
+        Xchg => Ok(new.clone()),
+        Add => arith(BinaryOp::Add),
+        Sub => arith(BinaryOp::Sub),
+        And => arith(BinaryOp::And),
+        Or => arith(BinaryOp::Or),
+        Xor => arith(BinaryOp::Xor),
+        FAdd => arith(BinaryOp::FAdd),
+        FSub => arith(BinaryOp::FSub),
+        Nand => {
+            let both = arith(BinaryOp::And)?;
+            let ones = Value::number(bits, mask(bits));
+            binary(BinaryOp::Xor, num, Flags::NONE, &both, &ones)
+        }
+        Max => Ok(choose(IntPredicate::Sgt)),
+        Min => Ok(choose(IntPredicate::Slt)),
+        UMax => Ok(choose(IntPredicate::Ugt)),
+        UMin => Ok(choose(IntPredicate::Ult)),
+        FMax | FMin | FMaximum | FMinimum => float_extreme(op, num, old, new),
+        UIncWrap | UDecWrap | USubCond | USubSat => match (old.wide(), new.wide()) {
+            (Some(a), Some(b)) => Ok(Value::number(bits, wrapping_step(op, a, b))),
+            _ => Ok(Value::UNDEF),
+        },
+    }
+}
+
+fn wrapping_step(op: RmwOp, a: u128, b: u128) -> u128 {
+    match op {
+        RmwOp::UIncWrap => {
+            if a >= b {
+                0
+            } else {
+                a + 1
+            }
+        }
+        RmwOp::UDecWrap => {
+            if a == 0 || a > b {
+                b
+            } else {
+                a - 1
+            }
+        }
+        RmwOp::USubCond => {
+            if a >= b {
+                a - b
+            } else {
+                a
+            }
+        }
+        _ => a.saturating_sub(b),
+    }
+}
+
+fn float_extreme(op: RmwOp, num: Num, a: &Value, b: &Value) -> Eval<Value> {
+    let (Num::Float(kind), Value::Bits(x), Value::Bits(y)) = (num, a, b) else {
+        return match (a, b) {
+            (Value::Poison, _) | (_, Value::Poison) => Ok(Value::Poison),
+            _ => Ok(Value::UNDEF),
+        };
+    };
+    let (x, y) = (to_f64(kind, *x)?, to_f64(kind, *y)?);
+    let r = match op {
+        RmwOp::FMax => x.max(y),
+        RmwOp::FMin => x.min(y),
+        RmwOp::FMaximum => maximum(x, y),
+        _ => -maximum(-x, -y),
+    };
+    Ok(Value::Bits(from_f64(kind, r)?))
+}
+
+/// The greater, +0 before −0; not a number where one is not.
+pub(crate) fn maximum(x: f64, y: f64) -> f64 {
+    if x.is_nan() || y.is_nan() {
+        f64::NAN
+    } else if x == y {
+        if x.is_sign_negative() { y } else { x }
+    } else if x > y {
+        x
+    } else {
+        y
+    }
+}

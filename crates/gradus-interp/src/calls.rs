@@ -1,0 +1,209 @@
+//! Calls, returns and exceptions, on the strand's own stack of frames.
+
+use crate::code::{CallSite, Callee, Instr};
+use crate::known::Outcome;
+use crate::machine::{Frame, Machine};
+use crate::memory::Place;
+use crate::run::{At, Flow};
+use crate::trap::{Eval, TrapKind, fault};
+use crate::value::Value;
+use gradus_ir::{Entity, FuncId};
+
+impl Machine<'_> {
+    /// Puts a call on the stack; it runs next.
+    pub(crate) fn enter(&mut self, func: FuncId, args: &[Value]) -> Eval<()> {
+        let code = self.code(func)?;
+        if args.len() < code.params.len() || (args.len() > code.params.len() && !code.variadic) {
+            let name = &self.unit.functions[func].name;
+            let text = format!("`{name}` takes {} arguments", code.params.len());
+            return fault(TrapKind::BadCall, text);
+        }
+        if self.strand.frames.len() >= self.options.max_calls {
+            return fault(TrapKind::Limit, "calls nest too deeply");
+        }
+        let base = self.strand.regs.len();
+        let objects = self.strand.objects.len();
+        self.strand
+            .regs
+            .resize(base + code.registers as usize, Value::Poison);
+        for (reg, arg) in std::iter::zip(&code.params, args) {
+            self.strand.regs[base + *reg as usize] = arg.clone();
+        }
+        for &(index, size, align) in &code.copied {
+            let Some(Value::Bits(from)) = args.get(index) else {
+                return fault(TrapKind::Undefined, "an argument to be copied is undefined");
+            };
+            let copy = self.memory.allocate(size, align, Place::Stack, false)?;
+            self.strand.objects.push(copy);
+            self.memory.copy(copy.0, *from, size)?;
+            self.strand.regs[base + code.params[index] as usize] = Value::ptr(copy);
+        }
+        self.strand.frames.push(Frame {
+            code,
+            pc: 0,
+            base,
+            objects,
+        });
+        Ok(())
+    }
+
+    /// Runs a call: a function of the unit gets a frame, a known one answers at once.
+    pub(crate) fn call_site(&mut self, at: &At, site: &CallSite) -> Eval<Flow> {
+        let mut callee = site.callee;
+        if let Callee::Value(reg) = callee {
+            let address = self.defined(at, reg, "the function called")?;
+            let Some(func) = self.memory.function(address) else {
+                return fault(TrapKind::BadCall, "the address called is no function");
+            };
+            callee = match self.unit.known(func) {
+                Some(known) => Callee::Known(known, func),
+                None => Callee::Func(func),
+            };
+        }
+        let args: Vec<Value> = site
+            .args
+            .iter()
+            .map(|reg| self.get(at, *reg).clone())
+            .collect();
+        let func = match callee {
+            Callee::Func(func) => func,
+            Callee::Known(known, func) => {
+                return match self.known(known, func, site, &args)? {
+                    Outcome::Nothing => Ok(Flow::Next),
+                    Outcome::Value(value) => match &site.result {
+                        Some((dst, _)) => self.set(at, *dst, value),
+                        None => Ok(Flow::Next),
+                    },
+                    Outcome::Throw(object) => self.unwind(object),
+                };
+            }
+            Callee::Value(_) => return fault(TrapKind::BadCall, "the function is not known"),
+        };
+        let pc = self.pc;
+        if let Some(frame) = self.strand.frames.last_mut() {
+            frame.pc = pc;
+        }
+        self.enter(func, &args)?;
+        Ok(Flow::Switch)
+    }
+
+    /// Ends the running call and hands its result to the caller.
+    pub(crate) fn leave(&mut self, value: Option<Value>) -> Eval<Flow> {
+        if self.strand.frames.len() == 1 && !self.groups.is_empty() {
+            return fault(TrapKind::Unsupported, "a return out of a parallel region");
+        }
+        self.pop();
+        let Some(caller) = self.strand.frames.last_mut() else {
+            return Ok(Flow::Done(value));
+        };
+        if let Instr::Call(site) = &caller.code.instrs[caller.pc as usize]
+            && let Some((dst, _)) = &site.result
+        {
+            let slot = caller.base + *dst as usize;
+            match value {
+                Some(value) => self.strand.regs[slot] = value,
+                None => return fault(TrapKind::BadCall, "the function called gives no result"),
+            }
+        }
+        caller.pc += 1;
+        Ok(Flow::Switch)
+    }
+
+    /// Drops the top frame with its registers and stack objects.
+    fn pop(&mut self) {
+        if let Some(frame) = self.strand.frames.pop() {
+            self.strand.regs.truncate(frame.base);
+            self.free_stack(frame.objects);
+        }
+    }
+
+    /// Frees the stack objects beyond the first `keep`.
+    pub(crate) fn free_stack(&mut self, keep: usize) {
+        while self.strand.objects.len() > keep {
+            if let Some(object) = self.strand.objects.pop() {
+                self.memory.kill(object);
+            }
+        }
+    }
+
+    // ---- exceptions ------------------------------------------------------------------------
+
+    /// Goes to the nearest landing pad that takes the exception.
+    pub(crate) fn unwind(&mut self, object: u64) -> Eval<Flow> {
+        let pc = self.pc;
+        if let Some(frame) = self.strand.frames.last_mut() {
+            frame.pc = pc;
+        }
+        while let Some(frame) = self.strand.frames.last() {
+            let place = match &frame.code.instrs[frame.pc as usize] {
+                Instr::Call(site) => site.unwind,
+                _ => None,
+            };
+            if let Some(place) = place
+                && let Some(selector) = self.selector(place, object)
+            {
+                self.strand.pending = Some((object, selector));
+                if let Some(frame) = self.strand.frames.last_mut() {
+                    frame.pc = place;
+                }
+                return Ok(Flow::Switch);
+            }
+            if self.strand.frames.len() == 1 {
+                break;
+            }
+            self.pop();
+            if let Some(frame) = self.strand.frames.last() {
+                self.pc = frame.pc;
+            }
+        }
+        fault(TrapKind::Uncaught, "nobody catches an exception")
+    }
+
+    /// The number of the clause that takes an exception, 0 for a cleanup.
+    fn selector(&mut self, place: u32, object: u64) -> Option<u64> {
+        let code = std::rc::Rc::clone(&self.strand.frames.last()?.code);
+        let Some(Instr::LandingPad { clauses, .. }) = code.instrs.get(place as usize) else {
+            return Some(0);
+        };
+        let thrown = self.thrown.get(&object).copied().unwrap_or(0);
+        for clause in &clauses.catches {
+            let wanted = clause.bits().unwrap_or(0);
+            if wanted == 0 || self.is_a(thrown, wanted) {
+                return Some(self.type_id(wanted));
+            }
+        }
+        clauses.cleanup.then_some(0)
+    }
+
+    /// Whether a thrown type is the one caught, or derives from it by single inheritance.
+    fn is_a(&self, thrown: u64, wanted: u64) -> bool {
+        const BASE_OFFSET: u64 = 16;
+        let mut ty = thrown;
+        for _ in 0..64 {
+            if ty == wanted {
+                return true;
+            }
+            match self.memory.read(ty.wrapping_add(BASE_OFFSET), 8) {
+                Ok(Value::Bits(base)) if base != 0 => ty = base,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// The number of a type of exceptions, from 1.
+    pub(crate) fn type_id(&mut self, ty: u64) -> u64 {
+        let known = self.type_ids.iter().position(|t| *t == ty);
+        let index = known.unwrap_or_else(|| {
+            self.type_ids.push(ty);
+            self.type_ids.len() - 1
+        });
+        index as u64 + 1
+    }
+
+    /// A name for messages.
+    pub(crate) fn function_name(&self, func: FuncId) -> &str {
+        debug_assert!(func.index() < self.unit.functions.len());
+        &self.unit.functions[func].name
+    }
+}

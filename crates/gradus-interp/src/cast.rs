@@ -1,0 +1,195 @@
+//! Conversions.
+
+use crate::arith::{each1, mask, partial, parts, signed};
+use crate::code::CastInfo;
+use crate::float::{from_f64, to_f64};
+use crate::shape::Num;
+use crate::trap::{Eval, TrapKind, fault};
+use crate::value::Value;
+use gradus_ir::{CastOp, Flags, FloatKind};
+
+/// The converted value.
+pub(crate) fn cast(info: &CastInfo, a: &Value) -> Eval<Value> {
+    if info.op == CastOp::BitCast {
+        return bitcast(info, a);
+    }
+    each1(info.lanes.0, a, |a| scalar(info, a))
+}
+
+fn scalar(info: &CastInfo, a: &Value) -> Eval<Value> {
+    use CastOp::*;
+    let (from, to) = (info.from, info.to);
+    match info.op {
+        Trunc | ZExt | SExt => Ok(resize(info, a)),
+        PtrToInt | PtrToAddr | IntToPtr => Ok(match a.wide() {
+            Some(n) => Value::number(to.bits(), n & mask(to.bits())),
+            None => a.clone(),
+        }),
+        AddrSpaceCast => Ok(a.clone()),
+        _ => {
+            let Some(n) = a.wide() else {
+                return Ok(match a {
+                    Value::Poison => Value::Poison,
+                    _ => Value::UNDEF,
+                });
+            };
+            match (from, to) {
+                (Num::Float(from), Num::Float(to)) => {
+                    let bits = if from.bits() > 64 {
+                        None
+                    } else {
+                        Some(n as u64)
+                    };
+                    resize_float(info, from, to, bits)
+                }
+                (Num::Float(kind), Num::Int(bits)) => to_int(info.op, kind, bits, n),
+                (Num::Int(bits), Num::Float(kind)) => from_int(info, bits, kind, n),
+                _ => fault(TrapKind::Unsupported, "a conversion between these types"),
+            }
+        }
+    }
+}
+
+fn resize(info: &CastInfo, a: &Value) -> Value {
+    let (from, to) = (info.from.bits(), info.to.bits());
+    let Some(n) = a.wide() else {
+        return match a {
+            Value::Poison => Value::Poison,
+            _ if from > 64 || to > 64 => Value::UNDEF,
+            _ => resize_partial(info.op, from, to, a),
+        };
+    };
+    let flags = info.flags;
+    match info.op {
+        CastOp::Trunc => {
+            let result = n & mask(to);
+            let lost = (flags.has(Flags::NUW) && result != n)
+                || (flags.has(Flags::NSW) && signed(to, result) != signed(from, n));
+            if lost {
+                Value::Poison
+            } else {
+                Value::number(to, result)
+            }
+        }
+        CastOp::ZExt if flags.has(Flags::NNEG) && signed(from, n) < 0 => Value::Poison,
+        CastOp::ZExt => Value::number(to, n),
+        _ => Value::number(to, signed(from, n) as u128 & mask(to)),
+    }
+}
+
+/// Unknown bits stay where they are; those above are known to be zero, or copies of the sign.
+fn resize_partial(op: CastOp, from: u32, to: u32, a: &Value) -> Value {
+    let (bits, unknown) = parts(from, a);
+    let sign = 1u64 << (from - 1);
+    let above = (mask(to) as u64) & !(mask(from) as u64);
+    match op {
+        CastOp::SExt if unknown & sign != 0 => partial(to, bits, unknown | above),
+        CastOp::SExt if bits & sign != 0 => partial(to, bits | above, unknown),
+        _ => partial(to, bits, unknown),
+    }
+}
+
+fn resize_float(info: &CastInfo, from: FloatKind, to: FloatKind, bits: Option<u64>) -> Eval<Value> {
+    let Some(bits) = bits else {
+        return fault(TrapKind::Unsupported, "arithmetic wider than binary64");
+    };
+    let x = to_f64(from, bits)?;
+    let result = from_f64(to, x)?;
+    Ok(crate::arith::kept(
+        info.flags,
+        &[x],
+        to_f64(to, result)?,
+        result,
+    ))
+}
+
+/// To an integer, towards zero; poison where it does not fit.
+fn to_int(op: CastOp, kind: FloatKind, bits: u32, n: u128) -> Eval<Value> {
+    if kind.bits() > 64 {
+        return fault(TrapKind::Unsupported, "arithmetic wider than binary64");
+    }
+    let x = to_f64(kind, n as u64)?.trunc();
+    let power = |n: u32| 2f64.powi(n as i32);
+    let fits = match op {
+        CastOp::FPToUI => x > -1.0 && x < power(bits),
+        _ => x >= -power(bits - 1) && x < power(bits - 1),
+    };
+    if !fits {
+        return Ok(Value::Poison);
+    }
+    let n = if x < 0.0 {
+        x as i128 as u128
+    } else {
+        x as u128
+    };
+    Ok(Value::number(bits, n & mask(bits)))
+}
+
+fn from_int(info: &CastInfo, bits: u32, kind: FloatKind, n: u128) -> Eval<Value> {
+    let unsigned = info.op == CastOp::UIToFP;
+    let s = signed(bits, n);
+    if unsigned && info.flags.has(Flags::NNEG) && s < 0 {
+        return Ok(Value::Poison);
+    }
+    let result = match kind {
+        FloatKind::F32 => {
+            let x = if unsigned { n as f32 } else { s as f32 };
+            u64::from(x.to_bits())
+        }
+        _ => from_f64(kind, if unsigned { n as f64 } else { s as f64 })?,
+    };
+    Ok(Value::Bits(result))
+}
+
+/// The same bits, with lanes cut anew; the first lane has the lowest bits.
+fn bitcast(info: &CastInfo, a: &Value) -> Eval<Value> {
+    let (from, to) = info.lanes;
+    if from == to {
+        return Ok(a.clone());
+    }
+    let (width, lanes) = (info.from.bits(), from.unwrap_or(1));
+    let total = width as usize * lanes;
+    let mut bytes = vec![0u64; total.div_ceil(64)];
+    let mut unknown = vec![0u64; total.div_ceil(64)];
+    for i in 0..lanes {
+        let lane = if from.is_some() { a.lane(i) } else { a.clone() };
+        if lane == Value::Poison {
+            return Ok(Value::Poison);
+        }
+        let (bits, lost) = match lane.wide() {
+            Some(bits) => (bits, 0),
+            None => {
+                let (bits, lost) = parts(width.min(64), &lane);
+                (u128::from(bits), u128::from(lost))
+            }
+        };
+        put(&mut bytes, i * width as usize, width, bits);
+        put(&mut unknown, i * width as usize, width, lost);
+    }
+    let width = info.to.bits();
+    let cut = |i: usize| {
+        let (bits, lost) = (take(&bytes, i, width), take(&unknown, i, width));
+        match lost {
+            0 => Value::number(width, bits),
+            _ => partial(width, bits as u64, lost as u64),
+        }
+    };
+    Ok(match to {
+        None => cut(0),
+        Some(len) => Value::Many((0..len).map(|i| cut(i * width as usize)).collect()),
+    })
+}
+
+fn put(words: &mut [u64], at: usize, width: u32, bits: u128) {
+    for i in 0..width as usize {
+        if bits >> i & 1 == 1 {
+            words[(at + i) / 64] |= 1 << ((at + i) % 64);
+        }
+    }
+}
+
+fn take(words: &[u64], at: usize, width: u32) -> u128 {
+    (0..width as usize)
+        .map(|i| u128::from(words[(at + i) / 64] >> ((at + i) % 64) & 1) << i)
+        .sum()
+}

@@ -1,0 +1,454 @@
+//! Turns a body into instructions: structure becomes jumps, operands become registers.
+//!
+//! One walk in program order with the open ops on a stack. A region's terminator moves its
+//! operands to where its owner wants them and jumps; jumps to places that are not known yet are
+//! patched when the place is reached. An op that cannot be run becomes [`Instr::Fail`]: it is an
+//! error only when control comes to it.
+
+use crate::code::{CONST, Code, Instr, Place, Reg};
+use crate::shape::Shape;
+use crate::value::{Address, Value};
+use gradus_ir::{
+    AttrValue, Body, ConstId, ConstKind, Definition, Entity, FuncId, Op, OpKind, Region, Type,
+    TypeId, Unit,
+};
+use std::collections::{HashMap, HashSet};
+
+/// Where a unit's symbols lie in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Symbols {
+    pub functions: Vec<Address>,
+    pub globals: Vec<Address>,
+}
+
+/// Why an op cannot be run.
+pub(crate) type Unfit = String;
+
+/// An op whose regions are being decoded.
+pub(crate) struct Open {
+    pub op: Op,
+    /// Where a loop begins again.
+    pub head: Place,
+    /// Instructions that leave for the end of the op.
+    pub to_end: Vec<Place>,
+    /// The instruction that enters the regions.
+    pub entry: Place,
+    /// Registers of the op's own.
+    pub scratch: Reg,
+}
+
+enum Step {
+    Ops(Option<Op>),
+    Region(usize),
+    End,
+}
+
+pub(crate) struct Decoder<'a> {
+    pub unit: &'a Unit,
+    pub body: &'a Body,
+    pub symbols: &'a Symbols,
+    pub code: Code,
+    registers: Vec<Reg>,
+    constants: HashMap<ConstId, Reg>,
+    pub open: Vec<Open>,
+    /// The op that instructions belong to.
+    pub at: Op,
+}
+
+/// The instructions of a function's body.
+pub(crate) fn decode(unit: &Unit, symbols: &Symbols, func: FuncId, body: &Body) -> Code {
+    let variadic = matches!(
+        unit.types.get(unit.functions[func].ty),
+        Type::Func { variadic: true, .. }
+    );
+    let mut decoder = Decoder {
+        unit,
+        body,
+        symbols,
+        code: Code {
+            func,
+            instrs: Vec::new(),
+            ops: Vec::new(),
+            consts: Vec::new(),
+            registers: 0,
+            params: Vec::new(),
+            copied: copied_params(unit, func),
+            variadic,
+        },
+        registers: vec![Reg::MAX; body.values.len()],
+        constants: HashMap::new(),
+        open: Vec::new(),
+        at: Op::from_index(0),
+    };
+    decoder.code.params = body.params().iter().map(|p| decoder.register(*p)).collect();
+    decoder.run();
+    decoder.code
+}
+
+impl<'a> Decoder<'a> {
+    fn run(&mut self) {
+        let mut stack = vec![Step::Ops(self.body.first(self.body.root()))];
+        while let Some(step) = stack.pop() {
+            match step {
+                Step::Ops(None) => {}
+                Step::Ops(Some(op)) => {
+                    stack.push(Step::Ops(self.body.next(op)));
+                    self.at = op;
+                    let entry = self.here();
+                    if let Err(why) = self.op(op) {
+                        self.code.instrs.truncate(entry as usize);
+                        self.code.ops.truncate(entry as usize);
+                        self.emit(Instr::Fail(why.into()));
+                        continue;
+                    }
+                    if !self.body.op_regions(op).is_empty() {
+                        stack.push(Step::End);
+                        let count = self.body.op_regions(op).len();
+                        stack.extend((0..count).rev().map(Step::Region));
+                    }
+                }
+                Step::Region(index) => {
+                    if let Some(open) = self.open.last() {
+                        let op = open.op;
+                        self.at = op;
+                        self.begin_region(op, index);
+                        stack.push(Step::Ops(self.body.first(self.body.op_regions(op)[index])));
+                    }
+                }
+                Step::End => self.end_op(),
+            }
+        }
+    }
+
+    // ---- emitting --------------------------------------------------------------------------
+
+    pub fn here(&self) -> Place {
+        self.code.instrs.len() as Place
+    }
+    pub fn emit(&mut self, instr: Instr) -> Place {
+        self.code.instrs.push(instr);
+        self.code.ops.push(self.at);
+        self.here() - 1
+    }
+    pub fn fresh(&mut self) -> Reg {
+        self.code.registers += 1;
+        self.code.registers - 1
+    }
+    fn register(&mut self, value: gradus_ir::Value) -> Reg {
+        let known = self.registers[value.index()];
+        if known != Reg::MAX {
+            return known;
+        }
+        let fresh = self.fresh();
+        self.registers[value.index()] = fresh;
+        fresh
+    }
+    /// The register of the only result.
+    pub fn result(&mut self, op: Op) -> Reg {
+        self.register(self.body.result(op))
+    }
+    /// The register or constant of an operand.
+    pub fn src(&mut self, value: gradus_ir::Value) -> Result<Reg, Unfit> {
+        let Definition::Const(id) = self.body.values[value].def else {
+            return Ok(self.register(value));
+        };
+        if let Some(&reg) = self.constants.get(&id) {
+            return Ok(reg);
+        }
+        let constant = constant(self.unit, self.symbols, id)?;
+        let reg = self.code.consts.len() as Reg | CONST;
+        self.code.consts.push(constant);
+        self.constants.insert(id, reg);
+        Ok(reg)
+    }
+    pub fn operand(&mut self, op: Op, index: usize) -> Result<Reg, Unfit> {
+        self.src(self.body.operand(op, index))
+    }
+    pub fn srcs(
+        &mut self,
+        values: impl IntoIterator<Item = gradus_ir::Value>,
+    ) -> Result<Vec<Reg>, Unfit> {
+        values.into_iter().map(|v| self.src(v)).collect()
+    }
+    pub fn shape(&self, ty: TypeId) -> Result<Shape, Unfit> {
+        Shape::of(self.unit, ty).map_err(str::to_string)
+    }
+
+    /// Assigns all sources to all destinations at once.
+    pub fn moves(&mut self, dsts: &[Reg], srcs: &[Reg]) {
+        let pairs: Vec<(Reg, Reg)> = std::iter::zip(dsts, srcs)
+            .map(|(d, s)| (*d, *s))
+            .filter(|(d, s)| d != s)
+            .collect();
+        let mut written = HashSet::new();
+        let clash = pairs.iter().any(|(dst, src)| {
+            let clash = written.contains(src);
+            written.insert(*dst);
+            clash
+        });
+        if clash {
+            self.emit(Instr::Moves(pairs.into()));
+            return;
+        }
+        for (dst, src) in pairs {
+            self.emit(Instr::Move { dst, src });
+        }
+    }
+
+    pub fn params(&mut self, region: Region) -> Vec<Reg> {
+        let params = self.body.region_params(region).to_vec();
+        params.into_iter().map(|p| self.register(p)).collect()
+    }
+    pub fn results(&mut self, op: Op) -> Vec<Reg> {
+        let results = self.body.results(op).to_vec();
+        results.into_iter().map(|r| self.register(r)).collect()
+    }
+
+    /// Makes an instruction lead to a place.
+    pub fn patch(&mut self, at: Place, to: Place) {
+        match &mut self.code.instrs[at as usize] {
+            Instr::Jump(place)
+            | Instr::JumpUnless { to: place, .. }
+            | Instr::ForTest { exit: place, .. }
+            | Instr::ShareTest { exit: place, .. }
+            | Instr::ParIndex { exit: place, .. }
+            | Instr::Spmd { end: place, .. }
+            | Instr::Single { skip: place } => *place = to,
+            _ => {}
+        }
+    }
+
+    /// Begins an op with regions.
+    pub fn begin(&mut self, op: Op, entry: Place) {
+        let head = self.here();
+        self.open.push(Open {
+            op,
+            head,
+            to_end: Vec::new(),
+            entry,
+            scratch: 0,
+        });
+    }
+
+    // ---- structure -------------------------------------------------------------------------
+
+    /// The instructions that enter `if`, `switch`, `loop` or `for`.
+    pub fn structure(&mut self, op: Op) -> Result<(), Unfit> {
+        match self.body.kind(op) {
+            OpKind::If => {
+                let condition = self.operand(op, 0)?;
+                let entry = self.emit(Instr::JumpUnless { condition, to: 0 });
+                self.begin(op, entry);
+            }
+            OpKind::Switch(cases) => {
+                let value = self.operand(op, 0)?;
+                let cases = cases.iter().map(|c| (*c, 0)).collect();
+                let entry = self.emit(Instr::Switch {
+                    value,
+                    cases,
+                    default: 0,
+                });
+                self.begin(op, entry);
+            }
+            OpKind::Loop { .. } => {
+                let initial = self.srcs(self.body.operands(op))?;
+                let params = self.params(self.body.op_regions(op)[0]);
+                self.moves(&params, &initial);
+                let entry = self.here();
+                self.begin(op, entry);
+            }
+            _ => {
+                let mut operands = self.srcs(self.body.operands(op))?;
+                let params = self.params(self.body.op_regions(op)[0]);
+                let count =
+                    std::mem::replace(&mut operands[0], self.code.consts.len() as Reg | CONST);
+                self.code.consts.push(Value::Bits(0));
+                self.moves(&params, &operands);
+                let entry = self.emit(Instr::ForTest {
+                    index: params[0],
+                    count,
+                    exit: 0,
+                });
+                self.begin(op, entry);
+                self.leave_from(entry);
+                self.set_head(entry);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that an instruction leaves for the end of the innermost open op.
+    pub fn leave_from(&mut self, at: Place) {
+        if let Some(open) = self.open.last_mut() {
+            open.to_end.push(at);
+        }
+    }
+    pub fn set_head(&mut self, head: Place) {
+        if let Some(open) = self.open.last_mut() {
+            open.head = head;
+        }
+    }
+    pub fn set_scratch(&mut self, scratch: Reg) {
+        if let Some(open) = self.open.last_mut() {
+            open.scratch = scratch;
+        }
+    }
+
+    fn begin_region(&mut self, op: Op, index: usize) {
+        let here = self.here();
+        let entry = self.open.last().map_or(0, |open| open.entry);
+        match &mut self.code.instrs.get_mut(entry as usize) {
+            Some(Instr::JumpUnless { to, .. }) if index == 1 => *to = here,
+            Some(Instr::Switch { cases, default, .. }) => match cases.get_mut(index) {
+                Some((_, place)) => *place = here,
+                None => *default = here,
+            },
+            Some(Instr::Call(site)) if index == 1 => site.unwind = Some(here),
+            _ => {}
+        }
+        if index == 0 && matches!(self.body.kind(op), OpKind::Loop { .. }) {
+            self.set_head(here);
+        }
+    }
+
+    fn end_op(&mut self) {
+        let Some(open) = self.open.pop() else {
+            return;
+        };
+        self.at = open.op;
+        let here = self.here();
+        for at in open.to_end {
+            self.patch(at, here);
+        }
+        match self.body.kind(open.op) {
+            OpKind::For { .. } => {
+                let params = self.params(self.body.op_regions(open.op)[0]);
+                let results = self.results(open.op);
+                self.moves(&results, &params[1..]);
+            }
+            OpKind::ShareFor { nowait: false, .. } | OpKind::Single { nowait: false } => {
+                self.emit(Instr::Barrier { grid: false });
+            }
+            _ => {}
+        }
+    }
+
+    /// A region's terminator.
+    pub fn terminator(&mut self, op: Op) -> Result<(), Unfit> {
+        let values = self.srcs(self.body.operands(op))?;
+        match self.body.kind(op) {
+            OpKind::Return => {
+                self.emit(Instr::Return(values.first().copied()));
+            }
+            OpKind::Resume => {
+                self.emit(Instr::Resume(values[0]));
+            }
+            OpKind::Unreachable => {
+                self.emit(Instr::Unreachable);
+            }
+            OpKind::Repeat => self.repeat(&values),
+            _ => self.yielded(op, &values)?,
+        }
+        Ok(())
+    }
+
+    fn repeat(&mut self, values: &[Reg]) {
+        let Some((owner, head)) = self.open.last().map(|open| (open.op, open.head)) else {
+            return;
+        };
+        let again = self.emit(Instr::JumpUnless {
+            condition: values[0],
+            to: 0,
+        });
+        let params = self.params(self.body.op_regions(owner)[0]);
+        let (next, results) = values[1..].split_at(params.len());
+        self.moves(&params, next);
+        self.emit(Instr::Jump(head));
+        let here = self.here();
+        self.patch(again, here);
+        let own = self.results(owner);
+        self.moves(&own, results);
+    }
+
+    fn yielded(&mut self, op: Op, values: &[Reg]) -> Result<(), Unfit> {
+        let Some((owner, head, scratch)) = self
+            .open
+            .last()
+            .map(|open| (open.op, open.head, open.scratch))
+        else {
+            return Err("a yield outside every region".into());
+        };
+        match self.body.kind(owner) {
+            OpKind::For { .. } => {
+                let params = self.params(self.body.op_regions(owner)[0]);
+                self.moves(&params[1..], values);
+                let index = params[0];
+                self.emit(Instr::ForNext { index, head });
+            }
+            OpKind::ParFor { .. } => self.contribute(owner, values, head)?,
+            OpKind::ShareFor { .. } => {
+                self.emit(Instr::ShareNext {
+                    state: scratch,
+                    head,
+                });
+            }
+            OpKind::Spmd { .. } => {
+                self.emit(Instr::RankEnd);
+            }
+            _ => {
+                let results = self.results(owner);
+                self.moves(&results, values);
+                let last = self.body.op_regions(owner).last().copied();
+                if self.body.parent(op) != last {
+                    let jump = self.emit(Instr::Jump(0));
+                    self.leave_from(jump);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Parameters that are copies of what the caller's argument points to: index, size and alignment.
+fn copied_params(unit: &Unit, func: FuncId) -> Vec<(usize, u64, u64)> {
+    let function = &unit.functions[func];
+    let attrs = unit.attrs(function.attrs);
+    let count = unit.param_types(function.ty).len();
+    (0..count)
+        .filter_map(|i| match attrs.param(i, "byval") {
+            Some(AttrValue::Type(ty)) => {
+                let layout = &unit.layout;
+                Some((
+                    i,
+                    layout.size_bytes(unit, *ty),
+                    layout.align_bytes(unit, *ty).max(8),
+                ))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// The value of a constant.
+pub(crate) fn constant(unit: &Unit, symbols: &Symbols, id: ConstId) -> Result<Value, Unfit> {
+    let constant = unit.constant(id);
+    Ok(match &constant.kind {
+        ConstKind::Int(n) | ConstKind::Float(n) => match Shape::of(unit, constant.ty)? {
+            Shape::Num(num) => Value::number(num.bits(), *n),
+            _ => return Err("a constant of a type that cannot hold it".into()),
+        },
+        ConstKind::Zero => Shape::of(unit, constant.ty)?.zero(),
+        ConstKind::Undef => Value::UNDEF,
+        ConstKind::Poison => Value::Poison,
+        ConstKind::Aggregate(members) => {
+            let values = members.iter().map(|m| self::constant(unit, symbols, *m));
+            Value::Many(values.collect::<Result<_, _>>()?)
+        }
+        ConstKind::Func(func) => Value::ptr(symbols.functions[func.index()]),
+        ConstKind::Global { global, offset } => {
+            let base = symbols.globals[global.index()].0;
+            Value::Bits(base.wrapping_add(*offset as u64))
+        }
+        ConstKind::Foreign(_) => return Err("a constant that only the host understands".into()),
+    })
+}

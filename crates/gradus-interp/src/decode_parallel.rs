@@ -1,0 +1,106 @@
+//! Instructions of parallel ops, in their serial meaning.
+
+use crate::code::{Instr, ParForInfo, Reg};
+use crate::decode::{Decoder, Unfit};
+use gradus_ir::{BarrierScope, Op, OpKind};
+
+impl Decoder<'_> {
+    /// The instructions that enter a parallel op, or that it is.
+    pub(crate) fn parallel(&mut self, op: Op) -> Result<(), Unfit> {
+        match self.body.kind(op) {
+            OpKind::Barrier(scope) => {
+                let grid = *scope == BarrierScope::Grid;
+                self.emit(Instr::Barrier { grid });
+                Ok(())
+            }
+            OpKind::Single { .. } => {
+                let entry = self.emit(Instr::Single { skip: 0 });
+                self.begin(op, entry);
+                self.leave_from(entry);
+                Ok(())
+            }
+            OpKind::ShareFor { schedule, .. } => {
+                let count = self.operand(op, 0)?;
+                let index = self.params(self.body.op_regions(op)[0])[0];
+                let state = self.fresh();
+                for _ in 0..3 {
+                    self.fresh();
+                }
+                self.emit(Instr::ShareStart {
+                    schedule: *schedule,
+                    count,
+                    state,
+                });
+                let entry = self.emit(Instr::ShareTest {
+                    state,
+                    index,
+                    exit: 0,
+                });
+                self.begin(op, entry);
+                self.leave_from(entry);
+                self.set_head(entry);
+                self.set_scratch(state);
+                Ok(())
+            }
+            OpKind::Spmd { .. } => {
+                let extents = self.srcs(self.body.operands(op))?;
+                let params = self.params(self.body.op_regions(op)[0]);
+                let entry = self.emit(Instr::Spmd {
+                    extents: extents.into(),
+                    params: params.into(),
+                    end: 0,
+                });
+                self.begin(op, entry);
+                self.leave_from(entry);
+                Ok(())
+            }
+            _ => self.par_for(op),
+        }
+    }
+
+    fn par_for(&mut self, op: Op) -> Result<(), Unfit> {
+        let operands = self.srcs(self.body.operands(op))?;
+        let indices = self.params(self.body.op_regions(op)[0]);
+        let (extents, initial) = operands.split_at(indices.len());
+        let results = self.results(op);
+        self.moves(&results, initial);
+        let (counter, total) = (self.fresh(), self.fresh());
+        let info = || {
+            Box::new(ParForInfo {
+                extents: extents.into(),
+                indices: indices.clone().into(),
+                counter,
+                total,
+            })
+        };
+        self.emit(Instr::ParStart(info()));
+        let entry = self.emit(Instr::ParIndex {
+            info: info(),
+            exit: 0,
+        });
+        self.begin(op, entry);
+        self.leave_from(entry);
+        self.set_head(entry);
+        Ok(())
+    }
+
+    /// The end of an iteration of a `par.for`: its contributions, and on to the next.
+    pub(crate) fn contribute(&mut self, op: Op, values: &[Reg], head: u32) -> Result<(), Unfit> {
+        let OpKind::ParFor { reductions, dims } = self.body.kind(op) else {
+            return Ok(());
+        };
+        let totals = self.results(op);
+        for (i, reduction) in reductions.iter().enumerate() {
+            let (num, lanes) = self.operand_num(op, *dims as usize + i)?;
+            self.emit(Instr::Combine {
+                op: *reduction,
+                num,
+                lanes,
+                total: totals[i],
+                value: values[i],
+            });
+        }
+        self.emit(Instr::Jump(head));
+        Ok(())
+    }
+}

@@ -1,0 +1,299 @@
+//! Outside functions that are known, run by their id; what is not run is refused by name.
+
+use crate::code::CallSite;
+use crate::machine::Machine;
+use crate::trap::{Eval, TrapKind, fault};
+use crate::value::Value;
+use gradus_ir::known::{ExceptionFn, Known, MarkerFn, SystemFn, TextFn};
+use gradus_ir::{FuncId, Type};
+
+/// What a call of a known function comes to.
+pub(crate) enum Outcome {
+    /// It returned nothing.
+    Nothing,
+    /// It returned a value.
+    Value(Value),
+    /// It threw the exception with this object.
+    Throw(u64),
+}
+
+/// The bits of an argument that must be defined.
+pub(crate) fn number(args: &[Value], index: usize) -> Eval<u64> {
+    match args.get(index) {
+        Some(Value::Bits(bits)) => Ok(*bits),
+        Some(Value::Poison | Value::Undef { .. }) => {
+            fault(TrapKind::Undefined, "an argument is undefined")
+        }
+        _ => fault(TrapKind::BadCall, "an argument does not fit"),
+    }
+}
+
+impl Machine<'_> {
+    /// Runs a known function.
+    pub(crate) fn known(
+        &mut self,
+        known: Known,
+        func: FuncId,
+        site: &CallSite,
+        args: &[Value],
+    ) -> Eval<Outcome> {
+        match known {
+            Known::Math(id) => self.math(id, site, args),
+            Known::MathOut(id) => self.math_out(id, site, args),
+            Known::Integer(id) => self.integer(id, site, args),
+            Known::Reduce(id) => self.reduce(id, site, args),
+            Known::Masked(id) => self.masked(id, site, args),
+            Known::Memory(id) => self.memory_fn(id, args),
+            Known::Text(id) => self.text(id, func, args),
+            Known::Marker(id) => self.marker(id, func, args),
+            Known::System(id) => self.system(id, func, site, args),
+            Known::Exception(id) => self.exception(id, func, site, args),
+            Known::Complex(_) | Known::OpenMp | Known::Mpi | Known::Gpu => self.refused(func),
+        }
+    }
+
+    /// The refusal of a function that is known but not run.
+    pub(crate) fn refused(&self, func: FuncId) -> Eval<Outcome> {
+        let name = self.function_name(func);
+        fault(
+            TrapKind::Unsupported,
+            format!("`{name}` is not run by the interpreter"),
+        )
+    }
+
+    fn marker(&mut self, id: MarkerFn, func: FuncId, args: &[Value]) -> Eval<Outcome> {
+        use MarkerFn::*;
+        match id {
+            LifetimeStart | LifetimeEnd => {
+                let pointer = number(args, args.len().saturating_sub(1))?;
+                let address = crate::value::Address(pointer);
+                if let Some(size) = self.memory.size(address) {
+                    self.memory.fill(pointer, &Value::UNDEF, size)?;
+                }
+                Ok(Outcome::Nothing)
+            }
+            Assume => match args.first() {
+                Some(Value::Bits(bits)) if bits & 1 == 1 => Ok(Outcome::Nothing),
+                Some(Value::Bits(_)) => fault(TrapKind::Unreachable, "an assumption does not hold"),
+                _ => fault(TrapKind::Undefined, "an assumption is undefined"),
+            },
+            InvariantGroup | Expect | Annotation | ThreadlocalAddress => Ok(Outcome::Value(
+                args.first().cloned().unwrap_or(Value::Poison),
+            )),
+            InvariantStart => Ok(Outcome::Value(Value::Bits(0))),
+            StackSave => Ok(Outcome::Value(
+                Value::Bits(self.strand.objects.len() as u64),
+            )),
+            StackRestore => {
+                let own = self.strand.frames.last().map_or(0, |frame| frame.objects);
+                let keep = usize::try_from(number(args, 0)?).unwrap_or(usize::MAX);
+                self.free_stack(keep.max(own));
+                Ok(Outcome::Nothing)
+            }
+            IsConstant => Ok(Outcome::Value(Value::bool(false))),
+            RuntimeCheck => Ok(Outcome::Value(Value::bool(true))),
+            ObjectSize => {
+                let least = number(args, 1)? == 1;
+                Ok(Outcome::Value(Value::Bits(if least {
+                    0
+                } else {
+                    u64::MAX
+                })))
+            }
+            TypeId => {
+                let ty = number(args, 0)?;
+                Ok(Outcome::Value(Value::Bits(self.type_id(ty))))
+            }
+            Trap | DebugTrap => fault(TrapKind::Abort, "the program stops itself"),
+            InvariantEnd | Prefetch | Debug | NoaliasScopeDecl | SideEffect | DoNothing
+            | VarAnnotation | FakeUse => Ok(Outcome::Nothing),
+            Frame | Counter | FloatEnvironment | VaStart | VaEnd | VaCopy => self.refused(func),
+        }
+    }
+
+    fn text(&mut self, id: TextFn, func: FuncId, args: &[Value]) -> Eval<Outcome> {
+        let found = match id {
+            TextFn::Strlen => self.memory.text(number(args, 0)?)?.len() as u64,
+            TextFn::Strnlen => {
+                let (text, most) = (number(args, 0)?, number(args, 1)?);
+                let mut length = 0;
+                while length < most && self.memory.bytes(text.wrapping_add(length), 1)?[0] != 0 {
+                    length += 1;
+                }
+                length
+            }
+            TextFn::Memcmp => {
+                let size = number(args, 2)?;
+                let a = self.memory.bytes(number(args, 0)?, size)?;
+                let b = self.memory.bytes(number(args, 1)?, size)?;
+                u64::from(order(a.cmp(b)))
+            }
+            _ => return self.refused(func),
+        };
+        Ok(Outcome::Value(Value::Bits(found)))
+    }
+
+    fn system(
+        &mut self,
+        id: SystemFn,
+        func: FuncId,
+        site: &CallSite,
+        args: &[Value],
+    ) -> Eval<Outcome> {
+        match id {
+            SystemFn::Exit => match args.first() {
+                Some(_) => fault(TrapKind::Exit(number(args, 0)? as i32), "the program ends"),
+                None => fault(TrapKind::Abort, "the program aborts"),
+            },
+            SystemFn::AssertFail => fault(TrapKind::Abort, "an assertion failed"),
+            SystemFn::Errno => {
+                if self.errno.is_none() {
+                    self.errno =
+                        Some(
+                            self.memory
+                                .allocate(4, 4, crate::memory::Place::Static, true)?,
+                        );
+                }
+                Ok(Outcome::Value(Value::ptr(self.errno.unwrap_or_default())))
+            }
+            SystemFn::Print | SystemFn::PrintToMemory => self.print(id, func, site, args),
+            _ => self.refused(func),
+        }
+    }
+
+    /// `printf` and its kin, told apart by their parameters: a variadic one takes its format last.
+    fn print(
+        &mut self,
+        id: SystemFn,
+        func: FuncId,
+        site: &CallSite,
+        args: &[Value],
+    ) -> Eval<Outcome> {
+        let Type::Func {
+            params, variadic, ..
+        } = self.unit.types.get(self.unit.functions[func].ty)
+        else {
+            return self.refused(func);
+        };
+        let fixed = params.len();
+        let text = match (id, *variadic, fixed) {
+            (_, true, 1..) => {
+                let format = self.memory.text(number(args, fixed - 1)?)?;
+                self.formatted(&format, site, args, fixed)?
+            }
+            (SystemFn::Print, false, 1 | 2) => match self.unit.types.get(params[0]) {
+                Type::Int(_) => vec![number(args, 0)? as u8],
+                _ => {
+                    let mut text = self.memory.text(number(args, 0)?)?;
+                    text.extend((fixed == 1).then_some(b'\n'));
+                    text
+                }
+            },
+            (SystemFn::Print, false, 4) => {
+                let size = number(args, 1)?.saturating_mul(number(args, 2)?);
+                self.memory.bytes(number(args, 0)?, size)?.to_vec()
+            }
+            _ => return self.refused(func),
+        };
+        let length = text.len() as u64;
+        if id == SystemFn::PrintToMemory {
+            self.print_to_memory(fixed, &text, args)?;
+        } else {
+            self.output.extend_from_slice(&text);
+        }
+        let count = if fixed == 4 && !variadic {
+            number(args, 2)?
+        } else {
+            length
+        };
+        Ok(match site.result {
+            Some(_) => Outcome::Value(Value::Bits(count & 0xffff_ffff)),
+            None => Outcome::Nothing,
+        })
+    }
+
+    /// Writes text and a zero: `sprintf` (2 parameters before the values, 4 when checked) writes
+    /// all of it, `snprintf` (3 and 5) as much as its second argument says.
+    fn print_to_memory(&mut self, fixed: usize, text: &[u8], args: &[Value]) -> Eval<()> {
+        let room = match fixed {
+            3 | 5 => number(args, 1)?,
+            _ => u64::MAX,
+        };
+        let to = number(args, 0)?;
+        if room == 0 {
+            return Ok(());
+        }
+        let kept = usize::try_from(room - 1)
+            .unwrap_or(usize::MAX)
+            .min(text.len());
+        for (i, byte) in text[..kept].iter().chain([&0]).enumerate() {
+            let byte = Value::Bits(u64::from(*byte));
+            self.memory.write(to.wrapping_add(i as u64), 1, &byte)?;
+        }
+        Ok(())
+    }
+
+    fn exception(
+        &mut self,
+        id: ExceptionFn,
+        func: FuncId,
+        site: &CallSite,
+        args: &[Value],
+    ) -> Eval<Outcome> {
+        match id {
+            ExceptionFn::Allocate => {
+                let size = number(args, 0)?;
+                let object = self
+                    .memory
+                    .allocate(size, 16, crate::memory::Place::Heap, false)?;
+                Ok(Outcome::Value(Value::ptr(object)))
+            }
+            ExceptionFn::Free => {
+                self.memory.free(crate::value::Address(number(args, 0)?))?;
+                Ok(Outcome::Nothing)
+            }
+            ExceptionFn::Throw if args.is_empty() => match self.caught.last() {
+                Some(&object) => Ok(Outcome::Throw(object)),
+                None => fault(TrapKind::Uncaught, "there is no exception to throw again"),
+            },
+            ExceptionFn::Throw => {
+                let object = number(args, 0)?;
+                self.thrown.insert(object, number(args, 1)?);
+                Ok(Outcome::Throw(object))
+            }
+            ExceptionFn::BeginCatch => {
+                let object = number(args, 0)?;
+                self.caught.push(object);
+                Ok(Outcome::Value(Value::Bits(object)))
+            }
+            ExceptionFn::EndCatch => {
+                self.caught.pop();
+                Ok(Outcome::Nothing)
+            }
+            ExceptionFn::Resume => Ok(Outcome::Throw(number(args, 0)?)),
+            ExceptionFn::Guard => self.guard(site, args),
+            ExceptionFn::Terminate => fault(TrapKind::Abort, "the program terminates"),
+            ExceptionFn::LibraryThrow => {
+                fault(TrapKind::Uncaught, "the C++ library throws an exception")
+            }
+            ExceptionFn::Panic => fault(TrapKind::Abort, "the program panics"),
+            ExceptionFn::Personality => self.refused(func),
+        }
+    }
+
+    /// The guard of a static variable: acquiring tells whether to initialise, releasing marks it.
+    fn guard(&mut self, site: &CallSite, args: &[Value]) -> Eval<Outcome> {
+        let guard = number(args, 0)?;
+        if site.result.is_none() {
+            self.memory.write(guard, 1, &Value::Bits(1))?;
+            return Ok(Outcome::Nothing);
+        }
+        let done = self.memory.bytes(guard, 1)?[0];
+        Ok(Outcome::Value(Value::Bits(u64::from(done == 0))))
+    }
+}
+
+/// −1, 0 or 1 as the bits of an `int`.
+fn order(ordering: std::cmp::Ordering) -> u32 {
+    ordering as i8 as i32 as u32
+}

@@ -1,0 +1,343 @@
+//! Known functions of floating-point numbers: Rust's own methods, which are the C library's, and
+//! the `libm` crate where Rust has none.
+
+use crate::arith::{kept, maximum};
+use crate::code::CallSite;
+use crate::float::{from_f64, to_f64};
+use crate::known::{Outcome, number};
+use crate::machine::Machine;
+use crate::shape::{Num, Shape};
+use crate::trap::{Eval, TrapKind, fault};
+use crate::value::Value;
+use gradus_ir::FloatKind;
+use gradus_ir::known::{MathFn, MathOutFn};
+
+impl Machine<'_> {
+    pub(crate) fn math(&mut self, id: MathFn, site: &CallSite, args: &[Value]) -> Eval<Outcome> {
+        let Some((_, result)) = &site.result else {
+            return Ok(Outcome::Nothing);
+        };
+        let shapes: Vec<Option<Num>> = site
+            .arg_shapes
+            .iter()
+            .map(|s| s.as_ref().and_then(Shape::num))
+            .collect();
+        let one = |values: &[Value]| scalar(id, &shapes, result, site, values);
+        let Some(len) = result.lanes() else {
+            return one(args).map(Outcome::Value);
+        };
+        let lanes = (0..len).map(|i| {
+            let values: Vec<Value> = args
+                .iter()
+                .enumerate()
+                .map(
+                    |(n, v)| match site.arg_shapes[n].as_ref().and_then(Shape::lanes) {
+                        Some(_) => v.lane(i),
+                        None => v.clone(),
+                    },
+                )
+                .collect();
+            one(&values)
+        });
+        Ok(Outcome::Value(Value::Many(lanes.collect::<Eval<_>>()?)))
+    }
+
+    pub(crate) fn math_out(
+        &mut self,
+        id: MathOutFn,
+        site: &CallSite,
+        args: &[Value],
+    ) -> Eval<Outcome> {
+        use MathOutFn::*;
+        let shape = site.arg_shapes.first().and_then(|s| s.as_ref());
+        let Some(Shape::Num(Num::Float(kind))) = shape else {
+            return fault(TrapKind::Unsupported, "two results of a vector's lanes");
+        };
+        let kind = *kind;
+        let size = kind.bits() as usize / 8;
+        let x = to_f64(kind, number(args, 0)?)?;
+        let float = |x: f64| from_f64(kind, x).map(Value::Bits);
+        let (fraction, exponent) = libm::frexp(x);
+        let (first, second) = match id {
+            Sincos | SincosPair => (x.sin(), x.cos()),
+            SincospiPair => {
+                let angle = x % 2.0 * std::f64::consts::PI;
+                (angle.sin(), angle.cos())
+            }
+            Modf | ModfPair if x.is_infinite() => (0.0f64.copysign(x), x),
+            Modf | ModfPair => ((x - x.trunc()).copysign(x), x.trunc()),
+            Frexp | FrexpPair => (fraction, f64::from(exponent)),
+            LgammaR => {
+                let (value, sign) = libm::lgamma_r(x);
+                (value, f64::from(sign))
+            }
+            Remquo => {
+                let (value, quotient) = libm::remquo(x, to_f64(kind, number(args, 1)?)?);
+                (value, f64::from(quotient))
+            }
+        };
+        let int = Value::Bits(u64::from(second as i32 as u32));
+        match id {
+            Sincos => {
+                self.memory.write(number(args, 1)?, size, &float(first)?)?;
+                self.memory.write(number(args, 2)?, size, &float(second)?)?;
+                Ok(Outcome::Nothing)
+            }
+            Modf => {
+                self.memory.write(number(args, 1)?, size, &float(second)?)?;
+                float(first).map(Outcome::Value)
+            }
+            Frexp | LgammaR => {
+                self.memory.write(number(args, 1)?, 4, &int)?;
+                float(first).map(Outcome::Value)
+            }
+            Remquo => {
+                self.memory.write(number(args, 2)?, 4, &int)?;
+                float(first).map(Outcome::Value)
+            }
+            FrexpPair => Ok(Outcome::Value(Value::Many([float(first)?, int].into()))),
+            SincosPair | SincospiPair | ModfPair => Ok(Outcome::Value(Value::Many(
+                [float(first)?, float(second)?].into(),
+            ))),
+        }
+    }
+}
+
+/// One number, from the numbers of one lane.
+fn scalar(
+    id: MathFn,
+    shapes: &[Option<Num>],
+    result: &Shape,
+    site: &CallSite,
+    values: &[Value],
+) -> Eval<Value> {
+    if values.contains(&Value::Poison) {
+        return Ok(Value::Poison);
+    }
+    if let Some(value) = on_bits(id, shapes, values) {
+        return Ok(value);
+    }
+    let mut x = [0.0; 3];
+    let mut n = [0i64; 3];
+    let mut kind = FloatKind::F64;
+    for (i, value) in values.iter().enumerate().take(3) {
+        let Value::Bits(bits) = value else {
+            return match value {
+                Value::Wide(_) => fault(TrapKind::Unsupported, "arithmetic wider than binary64"),
+                _ => Ok(Value::UNDEF),
+            };
+        };
+        match shapes.get(i).copied().flatten() {
+            Some(Num::Float(own)) => {
+                kind = own;
+                x[i] = to_f64(own, *bits)?;
+            }
+            Some(Num::Int(width)) => n[i] = ((bits << (64 - width)) as i64) >> (64 - width),
+            None => return fault(TrapKind::BadCall, "arithmetic on an aggregate"),
+        }
+    }
+    match result.num() {
+        Some(Num::Int(width)) => to_integer(id, x[0], n[1], width),
+        Some(Num::Float(to)) => {
+            let y = match kind {
+                FloatKind::F32 => match narrow(id, x.map(|x| x as f32)) {
+                    Some(y) => Some(f64::from(y)),
+                    None => float(id, x, n),
+                },
+                _ => float(id, x, n),
+            };
+            let Some(y) = y else {
+                return fault(TrapKind::Unsupported, "this function of the C library");
+            };
+            let operands = &x[..values.len().min(3)];
+            Ok(kept(site.flags, operands, y, from_f64(to, y)?))
+        }
+        None => fault(TrapKind::BadCall, "arithmetic gives an aggregate"),
+    }
+}
+
+/// Functions of the sign alone, which leave not-a-numbers as they are.
+fn on_bits(id: MathFn, shapes: &[Option<Num>], values: &[Value]) -> Option<Value> {
+    let width = shapes.first().copied().flatten()?.bits();
+    let sign = 1u128 << (width - 1);
+    let a = values.first()?.wide()?;
+    Some(match id {
+        MathFn::Fabs => Value::number(width, a & !sign),
+        MathFn::Copysign => Value::number(width, (a & !sign) | (values.get(1)?.wide()? & sign)),
+        MathFn::ArithmeticFence => values[0].clone(),
+        _ => return None,
+    })
+}
+
+/// Functions that are rounded once in binary32.
+fn narrow(id: MathFn, x: [f32; 3]) -> Option<f32> {
+    use MathFn::*;
+    let [a, b, c] = x;
+    Some(match id {
+        Sin => a.sin(),
+        Cos => a.cos(),
+        Tan => a.tan(),
+        Asin => a.asin(),
+        Acos => a.acos(),
+        Atan => a.atan(),
+        Atan2 => a.atan2(b),
+        Sinh => a.sinh(),
+        Cosh => a.cosh(),
+        Tanh => a.tanh(),
+        Exp => a.exp(),
+        Exp2 => a.exp2(),
+        Expm1 => a.exp_m1(),
+        Log => a.ln(),
+        Log2 => a.log2(),
+        Log10 => a.log10(),
+        Log1p => a.ln_1p(),
+        Sqrt => a.sqrt(),
+        Cbrt => a.cbrt(),
+        Pow => a.powf(b),
+        Hypot => a.hypot(b),
+        Fma | Fmuladd => a.mul_add(b, c),
+        Nextafter => libm::nextafterf(a, b),
+        Erf => libm::erff(a),
+        Erfc => libm::erfcf(a),
+        _ => return None,
+    })
+}
+
+/// The function in binary64.
+// table
+fn float(id: MathFn, x: [f64; 3], n: [i64; 3]) -> Option<f64> {
+    use MathFn::*;
+    use std::f64::consts::PI;
+    let [a, b, c] = x;
+    let exponent = |n: i64| n.clamp(-10_000, 10_000) as i32;
+    Some(match id {
+        Sin => a.sin(),
+        Cos => a.cos(),
+        Tan => a.tan(),
+        Sinpi => (a % 2.0 * PI).sin(),
+        Cospi => (a % 2.0 * PI).cos(),
+        Tanpi => (a % 1.0 * PI).tan(),
+        Asin => a.asin(),
+        Acos => a.acos(),
+        Atan => a.atan(),
+        Atan2 => a.atan2(b),
+        Sinh => a.sinh(),
+        Cosh => a.cosh(),
+        Tanh => a.tanh(),
+        Asinh => libm::asinh(a),
+        Acosh => libm::acosh(a),
+        Atanh => libm::atanh(a),
+        Exp => a.exp(),
+        Exp2 => a.exp2(),
+        Exp10 => libm::exp10(a),
+        Expm1 => a.exp_m1(),
+        Log => a.ln(),
+        Log2 => a.log2(),
+        Log10 => a.log10(),
+        Log1p => a.ln_1p(),
+        Sqrt => a.sqrt(),
+        Rsqrt => 1.0 / a.sqrt(),
+        Cbrt => a.cbrt(),
+        Pow => a.powf(b),
+        Powi => a.powi(exponent(n[1])),
+        Hypot => a.hypot(b),
+        Fabs => a.abs(),
+        Copysign => a.copysign(b),
+        Minnum => a.min(b),
+        Maxnum => a.max(b),
+        Minimum => -maximum(-a, -b),
+        Maximum => maximum(a, b),
+        MinimumNum if a.is_nan() => b,
+        MinimumNum if b.is_nan() => a,
+        MinimumNum => -maximum(-a, -b),
+        MaximumNum if a.is_nan() => b,
+        MaximumNum if b.is_nan() => a,
+        MaximumNum => maximum(a, b),
+        Fdim => libm::fdim(a, b),
+        Floor => a.floor(),
+        Ceil => a.ceil(),
+        Trunc => a.trunc(),
+        Rint | Nearbyint | RoundEven => a.round_ties_even(),
+        Round => a.round(),
+        Fma => a.mul_add(b, c),
+        Fmuladd => a * b + c,
+        Fmod => a % b,
+        Remainder => libm::remainder(a, b),
+        Erf => libm::erf(a),
+        Erfc => libm::erfc(a),
+        Tgamma => libm::tgamma(a),
+        Lgamma => libm::lgamma(a),
+        J0 => libm::j0(a),
+        J1 => libm::j1(a),
+        Jn => libm::jn(exponent(n[0]), b),
+        Y0 => libm::y0(a),
+        Y1 => libm::y1(a),
+        Yn => libm::yn(exponent(n[0]), b),
+        Ldexp | Scalbn => libm::ldexp(a, exponent(n[1])),
+        Logb if a == 0.0 => f64::NEG_INFINITY,
+        Logb if !a.is_finite() => a.abs(),
+        Logb => f64::from(libm::ilogb(a)),
+        Nextafter => libm::nextafter(a, b),
+        Canonicalize | ArithmeticFence => a,
+        Erfinv | Lrint | Llrint | Lround | Llround | Ilogb | IsClass | Classify | FptosiSat
+        | FptouiSat | Nan => return None,
+    })
+}
+
+/// Functions that give an integer.
+fn to_integer(id: MathFn, x: f64, n: i64, width: u32) -> Eval<Value> {
+    use MathFn::*;
+    let rounded = |x: f64| match (-(2f64.powi(63))..2f64.powi(63)).contains(&x) {
+        true => Ok(Value::number(
+            width,
+            x as i64 as u128 & crate::arith::mask(width),
+        )),
+        false => Ok(Value::UNDEF),
+    };
+    let power = |n: u32| 2f64.powi(n as i32);
+    match id {
+        Lrint | Llrint => rounded(x.round_ties_even()),
+        Lround | Llround => rounded(x.round()),
+        Ilogb => rounded(f64::from(libm::ilogb(x))),
+        FptosiSat if width <= 64 => {
+            let most = (crate::arith::mask(width) >> 1) as i128;
+            let n = if x >= power(width - 1) {
+                most
+            } else {
+                (x as i128).max(-most - 1)
+            };
+            Ok(Value::number(width, n as u128 & crate::arith::mask(width)))
+        }
+        FptouiSat if width <= 64 => Ok(Value::number(
+            width,
+            (x as u128).min(crate::arith::mask(width)),
+        )),
+        IsClass => Ok(Value::bool(class(x) & n as u64 != 0)),
+        _ => fault(TrapKind::Unsupported, "this function of the C library"),
+    }
+}
+
+/// LLVM's bit of the class of a number.
+fn class(x: f64) -> u64 {
+    use std::num::FpCategory::*;
+    let quiet = x.to_bits() >> 51 & 1 == 1;
+    let negative = x.is_sign_negative();
+    let bit = match (x.classify(), negative) {
+        (Nan, _) => {
+            if quiet {
+                1
+            } else {
+                0
+            }
+        }
+        (Infinite, true) => 2,
+        (Normal, true) => 3,
+        (Subnormal, true) => 4,
+        (Zero, true) => 5,
+        (Zero, false) => 6,
+        (Subnormal, false) => 7,
+        (Normal, false) => 8,
+        (Infinite, false) => 9,
+    };
+    1 << bit
+}

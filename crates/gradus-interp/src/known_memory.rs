@@ -1,0 +1,117 @@
+//! Allocation, copies and fills.
+
+use crate::known::{Outcome, number};
+use crate::machine::Machine;
+use crate::memory::Place;
+use crate::trap::{Eval, TrapKind, fault};
+use crate::value::{Address, Value};
+use gradus_ir::known::{AllocationSize, MemoryFn};
+
+impl Machine<'_> {
+    pub(crate) fn memory_fn(&mut self, id: MemoryFn, args: &[Value]) -> Eval<Outcome> {
+        use MemoryFn::*;
+        match id {
+            Malloc | Calloc | Realloc | AlignedAlloc | New | NewNothrow | NewAligned
+            | NewAlignedNothrow | RustAlloc | RustAllocZeroed | RustRealloc => {
+                self.allocate(id, args)
+            }
+            Strdup => {
+                let text = self.memory.text(number(args, 0)?)?;
+                let to = self
+                    .memory
+                    .allocate(text.len() as u64 + 1, 16, Place::Heap, true)?;
+                self.memory.set(to, &text)?;
+                Ok(Outcome::Value(Value::ptr(to)))
+            }
+            PosixMemalign => {
+                let (align, size) = (number(args, 1)?, number(args, 2)?);
+                let block = self.memory.allocate(size, align, Place::Heap, false)?;
+                self.memory.write(number(args, 0)?, 8, &Value::ptr(block))?;
+                Ok(Outcome::Value(Value::Bits(0)))
+            }
+            Free | Delete | RustDealloc => {
+                self.memory.free(Address(number(args, 0)?))?;
+                Ok(Outcome::Nothing)
+            }
+            Memcpy | MemcpyIntrinsic | Mempcpy => self.copy(id, args, 0, 1),
+            Memmove | MemmoveIntrinsic => self.copy(id, args, 0, 1),
+            Bcopy => self.copy(id, args, 1, 0),
+            Memset | MemsetIntrinsic => {
+                let to = number(args, 0)?;
+                self.memory.fill(to, &args[1], number(args, 2)?)?;
+                Ok(given_back(id, args, 0))
+            }
+            Bzero => {
+                self.memory
+                    .fill(number(args, 0)?, &Value::Bits(0), number(args, 1)?)?;
+                Ok(Outcome::Nothing)
+            }
+            UsableSize => match self.memory.size(Address(number(args, 0)?)) {
+                Some(size) => Ok(Outcome::Value(Value::Bits(size))),
+                None => fault(TrapKind::BadAddress, "the address is not that of a block"),
+            },
+        }
+    }
+
+    fn allocate(&mut self, id: MemoryFn, args: &[Value]) -> Eval<Outcome> {
+        let Some(allocation) = id.allocation() else {
+            return fault(TrapKind::Unsupported, "an allocation of no kind");
+        };
+        let size = match allocation.size {
+            AllocationSize::Argument(i) => number(args, usize::from(i))?,
+            AllocationSize::Product(a, b) => {
+                let (a, b) = (number(args, usize::from(a))?, number(args, usize::from(b))?);
+                match a.checked_mul(b) {
+                    Some(size) => size,
+                    None => return Ok(Outcome::Value(Value::Bits(0))),
+                }
+            }
+            AllocationSize::Unknown => {
+                return fault(TrapKind::Unsupported, "an allocation of unknown size");
+            }
+        };
+        let align = match allocation.align {
+            Some(i) => number(args, usize::from(i))?,
+            None => 16,
+        };
+        let block = self
+            .memory
+            .allocate(size, align, Place::Heap, allocation.zeroed)?;
+        if let Some(index) = allocation.replaces {
+            let old = Address(number(args, usize::from(index))?);
+            if old.0 != 0 {
+                let Some(kept) = self.memory.size(old) else {
+                    return fault(TrapKind::BadFree, "what is reallocated is no living block");
+                };
+                self.memory.copy(block.0, old.0, kept.min(size))?;
+                self.memory.free(old)?;
+            }
+        }
+        Ok(Outcome::Value(Value::ptr(block)))
+    }
+
+    fn copy(&mut self, id: MemoryFn, args: &[Value], to: usize, from: usize) -> Eval<Outcome> {
+        let (target, source, size) = (number(args, to)?, number(args, from)?, number(args, 2)?);
+        let exclusive = matches!(
+            id,
+            MemoryFn::Memcpy | MemoryFn::MemcpyIntrinsic | MemoryFn::Mempcpy
+        );
+        let distance = target.abs_diff(source);
+        if exclusive && distance < size && (distance != 0 || id == MemoryFn::Mempcpy) {
+            return fault(TrapKind::OutOfBounds, "the two ends of a copy overlap");
+        }
+        self.memory.copy(target, source, size)?;
+        if id == MemoryFn::Mempcpy {
+            return Ok(Outcome::Value(Value::Bits(target.wrapping_add(size))));
+        }
+        Ok(given_back(id, args, to))
+    }
+}
+
+/// C's functions give their target back, LLVM's give nothing.
+fn given_back(id: MemoryFn, args: &[Value], to: usize) -> Outcome {
+    match id {
+        MemoryFn::Memcpy | MemoryFn::Memmove | MemoryFn::Memset => Outcome::Value(args[to].clone()),
+        _ => Outcome::Nothing,
+    }
+}

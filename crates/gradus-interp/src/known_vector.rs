@@ -1,0 +1,121 @@
+//! Reductions of vectors, and loads and stores of some lanes.
+
+use crate::arith::{binary, combine};
+use crate::code::CallSite;
+use crate::known::{Outcome, number};
+use crate::machine::Machine;
+use crate::run_memory::check_alignment;
+use crate::shape::{Num, Shape};
+use crate::trap::{Eval, TrapKind, fault};
+use crate::value::Value;
+use gradus_ir::known::{MaskedFn, ReduceFn};
+use gradus_ir::{BinaryOp, RmwOp};
+
+impl Machine<'_> {
+    pub(crate) fn reduce(
+        &mut self,
+        id: ReduceFn,
+        site: &CallSite,
+        args: &[Value],
+    ) -> Eval<Outcome> {
+        let vector = args.len().saturating_sub(1);
+        let Some((num, len)) = lanes(site, vector) else {
+            return fault(TrapKind::BadCall, "a reduction of what is no vector");
+        };
+        let mut elements = (0..len).map(|i| args[vector].lane(i));
+        let start = match vector {
+            0 => elements.next().unwrap_or(Value::Poison),
+            _ => args[0].clone(),
+        };
+        let arith = |op: BinaryOp, a: &Value, b: &Value| binary(op, num, site.flags, a, b);
+        let total = elements.try_fold(start, |a, b| match id {
+            ReduceFn::Fadd => arith(BinaryOp::FAdd, &a, &b),
+            ReduceFn::Fmul => arith(BinaryOp::FMul, &a, &b),
+            ReduceFn::Add => arith(BinaryOp::Add, &a, &b),
+            ReduceFn::Mul => arith(BinaryOp::Mul, &a, &b),
+            ReduceFn::And => arith(BinaryOp::And, &a, &b),
+            ReduceFn::Or => arith(BinaryOp::Or, &a, &b),
+            ReduceFn::Xor => arith(BinaryOp::Xor, &a, &b),
+            ReduceFn::Smax => combine(RmwOp::Max, num, &a, &b),
+            ReduceFn::Smin => combine(RmwOp::Min, num, &a, &b),
+            ReduceFn::Umax => combine(RmwOp::UMax, num, &a, &b),
+            ReduceFn::Umin => combine(RmwOp::UMin, num, &a, &b),
+            ReduceFn::Fmax => combine(RmwOp::FMax, num, &a, &b),
+            ReduceFn::Fmin => combine(RmwOp::FMin, num, &a, &b),
+            ReduceFn::Fmaximum => combine(RmwOp::FMaximum, num, &a, &b),
+            ReduceFn::Fminimum => combine(RmwOp::FMinimum, num, &a, &b),
+        })?;
+        Ok(Outcome::Value(total))
+    }
+
+    pub(crate) fn masked(
+        &mut self,
+        id: MaskedFn,
+        site: &CallSite,
+        args: &[Value],
+    ) -> Eval<Outcome> {
+        use MaskedFn::*;
+        let stores = matches!(id, Store | Scatter | CompressStore);
+        // The pointer comes first, behind the vector that is stored; then, in older form, an
+        // alignment; then the mask; then what lanes hold that are not loaded.
+        let pointer = usize::from(stores);
+        let older = matches!(site.arg_shapes.get(pointer + 1), Some(Some(Shape::Num(_))));
+        let align = if older {
+            number(args, pointer + 1)?.max(1)
+        } else {
+            1
+        };
+        let mask = pointer + 1 + usize::from(older);
+        let shape = match stores {
+            true => lanes(site, 0),
+            false => site
+                .result
+                .as_ref()
+                .and_then(|(_, s)| Some((s.num()?, s.lanes()?))),
+        };
+        let (Some((num, len)), Some(mask_value)) = (shape, args.get(mask)) else {
+            return fault(TrapKind::BadCall, "a masked access of what is no vector");
+        };
+        let stride = u64::from(num.bits().div_ceil(8));
+        let lane_shape = Shape::Num(num);
+        let mut loaded = Vec::new();
+        let mut used = 0;
+        for i in 0..len {
+            let Value::Bits(wanted) = mask_value.lane(i) else {
+                return fault(TrapKind::Undefined, "a mask is undefined");
+            };
+            if wanted & 1 == 0 {
+                loaded.push(
+                    args.get(mask + 1)
+                        .map_or(Value::Poison, |other| other.lane(i)),
+                );
+                continue;
+            }
+            let address = match (id, &args[pointer]) {
+                (Gather | Scatter, many) => number(&[many.lane(i)], 0)?,
+                (ExpandLoad | CompressStore, base) => {
+                    used += 1;
+                    number(std::slice::from_ref(base), 0)?.wrapping_add((used - 1) * stride)
+                }
+                (_, base) => number(std::slice::from_ref(base), 0)?.wrapping_add(i as u64 * stride),
+            };
+            if i == 0 || matches!(id, Gather | Scatter) {
+                check_alignment(address, align)?;
+            }
+            match stores {
+                true => lane_shape.store(&mut self.memory, address, &args[0].lane(i))?,
+                false => loaded.push(lane_shape.load(&self.memory, address)?),
+            }
+        }
+        Ok(match stores {
+            true => Outcome::Nothing,
+            false => Outcome::Value(Value::Many(loaded.into())),
+        })
+    }
+}
+
+/// Element and length of a vector argument.
+fn lanes(site: &CallSite, index: usize) -> Option<(Num, usize)> {
+    let shape = site.arg_shapes.get(index)?.as_ref()?;
+    Some((shape.num()?, shape.lanes()?))
+}

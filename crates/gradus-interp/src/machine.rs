@@ -1,0 +1,364 @@
+//! The machine as its callers see it: memory to fill, functions to call, results to read.
+
+use crate::code::Code;
+use crate::decode::{Symbols, constant, decode};
+use crate::memory::{Memory, Place};
+use crate::parallel::Group;
+use crate::trap::{Eval, Fault, Trap, TrapKind, fault};
+use crate::value::{Address, Value};
+use gradus_ir::{Body, Entity, FuncId, OpPrinter, Symbol, Unit};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Limits and choices of a run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The most instructions that run.
+    pub max_steps: u64,
+    /// The most bytes that are allocated at one time.
+    pub max_bytes: u64,
+    /// The most calls inside each other.
+    pub max_calls: usize,
+    /// Runs ranks, and the iterations of `par.for`, in an order drawn from this seed; `None` for
+    /// their own order.
+    pub random_order: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            max_steps: 2_000_000_000,
+            max_bytes: 4 << 30,
+            max_calls: 1_000_000,
+            random_order: None,
+        }
+    }
+}
+
+/// A call in progress.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub code: Rc<Code>,
+    pub pc: u32,
+    /// Where its registers begin.
+    pub base: usize,
+    /// How many stack objects there were before it.
+    pub objects: usize,
+}
+
+/// One flow of control: the calls in progress, their registers and stack objects.
+#[derive(Debug, Default)]
+pub(crate) struct Strand {
+    pub regs: Vec<Value>,
+    pub frames: Vec<Frame>,
+    pub objects: Vec<Address>,
+    /// Number of this rank, and how many there are.
+    pub rank: Option<(u64, u64)>,
+    /// The exception that a landing pad takes: object and selector.
+    pub pending: Option<(u64, u64)>,
+}
+
+/// Runs the functions of a unit on a memory of its own.
+#[derive(Debug)]
+pub struct Machine<'u> {
+    pub(crate) unit: &'u Unit,
+    pub(crate) options: Options,
+    pub(crate) memory: Memory,
+    pub(crate) symbols: Symbols,
+    codes: Vec<Option<Rc<Code>>>,
+    pub(crate) strand: Strand,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) steps: u64,
+    /// Where the running strand stands.
+    pub(crate) pc: u32,
+    pub(crate) output: Vec<u8>,
+    /// The types of exception objects.
+    pub(crate) thrown: HashMap<u64, u64>,
+    pub(crate) caught: Vec<u64>,
+    /// Types of exceptions, by number.
+    pub(crate) type_ids: Vec<u64>,
+    pub(crate) errno: Option<Address>,
+    pub(crate) random: u64,
+    laid_out: Eval<()>,
+}
+
+impl<'u> Machine<'u> {
+    /// A machine with the unit's globals in memory.
+    pub fn new(unit: &'u Unit) -> Self {
+        Machine::with_options(unit, Options::default())
+    }
+
+    /// A machine with limits of its own.
+    pub fn with_options(unit: &'u Unit, options: Options) -> Self {
+        let mut machine = Machine {
+            unit,
+            memory: Memory::new(options.max_bytes),
+            random: options.random_order.unwrap_or(0) | 1,
+            options,
+            symbols: Symbols::default(),
+            codes: vec![None; unit.functions.len()],
+            strand: Strand::default(),
+            groups: Vec::new(),
+            steps: 0,
+            pc: 0,
+            output: Vec::new(),
+            thrown: HashMap::new(),
+            caught: Vec::new(),
+            type_ids: Vec::new(),
+            errno: None,
+            laid_out: Ok(()),
+        };
+        machine.laid_out = machine.lay_out();
+        machine
+    }
+
+    fn lay_out(&mut self) -> Eval<()> {
+        let unit = self.unit;
+        for (id, _) in unit.functions.iter() {
+            let address = self.memory.allocate(1, 16, Place::Function(id), true)?;
+            self.symbols.functions.push(address);
+        }
+        for (_, global) in unit.globals.iter() {
+            let place = match global.constant {
+                true => Place::Constant,
+                false => Place::Static,
+            };
+            let size = unit.layout.size_bytes(unit, global.ty);
+            let known = global.init.is_some();
+            let align = u64::from(global.align_bytes);
+            let address = self.memory.allocate(size, align, place, known)?;
+            self.symbols.globals.push(address);
+        }
+        for (id, global) in unit.globals.iter() {
+            let Some(init) = &global.init else {
+                continue;
+            };
+            let base = self.symbols.globals[id.index()];
+            self.memory.set(base, &init.bytes)?;
+            for relocation in &init.relocations {
+                let target = match relocation.target {
+                    Symbol::Func(func) => self.symbols.functions[func.index()],
+                    Symbol::Global(global) => self.symbols.globals[global.index()],
+                };
+                let word = target.0.wrapping_add(relocation.addend as u64);
+                let at = Address(base.0.wrapping_add(relocation.offset_bytes));
+                self.memory.set(at, &word.to_le_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    // ---- memory ----------------------------------------------------------------------------
+
+    /// Fresh memory that holds `bytes`, aligned like a heap block.
+    ///
+    /// # Errors
+    /// [`TrapKind::Limit`] where it is too much.
+    pub fn alloc_bytes(&mut self, bytes: &[u8]) -> Result<Address, Trap> {
+        let size = bytes.len() as u64;
+        let made = self
+            .memory
+            .allocate(size, 16, Place::Static, true)
+            .and_then(|address| {
+                self.memory.set(address, bytes)?;
+                Ok(address)
+            });
+        self.told(made)
+    }
+    /// Fresh memory of so many bytes that nothing was written to yet.
+    ///
+    /// # Errors
+    /// [`TrapKind::Limit`] where it is too much.
+    pub fn alloc_undefined(&mut self, size_bytes: u64) -> Result<Address, Trap> {
+        let made = self.memory.allocate(size_bytes, 16, Place::Static, false);
+        self.told(made)
+    }
+    /// Fresh memory that holds binary64 numbers.
+    ///
+    /// # Errors
+    /// [`TrapKind::Limit`] where it is too much.
+    pub fn alloc_f64(&mut self, numbers: &[f64]) -> Result<Address, Trap> {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.alloc_bytes(&bytes)
+    }
+    /// Fresh memory that holds binary32 numbers.
+    ///
+    /// # Errors
+    /// [`TrapKind::Limit`] where it is too much.
+    pub fn alloc_f32(&mut self, numbers: &[f32]) -> Result<Address, Trap> {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.alloc_bytes(&bytes)
+    }
+    /// Fresh memory that holds 64-bit integers.
+    ///
+    /// # Errors
+    /// [`TrapKind::Limit`] where it is too much.
+    pub fn alloc_i64(&mut self, numbers: &[i64]) -> Result<Address, Trap> {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.alloc_bytes(&bytes)
+    }
+    /// Fresh memory that holds 32-bit integers.
+    ///
+    /// # Errors
+    /// [`TrapKind::Limit`] where it is too much.
+    pub fn alloc_i32(&mut self, numbers: &[i32]) -> Result<Address, Trap> {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.alloc_bytes(&bytes)
+    }
+    /// `size_bytes` bytes from an address on, all of which must be defined.
+    ///
+    /// # Errors
+    /// Traps of a read.
+    pub fn read_bytes(&self, address: Address, size_bytes: u64) -> Result<Vec<u8>, Trap> {
+        let read = self.memory.bytes(address.0, size_bytes).map(<[u8]>::to_vec);
+        self.told(read)
+    }
+    /// `count` binary64 numbers from an address on.
+    ///
+    /// # Errors
+    /// Traps of a read.
+    pub fn read_f64(&self, address: Address, count: usize) -> Result<Vec<f64>, Trap> {
+        self.read_words(address, count, f64::from_le_bytes)
+    }
+    /// `count` binary32 numbers from an address on.
+    ///
+    /// # Errors
+    /// Traps of a read.
+    pub fn read_f32(&self, address: Address, count: usize) -> Result<Vec<f32>, Trap> {
+        self.read_words(address, count, f32::from_le_bytes)
+    }
+    /// `count` 64-bit integers from an address on.
+    ///
+    /// # Errors
+    /// Traps of a read.
+    pub fn read_i64(&self, address: Address, count: usize) -> Result<Vec<i64>, Trap> {
+        self.read_words(address, count, i64::from_le_bytes)
+    }
+    /// `count` 32-bit integers from an address on.
+    ///
+    /// # Errors
+    /// Traps of a read.
+    pub fn read_i32(&self, address: Address, count: usize) -> Result<Vec<i32>, Trap> {
+        self.read_words(address, count, i32::from_le_bytes)
+    }
+    fn read_words<T, const N: usize>(
+        &self,
+        address: Address,
+        count: usize,
+        word: fn([u8; N]) -> T,
+    ) -> Result<Vec<T>, Trap> {
+        let bytes = self.read_bytes(address, (count * N) as u64)?;
+        let words = bytes.chunks_exact(N).map(|chunk| {
+            let mut bytes = [0; N];
+            bytes.copy_from_slice(chunk);
+            word(bytes)
+        });
+        Ok(words.collect())
+    }
+    /// The size in bytes of the object that begins at an address.
+    pub fn object_size_bytes(&self, address: Address) -> Option<u64> {
+        self.memory.size(address)
+    }
+    /// The address of a function or global variable.
+    pub fn symbol(&self, name: &str) -> Option<Address> {
+        Some(match self.unit.symbol(name)? {
+            Symbol::Func(func) => self.symbols.functions[func.index()],
+            Symbol::Global(global) => self.symbols.globals[global.index()],
+        })
+    }
+
+    // ---- calls -----------------------------------------------------------------------------
+
+    /// Calls a function by name; gives its result, `None` for `void`.
+    ///
+    /// # Errors
+    /// Whatever went wrong, and where.
+    pub fn call(&mut self, name: &str, args: &[Value]) -> Result<Option<Value>, Trap> {
+        match self.unit.function(name) {
+            Some(func) => self.call_function(func, args),
+            None => {
+                let text = format!("there is no function `{name}`");
+                self.told(fault(TrapKind::BadCall, text))
+            }
+        }
+    }
+
+    /// Calls a function; gives its result, `None` for `void`.
+    ///
+    /// # Errors
+    /// Whatever went wrong, and where.
+    pub fn call_function(&mut self, func: FuncId, args: &[Value]) -> Result<Option<Value>, Trap> {
+        self.strand = Strand::default();
+        self.groups.clear();
+        let layout = self.laid_out.clone();
+        let outcome = layout
+            .and_then(|()| self.enter(func, args))
+            .and_then(|()| self.run());
+        let outcome = self.told(outcome);
+        if outcome.is_err() {
+            self.strand = Strand::default();
+            self.groups.clear();
+        }
+        outcome
+    }
+
+    /// What the program printed so far.
+    pub fn output(&self) -> &[u8] {
+        &self.output
+    }
+    /// The number of instructions run so far.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+    /// The value of a constant of the unit.
+    pub fn constant(&self, id: gradus_ir::ConstId) -> Option<Value> {
+        constant(self.unit, &self.symbols, id).ok()
+    }
+
+    /// The instructions of a function with a body.
+    pub(crate) fn code(&mut self, func: FuncId) -> Eval<Rc<Code>> {
+        if let Some(code) = &self.codes[func.index()] {
+            return Ok(Rc::clone(code));
+        }
+        let function = &self.unit.functions[func];
+        let Some(body) = &function.body else {
+            let text = format!("`{}` has no body and is not known", function.name);
+            return fault(TrapKind::Unsupported, text);
+        };
+        let code = Rc::new(decode(self.unit, &self.symbols, func, body));
+        self.codes[func.index()] = Some(Rc::clone(&code));
+        Ok(code)
+    }
+
+    /// A fault with the place where it happened.
+    fn told<T>(&self, outcome: Eval<T>) -> Result<T, Trap> {
+        outcome.map_err(|Fault { kind, message }| {
+            let mut trap = Trap {
+                kind,
+                message,
+                function: String::new(),
+                op: String::new(),
+                span: None,
+            };
+            if let Some(frame) = self.strand.frames.last() {
+                let function = &self.unit.functions[frame.code.func];
+                trap.function = function
+                    .source_name
+                    .as_ref()
+                    .unwrap_or(&function.name)
+                    .clone();
+                if let Some(body) = &function.body {
+                    self.locate(&mut trap, frame, body, &function.param_names);
+                }
+            }
+            trap
+        })
+    }
+
+    fn locate(&self, trap: &mut Trap, frame: &Frame, body: &Body, param_names: &[Option<String>]) {
+        if let Some(&op) = frame.code.ops.get(self.pc as usize) {
+            trap.op = OpPrinter::new(self.unit, body, param_names).line(op);
+            trap.span = self.unit.span(body.ops[op].loc);
+        }
+    }
+}

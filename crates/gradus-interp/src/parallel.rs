@@ -1,0 +1,326 @@
+//! Parallel ops in their serial meaning: ranks are strands that run one after the other from
+//! barrier to barrier, in their own order or in one drawn at random.
+
+use crate::code::{Instr, ParForInfo, Reg};
+use crate::machine::{Frame, Machine, Strand};
+use crate::memory::Place;
+use crate::run::{At, Flow};
+use crate::trap::{Eval, TrapKind, fault};
+use crate::value::{Address, Value};
+use gradus_ir::Schedule;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+const MAX_RANKS: u64 = 1 << 20;
+
+/// The ranks of one `spmd` that is running.
+#[derive(Debug)]
+pub(crate) struct Group {
+    /// Who goes on when all ranks have ended.
+    parent: Strand,
+    ranks: Vec<Rank>,
+    /// The order of the present interval, and how far it has come.
+    order: Vec<usize>,
+    next: usize,
+    current: usize,
+    /// Shared allocations by function and instruction.
+    shared: HashMap<(gradus_ir::FuncId, u32), Address>,
+}
+
+#[derive(Debug)]
+enum Rank {
+    Ready(Box<Strand>),
+    Waiting(Box<Strand>),
+    Running,
+    Ended,
+}
+
+impl Machine<'_> {
+    pub(crate) fn parallel_instr(&mut self, at: &At, instr: &Instr) -> Eval<Flow> {
+        match instr {
+            Instr::ParStart(info) => self.par_start(at, info),
+            Instr::ParIndex { info, exit } => self.par_index(at, info, *exit),
+            Instr::Spmd {
+                extents,
+                params,
+                end,
+                ..
+            } => self.spmd(at, extents, params, *end),
+            Instr::RankEnd => {
+                self.free_stack(0);
+                self.strand = Strand::default();
+                self.finish_rank(Rank::Ended)
+            }
+            Instr::Barrier { grid } => self.barrier(*grid),
+            Instr::ShareStart {
+                schedule,
+                count,
+                state,
+            } => self.share_start(at, *schedule, *count, *state),
+            Instr::ShareTest { state, index, exit } => {
+                let (i, end) = (self.number(at, *state), self.number(at, *state + 1));
+                if i >= end {
+                    return Ok(Flow::To(*exit));
+                }
+                self.set(at, *index, Value::Bits(i))
+            }
+            Instr::ShareNext { state, head } => {
+                let next = self.number(at, *state) + 1;
+                let (chunk, skip) = (self.number(at, *state + 2), self.number(at, *state + 3));
+                let skip = if next.is_multiple_of(chunk) { skip } else { 0 };
+                let next = next.saturating_add(skip);
+                self.set(at, *state, Value::Bits(next))?;
+                Ok(Flow::To(*head))
+            }
+            Instr::Single { skip } => match self.strand.rank {
+                Some((rank, _)) if rank != 0 => Ok(Flow::To(*skip)),
+                _ => Ok(Flow::Next),
+            },
+            _ => fault(TrapKind::Unsupported, "an instruction of no kind"),
+        }
+    }
+
+    fn number(&self, at: &At, reg: Reg) -> u64 {
+        self.get(at, reg).bits().unwrap_or(0)
+    }
+
+    fn product(&self, at: &At, extents: &[Reg]) -> Eval<u64> {
+        let mut total = 1u64;
+        for &extent in extents {
+            let extent = self.defined(at, extent, "an extent")?;
+            let Some(product) = total.checked_mul(extent) else {
+                return fault(TrapKind::Limit, "too many iterations");
+            };
+            total = product;
+        }
+        Ok(total)
+    }
+
+    // ---- par.for ---------------------------------------------------------------------------
+
+    fn par_start(&mut self, at: &At, info: &ParForInfo) -> Eval<Flow> {
+        let total = self.product(at, &info.extents)?;
+        self.set(at, info.counter, Value::Bits(0))?;
+        self.set(at, info.total, Value::Bits(total))
+    }
+
+    /// The indices of the next iteration, the last one running fastest.
+    fn par_index(&mut self, at: &At, info: &ParForInfo, exit: u32) -> Eval<Flow> {
+        let (counter, total) = (self.number(at, info.counter), self.number(at, info.total));
+        if counter >= total {
+            return Ok(Flow::To(exit));
+        }
+        self.set(at, info.counter, Value::Bits(counter + 1))?;
+        let mut rest = match self.options.random_order {
+            None => counter,
+            Some(seed) => scattered(counter, total, seed),
+        };
+        for (&extent, &index) in std::iter::zip(&info.extents, &info.indices).rev() {
+            let extent = self.number(at, extent).max(1);
+            self.set(at, index, Value::Bits(rest % extent))?;
+            rest /= extent;
+        }
+        Ok(Flow::Next)
+    }
+
+    // ---- spmd ------------------------------------------------------------------------------
+
+    fn spmd(&mut self, at: &At, extents: &[Reg], params: &[Reg], end: u32) -> Eval<Flow> {
+        let total = self.product(at, extents)?;
+        if total > MAX_RANKS {
+            return fault(TrapKind::Limit, "too many ranks");
+        }
+        let Some(frame) = self.strand.frames.last().cloned() else {
+            return fault(TrapKind::BadCall, "nothing is running");
+        };
+        let window = at.base..at.base + at.code.registers as usize;
+        let sizes: Vec<u64> = extents.iter().map(|e| self.number(at, *e)).collect();
+        let ranks = (0..total).map(|rank| {
+            let mut regs = self.strand.regs[window.clone()].to_vec();
+            let mut rest = rank;
+            for (i, size) in sizes.iter().enumerate() {
+                regs[params[i] as usize] = Value::Bits(rest % size);
+                regs[params[sizes.len() + i] as usize] = Value::Bits(*size);
+                rest /= size;
+            }
+            Rank::Ready(Box::new(Strand {
+                regs,
+                frames: vec![Frame {
+                    code: Rc::clone(&frame.code),
+                    pc: self.pc + 1,
+                    base: 0,
+                    objects: 0,
+                }],
+                objects: Vec::new(),
+                rank: Some((rank, total)),
+                pending: None,
+            }))
+        });
+        let ranks: Vec<Rank> = ranks.collect();
+        if let Some(frame) = self.strand.frames.last_mut() {
+            frame.pc = end;
+        }
+        let order = self.order(ranks.len());
+        self.groups.push(Group {
+            parent: std::mem::take(&mut self.strand),
+            ranks,
+            order,
+            next: 0,
+            current: 0,
+            shared: HashMap::new(),
+        });
+        self.next_rank()
+    }
+
+    fn order(&mut self, count: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..count).collect();
+        if self.options.random_order.is_some() {
+            for i in (1..count).rev() {
+                // Xorshift (Marsaglia 2003).
+                self.random ^= self.random << 13;
+                self.random ^= self.random >> 7;
+                self.random ^= self.random << 17;
+                order.swap(i, (self.random % (i as u64 + 1)) as usize);
+            }
+        }
+        order
+    }
+
+    /// Leaves the running rank in a state and goes to the next.
+    fn finish_rank(&mut self, state: Rank) -> Eval<Flow> {
+        if let Some(group) = self.groups.last_mut() {
+            let current = group.current;
+            group.ranks[current] = state;
+        }
+        self.next_rank()
+    }
+
+    /// Goes on with the next rank of the interval, with the next interval, or behind the `spmd`.
+    fn next_rank(&mut self) -> Eval<Flow> {
+        loop {
+            let Some(group) = self.groups.last_mut() else {
+                return fault(TrapKind::BadCall, "no ranks are running");
+            };
+            while group.next < group.order.len() {
+                let rank = group.order[group.next];
+                group.next += 1;
+                if let Rank::Ready(strand) =
+                    std::mem::replace(&mut group.ranks[rank], Rank::Running)
+                {
+                    group.current = rank;
+                    self.strand = *strand;
+                    return Ok(Flow::Switch);
+                }
+                group.ranks[rank] = Rank::Ended;
+            }
+            let mut waiting = false;
+            for rank in &mut group.ranks {
+                *rank = match std::mem::replace(rank, Rank::Ended) {
+                    Rank::Waiting(strand) => {
+                        waiting = true;
+                        Rank::Ready(strand)
+                    }
+                    other => other,
+                };
+            }
+            if waiting {
+                let count = group.ranks.len();
+                let order = self.order(count);
+                if let Some(group) = self.groups.last_mut() {
+                    group.order = order;
+                    group.next = 0;
+                }
+                continue;
+            }
+            if let Some(group) = self.groups.pop() {
+                self.strand = group.parent;
+                for object in group.shared.into_values() {
+                    self.memory.kill(object);
+                }
+            }
+            return Ok(Flow::Switch);
+        }
+    }
+
+    /// Waits for the other ranks; those that have ended do not count.
+    fn barrier(&mut self, grid: bool) -> Eval<Flow> {
+        if grid && self.groups.len() > 1 {
+            return fault(
+                TrapKind::Unsupported,
+                "a barrier across the blocks of a grid",
+            );
+        }
+        if self.strand.rank.is_none() {
+            return Ok(Flow::Next);
+        }
+        let pc = self.pc;
+        if let Some(frame) = self.strand.frames.last_mut() {
+            frame.pc = pc + 1;
+        }
+        let strand = std::mem::take(&mut self.strand);
+        self.finish_rank(Rank::Waiting(Box::new(strand)))
+    }
+
+    /// One object for all ranks; outside an `spmd` the function's own.
+    pub(crate) fn shared_object(&mut self, size: u64, align: u64) -> Eval<Address> {
+        let Some(frame) = self
+            .strand
+            .frames
+            .last()
+            .filter(|_| self.strand.rank.is_some())
+        else {
+            return self.stack_object(size, align);
+        };
+        let key = (frame.code.func, self.pc);
+        let Some(group) = self.groups.last_mut() else {
+            return self.stack_object(size, align);
+        };
+        if let Some(&address) = group.shared.get(&key) {
+            return Ok(address);
+        }
+        let address = self.memory.allocate(size, align, Place::Stack, false)?;
+        group.shared.insert(key, address);
+        Ok(address)
+    }
+
+    // ---- share.for -------------------------------------------------------------------------
+
+    /// Sets where the rank begins and ends, the chunk, and what lies between its chunks.
+    fn share_start(&mut self, at: &At, schedule: Schedule, count: Reg, state: Reg) -> Eval<Flow> {
+        let count = self.defined(at, count, "a trip count")?;
+        let (rank, ranks) = self.strand.rank.unwrap_or((0, 1));
+        let chunk = match schedule {
+            Schedule::Static(None) => 0,
+            Schedule::Static(Some(n)) | Schedule::Dynamic(n) | Schedule::Guided(n) => n.max(1),
+        };
+        let words = if chunk == 0 {
+            let part = count.div_ceil(ranks).max(1);
+            let start = rank.saturating_mul(part).min(count);
+            [start, start.saturating_add(part).min(count), u64::MAX, 0]
+        } else {
+            let between = chunk.saturating_mul(ranks - 1);
+            [rank.saturating_mul(chunk), count, chunk, between]
+        };
+        for (i, word) in words.into_iter().enumerate() {
+            self.set(at, state + i as Reg, Value::Bits(word))?;
+        }
+        Ok(Flow::Next)
+    }
+}
+
+/// A permutation of `0..total`: multiplication by a number without common factors.
+fn scattered(counter: u64, total: u64, seed: u64) -> u64 {
+    let mut factor = (seed | 1) % total.max(1);
+    while gcd(factor, total) != 1 {
+        factor += 1;
+    }
+    let product = u128::from(counter) * u128::from(factor) + u128::from(seed);
+    (product % u128::from(total)) as u64
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

@@ -1,0 +1,435 @@
+//! The loop that runs instructions.
+
+use crate::arith::{binary, combine, each1, each2, float_compare, int_compare, negate};
+use crate::cast::cast;
+use crate::code::{CONST, Code, Instr, Place, Reg};
+use crate::machine::Machine;
+use crate::shape::{Num, Shape};
+use crate::trap::{Eval, TrapKind, fault};
+use crate::value::Value;
+use std::rc::Rc;
+
+/// Where control goes after an instruction.
+pub(crate) enum Flow {
+    Next,
+    To(Place),
+    /// Other frames or another strand; they know where they stand.
+    Switch,
+    /// The call that the machine was asked for has returned.
+    Done(Option<Value>),
+}
+
+/// The current frame, as instructions see it.
+pub(crate) struct At<'c> {
+    pub code: &'c Code,
+    pub base: usize,
+}
+
+impl Machine<'_> {
+    /// Runs until the outermost call returns.
+    pub(crate) fn run(&mut self) -> Eval<Option<Value>> {
+        loop {
+            let Some(frame) = self.strand.frames.last() else {
+                return fault(TrapKind::BadCall, "nothing is running");
+            };
+            let code = Rc::clone(&frame.code);
+            let at = At {
+                code: &code,
+                base: frame.base,
+            };
+            let mut pc = frame.pc;
+            loop {
+                self.pc = pc;
+                self.steps += 1;
+                if self.steps > self.options.max_steps {
+                    return fault(TrapKind::Limit, "the program runs too long");
+                }
+                let Some(instr) = code.instrs.get(pc as usize) else {
+                    return fault(
+                        TrapKind::Unreachable,
+                        "control runs off the end of the body",
+                    );
+                };
+                match self.step(&at, instr)? {
+                    Flow::Next => pc += 1,
+                    Flow::To(place) => pc = place,
+                    Flow::Switch => break,
+                    Flow::Done(value) => return Ok(value),
+                }
+            }
+        }
+    }
+
+    // ---- registers -------------------------------------------------------------------------
+
+    #[inline(always)]
+    pub(crate) fn get<'v>(&'v self, at: &At<'v>, reg: Reg) -> &'v Value {
+        match reg & CONST {
+            0 => &self.strand.regs[at.base + reg as usize],
+            _ => &at.code.consts[(reg & !CONST) as usize],
+        }
+    }
+    #[inline(always)]
+    pub(crate) fn set(&mut self, at: &At, reg: Reg, value: Value) -> Eval<Flow> {
+        self.strand.regs[at.base + reg as usize] = value;
+        Ok(Flow::Next)
+    }
+    /// A number that control or an address depends on.
+    #[inline(always)]
+    pub(crate) fn defined(&self, at: &At, reg: Reg, what: &str) -> Eval<u64> {
+        match self.get(at, reg) {
+            Value::Bits(bits) => Ok(*bits),
+            Value::Wide(bits) if **bits >> 64 == 0 => Ok(**bits as u64),
+            Value::Wide(_) => fault(TrapKind::Unsupported, format!("{what} is too large")),
+            Value::Poison => fault(TrapKind::Undefined, format!("{what} is poison")),
+            _ => fault(TrapKind::Undefined, format!("{what} is undefined")),
+        }
+    }
+
+    // ---- instructions ----------------------------------------------------------------------
+
+    // table
+    #[inline(always)]
+    fn step(&mut self, at: &At, instr: &Instr) -> Eval<Flow> {
+        match instr {
+            Instr::Move { dst, src } => {
+                let value = self.get(at, *src).clone();
+                self.set(at, *dst, value)
+            }
+            Instr::Moves(pairs) => {
+                let values: Vec<Value> = pairs
+                    .iter()
+                    .map(|(_, src)| self.get(at, *src).clone())
+                    .collect();
+                for ((dst, _), value) in std::iter::zip(pairs, values) {
+                    self.strand.regs[at.base + *dst as usize] = value;
+                }
+                Ok(Flow::Next)
+            }
+            Instr::Jump(place) => Ok(Flow::To(*place)),
+            Instr::JumpUnless { condition, to } => {
+                match self.defined(at, *condition, "a condition")? & 1 {
+                    0 => Ok(Flow::To(*to)),
+                    _ => Ok(Flow::Next),
+                }
+            }
+            Instr::ForTest { index, count, exit } => {
+                let count = self.defined(at, *count, "a trip count")?;
+                match self.get(at, *index) {
+                    Value::Bits(i) if *i < count => Ok(Flow::Next),
+                    _ => Ok(Flow::To(*exit)),
+                }
+            }
+            Instr::ForNext { index, head } => {
+                if let Value::Bits(i) = &mut self.strand.regs[at.base + *index as usize] {
+                    *i += 1;
+                }
+                Ok(Flow::To(*head))
+            }
+            Instr::Binary {
+                op,
+                num,
+                lanes: None,
+                flags,
+                a,
+                b,
+                dst,
+            } => {
+                let value = binary(*op, *num, *flags, self.get(at, *a), self.get(at, *b))?;
+                self.set(at, *dst, value)
+            }
+            Instr::LoadBits {
+                bytes,
+                align,
+                mask,
+                ptr,
+                dst,
+            } => {
+                let address = self.address(at, *ptr, *align)?;
+                let value = match self.memory.read(address, *bytes as usize)? {
+                    Value::Bits(bits) => Value::Bits(bits & mask),
+                    value => value,
+                };
+                self.set(at, *dst, value)
+            }
+            Instr::StoreBits {
+                bytes,
+                align,
+                value,
+                ptr,
+            } => {
+                let address = self.address(at, *ptr, *align)?;
+                let value = match self.get(at, *value) {
+                    Value::Bits(bits) => Value::Bits(*bits),
+                    value => value.clone(),
+                };
+                self.memory.write(address, *bytes as usize, &value)?;
+                Ok(Flow::Next)
+            }
+            Instr::Addr(info) => self.addr(at, info),
+            Instr::ICmp {
+                predicate,
+                bits,
+                lanes: None,
+                same_sign,
+                a,
+                b,
+                dst,
+            } => {
+                let (a, b) = (self.get(at, *a), self.get(at, *b));
+                let value = int_compare(*predicate, *bits, *same_sign, a, b);
+                self.set(at, *dst, value)
+            }
+            Instr::Call(site) => self.call_site(at, site),
+            Instr::Return(value) => {
+                let value = value.map(|reg| self.get(at, reg).clone());
+                self.leave(value)
+            }
+            _ => self.rarer(at, instr),
+        }
+    }
+
+    // table
+    #[inline(never)]
+    fn rarer(&mut self, at: &At, instr: &Instr) -> Eval<Flow> {
+        match instr {
+            Instr::Switch {
+                value,
+                cases,
+                default,
+            } => {
+                let key = match self.get(at, *value) {
+                    Value::Wide(bits) => **bits,
+                    _ => u128::from(self.defined(at, *value, "the value of a switch")?),
+                };
+                let place = cases.iter().find(|(case, _)| *case == key);
+                Ok(Flow::To(place.map_or(*default, |(_, place)| *place)))
+            }
+            Instr::Unreachable => fault(TrapKind::Unreachable, "`unreachable` is reached"),
+            Instr::Fail(why) => fault(TrapKind::Unsupported, format!("cannot run {why}")),
+            Instr::Resume(value) => match self.get(at, *value).lane(0) {
+                Value::Bits(object) => self.unwind(object),
+                _ => fault(TrapKind::Undefined, "the exception is undefined"),
+            },
+            Instr::LandingPad { dst, .. } => {
+                let Some((object, selector)) = self.strand.pending.take() else {
+                    return fault(TrapKind::Unreachable, "a landing pad without an exception");
+                };
+                let value = Value::Many([Value::Bits(object), Value::Bits(selector)].into());
+                self.set(at, *dst, value)
+            }
+            Instr::Alloca { .. }
+            | Instr::Load { .. }
+            | Instr::Store { .. }
+            | Instr::AtomicRmw { .. }
+            | Instr::CmpXchg { .. } => self.memory_instr(at, instr),
+            Instr::ParStart(_)
+            | Instr::ParIndex { .. }
+            | Instr::Spmd { .. }
+            | Instr::RankEnd
+            | Instr::Barrier { .. }
+            | Instr::ShareStart { .. }
+            | Instr::ShareTest { .. }
+            | Instr::ShareNext { .. }
+            | Instr::Single { .. } => self.parallel_instr(at, instr),
+            _ => {
+                let (dst, value) = self.computed(at, instr)?;
+                self.set(at, dst, value)
+            }
+        }
+    }
+
+    /// The result of an instruction that only computes.
+    // table
+    fn computed(&mut self, at: &At, instr: &Instr) -> Eval<(Reg, Value)> {
+        let get = |reg: &Reg| self.get(at, *reg);
+        Ok(match instr {
+            Instr::Binary {
+                op,
+                num,
+                lanes,
+                flags,
+                a,
+                b,
+                dst,
+            } => {
+                let one = |a: &Value, b: &Value| binary(*op, *num, *flags, a, b);
+                (*dst, each2(*lanes, get(a), get(b), one)?)
+            }
+            Instr::FNeg {
+                num,
+                lanes,
+                flags,
+                a,
+                dst,
+            } => (*dst, each1(*lanes, get(a), |a| negate(*num, *flags, a))?),
+            Instr::ICmp {
+                predicate,
+                bits,
+                lanes,
+                same_sign,
+                a,
+                b,
+                dst,
+            } => {
+                let one =
+                    |a: &Value, b: &Value| Ok(int_compare(*predicate, *bits, *same_sign, a, b));
+                (*dst, each2(*lanes, get(a), get(b), one)?)
+            }
+            Instr::FCmp {
+                predicate,
+                num,
+                lanes,
+                flags,
+                a,
+                b,
+                dst,
+            } => {
+                let Num::Float(kind) = *num else {
+                    return fault(TrapKind::BadCall, "a floating-point comparison of integers");
+                };
+                let one = |a: &Value, b: &Value| float_compare(*predicate, kind, *flags, a, b);
+                (*dst, each2(*lanes, get(a), get(b), one)?)
+            }
+            Instr::Cast(info) => (info.dst, cast(info, get(&info.a))?),
+            Instr::Select {
+                c,
+                a,
+                b,
+                dst,
+                lanes,
+                vector,
+            } => {
+                let (c, a, b) = (get(c), get(a), get(b));
+                let value = match (vector, lanes) {
+                    (true, Some(len)) => Value::Many(
+                        (0..*len)
+                            .map(|i| choose(&c.lane(i), &a.lane(i), &b.lane(i)))
+                            .collect(),
+                    ),
+                    _ => choose(c, a, b),
+                };
+                (*dst, value)
+            }
+            Instr::Freeze { a, dst, shape } => (*dst, frozen(shape, get(a))),
+            Instr::ExtractElement { vector, index, dst } => {
+                let value = match get(index) {
+                    Value::Bits(i) => get(vector).lane(usize::try_from(*i).unwrap_or(usize::MAX)),
+                    _ => Value::Poison,
+                };
+                (*dst, value)
+            }
+            Instr::InsertElement {
+                vector,
+                value,
+                index,
+                len,
+                dst,
+            } => {
+                let mut lanes = get(vector).to_lanes(*len);
+                let slot = get(index)
+                    .bits()
+                    .and_then(|i| lanes.get_mut(usize::try_from(i).ok()?));
+                let result = match slot {
+                    Some(slot) => {
+                        *slot = get(value).clone();
+                        Value::Many(lanes.into())
+                    }
+                    None => Value::Poison,
+                };
+                (*dst, result)
+            }
+            Instr::Shuffle {
+                a,
+                b,
+                len,
+                mask,
+                dst,
+            } => {
+                let lane = |m: &i32| match usize::try_from(*m) {
+                    Ok(m) if m < *len => get(a).lane(m),
+                    Ok(m) => get(b).lane(m - *len),
+                    Err(_) => Value::Poison,
+                };
+                (*dst, Value::Many(mask.iter().map(lane).collect()))
+            }
+            Instr::ExtractValue {
+                aggregate,
+                path,
+                dst,
+            } => {
+                let start = get(aggregate).clone();
+                (
+                    *dst,
+                    path.iter().fold(start, |value, i| value.lane(*i as usize)),
+                )
+            }
+            Instr::InsertValue {
+                aggregate,
+                member,
+                path,
+                shape,
+                dst,
+            } => (*dst, inserted(shape, get(aggregate), get(member), path)),
+            Instr::Combine {
+                op,
+                num,
+                lanes,
+                total,
+                value,
+            } => {
+                let one = |a: &Value, b: &Value| combine(*op, *num, a, b);
+                (*total, each2(*lanes, get(total), get(value), one)?)
+            }
+            _ => return fault(TrapKind::Unsupported, "an instruction of no kind"),
+        })
+    }
+}
+
+/// `c ? a : b`; a condition that is not known makes the result so, unless both are the same.
+fn choose(c: &Value, a: &Value, b: &Value) -> Value {
+    match c {
+        Value::Bits(bits) if bits & 1 == 1 => a.clone(),
+        Value::Bits(_) => b.clone(),
+        Value::Poison => Value::Poison,
+        _ if a == b => a.clone(),
+        _ => Value::UNDEF,
+    }
+}
+
+/// The value with zeros for whatever is not known.
+fn frozen(shape: &Shape, value: &Value) -> Value {
+    match (shape, value) {
+        (Shape::Num(_), Value::Bits(_) | Value::Wide(_)) => value.clone(),
+        (Shape::Num(num), Value::Undef { bits, .. }) => {
+            Value::number(num.bits(), u128::from(*bits & num.mask()))
+        }
+        (Shape::Vector(num, len), Value::Many(_)) => {
+            let shape = Shape::Num(*num);
+            let lanes = (0..*len as usize).map(|i| frozen(&shape, &value.lane(i)));
+            Value::Many(lanes.collect())
+        }
+        (Shape::Many(members), Value::Many(_)) => {
+            let members = members.iter().enumerate();
+            Value::Many(
+                members
+                    .map(|(i, (_, m))| frozen(m, &value.lane(i)))
+                    .collect(),
+            )
+        }
+        _ => shape.zero(),
+    }
+}
+
+/// An aggregate with one member replaced. Paths are as short as types nest.
+fn inserted(shape: &Shape, aggregate: &Value, member: &Value, path: &[u32]) -> Value {
+    let (Some((first, rest)), Shape::Many(members)) = (path.split_first(), shape) else {
+        return member.clone();
+    };
+    let mut values = aggregate.to_lanes(members.len());
+    let index = *first as usize;
+    if let (Some(slot), Some((_, inner))) = (values.get_mut(index), members.get(index)) {
+        *slot = inserted(inner, slot, member, rest);
+    }
+    Value::Many(values.into())
+}

@@ -1,0 +1,171 @@
+//! Instructions that make addresses or access memory.
+
+use crate::arith::{combine, int_compare};
+use crate::code::{AddrInfo, Instr, Reg};
+use crate::machine::Machine;
+use crate::memory::Place;
+use crate::run::{At, Flow};
+use crate::shape::Shape;
+use crate::trap::{Eval, TrapKind, fault};
+use crate::value::{Address, Value};
+use gradus_ir::IntPredicate;
+
+impl Machine<'_> {
+    /// An address that is accessed, with the alignment that is promised.
+    #[inline(always)]
+    pub(crate) fn address(&self, at: &At, ptr: Reg, align: u64) -> Eval<u64> {
+        let address = self.defined(at, ptr, "an address")?;
+        check_alignment(address, align)?;
+        Ok(address)
+    }
+
+    pub(crate) fn memory_instr(&mut self, at: &At, instr: &Instr) -> Eval<Flow> {
+        match instr {
+            Instr::Load {
+                shape,
+                align,
+                ptr,
+                dst,
+            } => {
+                let address = self.address(at, *ptr, *align)?;
+                let value = shape.load(&self.memory, address)?;
+                self.set(at, *dst, value)
+            }
+            Instr::Store {
+                shape,
+                align,
+                value,
+                ptr,
+            } => {
+                let address = self.address(at, *ptr, *align)?;
+                let value = self.get(at, *value).clone();
+                shape.store(&mut self.memory, address, &value)?;
+                Ok(Flow::Next)
+            }
+            Instr::AtomicRmw {
+                op,
+                num,
+                align,
+                ptr,
+                value,
+                dst,
+            } => {
+                let address = self.address(at, *ptr, *align)?;
+                let shape = Shape::Num(*num);
+                let old = shape.load(&self.memory, address)?;
+                let new = combine(*op, *num, &old, self.get(at, *value))?;
+                shape.store(&mut self.memory, address, &new)?;
+                self.set(at, *dst, old)
+            }
+            Instr::CmpXchg {
+                num,
+                align,
+                ptr,
+                expected,
+                new,
+                dst,
+            } => {
+                let address = self.address(at, *ptr, *align)?;
+                let shape = Shape::Num(*num);
+                let old = shape.load(&self.memory, address)?;
+                let expected = self.get(at, *expected);
+                let equal = int_compare(IntPredicate::Eq, num.bits(), false, &old, expected);
+                let Value::Bits(equal) = equal else {
+                    return fault(TrapKind::Undefined, "what is exchanged is undefined");
+                };
+                if equal == 1 {
+                    let new = self.get(at, *new).clone();
+                    shape.store(&mut self.memory, address, &new)?;
+                }
+                self.set(at, *dst, Value::Many([old, Value::Bits(equal)].into()))
+            }
+            Instr::Alloca {
+                stride,
+                align,
+                count,
+                shared,
+                dst,
+            } => {
+                let count = self.defined(at, *count, "the size of an allocation")?;
+                let Some(size) = stride.checked_mul(count) else {
+                    return fault(TrapKind::Limit, "the program allocates too much memory");
+                };
+                let address = match shared {
+                    true => self.shared_object(size, *align)?,
+                    false => self.stack_object(size, *align)?,
+                };
+                self.set(at, *dst, Value::ptr(address))
+            }
+            _ => fault(TrapKind::Unsupported, "an instruction of no kind"),
+        }
+    }
+
+    /// Memory of the running function.
+    pub(crate) fn stack_object(&mut self, size: u64, align: u64) -> Eval<Address> {
+        let address = self.memory.allocate(size, align, Place::Stack, false)?;
+        self.strand.objects.push(address);
+        Ok(address)
+    }
+
+    pub(crate) fn addr(&mut self, at: &At, info: &AddrInfo) -> Eval<Flow> {
+        let Some(len) = info.lanes else {
+            let value = self.one_address(at, info, None);
+            return self.set(at, info.dst, value);
+        };
+        let lanes: Vec<Value> = (0..len)
+            .map(|i| self.one_address(at, info, Some(i)))
+            .collect();
+        self.set(at, info.dst, Value::Many(lanes.into()))
+    }
+
+    /// A scalar address, or lane `lane` of a vector of them.
+    #[inline(always)]
+    fn one_address(&self, at: &At, info: &AddrInfo, lane: Option<usize>) -> Value {
+        let pick = |reg: Reg| match (self.get(at, reg), lane) {
+            (Value::Bits(bits), _) => Ok(*bits),
+            (many @ Value::Many(_), Some(lane)) => {
+                let value = many.lane(lane);
+                value.bits().ok_or(value)
+            }
+            (value, _) => Err(value.clone()),
+        };
+        let unknown = |value| match value {
+            Value::Poison => Value::Poison,
+            _ => Value::UNDEF,
+        };
+        let base = match pick(info.base) {
+            Ok(base) => base,
+            Err(value) => return unknown(value),
+        };
+        let mut address = base.wrapping_add(info.offset);
+        for (reg, bits, stride) in &info.terms {
+            let index = match pick(*reg) {
+                Ok(bits_of) => ((bits_of << (64 - bits)) as i64) >> (64 - bits),
+                Err(value) => return unknown(value),
+            };
+            address = address.wrapping_add(index.wrapping_mul(*stride) as u64);
+        }
+        if info.inbounds && address != base && !self.stays_inside(base, address) {
+            return Value::Poison;
+        }
+        Value::Bits(address)
+    }
+
+    /// Whether both addresses lie in one living object.
+    #[inline(always)]
+    fn stays_inside(&self, base: u64, address: u64) -> bool {
+        base >> 36 == address >> 36 && self.memory.in_bounds(base) && self.memory.in_bounds(address)
+    }
+}
+
+/// Whether an address has the alignment that is promised of it.
+#[inline(always)]
+pub(crate) fn check_alignment(address: u64, align: u64) -> Eval<()> {
+    match address & (align - 1) {
+        0 => Ok(()),
+        _ => fault(
+            TrapKind::Misaligned,
+            format!("the address is not aligned to {align} bytes"),
+        ),
+    }
+}

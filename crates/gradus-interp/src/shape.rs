@@ -1,0 +1,233 @@
+//! Types as the machine sees them: widths, lanes and places in memory.
+
+use crate::memory::Memory;
+use crate::trap::{Eval, TrapKind, fault};
+use crate::value::Value;
+use gradus_ir::{FloatKind, Type, TypeId, Unit};
+
+/// A number: an integer (or an address) of so many bits, or a float.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Num {
+    Int(u32),
+    Float(FloatKind),
+}
+
+impl Num {
+    pub fn bits(self) -> u32 {
+        match self {
+            Num::Int(bits) => bits,
+            Num::Float(kind) => kind.bits(),
+        }
+    }
+    /// The bits that such a number may have set.
+    pub fn mask(self) -> u64 {
+        match self.bits() {
+            0..64 => (1 << self.bits()) - 1,
+            _ => u64::MAX,
+        }
+    }
+    /// The bytes that it takes in memory.
+    fn bytes(self) -> usize {
+        self.bits().div_ceil(8) as usize
+    }
+}
+
+/// A type.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Shape {
+    Num(Num),
+    /// Lanes of a vector, one behind the other.
+    Vector(Num, u32),
+    /// Members, each with its offset in bytes.
+    Many(Box<[(u64, Shape)]>),
+}
+
+impl Shape {
+    /// The shape of a type; the error says why the machine has none.
+    pub fn of(unit: &Unit, ty: TypeId) -> Result<Shape, &'static str> {
+        match unit.types.get(ty) {
+            Type::Int(_) | Type::Float(_) | Type::Ptr(_) => num(unit, ty).map(Shape::Num),
+            Type::Vector { scalable: true, .. } => {
+                Err("vectors of a length that the machine decides")
+            }
+            Type::Vector { elem, len, .. } => Ok(Shape::Vector(num(unit, *elem)?, *len)),
+            Type::Array { elem, len } => {
+                if *len > 1 << 20 {
+                    return Err("values of more than a million elements");
+                }
+                let stride = unit.layout.size_bytes(unit, *elem);
+                let shape = Shape::of(unit, *elem)?;
+                Ok(Shape::Many(
+                    (0..*len).map(|i| (i * stride, shape.clone())).collect(),
+                ))
+            }
+            Type::Struct { fields, .. } => {
+                let offset = |i: usize| unit.layout.field_offset_bytes(unit, ty, i as u64);
+                let members = fields.iter().enumerate();
+                let members: Result<Box<[_]>, _> = members
+                    .map(|(i, f)| Ok((offset(i), Shape::of(unit, *f)?)))
+                    .collect();
+                Ok(Shape::Many(members?))
+            }
+            Type::Void | Type::Func { .. } | Type::Opaque(_) => Err("values of this type"),
+        }
+    }
+
+    /// The number, or that of the lanes.
+    pub fn num(&self) -> Option<Num> {
+        match self {
+            Shape::Num(num) | Shape::Vector(num, _) => Some(*num),
+            Shape::Many(_) => None,
+        }
+    }
+    /// The number of lanes of a vector.
+    pub fn lanes(&self) -> Option<usize> {
+        match self {
+            Shape::Vector(_, len) => Some(*len as usize),
+            _ => None,
+        }
+    }
+
+    /// The value with all bits zero.
+    pub fn zero(&self) -> Value {
+        match self {
+            Shape::Num(num) => Value::number(num.bits(), 0),
+            Shape::Vector(num, len) => {
+                Value::Many(vec![Value::number(num.bits(), 0); *len as usize].into())
+            }
+            Shape::Many(members) => Value::Many(members.iter().map(|(_, m)| m.zero()).collect()),
+        }
+    }
+
+    /// Reads a value from memory.
+    pub fn load(&self, memory: &Memory, address: u64) -> Eval<Value> {
+        match self {
+            Shape::Num(num) => load_num(memory, address, *num),
+            Shape::Vector(num, len) if !num.bits().is_multiple_of(8) => {
+                load_packed(memory, address, *num, *len)
+            }
+            Shape::Vector(num, len) => {
+                let stride = num.bytes() as u64;
+                let lanes = (0..u64::from(*len))
+                    .map(|i| load_num(memory, address.wrapping_add(i * stride), *num));
+                Ok(Value::Many(lanes.collect::<Eval<_>>()?))
+            }
+            Shape::Many(members) => {
+                let values = members
+                    .iter()
+                    .map(|(offset, shape)| shape.load(memory, address.wrapping_add(*offset)));
+                Ok(Value::Many(values.collect::<Eval<_>>()?))
+            }
+        }
+    }
+
+    /// Writes a value to memory.
+    pub fn store(&self, memory: &mut Memory, address: u64, value: &Value) -> Eval<()> {
+        match self {
+            Shape::Num(num) => store_num(memory, address, *num, value),
+            Shape::Vector(num, len) if !num.bits().is_multiple_of(8) => {
+                store_packed(memory, address, *num, *len, value)
+            }
+            Shape::Vector(num, len) => {
+                let stride = num.bytes() as u64;
+                (0..u64::from(*len)).try_for_each(|i| {
+                    let lane = value.lane(i as usize);
+                    store_num(memory, address.wrapping_add(i * stride), *num, &lane)
+                })
+            }
+            Shape::Many(members) => members.iter().enumerate().try_for_each(|(i, (offset, m))| {
+                m.store(memory, address.wrapping_add(*offset), &value.lane(i))
+            }),
+        }
+    }
+}
+
+fn num(unit: &Unit, ty: TypeId) -> Result<Num, &'static str> {
+    match *unit.types.get(ty) {
+        Type::Int(bits @ 1..=128) => Ok(Num::Int(bits)),
+        Type::Int(_) => Err("integers of more than 128 bits"),
+        Type::Float(kind) => Ok(Num::Float(kind)),
+        Type::Ptr(space) if unit.layout.pointer_size_bytes(space) == 8 => Ok(Num::Int(64)),
+        Type::Ptr(_) => Err("pointers that are not of 8 bytes"),
+        _ => Err("values of this type"),
+    }
+}
+
+fn load_num(memory: &Memory, address: u64, num: Num) -> Eval<Value> {
+    let size = num.bytes();
+    if size <= 8 {
+        let value = memory.read(address, size)?;
+        return Ok(match value {
+            Value::Bits(bits) => Value::Bits(bits & num.mask()),
+            value => value,
+        });
+    }
+    let low = memory.read(address, 8)?;
+    let high = memory.read(address.wrapping_add(8), size - 8)?;
+    Ok(match (low, high) {
+        (Value::Bits(low), Value::Bits(high)) => {
+            let bits = u128::from(high) << 64 | u128::from(low);
+            let unused = 128 - num.bits();
+            Value::Wide(Box::new(bits << unused >> unused))
+        }
+        (Value::Poison, _) | (_, Value::Poison) => Value::Poison,
+        _ => Value::UNDEF,
+    })
+}
+
+fn store_num(memory: &mut Memory, address: u64, num: Num, value: &Value) -> Eval<()> {
+    let size = num.bytes();
+    if size <= 8 {
+        return memory.write(address, size, value);
+    }
+    let (low, high) = match value {
+        Value::Wide(bits) => (
+            Value::Bits(**bits as u64),
+            Value::Bits((**bits >> 64) as u64),
+        ),
+        Value::Bits(bits) => (Value::Bits(*bits), Value::Bits(0)),
+        other => (other.clone(), other.clone()),
+    };
+    memory.write(address, 8, &low)?;
+    memory.write(address.wrapping_add(8), size - 8, &high)
+}
+
+/// Lanes of odd widths lie bit by bit behind each other.
+fn load_packed(memory: &Memory, address: u64, num: Num, len: u32) -> Eval<Value> {
+    let total = num.bits() * len;
+    if total > 128 {
+        return fault(
+            TrapKind::Unsupported,
+            "long vectors of odd integers in memory",
+        );
+    }
+    let whole = load_num(memory, address, Num::Int(total))?;
+    let lane = |i: u32| match whole.wide() {
+        Some(bits) => Value::Bits((bits >> (i * num.bits())) as u64 & num.mask()),
+        None => whole.lane(0),
+    };
+    Ok(Value::Many((0..len).map(lane).collect()))
+}
+
+fn store_packed(memory: &mut Memory, address: u64, num: Num, len: u32, value: &Value) -> Eval<()> {
+    let total = num.bits() * len;
+    if total > 128 {
+        return fault(
+            TrapKind::Unsupported,
+            "long vectors of odd integers in memory",
+        );
+    }
+    let mut whole = 0u128;
+    for i in 0..len {
+        match value.lane(i as usize) {
+            Value::Bits(bits) => whole |= u128::from(bits) << (i * num.bits()),
+            lane => return store_num(memory, address, Num::Int(total), &lane),
+        }
+    }
+    store_num(
+        memory,
+        address,
+        Num::Int(total),
+        &Value::number(total, whole),
+    )
+}

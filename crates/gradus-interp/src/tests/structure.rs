@@ -1,0 +1,187 @@
+//! Structures, calls and exceptions.
+
+use super::{run, trap, unit};
+use crate::machine::Options;
+use crate::{Machine, TrapKind, Value};
+
+fn int(text: &str) -> i64 {
+    match run(text) {
+        Ok(Some(value)) => value.as_i64().expect("it is defined"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn loops_carry_values() {
+    // Fibonacci: the carried values change places.
+    let text = "func @f() -> i64 {
+        %a, %b = for %i < 10 iter(%x = 0, %y = 1) { %z = add %x, %y yield %y, %z }
+        return %a }";
+    assert_eq!(int(text), 55);
+    let text = "func @f() -> i64 { %a = for %i < 0 iter(%x = 7) { unreachable } return %a }";
+    assert_eq!(int(text), 7);
+    // The least power of 2 that is at least 1000, and the number of doublings.
+    let text = "func @f() -> i64 {
+        %p, %k = loop iter(%x = 1, %n = 0) -> i64, i64 {
+          %y = mul %x, 2 %m = add %n, 1
+          %again = icmp ult %y, 1000
+          repeat %again, %y, %m, %y, %m }
+        %q = mul %p, 100 %r = add %q, %k
+        return %r }";
+    assert_eq!(int(text), 102_410);
+}
+
+#[test]
+fn branches_choose() {
+    let text = "func @g(%x: i64) -> i64 {
+        %r = switch %x -> i64 case 1 { yield 10 } case 3 { yield 30 } default { yield -1 }
+        %c = icmp sgt %r, 20
+        %s = if %c -> i64 { yield 1 } else { yield 0 }
+        %t = add %r, %s
+        return %t }
+      func @f() -> i64 {
+        %a = call @g(1) %b = call @g(2) %c = call @g(3)
+        %d = mul %a, 10000 %e = mul %b, 100 %g = add %d, %e %h = add %g, %c return %h }";
+    assert_eq!(int(text), 100_000 - 100 + 31);
+}
+
+#[test]
+fn calls_nest_deeply_without_the_machine_s_stack() {
+    let text = "func @g(%n: i64) -> i64 {
+        %c = icmp eq %n, 0
+        %r = if %c -> i64 { yield 0 } else {
+          %m = sub %n, 1 %s = call @g(%m) %t = add %s, 1 yield %t }
+        return %r }
+      func @f() -> i64 { %a = call @g(100000) return %a }";
+    assert_eq!(int(text), 100_000);
+    let endless = "func @f() { call @f() return }";
+    assert_eq!(trap(endless), TrapKind::Limit);
+}
+
+#[test]
+fn deep_regions_need_no_stack() {
+    let depth = 20_000;
+    let mut text = String::from("func @f() -> i64 {\n%c = icmp eq 1, 1\n");
+    for i in 0..depth {
+        text.push_str(&format!("%v{i} = if %c -> i64 {{\n"));
+    }
+    text.push_str("yield 3 } else { yield 4 }\n");
+    for i in (1..depth).rev() {
+        text.push_str(&format!("yield %v{i} }} else {{ yield 4 }}\n"));
+    }
+    text.push_str("return %v0 }");
+    assert_eq!(int(&text), 3);
+}
+
+#[test]
+fn limits_hold() {
+    let unit = unit("func @f() { loop { repeat true } return }");
+    let options = Options {
+        max_steps: 1000,
+        ..Options::default()
+    };
+    let mut machine = Machine::with_options(&unit, options);
+    assert_eq!(
+        machine.call("f", &[]).map_err(|t| t.kind),
+        Err(TrapKind::Limit)
+    );
+    assert_eq!(
+        trap(
+            "declare @malloc(i64) -> ptr
+        func @f() { loop { %p = call @malloc(1000000000) repeat true } return }"
+        ),
+        TrapKind::Limit
+    );
+    assert_eq!(trap("func @f() { unreachable }"), TrapKind::Unreachable);
+}
+
+const THROW: &str = "
+    declare @__cxa_allocate_exception(i64) -> ptr
+    declare @__cxa_throw(ptr, ptr, ptr) -> void
+    declare @__cxa_begin_catch(ptr) -> ptr
+    declare @__cxa_end_catch() -> void
+    declare @llvm.eh.typeid.for.p0(ptr) -> i32
+    global @kind: [3 x ptr] const = zero 24
+    global @derived: [3 x ptr] const = zero 24 relocations(16: @kind)
+    global @other: [3 x ptr] const = zero 24
+    func @throws(%n: i64) -> i64 {
+      %c = icmp ugt %n, 10
+      if %c {
+        %e = call @__cxa_allocate_exception(8)
+        store %n, %e
+        call @__cxa_throw(%e, @derived, null)
+        unreachable
+      } else { yield }
+      return %n }
+    func @middle(%n: i64) -> i64 { %a = call @throws(%n) %b = add %a, 1 return %b }
+";
+
+#[test]
+fn exceptions_reach_the_pad_that_takes_them() {
+    let text = format!(
+        "{THROW}
+         func @g(%n: i64) -> i64 {{
+           %r = invoke @middle(%n) -> i64 {{ |%v: i64| yield %v }} unwind {{
+             %e = landingpad catch @other catch @kind -> {{ptr, i32}}
+             %s = extractvalue [1] %e
+             %id = call @llvm.eh.typeid.for.p0(@kind)
+             %ours = icmp eq %s, %id
+             if %ours {{ yield }} else {{ unreachable }}
+             %p = extractvalue [0] %e
+             %q = call @__cxa_begin_catch(%p)
+             %x = load %q -> i64
+             call @__cxa_end_catch()
+             %y = mul %x, 1000
+             yield %y }}
+           return %r }}
+         func @f() -> i64 {{ %a = call @g(5) %b = call @g(11) %c = add %a, %b return %c }}"
+    );
+    assert_eq!(int(&text), 6 + 11_000);
+}
+
+#[test]
+fn cleanups_run_on_the_way_and_nobody_may_catch() {
+    let text = format!(
+        "{THROW}
+         global @cleaned: i64 = [0]
+         func @h(%n: i64) -> i64 {{
+           %r = invoke @middle(%n) -> i64 {{ |%v: i64| yield %v }} unwind {{
+             %e = landingpad cleanup -> {{ptr, i32}}
+             store 1, @cleaned
+             resume %e }}
+           return %r }}
+         func @f() -> i64 {{
+           %r = invoke @h(11) -> i64 {{ |%v: i64| yield 0 }} unwind {{
+             %e = landingpad catch null -> {{ptr, i32}}
+             %x = load @cleaned -> i64
+             yield %x }}
+           return %r }}"
+    );
+    assert_eq!(int(&text), 1);
+    let text = format!("{THROW} func @f() -> i64 {{ %a = call @middle(12) return %a }}");
+    assert_eq!(trap(&text), TrapKind::Uncaught);
+}
+
+#[test]
+fn structures_by_value_are_copies() {
+    let text = "attrs 0 = param(byval = type [2 x i64])
+      func @g(%p: ptr) -> void #0 { store 9, %p return }
+      func @f() -> i64 { %p = alloca [2 x i64], 1 store 1, %p call @g(%p)
+        %a = load %p -> i64 return %a }";
+    assert_eq!(int(text), 1);
+}
+
+#[test]
+fn arguments_must_fit() {
+    let unit = unit("func @f(%x: i64) -> i64 { return %x }");
+    let mut machine = Machine::new(&unit);
+    assert_eq!(
+        machine.call("f", &[]).map_err(|t| t.kind),
+        Err(TrapKind::BadCall)
+    );
+    assert_eq!(
+        machine.call("g", &[]).map_err(|t| t.kind),
+        Err(TrapKind::BadCall)
+    );
+    assert_eq!(machine.call("f", &[Value::i64(4)]), Ok(Some(Value::i64(4))));
+}
