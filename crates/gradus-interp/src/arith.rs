@@ -332,7 +332,7 @@ pub(crate) fn float_compare(
         Oge => x >= y,
         Olt => x < y,
         Ole => x <= y,
-        One => x < y || x > y,
+        One => !unordered && x != y,
         Ueq => unordered || x == y,
         Ugt => unordered || x > y,
         Uge => unordered || x >= y,

@@ -225,7 +225,7 @@ impl Memory {
         }
         let mut mask = 0u64;
         for (i, s) in state.iter().enumerate() {
-            mask |= u64::from(*s == UNDEFINED) * 0xff << (8 * i);
+            mask |= (u64::from(*s == UNDEFINED) * 0xff) << (8 * i);
         }
         if state.iter().all(|s| *s == UNDEFINED) {
             return Ok(Value::UNDEF);
