@@ -225,6 +225,14 @@ impl Unit {
             source_name: None,
         })
     }
+    /// Gives a function another symbol, which must be new. Functions of the host keep theirs.
+    pub fn rename(&mut self, func: FuncId, name: String) {
+        let old = std::mem::replace(&mut self.functions[func].name, name.clone());
+        if self.symbols.get(&old) == Some(&Symbol::Func(func)) {
+            self.symbols.remove(&old);
+        }
+        self.symbols.insert(name, Symbol::Func(func));
+    }
     /// A symbol that begins with `stem` and is not in use.
     pub fn fresh_name(&self, stem: &str) -> String {
         if !self.symbols.contains_key(stem) {

@@ -24,6 +24,7 @@
 //!   restrictions, personality and a subprogram of its own, in which its ops' locations count as
 //!   inlined. Ops whose `name` is set keep it.
 //! - [`jit`]: runs functions of a module in this process, for tests.
+//! - [`keep`]: functions that must survive the early pipeline, users of symbols, what may be dropped.
 //! - [`symbols`]: what the module defines, who calls whom, argument names, source lines.
 //!
 //! # How LLVM looks in the unit
@@ -44,6 +45,7 @@ pub mod host;
 pub mod import;
 mod inlining;
 pub mod jit;
+pub mod keep;
 pub mod pipeline;
 mod pointers;
 pub mod restructure;

@@ -1,5 +1,6 @@
 //! The pipeline: from a request to a reply, one step after the other.
 
+use crate::derive;
 use crate::reply::{FunctionInfo, Output};
 use crate::run::{Run, Stop};
 use crate::{OutputKind, Reply, Request, Task, wire};
@@ -38,7 +39,10 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     match &request.task {
         Task::List => return list(run, &host),
         Task::RestructureAll => restructure_all(run, &mut host)?,
-        Task::Grad(_) | Task::Calls(_) => {}
+        Task::Grad(_) | Task::Calls(_) => derive::derive(run, &mut host)?,
+    }
+    if request.options.strip_debug {
+        host.strip_debug();
     }
     late(run, &mut host)?;
     run.pass("emit", |run| emit(run, &mut host))
@@ -93,7 +97,7 @@ fn restructure_all(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
 }
 
 /// The pipeline before differentiation.
-fn early(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
+pub(crate) fn early(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     if run.request.options.skip_early {
         return Ok(());
     }

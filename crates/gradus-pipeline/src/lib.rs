@@ -12,10 +12,16 @@
 #![deny(missing_docs)]
 
 mod compile;
+mod derive;
+mod names;
 mod reply;
+mod report;
 mod request;
+mod requests;
 mod run;
+mod simplify;
 mod wire;
+mod worklist;
 
 pub use compile::{compile, compile_bytes, compile_timed};
 pub use reply::{

@@ -1,0 +1,137 @@
+//! Symbols across the early pipeline: who uses what, which functions must survive, what may go.
+//!
+//! A function that is asked for by name may be `static` and inlined everywhere: LLVM would drop it
+//! before it is imported. It is made visible for that time ([`Host::expose`]) and gets its linkage back
+//! afterwards.
+use crate::ffi::*;
+use crate::host::Host;
+use llvm_sys::core::*;
+use llvm_sys::debuginfo::*;
+use llvm_sys::prelude::*;
+use llvm_sys::{LLVMLinkage, LLVMVisibility};
+use std::collections::HashSet;
+use std::ffi::c_char;
+
+unsafe extern "C" {
+    fn gr_subprogram_name(subprogram: LLVMMetadataRef, len: *mut usize) -> *const c_char;
+}
+
+/// What [`Host::expose`] changed.
+#[must_use]
+pub struct Exposed {
+    functions: Vec<(String, LLVMLinkage, LLVMVisibility)>,
+}
+
+impl Host {
+    /// The defined functions whose bodies mention a function or variable that `wanted` accepts by name,
+    /// in module order.
+    pub fn functions_that_use(&self, wanted: &dyn Fn(&str) -> bool) -> Vec<String> {
+        let mut pending: Vec<LLVMValueRef> = self
+            .functions()
+            .into_iter()
+            .chain(self.variables())
+            .filter(|v| wanted(&unsafe { name_of(*v) }))
+            .collect();
+        let mut seen: HashSet<LLVMValueRef> = pending.iter().copied().collect();
+        let mut users = HashSet::new();
+        while let Some(value) = pending.pop() {
+            unsafe {
+                let mut at = LLVMGetFirstUse(value);
+                while !at.is_null() {
+                    let user = LLVMGetUser(at);
+                    if !LLVMIsAInstruction(user).is_null() {
+                        users.insert(LLVMGetBasicBlockParent(LLVMGetInstructionParent(user)));
+                    } else if LLVMIsAGlobalVariable(user).is_null() && seen.insert(user) {
+                        pending.push(user);
+                    }
+                    at = LLVMGetNextUse(at);
+                }
+            }
+        }
+        let all = self.functions().into_iter().filter(|f| users.contains(f));
+        all.map(|f| unsafe { name_of(f) }).collect()
+    }
+
+    /// Makes functions visible outside the module, so that no pass drops or changes them as unused.
+    pub fn expose(&mut self, names: &[String]) -> Exposed {
+        let mut functions = Vec::new();
+        for name in names {
+            let Some(f) = self.function(name) else {
+                continue;
+            };
+            unsafe {
+                functions.push((name.clone(), LLVMGetLinkage(f), LLVMGetVisibility(f)));
+                LLVMSetLinkage(f, LLVMLinkage::LLVMExternalLinkage);
+            }
+        }
+        Exposed { functions }
+    }
+
+    /// Gives functions back what [`Host::expose`] changed.
+    pub fn restore(&mut self, exposed: Exposed) {
+        for (name, linkage, visibility) in exposed.functions {
+            if let Some(f) = self.function(&name) {
+                unsafe {
+                    LLVMSetLinkage(f, linkage);
+                    LLVMSetVisibility(f, visibility);
+                }
+            }
+        }
+    }
+
+    /// Deletes the functions and variables that `doomed` accepts by name, that nobody uses, and that are
+    /// declared only or whose definition nobody can reach from outside under a meaning of its own.
+    /// Gives the names of those that are still in use.
+    pub fn drop_unused(&mut self, doomed: &dyn Fn(&str) -> bool) -> Vec<String> {
+        let mut left = Vec::new();
+        let all = self.functions().into_iter().chain(self.variables());
+        for value in all.collect::<Vec<_>>() {
+            let name = unsafe { name_of(value) };
+            if !doomed(&name) {
+                continue;
+            }
+            unsafe {
+                if !LLVMGetFirstUse(value).is_null() {
+                    left.push(name);
+                } else if LLVMIsAFunction(value).is_null() {
+                    LLVMDeleteGlobal(value);
+                } else if LLVMIsDeclaration(value) != 0 {
+                    LLVMDeleteFunction(value);
+                }
+            }
+        }
+        self.touch();
+        left
+    }
+
+    /// Drops all debug information.
+    pub fn strip_debug(&mut self) {
+        unsafe { LLVMStripModuleDebugInfo(self.module) };
+        self.touch();
+    }
+
+    /// The name that the source gives a function, if the module says so.
+    pub fn source_name(&self, function: &str) -> Option<String> {
+        let f = self.function(function)?;
+        unsafe {
+            let program = LLVMGetSubprogram(f);
+            if program.is_null() {
+                return None;
+            }
+            let mut len = 0;
+            let name = gr_subprogram_name(program, &mut len);
+            Some(text_of(name, len)).filter(|n| !n.is_empty())
+        }
+    }
+
+    /// Every global variable of the module, in its order.
+    fn variables(&self) -> Vec<LLVMValueRef> {
+        let mut all = Vec::new();
+        let mut v = unsafe { LLVMGetFirstGlobal(self.module) };
+        while !v.is_null() {
+            all.push(v);
+            v = unsafe { LLVMGetNextGlobal(v) };
+        }
+        all
+    }
+}

@@ -1,0 +1,203 @@
+//! The differentiating part of the pipeline: early pipeline → import → requests → derivatives → export.
+//!
+//! Only functions that are new or hold differentiation calls go back to the host; the user's other
+//! bodies stay as LLVM has them. A program that asks for nothing does not even meet the early pipeline.
+
+use crate::compile::early;
+use crate::names::resolve;
+use crate::reply::Output;
+use crate::requests::grad::{Setting, Wrapped};
+use crate::requests::header::{CTypes, header};
+use crate::requests::{Roots, calls, grad};
+use crate::run::{Run, Stop};
+use crate::worklist::{self, Made};
+use crate::{GradRequest, OutputKind, Task, report};
+use gradus_ir::{Code, Diagnostic, FuncId, Severity, Unit};
+use gradus_llvm::{Host, Imported};
+
+/// What the requests became.
+struct Requests {
+    roots: Roots,
+    wrapped: Vec<Wrapped>,
+    /// The functions of the program whose bodies changed.
+    changed: Vec<FuncId>,
+    /// Whether calls were left for a later link.
+    left: bool,
+}
+
+/// Makes the derivatives that the request or the program asks for.
+pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
+    let request = run.request;
+    let (named, partial): (&[GradRequest], bool) = match &request.task {
+        Task::Grad(task) => (&task.derivatives, false),
+        Task::Calls(task) => (&[], task.partial),
+        Task::List | Task::RestructureAll => return Ok(()),
+    };
+    let resolved = resolve(host, named);
+    let symbols = match resolved {
+        Ok(symbols) => symbols,
+        Err(findings) => return run.take(findings),
+    };
+    if symbols.is_empty()
+        && host
+            .functions_that_use(&calls::is_interface_name)
+            .is_empty()
+    {
+        return Ok(());
+    }
+    let exposed = host.expose(&symbols);
+    early(run, host)?;
+    host.restore(exposed);
+    let mut imported = run.pass("import", |run| import(run, host, &symbols))?;
+    let requests = run.pass("requests", |run| {
+        let requests = find_requests(run, host, &mut imported, &symbols, partial)?;
+        run.after_unit("requests", &imported.unit)?;
+        Ok(requests)
+    })?;
+    let made = match worklist::make_all(run, &mut imported.unit, &requests.roots) {
+        Ok(made) => made,
+        Err(stop) => {
+            explain_refused_bodies(run, &imported);
+            return Err(stop);
+        }
+    };
+    describe(run, &imported.unit, &requests, &made);
+    run.pass("export", |run| export(run, host, &imported.unit, &requests))
+}
+
+/// Imports the functions asked for and those that hold calls, with all that they reach.
+fn import(run: &mut Run<'_>, host: &mut Host, symbols: &[String]) -> Result<Imported, Stop> {
+    let users = host.functions_that_use(&calls::is_interface_name);
+    let mut roots: Vec<&str> = symbols.iter().chain(&users).map(String::as_str).collect();
+    roots.sort_unstable();
+    roots.dedup();
+    let imported = run.check(host.import(&roots))?;
+    let needed = imported.refused.iter().filter(|(func, _)| {
+        let name = &imported.unit.functions[*func].name;
+        symbols.contains(name) || users.contains(name)
+    });
+    let findings = needed
+        .filter_map(|(func, _)| imported.refusal(*func))
+        .collect();
+    run.take(findings)?;
+    run.after_unit("import", &imported.unit)?;
+    Ok(imported)
+}
+
+/// Reads the calls inside bodies and the requests by name; all findings are gathered.
+fn find_requests(
+    run: &mut Run<'_>,
+    host: &Host,
+    imported: &mut Imported,
+    symbols: &[String],
+    partial: bool,
+) -> Result<Requests, Stop> {
+    let unit = &mut imported.unit;
+    let mut roots = Roots::default();
+    let mut lowered = calls::lower(unit, &mut roots, partial);
+    let mut findings = std::mem::take(&mut lowered.findings);
+    let mut wrapped = Vec::new();
+    let triple = host.triple();
+    let request = run.request;
+    if let Task::Grad(task) = &request.task {
+        for (wish, symbol) in task.derivatives.iter().zip(symbols) {
+            let Some(primal) = unit.function(symbol) else {
+                continue;
+            };
+            let setting = Setting {
+                request: wish,
+                primal,
+                triple: &triple,
+                c_types: CTypes::default(),
+                strong_zero: request.options.strong_zero,
+            };
+            match grad::wrap(unit, &setting, &mut roots) {
+                Ok(mut one) => {
+                    findings.append(&mut one.notes);
+                    wrapped.push(one);
+                }
+                Err(list) => findings.extend(list),
+            }
+        }
+    }
+    findings.append(&mut roots.notes);
+    run.take(findings)?;
+    run.reply.calls_replaced = lowered.replaced;
+    Ok(Requests {
+        roots,
+        wrapped,
+        changed: lowered.changed,
+        left: lowered.left > 0,
+    })
+}
+
+/// Beside a refusal: which bodies are missing because they could not be brought into regions.
+fn explain_refused_bodies(run: &mut Run<'_>, imported: &Imported) {
+    for (func, _) in &imported.refused {
+        if let Some(finding) = imported.refusal(*func) {
+            run.reply.diagnostics.push(Diagnostic {
+                severity: Severity::Note,
+                ..finding
+            });
+        }
+    }
+}
+
+/// Header, report and text form, and what the reply says of the derivatives.
+fn describe(run: &mut Run<'_>, unit: &Unit, requests: &Requests, made: &[Vec<Made>]) {
+    run.reply.derivatives = requests
+        .wrapped
+        .iter()
+        .map(|w| w.derivative.clone())
+        .collect();
+    for &kind in &run.request.emit {
+        let text = match kind {
+            OutputKind::Header => header(&run.reply.derivatives),
+            OutputKind::Report => report::report(unit, made),
+            OutputKind::Gir => bodies(unit, made),
+            _ => continue,
+        };
+        run.early_outputs.push(Output {
+            kind,
+            bytes: text.into_bytes(),
+        });
+    }
+}
+
+fn bodies(unit: &Unit, made: &[Vec<Made>]) -> String {
+    let all = made.iter().flatten();
+    let texts: Vec<String> = all
+        .map(|m| gradus_ir::print_function(unit, m.func))
+        .collect();
+    texts.join("\n")
+}
+
+/// Puts new and changed bodies into the host, and takes the call interface out of it.
+fn export(
+    run: &mut Run<'_>,
+    host: &mut Host,
+    unit: &Unit,
+    requests: &Requests,
+) -> Result<(), Stop> {
+    let new = unit
+        .functions
+        .iter()
+        .filter(|(_, f)| f.body.is_some() && !f.defined);
+    let mut functions: Vec<FuncId> = new.map(|(func, _)| func).collect();
+    functions.extend(&requests.changed);
+    let broken = functions
+        .iter()
+        .flat_map(|func| gradus_ir::verify_function(unit, *func));
+    run.take(broken.collect())?;
+    run.check(host.export(unit, &functions))?;
+    run.check(host.verify())?;
+    let used = host.drop_unused(&calls::is_interface_name);
+    if let (false, Some(name)) = (requests.left, used.first()) {
+        let message =
+            format!("`{name}` is used otherwise than as an argument of a differentiation call");
+        let finding = Diagnostic::error(Code::BadRequest, message)
+            .help("markers and differentiation functions exist only inside such calls");
+        return Err(run.refuse(finding));
+    }
+    run.after_host("export", host)
+}

@@ -1,0 +1,88 @@
+//! From the names that a user gives to the symbols of the program.
+
+use crate::GradRequest;
+use gradus_ir::{Code, Diagnostic};
+use gradus_llvm::Host;
+
+/// The symbols of the functions that the requests name, in their order.
+///
+/// # Errors
+/// Names that no function or several functions have.
+pub(crate) fn resolve(host: &Host, named: &[GradRequest]) -> Result<Vec<String>, Vec<Diagnostic>> {
+    let (mut symbols, mut findings) = (Vec::new(), Vec::new());
+    for wish in named {
+        match resolve_one(host, &wish.function) {
+            Ok(symbol) => symbols.push(symbol),
+            Err(finding) => findings.push(finding),
+        }
+    }
+    match findings.is_empty() {
+        true => Ok(symbols),
+        false => Err(findings),
+    }
+}
+
+fn resolve_one(host: &Host, name: &str) -> Result<String, Diagnostic> {
+    for symbol in [name.to_string(), format!("{name}_")] {
+        if host.defines(&symbol) {
+            return Ok(symbol);
+        }
+    }
+    let all = host.defined_functions();
+    let by_source = |f: &&String| host.source_name(f).is_some_and(|s| s == name);
+    let hits: Vec<&String> = all.iter().filter(by_source).collect();
+    match hits.as_slice() {
+        [one] => Ok((*one).clone()),
+        [] => Err(unknown(name, &all)),
+        several => {
+            let list: Vec<&str> = several.iter().map(|s| s.as_str()).collect();
+            let message = format!("{} functions are called `{name}`", list.len());
+            let help = format!("give one of the symbols {}", list.join(", "));
+            Err(Diagnostic::error(Code::BadRequest, message).help(help))
+        }
+    }
+}
+
+fn unknown(name: &str, all: &[String]) -> Diagnostic {
+    let message = format!("no function `{name}` is defined in this program");
+    let finding = Diagnostic::error(Code::NoSuchFunction, message);
+    let mut near: Vec<(usize, &String)> = all.iter().map(|f| (distance(name, f), f)).collect();
+    near.sort();
+    match near.first() {
+        Some((steps, best)) if *steps <= name.len().div_ceil(3) => {
+            finding.help(format!("did you mean `{best}`?"))
+        }
+        Some(_) if all.len() <= 12 => finding.help(format!("it defines {}", all.join(", "))),
+        Some(_) => finding.help(format!("it defines {} other functions", all.len())),
+        None => finding.help("it defines no function at all"),
+    }
+}
+
+/// The number of letters to insert, drop or replace to make one word of the other (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replace = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replace.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn distance_counts_letters() {
+        assert_eq!(distance("energy", "energy"), 0);
+        assert_eq!(distance("energy", "enrgy"), 1);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+}

@@ -1,0 +1,234 @@
+//! Markers: global variables whose *names* say how a differentiation call is meant. Programs declare
+//! them and never define them, so every use must go.
+//!
+//! A call passes what was loaded from a marker, or its address (C++ references). After the early
+//! pipeline the load usually stands right before the call; it may have been shared or moved out of a
+//! loop, so a marker is looked for behind merges and carried values too.
+
+use gradus_ir::{Body, CastOp, ConstKind, Definition, Op, OpKind, Region, Unit, Value};
+use std::collections::HashSet;
+
+/// What a marker says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Marker {
+    /// The next argument is inactive.
+    Const,
+    /// The next argument comes with its shadow or tangent.
+    Dup,
+    /// As `Dup`, and its primal contents are not needed afterwards.
+    DupNoNeed,
+    /// The next argument's adjoint is returned.
+    Out,
+    /// As `Dup`, with the distance of the lanes' shadows in bytes first.
+    DupStrided,
+    /// As `DupNoNeed`, with the distance of the lanes' shadows in bytes first.
+    DupNoNeedStrided,
+    /// The number of lanes follows.
+    Width,
+    /// The primal's result is returned too, before all else.
+    PrimalReturn,
+    /// The result is inactive.
+    ConstReturn,
+    /// The result is active.
+    ActiveReturn,
+    /// All products are strong.
+    StrongZero,
+    /// A permission or statement that combined derivatives have no use for.
+    NoEffect,
+    /// Known to the interface, and not supported here.
+    Unsupported(&'static str),
+}
+
+// table
+const MARKERS: &[(&str, Marker)] = &[
+    ("const", Marker::Const),
+    ("dup", Marker::Dup),
+    ("dupnoneed", Marker::DupNoNeed),
+    ("out", Marker::Out),
+    ("dupv", Marker::DupStrided),
+    ("dupnoneedv", Marker::DupNoNeedStrided),
+    ("width", Marker::Width),
+    ("primal_return", Marker::PrimalReturn),
+    ("const_return", Marker::ConstReturn),
+    ("active_return", Marker::ActiveReturn),
+    ("strong_zero", Marker::StrongZero),
+    ("runtime_activity", Marker::NoEffect),
+    ("nofree", Marker::NoEffect),
+    ("not_overwritten", Marker::NoEffect),
+    ("noret", Marker::Unsupported("noret")),
+    ("dup_return", Marker::Unsupported("dup_return")),
+    ("interleave", Marker::Unsupported("interleave")),
+    ("tape", Marker::Unsupported("tape")),
+    ("allocated", Marker::Unsupported("allocated")),
+    ("byref", Marker::Unsupported("byref")),
+    ("vector", Marker::Unsupported("vector")),
+    ("scalar", Marker::Unsupported("scalar")),
+    ("buffer", Marker::Unsupported("buffer")),
+    ("interface", Marker::Unsupported("interface")),
+    ("active_rand_var", Marker::Unsupported("active_rand_var")),
+    ("trace", Marker::Unsupported("trace")),
+    ("duptrace", Marker::Unsupported("duptrace")),
+    ("likelihood", Marker::Unsupported("likelihood")),
+    ("duplikelihood", Marker::Unsupported("duplikelihood")),
+    ("observations", Marker::Unsupported("observations")),
+];
+
+/// The marker of that name, under either interface.
+pub(crate) fn marker_named(name: &str) -> Option<Marker> {
+    let rest = name
+        .strip_prefix("enzyme_")
+        .or_else(|| name.strip_prefix("gradus_"))?;
+    let row = MARKERS.iter().find(|(key, _)| *key == rest)?;
+    Some(row.1)
+}
+
+/// What a value stands for, seen through merges, carried values and casts that keep the bits.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Origin {
+    /// A marker, the same wherever the value comes from.
+    Marker(Marker),
+    /// Different markers, or a marker here and something else there.
+    Mixed,
+    /// No marker.
+    Value,
+}
+
+/// The origin of a value.
+pub(crate) fn origin(unit: &Unit, body: &Body, value: Value) -> Origin {
+    let (mut found, mut other) = (None, false);
+    for source in sources(unit, body, value) {
+        match marker_of(unit, body, source) {
+            Some(marker) if found.is_none_or(|f| f == marker) => found = Some(marker),
+            Some(_) => return Origin::Mixed,
+            None => other = true,
+        }
+    }
+    match (found, other) {
+        (Some(marker), false) => Origin::Marker(marker),
+        (Some(_), true) => Origin::Mixed,
+        (None, _) => Origin::Value,
+    }
+}
+
+/// The constant that a value always is, seen as [`origin`] sees it.
+pub(crate) fn settled(unit: &Unit, body: &Body, value: Value) -> Option<Value> {
+    let mut sources = sources(unit, body, value).into_iter();
+    let first = sources.next()?;
+    body.as_const(first)?;
+    sources.all(|s| s == first).then_some(first)
+}
+
+fn marker_of(unit: &Unit, body: &Body, value: Value) -> Option<Marker> {
+    let address = match body.def_op(value) {
+        Some(op) if matches!(body.kind(op), OpKind::Load(_)) => body.operand(op, 0),
+        Some(_) => return None,
+        None => value,
+    };
+    match unit.constant(body.as_const(address)?).kind {
+        ConstKind::Global { global, offset: 0 } => marker_named(&unit.globals[global].name),
+        _ => None,
+    }
+}
+
+/// The values that may arrive as `value`: results and parameters of structures are followed to what is
+/// yielded and carried. Each is looked at once.
+fn sources(unit: &Unit, body: &Body, value: Value) -> Vec<Value> {
+    let (mut pending, mut seen, mut found) = (vec![value], HashSet::new(), Vec::new());
+    while let Some(value) = pending.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        let before = pending.len();
+        match body.values[value].def {
+            Definition::Const(_) => {}
+            Definition::Param(region, index) => carried(body, region, index, &mut pending),
+            Definition::Result(op, index) => yielded(unit, body, op, index, &mut pending),
+        }
+        if pending.len() == before {
+            found.push(value);
+        }
+    }
+    found
+}
+
+/// What may arrive as parameter `index` of a loop's region.
+fn carried(body: &Body, region: Region, index: u32, into: &mut Vec<Value>) {
+    let Some(op) = body.owner(region) else {
+        return;
+    };
+    let index = index as usize;
+    let Some(last) = body.last(region) else {
+        return;
+    };
+    match (body.kind(op), body.kind(last)) {
+        (OpKind::Loop { .. }, OpKind::Repeat) => {
+            into.push(body.operand(op, index));
+            into.push(body.operand(last, index + 1));
+        }
+        (OpKind::For { .. }, OpKind::Yield) if index > 0 => {
+            into.push(body.operand(op, index));
+            into.push(body.operand(last, index - 1));
+        }
+        _ => {}
+    }
+}
+
+/// What may arrive as result `index` of an op.
+fn yielded(unit: &Unit, body: &Body, op: Op, index: u32, into: &mut Vec<Value>) {
+    let index = index as usize;
+    match body.kind(op) {
+        OpKind::If | OpKind::Switch(_) | OpKind::Invoke(_) => {
+            for &region in body.op_regions(op) {
+                if let Some(last) = body.last(region)
+                    && matches!(body.kind(last), OpKind::Yield)
+                {
+                    into.push(body.operand(last, index));
+                }
+            }
+        }
+        OpKind::Loop { .. } => {
+            let region = body.op_regions(op)[0];
+            let carried = body.region_params(region).len();
+            if let Some(last) = body.last(region)
+                && matches!(body.kind(last), OpKind::Repeat)
+            {
+                into.push(body.operand(last, 1 + carried + index));
+            }
+        }
+        OpKind::For { .. } => {
+            into.push(body.operand(op, index + 1));
+            if let Some(last) = body.last(body.op_regions(op)[0]) {
+                into.push(body.operand(last, index));
+            }
+        }
+        OpKind::Select => into.extend([body.operand(op, 1), body.operand(op, 2)]),
+        OpKind::Freeze => into.push(body.operand(op, 0)),
+        OpKind::Cast(CastOp::BitCast | CastOp::AddrSpaceCast) => into.push(body.operand(op, 0)),
+        OpKind::Cast(CastOp::SExt | CastOp::ZExt | CastOp::Trunc) => {
+            let inner = body.operand(op, 0);
+            if marker_of(unit, body, inner).is_some() {
+                into.push(inner);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Puts zero in place of everything that a body still loads from markers; says whether there was any.
+pub(crate) fn erase_loads(unit: &mut Unit, body: &mut Body) -> bool {
+    let loads: Vec<Op> = body
+        .walk(body.root())
+        .filter(|&op| matches!(body.kind(op), OpKind::Load(_)))
+        .filter(|&op| marker_of(unit, body, body.result(op)).is_some())
+        .collect();
+    let found = !loads.is_empty();
+    for op in loads {
+        let value = body.result(op);
+        let mut build = gradus_ir::Builder::new(unit, body);
+        let ty = build.body.ty(value);
+        let zero = build.zero(ty);
+        body.replace_uses(value, zero);
+        body.erase(op);
+    }
+    found
+}

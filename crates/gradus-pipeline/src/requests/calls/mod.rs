@@ -1,0 +1,258 @@
+//! Drop-in calls: `__enzyme_autodiff(f, …)` and the like inside bodies become direct calls of
+//! derivatives that are made afterwards.
+//!
+//! Steps: (1) find the calls by their callee's name; (2) read each ([`parse`]); (3) declare the variant
+//! and call it ([`rewrite`]); (4) put zero in place of what is still loaded from markers. A call that
+//! cannot be read is a finding, and all calls are looked at before the request is refused.
+
+mod markers;
+mod parse;
+mod rewrite;
+
+use super::Roots;
+use gradus_ad::Mode;
+use gradus_ir::known::{Entry, EntryMode, differentiation_call};
+use gradus_ir::{
+    Body, Builder, Code, ConstKind, Diagnostic, FuncId, Linkage, Op, Severity, Type, Unit, Value,
+};
+use parse::Call;
+use rewrite::Wanted;
+pub(crate) use rewrite::frame_memory;
+
+/// Whether a symbol belongs to the call interface: an entry or a marker.
+pub(crate) fn is_interface_name(name: &str) -> bool {
+    differentiation_call(name).is_some() || markers::marker_named(name).is_some()
+}
+
+/// What lowering did.
+#[derive(Debug, Default)]
+pub(crate) struct Lowered {
+    /// The functions whose bodies changed.
+    pub changed: Vec<FuncId>,
+    /// The number of calls replaced.
+    pub replaced: usize,
+    /// The number of calls left for a later link.
+    pub left: usize,
+    /// What could not be read.
+    pub findings: Vec<Diagnostic>,
+}
+
+/// Lowers all differentiation calls of all bodies; `partial` leaves those whose function is defined
+/// elsewhere.
+pub(crate) fn lower(unit: &mut Unit, roots: &mut Roots, partial: bool) -> Lowered {
+    let mut lowered = Lowered::default();
+    for site in unit.functions.ids().collect::<Vec<_>>() {
+        let Some(mut body) = unit.functions[site].body.take() else {
+            continue;
+        };
+        let left = lowered.left;
+        let calls = find(unit, &body);
+        let mut changed = !calls.is_empty();
+        for (op, entry) in calls {
+            match lower_one(unit, &mut body, site, op, entry, roots, partial) {
+                Ok(true) => lowered.replaced += 1,
+                Ok(false) => lowered.left += 1,
+                Err(finding) => lowered.findings.push(finding),
+            }
+        }
+        if lowered.left == left {
+            changed |= markers::erase_loads(unit, &mut body);
+        }
+        unit.functions[site].body = Some(body);
+        if changed {
+            lowered.changed.push(site);
+        }
+    }
+    lowered
+}
+
+/// The differentiation calls of a body.
+fn find(unit: &Unit, body: &Body) -> Vec<(Op, Entry)> {
+    let entry = |op| {
+        let callee = &unit.functions[unit.callee(body, op)?];
+        if callee.defined || callee.body.is_some() {
+            return None;
+        }
+        Some((op, differentiation_call(&callee.name)?))
+    };
+    body.walk(body.root()).filter_map(entry).collect()
+}
+
+/// Lowers a call; says whether it could be done now.
+fn lower_one(
+    unit: &mut Unit,
+    body: &mut Body,
+    site: FuncId,
+    op: Op,
+    entry: Entry,
+    roots: &mut Roots,
+    partial: bool,
+) -> Result<bool, Diagnostic> {
+    let call = Call {
+        unit,
+        body,
+        op,
+        site,
+    };
+    let mode = mode_of(&call, entry)?;
+    let (args, place) = call.arguments();
+    let Some((&(_, function), args)) = args.split_first() else {
+        return Err(call.bad(
+            Code::BadRequest,
+            format!("`{}` without a function", entry.name),
+        ));
+    };
+    let primal = function_of(&call, function)?;
+    let primal = match callable(unit, primal) {
+        Some(primal) => primal,
+        None => {
+            let call = Call {
+                unit,
+                body,
+                op,
+                site,
+            };
+            let mut finding = unseen(&call, primal);
+            if !partial {
+                return Err(finding);
+            }
+            finding.severity = Severity::Note;
+            roots.notes.push(finding);
+            return Ok(false);
+        }
+    };
+    let call = Call {
+        unit,
+        body,
+        op,
+        site,
+    };
+    let parsed = parse::parse(call, primal, mode, args, place)?;
+    let wanted = wanted(body, op, parsed.result_place);
+    let signature = parsed.variant.signature(unit);
+    if !rewrite::fits(unit, &signature, wanted) {
+        let call = Call {
+            unit,
+            body,
+            op,
+            site,
+        };
+        return Err(result_misfit(&call, signature.results.len()));
+    }
+    let span = unit.span(body.ops[op].loc);
+    let derivative = roots.root(unit, &parsed.variant, span);
+    rewrite::rewrite(unit, body, op, &parsed, derivative, wanted);
+    Ok(true)
+}
+
+fn mode_of(call: &Call<'_>, entry: Entry) -> Result<Mode, Diagnostic> {
+    let message = match entry.mode {
+        EntryMode::Reverse => return Ok(Mode::Combined),
+        EntryMode::Forward => return Ok(Mode::Forward),
+        EntryMode::AugmentedForward
+        | EntryMode::ReverseSplit
+        | EntryMode::TapeSize
+        | EntryMode::ForwardSplit => {
+            let message = format!("`{}`: the split interface is not supported yet", entry.name);
+            let help = "ask for both sweeps in one call, with `__enzyme_autodiff`";
+            return Err(call.bad(Code::SplitMode, message).help(help));
+        }
+        EntryMode::VirtualReverse | EntryMode::Batch | EntryMode::Other => {
+            format!("`{}` is not supported", entry.name)
+        }
+    };
+    Err(call.bad(Code::BadRequest, message))
+}
+
+/// The function that a call names.
+fn function_of(call: &Call<'_>, value: Value) -> Result<FuncId, Diagnostic> {
+    let settled = markers::settled(call.unit, call.body, value);
+    let constant = settled.and_then(|v| call.body.as_const(v));
+    match constant.map(|id| &call.unit.constant(id).kind) {
+        Some(ConstKind::Func(func)) => {
+            let ty = call.unit.functions[*func].ty;
+            if let Type::Func { variadic: true, .. } = call.unit.types.get(ty) {
+                let message = "a function with variable arguments cannot be differentiated";
+                return Err(call.bad(Code::Variadic, message));
+            }
+            Ok(*func)
+        }
+        _ => {
+            let message = "the function to differentiate is not known here";
+            let help =
+                "name it in the call; a pointer that is only known at run time has no derivative";
+            Err(call.bad(Code::BadRequest, message).help(help))
+        }
+    }
+}
+
+/// The function itself where it has a body; a function around it where its derivative is known by name.
+fn callable(unit: &mut Unit, primal: FuncId) -> Option<FuncId> {
+    if unit.functions[primal].body.is_some() {
+        return Some(primal);
+    }
+    unit.known(primal)?;
+    let (name, ty) = (
+        unit.functions[primal].name.clone(),
+        unit.functions[primal].ty,
+    );
+    let symbol = format!("__gradus1_call_{name}");
+    if let Some(made) = unit.function(&symbol) {
+        return Some(made);
+    }
+    let params = unit.param_types(ty).to_vec();
+    let mut body = Body::new(&params);
+    let args = body.params().to_vec();
+    let mut build = Builder::new(unit, &mut body);
+    let call = build.call(primal, &args);
+    let result = build.body.results(call).first().copied();
+    build.return_(result);
+    let attrs = unit.attrs(unit.functions[primal].attrs).clone();
+    let func = unit.declare(&symbol, ty, attrs);
+    let function = &mut unit.functions[func];
+    function.linkage = Linkage::Internal;
+    function.source_name = Some(name);
+    function.body = Some(Box::new(body));
+    Some(func)
+}
+
+fn unseen(call: &Call<'_>, primal: FuncId) -> Diagnostic {
+    let function = &call.unit.functions[primal];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    if function.defined {
+        let message = format!("`{name}` cannot be brought into regions");
+        return call.bad(Code::NotImportable, message);
+    }
+    let message = format!("`{name}` is defined in a file that is not seen here");
+    call.bad(Code::UnknownCallee, message)
+        .help("give its file too, compiled the same way, in the same link")
+}
+
+/// What the call's prototype says about its result.
+fn wanted(body: &Body, op: Op, place: Option<(Value, gradus_ir::TypeId)>) -> Wanted {
+    if let Some((place, ty)) = place {
+        return Wanted::Memory(ty, place);
+    }
+    let value = match body.kind(op) {
+        gradus_ir::OpKind::Invoke(_) => body.region_params(body.op_regions(op)[0]).first(),
+        _ => body.results(op).first(),
+    };
+    match value {
+        Some(&value) if body.has_uses(value) => Wanted::Value(body.ty(value)),
+        _ => Wanted::Nothing,
+    }
+}
+
+fn result_misfit(call: &Call<'_>, results: usize) -> Diagnostic {
+    let message = match results {
+        0 => "the call's result is used, but this derivative returns nothing".to_string(),
+        1 => "the call's result is not of the type that this derivative returns".to_string(),
+        n => format!(
+            "the call's result is not a structure of the {n} numbers that this derivative returns"
+        ),
+    };
+    call.bad(Code::BadRequest, message).help(
+        "declare the call with a result that holds the adjoint of each `out` argument in order \
+         (forward mode: the tangent of the result)",
+    )
+}

@@ -1,0 +1,520 @@
+//! What a differentiation call says: tokens to a variant, and for each of the derivative's parameters
+//! the value that it gets.
+//!
+//! The arguments of the call are markers and values. One argument of the source may be several of the
+//! call (a structure in registers): parameters of one name belong together, and a marker speaks for all
+//! of them. Without a marker floating point is `out` in reverse and `dup` in forward mode, a pointer is
+//! `dup`, an integer `const`. A call that does not fit the function is refused at its line.
+
+use super::markers::{Marker, Origin, origin};
+use crate::requests::source_arguments;
+use gradus_ad::{ArgActivity, Mode, ResultActivity, Variant, carries_float};
+use gradus_ir::{AttrValue, Body, CastOp, Code, Diagnostic, FuncId, Op, Type, TypeId, Unit, Value};
+use std::ops::Range;
+
+/// Where a parameter of the derivative gets its value from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Passed {
+    /// An argument of the call, converted where C's variable arguments widened it.
+    Direct(Value),
+    /// What lies so many bytes behind a pointer: a structure that the call passes in memory and the
+    /// function takes in registers.
+    At(Value, i64),
+    /// The pointer, moved by lane × stride bytes.
+    Strided(Value, Value, u32),
+    /// The address of a copy of the structure there.
+    CopyOf(Value, TypeId),
+    /// Fresh memory for one of these, which nobody reads.
+    Scratch(TypeId),
+}
+
+/// A differentiation call, understood.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    /// What it asks for.
+    pub variant: Variant,
+    /// What each parameter of the primal gets.
+    pub primal: Vec<Passed>,
+    /// What the shadow or tangent of each parameter of the primal gets, by lane.
+    pub shadows: Vec<Vec<Passed>>,
+    /// Where the call wants its result, if it is a structure in memory, and what that is.
+    pub result_place: Option<(Value, TypeId)>,
+}
+
+/// A differentiation call to be understood.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub unit: &'a Unit,
+    pub body: &'a Body,
+    pub op: Op,
+    pub site: FuncId,
+}
+
+impl Call<'_> {
+    /// An error at the line of the call.
+    pub(crate) fn bad(&self, code: Code, message: impl Into<String>) -> Diagnostic {
+        let site = &self.unit.functions[self.site];
+        let name = site.source_name.as_ref().unwrap_or(&site.name);
+        Diagnostic::error(code, message)
+            .in_function(name)
+            .at(self.unit.span(self.body.ops[self.op].loc), "asked for here")
+    }
+
+    /// A type that stands in attribute `name` of argument `index` of the call.
+    fn type_attr(&self, index: usize, name: &str) -> Option<TypeId> {
+        let attrs = self.body.kind(self.op).call_info()?.attrs?;
+        match self.unit.attrs(attrs).param(index, name) {
+            Some(AttrValue::Type(ty)) => Some(*ty),
+            _ => None,
+        }
+    }
+
+    /// The arguments, and where the call wants a structure returned in memory.
+    pub(crate) fn arguments(&self) -> (Vec<(usize, Value)>, Option<(Value, TypeId)>) {
+        let args = self.unit.call_args(self.body, self.op);
+        let numbered = args.iter().copied().enumerate();
+        match self.type_attr(0, "sret") {
+            Some(ty) if !args.is_empty() => (numbered.skip(1).collect(), Some((args[0], ty))),
+            _ => (numbered.collect(), None),
+        }
+    }
+}
+
+/// What messages call the argument itself, in contrast to its shadow.
+const ARGUMENT: &str = "the argument";
+
+/// One argument of a call.
+#[derive(Clone, Copy)]
+enum Token {
+    Marker(Marker),
+    /// A value; with the structure behind it where it is passed in memory by value.
+    Value(Value, Option<TypeId>),
+}
+
+/// How an argument of the widened type becomes a parameter's.
+pub(crate) fn conversion(unit: &Unit, from: TypeId, to: TypeId) -> Option<Option<CastOp>> {
+    if from == to {
+        return Some(None);
+    }
+    match (unit.types.get(from), unit.types.get(to)) {
+        (Type::Float(a), Type::Float(b)) if a.bits() > b.bits() => Some(Some(CastOp::FPTrunc)),
+        (Type::Int(32), Type::Int(bits)) if *bits < 32 => Some(Some(CastOp::Trunc)),
+        _ => None,
+    }
+}
+
+struct Parser<'a> {
+    call: Call<'a>,
+    primal: FuncId,
+    reverse: bool,
+    tokens: Vec<Token>,
+    next: usize,
+    variant: Variant,
+    passed: Vec<Passed>,
+    shadows: Vec<Vec<Passed>>,
+    result_place: Option<(Value, TypeId)>,
+    const_return: bool,
+}
+
+/// Reads the call of `primal`'s derivative whose arguments after the function are `args`.
+///
+/// # Errors
+/// A call that does not fit.
+pub(crate) fn parse(
+    call: Call<'_>,
+    primal: FuncId,
+    mode: Mode,
+    args: &[(usize, Value)],
+    result_place: Option<(Value, TypeId)>,
+) -> Result<Parsed, Diagnostic> {
+    let mut parser = Parser {
+        call,
+        primal,
+        reverse: mode == Mode::Combined,
+        tokens: Vec::new(),
+        next: 0,
+        variant: Variant {
+            func: primal,
+            mode,
+            width: 1,
+            args: Vec::new(),
+            result: ResultActivity::Const,
+            primal_result: false,
+            overwritten: Vec::new(),
+            strong_zero: false,
+        },
+        passed: Vec::new(),
+        shadows: Vec::new(),
+        result_place,
+        const_return: false,
+    };
+    parser.read_tokens(args)?;
+    parser.result_parameter()?;
+    parser.arguments()?;
+    parser.result()?;
+    if parser.param_type_attr(0, "sret").is_some() && parser.variant.primal_result {
+        return Err(parser.bad("`primal_return` of a function that returns a structure in memory"));
+    }
+    Ok(Parsed {
+        variant: parser.variant,
+        primal: parser.passed,
+        shadows: parser.shadows,
+        result_place: parser.result_place,
+    })
+}
+
+impl<'a> Parser<'a> {
+    fn bad(&self, message: impl Into<String>) -> Diagnostic {
+        self.call.bad(Code::BadRequest, message)
+    }
+
+    fn name(&self) -> &'a str {
+        let function = &self.call.unit.functions[self.primal];
+        function.source_name.as_ref().unwrap_or(&function.name)
+    }
+
+    fn params(&self) -> &'a [TypeId] {
+        let unit = self.call.unit;
+        unit.param_types(unit.functions[self.primal].ty)
+    }
+
+    /// A type that stands in attribute `name` of parameter `index` of the primal.
+    fn param_type_attr(&self, index: usize, name: &str) -> Option<TypeId> {
+        let unit = self.call.unit;
+        match unit
+            .attrs(unit.functions[self.primal].attrs)
+            .param(index, name)
+        {
+            Some(AttrValue::Type(ty)) => Some(*ty),
+            _ => None,
+        }
+    }
+
+    fn param_name(&self, index: usize) -> String {
+        let names = &self.call.unit.functions[self.primal].param_names;
+        let known = names.get(index).and_then(Clone::clone);
+        known.unwrap_or_else(|| format!("arg{index}"))
+    }
+
+    fn read_tokens(&mut self, args: &[(usize, Value)]) -> Result<(), Diagnostic> {
+        for &(index, value) in args {
+            let token = match origin(self.call.unit, self.call.body, value) {
+                Origin::Marker(marker) => Token::Marker(marker),
+                Origin::Value => Token::Value(value, self.call.type_attr(index, "byval")),
+                Origin::Mixed => {
+                    let message = format!("argument {index} is a marker on some ways only");
+                    return Err(self
+                        .bad(message)
+                        .help("write each marker in the call itself"));
+                }
+            };
+            self.tokens.push(token);
+        }
+        Ok(())
+    }
+
+    /// A structure that the primal returns in memory is its first parameter.
+    fn result_parameter(&mut self) -> Result<(), Diagnostic> {
+        let Some(ty) = self.param_type_attr(0, "sret") else {
+            return Ok(());
+        };
+        if self.reverse {
+            let message = format!("`{}` returns a structure", self.name());
+            let help = "let it write the structure through a pointer, and pass that as `dup`";
+            return Err(self.bad(message).help(help));
+        }
+        let Some((place, _)) = self.result_place.take() else {
+            let message = format!("`{}` returns a structure, the call does not", self.name());
+            return Err(self.bad(message));
+        };
+        self.passed.push(Passed::Scratch(ty));
+        self.shadows.push(vec![Passed::Direct(place)]);
+        self.variant.args.push(ArgActivity::Dup);
+        Ok(())
+    }
+
+    fn arguments(&mut self) -> Result<(), Diagnostic> {
+        for argument in source_arguments(self.call.unit, self.primal) {
+            if argument.params.start < self.passed.len() {
+                continue;
+            }
+            let marker = self.markers()?;
+            self.argument(argument.params, marker)?;
+        }
+        if let Some(marker) = self.markers()? {
+            return Err(self.bad(format!(
+                "a marker ({marker:?}) without an argument behind it"
+            )));
+        }
+        let left = self.tokens.len() - self.next;
+        if left > 0 {
+            let message = format!("{left} more arguments than `{}` takes", self.name());
+            let help = "each `dup` takes the argument and its shadow; others take one value";
+            return Err(self.bad(message).help(help));
+        }
+        Ok(())
+    }
+
+    /// The flags that stand here, and the activity marker of the next argument, if there is one.
+    fn markers(&mut self) -> Result<Option<Marker>, Diagnostic> {
+        let mut activity = None;
+        while let Some(&Token::Marker(marker)) = self.tokens.get(self.next) {
+            self.next += 1;
+            match marker {
+                Marker::Width => self.width()?,
+                Marker::PrimalReturn if self.reverse => {
+                    let message = "`primal_return` is not supported in reverse mode";
+                    return Err(self.bad(message).help("call the function itself beside it"));
+                }
+                Marker::PrimalReturn => self.variant.primal_result = true,
+                Marker::ConstReturn => self.const_return = true,
+                Marker::StrongZero => self.variant.strong_zero = true,
+                Marker::ActiveReturn | Marker::NoEffect => {}
+                Marker::Unsupported(name @ ("tape" | "allocated")) => {
+                    let message = format!("`{name}` belongs to the split interface");
+                    return Err(self.call.bad(Code::SplitMode, message));
+                }
+                Marker::Unsupported(name) => {
+                    return Err(self.bad(format!("the marker `{name}` is not supported")));
+                }
+                _ if activity.is_some() => {
+                    return Err(self.bad("two activity markers in a row"));
+                }
+                _ => activity = Some(marker),
+            }
+        }
+        Ok(activity)
+    }
+
+    fn width(&mut self) -> Result<(), Diagnostic> {
+        let lanes = match self.tokens.get(self.next) {
+            Some(Token::Value(value, _)) => self.call.body.as_int(self.call.unit, *value),
+            _ => None,
+        };
+        self.next += 1;
+        match lanes.and_then(|n| u32::try_from(n).ok()) {
+            Some(lanes @ 1..=64) if self.shadows.iter().all(Vec::is_empty) => {
+                self.variant.width = lanes;
+                Ok(())
+            }
+            Some(1..=64) => Err(self.bad("`width` stands behind an argument with a shadow")),
+            _ => Err(self.bad("`width` takes a constant from 1 to 64")),
+        }
+    }
+
+    /// The next value.
+    fn value(&mut self, what: &str, index: usize) -> Result<(Value, Option<TypeId>), Diagnostic> {
+        let token = self.tokens.get(self.next).copied();
+        self.next += 1;
+        match token {
+            Some(Token::Value(value, by_value)) => Ok((value, by_value)),
+            Some(Token::Marker(marker)) => {
+                let name = self.param_name(index);
+                Err(self.bad(format!(
+                    "{what} `{name}` is missing before a marker ({marker:?})"
+                )))
+            }
+            None => {
+                let message = format!(
+                    "{what} `{}` of `{}` is missing",
+                    self.param_name(index),
+                    self.name()
+                );
+                Err(self
+                    .bad(message)
+                    .help("a pointer without a marker is `dup`: its shadow follows it"))
+            }
+        }
+    }
+
+    fn argument(&mut self, group: Range<usize>, marker: Option<Marker>) -> Result<(), Diagnostic> {
+        let strided = matches!(marker, Some(Marker::DupStrided | Marker::DupNoNeedStrided));
+        let stride = match strided {
+            true => Some(self.value("the distance of the shadows of", group.start)?.0),
+            false => None,
+        };
+        let values = self.values(ARGUMENT, &group)?;
+        let marker = match marker {
+            Some(marker) => marker,
+            None => self.default_marker(&group)?,
+        };
+        let activities = self.activities(&group, marker)?;
+        let has_shadow = !matches!(marker, Marker::Const | Marker::Out);
+        let mut lanes: Vec<Vec<Passed>> = Vec::new();
+        if let Some(stride) = stride {
+            let base = self.values("the shadow of", &group)?;
+            let pointer = self.call.unit.types.is_ptr(self.params()[group.start]);
+            let (true, [Passed::Direct(base)]) = (pointer, &base[..]) else {
+                return Err(self.bad("`dupv` takes a pointer"));
+            };
+            let base = *base;
+            let lane = |lane| vec![Passed::Strided(base, stride, lane)];
+            lanes.extend((0..self.variant.width).map(lane));
+        } else if has_shadow {
+            for _ in 0..self.variant.width {
+                let lane = self.values("the shadow of", &group)?;
+                if self.reverse && lane.iter().any(|p| matches!(p, Passed::CopyOf(..))) {
+                    let message = format!(
+                        "the shadow of `{}` is passed by value",
+                        self.param_name(group.start)
+                    );
+                    return Err(self.bad(message).help("pass the address of the shadow"));
+                }
+                lanes.push(lane);
+            }
+        }
+        for (at, activity) in activities.into_iter().enumerate() {
+            let shadowed = match activity {
+                ArgActivity::Const => false,
+                ArgActivity::Active => !self.reverse,
+                _ => true,
+            };
+            self.passed.push(values[at]);
+            self.shadows.push(match shadowed {
+                true => lanes.iter().map(|lane| lane[at]).collect(),
+                false => Vec::new(),
+            });
+            self.variant.args.push(activity);
+        }
+        Ok(())
+    }
+
+    /// One value for each parameter of a group, of fitting types.
+    fn values(&mut self, what: &str, group: &Range<usize>) -> Result<Vec<Passed>, Diagnostic> {
+        let mut values = Vec::new();
+        for index in group.clone() {
+            let to = self.params()[index];
+            let (value, by_value) = self.value(what, index)?;
+            let from = self.call.body.ty(value);
+            let taken = self.param_type_attr(index, "byval");
+            values.push(match (by_value, taken) {
+                (Some(given), Some(taken)) if self.same_size(given, taken) => {
+                    Passed::CopyOf(value, taken)
+                }
+                (Some(_), None) if index == group.start && !self.call.unit.types.is_ptr(to) => {
+                    let part = |i| Passed::At(value, 8 * i as i64);
+                    return Ok((0..group.len()).map(part).collect());
+                }
+                (None, Some(_)) if what == ARGUMENT => {
+                    return Err(self.misfit(what, index, from, to));
+                }
+                (None, _) if conversion(self.call.unit, from, to).is_some() => {
+                    Passed::Direct(value)
+                }
+                _ => return Err(self.misfit(what, index, from, to)),
+            });
+        }
+        Ok(values)
+    }
+
+    fn same_size(&self, a: TypeId, b: TypeId) -> bool {
+        let layout = &self.call.unit.layout;
+        layout.size_bytes(self.call.unit, a) == layout.size_bytes(self.call.unit, b)
+    }
+
+    fn misfit(&self, what: &str, index: usize, from: TypeId, to: TypeId) -> Diagnostic {
+        let unit = self.call.unit;
+        let message = format!(
+            "{what} `{}` of `{}` has another type: {} is given, {} is taken",
+            self.param_name(index),
+            self.name(),
+            describe(unit, from),
+            describe(unit, to),
+        );
+        self.bad(message)
+            .help("cast the argument to the parameter's type in the call")
+    }
+
+    fn default_marker(&self, group: &Range<usize>) -> Result<Marker, Diagnostic> {
+        let unit = self.call.unit;
+        let types = &self.params()[group.clone()];
+        let floats = types.iter().any(|ty| carries_float(unit, *ty));
+        let pointers = types.iter().any(|ty| unit.types.is_ptr(*ty));
+        match (floats, pointers) {
+            (false, false) => Ok(Marker::Const),
+            (true, false) if self.reverse => Ok(Marker::Out),
+            (true, true) if self.reverse => {
+                let name = self.param_name(group.start);
+                Err(self.bad(format!(
+                    "`{name}` holds pointers and numbers and needs a marker"
+                )))
+            }
+            _ => Ok(Marker::Dup),
+        }
+    }
+
+    fn activities(
+        &self,
+        group: &Range<usize>,
+        marker: Marker,
+    ) -> Result<Vec<ArgActivity>, Diagnostic> {
+        let of_one = |index| self.activity(index, marker, group.len() > 1);
+        group.clone().map(of_one).collect()
+    }
+
+    fn activity(
+        &self,
+        index: usize,
+        marker: Marker,
+        part: bool,
+    ) -> Result<ArgActivity, Diagnostic> {
+        let unit = self.call.unit;
+        let ty = self.params()[index];
+        let (float, pointer) = (carries_float(unit, ty), unit.types.is_ptr(ty));
+        let name = self.param_name(index);
+        match marker {
+            Marker::Const => Ok(ArgActivity::Const),
+            Marker::Out if !self.reverse => {
+                Err(self.bad(format!("`out` on `{name}` in forward mode: it takes `dup`")))
+            }
+            Marker::Out if float => Ok(ArgActivity::Active),
+            Marker::Out if pointer => {
+                Err(self.bad(format!("`out` on the pointer `{name}`: it takes `dup`")))
+            }
+            _ if !float && !pointer && part => Ok(ArgActivity::Const),
+            _ if !float && !pointer => {
+                Err(self.bad(format!("`{name}` is an integer and has no derivative: it takes `const`")))
+            }
+            Marker::DupNoNeed | Marker::DupNoNeedStrided if pointer => Ok(ArgActivity::DupNoNeed),
+            _ if pointer => Ok(ArgActivity::Dup),
+            _ if self.reverse => Err(self.bad(format!(
+                "`dup` on the number `{name}` in reverse mode: its adjoint is returned, it takes `out`"
+            ))),
+            _ => Ok(ArgActivity::Active),
+        }
+    }
+
+    fn result(&mut self) -> Result<(), Diagnostic> {
+        let unit = self.call.unit;
+        let Some(ty) = unit.result_type(unit.functions[self.primal].ty) else {
+            return Ok(());
+        };
+        if self.const_return || unit.types.is_void(ty) {
+            return Ok(());
+        }
+        let scalar = matches!(unit.types.get(ty), Type::Float(_));
+        self.variant.result = match (carries_float(unit, ty), unit.types.is_ptr(ty)) {
+            (true, _) if self.reverse && !scalar => {
+                let message = format!("`{}` returns a structure", self.name());
+                let help = "let it write the structure through a pointer, and pass that as `dup`";
+                return Err(self.bad(message).help(help));
+            }
+            (true, _) => ResultActivity::Active,
+            (false, true) if !self.reverse => ResultActivity::Dup,
+            _ => ResultActivity::Const,
+        };
+        Ok(())
+    }
+}
+
+/// A type as messages name it.
+fn describe(unit: &Unit, ty: TypeId) -> String {
+    match unit.types.get(ty) {
+        Type::Int(1) => "a truth value".to_string(),
+        Type::Int(bits) => format!("an integer of {bits} bits"),
+        Type::Float(kind) => format!("a floating-point number of {} bits", kind.bits()),
+        Type::Ptr(_) => "a pointer".to_string(),
+        Type::Vector { .. } => "a vector".to_string(),
+        _ => "a structure".to_string(),
+    }
+}

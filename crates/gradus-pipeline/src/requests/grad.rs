@@ -1,0 +1,498 @@
+//! Derivatives of named functions: which arguments are active, and the function `f_vjp` or `f_jvp` that
+//! C callers see.
+//!
+//! The function made is a thin one around the derivative: it has the C ABI of its prototype. Parameters
+//! are the primal's own, already lowered by the front end; structures by value stay so (`byval`). Several
+//! results come back as a structure, by the target's rules ([`abi`]).
+
+use super::abi::{self, Returned, leaves};
+use super::calls::frame_memory;
+use super::header::CTypes;
+use super::{Roots, SourceArgument, source_arguments};
+use crate::reply::{Argument, Derivative, Part, Role};
+use crate::request::{GradRequest, Mode};
+use gradus_ad::{
+    ArgActivity, ParamRole, ResultActivity, ResultRole, Signature, Variant, carries_float,
+};
+use gradus_ir::{
+    Attr, AttrSet, AttrValue, Body, Builder, Code, Diagnostic, FuncId, Linkage, Severity, Type,
+    TypeId, Unit, Value,
+};
+
+/// The program around a request.
+pub(crate) struct Setting<'a> {
+    /// The request.
+    pub request: &'a GradRequest,
+    /// The function.
+    pub primal: FuncId,
+    /// The target.
+    pub triple: &'a str,
+    /// C's types of the function, as far as known.
+    pub c_types: CTypes,
+    /// Whether products are strong.
+    pub strong_zero: bool,
+}
+
+/// A derivative under a name of its own.
+pub(crate) struct Wrapped {
+    /// What callers see.
+    pub derivative: Derivative,
+    /// Notes for the user.
+    pub notes: Vec<Diagnostic>,
+}
+
+/// Declares the derivative asked for and makes the function around it.
+///
+/// # Errors
+/// Arguments that do not exist or cannot be active, a symbol that is taken, a target whose ABI is not
+/// known.
+pub(crate) fn wrap(
+    unit: &mut Unit,
+    setting: &Setting<'_>,
+    roots: &mut Roots,
+) -> Result<Wrapped, Vec<Diagnostic>> {
+    let (args, notes) = activities(unit, setting)?;
+    let one = |d| vec![d];
+    let variant = variant(unit, setting, args).map_err(one)?;
+    let name = symbol(unit, setting).map_err(one)?;
+    let signature = variant.signature(unit);
+    let parts = parts(unit, setting, &signature).map_err(one)?;
+    let returned = how_returned(unit, setting, &signature).map_err(one)?;
+    let span = unit.functions[setting.primal].span.clone();
+    let root = roots.root(unit, &variant, span);
+    make(unit, setting, &variant, &signature, root, &name, returned);
+    let derivative = describe(unit, setting, &variant, &signature, name, parts);
+    Ok(Wrapped { derivative, notes })
+}
+
+fn source_name(unit: &Unit, func: FuncId) -> &str {
+    let function = &unit.functions[func];
+    function.source_name.as_ref().unwrap_or(&function.name)
+}
+
+fn finding(unit: &Unit, setting: &Setting<'_>, code: Code, message: String) -> Diagnostic {
+    let span = unit.functions[setting.primal].span.clone();
+    Diagnostic::error(code, message)
+        .in_function(source_name(unit, setting.primal))
+        .at(span, "defined here")
+}
+
+/// The symbol of the function made.
+fn symbol(unit: &Unit, setting: &Setting<'_>) -> Result<String, Diagnostic> {
+    let is_word = |name: &str| {
+        let mut chars = name.chars();
+        chars
+            .next()
+            .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+            && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let stem = match source_name(unit, setting.primal) {
+        name if is_word(name) => name,
+        _ => &unit.functions[setting.primal].name,
+    };
+    let name = match (&setting.request.name, setting.request.mode) {
+        (Some(name), _) => name.clone(),
+        (None, Mode::Forward) => format!("{stem}_jvp"),
+        (None, Mode::Reverse) => format!("{stem}_vjp"),
+    };
+    if !is_word(&name) {
+        let message = format!("`{name}` is not a name in C");
+        return Err(finding(unit, setting, Code::BadRequest, message).help("give one with --name"));
+    }
+    if unit.symbol(&name).is_some() {
+        let message = format!("the program has a `{name}` already");
+        let help = "give the derivative another name with --name";
+        return Err(finding(unit, setting, Code::BadRequest, message).help(help));
+    }
+    Ok(name)
+}
+
+/// The activity of each parameter, and notes about those chosen for the user.
+fn activities(
+    unit: &Unit,
+    setting: &Setting<'_>,
+) -> Result<(Vec<ArgActivity>, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let arguments = source_arguments(unit, setting.primal);
+    let (wrt, mut findings) = find_all(unit, setting, &arguments, &setting.request.wrt);
+    let (inactive, others) = find_all(unit, setting, &arguments, &setting.request.inactive);
+    findings.extend(others);
+    let params = unit.param_types(unit.functions[setting.primal].ty);
+    let mut notes = Vec::new();
+    let mut activities = vec![ArgActivity::Const; params.len()];
+    for (number, argument) in arguments.iter().enumerate() {
+        let (asked, excluded) = (wrt.contains(&number), inactive.contains(&number));
+        if asked && excluded {
+            let message = format!("`{}` cannot be active and inactive", argument.name);
+            findings.push(finding(unit, setting, Code::BadRequest, message));
+        }
+        for i in argument.params.clone() {
+            let natural = match params[i] {
+                ty if unit.types.is_ptr(ty) => ArgActivity::Dup,
+                ty if carries_float(unit, ty) => ArgActivity::Active,
+                _ => ArgActivity::Const,
+            };
+            let written = natural == ArgActivity::Dup && !is_read_only(unit, setting.primal, i);
+            let taken = asked || setting.request.wrt.is_empty() || written;
+            if taken && !excluded {
+                activities[i] = natural;
+            }
+            if written && !asked && !excluded && !setting.request.wrt.is_empty() {
+                notes.push(written_note(unit, setting, &argument.name));
+            }
+        }
+        let dead = |i| activities[i] == ArgActivity::Const;
+        if asked && !excluded && argument.params.clone().all(dead) {
+            let message = format!("`{}` is an integer and has no derivative", argument.name);
+            findings.push(finding(unit, setting, Code::NoSuchArgument, message));
+        }
+    }
+    if findings.is_empty() && activities.iter().all(|a| *a == ArgActivity::Const) {
+        let name = source_name(unit, setting.primal);
+        let message = format!("no argument of `{name}` can carry a derivative");
+        findings.push(finding(unit, setting, Code::ZeroDerivative, message));
+    }
+    match findings.is_empty() {
+        true => Ok((activities, notes)),
+        false => Err(findings),
+    }
+}
+
+fn written_note(unit: &Unit, setting: &Setting<'_>, argument: &str) -> Diagnostic {
+    let message = format!("`{argument}` is written through and gets a shadow too");
+    Diagnostic {
+        severity: Severity::Note,
+        labels: Vec::new(),
+        ..finding(unit, setting, Code::BadRequest, message)
+    }
+    .help(format!(
+        "--inactive {argument} says that no active value is left there"
+    ))
+}
+
+/// The numbers of the arguments that `names` mean.
+fn find_all(
+    unit: &Unit,
+    setting: &Setting<'_>,
+    arguments: &[SourceArgument],
+    names: &[String],
+) -> (Vec<usize>, Vec<Diagnostic>) {
+    let (mut found, mut findings) = (Vec::new(), Vec::new());
+    for name in names {
+        let by_name = arguments.iter().position(|a| a.name == *name);
+        let by_place = || name.parse().ok().filter(|n| *n < arguments.len());
+        match by_name.or_else(by_place) {
+            Some(number) => found.push(number),
+            None => {
+                let known: Vec<&str> = arguments.iter().map(|a| a.name.as_str()).collect();
+                let function = source_name(unit, setting.primal);
+                let message = format!("`{function}` has no argument `{name}`");
+                let help = match known.is_empty() {
+                    true => "it takes none".to_string(),
+                    false => format!(
+                        "its arguments are {}, or 0 to {}",
+                        known.join(", "),
+                        known.len() - 1
+                    ),
+                };
+                findings.push(finding(unit, setting, Code::NoSuchArgument, message).help(help));
+            }
+        }
+    }
+    (found, findings)
+}
+
+/// Whether LLVM has shown that nothing is written through a parameter.
+fn is_read_only(unit: &Unit, func: FuncId, index: usize) -> bool {
+    let attrs = unit.attrs(unit.functions[func].attrs);
+    ["readonly", "readnone"]
+        .iter()
+        .any(|name| attrs.param(index, name).is_some())
+}
+
+fn variant(
+    unit: &Unit,
+    setting: &Setting<'_>,
+    args: Vec<ArgActivity>,
+) -> Result<Variant, Diagnostic> {
+    let ty = unit.functions[setting.primal].ty;
+    if let Type::Func { variadic: true, .. } = unit.types.get(ty) {
+        let message = "a function with variable arguments cannot be differentiated".to_string();
+        return Err(finding(unit, setting, Code::Variadic, message));
+    }
+    let forward = setting.request.mode == Mode::Forward;
+    let result = match unit.result_type(ty) {
+        Some(ty) if carries_float(unit, ty) => ResultActivity::Active,
+        Some(ty) if unit.types.is_ptr(ty) && forward => ResultActivity::Dup,
+        _ => ResultActivity::Const,
+    };
+    Ok(Variant {
+        func: setting.primal,
+        mode: match forward {
+            true => gradus_ad::Mode::Forward,
+            false => gradus_ad::Mode::Combined,
+        },
+        width: setting.request.width.max(1),
+        args,
+        result,
+        primal_result: setting.request.with_primal,
+        overwritten: Vec::new(),
+        strong_zero: setting.strong_zero,
+    })
+}
+
+/// The structure that holds all results.
+fn results_type(unit: &mut Unit, signature: &Signature) -> TypeId {
+    let fields = signature.results.iter().map(|(_, ty)| *ty).collect();
+    unit.types.tuple(fields)
+}
+
+/// How C returns the results; `None` where there are fewer than two.
+fn how_returned(
+    unit: &mut Unit,
+    setting: &Setting<'_>,
+    signature: &Signature,
+) -> Result<Option<Returned>, Diagnostic> {
+    if signature.results.len() < 2 {
+        return Ok(None);
+    }
+    let all = results_type(unit, signature);
+    let scalars = leaves(unit, all);
+    let plain = unit
+        .types
+        .tuple(scalars.iter().map(|(_, ty)| *ty).collect());
+    if leaves(unit, plain) != scalars {
+        let message = "the results do not form a structure of C".to_string();
+        return Err(finding(unit, setting, Code::BadRequest, message)
+            .help("ask for fewer arguments at a time, with --wrt"));
+    }
+    abi::returned(unit, all, setting.triple).map(Some)
+}
+
+/// Makes the function around the derivative `root`.
+fn make(
+    unit: &mut Unit,
+    setting: &Setting<'_>,
+    variant: &Variant,
+    signature: &Signature,
+    root: FuncId,
+    name: &str,
+    returned: Option<Returned>,
+) {
+    let all = results_type(unit, signature);
+    let mut params: Vec<TypeId> = signature.params.iter().map(|(_, ty)| *ty).collect();
+    let in_memory = returned == Some(Returned::InMemory);
+    if in_memory {
+        let pointer = unit.types.ptr();
+        params.insert(0, pointer);
+    }
+    let result_ty = match (returned, signature.results.as_slice()) {
+        (Some(Returned::InRegisters(ty)), _) => ty,
+        (None, [(_, ty)]) => *ty,
+        _ => unit.types.void(),
+    };
+    let ty = unit.types.func(result_ty, params.clone());
+    let attrs = attributes(unit, variant.func, signature, in_memory.then_some(all));
+    let func = unit.declare(name, ty, attrs);
+    let mut body = Body::new(&params);
+    let args: Vec<Value> = body.params()[usize::from(in_memory)..].to_vec();
+    let mut build = Builder::new(unit, &mut body);
+    let call = build.call(root, &args);
+    let result = build.body.results(call).first().copied();
+    let value = match (returned, result) {
+        (Some(Returned::InMemory), Some(result)) => {
+            let place = build.body.params()[0];
+            build.store(result, place);
+            None
+        }
+        (Some(Returned::InRegisters(ty)), Some(result)) if ty != all => {
+            let memory = frame_memory(&mut build, &[ty, all]);
+            build.store(result, memory);
+            Some(build.load(ty, memory))
+        }
+        _ => result,
+    };
+    build.return_(value);
+    let names = argument_names(unit, setting, signature);
+    let function = &mut unit.functions[func];
+    function.body = Some(Box::new(body));
+    function.linkage = Linkage::External;
+    function.derived_from = Some(setting.primal);
+    function.param_names = names.into_iter().map(Some).collect();
+    if in_memory {
+        function.param_names.insert(0, Some("result".to_string()));
+    }
+}
+
+/// Attributes that belong to the way arguments are passed.
+fn attributes(
+    unit: &Unit,
+    primal: FuncId,
+    signature: &Signature,
+    result_in_memory: Option<TypeId>,
+) -> AttrSet {
+    const PASSING: &[&str] = &["byval", "signext", "zeroext", "inreg", "align", "noext"];
+    let own = unit.attrs(unit.functions[primal].attrs);
+    let mut set = AttrSet::default();
+    if let Some(ty) = result_in_memory {
+        let sret = Attr {
+            name: "sret".to_string(),
+            value: AttrValue::Type(ty),
+        };
+        set.params.push(vec![sret]);
+    }
+    for (role, _) in &signature.params {
+        let list = match role {
+            ParamRole::Primal(i) => own.params.get(*i).map_or(&[][..], Vec::as_slice),
+            _ => &[],
+        };
+        let by_value = list.iter().any(|a| a.name == "byval");
+        let kept = list
+            .iter()
+            .filter(|a| PASSING.contains(&a.name.as_str()) && (a.name != "align" || by_value));
+        set.params.push(kept.cloned().collect());
+    }
+    if let [(ResultRole::Primal | ResultRole::Shadow(_), _)] = signature.results[..] {
+        let kept = own
+            .result
+            .iter()
+            .filter(|a| PASSING.contains(&a.name.as_str()));
+        set.result = kept.cloned().collect();
+    }
+    set
+}
+
+// ---- what callers see ----------------------------------------------------------------------
+
+/// The name of parameter `index` of the primal in the derivative's prototype.
+fn param_name(unit: &Unit, primal: FuncId, index: usize) -> String {
+    let arguments = source_arguments(unit, primal);
+    let argument = arguments.iter().find(|a| a.params.contains(&index));
+    match argument {
+        Some(a) if a.params.len() > 1 => format!("{}_{}", a.name, index - a.params.start),
+        Some(a) => a.name.clone(),
+        None => format!("arg{index}"),
+    }
+}
+
+fn lane_name(setting: &Setting<'_>, stem: &str, lane: u32) -> String {
+    match setting.request.width {
+        0 | 1 => stem.to_string(),
+        _ => format!("{stem}{lane}"),
+    }
+}
+
+fn argument_names(unit: &Unit, setting: &Setting<'_>, signature: &Signature) -> Vec<String> {
+    let suffix = match setting.request.mode {
+        Mode::Forward => "tan",
+        Mode::Reverse => "adj",
+    };
+    let name = |role: &ParamRole| match role {
+        ParamRole::Primal(i) => param_name(unit, setting.primal, *i),
+        ParamRole::Shadow(i, lane) => {
+            let own = param_name(unit, setting.primal, *i);
+            lane_name(setting, &format!("{own}_{suffix}"), *lane)
+        }
+        ParamRole::Cotangent(lane) => lane_name(setting, "result_adj", *lane),
+        ParamRole::Tape => "tape".to_string(),
+    };
+    signature
+        .params
+        .iter()
+        .map(|(role, _)| name(role))
+        .collect()
+}
+
+/// The parts of the result, scalar by scalar.
+fn parts(
+    unit: &mut Unit,
+    setting: &Setting<'_>,
+    signature: &Signature,
+) -> Result<Vec<Part>, Diagnostic> {
+    let mut parts = Vec::new();
+    for &(role, ty) in &signature.results {
+        let (stem, role) = match role {
+            ResultRole::Primal => ("value".to_string(), Role::PrimalResult),
+            ResultRole::Shadow(lane) => (
+                lane_name(setting, "value_tan", lane),
+                Role::ResultTangent(lane),
+            ),
+            ResultRole::Adjoint(i, lane) => {
+                let own = param_name(unit, setting.primal, i);
+                (lane_name(setting, &own, lane), Role::Adjoint(i, lane))
+            }
+            ResultRole::Tape => ("tape".to_string(), Role::PrimalResult),
+        };
+        let scalars = leaves(unit, ty);
+        for (number, (_, scalar)) in scalars.iter().enumerate() {
+            parts.push(Part {
+                name: match scalars.len() {
+                    1 => stem.clone(),
+                    _ => format!("{stem}_{number}"),
+                },
+                c_type: super::header::c_type_of(unit, *scalar),
+                role,
+            });
+        }
+    }
+    Ok(parts)
+}
+
+fn describe(
+    unit: &Unit,
+    setting: &Setting<'_>,
+    variant: &Variant,
+    signature: &Signature,
+    name: String,
+    results: Vec<Part>,
+) -> Derivative {
+    let primal = setting.primal;
+    let active = |i: usize| match variant.args[i] {
+        ArgActivity::Const => Role::Inactive(i),
+        _ => Role::Active(i),
+    };
+    let own: Vec<Argument> = unit
+        .param_types(unit.functions[primal].ty)
+        .iter()
+        .enumerate()
+        .map(|(i, ty)| Argument {
+            name: param_name(unit, primal, i),
+            c_type: setting.c_types.param(unit, i, *ty),
+            role: active(i),
+        })
+        .collect();
+    let names = argument_names(unit, setting, signature);
+    let arguments = signature.params.iter().zip(names);
+    let arguments = arguments.map(|(&(role, ty), name)| {
+        let (c_type, role) = match role {
+            ParamRole::Primal(i) => (setting.c_types.param(unit, i, ty), active(i)),
+            ParamRole::Shadow(i, lane) => {
+                (setting.c_types.shadow(unit, i, ty), Role::Shadow(i, lane))
+            }
+            ParamRole::Cotangent(lane) => {
+                (super::header::c_type_of(unit, ty), Role::Cotangent(lane))
+            }
+            ParamRole::Tape => ("void *".to_string(), Role::Inactive(0)),
+        };
+        Argument { name, c_type, role }
+    });
+    let mut derivative = Derivative {
+        name,
+        function: unit.functions[primal].name.clone(),
+        source_name: source_name(unit, primal).to_string(),
+        mode: setting.request.mode,
+        width: variant.width,
+        primal: own,
+        arguments: arguments.collect(),
+        results,
+        prototype: String::new(),
+        primal_prototype: String::new(),
+    };
+    let result = unit.result_type(unit.functions[primal].ty);
+    let result = setting.c_types.result(unit, result);
+    derivative.primal_prototype =
+        super::header::prototype(&result, &derivative.function, &derivative.primal);
+    let returned = super::header::returned_type(&derivative);
+    derivative.prototype =
+        super::header::prototype(&returned, &derivative.name, &derivative.arguments);
+    derivative
+}

@@ -1,0 +1,216 @@
+//! The C header of derivatives: prototypes, structures of results, and what callers must know.
+
+use crate::reply::{Argument, Derivative, Role};
+use crate::request::Mode;
+use gradus_ir::{FloatKind, Type, TypeId, Unit};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// C's types of a function's result and parameters, as debug information gives them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CTypes {
+    /// Of the result; `None` where it is not known.
+    pub result: Option<String>,
+    /// Of each parameter; `None` where it is not known.
+    pub params: Vec<Option<String>>,
+}
+
+impl CTypes {
+    /// Of parameter `index`, which LLVM sees as `ty`.
+    pub(crate) fn param(&self, unit: &Unit, index: usize, ty: TypeId) -> String {
+        let known = self.params.get(index).and_then(Clone::clone);
+        known.unwrap_or_else(|| c_type_of(unit, ty))
+    }
+    /// Of the shadow or tangent of parameter `index`: what is pointed to can be written.
+    pub(crate) fn shadow(&self, unit: &Unit, index: usize, ty: TypeId) -> String {
+        let own = self.param(unit, index, ty);
+        match own.strip_prefix("const ") {
+            Some(rest) => rest.to_string(),
+            None => own,
+        }
+    }
+    /// Of the result, which LLVM sees as `ty`.
+    pub(crate) fn result(&self, unit: &Unit, ty: Option<TypeId>) -> String {
+        let by_shape = || ty.map_or("void".to_string(), |ty| c_type_of(unit, ty));
+        self.result.clone().unwrap_or_else(by_shape)
+    }
+}
+
+/// C's type for values of `ty`, by LLVM's type alone.
+pub(crate) fn c_type_of(unit: &Unit, ty: TypeId) -> String {
+    match unit.types.get(ty) {
+        Type::Void => "void".to_string(),
+        Type::Int(1) => "_Bool".to_string(),
+        Type::Int(bits @ (8 | 16 | 32 | 64)) => format!("int{bits}_t"),
+        Type::Float(FloatKind::F32) => "float".to_string(),
+        Type::Float(FloatKind::F64) => "double".to_string(),
+        Type::Float(FloatKind::X86F80) => "long double".to_string(),
+        Type::Float(FloatKind::F128) => "__float128".to_string(),
+        Type::Float(_) => "_Float16".to_string(),
+        Type::Ptr(_) => "void *".to_string(),
+        Type::Vector { elem, len, .. } => {
+            let bytes = unit.layout.store_bytes(unit, *elem) * u64::from(*len);
+            let elem = c_type_of(unit, *elem);
+            format!("__attribute__((vector_size({bytes}))) {elem}")
+        }
+        _ => "void".to_string(),
+    }
+}
+
+/// A declaration of `name` with a type: a space stands between them unless a `*` does.
+fn declare(c_type: &str, name: &str) -> String {
+    match c_type.ends_with('*') {
+        true => format!("{c_type}{name}"),
+        false => format!("{c_type} {name}"),
+    }
+}
+
+/// A prototype without the semicolon.
+pub(crate) fn prototype(result: &str, name: &str, arguments: &[Argument]) -> String {
+    let list: Vec<String> = arguments
+        .iter()
+        .map(|a| declare(&a.c_type, &a.name))
+        .collect();
+    let list = if list.is_empty() {
+        "void".to_string()
+    } else {
+        list.join(", ")
+    };
+    format!("{}({list})", declare(result, name))
+}
+
+/// The tag of the structure that holds several results.
+fn tag(derivative: &Derivative) -> String {
+    let (end, kind) = match derivative.mode {
+        Mode::Forward => ("_jvp", "tan"),
+        Mode::Reverse => ("_vjp", "adj"),
+    };
+    let stem = derivative
+        .name
+        .strip_suffix(end)
+        .unwrap_or(&derivative.name);
+    format!("{stem}_{kind}")
+}
+
+/// C's type of what a derivative returns.
+pub(crate) fn returned_type(derivative: &Derivative) -> String {
+    match derivative.results.as_slice() {
+        [] => "void".to_string(),
+        [one] => one.c_type.clone(),
+        _ => format!("struct {}", tag(derivative)),
+    }
+}
+
+/// The header of these derivatives.
+pub(crate) fn header(derivatives: &[Derivative]) -> String {
+    let guard = guard(derivatives);
+    let mut text =
+        format!("/* Derivatives made by gradus. */\n#ifndef {guard}\n#define {guard}\n\n");
+    text.push_str("#include <stddef.h>\n#include <stdint.h>\n\n");
+    text.push_str("#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
+    let mut tags = BTreeSet::new();
+    for derivative in derivatives {
+        let types = derivative.arguments.iter().map(|a| &a.c_type);
+        for tag in types.filter_map(|t| struct_tag(t)) {
+            if tags.insert(tag.to_string()) {
+                let _ = write!(text, "\nstruct {tag};\n");
+            }
+        }
+    }
+    for derivative in derivatives {
+        text.push('\n');
+        describe(&mut text, derivative);
+    }
+    text.push_str("\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+    text
+}
+
+fn guard(derivatives: &[Derivative]) -> String {
+    let first = derivatives.first().map_or("EMPTY", |d| &d.name);
+    format!("GRADUS_{}_H", first.to_uppercase())
+}
+
+/// The tag of a structure that a type points to or is.
+fn struct_tag(c_type: &str) -> Option<&str> {
+    let at = c_type.find("struct ")?;
+    let rest = &c_type[at + "struct ".len()..];
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+    Some(&rest[..end.unwrap_or(rest.len())])
+}
+
+fn describe(text: &mut String, derivative: &Derivative) {
+    let lines = contract(derivative);
+    let _ = writeln!(text, "/* {}", lines.join("\n * "));
+    let _ = writeln!(text, " */");
+    if derivative.results.len() > 1 {
+        let _ = writeln!(text, "struct {} {{", tag(derivative));
+        for part in &derivative.results {
+            let _ = writeln!(text, "    {};", declare(&part.c_type, &part.name));
+        }
+        text.push_str("};\n");
+    }
+    let _ = writeln!(text, "{};", derivative.prototype);
+}
+
+/// What callers must know, line by line.
+fn contract(derivative: &Derivative) -> Vec<String> {
+    let name = &derivative.source_name;
+    let with_role = |wanted: fn(Role) -> bool| {
+        let hits = derivative.arguments.iter().filter(|a| wanted(a.role));
+        hits.map(|a| a.name.clone()).collect::<Vec<_>>().join(", ")
+    };
+    let shadows = with_role(|r| matches!(r, Role::Shadow(..)));
+    let inactive = with_role(|r| matches!(r, Role::Inactive(_)));
+    let mut lines = vec![match derivative.mode {
+        Mode::Forward => format!("JVP of {}", derivative.primal_prototype),
+        Mode::Reverse => format!("VJP of {}", derivative.primal_prototype),
+    }];
+    match derivative.mode {
+        Mode::Forward if !shadows.is_empty() => {
+            lines.push(format!(
+                "{shadows}: the tangents, beside the arguments they belong to;"
+            ));
+            lines.push(format!(
+                "behind pointers they are updated as {name} updates the argument."
+            ));
+        }
+        Mode::Reverse => {
+            if !shadows.is_empty() {
+                lines.push(format!(
+                    "{shadows}: adjoints are added into this memory; of what {name}"
+                ));
+                lines.push("overwrites, the cotangent is taken from it and cleared.".to_string());
+            }
+            let cotangent = with_role(|r| matches!(r, Role::Cotangent(_)));
+            if !cotangent.is_empty() {
+                lines.push(format!(
+                    "{cotangent}: the cotangent of the result (1 for a gradient)."
+                ));
+            }
+        }
+        Mode::Forward => {}
+    }
+    let parts: Vec<String> = derivative.results.iter().map(part_text).collect();
+    if !parts.is_empty() {
+        lines.push(format!("Returns {}.", parts.join(", ")));
+    }
+    if !inactive.is_empty() {
+        lines.push(format!("Inactive: {inactive}."));
+    }
+    if !shadows.is_empty() {
+        lines.push(
+            "A shadow must not overlap the arguments; passing the argument itself as its own"
+                .to_string(),
+        );
+        lines.push("shadow makes it inactive.".to_string());
+    }
+    lines
+}
+
+fn part_text(part: &crate::reply::Part) -> String {
+    match part.role {
+        Role::PrimalResult => "the value".to_string(),
+        Role::ResultTangent(_) => "the tangent of the result".to_string(),
+        _ => format!("the adjoint of {}", part.name),
+    }
+}

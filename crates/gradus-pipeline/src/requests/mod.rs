@@ -1,0 +1,105 @@
+//! Requests: what is to be differentiated, found in calls inside bodies ([`calls`]) or asked for by name
+//! ([`grad`]).
+//!
+//! Each becomes a root: a variant with a declared function that others can call before its body exists.
+//! Roots of different functions or activities rest on different facts, and so do the variants of callees
+//! that they need: between roots no body is shared. A root's function therefore has a symbol of its own,
+//! and lends itself the variant's symbol only while its body is made ([`Roots::begin`], [`Roots::end`]).
+
+pub(crate) mod abi;
+pub(crate) mod calls;
+pub(crate) mod grad;
+pub(crate) mod header;
+
+use gradus_ad::Variant;
+use gradus_ir::{Diagnostic, FuncId, SourceSpan, Unit};
+use std::ops::Range;
+
+/// A derivative that was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Root {
+    /// Which.
+    pub variant: Variant,
+    /// Its function.
+    pub func: FuncId,
+    /// Where it was asked for first.
+    pub span: Option<SourceSpan>,
+}
+
+/// All derivatives asked for, in order; equal ones are one.
+#[derive(Debug, Default)]
+pub(crate) struct Roots {
+    /// The derivatives.
+    pub list: Vec<Root>,
+    /// Findings that are no errors.
+    pub notes: Vec<Diagnostic>,
+}
+
+impl Roots {
+    /// The function of a root, declared where it is new.
+    pub(crate) fn root(
+        &mut self,
+        unit: &mut Unit,
+        variant: &Variant,
+        span: Option<SourceSpan>,
+    ) -> FuncId {
+        if let Some(known) = self.list.iter().find(|r| r.variant == *variant) {
+            return known.func;
+        }
+        let func = variant.declare(unit);
+        set_aside(unit, func);
+        self.list.push(Root {
+            variant: variant.clone(),
+            func,
+            span,
+        });
+        func
+    }
+
+    /// Lends a root's function the symbol under which its variant is looked up.
+    pub(crate) fn begin(unit: &mut Unit, root: &Root) {
+        let symbol = root.variant.symbol(unit);
+        unit.rename(root.func, symbol);
+    }
+
+    /// Takes the variants' symbols off all functions made for a root.
+    pub(crate) fn end(unit: &mut Unit, made: &[FuncId]) {
+        for &func in made {
+            set_aside(unit, func);
+        }
+    }
+}
+
+/// Gives a function a symbol that no variant is looked up under.
+fn set_aside(unit: &mut Unit, func: FuncId) {
+    let name = unit.fresh_name(&unit.functions[func].name);
+    unit.rename(func, name);
+}
+
+/// An argument of the source: one parameter, or several that a structure in registers takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SourceArgument {
+    /// Its name, `arg0` … where the source's is not known.
+    pub name: String,
+    /// Its parameters.
+    pub params: Range<usize>,
+}
+
+/// The arguments of a function: parameters of one name in a row belong together.
+pub(crate) fn source_arguments(unit: &Unit, func: FuncId) -> Vec<SourceArgument> {
+    let function = &unit.functions[func];
+    let name = |i: usize| function.param_names.get(i).and_then(Option::as_ref);
+    let mut arguments: Vec<SourceArgument> = Vec::new();
+    for i in 0..unit.param_types(function.ty).len() {
+        match arguments.last_mut() {
+            Some(last) if name(i).is_some() && name(i) == name(last.params.start) => {
+                last.params.end = i + 1;
+            }
+            _ => arguments.push(SourceArgument {
+                name: name(i).cloned().unwrap_or_else(|| format!("arg{i}")),
+                params: i..i + 1,
+            }),
+        }
+    }
+    arguments
+}

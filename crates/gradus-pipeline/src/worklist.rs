@@ -1,0 +1,225 @@
+//! The worklist of derivatives: every root, and the variants of callees that each needs.
+//!
+//! Order: a root is made when everything that its primal calls has a body, so that a derivative asked
+//! for inside another is made first (forward over reverse). Within a root, variants are made in the
+//! order in which they are needed; a variant is declared before its body exists, so recursion needs
+//! nothing special. Findings of all roots are gathered before the run stops.
+
+use crate::requests::{Root, Roots};
+use crate::run::{Run, Stop};
+use crate::simplify;
+use gradus_ad::{ClosureFacts, Derived, Options, Report, Variant, differentiate};
+use gradus_analysis::{Callee, Closure};
+use gradus_ir::{Code, Diagnostic, FuncId, Unit};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Most variants of one function that one root may need.
+const VARIANTS_PER_FUNCTION_MAX: usize = 64;
+
+/// A derivative that was made, for the report.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    /// Which.
+    pub variant: Variant,
+    /// Its function.
+    pub func: FuncId,
+    /// What was decided.
+    pub report: Report,
+}
+
+/// Makes all roots and what they need; gives for each root, in the order of the roots, what was made
+/// for it, the root itself first.
+pub(crate) fn make_all(
+    run: &mut Run<'_>,
+    unit: &mut Unit,
+    roots: &Roots,
+) -> Result<Vec<Vec<Made>>, Stop> {
+    let mut made: Vec<Vec<Made>> = vec![Vec::new(); roots.list.len()];
+    let mut pending: Vec<usize> = (0..roots.list.len()).collect();
+    let (mut prepared, mut failed) = (HashSet::new(), false);
+    while !pending.is_empty() {
+        let ready = ready(unit, roots, &pending);
+        if ready.is_empty() {
+            return Err(run.refuse(cycle(unit, &roots.list[pending[0]])));
+        }
+        pending.retain(|at| !ready.contains(at));
+        for at in ready {
+            let root = &roots.list[at];
+            prepare(run, unit, root, &mut prepared)?;
+            Roots::begin(unit, root);
+            match make(run, unit, root) {
+                Ok(list) => {
+                    let functions: Vec<FuncId> = list.iter().map(|m| m.func).collect();
+                    run.pass("simplify-derivatives", |run| {
+                        simplify::derivatives(unit, &functions);
+                        run.after_unit("simplify-derivatives", unit)
+                    })?;
+                    Roots::end(unit, &functions);
+                    made[at] = list;
+                }
+                Err(Stop) => {
+                    Roots::end(unit, &[root.func]);
+                    failed = true;
+                }
+            }
+        }
+        if failed {
+            return Err(Stop);
+        }
+    }
+    Ok(made)
+}
+
+/// Those of the pending roots whose primals reach no root that has no body yet.
+fn ready(unit: &Unit, roots: &Roots, pending: &[usize]) -> Vec<usize> {
+    let missing: HashSet<FuncId> = pending.iter().map(|at| roots.list[*at].func).collect();
+    let mut known: HashMap<FuncId, bool> = HashMap::new();
+    let mut is_ready = |primal: FuncId| {
+        *known.entry(primal).or_insert_with(|| {
+            let closure = Closure::of(unit, &[primal]);
+            let calls = closure
+                .functions()
+                .iter()
+                .flat_map(|f| closure.calls_in(*f));
+            let mut outside = calls.filter_map(|site| match site.callee {
+                Callee::Outside(func) => Some(func),
+                _ => None,
+            });
+            !outside.any(|func| missing.contains(&func))
+        })
+    };
+    let candidates = pending.iter().copied();
+    candidates
+        .filter(|at| is_ready(roots.list[*at].variant.func))
+        .collect()
+}
+
+fn cycle(unit: &Unit, root: &Root) -> Diagnostic {
+    let function = &unit.functions[root.variant.func];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let message =
+        format!("the derivative of `{name}` calls itself by way of a differentiation call");
+    Diagnostic::error(Code::BadRequest, message)
+        .in_function(name)
+        .at(root.span.clone(), "asked for here")
+}
+
+/// Simplifies the bodies that a root reaches and that were not simplified yet.
+fn prepare(
+    run: &mut Run<'_>,
+    unit: &mut Unit,
+    root: &Root,
+    prepared: &mut HashSet<FuncId>,
+) -> Result<(), Stop> {
+    let closure = Closure::of(unit, &[root.variant.func]);
+    let functions = closure.functions().iter().copied();
+    let fresh: Vec<FuncId> = functions.filter(|f| prepared.insert(*f)).collect();
+    if fresh.is_empty() {
+        return Ok(());
+    }
+    run.pass("simplify", |run| {
+        simplify::primals(unit, &fresh);
+        run.after_unit("simplify", unit)
+    })
+}
+
+/// Makes a root and all that it needs.
+fn make(run: &mut Run<'_>, unit: &mut Unit, root: &Root) -> Result<Vec<Made>, Stop> {
+    let asked = gradus_ad::Root {
+        func: root.variant.func,
+        args: root.variant.args.clone(),
+        result: root.variant.result,
+    };
+    let facts = run.pass("facts", |run| match ClosureFacts::of(unit, &asked) {
+        Ok(facts) => Ok(facts),
+        Err(findings) => Err(stop(run, root, findings)),
+    })?;
+    run.pass("differentiate", |run| {
+        let made = variants(run, unit, root, &facts)?;
+        run.after_unit("differentiate", unit)?;
+        Ok(made)
+    })
+}
+
+fn variants(
+    run: &mut Run<'_>,
+    unit: &mut Unit,
+    root: &Root,
+    facts: &ClosureFacts,
+) -> Result<Vec<Made>, Stop> {
+    let options = options(run);
+    let mut work = vec![root.variant.clone()];
+    let mut seen: BTreeSet<Variant> = work.iter().cloned().collect();
+    let mut counts: HashMap<FuncId, usize> = HashMap::new();
+    let (mut made, mut findings) = (Vec::new(), Vec::new());
+    let mut next = 0;
+    while let Some(variant) = work.get(next).cloned() {
+        next += 1;
+        let count = counts.entry(variant.func).or_default();
+        *count += 1;
+        if *count > VARIANTS_PER_FUNCTION_MAX {
+            findings.push(too_many(unit, &variant));
+            break;
+        }
+        match differentiate(unit, facts, &variant, &options) {
+            Err(list) => findings.extend(list),
+            Ok(Derived {
+                func,
+                needs,
+                report,
+                warnings,
+            }) => {
+                run.reply.diagnostics.extend(warnings);
+                for need in needs {
+                    if seen.insert(need.clone()) {
+                        work.push(need);
+                    }
+                }
+                made.push(Made {
+                    variant,
+                    func,
+                    report,
+                });
+            }
+        }
+    }
+    match findings.is_empty() {
+        true => Ok(made),
+        false => Err(stop(run, root, findings)),
+    }
+}
+
+fn too_many(unit: &Unit, variant: &Variant) -> Diagnostic {
+    let function = &unit.functions[variant.func];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let message = format!("`{name}` is needed in more than {VARIANTS_PER_FUNCTION_MAX} variants");
+    Diagnostic::error(Code::LimitReached, message)
+        .in_function(name)
+        .at(function.span.clone(), "defined here")
+}
+
+/// Stops with findings, each of which says where the derivative was asked for.
+fn stop(run: &mut Run<'_>, root: &Root, findings: Vec<Diagnostic>) -> Stop {
+    let asked = findings
+        .into_iter()
+        .map(|finding| match finding.labels.is_empty() {
+            true => finding.at(root.span.clone(), "asked for here"),
+            false => finding,
+        });
+    let _ = run.take(asked.collect());
+    Stop
+}
+
+fn options(run: &Run<'_>) -> Options {
+    let mut options = Options::default();
+    for name in &run.request.options.off {
+        match name.as_str() {
+            "alias-scopes" => options.alias_scopes = false,
+            "variance-cost" => options.variance_cost = false,
+            "recompute" => options.recompute = false,
+            "redo-calls" => options.redo_calls = false,
+            _ => {}
+        }
+    }
+    options
+}
