@@ -30,3 +30,11 @@ pub fn memset_function(unit: &mut Unit) -> FuncId {
     let ty = unit.types.func(void, vec![ptr, byte, long, bit]);
     unit.declare("llvm.memset.p0.i64", ty, AttrSet::default())
 }
+
+/// `llvm.memcpy`, with a 64-bit length.
+pub fn memcpy_function(unit: &mut Unit) -> FuncId {
+    let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
+    let (bit, void) = (unit.types.int(1), unit.types.void());
+    let ty = unit.types.func(void, vec![ptr, ptr, long, bit]);
+    unit.declare("llvm.memcpy.p0.p0.i64", ty, AttrSet::default())
+}

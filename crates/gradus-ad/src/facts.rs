@@ -5,6 +5,7 @@
 mod early;
 mod loops;
 mod make;
+pub mod snapshots;
 
 use crate::node::Node;
 use gradus_analysis::{CallActivity, CopyKind, ShadowState};
@@ -42,6 +43,9 @@ pub struct Facts<'a> {
     outer: HashMap<Op, Vec<Value>>,
     calls: HashMap<Op, CallActivity>,
     redone_calls: HashSet<Op>,
+    /// The snapshots that may be made.
+    pub snapshots: Vec<snapshots::Snapshot>,
+    served: HashMap<Op, usize>,
 }
 
 impl Facts<'_> {
@@ -82,6 +86,10 @@ impl Facts<'_> {
     pub fn is_stable(&self, op: Op) -> bool {
         self.stable.contains(&op)
     }
+    /// The snapshot from which a load can be done again.
+    pub fn snapshot_of(&self, load: Op) -> Option<usize> {
+        self.served.get(&load).copied()
+    }
     /// What a copy or fill of bytes moves.
     pub fn copy_kind(&self, op: Op) -> CopyKind {
         self.copies.get(&op).cloned().unwrap_or(CopyKind::Unknown)
@@ -120,6 +128,7 @@ impl Facts<'_> {
         let op = match node {
             Node::Primal(value) | Node::Shadow(value) => self.body.def_op(value)?,
             Node::Count(op) | Node::CalleeTape(op) | Node::LastFrame(op) => op,
+            Node::Snapshot(number) | Node::SnapshotBlock(number) => self.snapshots[number].anchor,
             Node::Base(_) => return None,
         };
         self.body.ops[op].loc
@@ -130,7 +139,7 @@ impl Facts<'_> {
             Node::Primal(value) => (self.body.ty(value), 1),
             Node::Shadow(value) => (self.body.ty(value), self.width),
             Node::Count(_) => (unit.types.int(64), 1),
-            Node::CalleeTape(_) | Node::Base(_) | Node::LastFrame(_) => (unit.types.ptr(), 1),
+            _ => (unit.types.ptr(), 1),
         }
     }
     /// The type that a node has in memory.

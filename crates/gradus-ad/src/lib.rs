@@ -51,6 +51,8 @@ pub struct Options {
     pub variance_cost: bool,
     /// A minimum cut chooses between keeping and recomputing; else all that is asked for is kept.
     pub recompute: bool,
+    /// Arrays may be copied as a whole, so that loads from them can be done again.
+    pub snapshots: bool,
     /// A call that writes nothing is differentiated as a whole in the return sweep, without a tape.
     pub redo_calls: bool,
 }
@@ -62,6 +64,7 @@ impl Default for Options {
             variance_cost: true,
             recompute: true,
             redo_calls: true,
+            snapshots: true,
         }
     }
 }

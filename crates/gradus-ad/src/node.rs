@@ -23,6 +23,11 @@ pub enum Node {
     Base(usize),
     /// The frame of a loop's last iteration.
     LastFrame(Op),
+    /// A snapshot, by its number in the facts: its block, moved so that what lay some bytes after the
+    /// snapshot's root lies as many bytes after this.
+    Snapshot(usize),
+    /// The block of a snapshot.
+    SnapshotBlock(usize),
 }
 
 /// How a node can be had in the return sweep.
@@ -46,9 +51,7 @@ pub fn source(unit: &Unit, facts: &Facts<'_>, node: Node) -> Source {
     match node {
         Node::Primal(value) => primal_source(unit, facts, value),
         Node::Shadow(value) => shadow_source(unit, facts, value),
-        Node::Count(_) | Node::CalleeTape(_) | Node::Base(_) | Node::LastFrame(_) => {
-            Source::KeepOnly
-        }
+        _ => Source::KeepOnly,
     }
 }
 
@@ -57,6 +60,9 @@ pub fn home_region(facts: &Facts<'_>, node: Node) -> Option<Region> {
     match node {
         Node::Primal(value) | Node::Shadow(value) => facts.body.region_of(value),
         Node::Count(op) | Node::CalleeTape(op) | Node::LastFrame(op) => facts.body.parent(op),
+        Node::Snapshot(number) | Node::SnapshotBlock(number) => {
+            facts.body.parent(facts.snapshots[number].anchor)
+        }
         Node::Base(_) => None,
     }
 }
@@ -72,6 +78,9 @@ fn primal_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
         },
         Definition::Result(op, index) => match body.kind(op) {
             OpKind::If => merge_source(facts, op, index, Node::Primal),
+            OpKind::Load(access) if access.is_plain() && !facts.is_stable(op) => {
+                snapshot_source(facts, op)
+            }
             kind => match recompute_cost(unit, facts, op, kind) {
                 Some(cost) => Source::Recompute {
                     from: body.operands(op).map(Node::Primal).collect(),
@@ -81,6 +90,32 @@ fn primal_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
             },
         },
     }
+}
+
+/// A load from memory that is overwritten later, of which a snapshot may be made.
+fn snapshot_source(facts: &Facts<'_>, load: Op) -> Source {
+    let Some(number) = facts.snapshot_of(load) else {
+        return Source::KeepOnly;
+    };
+    let mut from: SmallVec<[Node; 4]> = smallvec![Node::Snapshot(number)];
+    for op in address_chain(facts, load, number) {
+        from.extend(facts.body.operands(op).skip(1).map(Node::Primal));
+    }
+    Source::Recompute { from, cost: 3 }
+}
+
+/// The address computations from a snapshot's root to what a load reads, outermost last.
+pub fn address_chain(facts: &Facts<'_>, load: Op, number: usize) -> Vec<Op> {
+    let mut chain = Vec::new();
+    let mut at = facts.body.operand(load, 0);
+    while at != facts.snapshots[number].root
+        && let Some(op) = facts.body.def_op(at)
+    {
+        chain.push(op);
+        at = facts.body.operand(op, 0);
+    }
+    chain.reverse();
+    chain
 }
 
 /// What doing an op again costs; `None` where that might give something else.

@@ -78,6 +78,10 @@ fn kept(unit: &Unit, facts: &Facts<'_>, plan: &Plan, node: Node) -> Kept {
         Node::Count(_) => "number of iterations".to_string(),
         Node::CalleeTape(_) => "tape of a call".to_string(),
         Node::Base(_) => "address of a tape array".to_string(),
+        Node::Snapshot(number) => {
+            format!("snapshot for {} loads", facts.snapshots[number].loads.len())
+        }
+        Node::SnapshotBlock(_) => "address of a snapshot".to_string(),
         Node::LastFrame(_) => "frame of the last iteration".to_string(),
     };
     let why = match source(unit, facts, node) {

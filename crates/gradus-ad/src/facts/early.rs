@@ -2,7 +2,7 @@
 //! where an array over a whole nest is made.
 
 use super::Facts;
-use gradus_ir::{Op, OpKind, Value};
+use gradus_ir::{Body, Op, OpKind, Value};
 use std::collections::HashSet;
 
 /// Longer chains are not computed twice.
@@ -11,53 +11,57 @@ const LONGEST: usize = 24;
 impl Facts<'_> {
     /// Whether the trip count of a `for` can be computed just before `anchor`, which contains it.
     pub fn trip_known_at(&self, op: Op, anchor: Op) -> bool {
-        let Some(home) = self.body.parent(anchor) else {
-            return false;
-        };
-        let visible = |value: Value| {
-            self.body
-                .region_of(value)
-                .is_none_or(|region| self.body.is_inside(home, region))
-        };
-        self.chain(self.body.operand(op, 0), &visible).is_some()
+        is_known_before(self.body, self.body.operand(op, 0), anchor)
     }
 
     /// The ops to do, in order, to have `value` where values that satisfy `have` are at hand.
     pub fn early_ops(&self, value: Value, have: &dyn Fn(Value) -> bool) -> Vec<Op> {
-        self.chain(value, have).unwrap_or_default()
+        chain(self.body, value, have).unwrap_or_default()
     }
+}
 
-    fn chain(&self, value: Value, have: &dyn Fn(Value) -> bool) -> Option<Vec<Op>> {
-        let mut order: Vec<Op> = Vec::new();
-        let mut seen: HashSet<Op> = HashSet::new();
-        let mut work = vec![(value, false)];
-        while let Some((value, operands_done)) = work.pop() {
-            if self.body.as_const(value).is_some() || have(value) {
-                continue;
-            }
-            let op = self.body.def_op(value)?;
-            if operands_done {
-                order.push(op);
-                continue;
-            }
-            if !seen.insert(op) {
-                continue;
-            }
-            if !self.can_run_early(op) || seen.len() > LONGEST {
-                return None;
-            }
-            work.push((value, true));
-            work.extend(self.body.operands(op).map(|v| (v, false)));
+/// Whether a value is visible just before `at`, or can be computed there from what is.
+pub(super) fn is_known_before(body: &Body, value: Value, at: Op) -> bool {
+    let Some(home) = body.parent(at) else {
+        return false;
+    };
+    let visible = |value: Value| {
+        body.region_of(value)
+            .is_none_or(|region| body.is_inside(home, region))
+    };
+    chain(body, value, &visible).is_some()
+}
+
+fn chain(body: &Body, value: Value, have: &dyn Fn(Value) -> bool) -> Option<Vec<Op>> {
+    let mut order: Vec<Op> = Vec::new();
+    let mut seen: HashSet<Op> = HashSet::new();
+    let mut work = vec![(value, false)];
+    while let Some((value, operands_done)) = work.pop() {
+        if body.as_const(value).is_some() || have(value) {
+            continue;
         }
-        Some(order)
+        let op = body.def_op(value)?;
+        if operands_done {
+            order.push(op);
+            continue;
+        }
+        if !seen.insert(op) {
+            continue;
+        }
+        if !can_run_early(body, op) || seen.len() > LONGEST {
+            return None;
+        }
+        work.push((value, true));
+        work.extend(body.operands(op).map(|v| (v, false)));
     }
+    Some(order)
+}
 
-    fn can_run_early(&self, op: Op) -> bool {
-        use gradus_ir::BinaryOp::{SDiv, SRem, UDiv, URem};
-        match self.body.kind(op) {
-            OpKind::Binary(UDiv | SDiv | URem | SRem) => false,
-            OpKind::Binary(_) | OpKind::Cast(_) | OpKind::ICmp(_) | OpKind::Select => true,
-            _ => false,
-        }
+fn can_run_early(body: &Body, op: Op) -> bool {
+    use gradus_ir::BinaryOp::{SDiv, SRem, UDiv, URem};
+    match body.kind(op) {
+        OpKind::Binary(UDiv | SDiv | URem | SRem) => false,
+        OpKind::Binary(_) | OpKind::Cast(_) | OpKind::ICmp(_) | OpKind::Select => true,
+        _ => false,
     }
 }

@@ -1,6 +1,7 @@
 //! Loops around regions and values: how often, and in which of them something varies.
 
 use super::Facts;
+use super::snapshots::Extent;
 use crate::node::Node;
 use gradus_ir::{Body, Op, OpKind, Region, Unit};
 
@@ -40,6 +41,10 @@ impl Facts<'_> {
                 .body
                 .parent(op)
                 .map_or(Vec::new(), |region| self.loops_around(region)),
+            Node::Snapshot(number) | Node::SnapshotBlock(number) => {
+                let region = self.body.parent(self.snapshots[number].anchor);
+                region.map_or(Vec::new(), |region| self.loops_around(region))
+            }
             Node::Base(_) => Vec::new(),
         }
     }
@@ -66,6 +71,29 @@ impl Facts<'_> {
             .iter()
             .map(|l| self.trips(unit, *l))
             .product()
+    }
+    /// An estimate of how many numbers all copies of a snapshot hold. Of a whole block, the load that
+    /// runs through the fewest loops says most: others may read it in any order.
+    pub fn snapshot_numbers(&self, unit: &Unit, number: usize) -> f64 {
+        let snapshot = &self.snapshots[number];
+        let region = self.body.parent(snapshot.anchor);
+        let inside = |load: &Op| -> f64 {
+            let around = self.loops_around(self.body.parent(*load).unwrap_or(self.body.root()));
+            let varying = self.varying_loops(Node::Primal(self.body.operand(*load, 0)));
+            let from = around.iter().position(|l| *l == snapshot.anchor);
+            let inner = &around[from.unwrap_or(0)..];
+            inner
+                .iter()
+                .filter(|l| varying.contains(l))
+                .map(|l| self.trips(unit, *l))
+                .product()
+        };
+        let sizes = snapshot.loads.iter().map(inside);
+        let size = match snapshot.extent {
+            Extent::Addresses(_) => sizes.fold(1.0, f64::max),
+            Extent::Block(_) | Extent::Bytes(_) => sizes.fold(f64::INFINITY, f64::min),
+        };
+        size.max(1.0) * self.executions(unit, region)
     }
     /// An estimate of how often a region runs.
     pub fn executions(&self, unit: &Unit, region: Option<Region>) -> f64 {

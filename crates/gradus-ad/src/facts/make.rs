@@ -58,9 +58,14 @@ impl<'a> MakeFacts<'a> {
             outer: HashMap::new(),
             calls: HashMap::new(),
             redone_calls: HashSet::new(),
+            snapshots: Vec::new(),
+            served: HashMap::new(),
         };
         self.lanes(&mut facts);
         self.memory_ops(&mut facts, &clobbers);
+        if self.options.snapshots {
+            self.find_snapshots(&mut facts, &alias, &clobbers);
+        }
         self.calls(&mut facts, &activity, &clobbers);
         self.varying(&mut facts, &clobbers);
         self.work(&mut facts);
@@ -186,6 +191,23 @@ impl<'a> MakeFacts<'a> {
                 _ => {}
             }
         }
+    }
+
+    /// Copies of arrays that could serve loads whose memory is overwritten.
+    fn find_snapshots(&self, facts: &mut Facts<'_>, alias: &Alias<'_>, clobbers: &Clobbers<'_>) {
+        let body = facts.body;
+        let is_unstable = |op: &Op| match body.kind(*op) {
+            OpKind::Load(access) => access.is_plain() && !facts.stable.contains(op),
+            _ => false,
+        };
+        let unstable: Vec<Op> = body.walk(body.root()).filter(is_unstable).collect();
+        let finder = super::snapshots::Finder {
+            unit: self.unit,
+            body,
+            alias,
+            clobbers,
+        };
+        (facts.snapshots, facts.served) = finder.find(&unstable);
     }
 
     /// Frees that wait, and ends of lifetimes, which derivatives leave out, do no harm.

@@ -8,7 +8,7 @@
 
 use super::mirror::Mirrors;
 use crate::facts::Facts;
-use crate::node::{Node, Source, home_region, merge_choices, source};
+use crate::node::{Node, Source, address_chain, home_region, merge_choices, source};
 use crate::out::{Lanes, Out, Space};
 use crate::shadow::shadow_constant;
 use crate::tape::layout::TapeLayout;
@@ -243,6 +243,9 @@ impl Replay<'_> {
                 if matches!(facts.body.kind(op), OpKind::If) {
                     return self.merge(op, value, Node::Primal, facts, out);
                 }
+                if matches!(facts.body.kind(op), OpKind::Load(_)) && !facts.is_stable(op) {
+                    return self.load_from_snapshot(op, facts, out);
+                }
                 let operands = facts
                     .body
                     .operands(op)
@@ -263,6 +266,36 @@ impl Replay<'_> {
             }
             _ => Err(fault(node)),
         }
+    }
+
+    /// A load done again from a snapshot: the same chain of address computations from its copy.
+    fn load_from_snapshot(
+        &self,
+        load: Op,
+        facts: &Facts<'_>,
+        out: &mut Out<'_>,
+    ) -> Result<Lanes, Diagnostic> {
+        let value = facts.body.result(load);
+        let number = facts
+            .snapshot_of(load)
+            .ok_or_else(|| fault(Node::Primal(value)))?;
+        let mut address = self.one(Node::Snapshot(number))?;
+        for op in address_chain(facts, load, number) {
+            let mut operands = vec![address];
+            for index in facts.body.operands(op).skip(1) {
+                operands.push(self.one(Node::Primal(index))?);
+            }
+            let kind = facts.body.kind(op).clone();
+            let ty = out.body.ty(address);
+            address = out.build().value(kind, &operands, ty);
+        }
+        let ty = facts.body.ty(value);
+        let loaded = out.load(ty, address, Space::Tape, None);
+        if let (OpKind::Load(access), Some(new)) = (facts.body.kind(load), out.body.def_op(loaded))
+        {
+            out.set_align(new, access.align_bytes.min(8));
+        }
+        Ok(Lanes::from_elem(loaded, 1))
     }
 
     fn shadow_again(

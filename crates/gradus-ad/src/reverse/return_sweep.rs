@@ -171,7 +171,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
 
     fn undo(&mut self, op: Op) {
         if !self.facts.has_work(op) {
-            return;
+            return self.release_arrays(op);
         }
         self.out.follow(self.facts.body, op);
         match self.facts.body.kind(op) {

@@ -332,12 +332,16 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Gives back the arrays that were made just before a loop.
-    fn release_arrays(&mut self, op: Op) {
+    /// Gives back the arrays and snapshots that were made just before a loop.
+    pub(super) fn release_arrays(&mut self, op: Op) {
         let super::recall::Recall::Replay(replay) = &self.recall else {
             return;
         };
         let plan = replay.plan;
+        for &number in plan.snapshots_at(op).iter().rev() {
+            let block = self.recall(Node::SnapshotBlock(number))[0];
+            self.give_back(plan.snapshot_on_heap(self.facts, number), block);
+        }
         for &number in plan
             .anchored
             .get(&op)
@@ -346,15 +350,15 @@ impl ReturnSweep<'_, '_, '_, '_> {
             .rev()
         {
             let base = self.recall(Node::Base(number))[0];
-            self.give_back_array(number, base);
+            self.give_back(plan.arrays[number].on_heap, base);
         }
     }
 
-    fn give_back_array(&mut self, number: usize, base: Value) {
+    fn give_back(&mut self, on_heap: bool, base: Value) {
         let super::recall::Recall::Replay(replay) = &self.recall else {
             return;
         };
-        match replay.plan.arrays[number].on_heap {
+        match on_heap {
             true => {
                 let free = crate::alloc::free_function(self.out.unit);
                 self.out.build().call(free, &[base]);

@@ -8,6 +8,7 @@
 mod beside;
 mod calls;
 mod memory;
+mod snapshot;
 mod structure;
 mod tape;
 
@@ -179,6 +180,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
     fn op(&mut self, op: Op) {
         self.out.follow(self.facts.body, op);
         self.make_arrays(op);
+        self.make_snapshots(op);
         match self.facts.body.kind(op) {
             OpKind::If | OpKind::Switch(_) | OpKind::For { .. } | OpKind::Loop { .. } => {
                 self.open_structure(op)

@@ -108,7 +108,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     /// A value whose op may not have been reached yet: made from what it is computed from.
-    fn value_early(&mut self, value: Value) -> Value {
+    pub(super) fn value_early(&mut self, value: Value) -> Value {
         let mut early: HashMap<Value, Value> = HashMap::new();
         for op in self
             .facts

@@ -57,8 +57,11 @@ pub struct Plan {
     pub arrays: Vec<TapeArray>,
     /// Which arrays are made before an op.
     pub anchored: HashMap<Op, Vec<usize>>,
+    /// Which snapshots are made before an op, by their numbers in the facts.
+    pub snapshots: HashMap<Op, Vec<usize>>,
     /// Per `loop`: what each iteration's frame holds.
     pub frames: HashMap<Op, Vec<Field>>,
+    stacked_snapshots: bool,
     /// What the slots hold.
     pub slots: Vec<Field>,
     /// The kept nodes in the order in which they were asked for.
@@ -68,7 +71,15 @@ pub struct Plan {
 impl Plan {
     /// Whether anything lies on the tape's stack.
     pub fn uses_stack(&self) -> bool {
-        !self.frames.is_empty() || self.arrays.iter().any(|a| !a.on_heap)
+        !self.frames.is_empty() || self.stacked_snapshots || self.arrays.iter().any(|a| !a.on_heap)
+    }
+    /// The snapshots made before an op.
+    pub fn snapshots_at(&self, op: Op) -> &[usize] {
+        self.snapshots.get(&op).map_or(&[], Vec::as_slice)
+    }
+    /// Whether a snapshot is made at most once, and so lies on the heap; else on the tape's stack.
+    pub fn snapshot_on_heap(&self, facts: &Facts<'_>, number: usize) -> bool {
+        facts.varying_loops(Node::Snapshot(number)).is_empty()
     }
 }
 
@@ -98,7 +109,22 @@ pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOp
     for &node in &graph.direct {
         planner.plan.homes.insert(node, Home::Direct);
     }
+    let mut all = Vec::new();
     for node in kept {
+        all.push(node);
+        if let Node::Snapshot(number) = node {
+            all.push(Node::SnapshotBlock(number));
+            let anchor = facts.snapshots[number].anchor;
+            planner
+                .plan
+                .snapshots
+                .entry(anchor)
+                .or_default()
+                .push(number);
+            planner.plan.stacked_snapshots |= !planner.plan.snapshot_on_heap(facts, number);
+        }
+    }
+    for node in all {
         planner.plan.kept.push(node);
         let loops = planner.varying_loops(node);
         let region = home_region(facts, node).unwrap_or(facts.body.root());
@@ -131,7 +157,7 @@ impl Graph {
             }
             graph.index.insert(node, graph.nodes.len());
             let outermost = home_region(facts, node) == Some(facts.body.root());
-            if options.combined && outermost {
+            if options.combined && outermost && !matches!(node, Node::Snapshot(_)) {
                 graph.direct.push(node);
                 graph.nodes.push((node, Source::AtHand));
                 continue;
@@ -202,8 +228,14 @@ fn weigh(cost: f64) -> u64 {
     (cost.min(1e15) as u64).min(INFINITE / 1024)
 }
 
+/// What a number of a snapshot costs: it is copied in bulk.
+const SNAPSHOT_COST: f64 = 9.0;
+
 /// What keeping costs: memory traffic for writing and reading, per element.
 fn keep_cost(unit: &Unit, facts: &Facts<'_>, node: Node, options: PlanOptions) -> u64 {
+    if let Node::Snapshot(number) = node {
+        return weigh(SNAPSHOT_COST * facts.snapshot_numbers(unit, number)).max(1);
+    }
     let bytes = facts.kept_bytes(unit, node, options.width) as f64;
     let times = match options.variance_cost {
         true => facts

@@ -22,6 +22,8 @@ pub struct StackFunctions {
 
 const HEADER_BYTES: i64 = 32;
 const FIRST_SEGMENT_BYTES: i64 = 64 << 10;
+/// Segments double up to this size, so that little is left unused at the end of a long tape.
+const LAST_SEGMENT_BYTES: i64 = 4 << 20;
 
 /// The type of a stack's state.
 pub fn state_type(unit: &mut Unit) -> TypeId {
@@ -168,7 +170,10 @@ fn build_grow(b: &mut Builder<'_>) {
         let stop = b.cast(CastOp::PtrToInt, end, long);
         let start = b.cast(CastOp::PtrToInt, old, long);
         let size = b.sub(stop, start);
-        Some(b.add(size, size))
+        let double = b.add(size, size);
+        let most = b.i64(LAST_SEGMENT_BYTES);
+        let small = b.icmp(IntPredicate::Ult, double, most);
+        Some(b.select(small, double, most))
     });
     let least = least.unwrap_or(bytes);
     let enough = b.icmp(IntPredicate::Ugt, least, bytes);

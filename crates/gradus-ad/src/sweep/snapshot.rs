@@ -1,0 +1,163 @@
+//! Making snapshots: memory copied to the tape just before the loop that reads it.
+
+use super::ForwardSweep;
+use crate::alloc;
+use crate::facts::snapshots::{Extent, Snapshot};
+use crate::node::Node;
+use crate::out::Lanes;
+use crate::tape::layout::widen;
+use gradus_analysis::Affine;
+use gradus_ir::{BinaryOp, CastOp, IntPredicate, Op, Value};
+
+impl ForwardSweep<'_, '_, '_, '_> {
+    /// Makes the snapshots that the plan wants before an op.
+    pub(super) fn make_snapshots(&mut self, op: Op) {
+        let Some(tape) = &self.tape else { return };
+        let (plan, layout) = (tape.plan, tape.layout);
+        for &number in plan.snapshots_at(op) {
+            let snapshot = &self.facts.snapshots[number];
+            let (low, bytes) = self.stretch(snapshot);
+            let block = match plan.snapshot_on_heap(self.facts, number) {
+                true => {
+                    let malloc = alloc::malloc_function(self.out.unit);
+                    let call = self.out.build().call(malloc, &[bytes]);
+                    Some(self.out.body.result(call))
+                }
+                false => layout.push(self.out, bytes),
+            };
+            let Some(block) = block else { continue };
+            let root = self.value(snapshot.root);
+            let start = match low {
+                Some(low) => self.out.build().byte_addr(root, low),
+                None => root,
+            };
+            self.copy_to_tape(block, start, bytes);
+            let shifted = match low {
+                Some(low) => {
+                    let zero = self.out.build().i64(0);
+                    let back = self.out.build().sub(zero, low);
+                    let byte = self.out.unit.types.int(8);
+                    let ptr = self.out.body.ty(block);
+                    let kind = gradus_ir::OpKind::Addr { source: byte };
+                    self.out.build().value(kind, &[block, back], ptr)
+                }
+                None => block,
+            };
+            self.keep_node(Node::Snapshot(number), Lanes::from_elem(shifted, 1));
+            self.keep_node(Node::SnapshotBlock(number), Lanes::from_elem(block, 1));
+        }
+    }
+
+    fn copy_to_tape(&mut self, to: Value, from: Value, bytes: Value) {
+        let memcpy = alloc::memcpy_function(self.out.unit);
+        let bit = self.out.unit.types.int(1);
+        let no = self.out.build().zero(bit);
+        self.out.build().call(memcpy, &[to, from, bytes, no]);
+    }
+
+    /// The bytes from the root to the first byte copied (`None` for none), and how many are copied.
+    fn stretch(&mut self, snapshot: &Snapshot) -> (Option<Value>, Value) {
+        match &snapshot.extent {
+            Extent::Bytes(bytes) => (None, self.out.build().i64(*bytes as i64)),
+            Extent::Block(size) => {
+                let size = self.value(*size);
+                (None, widen(self.out, size))
+            }
+            Extent::Addresses(forms) => {
+                let (mut low, mut high) = (None, None);
+                for (form, bytes) in forms {
+                    let (first, last) = self.ends(form);
+                    let size = self.out.build().i64(*bytes as i64);
+                    let end = self.out.build().add(last, size);
+                    low = Some(self.lesser(low, first, true));
+                    high = Some(self.lesser(high, end, false));
+                }
+                let zero = self.out.build().i64(0);
+                let (low, high) = (low.unwrap_or(zero), high.unwrap_or(zero));
+                let bytes = self.out.build().sub(high, low);
+                let runs = self.all_run(forms);
+                let bytes = match runs {
+                    Some(runs) => self.out.build().select(runs, bytes, zero),
+                    None => bytes,
+                };
+                let low = match runs {
+                    Some(runs) => self.out.build().select(runs, low, zero),
+                    None => low,
+                };
+                (Some(low), bytes)
+            }
+        }
+    }
+
+    fn lesser(&mut self, old: Option<Value>, new: Value, least: bool) -> Value {
+        let Some(old) = old else { return new };
+        let order = if least {
+            IntPredicate::Slt
+        } else {
+            IntPredicate::Sgt
+        };
+        let keep = self.out.build().icmp(order, old, new);
+        self.out.build().select(keep, old, new)
+    }
+
+    /// The least and the greatest value of a form, if all its loops run.
+    fn ends(&mut self, form: &Affine) -> (Value, Value) {
+        let mut sum = self.out.build().i64(form.constant);
+        for (product, coefficient) in &form.invariant {
+            let part = self.product(*coefficient, product);
+            sum = self.out.build().add(sum, part);
+        }
+        let (mut low, mut high) = (sum, sum);
+        let zero = self.out.build().i64(0);
+        for term in &form.terms {
+            let step = self.product(term.coefficient, &term.factors);
+            let trips = self.facts.body.operand(term.lp, 0);
+            let trips = self.value_early(trips);
+            let trips = widen(self.out, trips);
+            let one = self.out.build().i64(1);
+            let last = self.out.build().sub(trips, one);
+            let way = self.out.build().mul(step, last);
+            let falls = self.out.build().icmp(IntPredicate::Slt, way, zero);
+            let down = self.out.build().select(falls, way, zero);
+            let up = self.out.build().select(falls, zero, way);
+            low = self.out.build().add(low, down);
+            high = self.out.build().add(high, up);
+        }
+        (low, high)
+    }
+
+    fn product(&mut self, coefficient: i64, factors: &[Value]) -> Value {
+        let long = self.out.unit.types.int(64);
+        let mut product = self.out.build().i64(coefficient);
+        for &factor in factors {
+            let factor = self.value(factor);
+            let factor = self.out.build().cast(CastOp::SExt, factor, long);
+            product = self.out.build().mul(product, factor);
+        }
+        product
+    }
+
+    /// Whether all loops of all forms run at all.
+    fn all_run(&mut self, forms: &[(Affine, u64)]) -> Option<Value> {
+        let mut loops: Vec<Op> = forms
+            .iter()
+            .flat_map(|(f, _)| &f.terms)
+            .map(|t| t.lp)
+            .collect();
+        loops.sort_unstable();
+        loops.dedup();
+        let mut all: Option<Value> = None;
+        for at in loops {
+            let trips = self.facts.body.operand(at, 0);
+            let trips = self.value_early(trips);
+            let ty = self.out.body.ty(trips);
+            let zero = self.out.build().zero(ty);
+            let runs = self.out.build().icmp(IntPredicate::Ne, trips, zero);
+            all = Some(match all {
+                Some(old) => self.out.build().binary(BinaryOp::And, old, runs),
+                None => runs,
+            });
+        }
+        all
+    }
+}
