@@ -197,12 +197,14 @@ impl Finder<'_> {
         let form = affine(self.alias, pointer, Some(at))?;
         let known = |v: &Value| self.visible(*v, at);
         let starts_there = form.start == Some(Root::Value(root));
-        let all_known = form.terms.iter().all(|t| {
-            t.dim == 0 && t.factors.iter().all(known) && known(&self.body.operand(t.lp, 0))
-        }) && form
-            .invariant
+        let all_known = form
+            .terms
             .iter()
-            .all(|(product, _)| product.iter().all(known));
+            .all(|t| t.dim == 0 && t.factors.iter().all(known))
+            && form
+                .invariant
+                .iter()
+                .all(|(product, _)| product.iter().all(known));
         let mut between = self
             .alias
             .nest
