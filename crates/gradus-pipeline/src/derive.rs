@@ -46,6 +46,9 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         return Ok(());
     }
     let exposed = host.expose(&symbols);
+    for symbol in &symbols {
+        host.mark_differentiated(symbol);
+    }
     early(run, host)?;
     host.restore(exposed);
     let mut imported = run.pass("import", |run| import(run, host, &symbols))?;

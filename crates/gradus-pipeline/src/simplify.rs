@@ -1,17 +1,42 @@
 //! Which simplifications run before and after differentiation, in what order.
 
-use gradus_ir::{FuncId, Unit};
+use gradus_analysis::{AliasOptions, Closure, Effects};
+use gradus_ir::{Body, FuncId, Unit};
+use gradus_simplify::Facts;
 
-/// Brings primals into the form that differentiation reads best: functions with two results become ops
-/// with one, counted loops become `for`s.
-pub(crate) fn primals(unit: &mut Unit, functions: &[FuncId]) {
+/// Brings the primals of a closure into the form that differentiation reads best: functions with two
+/// results become ops with one, counted loops become `for`s, and what can be said shorter is. With
+/// `all` false only what differentiation cannot do without.
+pub(crate) fn primals(unit: &mut Unit, closure: &Closure, functions: &[FuncId], all: bool) {
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
             gradus_ad::calculus::expand_outputs(unit, &mut body);
-            gradus_edit::loops_to_fors(unit, &mut body);
             unit.functions[func].body = Some(body);
         }
     }
+    let effects = Effects::of(unit, closure);
+    let alias = AliasOptions::default();
+    for &func in functions {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        let facts = Facts {
+            function: Some(func),
+            effects: &effects,
+            alias: &alias,
+        };
+        match all {
+            true => {
+                gradus_simplify::simplify(unit, &mut body, &facts);
+            }
+            false => loops(unit, &mut body),
+        }
+        unit.functions[func].body = Some(body);
+    }
+}
+
+fn loops(unit: &mut Unit, body: &mut Body) {
+    gradus_edit::loops_to_fors(unit, body);
 }
 
 /// Removes what differentiation left behind.

@@ -118,7 +118,8 @@ fn prepare(
         return Ok(());
     }
     run.pass("simplify", |run| {
-        simplify::primals(unit, &fresh);
+        let all = !run.request.options.off.iter().any(|o| o == "simplify");
+        simplify::primals(unit, &closure, &fresh, all);
         run.after_unit("simplify", unit)
     })
 }

@@ -45,7 +45,17 @@ pub fn bitcode(source: &str, flags: &[&str]) -> Vec<u8> {
 /// Bitcode of a program in C (`c`) or C++ (`c++`).
 pub fn bitcode_of(language: &str, source: &str, flags: &[&str]) -> Vec<u8> {
     let mut child = clang(language == "c++")
-        .args(["-x", language, "-", "-c", "-emit-llvm", "-fno-discard-value-names", "-o", "-", "-w"])
+        .args([
+            "-x",
+            language,
+            "-",
+            "-c",
+            "-emit-llvm",
+            "-fno-discard-value-names",
+            "-o",
+            "-",
+            "-w",
+        ])
         .args(flags)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -185,8 +195,18 @@ pub fn check_language(language: &str, source: &str) {
         };
         assert!(reply.calls_replaced > 0, "{at}: no call was found");
         let text = reply.text(OutputKind::LlvmText).expect("text");
-        for symbol in ["@enzyme_", "@gradus_", "__enzyme_autodiff(", "__enzyme_fwddiff("] {
-            assert!(!text.lines().any(|l| l.contains(symbol) && !l.contains("c\"")), "{at}: {symbol}");
+        for symbol in [
+            "@enzyme_",
+            "@gradus_",
+            "__enzyme_autodiff(",
+            "__enzyme_fwddiff(",
+        ] {
+            assert!(
+                !text
+                    .lines()
+                    .any(|l| l.contains(symbol) && !l.contains("c\"")),
+                "{at}: {symbol}"
+            );
         }
         if let Err(why) = link_and_run(object, &[], &[]) {
             panic!("{at}: {why}\n{text}");

@@ -127,7 +127,13 @@ fn lower_one(
         op,
         site,
     };
-    let parsed = parse::parse(call, primal, mode, args, place)?;
+    let parsed = parse::parse(
+        call,
+        primal,
+        (mode, entry.name.starts_with("__gradus_")),
+        args,
+        place,
+    )?;
     let wanted = wanted(body, op, parsed.result_place);
     let signature = parsed.variant.signature(unit);
     if !rewrite::fits(unit, &signature, wanted) {

@@ -107,6 +107,8 @@ struct Parser<'a> {
     call: Call<'a>,
     primal: FuncId,
     reverse: bool,
+    /// Whether the call uses our own names, whose results have an order that we state.
+    own_interface: bool,
     tokens: Vec<Token>,
     next: usize,
     variant: Variant,
@@ -123,7 +125,7 @@ struct Parser<'a> {
 pub(crate) fn parse(
     call: Call<'_>,
     primal: FuncId,
-    mode: Mode,
+    (mode, own_interface): (Mode, bool),
     args: &[(usize, Value)],
     result_place: Option<(Value, TypeId)>,
 ) -> Result<Parsed, Diagnostic> {
@@ -131,6 +133,7 @@ pub(crate) fn parse(
         call,
         primal,
         reverse: mode == Mode::Combined,
+        own_interface,
         tokens: Vec::new(),
         next: 0,
         variant: Variant {
@@ -262,9 +265,10 @@ impl<'a> Parser<'a> {
             self.next += 1;
             match marker {
                 Marker::Width => self.width()?,
-                Marker::PrimalReturn if self.reverse => {
-                    let message = "`primal_return` is not supported in reverse mode";
-                    return Err(self.bad(message).help("call the function itself beside it"));
+                Marker::PrimalReturn if self.reverse && !self.own_interface => {
+                    let message = "`primal_return` in reverse mode is ours only";
+                    let help = "use `gradus_vjp` of gradus.h, which returns the value first";
+                    return Err(self.bad(message).help(help));
                 }
                 Marker::PrimalReturn => self.variant.primal_result = true,
                 Marker::ConstReturn => self.const_return = true,

@@ -1,0 +1,169 @@
+//! Derivatives by name: called from C that clang compiles against the header made.
+
+mod support;
+use gradus_ir::Code;
+use gradus_pipeline::{GradRequest, Level, Mode, OutputKind, Reply};
+use support::{CHECK, LEVELS, bitcode, findings, grad, link_and_run, run};
+
+const EMIT: &[OutputKind] = &[
+    OutputKind::Object,
+    OutputKind::Header,
+    OutputKind::Report,
+    OutputKind::LlvmText,
+    OutputKind::Gir,
+];
+
+fn wish(function: &str) -> GradRequest {
+    GradRequest {
+        function: function.into(),
+        ..GradRequest::default()
+    }
+}
+
+fn names(list: &[&str]) -> Vec<String> {
+    list.iter().map(|s| s.to_string()).collect()
+}
+
+/// Makes derivatives at every level and runs `main` against them.
+fn check(source: &str, wishes: &[GradRequest], main: &str) -> Reply {
+    let mut last = None;
+    for (flags, level) in LEVELS {
+        let reply = run(bitcode(source, flags), grad(wishes), *level, EMIT);
+        let Some(object) = reply.output(OutputKind::Object) else {
+            panic!("{flags:?}: refused\n{}", findings(&reply));
+        };
+        let header = reply.text(OutputKind::Header).expect("a header");
+        let main = format!("{CHECK}\n#include \"made.h\"\n{main}");
+        let files = [("made.h", header), ("main.c", main.as_str())];
+        if let Err(why) = link_and_run(object, &files, &["-Wall", "-Werror"]) {
+            panic!("{flags:?}: {why}\n{header}\n{}", reply.text(OutputKind::LlvmText).unwrap_or(""));
+        }
+        last = Some(reply);
+    }
+    last.expect("levels")
+}
+
+#[test]
+fn an_array_and_its_adjoint() {
+    let reply = check(
+        "double energy(const double *x, int n) { double e = 0; for (int i = 1; i < n; i++) { double d = x[i] - x[i - 1]; e += d * d * d; } return e; }",
+        &[wish("energy"), GradRequest { mode: Mode::Forward, with_primal: true, ..wish("energy") }],
+        "extern double energy(const double *, int);
+        int main(void) {
+            double x[4] = {1, 3, 2, 5}, g[4] = {0}, v[4] = {1, -1, 2, 0};
+            energy_vjp(x, g, 4, 1.0);
+            for (int i = 0; i < 4; i++) { double at = x[i]; NEAR(g[i], SLOPE(t, at, (x[i] = t, energy(x, 4)))); x[i] = at; }
+            struct energy_tan t = energy_jvp(x, v, 4);
+            NEAR(t.value, energy(x, 4)); NEAR(t.value_tan, g[0] - g[1] + 2 * g[2]);
+        }",
+    );
+    let made = &reply.derivatives[0];
+    assert_eq!((made.name.as_str(), made.function.as_str()), ("energy_vjp", "energy"));
+    assert_eq!(made.arguments.len(), 4);
+    let report = reply.text(OutputKind::Report).expect("a report");
+    assert!(report.contains("energy") && report.contains("tape"), "{report}");
+    assert!(reply.text(OutputKind::Gir).is_some_and(|t| t.contains("func")), "no text form");
+}
+
+#[test]
+fn several_numbers_come_back_as_a_structure() {
+    check(
+        "double two(double x, double y) { return x * y * y; }
+        double three(double x, double y, double z) { return x * y * z; }
+        float four(float a, float b, float c, float d) { return a * b * c * d; }
+        double mixed(float a, double b) { return a * b; }
+        long double one_long(long double x, int n) { return x * n; }
+        static double hidden(double x) { return x * x; }
+        double user(double x) { return hidden(x) + 1; }",
+        &[
+            wish("two"),
+            wish("three"),
+            wish("four"),
+            wish("mixed"),
+            wish("hidden"),
+            GradRequest { wrt: names(&["y"]), name: Some("two_by_y".into()), ..wish("two") },
+            GradRequest { wrt: names(&["0"]), with_primal: true, name: Some("two_by_x".into()), ..wish("two") },
+        ],
+        "int main(void) {
+            struct two_adj a = two_vjp(2, 3, 1); NEAR(a.x, 9); NEAR(a.y, 12);
+            struct three_adj b = three_vjp(2, 3, 5, 10); NEAR(b.x, 150); NEAR(b.y, 100); NEAR(b.z, 60);
+            struct four_adj c = four_vjp(2, 3, 5, 7, 1); NEAR(c.a, 105); NEAR(c.b, 70); NEAR(c.c, 42); NEAR(c.d, 30);
+            struct mixed_adj d = mixed_vjp(2, 3, 1); NEAR(d.a, 3); NEAR(d.b, 2);
+            NEAR(two_by_y(2, 3, 1), 12);
+            struct two_by_x_adj e = two_by_x(2, 3, 1); NEAR(e.value, 18); NEAR(e.x, 9);
+            NEAR(hidden_vjp(3, 1), 6);
+        }",
+    );
+}
+
+#[test]
+fn outputs_behind_pointers_get_shadows() {
+    let source = "void polar(double r, double phi, double *out, int unused) { double c = __builtin_cos(phi), s = __builtin_sin(phi); out[0] = r * c; out[1] = r * s; }";
+    let reply = check(
+        source,
+        &[
+            wish("polar"),
+            GradRequest { wrt: names(&["r"]), name: Some("polar_r".into()), ..wish("polar") },
+            GradRequest { mode: Mode::Forward, width: 2, ..wish("polar") },
+        ],
+        "int main(void) {
+            double out[2], out_adj[2] = {1, 10};
+            struct polar_adj a = polar_vjp(2, 0.5, out, out_adj, 0);
+            NEAR(a.r, cos(0.5) + 10 * sin(0.5)); NEAR(a.phi, -2 * sin(0.5) + 20 * cos(0.5));
+            double again[2] = {1, 10};
+            NEAR(polar_r(2, 0.5, out, again, 0), a.r);
+            double t0[2], t1[2];
+            polar_jvp(2, 1, 0, 0.5, 0, 1, out, t0, t1, 0);
+            NEAR(t0[0], cos(0.5)); NEAR(t1[1], 2 * cos(0.5)); NEAR(out[1], 2 * sin(0.5));
+        }",
+    );
+    let note = reply.diagnostics.iter().find(|d| d.message.contains("`out`"));
+    assert!(note.is_some(), "{}", findings(&reply));
+}
+
+#[test]
+fn structures_by_value_keep_their_abi() {
+    check(
+        "struct small { double a, b; }; struct large { double a, b, c; int k; };
+        double f(struct small s, double x) { return s.a * x + s.b * x * x; }
+        double g(struct large s, double x) { s.a *= 2; return s.a * x + s.b * s.c + s.k; }",
+        &[
+            GradRequest { inactive: names(&["s"]), ..wish("f") },
+            GradRequest { inactive: names(&["s"]), ..wish("g") },
+            GradRequest { wrt: names(&["s"]), name: Some("f_by_s".into()), ..wish("f") },
+        ],
+        "int main(void) {
+            NEAR(f_vjp(2, 3, 2.0, 1), 14);
+            struct f_by_s_adj a = f_by_s(2, 3, 2.0, 1); NEAR(a.s_0, 2); NEAR(a.s_1, 4);
+        }",
+    );
+}
+
+#[test]
+fn requests_that_make_no_sense_are_refused_together() {
+    let source = "double f(double x, int n) { return x * n; }\nint g(int n) { return n; }\ndouble f_vjp(double x) { return x; }";
+    let module = || bitcode(source, &["-O1", "-g"]);
+    let refuse = |wishes: &[GradRequest]| {
+        let reply = run(module(), grad(wishes), Level::O1, EMIT);
+        assert!(reply.has_errors() && reply.outputs.is_empty());
+        reply.diagnostics
+    };
+    let codes = |wishes: &[GradRequest]| -> Vec<Code> { refuse(wishes).iter().map(|d| d.code).collect() };
+    assert_eq!(codes(&[wish("ff"), wish("energy")]), [Code::NoSuchFunction, Code::NoSuchFunction]);
+    let near = refuse(&[wish("ff")]);
+    assert!(near[0].help.as_ref().is_some_and(|h| h.contains("`f`")), "{:?}", near[0].help);
+    let wrong = GradRequest { wrt: names(&["y", "7"]), ..wish("f") };
+    assert_eq!(codes(&[wrong]), [Code::NoSuchArgument, Code::NoSuchArgument]);
+    let integer = GradRequest { wrt: names(&["n"]), ..wish("f") };
+    assert_eq!(codes(&[integer]), [Code::NoSuchArgument]);
+    assert_eq!(codes(&[wish("g")]), [Code::ZeroDerivative]);
+    assert_eq!(codes(&[wish("f")]), [Code::BadRequest], "the symbol is taken");
+}
+
+#[test]
+fn the_same_request_gives_the_same_bytes() {
+    let source = "double f(const double *x, int n) { double r = 1; for (int i = 0; i < n; i++) r *= x[i]; return r; }";
+    let module = bitcode(source, &["-O2", "-g"]);
+    let once = || run(module.clone(), grad(&[wish("f")]), Level::O2, EMIT);
+    assert_eq!(once(), once());
+}
