@@ -1,7 +1,7 @@
 //! The multiset of a module's operations, for comparing a module before import and after export.
 //!
 //! Operations are counted by their text with flags, types, attributes, callees and metadata, without
-//! the names of values. Branches, phis, selectors, returns and landing pads are left out: they are
+//! the names of values; constants count as values, since a phi of equal constants is one. Branches, phis, selectors, returns and landing pads are left out: they are
 //! what restructuring may change. Numbers of attribute groups and metadata nodes are replaced by what
 //! they stand for, to a fixed depth. Flags of constant address expressions are left out: they state
 //! facts about one address, and all expressions of that address are one constant in the unit.
@@ -106,6 +106,17 @@ impl<'t> Legend<'t> {
         let plain = operation.replace("getelementptr inbounds nuw (", "getelementptr (");
         let plain = plain.replace("getelementptr inbounds (", "getelementptr (");
         let plain = plain.replace("getelementptr nuw (", "getelementptr (");
+        let indexed = ["extractvalue ", "insertvalue ", "shufflevector "];
+        if indexed.iter().any(|i| starts.starts_with(i)) {
+            return Some(self.normalised(&plain, 0));
+        }
+        let (code, notes) = plain.split_once(", !").unwrap_or((&plain, ""));
+        let code = without_constants(code);
+        let plain = if notes.is_empty() {
+            code
+        } else {
+            format!("{code}, !{notes}")
+        };
         Some(self.normalised(&plain, 0))
     }
 
@@ -131,6 +142,44 @@ impl<'t> Legend<'t> {
         out.push_str(rest);
         out
     }
+}
+
+/// An operation's text with `%` for every simple constant that stands as an operand: behind a scalar
+/// type, or behind a comma.
+fn without_constants(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut expected = false;
+    for word in text.split_inclusive(' ') {
+        let bare = word.trim_end_matches([' ', ',', ')']);
+        let number = bare.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        let named = [
+            "true",
+            "false",
+            "null",
+            "undef",
+            "poison",
+            "zeroinitializer",
+        ]
+        .contains(&bare);
+        if expected && (number || named) {
+            out.push('%');
+            out.push_str(&word[bare.len()..]);
+        } else {
+            out.push_str(word);
+        }
+        let last = bare
+            .trim_start_matches('(')
+            .rsplit('(')
+            .next()
+            .unwrap_or(bare);
+        let integer = last
+            .strip_prefix('i')
+            .is_some_and(|w| w.parse::<u32>().is_ok());
+        let attribute = ["noundef", "nonnull", "zeroext", "signext"].contains(&bare);
+        let scalar = integer || ["ptr", "float", "double", "half", "x86_fp80"].contains(&last);
+        expected = word.ends_with(' ') && (scalar || attribute || bare.len() + 2 == word.len());
+    }
+    out
 }
 
 /// The name, number or string that text begins with.

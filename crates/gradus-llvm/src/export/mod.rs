@@ -8,9 +8,12 @@
 mod constants;
 mod debug;
 mod instructions;
+mod loops;
 mod metadata;
+mod order;
 mod structure;
 mod symbols;
+mod threading;
 
 use crate::ffi::*;
 use crate::host::Host;

@@ -1,27 +1,29 @@
 //! Regions as blocks: one walk over a body with a stack of its own.
 //!
-//! An op with arms becomes a branch, its arms, and a join with a phi per result that is used and in
-//! which the arms differ. Loops come out rotated, the way LLVM likes them: the body, then the test. A
-//! `for` gets a guard before it and an index that counts up. What follows an op that never lets control
-//! through is left out.
+//! An op with arms becomes a branch and its arms; what follows is the matter of [`super::threading`], loops
+//! that of [`super::loops`]. What follows an op that never lets control through is left out.
 use super::Exporter;
+use super::loops::Round;
+use super::order::Order;
+use super::threading::End;
 use crate::ffi::*;
 use crate::import::SELECTOR_NAME;
 use gradus_ir::{
     BinaryOp, Body, CallInfo, ConstKind, Definition, Diagnostic, Entity, FuncId, Op, OpKind,
-    Region, Type, Value,
+    Region, Value,
 };
+use llvm_sys::LLVMTypeKind;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
-use llvm_sys::{LLVMIntPredicate, LLVMTypeKind};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ptr::null_mut;
+use std::rc::Rc;
 
-type Values = SmallVec<[LLVMValueRef; 4]>;
+pub(super) type Values = SmallVec<[LLVMValueRef; 4]>;
 
 /// What is left to do in the walk.
-enum Frame {
+pub(super) enum Frame {
     /// The ops of a region from one on.
     Ops(Option<Op>),
     /// An arm: its block is entered.
@@ -29,19 +31,15 @@ enum Frame {
         region: Region,
         block: LLVMBasicBlockRef,
     },
-    /// After the arms or the body of an op: joins.
+    /// An arm that several ends go to.
+    Entry {
+        region: Region,
+        ends: Vec<End>,
+        given: Rc<Vec<Value>>,
+        behind: u32,
+    },
+    /// After the arms or the body of an op.
     After(Op),
-}
-
-/// A loop whose body is being built.
-struct Round {
-    header: LLVMBasicBlockRef,
-    /// The block that a `for`'s guard leaves, where it has one.
-    guard: Option<LLVMBasicBlockRef>,
-    exit: LLVMBasicBlockRef,
-    /// The phi of each carried value; null where it never changes.
-    phis: Vec<LLVMValueRef>,
-    index: LLVMValueRef,
 }
 
 /// The state of a body's export.
@@ -56,9 +54,13 @@ pub(super) struct Structure<'x, 'h, 'u> {
     /// The subprogram of the function, and where ops without a location are said to stand.
     pub(super) subprogram: LLVMMetadataRef,
     pub(super) nowhere: LLVMMetadataRef,
-    stack: Vec<Frame>,
-    ends: HashMap<Op, Vec<(LLVMBasicBlockRef, Values)>>,
-    rounds: HashMap<Op, Round>,
+    pub(super) order: Order,
+    pub(super) stack: Vec<Frame>,
+    /// The ends so far of the arms of an op.
+    pub(super) ends: HashMap<Op, Vec<End>>,
+    /// Values beside its results that the arms of an op give.
+    pub(super) extras: HashMap<Op, Vec<Value>>,
+    pub(super) rounds: HashMap<Op, Round>,
     /// Switches that only number the arms of the next one.
     merged: HashMap<Op, Op>,
 }
@@ -82,8 +84,10 @@ pub(super) fn build<'u>(
         made: vec![null_mut(); body.ops.len()],
         subprogram: null_mut(),
         nowhere: null_mut(),
+        order: Order::new(body),
         stack: Vec::new(),
         ends: HashMap::new(),
+        extras: HashMap::new(),
         rounds: HashMap::new(),
         merged: HashMap::new(),
     };
@@ -103,13 +107,13 @@ pub(super) fn build<'u>(
 }
 
 impl Structure<'_, '_, '_> {
-    fn block(&self) -> LLVMBasicBlockRef {
+    pub(super) fn block(&self) -> LLVMBasicBlockRef {
         unsafe { LLVMAppendBasicBlockInContext(self.exporter.host.ctx, self.function, NO_NAME) }
     }
-    fn enter(&self, block: LLVMBasicBlockRef) {
+    pub(super) fn enter(&self, block: LLVMBasicBlockRef) {
         unsafe { LLVMPositionBuilderAtEnd(self.exporter.builder, block) }
     }
-    fn here(&self) -> LLVMBasicBlockRef {
+    pub(super) fn here(&self) -> LLVMBasicBlockRef {
         unsafe { LLVMGetInsertBlock(self.exporter.builder) }
     }
 
@@ -123,7 +127,7 @@ impl Structure<'_, '_, '_> {
     }
 
     /// LLVM's value; poison where its definition was left out as unreachable.
-    fn get(&self, value: Value) -> LLVMValueRef {
+    pub(super) fn get(&self, value: Value) -> LLVMValueRef {
         let made = self.values[value.index()];
         if made.is_null() {
             unsafe { LLVMGetPoison(self.exporter.ty(self.body.ty(value))) }
@@ -132,7 +136,7 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    fn operands(&self, op: Op) -> Values {
+    pub(super) fn operands(&self, op: Op) -> Values {
         self.body.operands(op).map(|v| self.get(v)).collect()
     }
 
@@ -150,6 +154,16 @@ impl Structure<'_, '_, '_> {
                 self.stack.push(Frame::Ops(self.body.first(region)));
                 Ok(())
             }
+            Frame::Entry {
+                region,
+                ends,
+                given,
+                behind,
+            } => {
+                self.meet(ends, &given, behind);
+                self.stack.push(Frame::Ops(self.body.first(region)));
+                Ok(())
+            }
             Frame::After(op) => {
                 self.after(op);
                 Ok(())
@@ -158,7 +172,7 @@ impl Structure<'_, '_, '_> {
     }
 
     /// Leaves out what follows in the region that is being walked: control does not get there.
-    fn skip_rest(&mut self) {
+    pub(super) fn skip_rest(&mut self) {
         if let Some(Frame::Ops(rest)) = self.stack.last_mut() {
             *rest = None;
         }
@@ -215,7 +229,7 @@ impl Structure<'_, '_, '_> {
     }
 
     /// Gives an instruction the name, location and metadata of its op.
-    fn describe(&mut self, op: Op, made: LLVMValueRef) {
+    pub(super) fn describe(&mut self, op: Op, made: LLVMValueRef) {
         if unsafe { LLVMIsAInstruction(made) }.is_null() {
             return;
         }
@@ -235,7 +249,7 @@ impl Structure<'_, '_, '_> {
     // ---- branches --------------------------------------------------------------------------
 
     /// A condition and whether it counts the other way round.
-    fn condition(&self, value: Value) -> (LLVMValueRef, bool) {
+    pub(super) fn condition(&self, value: Value) -> (LLVMValueRef, bool) {
         match self.body.def_op(value) {
             Some(op) if self.is_folded_negation(op) => (self.get(self.body.operand(op, 0)), true),
             _ => (self.get(value), false),
@@ -243,7 +257,7 @@ impl Structure<'_, '_, '_> {
     }
 
     /// Whether an op is a negation that import put in for a branch, and can go into that branch.
-    fn is_folded_negation(&self, op: Op) -> bool {
+    pub(super) fn is_folded_negation(&self, op: Op) -> bool {
         let body = self.body;
         let marked = body.ops[op].name.as_deref() == Some(SELECTOR_NAME);
         if !marked || !matches!(body.kind(op), OpKind::Binary(BinaryOp::Xor)) {
@@ -312,25 +326,35 @@ impl Structure<'_, '_, '_> {
             }
             None => blocks[blocks.len() - 1],
         };
+        let made = self.make_switch(on, other, &targets);
+        self.describe(source, made);
+        self.arms(op, &blocks);
+    }
+
+    pub(super) fn make_switch(
+        &self,
+        on: LLVMValueRef,
+        other: LLVMBasicBlockRef,
+        targets: &[(u128, LLVMBasicBlockRef)],
+    ) -> LLVMValueRef {
         unsafe {
             let ty = LLVMTypeOf(on);
             let wide = if LLVMGetIntTypeWidth(ty) > 64 { 2 } else { 1 };
             let made = LLVMBuildSwitch(self.exporter.builder, on, other, targets.len() as u32);
             for (case, block) in targets {
-                let words = [case as u64, (case >> 64) as u64];
+                let words = [*case as u64, (*case >> 64) as u64];
                 LLVMAddCase(
                     made,
                     LLVMConstIntOfArbitraryPrecision(ty, wide, words.as_ptr()),
-                    block,
+                    *block,
                 );
             }
-            self.describe(source, made);
+            made
         }
-        self.arms(op, &blocks);
     }
 
     /// The switch whose arms this one only numbers: then both come out as one.
-    fn numbers_arms_of(&self, op: Op) -> Option<Op> {
+    pub(super) fn numbers_arms_of(&self, op: Op) -> Option<Op> {
         let body = self.body;
         if body.ops[op].name.as_deref() != Some(SELECTOR_NAME) {
             return None;
@@ -414,7 +438,10 @@ impl Structure<'_, '_, '_> {
         let owner = owner.ok_or_else(|| self.exporter.broken("a yield outside of every op"))?;
         match self.body.kind(owner) {
             OpKind::If | OpKind::Switch(_) | OpKind::Invoke(_) => {
-                let end = (self.here(), self.operands(op));
+                let end = End {
+                    block: self.here(),
+                    values: self.end_values(op, owner),
+                };
                 self.ends.entry(owner).or_default().push(end);
             }
             OpKind::For { .. } => self.next_round(owner, op),
@@ -428,254 +455,9 @@ impl Structure<'_, '_, '_> {
         Ok(())
     }
 
-    /// Joins the arms of an op, or goes on after a loop.
-    fn after(&mut self, op: Op) {
-        let ends = self.ends.remove(&op).unwrap_or_default();
-        let body = self.body;
-        match ends.as_slice() {
-            [] => self.skip_rest(),
-            [(block, values)] => {
-                self.enter(*block);
-                for (result, value) in body.results(op).iter().zip(values) {
-                    self.values[result.index()] = *value;
-                }
-            }
-            _ => {
-                let join = self.block();
-                for (block, _) in &ends {
-                    self.enter(*block);
-                    let made = unsafe { LLVMBuildBr(self.exporter.builder, join) };
-                    self.set_location(made, body.ops[op].loc);
-                }
-                self.enter(join);
-                for (i, result) in body.results(op).iter().enumerate() {
-                    if body.has_uses(*result) {
-                        self.values[result.index()] = self.join(*result, i, &ends);
-                    }
-                }
-            }
-        }
-    }
-
-    fn join(&self, result: Value, i: usize, ends: &[(LLVMBasicBlockRef, Values)]) -> LLVMValueRef {
-        let first = ends[0].1[i];
-        if ends.iter().all(|(_, values)| values[i] == first) {
-            return first;
-        }
-        let mut blocks: Vec<LLVMBasicBlockRef> = ends.iter().map(|(block, _)| *block).collect();
-        let mut values: Vec<LLVMValueRef> = ends.iter().map(|(_, values)| values[i]).collect();
-        let phi = self.phi(result);
-        unsafe {
-            LLVMAddIncoming(
-                phi,
-                values.as_mut_ptr(),
-                blocks.as_mut_ptr(),
-                values.len() as u32,
-            )
-        };
-        phi
-    }
-
-    fn phi(&self, value: Value) -> LLVMValueRef {
+    pub(super) fn phi(&self, value: Value) -> LLVMValueRef {
         let ty = self.exporter.ty(self.body.ty(value));
         unsafe { LLVMBuildPhi(self.exporter.builder, ty, NO_NAME) }
-    }
-
-    // ---- loops -----------------------------------------------------------------------------
-
-    /// Enters a loop's header and makes its phis. A carried value that comes back as it went in, or as
-    /// it started, needs none; `next` are the operands of the terminator that come back.
-    fn header(&mut self, params: &[Value], initial: &[Value], next: &[Value]) -> Round {
-        let before = self.here();
-        let (header, exit) = (self.block(), self.block());
-        self.enter(header);
-        let mut phis = Vec::new();
-        for (i, (param, start)) in params.iter().zip(initial).enumerate() {
-            let mut value = self.get(*start);
-            if next.get(i).is_some_and(|n| n == param || n == start) || !self.body.has_uses(*param)
-            {
-                self.values[param.index()] = value;
-                phis.push(null_mut());
-                continue;
-            }
-            let phi = self.phi(*param);
-            let mut from = before;
-            unsafe { LLVMAddIncoming(phi, &mut value, &mut from, 1) };
-            self.values[param.index()] = phi;
-            phis.push(phi);
-        }
-        Round {
-            header,
-            guard: None,
-            exit,
-            phis,
-            index: null_mut(),
-        }
-    }
-
-    fn loop_(&mut self, op: Op) {
-        let body = self.body;
-        let region = body.op_regions(op)[0];
-        let initial: Vec<Value> = body.operands(op).collect();
-        let params = body.region_params(region);
-        let next: Vec<Value> = match body.last(region) {
-            Some(end) if matches!(body.kind(end), OpKind::Repeat) => {
-                body.operands(end).skip(1).take(params.len()).collect()
-            }
-            _ => Vec::new(),
-        };
-        let before = self.here();
-        let round = self.header(params, &initial, &next);
-        self.enter(before);
-        let made = unsafe { LLVMBuildBr(self.exporter.builder, round.header) };
-        self.set_location(made, body.ops[op].loc);
-        self.enter(round.header);
-        self.rounds.insert(op, round);
-        self.stack.push(Frame::After(op));
-        self.stack.push(Frame::Ops(body.first(region)));
-    }
-
-    fn repeat(&mut self, op: Op) -> Result<(), Diagnostic> {
-        let body = self.body;
-        let owner = body.parent(op).and_then(|r| body.owner(r));
-        let (owner, round) = owner
-            .and_then(|o| self.rounds.remove(&o).map(|r| (o, r)))
-            .ok_or_else(|| self.exporter.broken("a repeat outside of every loop"))?;
-        let (again, inverted) = self.condition(body.operand(op, 0));
-        let values = self.operands(op);
-        let carried = round.phis.len();
-        self.come_back(&round, &values[1..=carried]);
-        let (yes, no) = if inverted {
-            (round.exit, round.header)
-        } else {
-            (round.header, round.exit)
-        };
-        let forever = !inverted && unsafe { is_true(again) };
-        let builder = self.exporter.builder;
-        let made = unsafe {
-            if forever {
-                LLVMBuildBr(builder, round.header)
-            } else {
-                LLVMBuildCondBr(builder, again, yes, no)
-            }
-        };
-        self.describe(owner, made);
-        if forever {
-            unsafe { LLVMDeleteBasicBlock(round.exit) };
-        } else {
-            let results: Values = values[1 + carried..].iter().copied().collect();
-            self.ends.insert(owner, vec![(round.exit, results)]);
-        }
-        self.skip_rest();
-        Ok(())
-    }
-
-    /// Adds what comes back to the phis of a header.
-    fn come_back(&self, round: &Round, next: &[LLVMValueRef]) {
-        for (phi, value) in round
-            .phis
-            .iter()
-            .zip(next)
-            .filter(|(phi, _)| !phi.is_null())
-        {
-            let (mut value, mut from) = (*value, self.here());
-            unsafe { LLVMAddIncoming(*phi, &mut value, &mut from, 1) };
-        }
-    }
-
-    fn for_(&mut self, op: Op) {
-        let body = self.body;
-        let region = body.op_regions(op)[0];
-        let initial: Vec<Value> = body.operands(op).skip(1).collect();
-        let params = body.region_params(region).to_vec();
-        let next: Vec<Value> = match body.last(region) {
-            Some(end) if matches!(body.kind(end), OpKind::Yield) => body.operands(end).collect(),
-            _ => Vec::new(),
-        };
-        let trips = body.operand(op, 0);
-        let builder = self.exporter.builder;
-        let before = self.here();
-        let mut round = self.header(&params[1..], &initial, &next);
-        let runs = matches!(
-            body.as_const(trips).map(|c| &self.exporter.unit.consts.get(c).kind),
-            Some(ConstKind::Int(n)) if *n > 0
-        );
-        unsafe {
-            round.index = self.phi(params[0]);
-            let count = self.get(trips);
-            let mut zero = LLVMConstNull(LLVMTypeOf(count));
-            let mut from = before;
-            LLVMAddIncoming(round.index, &mut zero, &mut from, 1);
-            self.enter(before);
-            let made = if runs {
-                LLVMBuildBr(builder, round.header)
-            } else {
-                round.guard = Some(before);
-                let some =
-                    LLVMBuildICmp(builder, LLVMIntPredicate::LLVMIntNE, count, zero, NO_NAME);
-                LLVMBuildCondBr(builder, some, round.header, round.exit)
-            };
-            self.set_location(made, body.ops[op].loc);
-        }
-        self.values[params[0].index()] = round.index;
-        self.enter(round.header);
-        self.rounds.insert(op, round);
-        self.stack.push(Frame::After(op));
-        self.stack.push(Frame::Ops(body.first(region)));
-    }
-
-    /// The bottom of a `for`: counts up, tests, and leaves.
-    fn next_round(&mut self, owner: Op, end: Op) {
-        let Some(round) = self.rounds.remove(&owner) else {
-            return;
-        };
-        let values = self.operands(end);
-        let latch = self.here();
-        self.come_back(&round, &values);
-        let count = self.get(self.body.operand(owner, 0));
-        let builder = self.exporter.builder;
-        unsafe {
-            let one = LLVMConstInt(LLVMTypeOf(count), 1, 0);
-            let mut next = LLVMBuildAdd(builder, round.index, one, NO_NAME);
-            LLVMSetNUW(next, 1);
-            LLVMSetNSW(next, i32::from(self.index_fits_signed(owner)));
-            let mut from = latch;
-            LLVMAddIncoming(round.index, &mut next, &mut from, 1);
-            let done = LLVMBuildICmp(builder, LLVMIntPredicate::LLVMIntEQ, next, count, NO_NAME);
-            let made = LLVMBuildCondBr(builder, done, round.exit, round.header);
-            self.describe(owner, made);
-        }
-        self.enter(round.exit);
-        let results = self.body.results(owner);
-        let mut given = Values::new();
-        for (i, result) in results.iter().enumerate() {
-            let start = self.get(self.body.operand(owner, i + 1));
-            given.push(match round.guard {
-                Some(guard) if start != values[i] => {
-                    let phi = self.phi(*result);
-                    let (mut values, mut blocks) = ([start, values[i]], [guard, latch]);
-                    unsafe { LLVMAddIncoming(phi, values.as_mut_ptr(), blocks.as_mut_ptr(), 2) };
-                    phi
-                }
-                _ => values[i],
-            });
-        }
-        self.ends.insert(owner, vec![(round.exit, given)]);
-    }
-
-    /// Whether counting up by one cannot pass the signed maximum: no loop runs 2⁶³ times.
-    fn index_fits_signed(&self, op: Op) -> bool {
-        let ty = self.body.ty(self.body.operand(op, 0));
-        let Type::Int(bits) = *self.exporter.unit.types.get(ty) else {
-            return false;
-        };
-        let bounded = |max: u64| bits >= 64 || max >> (bits - 1) == 0;
-        match self.body.kind(op) {
-            OpKind::For {
-                trip_max: Some(max),
-            } => bounded(*max),
-            _ => bits >= 64,
-        }
     }
 }
 
@@ -686,10 +468,4 @@ fn arm_block(number: u128, cases: &[u128], blocks: &[LLVMBasicBlockRef]) -> LLVM
         .position(|c| *c == number)
         .unwrap_or(cases.len());
     blocks[position]
-}
-
-/// # Safety
-/// `value` is a live value.
-unsafe fn is_true(value: LLVMValueRef) -> bool {
-    unsafe { !LLVMIsAConstantInt(value).is_null() && LLVMConstIntGetZExtValue(value) == 1 }
 }

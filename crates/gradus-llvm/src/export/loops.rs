@@ -1,0 +1,272 @@
+//! Loops: rotated, the way LLVM likes them: the body, then the test. A `for` gets a guard before it and
+//! an index that counts up.
+use super::structure::{Frame, Structure, Values};
+use super::threading::End;
+use crate::ffi::*;
+use gradus_ir::{ConstKind, Diagnostic, Entity, Op, OpKind, Type, Value};
+use llvm_sys::LLVMIntPredicate;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use std::ptr::null_mut;
+
+/// A loop whose body is being built.
+pub(super) struct Round {
+    pub(super) header: LLVMBasicBlockRef,
+    /// The phi of each carried value; null where it never changes.
+    pub(super) phis: Vec<LLVMValueRef>,
+    /// For a `for`: its index, where it leaves, and the guard's block, if it has one.
+    counted: Option<Counted>,
+}
+
+struct Counted {
+    index: LLVMValueRef,
+    exit: LLVMBasicBlockRef,
+    guard: Option<LLVMBasicBlockRef>,
+}
+
+impl Structure<'_, '_, '_> {
+    /// Enters a loop's header and makes its phis. A carried value that comes back as it went in, or as
+    /// it started, needs none; `next` are the operands of the terminator that come back.
+    fn header(&mut self, params: &[Value], initial: &[Value], next: &[Value]) -> Round {
+        let before = self.here();
+        let header = self.block();
+        self.enter(header);
+        let mut phis = Vec::new();
+        for (i, (param, start)) in params.iter().zip(initial).enumerate() {
+            let mut value = self.get(*start);
+            if next.get(i).is_some_and(|n| n == param || n == start) || !self.body.has_uses(*param)
+            {
+                self.values[param.index()] = value;
+                phis.push(null_mut());
+                continue;
+            }
+            let phi = self.phi(*param);
+            let mut from = before;
+            unsafe { LLVMAddIncoming(phi, &mut value, &mut from, 1) };
+            self.values[param.index()] = phi;
+            phis.push(phi);
+        }
+        Round {
+            header,
+            phis,
+            counted: None,
+        }
+    }
+
+    pub(super) fn loop_(&mut self, op: Op) {
+        let body = self.body;
+        let region = body.op_regions(op)[0];
+        let initial: Vec<Value> = body.operands(op).collect();
+        let params = body.region_params(region);
+        let next: Vec<Value> = match body.last(region) {
+            Some(end) if matches!(body.kind(end), OpKind::Repeat) => {
+                body.operands(end).skip(1).take(params.len()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let before = self.here();
+        let round = self.header(params, &initial, &next);
+        self.enter(before);
+        let made = unsafe { LLVMBuildBr(self.exporter.builder, round.header) };
+        self.set_location(made, body.ops[op].loc);
+        self.enter(round.header);
+        self.rounds.insert(op, round);
+        self.stack.push(Frame::After(op));
+        self.stack.push(Frame::Ops(body.first(region)));
+    }
+
+    pub(super) fn repeat(&mut self, op: Op) -> Result<(), Diagnostic> {
+        let body = self.body;
+        let owner = body.parent(op).and_then(|r| body.owner(r));
+        let (owner, round) = owner
+            .and_then(|o| self.rounds.remove(&o).map(|r| (o, r)))
+            .ok_or_else(|| self.exporter.broken("a repeat outside of every loop"))?;
+        let (again, inverted) = self.condition(body.operand(op, 0));
+        self.leave_or_repeat(owner, round, op, again, inverted);
+        self.skip_rest();
+        Ok(())
+    }
+
+    /// Makes the branch at the bottom of a loop, from the block that the builder is in.
+    pub(super) fn leave_or_repeat(
+        &mut self,
+        owner: Op,
+        round: Round,
+        repeat: Op,
+        again: LLVMValueRef,
+        inverted: bool,
+    ) {
+        let values = self.operands(repeat);
+        let carried = round.phis.len();
+        self.come_back(&round, &values[1..=carried]);
+        let builder = self.exporter.builder;
+        if !inverted && unsafe { is_true(again) } {
+            let made = unsafe { LLVMBuildBr(builder, round.header) };
+            return self.describe(owner, made);
+        }
+        let exit = self.block();
+        let (yes, no) = if inverted {
+            (exit, round.header)
+        } else {
+            (round.header, exit)
+        };
+        let made = unsafe { LLVMBuildCondBr(builder, again, yes, no) };
+        self.describe(owner, made);
+        let values = values[1 + carried..].iter().copied().collect();
+        self.ends.entry(owner).or_default().push(End {
+            block: exit,
+            values,
+        });
+    }
+
+    /// Adds what comes back to the phis of a header.
+    pub(super) fn come_back(&self, round: &Round, next: &[LLVMValueRef]) {
+        for (phi, value) in round
+            .phis
+            .iter()
+            .zip(next)
+            .filter(|(phi, _)| !phi.is_null())
+        {
+            let (mut value, mut from) = (*value, self.here());
+            unsafe { LLVMAddIncoming(*phi, &mut value, &mut from, 1) };
+        }
+    }
+
+    pub(super) fn for_(&mut self, op: Op) {
+        let body = self.body;
+        let region = body.op_regions(op)[0];
+        let initial: Vec<Value> = body.operands(op).skip(1).collect();
+        let params = body.region_params(region).to_vec();
+        let next: Vec<Value> = match body.last(region) {
+            Some(end) if matches!(body.kind(end), OpKind::Yield) => body.operands(end).collect(),
+            _ => Vec::new(),
+        };
+        let trips = body.operand(op, 0);
+        let builder = self.exporter.builder;
+        let before = self.here();
+        let mut round = self.header(&params[1..], &initial, &next);
+        let runs = matches!(
+            body.as_const(trips).map(|c| &self.exporter.unit.consts.get(c).kind),
+            Some(ConstKind::Int(n)) if *n > 0
+        );
+        let index = self.phi(params[0]);
+        let exit = self.block();
+        let guard = (!runs).then_some(before);
+        unsafe {
+            let count = self.get(trips);
+            let mut zero = LLVMConstNull(LLVMTypeOf(count));
+            let mut from = before;
+            LLVMAddIncoming(index, &mut zero, &mut from, 1);
+            self.enter(before);
+            let made = if runs {
+                LLVMBuildBr(builder, round.header)
+            } else {
+                let some =
+                    LLVMBuildICmp(builder, LLVMIntPredicate::LLVMIntNE, count, zero, NO_NAME);
+                LLVMBuildCondBr(builder, some, round.header, exit)
+            };
+            self.set_location(made, body.ops[op].loc);
+        }
+        round.counted = Some(Counted { index, exit, guard });
+        self.values[params[0].index()] = index;
+        self.enter(round.header);
+        self.rounds.insert(op, round);
+        self.stack.push(Frame::After(op));
+        self.stack.push(Frame::Ops(body.first(region)));
+    }
+
+    /// The bottom of a `for`: counts up, tests, and leaves.
+    pub(super) fn next_round(&mut self, owner: Op, end: Op) {
+        let Some((round, counted)) = self.counted(owner) else {
+            return;
+        };
+        let values = self.operands(end);
+        let latch = self.here();
+        self.come_back(&round, &values);
+        let count = self.get(self.body.operand(owner, 0));
+        let builder = self.exporter.builder;
+        unsafe {
+            let one = LLVMConstInt(LLVMTypeOf(count), 1, 0);
+            let mut next = LLVMBuildAdd(builder, counted.index, one, NO_NAME);
+            LLVMSetNUW(next, 1);
+            LLVMSetNSW(next, i32::from(self.index_fits_signed(owner)));
+            let mut from = latch;
+            LLVMAddIncoming(counted.index, &mut next, &mut from, 1);
+            let done = LLVMBuildICmp(builder, LLVMIntPredicate::LLVMIntEQ, next, count, NO_NAME);
+            let made = LLVMBuildCondBr(builder, done, counted.exit, round.header);
+            self.describe(owner, made);
+        }
+        self.enter(counted.exit);
+        let mut given = Values::new();
+        for (i, result) in self.body.results(owner).iter().enumerate() {
+            let start = self.get(self.body.operand(owner, i + 1));
+            given.push(match counted.guard {
+                Some(guard) if start != values[i] => {
+                    let phi = self.phi(*result);
+                    let (mut values, mut blocks) = ([start, values[i]], [guard, latch]);
+                    unsafe { LLVMAddIncoming(phi, values.as_mut_ptr(), blocks.as_mut_ptr(), 2) };
+                    phi
+                }
+                _ => values[i],
+            });
+        }
+        self.ends.insert(
+            owner,
+            vec![End {
+                block: counted.exit,
+                values: given,
+            }],
+        );
+    }
+
+    fn counted(&mut self, owner: Op) -> Option<(Round, Counted)> {
+        let mut round = self.rounds.remove(&owner)?;
+        let counted = round.counted.take()?;
+        Some((round, counted))
+    }
+
+    /// Leaves a `for` whose body never comes to its end: only its guard does.
+    pub(super) fn leave_unfinished(&mut self, op: Op) {
+        let Some((_, counted)) = self.counted(op) else {
+            return;
+        };
+        if counted.guard.is_none() {
+            unsafe { LLVMDeleteBasicBlock(counted.exit) };
+            return;
+        }
+        let values = self
+            .body
+            .operands(op)
+            .skip(1)
+            .map(|v| self.get(v))
+            .collect();
+        self.ends.insert(
+            op,
+            vec![End {
+                block: counted.exit,
+                values,
+            }],
+        );
+    }
+
+    /// Whether counting up by one cannot pass the signed maximum: no loop runs 2⁶³ times.
+    fn index_fits_signed(&self, op: Op) -> bool {
+        let ty = self.body.ty(self.body.operand(op, 0));
+        let Type::Int(bits) = *self.exporter.unit.types.get(ty) else {
+            return false;
+        };
+        let bounded = |max: u64| bits >= 64 || max >> (bits - 1) == 0;
+        match self.body.kind(op) {
+            OpKind::For {
+                trip_max: Some(max),
+            } => bounded(*max),
+            _ => bits >= 64,
+        }
+    }
+}
+
+/// # Safety
+/// `value` is a live value.
+unsafe fn is_true(value: LLVMValueRef) -> bool {
+    unsafe { !LLVMIsAConstantInt(value).is_null() && LLVMConstIntGetZExtValue(value) == 1 }
+}
