@@ -259,6 +259,14 @@ impl<'u> Machine<'u> {
     pub fn object_size_bytes(&self, address: Address) -> Option<u64> {
         self.memory.size(address)
     }
+    /// The bytes of the object that begins at an address, `None` for those that hold nothing.
+    pub fn snapshot(&self, address: Address) -> Option<Vec<Option<u8>>> {
+        self.memory.snapshot(address)
+    }
+    /// Whether a word is the address of something alive.
+    pub fn is_address(&self, word: u64) -> bool {
+        self.memory.in_bounds(word)
+    }
     /// The address of a function or global variable.
     pub fn symbol(&self, name: &str) -> Option<Address> {
         Some(match self.unit.symbol(name)? {

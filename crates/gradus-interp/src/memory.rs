@@ -155,6 +155,15 @@ impl Memory {
         (object.alive && object.base == address.0).then_some(object.bytes.len() as u64)
     }
 
+    /// The bytes of the object that begins at `address`, `None` for those that are not defined.
+    pub fn snapshot(&self, address: Address) -> Option<Vec<Option<u8>>> {
+        self.size(address)?;
+        let object = self.objects.get((address.0 >> RANGE_BITS) as usize)?;
+        let state = |i: usize| object.state.get(i).is_none_or(|s| *s == DEFINED);
+        let bytes = object.bytes.iter().enumerate();
+        Some(bytes.map(|(i, byte)| state(i).then_some(*byte)).collect())
+    }
+
     /// The function at an address.
     pub fn function(&self, address: u64) -> Option<FuncId> {
         let object = self.objects.get((address >> RANGE_BITS) as usize)?;

@@ -1,0 +1,193 @@
+//! Holds what a program does after a pass to what it did before.
+//!
+//! Undefined may become anything, and nothing else may change: the result, the arrays, the mutable
+//! globals, what is printed. Addresses are equal where both are addresses of something.
+
+use crate::call::{Elements, Ran};
+use gradus_interp::{Address, Machine, Value};
+use gradus_ir::{FloatKind, Type, TypeId, Unit};
+
+/// One run of a call.
+pub(crate) struct Run<'m, 'u> {
+    pub machine: &'m Machine<'u>,
+    pub ran: &'m Ran,
+}
+
+/// Whether a call came to the same before and after.
+///
+/// # Errors
+/// A sentence that says what differs.
+pub fn same_outcome(
+    unit: &Unit,
+    result: Option<TypeId>,
+    before: (&Machine, &Ran),
+    after: (&Machine, &Ran),
+    tolerance: f64,
+) -> Result<(), String> {
+    let before = Run {
+        machine: before.0,
+        ran: before.1,
+    };
+    let after = Run {
+        machine: after.0,
+        ran: after.1,
+    };
+    match (&before.ran.outcome, &after.ran.outcome) {
+        (Err(trap), _) => return Err(format!("the program itself goes wrong: {trap}")),
+        (_, Err(trap)) => return Err(format!("it goes wrong only afterwards: {trap}")),
+        (Ok(None), Ok(None)) => {}
+        (Ok(Some(a)), Ok(Some(b))) => {
+            if !same_value(
+                unit,
+                result,
+                a,
+                b,
+                (before.machine, after.machine),
+                tolerance,
+            ) {
+                return Err(format!("the result was {a:?} and is {b:?}"));
+            }
+        }
+        (Ok(a), Ok(b)) => return Err(format!("the result was {a:?} and is {b:?}")),
+    }
+    same_memory(unit, &before, &after, tolerance)?;
+    match before.machine.output() == after.machine.output() {
+        true => Ok(()),
+        false => Err("it prints something else".into()),
+    }
+}
+
+fn same_memory(unit: &Unit, before: &Run, after: &Run, tolerance: f64) -> Result<(), String> {
+    for ((position, array, a), (_, _, b)) in before.ran.arrays.iter().zip(&after.ran.arrays) {
+        let what = format!("the array of argument {position}");
+        same_object(before, after, (*a, *b), array.elements, tolerance, &what)?;
+    }
+    for (_, global) in unit.globals.iter().filter(|(_, g)| !g.constant) {
+        let addresses = (
+            before.machine.symbol(&global.name),
+            after.machine.symbol(&global.name),
+        );
+        if let (Some(a), Some(b)) = addresses {
+            let elements = scalar(unit, global.ty);
+            let what = format!("the global `{}`", global.name);
+            same_object(before, after, (a, b), elements, tolerance, &what)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a global holds, as far as it tells how its bytes are compared.
+fn scalar(unit: &Unit, ty: TypeId) -> Elements {
+    match *unit.types.get(ty) {
+        Type::Array { elem, .. } => match unit.types.get(elem) {
+            Type::Float(FloatKind::F64) => Elements::F64,
+            Type::Float(FloatKind::F32) => Elements::F32,
+            _ => Elements::Int(8),
+        },
+        Type::Float(FloatKind::F64) => Elements::F64,
+        Type::Float(FloatKind::F32) => Elements::F32,
+        _ => Elements::Int(8),
+    }
+}
+
+fn same_object(
+    before: &Run,
+    after: &Run,
+    at: (Address, Address),
+    elements: Elements,
+    tolerance: f64,
+    what: &str,
+) -> Result<(), String> {
+    let objects = (before.machine.snapshot(at.0), after.machine.snapshot(at.1));
+    let (a, b) = match objects {
+        (Some(a), Some(b)) => (a, b),
+        (None, _) => return Ok(()),
+        (_, None) => return Err(format!("{what} is no longer alive")),
+    };
+    if a.len() != b.len() {
+        return Err(format!("{what} has another size"));
+    }
+    let size = if elements == Elements::F32 { 4 } else { 8 };
+    for (i, (a, b)) in std::iter::zip(a.chunks(size), b.chunks(size)).enumerate() {
+        let machines = (before.machine, after.machine);
+        if !same_word(a, b, elements, machines, tolerance) {
+            return Err(format!(
+                "{what} differs at byte {}: {a:?} and {b:?}",
+                i * size
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn same_word(
+    a: &[Option<u8>],
+    b: &[Option<u8>],
+    elements: Elements,
+    machines: (&Machine, &Machine),
+    tolerance: f64,
+) -> bool {
+    if std::iter::zip(a, b).all(|(a, b)| a.is_none() || a == b) {
+        return true;
+    }
+    let word = |bytes: &[Option<u8>]| {
+        let mut word = [0; 8];
+        for (slot, byte) in word.iter_mut().zip(bytes) {
+            *slot = (*byte)?;
+        }
+        Some(u64::from_le_bytes(word))
+    };
+    match (word(a), word(b)) {
+        (Some(a), Some(b)) => match elements {
+            Elements::F64 => close(f64::from_bits(a), f64::from_bits(b), tolerance),
+            Elements::F32 => {
+                let (a, b) = (f32::from_bits(a as u32), f32::from_bits(b as u32));
+                close(f64::from(a), f64::from(b), tolerance)
+            }
+            _ => machines.0.is_address(a) && machines.1.is_address(b),
+        },
+        _ => false,
+    }
+}
+
+/// Whether two numbers are equal, both no number, or closer than `tolerance` times their size.
+pub(crate) fn close(a: f64, b: f64, tolerance: f64) -> bool {
+    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance * a.abs().max(b.abs())
+}
+
+/// Whether two values of a type are the same; the first may be undefined.
+fn same_value(
+    unit: &Unit,
+    ty: Option<TypeId>,
+    a: &Value,
+    b: &Value,
+    machines: (&Machine, &Machine),
+    tolerance: f64,
+) -> bool {
+    match (a, b) {
+        (Value::Poison | Value::Undef { mask: u64::MAX, .. }, _) => true,
+        (Value::Undef { bits, mask }, Value::Bits(b)) => bits & !mask == b & !mask,
+        (Value::Many(a), Value::Many(b)) => {
+            a.len() == b.len()
+                && std::iter::zip(a, b).enumerate().all(|(i, (a, b))| {
+                    let inner = ty.and_then(|ty| unit.types.field(ty, i as u32));
+                    same_value(unit, inner, a, b, machines, tolerance)
+                })
+        }
+        (Value::Bits(x), Value::Bits(y)) => {
+            a == b
+                || match ty.map(|ty| unit.types.get(ty)) {
+                    Some(Type::Float(FloatKind::F64)) => {
+                        close(f64::from_bits(*x), f64::from_bits(*y), tolerance)
+                    }
+                    Some(Type::Float(FloatKind::F32)) => {
+                        let (x, y) = (f32::from_bits(*x as u32), f32::from_bits(*y as u32));
+                        close(f64::from(x), f64::from(y), tolerance)
+                    }
+                    Some(Type::Ptr(_)) => machines.0.is_address(*x) && machines.1.is_address(*y),
+                    _ => false,
+                }
+        }
+        _ => a == b,
+    }
+}

@@ -1,0 +1,44 @@
+//! What every pass is held to: case pages, and the three-way check of derivatives.
+//!
+//! A case page is a Markdown file that shows one program before and after some passes:
+//!
+//! ````text
+//! # A sum of zeros is folded
+//! run: fold, dce
+//! ## in
+//! func @f(%x: f64) -> f64 { … }
+//! ## check
+//! @f(x = 1.5)
+//! ## out                     written by `cargo xtask bless`, read in review
+//! ## values                  likewise
+//! ````
+//!
+//! Flow: `page` reads and writes pages, `call` reads and runs the calls of `## check`, `compare`
+//! holds a run after the passes to one before, `runner` does all of it for a folder. On every
+//! page, unasked: print and parse are inverse, the verifier passes before and after, and the
+//! interpreter's results after are those before; parallel programs run in several orders.
+//!
+//! A crate runs its pages from an integration test:
+//!
+//! ```no_run
+//! use gradus_testkit::{Pass, check_pages};
+//! let passes = [Pass::same("nothing", |_unit, _words| Ok(()))];
+//! check_pages("crates/some-crate/cases", &passes).unwrap();
+//! ```
+//!
+//! A pass that changes what a program means ([`Pass::derived`]) brings its own check, such as
+//! [`three_way`] for derivatives.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod call;
+mod compare;
+mod page;
+mod runner;
+mod three_way;
+
+pub use call::{Argument, Array, Call, Elements, Ran, number_text, run_call};
+pub use compare::same_outcome;
+pub use page::{Page, Step};
+pub use runner::{Check, Pass, check_page, check_pages};
+pub use three_way::{Functions, ThreeWay, three_way};

@@ -1,0 +1,243 @@
+//! The three-way check of derivatives: forward against reverse by the dot-product test, forward
+//! against differences of the primal.
+//!
+//! For a function y = F(x) of numbers with Jacobian J, the JVP gives J·ẋ and the VJP Jᵀ·ȳ. Then
+//! |⟨ȳ, Jẋ⟩ − ⟨Jᵀȳ, ẋ⟩| ≤ 1e-12·(Σ|ȳᵢ(Jẋ)ᵢ| + Σ|(Jᵀȳ)ⱼẋⱼ|); differences of fourth order with
+//! steps that shrink until they stop getting better agree with Jẋ to 1e-6.
+
+/// What is run: each takes vectors of fixed lengths, and says in a sentence what went wrong.
+pub struct Functions<'f> {
+    /// x → y.
+    pub primal: &'f dyn Fn(&[f64]) -> Result<Vec<f64>, String>,
+    /// x, ẋ → J·ẋ.
+    pub jvp: Option<&'f dyn Fn(&[f64], &[f64]) -> Result<Vec<f64>, String>>,
+    /// x, ȳ → Jᵀ·ȳ.
+    pub vjp: Option<&'f dyn Fn(&[f64], &[f64]) -> Result<Vec<f64>, String>>,
+}
+
+/// What a check found; all numbers are of the first direction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ThreeWay {
+    /// F(x).
+    pub value: Vec<f64>,
+    /// J·ẋ by forward mode.
+    pub forward: Option<Vec<f64>>,
+    /// Jᵀ·ȳ by reverse mode.
+    pub reverse: Option<Vec<f64>>,
+    /// J·ẋ by differences.
+    pub differences: Vec<f64>,
+}
+
+/// The largest relative error of the dot-product test.
+const DOT: f64 = 1e-12;
+/// The largest relative error against differences.
+const STEP: f64 = 1e-6;
+const DIRECTIONS: usize = 3;
+
+/// Checks derivatives at `x` along a few directions.
+///
+/// # Errors
+/// A sentence that says what does not agree, and by how much.
+pub fn three_way(functions: &Functions, x: &[f64]) -> Result<ThreeWay, String> {
+    let value = (functions.primal)(x)?;
+    let mut found = None;
+    for direction in 0..DIRECTIONS {
+        let seed = direction as u64 * 7919 + 1;
+        let x_tan = pattern(x.len(), seed);
+        let y_adj = pattern(value.len(), seed + 1);
+        let one = along(functions, x, &x_tan, &y_adj, &value)?;
+        found.get_or_insert(one);
+    }
+    Ok(found.unwrap_or_default())
+}
+
+fn along(
+    functions: &Functions,
+    x: &[f64],
+    x_tan: &[f64],
+    y_adj: &[f64],
+    value: &[f64],
+) -> Result<ThreeWay, String> {
+    let forward = functions.jvp.map(|jvp| jvp(x, x_tan)).transpose()?;
+    let reverse = functions.vjp.map(|vjp| vjp(x, y_adj)).transpose()?;
+    let differences = differences(functions.primal, x, x_tan)?;
+    if let Some(forward) = &forward {
+        agree("forward mode", forward, &differences)?;
+    }
+    if let Some(reverse) = &reverse {
+        let tangent = forward.as_ref().unwrap_or(&differences);
+        let limit = if forward.is_some() { DOT } else { STEP };
+        dot_test(y_adj, tangent, reverse, x_tan, limit)?;
+    }
+    Ok(ThreeWay {
+        value: value.to_vec(),
+        forward,
+        reverse,
+        differences,
+    })
+}
+
+/// Numbers between 0.5 and 1.5 in size, of both signs, the same on every machine.
+fn pattern(len: usize, seed: u64) -> Vec<f64> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..len)
+        .map(|_| {
+            // Xorshift (Marsaglia 2003).
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let size = 0.5 + (state >> 12) as f64 / (1u64 << 52) as f64;
+            if state & 1 == 0 { size } else { -size }
+        })
+        .collect()
+}
+
+fn agree(what: &str, own: &[f64], differences: &[f64]) -> Result<(), String> {
+    if own.len() != differences.len() {
+        return Err(format!(
+            "{what} gives {} numbers, not {}",
+            own.len(),
+            differences.len()
+        ));
+    }
+    let scale = differences.iter().fold(1e-300f64, |m, d| m.max(d.abs()));
+    for (i, (a, b)) in std::iter::zip(own, differences).enumerate() {
+        let kind = a.is_finite() == b.is_finite();
+        if !kind || (b.is_finite() && (a - b).abs() > STEP * scale.max(a.abs()) + 1e-9) {
+            return Err(format!("{what} gives {a} for result {i}, differences {b}"));
+        }
+    }
+    Ok(())
+}
+
+fn dot_test(
+    y_adj: &[f64],
+    y_tan: &[f64],
+    x_adj: &[f64],
+    x_tan: &[f64],
+    limit: f64,
+) -> Result<(), String> {
+    if x_adj.len() != x_tan.len() {
+        return Err(format!(
+            "reverse mode gives {} numbers, not {}",
+            x_adj.len(),
+            x_tan.len()
+        ));
+    }
+    let products =
+        |a: &[f64], b: &[f64]| -> Vec<f64> { std::iter::zip(a, b).map(|(a, b)| a * b).collect() };
+    let (out, back) = (products(y_adj, y_tan), products(x_adj, x_tan));
+    let (left, right): (f64, f64) = (out.iter().sum(), back.iter().sum());
+    let size: f64 = out.iter().chain(&back).map(|p| p.abs()).sum();
+    if !left.is_finite() || !right.is_finite() {
+        let same = left.is_nan() == right.is_nan() && left.is_infinite() == right.is_infinite();
+        return match same {
+            true => Ok(()),
+            false => Err(format!(
+                "the dot-product test gives {left} forwards, {right} back"
+            )),
+        };
+    }
+    match (left - right).abs() <= limit * size + 1e-300 {
+        true => Ok(()),
+        false => Err(format!(
+            "the dot-product test gives {left} forwards and {right} back, terms of size {size}"
+        )),
+    }
+}
+
+/// Central differences of fourth order along a direction; the step shrinks until two neighbouring
+/// estimates stop coming closer.
+fn differences(
+    primal: &dyn Fn(&[f64]) -> Result<Vec<f64>, String>,
+    x: &[f64],
+    x_tan: &[f64],
+) -> Result<Vec<f64>, String> {
+    let at = |h: f64| -> Result<Vec<f64>, String> {
+        let moved: Vec<f64> = std::iter::zip(x, x_tan).map(|(x, d)| x + h * d).collect();
+        primal(&moved)
+    };
+    let estimate = |h: f64| -> Result<Vec<f64>, String> {
+        let (a, b, c, d) = (at(-2.0 * h)?, at(-h)?, at(h)?, at(2.0 * h)?);
+        Ok((0..a.len())
+            .map(|i| (a[i] - 8.0 * b[i] + 8.0 * c[i] - d[i]) / (12.0 * h))
+            .collect())
+    };
+    let mut best = estimate(1e-2)?;
+    let mut gap = f64::INFINITY;
+    let mut last = best.clone();
+    for power in 1..=10 {
+        let next = estimate(1e-2 / 3f64.powi(power))?;
+        let moved = std::iter::zip(&last, &next)
+            .map(|(a, b)| (a - b).abs())
+            .fold(0.0, f64::max);
+        if moved < gap || gap.is_nan() {
+            gap = moved;
+            best = next.clone();
+        }
+        last = next;
+    }
+    Ok(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn primal(x: &[f64]) -> Result<Vec<f64>, String> {
+        Ok(vec![x[0] * x[1].sin(), x[1].exp() + x[0]])
+    }
+    fn jvp(x: &[f64], d: &[f64]) -> Result<Vec<f64>, String> {
+        Ok(vec![
+            d[0] * x[1].sin() + x[0] * x[1].cos() * d[1],
+            x[1].exp() * d[1] + d[0],
+        ])
+    }
+    fn vjp(x: &[f64], y: &[f64]) -> Result<Vec<f64>, String> {
+        Ok(vec![
+            y[0] * x[1].sin() + y[1],
+            y[0] * x[0] * x[1].cos() + y[1] * x[1].exp(),
+        ])
+    }
+
+    #[test]
+    fn right_derivatives_agree() {
+        let functions = Functions {
+            primal: &primal,
+            jvp: Some(&jvp),
+            vjp: Some(&vjp),
+        };
+        let found = three_way(&functions, &[1.3, 0.4]).unwrap();
+        assert_eq!(found.value.len(), 2);
+        assert_eq!(found.reverse.map(|r| r.len()), Some(2));
+        let alone = Functions {
+            jvp: None,
+            ..functions
+        };
+        three_way(&alone, &[1.3, 0.4]).unwrap();
+    }
+
+    #[test]
+    fn wrong_derivatives_are_found() {
+        let wrong_forward = |x: &[f64], d: &[f64]| Ok(vec![d[0] * x[1].sin(), x[1].exp() * d[1]]);
+        let wrong_back = |x: &[f64], y: &[f64]| {
+            let mut back = vjp(x, y)?;
+            back[1] *= 1.0 + 1e-9;
+            Ok(back)
+        };
+        let functions = Functions {
+            primal: &primal,
+            jvp: Some(&wrong_forward),
+            vjp: None,
+        };
+        let error = three_way(&functions, &[1.3, 0.4]).unwrap_err();
+        assert!(error.contains("forward mode"), "{error}");
+        let functions = Functions {
+            primal: &primal,
+            jvp: Some(&jvp),
+            vjp: Some(&wrong_back),
+        };
+        let error = three_way(&functions, &[1.3, 0.4]).unwrap_err();
+        assert!(error.contains("dot-product"), "{error}");
+    }
+}
