@@ -41,4 +41,4 @@ pub use call::{Argument, Array, Call, Elements, Ran, number_text, run_call};
 pub use compare::same_outcome;
 pub use page::{Page, Step};
 pub use runner::{Check, Pass, check_page, check_pages};
-pub use three_way::{Functions, ThreeWay, three_way};
+pub use three_way::{Functions, Linear, Primal, ThreeWay, three_way};

@@ -5,14 +5,19 @@
 //! |⟨ȳ, Jẋ⟩ − ⟨Jᵀȳ, ẋ⟩| ≤ 1e-12·(Σ|ȳᵢ(Jẋ)ᵢ| + Σ|(Jᵀȳ)ⱼẋⱼ|); differences of fourth order with
 //! steps that shrink until they stop getting better agree with Jẋ to 1e-6.
 
+/// x → y.
+pub type Primal<'f> = dyn Fn(&[f64]) -> Result<Vec<f64>, String> + 'f;
+/// x, and a tangent or an adjoint → the other.
+pub type Linear<'f> = dyn Fn(&[f64], &[f64]) -> Result<Vec<f64>, String> + 'f;
+
 /// What is run: each takes vectors of fixed lengths, and says in a sentence what went wrong.
 pub struct Functions<'f> {
     /// x → y.
-    pub primal: &'f dyn Fn(&[f64]) -> Result<Vec<f64>, String>,
+    pub primal: &'f Primal<'f>,
     /// x, ẋ → J·ẋ.
-    pub jvp: Option<&'f dyn Fn(&[f64], &[f64]) -> Result<Vec<f64>, String>>,
+    pub jvp: Option<&'f Linear<'f>>,
     /// x, ȳ → Jᵀ·ȳ.
-    pub vjp: Option<&'f dyn Fn(&[f64], &[f64]) -> Result<Vec<f64>, String>>,
+    pub vjp: Option<&'f Linear<'f>>,
 }
 
 /// What a check found; all numbers are of the first direction.
@@ -148,11 +153,7 @@ fn dot_test(
 
 /// Central differences of fourth order along a direction; the step shrinks until two neighbouring
 /// estimates stop coming closer.
-fn differences(
-    primal: &dyn Fn(&[f64]) -> Result<Vec<f64>, String>,
-    x: &[f64],
-    x_tan: &[f64],
-) -> Result<Vec<f64>, String> {
+fn differences(primal: &Primal, x: &[f64], x_tan: &[f64]) -> Result<Vec<f64>, String> {
     let at = |h: f64| -> Result<Vec<f64>, String> {
         let moved: Vec<f64> = std::iter::zip(x, x_tan).map(|(x, d)| x + h * d).collect();
         primal(&moved)
