@@ -35,7 +35,8 @@ pub struct AfterEnd {
 /// What becomes of what an op read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
-    /// Whether it may be overwritten.
+    /// Whether it may be overwritten before the body's end; then frees and ends of life are not looked
+    /// for.
     pub written: bool,
     /// The ops that may free it, in program order.
     pub freed_by: Vec<Op>,
@@ -209,6 +210,9 @@ impl<'a> Clobbers<'a> {
             after_end: self.changed_after_end(read),
             ..Fate::default()
         };
+        if fate.written {
+            return fate;
+        }
         for other in self.later_ops(op, std::slice::from_ref(read), &[&self.ends]) {
             let frees = |a: &&MemoryAccess| a.op == other && a.kind == AccessKind::Free;
             match self.accesses_of(other).find(frees) {

@@ -269,7 +269,7 @@ impl Effects {
     pub fn of(unit: &Unit, closure: &Closure) -> Effects {
         let mut effects = Effects::default();
         for component in closure.components() {
-            summary::component(unit, &mut effects, component);
+            summary::component(unit, closure, &mut effects, component);
         }
         effects
     }

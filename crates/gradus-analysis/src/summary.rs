@@ -4,7 +4,7 @@
 //! until they stay (a least fixed point); offsets behind arguments grow to the whole object there, so
 //! that this ends.
 
-use crate::closure::Component;
+use crate::closure::{Closure, Component};
 use crate::effects::{
     AccessKind, Effects, Extent, FunctionEffects, MemoryAccess, ParamEffects, Place, Touch,
 };
@@ -12,35 +12,51 @@ use crate::linear::{LinearForms, Root};
 use crate::nest::Nest;
 use crate::points_to::{Object, PointsTo, Target};
 use gradus_ir::{Body, FuncId, OpKind, Unit};
+use std::collections::{HashSet, VecDeque};
 
 /// Globals are listed by name up to this number.
 const MAX_GLOBALS: usize = 64;
 
 /// Adds the summaries of the functions of a component.
-pub(crate) fn component(unit: &Unit, effects: &mut Effects, component: &Component) {
-    for &func in &component.functions {
+pub(crate) fn component(
+    unit: &Unit,
+    closure: &Closure,
+    effects: &mut Effects,
+    component: &Component,
+) {
+    for &func in component.functions.iter().filter(|_| component.recursive) {
         let params = unit.param_types(unit.functions[func].ty).len();
         let nothing = FunctionEffects {
             params: vec![ParamEffects::default(); params],
             ..FunctionEffects::default()
         };
-        if component.recursive {
-            effects.set(func, nothing);
-        }
+        effects.set(func, nothing);
     }
-    let mut changed = true;
-    while std::mem::take(&mut changed) {
-        for &func in &component.functions {
-            let Some(body) = unit.functions[func].body.as_deref() else {
-                continue;
-            };
-            let mut summary = of_body(unit, effects, func, body);
-            if component.recursive {
-                forget_offsets(&mut summary);
-                summary.may_not_return = true;
-                changed |= effects.of_function(func) != Some(&summary);
+    let members: HashSet<FuncId> = component.functions.iter().copied().collect();
+    let mut work: VecDeque<FuncId> = component.functions.iter().copied().collect();
+    let mut queued = members.clone();
+    while let Some(func) = work.pop_front() {
+        queued.remove(&func);
+        let Some(body) = unit.functions[func].body.as_deref() else {
+            continue;
+        };
+        let mut summary = of_body(unit, effects, func, body);
+        if component.recursive {
+            forget_offsets(&mut summary);
+            summary.may_not_return = true;
+        }
+        if effects.of_function(func) == Some(&summary) {
+            continue;
+        }
+        effects.set(func, summary);
+        for site in closure
+            .calls_of(func)
+            .iter()
+            .filter(|_| component.recursive)
+        {
+            if members.contains(&site.caller) && queued.insert(site.caller) {
+                work.push_back(site.caller);
             }
-            effects.set(func, summary);
         }
     }
 }
