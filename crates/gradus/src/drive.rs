@@ -60,7 +60,7 @@ fn run(
     let clang = settings.clang(how.plus_plus)?;
     let mut plan = plan::ask(settings, &clang, args)?;
     let ours = |job: &Job| job.is_compilation() && job.input() != Some("-");
-    if !plan.ok || !plan.jobs.iter().any(ours) {
+    if !plan.ok || !plan.jobs.iter().any(|job| ours(job) || is_link(job)) {
         let whole = Job {
             program: clang,
             args: args.to_vec(),

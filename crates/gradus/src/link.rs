@@ -78,37 +78,67 @@ pub(crate) fn prepare(
     })
 }
 
-/// The objects of a linker's command line, in its order.
+/// The objects of a linker's command line, in its order; none where no object holds calls.
 fn candidates(job: &Job, compiled: &HashMap<PathBuf, Carried>) -> Vec<Candidate> {
-    let mut found = Vec::new();
-    for (word, arg) in job.args.iter().enumerate() {
+    let objects = job.args.iter().enumerate().filter(|(word, arg)| {
+        let is_output = *word > 0 && job.args[word - 1] == "-o";
+        !is_output && arg.ends_with(".o")
+    });
+    let object = |(word, arg): (usize, &String)| {
         let path = Path::new(arg);
-        let extension = path.extension().and_then(|e| e.to_str());
-        let is_output = word > 0 && job.args[word - 1] == "-o";
-        if is_output || !matches!(extension, Some("o" | "a")) {
-            continue;
-        }
-        let Ok(bytes) = files::read(path) else {
+        let mut facts = fat::facts(&files::read(path).ok()?)?;
+        facts.carried = facts.carried.or_else(|| compiled.get(path).cloned());
+        Some(Candidate {
+            word,
+            member: false,
+            name: arg.clone(),
+            facts,
+        })
+    };
+    let mut found: Vec<Candidate> = objects.filter_map(object).collect();
+    if !found.iter().any(|c| c.facts.has_calls()) {
+        return Vec::new();
+    }
+    for (word, arg) in job.args.iter().enumerate() {
+        let Some(archive) = archive(job, arg) else {
             continue;
         };
-        if extension == Some("a") {
-            found.extend(fat::members(&bytes).into_iter().map(|facts| Candidate {
-                word,
-                member: true,
-                name: arg.clone(),
-                facts,
-            }));
-        } else if let Some(mut facts) = fat::facts(&bytes) {
-            facts.carried = facts.carried.or_else(|| compiled.get(path).cloned());
-            found.push(Candidate {
-                word,
-                member: false,
-                name: arg.clone(),
-                facts,
-            });
+        let bytes = files::read(&archive).unwrap_or_default();
+        found.extend(fat::members(&bytes).into_iter().map(|facts| Candidate {
+            word,
+            member: true,
+            name: archive.display().to_string(),
+            facts,
+        }));
+    }
+    found.sort_by_key(|candidate| candidate.word);
+    found
+}
+
+/// The archive that a word of a linker's command line names: by its path, or as `-l` with the
+/// folders of `-L`, where a shared library goes before it.
+fn archive(job: &Job, word: &str) -> Option<PathBuf> {
+    let Some(library) = word.strip_prefix("-l") else {
+        return word.ends_with(".a").then(|| PathBuf::from(word));
+    };
+    let folders = job.args.iter().filter_map(|arg| arg.strip_prefix("-L"));
+    for folder in folders.map(Path::new) {
+        if let Some(file) = library.strip_prefix(':') {
+            let path = folder.join(file);
+            if path.is_file() {
+                return file.ends_with(".a").then_some(path);
+            }
+            continue;
+        }
+        if folder.join(format!("lib{library}.so")).is_file() {
+            return None;
+        }
+        let path = folder.join(format!("lib{library}.a"));
+        if path.is_file() {
+            return Some(path);
         }
     }
-    found
+    None
 }
 
 /// The objects with calls and those that they need, directly or not, in the order of the command

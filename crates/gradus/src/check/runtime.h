@@ -112,6 +112,20 @@ static double gr_along(double t, const gr_arg *only, size_t entry)
     return sum;
 }
 
+/* Whether slopes to the right and to the left stay apart as steps shrink. */
+static int gr_kink(const gr_arg *only, size_t entry, double scale)
+{
+    const double here = gr_along(0, only, entry), noise = (gr_single ? 1e-6 : 1e-15) * fabs(here);
+    double gap[2], size = 0, h = scale * (gr_single ? 1e-1 : 1e-3);
+    for (int k = 0; k < 2; k++, h /= 16) {
+        const double right = (gr_along(h, only, entry) - here) / h;
+        const double left = (here - gr_along(-h, only, entry)) / h;
+        gap[k] = fabs(right - left) - 4 * noise / h;
+        size = fabs(right) + fabs(left);
+    }
+    return gap[1] > 1e-2 * size && gap[1] > 0.5 * gap[0];
+}
+
 /* The derivative at 0 by Ridders' method: central differences of shrinking steps, extrapolated; the
  * estimate whose neighbours agree best, and how well they do. */
 static double gr_difference(const gr_arg *only, size_t entry, double scale, double *error)
@@ -133,6 +147,8 @@ static double gr_difference(const gr_arg *only, size_t entry, double scale, doub
             }
         }
     }
+    if (gr_kink(only, entry, scale))
+        *error = INFINITY;
     return best;
 }
 

@@ -1,0 +1,293 @@
+//! The way of a user: derivatives by name and by call, in one file and in several, checked, and
+//! refused where they must be.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn folder(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    std::fs::write(folder.join(name), text).expect("written");
+}
+
+/// Runs `gradus` on a line of words.
+fn gradus(folder: &Path, line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command.args(line.split_whitespace()).current_dir(folder);
+    command.output().expect("gradus runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn succeeds(folder: &Path, line: &str) -> String {
+    let output = gradus(folder, line);
+    assert!(
+        output.status.success(),
+        "gradus {line}\n{}",
+        text(&output.stderr)
+    );
+    text(&output.stdout)
+}
+
+/// Runs `gradus`, which must refuse with `code`; gives what it said.
+fn refuses(folder: &Path, line: &str, code: &str) -> String {
+    let output = gradus(folder, line);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "gradus {line}\n{said}");
+    assert!(
+        said.contains(&format!("error[{code}]")),
+        "gradus {line}\n{said}"
+    );
+    said
+}
+
+fn run(folder: &Path, program: &str) -> String {
+    let output = Command::new(folder.join(program))
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{program}: {}", output.status);
+    text(&output.stdout)
+}
+
+fn clang(folder: &Path, line: &str) {
+    let clang = std::env::var_os("GRADUS_CLANG").unwrap_or("clang-22".into());
+    let status = Command::new(clang)
+        .args(line.split_whitespace())
+        .current_dir(folder)
+        .status();
+    assert!(status.expect("clang runs").success(), "clang {line}");
+}
+
+const CURVE: &str = "#include <math.h>
+double curve(const double *x, int n, double s)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += s * sin(x[i]) * x[i];
+    return sum;
+}
+";
+
+/// Compares with the formula: the adjoint of x[i] is s (cos x x + sin x), that of s is the sum.
+const CURVE_MAIN: &str = "#include <math.h>
+#include <stdio.h>
+#include \"curve.h\"
+double curve(const double *x, int n, double s);
+int main(void)
+{
+    double x[5] = {0.5, -1, 2, 3.5, 0}, x_adj[5] = {0}, sum = 0, worst = 0;
+    double s_adj = curve_vjp(x, x_adj, 5, 3, 2);
+    for (int i = 0; i < 5; i++) {
+        sum += sin(x[i]) * x[i];
+        worst = fmax(worst, fabs(x_adj[i] - 2 * 3 * (cos(x[i]) * x[i] + sin(x[i]))));
+    }
+    worst = fmax(worst, fabs(s_adj - 2 * sum));
+    worst = fmax(worst, fabs(curve(x, 5, 3) - 3 * sum));
+    printf(\"%d\\n\", worst < 1e-13);
+    return 0;
+}
+";
+
+#[test]
+fn a_derivative_by_name_takes_the_place_of_the_object() {
+    let at = folder("by-name");
+    write(&at, "curve.c", CURVE);
+    write(&at, "main.c", CURVE_MAIN);
+    for flags in ["", "-- -O0", "-- -O3 -g", "-- -O2 -ffast-math"] {
+        let said = succeeds(
+            &at,
+            &format!("grad curve.c -f curve --wrt x,s -o curve.o {flags}"),
+        );
+        assert!(said.contains("wrote curve.o"), "{said}");
+        clang(&at, "-O1 main.c curve.o -lm -o main");
+        assert_eq!(run(&at, "main"), "1\n", "{flags}");
+    }
+}
+
+#[test]
+fn every_form_can_be_emitted() {
+    let at = folder("forms");
+    write(&at, "curve.c", CURVE);
+    for (kind, file, part) in [
+        ("llvm", "curve.ll", "define"),
+        ("asm", "curve.s", "curve_vjp:"),
+        ("gir", "curve.gir", "func @"),
+        ("header", "curve.h", "curve_vjp("),
+        ("bc", "curve.bc", "BC"),
+    ] {
+        succeeds(&at, &format!("grad curve.c -f curve --emit {kind}"));
+        let bytes = std::fs::read(at.join(file)).expect("written");
+        assert!(text(&bytes).contains(part), "{kind}");
+    }
+    // From bitcode as from source; names come from the bitcode.
+    succeeds(
+        &at,
+        "grad curve.bc -f curve --wrt x --name again --mode forward -o again.o",
+    );
+}
+
+#[test]
+fn checks_pass_and_ask_for_what_they_miss() {
+    let at = folder("checks");
+    write(&at, "curve.c", CURVE);
+    let said = succeeds(
+        &at,
+        "check curve.c -f curve --arg n=20 --arg x=rand(n) --arg s=1.5",
+    );
+    assert!(
+        said.contains("dot product") && said.contains("the derivative is right"),
+        "{said}"
+    );
+    let said = refuses(&at, "check curve.c -f curve", "GRD0027");
+    assert!(
+        said.contains("`x`") && said.contains("`n`") && !said.contains("`s`"),
+        "{said}"
+    );
+    refuses(
+        &at,
+        "check curve.c -f curve --arg n=4 --arg x=rand(n) --arg z=1",
+        "GRD0003",
+    );
+    refuses(
+        &at,
+        "check curve.c -f curve --arg n=4 --arg x=rand(m)",
+        "GRD0027",
+    );
+    write(
+        &at,
+        "kink.c",
+        "#include <math.h>\ndouble kink(double x) { return fabs(x); }\n",
+    );
+    let said = succeeds(&at, "check kink.c -f kink --arg x=0.0");
+    assert!(said.contains("do not settle"), "{said}");
+    write(
+        &at,
+        "dies.c",
+        "double dies(const double *x, int n) { return x[n * 1000000L]; }\n",
+    );
+    refuses(
+        &at,
+        "check dies.c -f dies --arg n=1000000 --arg x=rand(1)",
+        "GRD0028",
+    );
+    write(
+        &at,
+        "hangs.c",
+        "double hangs(double x, long n) { for (volatile long i = 0; i < n; ) x += x * n; return x; }\n",
+    );
+    let hangs = gradus(
+        &at,
+        "check hangs.c -f hangs --arg x=1.0 --arg n=1 --limit 1",
+    );
+    assert_eq!(hangs.status.code(), Some(3), "{}", text(&hangs.stderr));
+}
+
+const CALLER: &str = "#include <stdio.h>
+#include <gradus.h>
+double f(const double *x, int n);
+int main(void)
+{
+    double x[3] = {1, 2, 3}, x_adj[3] = {0};
+    gradus_vjp(f, gradus_dup, x, x_adj, gradus_const, 3);
+    printf(\"%g %g %g\\n\", x_adj[0], x_adj[1], x_adj[2]);
+}
+";
+const SUM: &str = "double cube(double);
+double f(const double *x, int n) { double s = 0; for (int i = 0; i < n; i++) s += cube(x[i]); return s; }
+";
+const CUBE: &str = "double cube(double x) { return x * x * x; }\n";
+
+/// The three files, in a folder of their own.
+fn three_files(test: &str) -> PathBuf {
+    let at = folder(test);
+    write(&at, "main.c", CALLER);
+    write(&at, "sum.c", SUM);
+    write(&at, "cube.c", CUBE);
+    at
+}
+
+#[test]
+fn derivatives_cross_files_in_one_step() {
+    let at = three_files("one-step");
+    for flags in ["-O0", "-O1", "-O2 -g", "-O3"] {
+        succeeds(&at, &format!("cc {flags} main.c sum.c cube.c -o program"));
+        assert_eq!(run(&at, "program"), "3 12 27\n", "{flags}");
+    }
+}
+
+#[test]
+fn derivatives_cross_files_in_two_steps_and_out_of_archives() {
+    let at = three_files("two-steps");
+    succeeds(&at, "cc -O2 -c main.c sum.c cube.c");
+    succeeds(&at, "cc main.o sum.o cube.o -o program");
+    assert_eq!(run(&at, "program"), "3 12 27\n");
+    let archive = Command::new("ar")
+        .args(["rc", "libparts.a", "sum.o", "cube.o"])
+        .current_dir(&at)
+        .status();
+    assert!(archive.expect("ar runs").success());
+    for line in [
+        "cc main.o libparts.a -o archived",
+        "cc main.o -L. -lparts -o archived",
+    ] {
+        succeeds(&at, line);
+        assert_eq!(run(&at, "archived"), "3 12 27\n", "{line}");
+    }
+    // A part of another compiler carries no module.
+    clang(&at, "-c cube.c -o cube.o");
+    let said = refuses(&at, "cc main.o sum.o cube.o -o missing", "GRD0005");
+    assert!(
+        said.contains("sum.c:2") && said.contains("`cube`"),
+        "{said}"
+    );
+    assert!(!at.join("missing").exists());
+}
+
+#[test]
+fn cplusplus_programs_may_ask_too() {
+    let at = folder("plus-plus");
+    write(
+        &at,
+        "main.cpp",
+        "#include <cstdio>\n#include <vector>\n#include <gradus.h>\n\
+         template <typename T> static T norm(const T *x, int n) { T s = 0; for (int i = 0; i < n; i++) s += x[i] * x[i]; return s; }\n\
+         int main() { std::vector<double> x{1, 2, 3}, a(3);\n\
+         gradus_vjp(&norm<double>, gradus_dup, x.data(), a.data(), gradus_const, 3);\n\
+         std::printf(\"%g %g %g\\n\", a[0], a[1], a[2]); }\n",
+    );
+    for level in ["-O0", "-O2"] {
+        succeeds(&at, &format!("c++ {level} main.cpp -o main"));
+        assert_eq!(run(&at, "main"), "2 4 6\n", "{level}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_its_line_and_nothing_is_written() {
+    let at = folder("refused");
+    write(
+        &at,
+        "outside.c",
+        "double outside(double);\ndouble f(double x)\n{\n    return 2 * outside(x);\n}\n",
+    );
+    let said = refuses(&at, "grad outside.c -f f -o f.o", "GRD0005");
+    assert!(
+        said.contains("outside.c:4") && said.contains("2 * outside(x)"),
+        "{said}"
+    );
+    refuses(&at, "grad outside.c -f g", "GRD0002");
+    refuses(&at, "grad outside.c -f f --wrt y", "GRD0003");
+    refuses(&at, "grad nowhere.c -f f", "GRD0023");
+    write(&at, "broken.c", "double f(double x) { return }\n");
+    refuses(&at, "grad broken.c -f f", "GRD0022");
+    std::fs::write(at.join("noise.bc"), b"BC\xc0\xdenoise and more noise").expect("written");
+    let noise = gradus(&at, "grad noise.bc -f f");
+    assert_eq!(noise.status.code(), Some(1));
+    assert!(!at.join("f.o").exists() && !at.join("noise.o").exists());
+}
