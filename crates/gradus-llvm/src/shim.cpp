@@ -3,6 +3,7 @@
 // Every function is a thin call; ownership stays with LLVM.
 #include "llvm-c/Core.h"
 #include "llvm/Analysis/ConstantFolding.h"
+#include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/DebugProgramInstruction.h"
@@ -11,6 +12,7 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
+#include <string>
 using namespace llvm;
 
 extern "C" {
@@ -152,6 +154,64 @@ const char *gr_subprogram_name(LLVMMetadataRef subprogram, size_t *len) {
   StringRef n = unwrap<DISubprogram>(subprogram)->getName();
   *len = n.size();
   return n.data();
+}
+
+// C's spelling of a type; empty where it has none that a header could use. Typedefs are followed.
+static std::string c_spelling(const DIType *t, int depth) {
+  if (!t)
+    return "void";
+  if (depth == 0)
+    return "";
+  if (auto *b = dyn_cast<DIBasicType>(t)) {
+    uint64_t bits = b->getSizeInBits();
+    switch (b->getEncoding()) {
+    case dwarf::DW_ATE_float:
+      return bits == 32 ? "float" : bits == 64 ? "double" : b->getName() == "long double" ? "long double" : "";
+    case dwarf::DW_ATE_boolean:
+      return "bool";
+    case dwarf::DW_ATE_signed_char:
+    case dwarf::DW_ATE_unsigned_char:
+      return b->getName().contains("char") ? b->getName().str() : "";
+    case dwarf::DW_ATE_signed:
+    case dwarf::DW_ATE_unsigned:
+      if (b->getName().contains("int") || b->getName().contains("long") || b->getName().contains("short"))
+        return b->getName().find_first_of("_(*") == StringRef::npos ? b->getName().str() : "";
+      return "";
+    default:
+      return "";
+    }
+  }
+  if (auto *c = dyn_cast<DICompositeType>(t)) {
+    bool word = !c->getName().empty() && c->getName().find_if_not([](char x) { return isalnum(x) || x == '_'; }) == StringRef::npos;
+    bool structure = c->getTag() == dwarf::DW_TAG_structure_type || c->getTag() == dwarf::DW_TAG_class_type;
+    return word && structure ? "struct " + c->getName().str() : "";
+  }
+  auto *d = dyn_cast<DIDerivedType>(t);
+  if (!d)
+    return "";
+  std::string inner = c_spelling(d->getBaseType(), depth - 1);
+  switch (d->getTag()) {
+  case dwarf::DW_TAG_pointer_type:
+  case dwarf::DW_TAG_reference_type:
+  case dwarf::DW_TAG_rvalue_reference_type:
+    return inner.empty() ? "void *" : inner + (inner.back() == '*' ? "*" : " *");
+  case dwarf::DW_TAG_const_type:
+    return inner.empty() || inner.back() == '*' ? inner : "const " + inner;
+  default:
+    return inner;
+  }
+}
+
+// C's spellings of a function's result (0) and of the source's parameters (1 ...), as far as known.
+void gr_c_types(LLVMValueRef function, void (*sink)(void *, unsigned, const char *, size_t), void *data) {
+  auto *p = unwrap<Function>(function)->getSubprogram();
+  if (!p || !p->getType())
+    return;
+  unsigned index = 0;
+  for (DIType *t : p->getType()->getTypeArray()) {
+    std::string text = c_spelling(t, 16);
+    sink(data, index++, text.data(), text.size());
+  }
 }
 
 // The name of the function that a location belongs to.

@@ -23,6 +23,17 @@ unsafe extern "C" {
         sink: extern "C" fn(*mut c_void, c_uint, *const c_char, usize),
         data: *mut c_void,
     );
+    fn gr_c_types(
+        function: LLVMValueRef,
+        sink: extern "C" fn(*mut c_void, c_uint, *const c_char, usize),
+        data: *mut c_void,
+    );
+}
+
+extern "C" fn take_type(types: *mut c_void, _: c_uint, text: *const c_char, len: usize) {
+    let types = unsafe { &mut *types.cast::<Vec<Option<String>>>() };
+    let text = unsafe { text_of(text, len) };
+    types.push((!text.is_empty()).then_some(text));
 }
 
 extern "C" fn take_name(names: *mut c_void, index: c_uint, text: *const c_char, len: usize) {
@@ -93,6 +104,24 @@ impl Host {
         (0..count)
             .map(|i| from_ir(i).or(from_debug[i as usize].take()))
             .collect()
+    }
+
+    /// C's spellings of a function's result and of the source's parameters, in this order, as debug
+    /// information gives them; typedefs are followed, and `None` stands for what C cannot spell. Empty
+    /// without debug information.
+    pub fn c_types(&self, function: &str) -> Vec<Option<String>> {
+        let mut types: Vec<Option<String>> = Vec::new();
+        if let Some(f) = self.function(function) {
+            unsafe { gr_c_types(f, take_type, (&raw mut types).cast()) };
+        }
+        types
+    }
+
+    /// Whether the module declares or defines a function or variable of this name.
+    pub fn has_symbol(&self, name: &str) -> bool {
+        let text = c_string(name);
+        self.function(name).is_some()
+            || !unsafe { LLVMGetNamedGlobal(self.module, text.as_ptr()) }.is_null()
     }
 
     /// Where the source defines a function, if the module says so.

@@ -111,8 +111,9 @@ fn find_requests(
                 request: wish,
                 primal,
                 triple: &triple,
-                c_types: CTypes::default(),
+                c_types: CTypes::new(host.c_types(symbol)),
                 strong_zero: request.options.strong_zero,
+                is_taken: &|name| host.has_symbol(name),
             };
             match grad::wrap(unit, &setting, &mut roots) {
                 Ok(mut one) => {

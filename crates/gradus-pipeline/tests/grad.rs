@@ -36,7 +36,10 @@ fn check(source: &str, wishes: &[GradRequest], main: &str) -> Reply {
         let main = format!("{CHECK}\n#include \"made.h\"\n{main}");
         let files = [("made.h", header), ("main.c", main.as_str())];
         if let Err(why) = link_and_run(object, &files, &["-Wall", "-Werror"]) {
-            panic!("{flags:?}: {why}\n{header}\n{}", reply.text(OutputKind::LlvmText).unwrap_or(""));
+            panic!(
+                "{flags:?}: {why}\n{header}\n{}",
+                reply.text(OutputKind::LlvmText).unwrap_or("")
+            );
         }
         last = Some(reply);
     }
@@ -58,11 +61,22 @@ fn an_array_and_its_adjoint() {
         }",
     );
     let made = &reply.derivatives[0];
-    assert_eq!((made.name.as_str(), made.function.as_str()), ("energy_vjp", "energy"));
+    assert_eq!(
+        (made.name.as_str(), made.function.as_str()),
+        ("energy_vjp", "energy")
+    );
     assert_eq!(made.arguments.len(), 4);
     let report = reply.text(OutputKind::Report).expect("a report");
-    assert!(report.contains("energy") && report.contains("tape"), "{report}");
-    assert!(reply.text(OutputKind::Gir).is_some_and(|t| t.contains("func")), "no text form");
+    assert!(
+        report.contains("energy") && report.contains("tape"),
+        "{report}"
+    );
+    assert!(
+        reply
+            .text(OutputKind::Gir)
+            .is_some_and(|t| t.contains("func")),
+        "no text form"
+    );
 }
 
 #[test]
@@ -73,14 +87,12 @@ fn several_numbers_come_back_as_a_structure() {
         float four(float a, float b, float c, float d) { return a * b * c * d; }
         double mixed(float a, double b) { return a * b; }
         long double one_long(long double x, int n) { return x * n; }
-        static double hidden(double x) { return x * x; }
-        double user(double x) { return hidden(x) + 1; }",
+",
         &[
             wish("two"),
             wish("three"),
             wish("four"),
             wish("mixed"),
-            wish("hidden"),
             GradRequest { wrt: names(&["y"]), name: Some("two_by_y".into()), ..wish("two") },
             GradRequest { wrt: names(&["0"]), with_primal: true, name: Some("two_by_x".into()), ..wish("two") },
         ],
@@ -91,8 +103,54 @@ fn several_numbers_come_back_as_a_structure() {
             struct mixed_adj d = mixed_vjp(2, 3, 1); NEAR(d.a, 3); NEAR(d.b, 2);
             NEAR(two_by_y(2, 3, 1), 12);
             struct two_by_x_adj e = two_by_x(2, 3, 1); NEAR(e.value, 18); NEAR(e.x, 9);
-            NEAR(hidden_vjp(3, 1), 6);
         }",
+    );
+}
+
+#[test]
+fn a_function_that_nobody_else_could_name() {
+    let source = "static double hidden(double x) { return x * x; }
+        double user(double x) { return hidden(x) + 1; }";
+    for (flags, level) in [LEVELS[0], LEVELS[4]] {
+        let reply = run(bitcode(source, flags), grad(&[wish("hidden")]), level, EMIT);
+        let object = reply.output(OutputKind::Object).expect("made");
+        let main = format!(
+            "{CHECK}double hidden_vjp(double, double), user(double);
+            int main(void) {{ NEAR(hidden_vjp(3, 1), 6); NEAR(user(2), 5); }}"
+        );
+        assert_eq!(
+            link_and_run(object, &[("main.c", &main)], &[]),
+            Ok(String::new())
+        );
+    }
+}
+
+#[test]
+fn prototypes_have_the_types_of_the_source() {
+    let source = "#include <stddef.h>
+        typedef double real; struct point { real x, y; }; struct big { double v[4]; };
+        real f(const struct point *p, size_t n, const real *const w, _Bool b, struct big s, struct point q, float *restrict out) {
+            *out = 0; return b ? p[n].x * w[0] * s.v[1] + q.x : 0; }";
+    let reply = run(
+        bitcode(source, &["-O0", "-g"]),
+        grad(&[wish("f")]),
+        Level::O1,
+        EMIT,
+    );
+    let made = reply
+        .derivatives
+        .first()
+        .unwrap_or_else(|| panic!("{}", findings(&reply)));
+    assert_eq!(
+        made.primal_prototype,
+        "double f(const struct point *p, unsigned long n, const double *w, bool b, struct big s, \
+         double q_0, double q_1, float *out)"
+    );
+    assert_eq!(
+        made.prototype,
+        "struct f_adj f_vjp(const struct point *p, struct point *p_adj, unsigned long n, \
+         const double *w, double *w_adj, bool b, struct big s, struct big *s_adj, double q_0, \
+         double q_1, float *out, float *out_adj, double result_adj)"
     );
 }
 
@@ -103,8 +161,16 @@ fn outputs_behind_pointers_get_shadows() {
         source,
         &[
             wish("polar"),
-            GradRequest { wrt: names(&["r"]), name: Some("polar_r".into()), ..wish("polar") },
-            GradRequest { mode: Mode::Forward, width: 2, ..wish("polar") },
+            GradRequest {
+                wrt: names(&["r"]),
+                name: Some("polar_r".into()),
+                ..wish("polar")
+            },
+            GradRequest {
+                mode: Mode::Forward,
+                width: 2,
+                ..wish("polar")
+            },
         ],
         "int main(void) {
             double out[2], out_adj[2] = {1, 10};
@@ -117,7 +183,10 @@ fn outputs_behind_pointers_get_shadows() {
             NEAR(t0[0], cos(0.5)); NEAR(t1[1], 2 * cos(0.5)); NEAR(out[1], 2 * sin(0.5));
         }",
     );
-    let note = reply.diagnostics.iter().find(|d| d.message.contains("`out`"));
+    let note = reply
+        .diagnostics
+        .iter()
+        .find(|d| d.message.contains("`out`"));
     assert!(note.is_some(), "{}", findings(&reply));
 }
 
@@ -128,13 +197,25 @@ fn structures_by_value_keep_their_abi() {
         double f(struct small s, double x) { return s.a * x + s.b * x * x; }
         double g(struct large s, double x) { s.a *= 2; return s.a * x + s.b * s.c + s.k; }",
         &[
-            GradRequest { inactive: names(&["s"]), ..wish("f") },
-            GradRequest { inactive: names(&["s"]), ..wish("g") },
-            GradRequest { wrt: names(&["s"]), name: Some("f_by_s".into()), ..wish("f") },
+            GradRequest {
+                inactive: names(&["s"]),
+                ..wish("f")
+            },
+            GradRequest {
+                wrt: names(&["s"]),
+                name: Some("f_by_s".into()),
+                ..wish("f")
+            },
+            wish("g"),
         ],
-        "int main(void) {
+        "struct large { double a, b, c; int k; };
+        int main(void) {
             NEAR(f_vjp(2, 3, 2.0, 1), 14);
             struct f_by_s_adj a = f_by_s(2, 3, 2.0, 1); NEAR(a.s_0, 2); NEAR(a.s_1, 4);
+            double (*by_value)(struct large, struct large *, double, double) = (void *)g_vjp;
+            struct large l = {2, 3, 4, 5}, l_adj = {0};
+            NEAR(by_value(l, &l_adj, 3.0, 1), 4); NEAR(l.a, 2);
+            NEAR(l_adj.a, 6); NEAR(l_adj.b, 4); NEAR(l_adj.c, 3);
         }",
     );
 }
@@ -148,16 +229,37 @@ fn requests_that_make_no_sense_are_refused_together() {
         assert!(reply.has_errors() && reply.outputs.is_empty());
         reply.diagnostics
     };
-    let codes = |wishes: &[GradRequest]| -> Vec<Code> { refuse(wishes).iter().map(|d| d.code).collect() };
-    assert_eq!(codes(&[wish("ff"), wish("energy")]), [Code::NoSuchFunction, Code::NoSuchFunction]);
+    let codes =
+        |wishes: &[GradRequest]| -> Vec<Code> { refuse(wishes).iter().map(|d| d.code).collect() };
+    assert_eq!(
+        codes(&[wish("ff"), wish("energy")]),
+        [Code::NoSuchFunction, Code::NoSuchFunction]
+    );
     let near = refuse(&[wish("ff")]);
-    assert!(near[0].help.as_ref().is_some_and(|h| h.contains("`f`")), "{:?}", near[0].help);
-    let wrong = GradRequest { wrt: names(&["y", "7"]), ..wish("f") };
-    assert_eq!(codes(&[wrong]), [Code::NoSuchArgument, Code::NoSuchArgument]);
-    let integer = GradRequest { wrt: names(&["n"]), ..wish("f") };
+    assert!(
+        near[0].help.as_ref().is_some_and(|h| h.contains("`f`")),
+        "{:?}",
+        near[0].help
+    );
+    let wrong = GradRequest {
+        wrt: names(&["y", "7"]),
+        ..wish("f")
+    };
+    assert_eq!(
+        codes(&[wrong]),
+        [Code::NoSuchArgument, Code::NoSuchArgument]
+    );
+    let integer = GradRequest {
+        wrt: names(&["n"]),
+        ..wish("f")
+    };
     assert_eq!(codes(&[integer]), [Code::NoSuchArgument]);
     assert_eq!(codes(&[wish("g")]), [Code::ZeroDerivative]);
-    assert_eq!(codes(&[wish("f")]), [Code::BadRequest], "the symbol is taken");
+    assert_eq!(
+        codes(&[wish("f")]),
+        [Code::BadRequest],
+        "the symbol is taken"
+    );
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(crate) struct Setting<'a> {
     pub c_types: CTypes,
     /// Whether products are strong.
     pub strong_zero: bool,
+    /// The program's symbols.
+    pub is_taken: &'a dyn Fn(&str) -> bool,
 }
 
 /// A derivative under a name of its own.
@@ -99,7 +101,7 @@ fn symbol(unit: &Unit, setting: &Setting<'_>) -> Result<String, Diagnostic> {
         let message = format!("`{name}` is not a name in C");
         return Err(finding(unit, setting, Code::BadRequest, message).help("give one with --name"));
     }
-    if unit.symbol(&name).is_some() {
+    if unit.symbol(&name).is_some() || (setting.is_taken)(&name) {
         let message = format!("the program has a `{name}` already");
         let help = "give the derivative another name with --name";
         return Err(finding(unit, setting, Code::BadRequest, message).help(help));
@@ -456,7 +458,7 @@ fn describe(
         .enumerate()
         .map(|(i, ty)| Argument {
             name: param_name(unit, primal, i),
-            c_type: setting.c_types.param(unit, i, *ty),
+            c_type: setting.c_types.param(unit, primal, i, *ty),
             role: active(i),
         })
         .collect();
@@ -464,10 +466,11 @@ fn describe(
     let arguments = signature.params.iter().zip(names);
     let arguments = arguments.map(|(&(role, ty), name)| {
         let (c_type, role) = match role {
-            ParamRole::Primal(i) => (setting.c_types.param(unit, i, ty), active(i)),
-            ParamRole::Shadow(i, lane) => {
-                (setting.c_types.shadow(unit, i, ty), Role::Shadow(i, lane))
-            }
+            ParamRole::Primal(i) => (setting.c_types.param(unit, primal, i, ty), active(i)),
+            ParamRole::Shadow(i, lane) => (
+                setting.c_types.shadow(unit, primal, i, ty),
+                Role::Shadow(i, lane),
+            ),
             ParamRole::Cotangent(lane) => {
                 (super::header::c_type_of(unit, ty), Role::Cotangent(lane))
             }
@@ -488,7 +491,7 @@ fn describe(
         primal_prototype: String::new(),
     };
     let result = unit.result_type(unit.functions[primal].ty);
-    let result = setting.c_types.result(unit, result);
+    let result = setting.c_types.result(unit, primal, result);
     derivative.primal_prototype =
         super::header::prototype(&result, &derivative.function, &derivative.primal);
     let returned = super::header::returned_type(&derivative);

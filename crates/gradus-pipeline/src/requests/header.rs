@@ -2,37 +2,73 @@
 
 use crate::reply::{Argument, Derivative, Role};
 use crate::request::Mode;
-use gradus_ir::{FloatKind, Type, TypeId, Unit};
+use crate::requests::source_arguments;
+use gradus_ir::{FloatKind, FuncId, Type, TypeId, Unit};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// C's types of a function's result and parameters, as debug information gives them.
+/// C's types of a function's result and arguments, as debug information gives them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CTypes {
-    /// Of the result; `None` where it is not known.
-    pub result: Option<String>,
-    /// Of each parameter; `None` where it is not known.
-    pub params: Vec<Option<String>>,
+    result: Option<String>,
+    /// Of each argument of the source.
+    arguments: Vec<Option<String>>,
 }
 
 impl CTypes {
-    /// Of parameter `index`, which LLVM sees as `ty`.
-    pub(crate) fn param(&self, unit: &Unit, index: usize, ty: TypeId) -> String {
-        let known = self.params.get(index).and_then(Clone::clone);
-        known.unwrap_or_else(|| c_type_of(unit, ty))
-    }
-    /// Of the shadow or tangent of parameter `index`: what is pointed to can be written.
-    pub(crate) fn shadow(&self, unit: &Unit, index: usize, ty: TypeId) -> String {
-        let own = self.param(unit, index, ty);
-        match own.strip_prefix("const ") {
-            Some(rest) => rest.to_string(),
-            None => own,
+    /// From the spellings of the result and of the arguments, in this order.
+    pub(crate) fn new(spellings: Vec<Option<String>>) -> Self {
+        let mut spellings = spellings.into_iter();
+        CTypes {
+            result: spellings.next().flatten(),
+            arguments: spellings.collect(),
         }
     }
-    /// Of the result, which LLVM sees as `ty`.
-    pub(crate) fn result(&self, unit: &Unit, ty: Option<TypeId>) -> String {
-        let by_shape = || ty.map_or("void".to_string(), |ty| c_type_of(unit, ty));
-        self.result.clone().unwrap_or_else(by_shape)
+
+    /// Of parameter `index` of `func`, which LLVM sees as `ty`. A spelling counts only where the way the
+    /// argument is passed is the one that C has for it.
+    pub(crate) fn param(&self, unit: &Unit, func: FuncId, index: usize, ty: TypeId) -> String {
+        let attrs = unit.attrs(unit.functions[func].attrs);
+        let arguments = source_arguments(unit, func);
+        let skipped = usize::from(attrs.param(0, "sret").is_some());
+        let number = arguments
+            .iter()
+            .position(|a| a.params == (index..index + 1));
+        let known = number
+            .filter(|_| arguments.len() == self.arguments.len() + skipped)
+            .and_then(|n| self.arguments.get(n.checked_sub(skipped)?)?.as_ref());
+        let by_value = known.is_some_and(|t| t.starts_with("struct ") && !t.ends_with('*'));
+        match (attrs.param(index, "byval").is_some(), known) {
+            (true, Some(known)) if by_value => known.clone(),
+            (true, _) => {
+                let name = &unit.functions[func].name;
+                format!("struct {name}_argument{index}")
+            }
+            (false, Some(known)) if !by_value => known.clone(),
+            (false, _) => c_type_of(unit, ty),
+        }
+    }
+
+    /// Of the shadow or tangent of a parameter: what is pointed to can be written.
+    pub(crate) fn shadow(&self, unit: &Unit, func: FuncId, index: usize, ty: TypeId) -> String {
+        let own = self.param(unit, func, index, ty);
+        let attrs = unit.attrs(unit.functions[func].attrs);
+        if attrs.param(index, "byval").is_some() {
+            return format!("{own} *");
+        }
+        match own.strip_prefix("const ") {
+            Some(rest) if own.ends_with('*') => rest.to_string(),
+            _ => own,
+        }
+    }
+
+    /// Of the result of `func`, which LLVM sees as `ty`.
+    pub(crate) fn result(&self, unit: &Unit, func: FuncId, ty: Option<TypeId>) -> String {
+        let attrs = unit.attrs(unit.functions[func].attrs);
+        match &self.result {
+            Some(known) if attrs.param(0, "sret").is_none() => known.clone(),
+            _ => ty.map_or("void".to_string(), |ty| c_type_of(unit, ty)),
+        }
     }
 }
 
@@ -40,7 +76,7 @@ impl CTypes {
 pub(crate) fn c_type_of(unit: &Unit, ty: TypeId) -> String {
     match unit.types.get(ty) {
         Type::Void => "void".to_string(),
-        Type::Int(1) => "_Bool".to_string(),
+        Type::Int(1) => "bool".to_string(),
         Type::Int(bits @ (8 | 16 | 32 | 64)) => format!("int{bits}_t"),
         Type::Float(FloatKind::F32) => "float".to_string(),
         Type::Float(FloatKind::F64) => "double".to_string(),
@@ -106,7 +142,7 @@ pub(crate) fn header(derivatives: &[Derivative]) -> String {
     let guard = guard(derivatives);
     let mut text =
         format!("/* Derivatives made by gradus. */\n#ifndef {guard}\n#define {guard}\n\n");
-    text.push_str("#include <stddef.h>\n#include <stdint.h>\n\n");
+    text.push_str("#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n");
     text.push_str("#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
     let mut tags = BTreeSet::new();
     for derivative in derivatives {
