@@ -128,9 +128,40 @@ impl Machine<'_> {
                 let b = self.memory.bytes(number(args, 1)?, size)?;
                 u64::from(order(a.cmp(b)))
             }
+            TextFn::ToInt => return self.text_to_int(func, args),
             _ => return self.refused(func),
         };
         Ok(Outcome::Value(Value::Bits(found)))
+    }
+
+    /// `atoi` and its kin, and `strtol` where it is given no place for the end and base 10.
+    fn text_to_int(&mut self, func: FuncId, args: &[Value]) -> Eval<Outcome> {
+        let plain = match args.len() {
+            1 => true,
+            3 => number(args, 1)? == 0 && number(args, 2)? == 10,
+            _ => false,
+        };
+        if !plain {
+            return self.refused(func);
+        }
+        let text = self.memory.text(number(args, 0)?)?;
+        let text = text.trim_ascii_start();
+        let (negative, digits) = match text.split_first() {
+            Some((b'-', rest)) => (true, rest),
+            Some((b'+', rest)) => (false, rest),
+            _ => (false, text),
+        };
+        let digits = digits.iter().take_while(|b| b.is_ascii_digit());
+        let size = digits.fold(0i128, |n, b| {
+            n.saturating_mul(10).saturating_add(i128::from(b - b'0'))
+        });
+        let n = if negative { -size } else { size };
+        let n = n.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64 as u64;
+        let result = self.unit.result_type(self.unit.functions[func].ty);
+        let bits = result
+            .and_then(|ty| self.unit.types.int_bits(ty))
+            .unwrap_or(64);
+        Ok(Outcome::Value(Value::Bits(n & (u64::MAX >> (64 - bits)))))
     }
 
     fn system(
