@@ -125,7 +125,7 @@ impl Host {
     }
 
     /// Every global variable of the module, in its order.
-    fn variables(&self) -> Vec<LLVMValueRef> {
+    pub(crate) fn variables(&self) -> Vec<LLVMValueRef> {
         let mut all = Vec::new();
         let mut v = unsafe { LLVMGetFirstGlobal(self.module) };
         while !v.is_null() {

@@ -39,6 +39,7 @@
 #![deny(missing_docs)]
 
 pub mod census;
+mod beside;
 mod export;
 mod ffi;
 pub mod host;

@@ -156,6 +156,35 @@ const char *gr_subprogram_name(LLVMMetadataRef subprogram, size_t *len) {
   return n.data();
 }
 
+// Makes a declaration of a definition. An alias becomes a declaration of what it names.
+void gr_drop_definition(LLVMValueRef value) {
+  auto *g = unwrap<GlobalValue>(value);
+  if (auto *f = dyn_cast<Function>(g)) {
+    f->deleteBody();
+    f->setComdat(nullptr);
+    f->setSubprogram(nullptr);
+    f->clearMetadata();
+  } else if (auto *v = dyn_cast<GlobalVariable>(g)) {
+    v->setInitializer(nullptr);
+    v->setComdat(nullptr);
+    v->clearMetadata();
+  } else {
+    GlobalValue *made;
+    if (auto *ty = dyn_cast<FunctionType>(g->getValueType()))
+      made = Function::Create(ty, GlobalValue::ExternalLinkage, g->getAddressSpace(), "", g->getParent());
+    else
+      made = new GlobalVariable(*g->getParent(), g->getValueType(), false, GlobalValue::ExternalLinkage, nullptr);
+    made->takeName(g);
+    g->replaceAllUsesWith(made);
+    g->eraseFromParent();
+    return;
+  }
+  g->setLinkage(GlobalValue::ExternalLinkage);
+  g->setVisibility(GlobalValue::DefaultVisibility);
+  g->setDSOLocal(false);
+}
+void gr_erase_global(LLVMValueRef value) { unwrap<GlobalValue>(value)->eraseFromParent(); }
+
 // C's spelling of a type; empty where it has none that a header could use. Typedefs are followed.
 static std::string c_spelling(const DIType *t, int depth) {
   if (!t)

@@ -11,8 +11,8 @@ use crate::requests::header::{CTypes, header};
 use crate::requests::{Roots, calls, grad};
 use crate::run::{Run, Stop};
 use crate::worklist::{self, Made};
-use crate::{GradRequest, OutputKind, Task, report};
-use gradus_ir::{Code, Diagnostic, FuncId, Severity, Unit};
+use crate::{GradRequest, GradTask, OutputKind, Task, report};
+use gradus_ir::{Code, Diagnostic, FuncId, Severity, Symbol, Unit};
 use gradus_llvm::{Host, Imported};
 
 /// What the requests became.
@@ -203,5 +203,31 @@ fn export(
             .help("markers and differentiation functions exist only inside such calls");
         return Err(run.refuse(finding));
     }
+    if let Task::Grad(GradTask { beside: true, .. }) = run.request.task {
+        reduce(run, host, unit, requests)?;
+    }
     run.after_host("export", host)
+}
+
+/// Leaves the derivatives and what only they can bring along.
+fn reduce(
+    run: &mut Run<'_>,
+    host: &mut Host,
+    unit: &Unit,
+    requests: &Requests,
+) -> Result<(), Stop> {
+    let is_new = |name: &str| match unit.symbol(name) {
+        Some(Symbol::Func(func)) => {
+            let function = &unit.functions[func];
+            function.body.is_some() && !function.defined
+        }
+        Some(Symbol::Global(global)) => unit.globals[global].derived_from.is_some(),
+        None => false,
+    };
+    let wrapped = requests.wrapped.iter();
+    let names: Vec<String> = wrapped.map(|w| w.derivative.name.clone()).collect();
+    if let Err(findings) = host.keep_beside(&names, &is_new) {
+        return run.take(findings);
+    }
+    run.check(host.verify())
 }

@@ -32,3 +32,4 @@ pub use request::{
 };
 pub use run::PASSES;
 pub use wire::{WireError, from_bytes, to_bytes};
+pub use worklist::SWITCHES;

@@ -148,7 +148,10 @@ fn variants(
     root: &Root,
     facts: &ClosureFacts,
 ) -> Result<Vec<Made>, Stop> {
-    let options = options(run);
+    let options = match options(&run.request.options.off) {
+        Ok(options) => options,
+        Err(finding) => return Err(run.refuse(finding)),
+    };
     let mut work = vec![root.variant.clone()];
     let mut seen: BTreeSet<Variant> = work.iter().cloned().collect();
     let mut counts: HashMap<FuncId, usize> = HashMap::new();
@@ -211,16 +214,46 @@ fn stop(run: &mut Run<'_>, root: &Root, findings: Vec<Diagnostic>) -> Stop {
     Stop
 }
 
-fn options(run: &Run<'_>) -> Options {
+/// The names of what [`crate::Options::off`] can switch off.
+pub const SWITCHES: &[&str] = &[
+    "simplify",
+    "alias-scopes",
+    "variance-cost",
+    "recompute",
+    "redo-calls",
+    "snapshots",
+];
+
+/// The options of differentiation with what is listed switched off.
+fn options(off: &[String]) -> Result<Options, Diagnostic> {
     let mut options = Options::default();
-    for name in &run.request.options.off {
+    for name in off {
         match name.as_str() {
+            "simplify" => {}
             "alias-scopes" => options.alias_scopes = false,
             "variance-cost" => options.variance_cost = false,
             "recompute" => options.recompute = false,
             "redo-calls" => options.redo_calls = false,
-            _ => {}
+            "snapshots" => options.snapshots = false,
+            _ => {
+                let message = format!("there is no switch `{name}`");
+                let help = format!("there are {}", SWITCHES.join(", "));
+                return Err(Diagnostic::error(Code::BadOption, message).help(help));
+            }
         }
     }
-    options
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_switch_is_understood() {
+        for name in SWITCHES {
+            assert!(options(&[name.to_string()]).is_ok(), "{name}");
+        }
+        assert!(options(&["nothing".to_string()]).is_err());
+    }
 }

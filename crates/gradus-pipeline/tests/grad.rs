@@ -2,7 +2,7 @@
 
 mod support;
 use gradus_ir::Code;
-use gradus_pipeline::{GradRequest, Level, Mode, OutputKind, Reply};
+use gradus_pipeline::{GradRequest, GradTask, Level, Mode, OutputKind, Reply, Task};
 use support::{CHECK, LEVELS, bitcode, findings, grad, link_and_run, run};
 
 const EMIT: &[OutputKind] = &[
@@ -218,6 +218,58 @@ fn structures_by_value_keep_their_abi() {
             NEAR(l_adj.a, 6); NEAR(l_adj.b, 4); NEAR(l_adj.c, 3);
         }",
     );
+}
+
+#[test]
+fn beside_the_programs_own_object() {
+    let program = "static const double table[3] = {1, 2, 3}; double scale = 2; int unrelated;
+        static double square(double x) { return x * x; } double other(double x) { unrelated++; return x; }
+        __attribute__((constructor)) static void begin(void) { scale = 5; }
+        __attribute__((noinline)) double shared(double x) { return x * scale; }
+        double f(const double *x) { double r = 0; for (int i = 0; i < 3; i++) r += table[i] * square(shared(x[i])); return r; }";
+    let task = |source: &str, flags: &[&str]| {
+        let task = Task::Grad(GradTask {
+            derivatives: vec![wish("f")],
+            beside: true,
+        });
+        run(bitcode(source, flags), task, Level::O1, EMIT)
+    };
+    for (flags, _) in LEVELS {
+        let reply = task(program, flags);
+        let Some(object) = reply.output(OutputKind::Object) else {
+            panic!("{flags:?}: {}", findings(&reply));
+        };
+        let main = format!(
+            "{CHECK}{}
+            int main(void) {{
+                double x[3] = {{1, 2, 3}}, g[3] = {{0}}; f_vjp(x, g, 1);
+                for (int i = 0; i < 3; i++) {{ NEAR(g[i], 2 * 25 * x[i] * (i + 1)); }}
+                return unrelated;
+            }}",
+            "void f_vjp(const double *, double *, double); extern int unrelated;"
+        );
+        let files = [("main.c", main.as_str()), ("own.c", program)];
+        if let Err(why) = link_and_run(object, &files, &[]) {
+            panic!(
+                "{flags:?}: {why}\n{}",
+                reply.text(OutputKind::LlvmText).unwrap_or("")
+            );
+        }
+    }
+    for state in [
+        "double f(double x) { static double calls; calls += x; return x * calls; }",
+        "static int n; void more(void) { n++; } double f(double x) { return x * n; }",
+    ] {
+        let reply = task(state, &["-O1"]);
+        assert!(
+            reply
+                .diagnostics
+                .iter()
+                .any(|d| d.code == Code::StaticState),
+            "{}",
+            findings(&reply)
+        );
+    }
 }
 
 #[test]
