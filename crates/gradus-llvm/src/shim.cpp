@@ -102,6 +102,36 @@ LLVMMetadataRef gr_location_root(LLVMMetadataRef loc) {
   return wrap(static_cast<Metadata *>(l->getScope()->getSubprogram()));
 }
 
+// Loop metadata for a function with `subprogram` (or none): as it is, or without locations of others.
+LLVMMetadataRef gr_loop_metadata_for(LLVMMetadataRef loop, LLVMMetadataRef subprogram) {
+  auto *n = unwrap<MDNode>(loop);
+  auto *own = subprogram ? unwrap<DISubprogram>(subprogram) : nullptr;
+  SmallVector<Metadata *, 4> kept = {nullptr};
+  bool foreign = false;
+  for (unsigned i = 1; i < n->getNumOperands(); ++i) {
+    auto *l = dyn_cast_or_null<DILocation>(n->getOperand(i).get());
+    if (l && (!own || l->getInlinedAtScope()->getSubprogram() != own))
+      foreign = true;
+    else
+      kept.push_back(n->getOperand(i));
+  }
+  if (!foreign)
+    return loop;
+  auto *copy = MDNode::getDistinct(n->getContext(), kept);
+  copy->replaceOperandWith(0, copy);
+  return wrap(static_cast<Metadata *>(copy));
+}
+
+// 1 where branch weights fit a terminator's successors, or the node holds none.
+int gr_weights_fit(LLVMMetadataRef node, LLVMValueRef terminator) {
+  auto *n = unwrap<MDNode>(node);
+  auto *name = n->getNumOperands() ? dyn_cast<MDString>(n->getOperand(0)) : nullptr;
+  if (!name || name->getString() != "branch_weights")
+    return 1;
+  unsigned first = n->getNumOperands() > 1 && isa<MDString>(n->getOperand(1)) ? 2 : 1;
+  return n->getNumOperands() - first == unwrap<Instruction>(terminator)->getNumSuccessors();
+}
+
 // A subprogram like `from` under another name.
 LLVMMetadataRef gr_derive_subprogram(LLVMMetadataRef from, const char *name) {
   auto *p = unwrap<DISubprogram>(from);

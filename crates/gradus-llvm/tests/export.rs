@@ -213,6 +213,38 @@ fn a_derived_function_shows_the_lines_of_its_origin() {
     assert_eq!((call(1), call(4)), (3.0, 10.0));
 }
 
+/// Locals in memory, loops, a weighted switch whose cases share targets: what debug information and
+/// metadata hang on.
+const DESCRIBED: &str = "int read(int *p); void fill(double *p, int n);
+    double work(int n, int k) {
+      double v[8]; int flag = 0;
+      fill(v, n);
+      double s = 0;
+      for (int i = 0; i < n; i++) { double t = v[i & 7]; if (read(&flag)) break; s += t * i; }
+      switch (__builtin_expect(k, 3)) { case 1: case 2: s += 1; break; case 3: s *= 2; break; case 7: break; default: s = -s; }
+      return s;
+    }";
+
+#[test]
+fn copies_of_described_functions_obey_the_rules() {
+    for flags in [&["-O2", "-g"][..], &["-O1", "-g"], &["-O0", "-g"], &["-O2"]] {
+        let mut host = Host::parse(&bitcode(DESCRIBED, flags), "p.bc").expect("reads");
+        let operations = host.census(|name| name == "work");
+        let mut unit = host.import_all().unit;
+        let origin = unit.function("work").expect("imported");
+        unit.add_function(Function {
+            name: "copy".into(),
+            derived_from: Some(origin),
+            ..unit.functions[origin].clone()
+        });
+        host.export_all(&unit).expect("exports");
+        host.verify().unwrap_or_else(|e| panic!("{flags:?}: {e}"));
+        assert_eq!(host.census(|name| name == "work"), operations, "{flags:?}");
+        host.run(Pipeline::Late(OptLevel::O3))
+            .expect("late pipeline");
+    }
+}
+
 #[test]
 fn an_outdated_unit_and_parallel_ops_are_refused() {
     let mut host = Host::parse(&bitcode(PROGRAM, &["-O2"]), "p.bc").expect("reads");

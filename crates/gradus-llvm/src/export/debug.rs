@@ -5,7 +5,7 @@
 use super::Exporter;
 use super::structure::Structure;
 use crate::ffi::*;
-use gradus_ir::LocId;
+use gradus_ir::{Entity, LocId, MetaId, Op};
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;
 use llvm_sys::prelude::*;
@@ -23,6 +23,9 @@ unsafe extern "C" {
         at: LLVMMetadataRef,
     ) -> LLVMMetadataRef;
     fn gr_location_inlined_at(loc: LLVMMetadataRef, at: LLVMMetadataRef) -> LLVMMetadataRef;
+    fn gr_loop_metadata_for(loop_: LLVMMetadataRef, subprogram: LLVMMetadataRef)
+    -> LLVMMetadataRef;
+    fn gr_weights_fit(node: LLVMMetadataRef, terminator: LLVMValueRef) -> i32;
     fn gr_location_root(loc: LLVMMetadataRef) -> LLVMMetadataRef;
     fn gr_has_debug_records(instruction: LLVMValueRef) -> i32;
     fn gr_copy_debug_records(
@@ -107,6 +110,40 @@ impl Structure<'_, '_, '_> {
             false => unsafe { gr_location_inlined_at(location, self.nowhere) },
         };
         unsafe { LLVMInstructionSetDebugLoc(made, location) };
+    }
+
+    /// Gives an instruction what is stated about its op, but for what holds in the op's first function
+    /// only: identities of assignments, locations in loop metadata, weights of other branches.
+    pub(super) fn set_meta(&mut self, op: Op, made: LLVMValueRef, meta: MetaId) {
+        let origins = self.exporter.host.tables.origins.get(&self.id);
+        let at_home = origins
+            .and_then(|o| o.get(op.index()))
+            .is_some_and(|o| !o.is_null());
+        let (prof, assign, round) = *self.kinds.get_or_insert_with(|| {
+            let kind = |name| self.exporter.metadata_kind(name);
+            (kind("prof"), kind("DIAssignID"), kind("llvm.loop"))
+        });
+        for &(kind, node) in self.exporter.meta(meta).iter() {
+            unsafe {
+                let branches =
+                    !LLVMIsATerminatorInst(made).is_null() && LLVMIsAInvokeInst(made).is_null();
+                if kind == assign && !at_home
+                    || kind == prof && branches && gr_weights_fit(node, made) == 0
+                {
+                    continue;
+                }
+                let node = if kind == round {
+                    gr_loop_metadata_for(node, self.subprogram)
+                } else {
+                    node
+                };
+                LLVMSetMetadata(
+                    made,
+                    kind,
+                    LLVMMetadataAsValue(self.exporter.host.ctx, node),
+                );
+            }
+        }
     }
 
     /// Copies the debug records of the old body of a function that is rebuilt in place: each goes

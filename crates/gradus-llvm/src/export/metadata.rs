@@ -7,6 +7,7 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMAttributeReturnIndex};
 use std::ffi::c_char;
+use std::rc::Rc;
 
 unsafe extern "C" {
     fn gr_alias_domain(ctx: LLVMContextRef, name: *const c_char) -> LLVMMetadataRef;
@@ -79,15 +80,14 @@ impl Exporter<'_, '_> {
 
     // ---- metadata --------------------------------------------------------------------------
 
-    /// Gives an instruction what is stated about an op.
-    pub(super) fn set_meta(&mut self, inst: LLVMValueRef, id: MetaId) {
-        if !self.metas.contains_key(&id) {
-            let made = self.make_meta(id);
-            self.metas.insert(id, made);
+    /// What is stated about an op, as kinds and nodes.
+    pub(super) fn meta(&mut self, id: MetaId) -> Rc<[(u32, LLVMMetadataRef)]> {
+        if let Some(made) = self.metas.get(&id) {
+            return made.clone();
         }
-        for (kind, node) in &self.metas[&id] {
-            unsafe { LLVMSetMetadata(inst, *kind, LLVMMetadataAsValue(self.host.ctx, *node)) };
-        }
+        let made: Rc<[(u32, LLVMMetadataRef)]> = self.make_meta(id).into();
+        self.metas.insert(id, made.clone());
+        made
     }
 
     fn make_meta(&mut self, id: MetaId) -> Vec<(u32, LLVMMetadataRef)> {
@@ -118,7 +118,7 @@ impl Exporter<'_, '_> {
         made
     }
 
-    fn metadata_kind(&self, name: &str) -> u32 {
+    pub(super) fn metadata_kind(&self, name: &str) -> u32 {
         unsafe { LLVMGetMDKindIDInContext(self.host.ctx, name.as_ptr().cast(), name.len() as u32) }
     }
 

@@ -24,6 +24,7 @@ use llvm_sys::LLVMAttributeIndex;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// The state of an export.
 struct Exporter<'h, 'u> {
@@ -31,7 +32,7 @@ struct Exporter<'h, 'u> {
     unit: &'u Unit,
     consts: Vec<LLVMValueRef>,
     attrs: HashMap<AttrsId, Vec<(LLVMAttributeIndex, LLVMAttributeRef)>>,
-    metas: HashMap<MetaId, Vec<(u32, LLVMMetadataRef)>>,
+    metas: HashMap<MetaId, Rc<[(u32, LLVMMetadataRef)]>>,
     tbaa: HashMap<TbaaTypeId, LLVMMetadataRef>,
     scopes: HashMap<ScopeId, LLVMMetadataRef>,
     domains: HashMap<String, LLVMMetadataRef>,

@@ -54,6 +54,8 @@ pub(super) struct Structure<'x, 'h, 'u> {
     /// The subprogram of the function, and where ops without a location are said to stand.
     pub(super) subprogram: LLVMMetadataRef,
     pub(super) nowhere: LLVMMetadataRef,
+    /// LLVM's numbers of the metadata kinds that are looked at: `prof`, `DIAssignID`, `llvm.loop`.
+    pub(super) kinds: Option<(u32, u32, u32)>,
     pub(super) order: Order,
     pub(super) stack: Vec<Frame>,
     /// The ends so far of the arms of an op.
@@ -84,6 +86,7 @@ pub(super) fn build<'u>(
         made: vec![null_mut(); body.ops.len()],
         subprogram: null_mut(),
         nowhere: null_mut(),
+        kinds: None,
         order: Order::new(body),
         stack: Vec::new(),
         ends: HashMap::new(),
@@ -237,7 +240,7 @@ impl Structure<'_, '_, '_> {
         let data = &self.body.ops[op];
         self.set_location(made, data.loc);
         if let Some(meta) = data.meta {
-            self.exporter.set_meta(made, meta);
+            self.set_meta(op, made, meta);
         }
         if let Some(name) = &data.name
             && unsafe { LLVMGetTypeKind(LLVMTypeOf(made)) } != LLVMTypeKind::LLVMVoidTypeKind
