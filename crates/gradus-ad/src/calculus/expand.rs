@@ -1,28 +1,34 @@
-//! Math functions that give a second result behind a pointer become ones that give a structure,
-//! and stores: `sincos(a, &s, &c)` → two calls, `modf(a, &w)` and `frexp(a, &e)` → LLVM's pairs.
+//! Functions without a formula of their own, written with such as have one. Math functions that
+//! give a second result behind a pointer: `sincos(a, &s, &c)` → two calls and two stores, `modf(a,
+//! &w)` and `frexp(a, &e)` → LLVM's pairs and a store. Reductions of a vector's lanes by product,
+//! minimum or maximum → the lanes one by one.
 //!
 //! Runs on the primal before anything is asked about it; the meaning stays the same.
 
 use super::build::math_call;
-use gradus_ir::known::{Known, MathFn, MathOutFn};
-use gradus_ir::{AttrSet, Body, Builder, FloatKind, Op, Type, TypeId, Unit, Value};
+use gradus_ir::known::{Known, MathFn, MathOutFn, ReduceFn};
+use gradus_ir::{AttrSet, Body, Builder, FloatKind, Op, OpKind, Type, TypeId, Unit, Value};
 
 /// Rewrites all such calls of a body; gives their number.
 pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
-    let calls: Vec<(Op, MathOutFn)> = body
-        .walk(body.root())
-        .filter_map(|op| match unit.known(unit.callee(body, op)?)? {
-            Known::MathOut(f) => Some((op, f)),
-            _ => None,
-        })
-        .collect();
+    let known = |op: Op| Some((op, unit.known(unit.callee(body, op)?)?));
+    let calls: Vec<(Op, Known)> = body.walk(body.root()).filter_map(known).collect();
     let mut count = 0;
     for (op, f) in calls {
+        if !matches!(f, Known::MathOut(_) | Known::Reduce(_)) {
+            continue;
+        }
         let args = unit.call_args(body, op);
         let b = &mut Builder::new(unit, body);
         b.loc = b.body.ops[op].loc;
         b.at_op(op);
-        let Some(result) = expand(b, f, &args) else {
+        b.fast = b.body.ops[op].flags;
+        let result = match f {
+            Known::MathOut(f) => expand(b, f, &args),
+            Known::Reduce(f) => reduce(b, f, &args).map(Some),
+            _ => None,
+        };
+        let Some(result) = result else {
             continue;
         };
         if let Some(new) = result {
@@ -67,6 +73,48 @@ fn expand(b: &mut Builder<'_>, f: MathOutFn, args: &[Value]) -> Option<Option<Va
         | MathOutFn::LgammaR
         | MathOutFn::Remquo => None,
     }
+}
+
+/// The lanes of a vector combined one by one, in their order; `None` for a reduction that has a
+/// derivative as it is, or is none of floats.
+fn reduce(b: &mut Builder<'_>, f: ReduceFn, args: &[Value]) -> Option<Value> {
+    let combine = match f {
+        ReduceFn::Fmul => None,
+        ReduceFn::Fmin => Some(MathFn::Minnum),
+        ReduceFn::Fmax => Some(MathFn::Maxnum),
+        ReduceFn::Fminimum => Some(MathFn::Minimum),
+        ReduceFn::Fmaximum => Some(MathFn::Maximum),
+        ReduceFn::Fadd
+        | ReduceFn::Add
+        | ReduceFn::Mul
+        | ReduceFn::And
+        | ReduceFn::Or
+        | ReduceFn::Xor
+        | ReduceFn::Smax
+        | ReduceFn::Smin
+        | ReduceFn::Umax
+        | ReduceFn::Umin => return None,
+    };
+    let vector = *args.last()?;
+    let Type::Vector {
+        elem,
+        len,
+        scalable: false,
+    } = *b.unit.types.get(b.body.ty(vector))
+    else {
+        return None;
+    };
+    let mut sum = (args.len() > 1).then(|| args[0]);
+    for k in 0..len {
+        let k = b.i64(i64::from(k));
+        let lane = b.value(OpKind::ExtractElement, &[vector, k], elem);
+        sum = Some(match (sum, combine) {
+            (None, _) => lane,
+            (Some(sum), None) => b.fmul(sum, lane),
+            (Some(sum), Some(f)) => math_call(b, f, &[sum, lane]),
+        });
+    }
+    sum
 }
 
 fn pair_call(b: &mut Builder<'_>, name: &str, a: Value, second: TypeId) -> Value {

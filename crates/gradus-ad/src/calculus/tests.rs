@@ -525,6 +525,43 @@ fn functions_with_pointers_become_pairs_and_stores() {
 }
 
 #[test]
+fn reductions_without_a_formula_become_lanes() {
+    for (name, start, per_lane) in [
+        ("fmul", true, 1),
+        ("fmax", false, 1),
+        ("fminimum", false, 1),
+    ] {
+        let mut unit = Unit::default();
+        let double = unit.types.f64();
+        let four = unit.types.vector(double, 4);
+        let params = if start {
+            vec![double, four]
+        } else {
+            vec![four]
+        };
+        let ty = unit.types.func(double, params.clone());
+        let name = format!("llvm.vector.reduce.{name}.v4f64");
+        let func = unit.declare(&name, ty, AttrSet::default());
+        let mut body = Body::new(&params);
+        let args = body.params().to_vec();
+        let b = &mut Builder::new(&mut unit, &mut body);
+        let op = b.call(func, &args);
+        let result = b.body.result(op);
+        b.return_(Some(result));
+        assert_eq!(expand_outputs(&mut unit, &mut body), 1);
+        let ruled = body
+            .ops_in(body.root())
+            .filter(|op| rule(&unit, &body, *op).is_some());
+        assert_eq!(ruled.count(), 3 + usize::from(start), "{name}");
+        assert_eq!(
+            body.ops_in(body.root()).count(),
+            4 + 3 + usize::from(start) + 1,
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn the_manual_is_up_to_date() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/derivatives.md");
     let now = manual();
