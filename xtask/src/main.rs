@@ -35,7 +35,7 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "demo",
-        arguments: "",
+        arguments: "[STAGE …]",
         summary: "what Gradus does, on real code, checked before your eyes",
         run: demo::run,
     },

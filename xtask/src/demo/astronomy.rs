@@ -3,13 +3,16 @@
 
 use super::Kitchen;
 use crate::erfa::Library;
-use crate::process::Outcome;
+use crate::process::{Failure, Outcome};
+use std::collections::BTreeSet;
 
-/// A program: its name, its text, the function of ERFA, and what to say before it.
+/// A program: its name, its text, the function of ERFA that it differentiates, others that it calls, and
+/// what to say before it.
 struct Program {
     name: &'static str,
     text: &'static str,
     function: &'static str,
+    calls: &'static [&'static str],
     says: &'static str,
 }
 
@@ -18,18 +21,21 @@ const PROGRAMS: &[Program] = &[
         name: "earth",
         text: include_str!("earth.c"),
         function: "eraEpv00",
+        calls: &[],
         says: "Earth's position by time (forward): the velocity that the same function returns.",
     },
     Program {
         name: "moon",
         text: include_str!("moon.c"),
         function: "eraMoon98",
+        calls: &["eraTrxp", "eraPpp"],
         says: "The Moon's position by time (forward): not quite the velocity that the function returns.",
     },
     Program {
         name: "star",
         text: include_str!("star.c"),
         function: "eraAtco13",
+        calls: &[],
         says: "Where a star is seen, by eighteen numbers (one return sweep).",
     },
 ];
@@ -40,38 +46,50 @@ const PROGRAMS: &[Program] = &[
 /// Where ERFA cannot be had, Gradus refuses, or a check does not hold.
 pub fn run(kitchen: &Kitchen) -> Outcome<()> {
     let library = Library::open()?;
-    let erfa = format!("-I{}", library.folder.display());
     kitchen.write("erfa_demo.h", include_str!("erfa_demo.h"))?;
+    let mut failed = Vec::new();
     for program in PROGRAMS {
-        let files = library.closure(program.function);
-        println!(
-            "  {} {} ({} of ERFA's files)",
-            program.function,
-            program.says,
-            files.len()
-        );
-        let folder = kitchen.folder.join(program.name);
-        std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
-        let includes: String = files
-            .iter()
-            .map(|f| format!("#include \"{f}\"\n"))
-            .collect();
-        kitchen.write(&format!("{}/erfa_sources.h", program.name), &includes)?;
-        let source = format!("{}.c", program.name);
-        kitchen.write(&format!("{0}/{0}.c", program.name), program.text)?;
-        let include = ["-I.", "-I..", erfa.as_str()];
-        let cc = ["cc", "-O2"];
-        kitchen.gradus(
-            &[
-                &cc[..],
-                &include,
-                &[source.as_str(), "-lm", "-o", program.name],
-            ]
-            .concat(),
-            &folder,
-        )?;
-        kitchen.show(&folder.join(program.name))?;
+        if let Err(failure) = one(kitchen, &library, program) {
+            println!("  FAILED: {failure}");
+            failed.push(program.function);
+        }
         println!();
     }
-    Ok(())
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::new(failed.join(", ")))
+    }
+}
+
+fn one(kitchen: &Kitchen, library: &Library, program: &Program) -> Outcome<()> {
+    let erfa = format!("-I{}", library.folder.display());
+    let files = library.closure(program.function);
+    println!(
+        "  {}, {} of ERFA's files: {}",
+        program.function,
+        files.len(),
+        program.says
+    );
+    let folder = kitchen.folder.join(program.name);
+    std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+    let called = program.calls.iter().flat_map(|name| library.closure(name));
+    let all: BTreeSet<&str> = files.iter().copied().chain(called).collect();
+    let includes: String = all.iter().map(|f| format!("#include \"{f}\"\n")).collect();
+    kitchen.write(&format!("{}/erfa_sources.h", program.name), &includes)?;
+    let source = format!("{}.c", program.name);
+    kitchen.write(&format!("{0}/{0}.c", program.name), program.text)?;
+    let arguments = [
+        "cc",
+        "-O2",
+        "-I.",
+        "-I..",
+        &erfa,
+        &source,
+        "-lm",
+        "-o",
+        program.name,
+    ];
+    kitchen.gradus(&arguments, &folder)?;
+    kitchen.show(&folder.join(program.name))
 }

@@ -52,11 +52,16 @@ struct Kitchen {
 const BUILD_LIMIT: Duration = Duration::from_secs(180);
 const RUN_LIMIT: Duration = Duration::from_secs(300);
 
-/// Runs the demo.
+/// Runs the demo, or the stages whose numbers are given.
 ///
 /// # Errors
 /// Where a stage cannot run or what it shows does not hold.
-pub fn run(_: &[String]) -> Outcome<()> {
+pub fn run(arguments: &[String]) -> Outcome<()> {
+    let chosen: Vec<usize> = arguments
+        .iter()
+        .map(|a| a.parse().ok().filter(|n| (1..=STAGES.len()).contains(n)))
+        .collect::<Option<_>>()
+        .ok_or_else(|| Failure::new("usage: cargo xtask demo [STAGE …], a number each"))?;
     setup::run(&[])?;
     let folder = workspace::target().join("demo");
     std::fs::create_dir_all(&folder)
@@ -76,6 +81,9 @@ pub fn run(_: &[String]) -> Outcome<()> {
     let kitchen = Kitchen { gradus, folder };
     let mut failed = Vec::new();
     for (i, stage) in STAGES.iter().enumerate() {
+        if !chosen.is_empty() && !chosen.contains(&(i + 1)) {
+            continue;
+        }
         println!("\n{}. {}\n", i + 1, stage.title);
         let start = Instant::now();
         if let Err(failure) = (stage.run)(&kitchen) {

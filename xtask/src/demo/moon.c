@@ -78,7 +78,7 @@ int main(void)
         most = fmax(most, apart);
     }
     const int right = worst < 1e-9 && unexplained < 4e-8 && least > 1e-6 && most < 5e-6;
-    printf("  equal to differences within %.1e; %.0e to %.0e from the velocity returned, which leaves the\n"
+    printf("  equal to differences within %.1e; %.1e to %.1e from the velocity returned, which leaves the\n"
            "  turning of the ecliptic out (its note 7): with that, within %.1e: %s\n",
            worst, least, most, unexplained, right ? "as it should be" : "NOT AS IT SHOULD BE");
     return right ? 0 : 1;

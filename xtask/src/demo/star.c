@@ -25,7 +25,7 @@ static const struct {
     {"polar motion y", "rad", 1.82640464e-6, 1e-3},
     {"pressure", "hPa", 731.0, 10},
     {"temperature", "deg C", 12.8, 1},
-    {"humidity", "0 to 1", 0.59, 0.1},
+    {"humidity", "unit", 0.59, 0.1},
     {"wavelength", "um", 0.55, 0.05},
 };
 
