@@ -526,11 +526,7 @@ fn functions_with_pointers_become_pairs_and_stores() {
 
 #[test]
 fn reductions_without_a_formula_become_lanes() {
-    for (name, start, per_lane) in [
-        ("fmul", true, 1),
-        ("fmax", false, 1),
-        ("fminimum", false, 1),
-    ] {
+    for (name, start) in [("fmul", true), ("fmax", false), ("fminimum", false)] {
         let mut unit = Unit::default();
         let double = unit.types.f64();
         let four = unit.types.vector(double, 4);
