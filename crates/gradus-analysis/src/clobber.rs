@@ -116,9 +116,7 @@ impl<'a> Clobbers<'a> {
         let number = self.accesses.len() as u32;
         self.accesses.push(access);
         let objects = self.alias.objects(&access);
-        let holes = objects
-            .as_ref()
-            .and_then(|set| self.holes(&access, set.len()));
+        let holes = objects.as_ref().and_then(|set| self.holes(&access, set));
         let (file, meta) = match access.kind {
             AccessKind::Write => (&mut self.writes, access.meta),
             _ => (&mut self.ends, None),
@@ -149,23 +147,29 @@ impl<'a> Clobbers<'a> {
     }
 
     /// The pigeonholes of an access at a constant offset from the start of its only object.
-    fn holes(&self, access: &MemoryAccess, objects: usize) -> Option<(i64, i64)> {
+    fn holes(&self, access: &MemoryAccess, objects: &[Target]) -> Option<(i64, i64)> {
         let (ptr, size) = (access.ptr()?, i64::try_from(access.size?).ok()?);
         let alias = self.alias;
         let place = alias.forms.of_pointer(alias.unit, alias.body, ptr);
-        let at_start = match place.root {
-            Root::Global(_) => true,
-            Root::Value(root) => match alias.body.def_op(root) {
-                Some(op) => matches!(alias.body.kind(op), OpKind::Alloca(_) | OpKind::Call(_)),
-                None => alias.body.params().contains(&root),
-            },
+        let [target] = objects else {
+            return None;
+        };
+        let at_start = match (alias.points_to.object(target.object), place.root) {
+            (Object::Global(global), Root::Global(root)) => global == root,
+            (Object::Stack(op) | Object::Heap(op), Root::Value(root)) => {
+                alias.body.def_op(root) == Some(op)
+            }
+            (Object::Param(index), Root::Value(root)) => {
+                alias.body.params().get(index as usize) == Some(&root)
+            }
+            _ => false,
         };
         let start = place.offset.as_constant()?.checked_add(access.offset)?;
         let (first, last) = (
             start.div_euclid(HOLE_BYTES),
             start.checked_add(size - 1)?.div_euclid(HOLE_BYTES),
         );
-        (at_start && objects == 1 && size > 0 && last - first < MAX_HOLES).then_some((first, last))
+        (at_start && size > 0 && last - first < MAX_HOLES).then_some((first, last))
     }
 
     // ---- questions -------------------------------------------------------------------------
@@ -431,7 +435,7 @@ impl<'a> Clobbers<'a> {
         if self.alias.may_be_errno(access) && !list(&file.errno) {
             return;
         }
-        let holes = self.holes(access, objects.len());
+        let holes = self.holes(access, &objects);
         let private = |t: &Target| self.alias.points_to.is_private(t.object);
         let own = objects.iter().map(|t| t.object);
         let candidates: Vec<ObjectId> = if !self.alias.tells_private_objects() {

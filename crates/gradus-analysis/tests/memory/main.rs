@@ -5,6 +5,9 @@ mod clobber;
 mod course;
 mod effects;
 mod loops;
+mod machine;
+mod oracle;
+mod programs;
 mod scale;
 
 use gradus_analysis::{AccessKind, Alias, AliasOptions, Closure, Effects, MemoryAccess};

@@ -1,0 +1,273 @@
+//! The analyses against what really happens, on random programs: nothing that they exclude may occur.
+
+use crate::Program;
+use crate::machine::{Datum, Deed, Event, Iteration, Machine, Trace};
+use crate::programs::{Dice, Writer};
+use gradus_analysis::{
+    AccessKind, AfterEnd, Alias, Availability, Bound, BoundId, Clobbers, Extents, Linear,
+    MemoryAccess, Root, Variance,
+};
+use gradus_ir::Value;
+use std::collections::HashMap;
+
+/// What an exact or wrapping form comes to.
+fn worth(form: &Linear, env: &HashMap<Value, Datum>) -> Option<i128> {
+    let mut sum = i128::from(form.constant);
+    for (product, factor) in &form.terms {
+        let mut part = i128::from(*factor);
+        for atom in product {
+            let Some(Datum::Int(n)) = env.get(atom) else {
+                return None;
+            };
+            part *= i128::from(*n);
+        }
+        sum += part;
+    }
+    Some(sum)
+}
+
+/// Forms and intervals hold for every value that is made.
+fn check_value(alias: &Alias, value: Value, datum: Datum, env: &HashMap<Value, Datum>, text: &str) {
+    let (unit, body) = (alias.unit, alias.body);
+    match datum {
+        Datum::Int(n) => {
+            let (low, high) = alias.forms.intervals.of(unit, body, value);
+            assert!(
+                low <= n && n <= high,
+                "{:?} = {n}\n{text}",
+                body.name(value)
+            );
+            let form = alias.forms.of_integer(unit, body, value);
+            let sum = worth(&form, env).expect("atoms are known");
+            let same = if form.exact {
+                sum == n.into()
+            } else {
+                sum as i64 == n
+            };
+            assert!(same, "{:?} = {n}, not {sum}\n{text}", body.name(value));
+        }
+        Datum::Ptr(object, at) => {
+            let place = alias.forms.of_pointer(unit, body, value);
+            let Root::Value(root) = place.root else {
+                return;
+            };
+            let sum = worth(&place.offset, env).expect("atoms are known") as i64;
+            let start = env.get(&root).copied();
+            let Some(Datum::Ptr(same, start)) = start else {
+                panic!("{:?} starts at {start:?}\n{text}", body.name(value));
+            };
+            let fits = same == object && start.wrapping_add(sum) == at;
+            assert!(fits, "{:?} is elsewhere\n{text}", body.name(value));
+        }
+        _ => {}
+    }
+}
+
+struct Checked<'a> {
+    program: &'a Program,
+    alias: &'a Alias<'a>,
+    clobbers: &'a Clobbers<'a>,
+    trace: &'a Trace,
+    args: [Datum; 5],
+    text: &'a str,
+}
+
+impl Checked<'_> {
+    fn access(&self, event: &Event) -> MemoryAccess {
+        let kind = match event.deed {
+            Deed::Read => AccessKind::Read,
+            Deed::Write => AccessKind::Write,
+            Deed::Free => AccessKind::Free,
+        };
+        self.program.access(event.op, kind)
+    }
+    fn say(&self, what: &str, a: &Event, b: &Event) -> String {
+        format!("{what}: {a:?} and {b:?}\n{}", self.text)
+    }
+
+    /// Accesses that met may meet, and what was changed is clobbered.
+    fn accesses(&self) {
+        let events = &self.trace.events;
+        for (time, a) in events.iter().enumerate() {
+            for b in &events[time + 1..] {
+                if !a.meets(b) || (a.deed == Deed::Read && b.deed == Deed::Read) {
+                    continue;
+                }
+                let (x, y) = (self.access(a), self.access(b));
+                let any = self.alias.may_alias_any_iteration(&x, &y);
+                assert!(any, "{}", self.say("any iteration", a, b));
+                if same_iteration(a, b) {
+                    assert!(self.alias.may_alias(&x, &y), "{}", self.say("alias", a, b));
+                }
+                if a.deed == Deed::Read {
+                    self.clobbered(a, b);
+                }
+                self.invariance(a, b);
+            }
+        }
+    }
+
+    fn clobbered(&self, read: &Event, later: &Event) {
+        let fate = self.clobbers.fate(read.op);
+        let seen = match later.deed {
+            Deed::Write => fate.written,
+            _ => fate.written || fate.freed_by.contains(&later.op),
+        };
+        assert!(seen, "{}", self.say("fate", read, later));
+        let all = self.clobbers.clobberers(read.op);
+        assert!(
+            all.contains(&later.op),
+            "{}",
+            self.say("clobberers", read, later)
+        );
+    }
+
+    /// Nothing meets a read in a run of a loop in which it is invariant.
+    fn invariance(&self, a: &Event, b: &Event) {
+        for (read, other) in [(a, b), (b, a)] {
+            if read.deed != Deed::Read {
+                continue;
+            }
+            for (depth, (lp, _)) in read.iteration.iter().enumerate() {
+                let run = &read.iteration[..depth];
+                let inside = other.iteration.len() > depth
+                    && other.iteration[..depth] == *run
+                    && other.iteration[depth].0 == *lp;
+                if inside {
+                    let invariant = self.clobbers.invariant_in(read.op, *lp);
+                    assert!(!invariant, "{}", self.say("invariant", read, other));
+                }
+            }
+        }
+    }
+
+    /// A value is the same in all iterations of loops that it does not vary in.
+    fn variance(&self, variance: &Variance) {
+        for (&value, list) in &self.trace.values {
+            let loops = variance.loops(value);
+            let mut known: HashMap<Iteration, Datum> = HashMap::new();
+            for (iteration, datum) in list {
+                let key: Iteration = iteration
+                    .iter()
+                    .filter(|(lp, _)| loops.contains(lp))
+                    .copied()
+                    .collect();
+                let first = *known.entry(key).or_insert(*datum);
+                let name = self.alias.body.name(value);
+                assert_eq!(first, *datum, "{name:?} varies\n{}", self.text);
+            }
+        }
+    }
+
+    /// Accesses lie within the bytes that are told for their pointer's start.
+    fn extents(&self) {
+        let body = self.alias.body;
+        let entry = body.first(body.root()).expect("the body has ops");
+        let known = Availability::new(self.clobbers);
+        let extents = Extents::of(&known, &self.program.effects, entry);
+        for event in self.trace.events.iter().filter(|e| e.deed != Deed::Free) {
+            let root = self.root(event.pointer);
+            let extent = extents.of_root(Root::Value(root));
+            let Some((low, high)) = extent.and_then(|e| e.range) else {
+                continue;
+            };
+            let (low, high) = (self.number(&extents, low), self.number(&extents, high));
+            let start = self.trace_of(root);
+            if let (Some(low), Some(high), Some(Datum::Ptr(_, start))) = (low, high, start) {
+                let (from, to) = (event.bytes.0 - start, event.bytes.1 - start);
+                let inside = low <= i128::from(from) && i128::from(to) <= high;
+                assert!(
+                    inside,
+                    "{from}..{to} not in {low}..{high}: {event:?}\n{}",
+                    self.text
+                );
+            }
+        }
+    }
+    fn root(&self, pointer: Value) -> Value {
+        let place = self
+            .alias
+            .forms
+            .of_pointer(self.alias.unit, self.alias.body, pointer);
+        match place.root {
+            Root::Value(root) => root,
+            Root::Global(_) => pointer,
+        }
+    }
+    fn trace_of(&self, value: Value) -> Option<Datum> {
+        let params = self.alias.body.params();
+        if let Some(number) = params.iter().position(|p| *p == value) {
+            return Some(self.args[number]);
+        }
+        Some(self.trace.values.get(&value)?.first()?.1)
+    }
+    fn number(&self, extents: &Extents, id: BoundId) -> Option<i128> {
+        let of = |id: &BoundId| self.number(extents, *id);
+        Some(match &extents.bounds[id.0 as usize] {
+            Bound::Constant(n) => i128::from(*n),
+            Bound::Signed(v) | Bound::Unsigned(v) => match self.trace_of(*v)? {
+                Datum::Int(n) => i128::from(n),
+                _ => return None,
+            },
+            Bound::Add(a, b) => of(a)? + of(b)?,
+            Bound::Mul(a, b) => of(a)? * of(b)?,
+            Bound::Min(a, b) => of(a)?.min(of(b)?),
+            Bound::Max(a, b) => of(a)?.max(of(b)?),
+        })
+    }
+}
+
+fn same_iteration(a: &Event, b: &Event) -> bool {
+    let pairs = a.iteration.iter().zip(&b.iteration);
+    let mut common = pairs.take_while(|(x, y)| x.0 == y.0);
+    common.all(|(x, y)| x.1 == y.1)
+}
+
+const ARGS: [Datum; 5] = [
+    Datum::Ptr(0, 2048),
+    Datum::Ptr(0, 2056),
+    Datum::Int(3),
+    Datum::Int(2),
+    Datum::Int(-1),
+];
+
+/// Whether the program of a seed ran to its end.
+fn holds(seed: u64) -> bool {
+    let apart = Dice(seed).below(2) == 0;
+    let text = Writer::program(seed, apart);
+    let program = Program::read(&text);
+    let alias = program.alias();
+    let mut args = ARGS;
+    if apart {
+        args[1] = Datum::Ptr(1, 2048);
+    }
+    let watch = |value: Value, datum: Datum, env: &HashMap<Value, Datum>| {
+        check_value(&alias, value, datum, env, &text);
+    };
+    let Ok(trace) = Machine::run(&program, &args, 2, &watch) else {
+        return false;
+    };
+    let clobbers = Clobbers::of(&alias, &program.effects, AfterEnd::default());
+    let checked = Checked {
+        program: &program,
+        alias: &alias,
+        clobbers: &clobbers,
+        trace: &trace,
+        args,
+        text: &text,
+    };
+    checked.accesses();
+    checked.variance(&Variance::of(&clobbers, &program.effects));
+    checked.extents();
+    true
+}
+
+#[test]
+fn nothing_happens_that_the_analyses_exclude() {
+    const PROGRAMS: u64 = 600;
+    let done = (0..PROGRAMS).filter(|seed| holds(*seed)).count();
+    assert!(
+        done as u64 * 8 > PROGRAMS,
+        "only {done} programs ran to their end"
+    );
+}
