@@ -8,11 +8,16 @@ mod make;
 pub mod snapshots;
 
 use crate::node::Node;
-use gradus_analysis::{CallActivity, CopyKind, ShadowState};
-use gradus_ir::{Body, CastOp, FloatKind, FuncId, LocId, Op, OpKind, Type, TypeId, Unit, Value};
+use gradus_analysis::{CallActivity, CopiedWord, CopyKind, ShadowState};
+use gradus_ir::{
+    Body, CastOp, Code, Diagnostic, FloatKind, FuncId, LocId, Op, OpKind, Type, TypeId, Unit, Value,
+};
 use std::collections::{HashMap, HashSet};
 
 pub(crate) use make::MakeFacts;
+
+/// A copy of more words than this is not taken apart.
+const MOST_WORDS: usize = 256;
 
 /// A float in the bits of an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +48,7 @@ pub struct Facts<'a> {
     outer: HashMap<Op, Vec<Value>>,
     calls: HashMap<Op, CallActivity>,
     redone_calls: HashSet<Op>,
+    unhandled_calls: HashSet<Op>,
     /// The snapshots that may be made.
     pub snapshots: Vec<snapshots::Snapshot>,
     served: HashMap<Op, usize>,
@@ -94,6 +100,43 @@ impl Facts<'_> {
     pub fn copy_kind(&self, op: Op) -> CopyKind {
         self.copies.get(&op).cloned().unwrap_or(CopyKind::Unknown)
     }
+    /// The words of a copy of constant size; `None` where there are too many or the size is not
+    /// known.
+    pub fn copied_words(&self, unit: &Unit, op: Op, bytes: Value) -> Option<Vec<CopiedWord>> {
+        let CopyKind::Words {
+            words,
+            period_bytes,
+        } = self.copy_kind(op)
+        else {
+            return None;
+        };
+        let size = u64::try_from(self.body.as_int(unit, bytes)?).ok()?;
+        let period = period_bytes.unwrap_or(size.max(1)).max(1);
+        let mut all = Vec::new();
+        let mut start = 0;
+        while start < size {
+            for word in words.iter().filter(|w| start + w.offset_bytes < size) {
+                all.push(CopiedWord {
+                    offset_bytes: start + word.offset_bytes,
+                    ..*word
+                });
+            }
+            start += period;
+            if all.len() > MOST_WORDS {
+                return None;
+            }
+        }
+        Some(all)
+    }
+    /// The finding for a copy of bytes that is not understood.
+    pub fn unknown_copy(&self, unit: &Unit, op: Op) -> Diagnostic {
+        Diagnostic::error(
+            Code::UnknownMemoryType,
+            "bytes are copied of which it cannot be told whether they are numbers or pointers",
+        )
+        .at(unit.span(self.body.ops[op].loc), "copied here")
+        .help("copy field by field, or with a type that says what the bytes are")
+    }
     /// Whether a fill overwrites pointers.
     pub fn fills_pointers(&self, op: Op) -> bool {
         !matches!(self.copy_kind(op), CopyKind::Floats(_) | CopyKind::Nothing)
@@ -109,6 +152,37 @@ impl Facts<'_> {
     /// Whether a call's callee has a derivative of its own.
     pub fn is_active_call(&self, op: Op) -> bool {
         self.calls.contains_key(&op)
+    }
+    /// Whether a call works on derivatives and nothing is known of its own derivative.
+    pub fn is_unhandled_call(&self, op: Op) -> bool {
+        self.unhandled_calls.contains(&op)
+    }
+    /// The finding for such a call.
+    pub fn unhandled_call(&self, unit: &Unit, op: Op) -> Diagnostic {
+        let code = match unit.callee(self.body, op) {
+            Some(_) => Code::UnknownCallee,
+            None => Code::UnknownTarget,
+        };
+        let what = self.describe(unit, op);
+        Diagnostic::error(code, format!("the derivative of {what} is not known"))
+            .at(
+                unit.span(self.body.ops[op].loc),
+                "it works on active values",
+            )
+            .help("give the source of what is called, or mark its arguments inactive")
+    }
+    /// The finding for a structure that has no derivative yet.
+    pub fn unhandled_structure(&self, unit: &Unit, op: Op) -> Diagnostic {
+        let (code, what) = match self.body.kind(op) {
+            OpKind::Invoke(_) => (
+                Code::Exceptions,
+                "a call that may throw into a handler here",
+            ),
+            _ => (Code::OpenMp, "a parallel construct"),
+        };
+        Diagnostic::error(code, format!("{what} cannot be differentiated"))
+            .at(unit.span(self.body.ops[op].loc), "here")
+            .help("compile this file with -fno-exceptions, or move this out of the function")
     }
     /// Whether a call is done again by its whole derivative in the return sweep: it writes nothing,
     /// and what it read is still there.

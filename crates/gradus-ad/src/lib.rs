@@ -16,12 +16,14 @@
 #![deny(missing_docs)]
 
 mod alloc;
+mod by_value;
 pub mod calculus;
 mod closure_facts;
 mod copy_back;
 mod differential;
 mod facts;
 mod inherit;
+mod masked;
 mod node;
 mod out;
 mod report;
@@ -31,6 +33,7 @@ mod sweep;
 mod tape;
 mod variant;
 
+pub use by_value::expand_by_value;
 pub use closure_facts::{ClosureFacts, Root};
 pub use report::{Kept, Report};
 pub use variant::{

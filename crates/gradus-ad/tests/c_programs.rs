@@ -103,4 +103,23 @@ programs! {
     globals: 3, "static double table[3] = {1, 2, 3}; static double state;
         double f(int n, double *x, double s) {
             state = s; double r = 0; for (int i = 0; i < n; i++) { state = state * x[i] + table[i]; r += state; } return r; }";
+    by_value: 4, "struct big { double a[3]; int k; double b; };
+        __attribute__((noinline)) static double g(struct big q, double s) { q.a[0] *= s; q.b += q.a[0] * q.a[1]; return q.b * q.a[2] + q.k; }
+        double f(int n, double *x, double s) {
+            struct big q = {{x[0], x[1], x[2]}, 3, s}; double r = g(q, x[3]); return r + g(q, r) + q.a[0] * q.b; }";
+    struct_copies: 4, "struct node { double v; struct node *next; int k; double w; };
+        __attribute__((noinline)) static void twist(struct node *a, struct node *b) { struct node t = *a; *a = *b; *b = t; a->v *= t.w; }
+        double f(int n, double *x, double s) {
+            struct node a = {x[0], 0, 1, x[1]}, b = {x[2], &a, 2, s}; a.next = &b; twist(&a, &b);
+            double r = 0; struct node *p = &a; for (int i = 0; i < n; i++) { r += p->v * p->w * x[i] + p->k; p = p->next; } return r; }";
+    swapped_buffers: 5, "double f(int n, double *x, double s) {
+            double a[5], b[5], *p = a, *q = b; for (int i = 0; i < n; i++) { a[i] = x[i]; b[i] = s; }
+            for (int k = 0; k < 3; k++) { for (int i = 0; i < n; i++) q[i] = p[i] * p[(i + 1) % n] + s * q[i]; double *t = p; p = q; q = t; if (p[0] > 1.0) { p[1] *= 0.5; } }
+            double r = 0; for (int i = 0; i < n; i++) r += p[i] * q[i]; return r; }";
+    both_ways_out: 5, "double f(int n, double *x, double s) {
+            double r = 1; for (int i = 0; i < n; i++) { for (int j = 0; j < n; j++) { if (x[j] * r > 4) goto done; r += x[i] * s; if (r < 0.1) return r * s; } r *= 0.9; }
+            done: return r * r; }";
+    math_outputs: 3, "#define _GNU_SOURCE
+        #include <math.h>
+        double f(int n, double *x, double s) { double a, b, c; int e; sincos(x[0] * s, &a, &b); c = modf(x[1] * 3.3, &a); double m = frexp(x[2], &e); return a * b + c * s + m * ldexp(s, e) + hypot(x[0], s) + atan2(x[1], s) + cbrt(x[2]); }";
 }

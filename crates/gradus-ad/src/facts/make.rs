@@ -58,6 +58,7 @@ impl<'a> MakeFacts<'a> {
             outer: HashMap::new(),
             calls: HashMap::new(),
             redone_calls: HashSet::new(),
+            unhandled_calls: HashSet::new(),
             snapshots: Vec::new(),
             served: HashMap::new(),
         };
@@ -233,10 +234,11 @@ impl<'a> MakeFacts<'a> {
             let Some(call) = activity.call(op).filter(|call| call.active) else {
                 continue;
             };
-            let Some(callee) = self.unit.callee(facts.body, op) else {
-                continue;
-            };
-            if self.unit.functions[callee].body.is_none() {
+            let callee = self.unit.callee(facts.body, op);
+            if callee.is_none_or(|func| self.unit.functions[func].body.is_none()) {
+                if !self.has_rule(facts.body, op) {
+                    facts.unhandled_calls.insert(op);
+                }
                 continue;
             }
             let effects = self.closure.effects.of_call(self.unit, facts.body, op);
@@ -254,6 +256,26 @@ impl<'a> MakeFacts<'a> {
             }
             facts.calls.insert(op, call.clone());
         }
+    }
+
+    /// Whether a call of an outside function is undone by a rule of its own.
+    fn has_rule(&self, body: &Body, op: Op) -> bool {
+        let by_kind = matches!(
+            self.known(body, op),
+            Some(
+                Known::Math(_)
+                    | Known::MathOut(_)
+                    | Known::Complex(_)
+                    | Known::Reduce(_)
+                    | Known::Masked(_)
+                    | Known::Memory(_)
+                    | Known::Marker(_)
+            )
+        );
+        by_kind
+            || self
+                .known(body, op)
+                .is_some_and(|known| known.effects().inactive)
     }
 
     /// In which loops each value varies.
@@ -295,13 +317,14 @@ impl<'a> MakeFacts<'a> {
                 self.variant.mode == Mode::Return || self.variant.mode == Mode::Augmented
             }
             OpKind::Call(_) => match self.known(body, op) {
+                Some(Known::Masked(_)) => body.operands(op).any(|v| facts.has_shadow(v)),
                 Some(Known::Memory(_)) => {
                     let shadowed = |v: &Value| facts.has_shadow(*v);
                     facts.deferred.contains_key(&op)
                         || body.results(op).iter().any(shadowed)
                         || body.operands(op).any(|v| shadowed(&v))
                 }
-                _ => facts.is_active_call(op),
+                _ => facts.is_active_call(op) || facts.is_unhandled_call(op),
             },
             _ => false,
         }

@@ -13,11 +13,15 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let callee = self.out.unit.callee(self.facts.body, op);
         match callee.and_then(|f| self.out.unit.known(f)) {
             Some(Known::Memory(function)) => self.undo_memory_call(op, function),
-            Some(Known::Math(_)) => self.undo_by_rule(op),
+            Some(Known::Math(_) | Known::MathOut(_) | Known::Complex(_)) => self.undo_by_rule(op),
+            Some(Known::Masked(_)) => self.undo_masked(op),
             Some(Known::Reduce(function)) => self.undo_reduce(op, function),
             _ => {
                 if let Some(callee) = callee.filter(|_| self.facts.is_active_call(op)) {
                     self.undo_active_call(op, callee);
+                } else if self.facts.is_unhandled_call(op) {
+                    let finding = self.facts.unhandled_call(self.out.unit, op);
+                    self.findings.push(finding);
                 }
             }
         }

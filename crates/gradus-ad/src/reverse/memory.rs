@@ -4,12 +4,13 @@ use super::return_sweep::ReturnSweep;
 use crate::alloc;
 use crate::copy_back;
 use crate::differential;
+use crate::masked::{MaskedAccess, masked_access};
 use crate::out::{Lanes, Space};
 use crate::tape::layout::widen;
 use crate::variant::Mode;
-use gradus_analysis::CopyKind;
-use gradus_ir::known::MemoryFn;
-use gradus_ir::{IntPredicate, Op, OpKind, TypeId, Value};
+use gradus_analysis::{CopyKind, LaneKind};
+use gradus_ir::known::{MaskedFn, MemoryFn};
+use gradus_ir::{AttrSet, FloatKind, FuncId, IntPredicate, Op, OpKind, Type, TypeId, Value};
 
 impl ReturnSweep<'_, '_, '_, '_> {
     /// `x = *p`: `*p_shadow += x_adj`.
@@ -183,7 +184,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let kind = match self.facts.copy_kind(op) {
             CopyKind::Floats(kind) => kind,
             CopyKind::Nothing | CopyKind::Pointers => return,
-            _ => return self.refuse(op),
+            CopyKind::Words { .. } => return self.undo_copied_words(op, to, from, args[2]),
+            CopyKind::Unknown => return self.refuse_copy(op),
         };
         let bytes = self.primal(args[2]);
         let bytes = widen(self.out, bytes);
@@ -240,7 +242,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// A fill with a constant: what was there before has no more influence.
     fn undo_fill(&mut self, op: Op) {
         let args = self.out.unit.call_args(self.facts.body, op);
-        if !self.facts.has_shadow(args[0]) || self.facts.fills_pointers(op) {
+        let kind = self.facts.copy_kind(op);
+        if !self.facts.has_shadow(args[0]) || matches!(kind, CopyKind::Pointers | CopyKind::Nothing)
+        {
             return;
         }
         let length = if args.len() > 2 { args[2] } else { args[1] };
@@ -255,6 +259,144 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
+    /// A copy of words of several kinds: the adjoints of its numbers move back one by one; its
+    /// pointers were copied in the forward sweep.
+    fn undo_copied_words(&mut self, op: Op, to: Value, from: Value, bytes: Value) {
+        let Some(words) = self.facts.copied_words(self.out.unit, op, bytes) else {
+            return self.refuse_copy(op);
+        };
+        let to_shadows = self.shadows(to);
+        let from_shadows = match self.facts.has_shadow(from) {
+            true => self.shadows(from).into_iter().map(Some).collect(),
+            false => vec![None; self.facts.width],
+        };
+        for (&to_shadow, from_shadow) in to_shadows.iter().zip(from_shadows) {
+            let guard = self.real_shadow(to, to_shadow);
+            self.when(guard, &[], |sweep| {
+                let real = from_shadow.and_then(|shadow| sweep.real_shadow(from, shadow));
+                for word in &words {
+                    if let LaneKind::Float(kind) = word.kind {
+                        sweep.move_word(word.offset_bytes, kind, to_shadow, from_shadow, real);
+                    }
+                }
+                None
+            });
+        }
+    }
+
+    fn move_word(
+        &mut self,
+        offset_bytes: u64,
+        kind: FloatKind,
+        to: Value,
+        from: Option<Value>,
+        real: Option<Value>,
+    ) {
+        let ty = self.out.unit.types.float(kind);
+        let offset = self.out.build().i64(offset_bytes as i64);
+        let at = self.out.build().byte_addr(to, offset);
+        let taken = self.unaligned_load(ty, at);
+        let zero = self.out.build().zero(ty);
+        self.unaligned_store(zero, at);
+        let Some(from) = from else { return };
+        let at = self.out.build().byte_addr(from, offset);
+        self.when(real, &[], |sweep| {
+            let old = sweep.unaligned_load(ty, at);
+            let sum = sweep.out.build().fadd(old, taken);
+            sweep.unaligned_store(sum, at);
+            None
+        });
+    }
+
+    fn unaligned_load(&mut self, ty: TypeId, at: Value) -> Value {
+        let value = self.out.load(ty, at, Space::Shadow, None);
+        if let Some(op) = self.out.body.def_op(value) {
+            self.out.set_align(op, 1);
+        }
+        value
+    }
+
+    fn unaligned_store(&mut self, value: Value, at: Value) {
+        let op = self.out.store(value, at, Space::Shadow, None);
+        self.out.set_align(op, 1);
+    }
+
+    fn refuse_copy(&mut self, op: Op) {
+        let finding = self.facts.unknown_copy(self.out.unit, op);
+        self.findings.push(finding);
+    }
+
+    /// A masked load adds to the lanes it read; a masked store takes from those it wrote.
+    pub(super) fn undo_masked(&mut self, op: Op) {
+        let Some(access) = masked_access(self.out.unit, self.facts.body, op) else {
+            return self.refuse(op);
+        };
+        if !self.facts.has_shadow(access.ptr) {
+            return;
+        }
+        if self.facts.shadow_may_be_primal(access.ptr) {
+            return self.refuse(op);
+        }
+        match access.function {
+            MaskedFn::Load => self.undo_masked_load(op, access),
+            MaskedFn::Store => self.undo_masked_store(access),
+            _ => self.refuse(op),
+        }
+    }
+
+    fn undo_masked_load(&mut self, op: Op, access: MaskedAccess) {
+        let body = self.facts.body;
+        let result = body.result(op);
+        let Some(seeds) = self.take(result) else {
+            return;
+        };
+        let ty = body.ty(result);
+        let mask = self.primal(access.mask);
+        let shadows = self.shadows(access.ptr);
+        let mut otherwise = Lanes::new();
+        for (&shadow, &seed) in shadows.iter().zip(&seeds) {
+            let zero = self.out.build().zero(ty);
+            let wanted = self.out.build().select(mask, seed, zero);
+            let old = self.masked_shadow_load(shadow, mask, zero);
+            let sum = self.out.build().fadd(old, wanted);
+            self.masked_shadow_store(sum, shadow, mask);
+            otherwise.push(self.out.build().select(mask, zero, seed));
+        }
+        self.contribute(access.data, otherwise);
+    }
+
+    fn undo_masked_store(&mut self, access: MaskedAccess) {
+        let ty = self.facts.body.ty(access.data);
+        if self.out.unit.types.float_kind(ty).is_none() {
+            return;
+        }
+        let mask = self.primal(access.mask);
+        let shadows = self.shadows(access.ptr);
+        let mut taken = Lanes::new();
+        for &shadow in &shadows {
+            let zero = self.out.build().zero(ty);
+            taken.push(self.masked_shadow_load(shadow, mask, zero));
+            self.masked_shadow_store(zero, shadow, mask);
+        }
+        self.contribute(access.data, taken);
+    }
+
+    /// `select(mask, *shadow, otherwise)`, by LLVM's intrinsic on the element type's vector.
+    fn masked_shadow_load(&mut self, shadow: Value, mask: Value, otherwise: Value) -> Value {
+        let ty = self.out.body.ty(otherwise);
+        let func = masked_function(self.out, ty, mask, true);
+        let call = self.out.build().call(func, &[shadow, mask, otherwise]);
+        self.out.mark_access(call, None, Space::Shadow);
+        self.out.body.result(call)
+    }
+
+    fn masked_shadow_store(&mut self, value: Value, shadow: Value, mask: Value) {
+        let ty = self.out.body.ty(value);
+        let func = masked_function(self.out, ty, mask, false);
+        let call = self.out.build().call(func, &[value, shadow, mask]);
+        self.out.mark_access(call, None, Space::Shadow);
+    }
+
     fn clear(&mut self, at: Value, bytes: Value) {
         let memset = alloc::memset_function(self.out.unit);
         let (byte, bit) = (self.out.unit.types.int(8), self.out.unit.types.int(1));
@@ -263,4 +405,29 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let call = self.out.build().call(memset, &[at, zero, bytes, no]);
         self.out.mark_access(call, None, Space::Shadow);
     }
+}
+
+/// LLVM's masked load or store of a vector type.
+fn masked_function(out: &mut crate::out::Out<'_>, ty: TypeId, mask: Value, load: bool) -> FuncId {
+    let mask_ty = out.body.ty(mask);
+    let ptr = out.unit.types.ptr();
+    let (lanes, element) = match *out.unit.types.get(ty) {
+        Type::Vector { len, elem, .. } => (len, elem),
+        _ => (1, ty),
+    };
+    let bits = out
+        .unit
+        .types
+        .float_kind(element)
+        .map_or(64, FloatKind::bits);
+    let how = if load { "load" } else { "store" };
+    let name = format!("llvm.masked.{how}.v{lanes}f{bits}.p0");
+    let signature = match load {
+        true => out.unit.types.func(ty, vec![ptr, mask_ty, ty]),
+        false => {
+            let void = out.unit.types.void();
+            out.unit.types.func(void, vec![ty, ptr, mask_ty])
+        }
+    };
+    out.unit.declare(&name, signature, AttrSet::default())
 }

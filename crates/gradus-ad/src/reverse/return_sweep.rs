@@ -188,6 +188,10 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
             | OpKind::Shuffle(_)
             | OpKind::ExtractValue(_)
             | OpKind::InsertValue(_) => self.undo_linear(op),
+            _ if !self.facts.body.op_regions(op).is_empty() => {
+                let finding = self.facts.unhandled_structure(self.out.unit, op);
+                self.findings.push(finding);
+            }
             _ => self.undo_by_rule(op),
         }
     }

@@ -1,6 +1,7 @@
 //! Calls in the forward sweep.
 
 use super::ForwardSweep;
+use crate::masked::masked_access;
 use crate::node::Node;
 use crate::out::Lanes;
 use crate::variant::{Mode, ParamRole, ResultRole, Variant};
@@ -15,10 +16,11 @@ impl ForwardSweep<'_, '_, '_, '_> {
         match known {
             Some(Known::Memory(function)) => self.memory_call(op, function),
             Some(Known::Marker(MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd)) => {}
-            Some(Known::Math(_)) => {
+            Some(Known::Math(_) | Known::MathOut(_) | Known::Complex(_)) => {
                 self.clone_plain(op);
                 self.beside(op);
             }
+            Some(Known::Masked(_)) => self.masked(op),
             Some(Known::Reduce(_)) => {
                 self.clone_plain(op);
                 self.reduce_beside(op);
@@ -26,10 +28,57 @@ impl ForwardSweep<'_, '_, '_, '_> {
             _ => match callee.filter(|_| self.facts.is_active_call(op)) {
                 Some(callee) => self.active_call(op, callee),
                 None => {
+                    if self.facts.is_unhandled_call(op) {
+                        self.refuse_call(op);
+                    }
                     self.clone_plain(op);
                     self.inactive_result(op);
                 }
             },
+        }
+    }
+
+    fn refuse_call(&mut self, op: Op) {
+        let finding = self.facts.unhandled_call(self.out.unit, op);
+        self.findings.push(finding);
+    }
+
+    /// A masked load or store, and beside it one of shadow memory.
+    fn masked(&mut self, op: Op) {
+        self.clone_plain(op);
+        let body = self.facts.body;
+        let Some(access) = masked_access(self.out.unit, body, op) else {
+            return self.refuse(op);
+        };
+        let loads = body.results(op).first().copied();
+        let wanted = match loads {
+            Some(result) => self.has_companion(result),
+            None => {
+                self.facts.has_shadow(access.ptr)
+                    && (self.forward_mode() || self.facts.holds_pointer(self.out.unit, access.data))
+            }
+        };
+        if !wanted {
+            return;
+        }
+        if self.facts.shadow_may_be_primal(access.ptr) {
+            return self.refuse(op);
+        }
+        let (addresses, data) = (self.companion(access.ptr), self.companion(access.data));
+        let mut lanes = Lanes::new();
+        for (&address, &value) in addresses.iter().zip(&data) {
+            let mut operands: Vec<Value> = body.operands(op).map(|v| self.value(v)).collect();
+            operands[access.ptr_index] = address;
+            operands[access.data_index] = value;
+            let types: Vec<_> = body.results(op).iter().map(|v| body.ty(*v)).collect();
+            let new = self
+                .out
+                .build()
+                .op(body.kind(op).clone(), &operands, &types, 0);
+            lanes.extend(self.out.body.results(new).first().copied());
+        }
+        if let Some(result) = loads {
+            self.companions.insert(result, lanes);
         }
     }
 

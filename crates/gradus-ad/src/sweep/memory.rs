@@ -5,7 +5,7 @@ use super::ForwardSweep;
 use crate::alloc;
 use crate::out::{Lanes, Space};
 use crate::variant::Mode;
-use gradus_analysis::CopyKind;
+use gradus_analysis::{CopiedWord, CopyKind, LaneKind};
 use gradus_ir::known::{AllocationSize, MemoryFn};
 use gradus_ir::{Op, OpKind, Value};
 
@@ -253,15 +253,68 @@ impl ForwardSweep<'_, '_, '_, '_> {
         if !self.facts.has_shadow(to) {
             return;
         }
-        let kind = self.facts.copy_kind(op);
-        let moves = match kind {
-            CopyKind::Nothing => false,
-            CopyKind::Floats(_) => self.forward_mode(),
-            _ => true,
-        };
-        if moves {
-            self.copy_beside(op, to, from, args[2]);
+        match self.facts.copy_kind(op) {
+            CopyKind::Nothing => {}
+            CopyKind::Floats(_) if !self.forward_mode() => {}
+            CopyKind::Words { .. } => self.copy_words_beside(op, to, from, args[2]),
+            CopyKind::Unknown => {
+                let finding = self.facts.unknown_copy(self.out.unit, op);
+                self.findings.push(finding);
+            }
+            CopyKind::Floats(_) | CopyKind::Pointers => self.copy_beside(op, to, from, args[2]),
         }
+    }
+
+    /// Copies the pointers of shadow memory along, and in forward mode its numbers. Where the source
+    /// is inactive, its pointers are their own shadows and its numbers have zero tangents.
+    fn copy_words_beside(&mut self, op: Op, to: Value, from: Value, bytes: Value) {
+        let Some(words) = self.facts.copied_words(self.out.unit, op, bytes) else {
+            let finding = self.facts.unknown_copy(self.out.unit, op);
+            self.findings.push(finding);
+            return;
+        };
+        let (to_shadows, from_shadows) = (self.companion(to), self.companion(from));
+        for (&to_shadow, &from_shadow) in to_shadows.iter().zip(&from_shadows) {
+            let guard = self.real_shadow(to, to_shadow);
+            self.when(guard, |sweep| {
+                let real = sweep.real_shadow(from, from_shadow);
+                for word in &words {
+                    sweep.copy_word(word, from, to_shadow, from_shadow, real);
+                }
+            });
+        }
+    }
+
+    fn copy_word(
+        &mut self,
+        word: &CopiedWord,
+        from: Value,
+        to_shadow: Value,
+        from_shadow: Value,
+        real: Option<Value>,
+    ) {
+        let ty = match word.kind {
+            LaneKind::Pointer => self.out.unit.types.ptr(),
+            LaneKind::Float(_) if !self.forward_mode() => return,
+            LaneKind::Float(kind) => self.out.unit.types.float(kind),
+        };
+        let offset = self.out.build().i64(word.offset_bytes as i64);
+        let source = self.out.build().byte_addr(from_shadow, offset);
+        let target = self.out.build().byte_addr(to_shadow, offset);
+        let mut value = self.out.build().load(ty, source);
+        if let Some(load) = self.out.body.def_op(value) {
+            self.out.set_align(load, 1);
+        }
+        if matches!(word.kind, LaneKind::Float(_)) {
+            let zero = self.out.build().zero(ty);
+            if !self.facts.has_shadow(from) {
+                value = zero;
+            } else if let Some(real) = real {
+                value = self.out.build().select(real, value, zero);
+            }
+        }
+        let store = self.out.build().store(value, target);
+        self.out.set_align(store, 1);
     }
 
     /// Copies shadow memory along. Numbers read through an inactive source have zero tangents.
@@ -311,6 +364,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
             return;
         }
         let clears_pointers = self.facts.fills_pointers(op);
+        if matches!(self.facts.copy_kind(op), CopyKind::Unknown) {
+            let finding = self.facts.unknown_copy(self.out.unit, op);
+            self.findings.push(finding);
+        }
         if !self.forward_mode() && !clears_pointers {
             return;
         }

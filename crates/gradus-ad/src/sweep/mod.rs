@@ -193,6 +193,10 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             OpKind::Unreachable | OpKind::Resume => {
                 self.clone_plain(op);
             }
+            _ if !self.facts.body.op_regions(op).is_empty() => {
+                let finding = self.facts.unhandled_structure(self.out.unit, op);
+                self.findings.push(finding);
+            }
             _ => {
                 self.clone_plain(op);
                 self.beside(op);
