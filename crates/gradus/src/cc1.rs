@@ -45,15 +45,25 @@ const SOURCE_OPTIONS: &[&str] = &[
     "-header-include-file",
 ];
 
+/// What the front half tells about the source where the user asked for no debug information; it is
+/// taken out again before code is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Lines, for findings and reports.
+    Lines,
+    /// Lines, names and types, for headers.
+    Types,
+}
+
 /// Takes a compilation apart: `bitcode` is the file after the front half, `derived` the one that
 /// the back half starts from.
-pub fn halves(job: &Job, bitcode: &Path, derived: &Path) -> Halves {
+pub fn halves(job: &Job, bitcode: &Path, derived: &Path, detail: Detail) -> Halves {
     let level = level(&job.args);
     let debug = has_debug(&job.args);
     Halves {
         front: Job {
             program: job.program.clone(),
-            args: front(&job.args, bitcode, debug),
+            args: front(&job.args, bitcode, (!debug).then_some(detail)),
         },
         back: Job {
             program: job.program.clone(),
@@ -95,7 +105,7 @@ pub fn redirected(back: &[String], derived: &Path, output: &Path) -> Vec<String>
 
 const EMITS: [&str; 4] = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];
 
-fn front(args: &[String], bitcode: &Path, debug: bool) -> Vec<String> {
+fn front(args: &[String], bitcode: &Path, detail: Option<Detail>) -> Vec<String> {
     let mut out = vec![
         "-cc1".to_string(),
         "-emit-llvm-bc".into(),
@@ -107,11 +117,13 @@ fn front(args: &[String], bitcode: &Path, debug: bool) -> Vec<String> {
             .all(|a| !a.starts_with("-O"))
             .then(|| "-O2".into()),
     );
-    if !debug {
-        out.extend([
-            "-debug-info-kind=line-tables-only".into(),
-            "-dwarf-version=5".into(),
-        ]);
+    if let Some(detail) = detail {
+        let kind = match detail {
+            Detail::Lines => "line-tables-only",
+            Detail::Types => "constructor",
+        };
+        out.push(format!("-debug-info-kind={kind}"));
+        out.push("-dwarf-version=5".into());
     }
     let mut rest = args.iter().skip(1);
     while let Some(arg) = rest.next() {
@@ -176,7 +188,7 @@ mod tests {
             "-cc1 -triple t -O0 -emit-obj -discard-value-names -ffunction-sections -I inc -DA=1 -Wall \
              -std=c11 -o a.o -x c a.c",
         );
-        let halves = halves(&whole, Path::new("a.bc"), Path::new("d.bc"));
+        let halves = halves(&whole, Path::new("a.bc"), Path::new("d.bc"), Detail::Lines);
         let front = halves.front.args.join(" ");
         assert!(front.contains("-O2") && !front.contains("-O0") && !front.contains("-emit-obj"));
         assert!(
@@ -197,6 +209,13 @@ mod tests {
             &job("-cc1 -emit-obj -o a.o -x c a.c"),
             Path::new("b"),
             Path::new("d"),
+            Detail::Types,
+        );
+        assert!(
+            halves
+                .front
+                .args
+                .contains(&"-debug-info-kind=constructor".to_string())
         );
         assert!(halves.front.args.contains(&"-O2".to_string()));
         assert_eq!(halves.level, Level::O0);

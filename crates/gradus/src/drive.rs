@@ -6,7 +6,7 @@
 //! A link looks for calls that the compilations had to leave ([`crate::link`]); where there is no
 //! link, objects carry what a later one needs ([`crate::fat`]).
 
-use crate::cc1::{self, Halves};
+use crate::cc1::{self, Detail, Halves};
 use crate::fat::{self, Carried};
 use crate::files::{self, Scratch};
 use crate::plan::{self, Job};
@@ -157,7 +157,7 @@ impl Session<'_> {
         self.compiler.clone_from(&job.program);
         let bitcode = self.scratch.file(&format!("{at}.bc"));
         let derived = self.scratch.file(&format!("{at}.derived.bc"));
-        let halves = cc1::halves(job, &bitcode, &derived);
+        let halves = cc1::halves(job, &bitcode, &derived, Detail::Lines);
         let front = run_quietly(&halves.front)?;
         let said = String::from_utf8_lossy(&front.stderr).into_owned();
         let code = exit_code(front.status);

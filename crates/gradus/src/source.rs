@@ -1,6 +1,6 @@
 //! A program in a file, opened: its module, and the way back from bitcode to what is asked.
 
-use crate::cc1;
+use crate::cc1::{self, Detail};
 use crate::drive::is_ir;
 use crate::files::{self, Scratch};
 use crate::plan::{self, Job};
@@ -56,7 +56,7 @@ pub fn open(
         diagnostic.help("give C, C++ or LLVM IR, and the compiler's flags after `--`")
     })?;
     let bitcode = scratch.file("front.bc");
-    let halves = cc1::halves(job, &bitcode, derived);
+    let halves = cc1::halves(job, &bitcode, derived, Detail::Types);
     let module = match ir {
         true => bytes,
         false => {

@@ -148,18 +148,18 @@ fn slot<'a>(argument: &'a Argument, name: &str, value: &str) -> Result<Slot<'a>,
         .replace("restrict", "")
         .replace('*', "");
     let pointee = pointee.trim().to_string();
-    let whole = matches!(
-        &value,
-        Value::Array {
-            fill: Fill::Steps | Fill::Whole(_),
-            ..
-        }
-    );
-    let elem = stated.unwrap_or(match pointee.as_str() {
-        "void" if whole => "int".into(),
-        "void" => "double".into(),
-        _ => pointee,
-    });
+    if pointee == "void" && stated.is_none() {
+        let message = format!(
+            "the type of what `{}` points to is not known",
+            argument.name
+        );
+        let help = format!(
+            "state it: `--arg '{}:double=rand(n)'`; structures cannot be checked yet",
+            argument.name
+        );
+        return Err(missing(message).help(help));
+    }
+    let elem = stated.unwrap_or(pointee);
     let active = matches!(argument.role, Role::Active(_));
     if active && !["double", "float"].contains(&elem.as_str()) {
         let message = format!(
