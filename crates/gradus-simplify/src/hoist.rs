@@ -166,18 +166,26 @@ impl Plan<'_> {
             }),
             OpKind::Call(info) if info.bundles.is_empty() && !self.body.results(op).is_empty() => {
                 let effects = self.facts.effects.of_call(self.unit, self.body, op);
-                let quiet = !effects.writes_memory()
-                    && !effects.inaccessible.reads
-                    && !effects.inaccessible.writes
-                    && !effects.returns_fresh
+                let quiet = !effects.returns_fresh
                     && !effects.may_throw
                     && !effects.may_not_return
                     && !effects.calls_unknown
-                    && !effects.errno.reads;
+                    && self.only_reads(op);
                 quiet.then_some(Need::Unchanged)
             }
             _ => None,
         }
+    }
+
+    /// Whether an op reads nothing but memory that the program can reach, and writes nothing but
+    /// `errno`.
+    fn only_reads(&self, op: Op) -> bool {
+        let accesses = self.facts.effects.of_op(self.unit, self.body, op);
+        accesses.iter().all(|access| match access.kind {
+            AccessKind::Read => !matches!(access.place, Place::Errno | Place::Inaccessible),
+            AccessKind::Write => matches!(access.place, Place::Errno),
+            _ => false,
+        })
     }
 
     fn may_leave_loop(&self, op: Op, need: Need, sure: bool, around: Op) -> bool {

@@ -1,0 +1,240 @@
+//! A call becomes the body that it calls.
+//!
+//! Allocations of the callee move to the caller's beginning, where they are made once and live as long
+//! as the frame; every copy gets alias scopes of its own, since what they state holds within one run of
+//! the callee; locations remember the call.
+
+use crate::clone::{ValueMap, clone_op};
+use gradus_ir::{
+    AttrSet, Body, Builder, FuncId, LocId, Location, Op, OpKind, ScopeId, TailKind, Type, Unit,
+    Value,
+};
+use std::collections::HashMap;
+use std::fmt;
+
+/// Why a call cannot be inlined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotInlined {
+    /// The op is no plain call of that function with as many arguments as it has parameters.
+    Call,
+    /// The function has no single return at its end.
+    Return,
+    /// The function has allocations of unknown size, or within branches and loops.
+    Allocations,
+    /// The function, a parameter or a call in it has an attribute or mark that a copy would break.
+    Attributes,
+}
+
+impl fmt::Display for NotInlined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NotInlined::Call => "it is no plain call of that function",
+            NotInlined::Return => "the function has no single return at its end",
+            NotInlined::Allocations => "the function allocates stack memory of unknown size",
+            NotInlined::Attributes => "an attribute forbids it",
+        })
+    }
+}
+
+/// Function attributes that tie code to its frame or to its floating-point mode.
+const FRAME_BOUND: &[&str] = &["returns_twice", "naked", "strictfp", "presplitcoroutine"];
+/// Parameter attributes that make the callee's memory another than the caller's.
+const COPIED: &[&str] = &[
+    "byval",
+    "inalloca",
+    "preallocated",
+    "swifterror",
+    "swiftself",
+];
+
+/// Replaces `call` in `caller` by `callee`'s code. `callee` is the body of the function called, which
+/// must be another one than the caller's.
+///
+/// # Errors
+/// Where that would change the meaning; nothing was edited then.
+pub fn inline_call(
+    unit: &mut Unit,
+    caller: &mut Body,
+    call: Op,
+    func: FuncId,
+    callee: &Body,
+) -> Result<(), NotInlined> {
+    check(unit, caller, call, func, callee)?;
+    let args = unit.call_args(caller, call);
+    let site = caller.ops[call].loc;
+    let mut map = ValueMap::zip(callee.params(), &args);
+    let mut copies = Copies {
+        site,
+        locs: HashMap::new(),
+        scopes: HashMap::new(),
+    };
+    let first = caller.first(caller.root());
+    let mut b = Builder::new(unit, caller);
+    let mut returned = None;
+    for op in callee.ops_in(callee.root()) {
+        match callee.kind(op) {
+            OpKind::Return => {
+                let value = callee.operands(op).next();
+                returned = value.map(|v| copy_of(&mut b, callee, &map, v));
+                continue;
+            }
+            OpKind::Alloca(_) => match first {
+                Some(first) => b.at_op(first),
+                None => b.at_op(call),
+            },
+            _ => b.at_op(call),
+        };
+        let copy = clone_op(callee, op, &mut b, &mut map);
+        copies.finish(&mut b, copy);
+    }
+    if let (Some(&result), Some(value)) = (caller.results(call).first(), returned) {
+        caller.replace_uses(result, value);
+    }
+    caller.erase(call);
+    Ok(())
+}
+
+fn copy_of(b: &mut Builder, callee: &Body, map: &ValueMap, value: Value) -> Value {
+    match (map.get(value), callee.as_const(value)) {
+        (None, Some(id)) => b.constant(id),
+        (copy, _) => copy.unwrap_or(value),
+    }
+}
+
+fn check(
+    unit: &Unit,
+    caller: &Body,
+    call: Op,
+    func: FuncId,
+    callee: &Body,
+) -> Result<(), NotInlined> {
+    let function = &unit.functions[func];
+    let OpKind::Call(info) = caller.kind(call) else {
+        return Err(NotInlined::Call);
+    };
+    let args = unit.call_args(caller, call);
+    let variadic = matches!(
+        unit.types.get(function.ty),
+        Type::Func { variadic: true, .. }
+    );
+    let fits = unit.callee(caller, call) == Some(func)
+        && info.signature == function.ty
+        && info.convention == function.convention
+        && info.bundles.is_empty()
+        && args.len() == callee.params().len()
+        && !variadic;
+    if !fits {
+        return Err(NotInlined::Call);
+    }
+    let attrs = unit.attrs(function.attrs);
+    if info.tail == TailKind::MustTail || is_bound(attrs, args.len()) {
+        return Err(NotInlined::Attributes);
+    }
+    let last = callee.last(callee.root());
+    if !last.is_some_and(|l| matches!(callee.kind(l), OpKind::Return)) {
+        return Err(NotInlined::Return);
+    }
+    for op in callee.walk(callee.root()) {
+        let outermost = callee.parent(op) == Some(callee.root());
+        match callee.kind(op) {
+            OpKind::Return if !outermost => return Err(NotInlined::Return),
+            OpKind::Alloca(alloca) => {
+                let constant = callee.as_const(callee.operand(op, 0)).is_some();
+                if !outermost || !constant || alloca.inalloca {
+                    return Err(NotInlined::Allocations);
+                }
+            }
+            OpKind::Call(info) if info.tail == TailKind::MustTail => {
+                return Err(NotInlined::Return);
+            }
+            OpKind::Foreign(_) => return Err(NotInlined::Attributes),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn is_bound(attrs: &AttrSet, params: usize) -> bool {
+    FRAME_BOUND
+        .iter()
+        .any(|name| attrs.function(name).is_some())
+        || (0..params).any(|i| COPIED.iter().any(|name| attrs.param(i, name).is_some()))
+}
+
+/// What is made once for all ops of a copy.
+struct Copies {
+    site: Option<LocId>,
+    locs: HashMap<LocId, LocId>,
+    scopes: HashMap<ScopeId, ScopeId>,
+}
+
+impl Copies {
+    /// Gives a copied op, and all inside it, its own locations and scopes.
+    fn finish(&mut self, b: &mut Builder, copy: Op) {
+        let mut open = vec![copy];
+        while let Some(op) = open.pop() {
+            for &region in b.body.op_regions(op) {
+                open.extend(b.body.ops_in(region));
+            }
+            let loc = b.body.ops[op].loc;
+            b.body.ops[op].loc = match (self.site, loc) {
+                (Some(site), Some(loc)) => Some(self.location(b, loc, site)),
+                (site, _) => site,
+            };
+            self.statements(b, op);
+            if let OpKind::Call(info) = &mut b.body.ops[op].kind {
+                info.tail = TailKind::None;
+            }
+        }
+    }
+
+    /// The location as seen from the call.
+    fn location(&mut self, b: &mut Builder, loc: LocId, site: LocId) -> LocId {
+        // The outermost location of the chain is the one that was inlined at the call.
+        let mut chain = vec![loc];
+        let mut known = None;
+        while let Some(&at) = chain.last() {
+            known = self.locs.get(&at).copied();
+            let outer = b.unit.locations[at].inlined_at;
+            match (known, outer) {
+                (None, Some(outer)) => chain.push(outer),
+                _ => break,
+            }
+        }
+        if known.is_some() {
+            chain.pop();
+        }
+        let mut outer = known.unwrap_or(site);
+        while let Some(at) = chain.pop() {
+            let copy = Location {
+                inlined_at: Some(outer),
+                host: None,
+                ..b.unit.locations[at].clone()
+            };
+            outer = b.unit.locations.push(copy);
+            self.locs.insert(at, outer);
+        }
+        outer
+    }
+
+    fn statements(&mut self, b: &mut Builder, op: Op) {
+        let Some(id) = b.body.ops[op].meta else {
+            return;
+        };
+        let mut meta = b.unit.meta(id).clone();
+        if meta.alias_scopes.is_empty() && meta.noalias.is_empty() {
+            return;
+        }
+        for list in [&mut meta.alias_scopes, &mut meta.noalias] {
+            for scope in list.iter_mut() {
+                *scope = *self.scopes.entry(*scope).or_insert_with(|| {
+                    let mut copy = b.unit.scopes[*scope].clone();
+                    copy.host = None;
+                    b.unit.scopes.push(copy)
+                });
+            }
+            list.sort_unstable();
+        }
+        b.body.ops[op].meta = b.unit.intern_meta(meta);
+    }
+}

@@ -1,0 +1,229 @@
+//! Stack slots become values.
+//!
+//! A slot qualifies if its address goes nowhere and every load and store takes the whole of it. On a
+//! tree of regions no dominance frontiers are needed: a structured op that holds stores of a slot gets
+//! one more result for it (and, for a loop, one more carried value); one walk in program order then
+//! knows the slot's value everywhere. Results that nobody reads are left to dead-code removal.
+
+use crate::slots::{self, Slot, same_bits};
+use gradus_ir::{Body, Builder, CastOp, ConstKind, Op, OpKind, Region, TypeId, Unit, Value};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+
+/// Promotes all slots of a body that qualify; gives their number.
+pub fn promote_slots(unit: &mut Unit, body: &mut Body) -> usize {
+    let mut found = Vec::new();
+    for alloca in slots::allocas(body) {
+        if let Some(slot) = slots::slot(unit, body, alloca)
+            && let Some(ty) = whole_type(unit, &slot)
+        {
+            found.push(Promoted { alloca, slot, ty });
+        }
+    }
+    if found.is_empty() {
+        return 0;
+    }
+    let mut walk = Walk::new(body, &found);
+    let mut b = Builder::new(unit, body);
+    walk.run(&mut b, &found);
+    for promoted in &found {
+        slots::erase(body, promoted.alloca, &promoted.slot);
+    }
+    found.len()
+}
+
+struct Promoted {
+    alloca: Op,
+    slot: Slot,
+    ty: TypeId,
+}
+
+/// The type of a slot that is read and written only as a whole.
+fn whole_type(unit: &Unit, slot: &Slot) -> Option<TypeId> {
+    let ty = slot.accesses.first().map(|a| a.ty)?;
+    let whole = slot
+        .accesses
+        .iter()
+        .all(|a| a.offset == 0 && same_bits(unit, a.ty, ty));
+    whole.then_some(ty)
+}
+
+/// What an op means for a slot.
+#[derive(Clone, Copy)]
+enum Role {
+    Alloca(usize),
+    Load(usize),
+    Store(usize),
+}
+
+/// A region being walked.
+struct Open {
+    next: Option<Op>,
+    region: Region,
+    /// The slots' values where the op around began, for its other regions.
+    before: SmallVec<[(usize, Value); 4]>,
+}
+
+struct Walk {
+    roles: HashMap<Op, Role>,
+    /// By structured op: the slots stored inside, in order.
+    stored: HashMap<Op, Vec<usize>>,
+    now: Vec<Option<Value>>,
+}
+
+impl Walk {
+    fn new(body: &Body, found: &[Promoted]) -> Self {
+        let mut roles = HashMap::new();
+        let mut stored: HashMap<Op, Vec<usize>> = HashMap::new();
+        for (n, promoted) in found.iter().enumerate() {
+            roles.insert(promoted.alloca, Role::Alloca(n));
+            let home = body.parent(promoted.alloca);
+            for access in &promoted.slot.accesses {
+                let store = matches!(body.kind(access.op), OpKind::Store(_));
+                let role = if store { Role::Store(n) } else { Role::Load(n) };
+                roles.insert(access.op, role);
+                let mut at = body.parent(access.op);
+                while store && at != home {
+                    let Some(owner) = at.and_then(|r| body.owner(r)) else {
+                        break;
+                    };
+                    let list = stored.entry(owner).or_default();
+                    // Slots come one after the other: the last entry tells whether this one is there.
+                    if list.last() == Some(&n) {
+                        break;
+                    }
+                    list.push(n);
+                    at = body.parent(owner);
+                }
+            }
+        }
+        Walk {
+            roles,
+            stored,
+            now: vec![None; found.len()],
+        }
+    }
+
+    fn run(&mut self, b: &mut Builder, found: &[Promoted]) {
+        let root = b.body.root();
+        let mut open = vec![Open {
+            next: b.body.first(root),
+            region: root,
+            before: SmallVec::new(),
+        }];
+        while let Some(top) = open.last_mut() {
+            let Some(op) = top.next else {
+                let Some(done) = open.pop() else { return };
+                self.leave(b, found, &done);
+                continue;
+            };
+            top.next = b.body.next(op);
+            if b.body.kind(op).is_terminator() {
+                self.end(b, found, op);
+            } else if let Some(&role) = self.roles.get(&op) {
+                self.access(b, found, op, role);
+            } else if !b.body.op_regions(op).is_empty() {
+                let before = self.enter(b, found, op);
+                for &region in b.body.op_regions(op).iter().rev() {
+                    open.push(Open {
+                        next: b.body.first(region),
+                        region,
+                        before: before.clone(),
+                    });
+                }
+            }
+        }
+    }
+
+    fn access(&mut self, b: &mut Builder, found: &[Promoted], op: Op, role: Role) {
+        b.at_op(op);
+        match role {
+            Role::Alloca(n) => {
+                let undef = b.unit.consts.intern(found[n].ty, ConstKind::Undef);
+                self.now[n] = Some(b.constant(undef));
+            }
+            Role::Store(n) => {
+                let value = b.body.operand(op, 0);
+                self.now[n] = Some(b.cast(CastOp::BitCast, value, found[n].ty));
+                b.body.erase(op);
+            }
+            Role::Load(n) => {
+                let result = b.body.result(op);
+                let ty = b.body.ty(result);
+                if let Some(value) = self.now[n] {
+                    let value = b.cast(CastOp::BitCast, value, ty);
+                    b.body.replace_uses(result, value);
+                }
+                b.body.erase(op);
+            }
+        }
+    }
+
+    /// Begins a structured op: a loop carries the slots stored in it.
+    fn enter(
+        &mut self,
+        b: &mut Builder,
+        found: &[Promoted],
+        op: Op,
+    ) -> SmallVec<[(usize, Value); 4]> {
+        let slots = self.stored.get(&op).cloned().unwrap_or_default();
+        let mut before = SmallVec::new();
+        for n in slots {
+            let Some(mut value) = self.now[n] else {
+                continue;
+            };
+            if matches!(b.body.kind(op), OpKind::For { .. } | OpKind::Loop { .. }) {
+                b.body.add_operand(op, value);
+                let region = b.body.op_regions(op)[0];
+                value = b.body.add_param(region, found[n].ty);
+            }
+            self.now[n] = Some(value);
+            before.push((n, value));
+        }
+        // The first region begins right away; the others when they are reached.
+        before
+    }
+
+    /// Ends a region: it gives the slots' values.
+    fn end(&self, b: &mut Builder, found: &[Promoted], end: Op) {
+        let Some(owner) = b.body.parent(end).and_then(|r| b.body.owner(r)) else {
+            return;
+        };
+        let Some(slots) = self.stored.get(&owner) else {
+            return;
+        };
+        let values: Vec<Value> = slots.iter().filter_map(|&n| self.now[n]).collect();
+        debug_assert!(values.len() <= found.len());
+        match b.body.kind(end) {
+            OpKind::Yield => {
+                for value in values {
+                    b.body.add_operand(end, value);
+                }
+            }
+            OpKind::Repeat => {
+                // again, carried (with the new ones at their end), results (likewise).
+                let mut all: Vec<Value> = b.body.operands(end).collect();
+                let carried = 1 + b.body.operand_count(owner) - values.len();
+                all.splice(carried..carried, values.iter().copied());
+                all.extend(values);
+                b.body.set_operands(end, &all);
+            }
+            _ => {}
+        }
+    }
+
+    /// Leaves a region: the next one of the same op begins with what was before; after the last one
+    /// the op's results hold.
+    fn leave(&mut self, b: &mut Builder, found: &[Promoted], done: &Open) {
+        let Some(owner) = b.body.owner(done.region) else {
+            return;
+        };
+        let last = b.body.op_regions(owner).last() == Some(&done.region);
+        for &(n, value) in &done.before {
+            self.now[n] = Some(match last {
+                true => b.body.add_result(owner, found[n].ty),
+                false => value,
+            });
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Stack memory accessed in separate pieces becomes one allocation for each piece.
+//!
+//! The pieces are the ranges of bytes that single loads and stores touch; where two of them overlap
+//! without being the same, the allocation stays whole.
+
+use crate::slots::{self, Access, Slot};
+use gradus_ir::{AllocaInfo, Body, Builder, Op, OpKind, Unit};
+use std::collections::BTreeMap;
+
+/// Splits all allocations of a body where that is possible; gives how many were.
+pub fn split_allocas(unit: &mut Unit, body: &mut Body) -> usize {
+    let mut split = 0;
+    for alloca in slots::allocas(body) {
+        let Some(slot) = slots::slot(unit, body, alloca) else {
+            continue;
+        };
+        let Some(pieces) = pieces(unit, &slot) else {
+            continue;
+        };
+        if slot.addresses.is_empty() {
+            continue;
+        }
+        replace(unit, body, alloca, &slot, pieces);
+        split += 1;
+    }
+    split
+}
+
+/// The accesses by the first byte that they touch; `None` where two overlap in part.
+fn pieces(unit: &Unit, slot: &Slot) -> Option<BTreeMap<i64, Vec<Access>>> {
+    let mut pieces: BTreeMap<i64, Vec<Access>> = BTreeMap::new();
+    for &access in &slot.accesses {
+        pieces.entry(access.offset).or_default().push(access);
+    }
+    let mut end = 0;
+    for (&start, accesses) in &pieces {
+        let bytes = unit.layout.store_bytes(unit, accesses[0].ty);
+        let same = accesses
+            .iter()
+            .all(|a| unit.layout.store_bytes(unit, a.ty) == bytes);
+        if start < end || !same {
+            return None;
+        }
+        end = start.checked_add(i64::try_from(bytes).ok()?)?;
+    }
+    Some(pieces)
+}
+
+fn replace(
+    unit: &mut Unit,
+    body: &mut Body,
+    alloca: Op,
+    slot: &Slot,
+    pieces: BTreeMap<i64, Vec<Access>>,
+) {
+    let OpKind::Alloca(whole) = *body.kind(alloca) else {
+        return;
+    };
+    let mut b = Builder::new(unit, body);
+    b.loc = b.body.ops[alloca].loc;
+    b.at_op(alloca);
+    let (one, ptr) = (b.body.operand(alloca, 0), b.body.ty(b.body.result(alloca)));
+    for (offset, accesses) in pieces {
+        let ty = accesses[0].ty;
+        // The piece lies as the whole did, where that says anything.
+        let inside = (offset as u64 | u64::from(whole.align_bytes))
+            .trailing_zeros()
+            .min(31);
+        let natural = b.unit.layout.align_bytes(b.unit, ty) as u32;
+        let info = AllocaInfo {
+            ty,
+            align_bytes: natural.max(1 << inside),
+            ..whole
+        };
+        let piece = b.value(OpKind::Alloca(info), &[one], ptr);
+        for access in accesses {
+            let at = match b.body.kind(access.op) {
+                OpKind::Load(_) => 0,
+                _ => 1,
+            };
+            b.body.set_operand(access.op, at, piece);
+        }
+    }
+    slots::erase(body, alloca, slot);
+}

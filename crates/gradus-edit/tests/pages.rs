@@ -1,0 +1,71 @@
+//! The case pages of the edits: what each does, and that programs mean the same afterwards.
+
+use gradus_edit::{inline_call, loops_to_fors, promote_slots, split_allocas, unroll_for};
+use gradus_ir::{Body, Diagnostic, FuncId, Op, OpKind, Unit};
+use gradus_testkit::{Pass, check_pages};
+
+fn each(unit: &mut Unit, edit: impl Fn(&mut Unit, &mut Body)) -> Result<(), Vec<Diagnostic>> {
+    let ids: Vec<FuncId> = unit.functions.ids().collect();
+    for id in ids {
+        if let Some(mut body) = unit.functions[id].body.take() {
+            edit(unit, &mut body);
+            unit.functions[id].body = Some(body);
+        }
+    }
+    Ok(())
+}
+
+fn unroll(unit: &mut Unit, body: &mut Body) {
+    let ops: Vec<Op> = body.walk(body.root()).collect();
+    for op in ops.into_iter().rev() {
+        unroll_for(unit, body, op, 8, 200);
+    }
+}
+
+/// Inlines every direct call of a function whose body is there.
+fn inline(unit: &mut Unit, body: &mut Body) {
+    let calls: Vec<Op> = body
+        .walk(body.root())
+        .filter(|&op| matches!(body.kind(op), OpKind::Call(_)))
+        .collect();
+    for call in calls {
+        let Some(func) = unit.callee(body, call) else {
+            continue;
+        };
+        if let Some(callee) = unit.functions[func].body.clone() {
+            let _ = inline_call(unit, body, call, func, &callee);
+        }
+    }
+}
+
+#[test]
+fn pages() {
+    let passes = [
+        Pass::same("loops", |unit, _| {
+            each(unit, |u, b| {
+                loops_to_fors(u, b);
+            })
+        }),
+        Pass::same("promote", |unit, _| {
+            each(unit, |u, b| {
+                promote_slots(u, b);
+            })
+        }),
+        Pass::same("split", |unit, _| {
+            each(unit, |u, b| {
+                split_allocas(u, b);
+            })
+        }),
+        Pass::same("unroll", |unit, _| each(unit, unroll)),
+        Pass::same("inline", |unit, _| each(unit, inline)),
+    ];
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
+    let mut wrong = Vec::new();
+    for folder in ["inline", "loops", "promote", "split", "unroll"] {
+        match check_pages(format!("{root}/{folder}"), &passes) {
+            Ok(count) => assert!(count > 0, "no pages in {folder}"),
+            Err(text) => wrong.push(text),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
