@@ -1,7 +1,8 @@
 //! The derivative under construction: its body and the place where ops go.
 
 use gradus_ir::{
-    Body, Builder, Flags, LocId, Meta, MetaId, Op, Region, ScopeId, TypeId, Unit, Value,
+    Access, Body, Builder, Flags, LocId, Meta, MetaId, Op, OpKind, Region, ScopeId, TypeId, Unit,
+    Value,
 };
 use smallvec::SmallVec;
 
@@ -109,6 +110,7 @@ impl<'u> Out<'u> {
         let value = self.build().load(ty, ptr);
         if let Some(op) = self.body.def_op(value) {
             self.mark_access(op, meta, space);
+            self.cap_align(op, space);
         }
         value
     }
@@ -116,14 +118,30 @@ impl<'u> Out<'u> {
     pub fn store(&mut self, value: Value, ptr: Value, space: Space, meta: Option<MetaId>) -> Op {
         let op = self.build().store(value, ptr);
         self.mark_access(op, meta, space);
+        self.cap_align(op, space);
         op
+    }
+    /// Tape memory is an allocator's, which knows nothing of wide vectors.
+    fn cap_align(&mut self, op: Op, space: Space) {
+        if let (Space::Tape, Some(access)) = (space, access_of(&mut self.body, op)) {
+            access.align_bytes = access.align_bytes.min(TAPE_ALIGN_BYTES);
+        }
     }
     /// The alignment of an access op, put onto another.
     pub fn set_align(&mut self, op: Op, align_bytes: u32) {
-        use gradus_ir::OpKind;
-        if let OpKind::Load(access) | OpKind::Store(access) = &mut self.body.ops[op].kind {
+        if let Some(access) = access_of(&mut self.body, op) {
             access.align_bytes = align_bytes;
         }
+    }
+}
+
+/// What is certain of an address on the tape: frames may follow a word.
+const TAPE_ALIGN_BYTES: u32 = 8;
+
+fn access_of(body: &mut Body, op: Op) -> Option<&mut Access> {
+    match &mut body.ops[op].kind {
+        OpKind::Load(access) | OpKind::Store(access) => Some(access),
+        _ => None,
     }
 }
 
