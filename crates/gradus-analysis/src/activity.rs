@@ -9,7 +9,7 @@
 //! Contexts are told apart again in `body_activity.rs`, one variant of a function at a time.
 
 use crate::closure::{Callee, Closure};
-use crate::flow::Flow;
+use crate::flow::{Flow, ValueAccess, value_accesses};
 use crate::memory::{Class, ClassId, Memory, Origin};
 use crate::words::Words;
 use gradus_ir::known::Known;
@@ -111,6 +111,7 @@ pub struct ClassFacts {
     varied: Vec<bool>,
     useful: Vec<bool>,
     scrambled: Vec<bool>,
+    written: Vec<bool>,
     functions: HashSet<FuncId>,
     with_globals: HashSet<FuncId>,
     findings: Vec<Diagnostic>,
@@ -155,6 +156,7 @@ impl ClassFacts {
             flow,
             ..ClassFacts::default()
         };
+        found.written = written_classes(facts);
         found.scrambled = found.flow.scrambled(&found.float_bits(facts));
         found.settle(facts, &sources);
         found.with_globals = functions_with_globals(facts, &found);
@@ -194,6 +196,10 @@ impl ClassFacts {
     pub fn value_useful(&self, func: FuncId, value: Value) -> bool {
         let node = self.flow.value_node(func, value);
         node.is_some_and(|node| self.useful[node])
+    }
+    /// Whether the closure writes floats, or copies of bytes, to memory of the class.
+    pub fn is_written(&self, class: ClassId) -> bool {
+        self.written.get(class.index()).copied().unwrap_or(false)
     }
     /// Whether an integer is the outcome of integer arithmetic on the bits of a varied float.
     pub fn is_scrambled(&self, func: FuncId, value: Value) -> bool {
@@ -322,6 +328,33 @@ fn can_have_shadow(unit: &Unit, global: GlobalId) -> bool {
     let mut addresses = variable.init.iter().flat_map(|init| &init.relocations);
     let changes = !variable.constant || addresses.next().is_some();
     variable.defined && changes && !variable.thread_local
+}
+
+/// The classes that floats are stored to, or bytes copied to, other than by passing a structure by value.
+fn written_classes(facts: Facts<'_>) -> Vec<bool> {
+    let mut written = vec![false; facts.memory.classes().len()];
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for op in body.walk(body.root()) {
+            value_accesses(facts.unit, body, op, |access| {
+                let ValueAccess::Store { ptr, value } = access else {
+                    return;
+                };
+                if let Some(class) = facts.memory.class(func, ptr)
+                    && facts.words.carries_float(func, value)
+                {
+                    written[class.index()] = true;
+                }
+            });
+        }
+    }
+    for copy in facts.memory.copies() {
+        let body = facts.unit.functions[copy.at.0].body.as_deref();
+        let callee = body.and_then(|body| facts.closure.callee(facts.unit, body, copy.at.1));
+        if matches!(callee, Some(Callee::Outside(_))) {
+            written[copy.to.class.index()] = true;
+        }
+    }
+    written
 }
 
 /// See [`ClassFacts::touches_globals`].

@@ -600,3 +600,78 @@ fn a_table_of_functions_has_shadows_of_its_own() {
     let class = study.memory.class(f, seen[0]).expect("a pointer");
     assert!(study.memory.only_known_functions(class));
 }
+
+#[test]
+fn copies_that_go_round_in_a_circle_come_to_an_end() {
+    let mut program = Program::default();
+    let (double, ptr, word, void) = program.types();
+    let copy = memcpy(&mut program);
+    let f = program.define("f", &[ptr, ptr, word], void, |b, p| {
+        let (no, eight, size) = (b.bool(false), b.i64(8), b.i64(64));
+        let later = b.byte_addr(p[0], eight);
+        for bytes in [p[2], size] {
+            b.call(copy, &[p[1], later, bytes, no]);
+            b.call(copy, &[p[0], p[1], bytes, no]);
+        }
+        let x = b.load(double, p[0]);
+        b.store(x, p[1]);
+        None
+    });
+    let study = program.study(f, &[Dup, Dup, Const], false);
+    let class = study.memory.class(
+        f,
+        program.unit.functions[f]
+            .body
+            .as_ref()
+            .expect("a body")
+            .params()[0],
+    );
+    assert!(
+        study
+            .words
+            .seen_anywhere(class.expect("a pointer"))
+            .has_float()
+    );
+}
+
+#[test]
+fn a_structure_by_value_that_is_changed_is_refused() {
+    let mut program = Program::default();
+    let (double, ptr, _, _) = program.types();
+    let pair = program.unit.types.array(double, 3);
+    let by_value = gradus_ir::Attr {
+        name: "byval".into(),
+        value: gradus_ir::AttrValue::Type(pair),
+    };
+    let attrs = AttrSet {
+        params: vec![vec![by_value]],
+        ..AttrSet::default()
+    };
+    let attrs = program.unit.intern_attrs(attrs);
+    for changes in [false, true] {
+        let name = if changes { "changes" } else { "reads" };
+        let inner = program.define(name, &[ptr], double, |b, p| {
+            let x = b.load(double, p[0]);
+            let square = b.fmul(x, x);
+            if changes {
+                b.store(square, p[0]);
+            }
+            Some(b.load(double, p[0]))
+        });
+        program.unit.functions[inner].attrs = attrs;
+        let outer = program.define(&format!("{name}_root"), &[ptr], double, |b, p| {
+            let op = b.call(inner, &[p[0]]);
+            if let gradus_ir::OpKind::Call(info) = &mut b.body.ops[op].kind {
+                info.attrs = Some(attrs);
+            }
+            Some(b.body.result(op))
+        });
+        let study = program.study(outer, &[Dup], true);
+        let calls = study.root.calls().filter_map(|c| c.variant.clone());
+        let findings: Vec<Code> = calls
+            .flat_map(|v| study.variant(&v).findings().to_vec())
+            .map(|d| d.code)
+            .collect();
+        assert_eq!(findings, vec![Code::NoDerivative; usize::from(changes)]);
+    }
+}

@@ -105,6 +105,10 @@ impl BodyActivity {
     pub fn call(&self, op: Op) -> Option<&CallActivity> {
         self.calls.get(&op)
     }
+    /// What all calls pass on, in no particular order.
+    pub fn calls(&self) -> impl Iterator<Item = &CallActivity> {
+        self.calls.values()
+    }
     /// What the function returns: whether its floats vary, and the shadow of its pointer.
     pub fn result(&self) -> ArgActivity {
         self.result

@@ -272,6 +272,7 @@ impl<'a> Solver<'a> {
     fn settle(&mut self) {
         loop {
             let before = self.classes.changes;
+            crate::copies::close_circles(&mut self.classes, &self.copies);
             for &copy in &self.copies {
                 crate::copies::join_words(&mut self.classes, copy);
             }

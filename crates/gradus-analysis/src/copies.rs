@@ -3,9 +3,14 @@
 //! A copy of a constant number of bytes is followed word by word, so that a structure with one pointer
 //! does not lend it to all its words. Where the number is not known, or very many words repeat, both
 //! classes take the moduli of each other first.
+//!
+//! Copies may go round in a circle and come back shifted (`memmove(p, p + 1, …)`): then every word is
+//! like the one so many bytes on. [`close_circles`] finds that from the copies alone, by a union-find
+//! with offsets, and makes those classes count modulo the shift. So no offset is carried on without end.
 
 use crate::constraints::Copy;
-use crate::unify::{Cell, Classes, Target};
+use crate::unify::{Cell, Classes, Target, gcd};
+use std::collections::HashMap;
 
 /// The most repetitions of a class's words that are followed one by one.
 const REPEATS_MAX: u64 = 64;
@@ -71,5 +76,78 @@ fn put(classes: &mut Classes, start: Target, cells: Vec<(i64, Cell)>) {
         if !cell.seen.is_nothing() && classes.cell(at).seen.add(&cell.seen) {
             classes.changes += 1;
         }
+    }
+}
+
+/// Classes that copies connect: where the words of one lie in another.
+#[derive(Default)]
+struct Circles {
+    number: HashMap<u32, usize>,
+    roots: Vec<u32>,
+    parent: Vec<usize>,
+    /// What is added to an offset to count as the parent does.
+    shift: Vec<i64>,
+    /// By representative: the shift after which words are alike, 0 where there is none.
+    period: Vec<u64>,
+}
+
+impl Circles {
+    fn of(&mut self, root: u32) -> usize {
+        let next = self.parent.len();
+        let number = *self.number.entry(root).or_insert(next);
+        if number == next {
+            self.roots.push(root);
+            self.parent.push(next);
+            self.shift.push(0);
+            self.period.push(0);
+        }
+        number
+    }
+    /// The representative of a class, and what is added to its offsets to count as that does.
+    fn find(&mut self, class: usize) -> (usize, i64) {
+        let (mut at, mut shift) = (class, 0i64);
+        while self.parent[at] != at {
+            shift = shift.wrapping_add(self.shift[at]);
+            at = self.parent[at];
+        }
+        let (root, mut left, mut on) = (at, shift, class);
+        while self.parent[on] != on {
+            let own = self.shift[on];
+            let next = self.parent[on];
+            (self.parent[on], self.shift[on]) = (root, left);
+            left = left.wrapping_sub(own);
+            on = next;
+        }
+        (root, shift)
+    }
+    /// Offset `a_at` of `a` and offset `b_at` of `b` are alike.
+    fn join(&mut self, a: usize, a_at: i64, b: usize, b_at: i64) {
+        let ((a, a_shift), (b, b_shift)) = (self.find(a), self.find(b));
+        let distance = (a_at.wrapping_add(a_shift)).wrapping_sub(b_at.wrapping_add(b_shift));
+        if a == b {
+            self.period[a] = gcd(self.period[a], distance.unsigned_abs());
+        } else {
+            (self.parent[b], self.shift[b]) = (a, distance);
+            self.period[a] = gcd(self.period[a], self.period[b]);
+        }
+    }
+}
+
+/// Makes classes count modulo the shift of the circles of copies that they lie in.
+pub(crate) fn close_circles(classes: &mut Classes, copies: &[Copy]) {
+    let mut circles = Circles::default();
+    for copy in copies {
+        let (to, from) = (classes.find_raw(copy.to), classes.find_raw(copy.from));
+        let (a, b) = (circles.of(to.node), circles.of(from.node));
+        circles.join(a, to.offset, b, from.offset);
+    }
+    for class in 0..circles.roots.len() {
+        let (root, _) = circles.find(class);
+        let period = i64::try_from(circles.period[root]).unwrap_or(1);
+        let start = Target {
+            node: circles.roots[class],
+            offset: 0,
+        };
+        classes.step(start, period);
     }
 }

@@ -152,6 +152,7 @@ pub(crate) fn of_body(
         activity,
         list: Vec::new(),
     };
+    finder.params();
     for op in body.walk(body.root()) {
         finder.op(op);
     }
@@ -169,6 +170,25 @@ impl Finder<'_> {
             message.into(),
         );
         self.list.push(finding.help(help));
+    }
+    /// Structures passed by value that the function changes: its copy would need a shadow of its own.
+    fn params(&mut self) {
+        let (unit, body) = (self.facts.unit, self.body);
+        let function = &unit.functions[self.func];
+        for (index, &param) in body.params().iter().enumerate() {
+            let by_value = unit.attrs(function.attrs).param(index, "byval").is_some();
+            let changed = self.class(param).is_some_and(|class| {
+                self.classes.holds_active_floats(class) && self.classes.is_written(class)
+            });
+            if by_value && changed {
+                let message = "a structure is passed by value, and the function changes its copy";
+                let finding = Diagnostic::error(Code::NoDerivative, message)
+                    .in_function(name_of(unit, self.func))
+                    .at(function.span.clone(), "in this function")
+                    .help("pass it by address, or copy it to a local variable first");
+                self.list.push(finding);
+            }
+        }
     }
     fn class(&self, ptr: Value) -> Option<ClassId> {
         self.facts.memory.class(self.func, ptr)

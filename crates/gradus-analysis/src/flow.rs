@@ -13,7 +13,7 @@ use crate::flows;
 use crate::lanes;
 use crate::memory::ClassId;
 use gradus_ir::known::{Effects, Known, MaskedFn, MathOutFn};
-use gradus_ir::{Body, Entity, FuncId, Op, OpKind, TypeId, Unit, Value};
+use gradus_ir::{Body, Entity, FuncId, Op, OpKind, Type, TypeId, Unit, Value};
 use std::collections::HashMap;
 
 /// A node of a [`Flow`].
@@ -289,8 +289,11 @@ impl Maker<'_, '_> {
         let carries = self.facts.words.carries_float(func, value);
         carries.then(|| self.flow.value_node(func, value)).flatten()
     }
+    /// Whether a value is an integer, or may hold some.
     fn is_integer(&self, body: &Body, value: Value) -> bool {
-        self.facts.unit.types.int_bits(body.ty(value)).is_some()
+        let types = &self.facts.unit.types;
+        let ty = types.get(types.scalar(body.ty(value)));
+        matches!(ty, Type::Int(_) | Type::Struct { .. } | Type::Array { .. })
     }
     /// Whether a value is an integer that carries no float.
     fn is_number(&self, func: FuncId, body: &Body, value: Value) -> bool {
@@ -414,6 +417,14 @@ impl Maker<'_, '_> {
     /// An outside function that is not known reads what its pointers mean and writes it anew.
     fn outside(&mut self, func: FuncId, body: &Body, op: Op, callee: FuncId, args: &[Value]) {
         let unit = self.facts.unit;
+        if let (Some(Known::Integer(_)), Some(result)) = (unit.known(callee), call_result(body, op))
+        {
+            for &arg in args {
+                if self.is_integer(body, arg) {
+                    self.bit_edge((func, arg), (func, result));
+                }
+            }
+        }
         let effects = match unit.known(callee) {
             Some(Known::Memory(_) | Known::Masked(_) | Known::MathOut(_)) => return,
             _ => unit.known_effects(callee).unwrap_or(Effects::UNKNOWN),

@@ -16,6 +16,10 @@ use std::collections::BTreeMap;
 /// The most periods that are tried.
 const PERIODS_MAX: usize = 4;
 
+/// The most words of a class that are laid out, and the least modulus of a class that has a layout.
+const WORDS_MAX: usize = 4096;
+const MODULUS_MIN: u64 = 4;
+
 /// The longest block that is laid out word by word.
 const BLOCK_MAX: u64 = 1 << 16;
 
@@ -30,6 +34,13 @@ pub(crate) fn resolve(
     ends: &[MemoryPlace],
     size: Option<u64>,
 ) -> Option<CopyKind> {
+    let plain = |end: &MemoryPlace| {
+        let modulus = memory.get(end.class).modulus_bytes;
+        (modulus == 0 || modulus >= MODULUS_MIN) && evidence[end.class.index()].len() <= WORDS_MAX
+    };
+    if !ends.iter().all(plain) {
+        return None;
+    }
     let strides = ends.iter().flat_map(|end| &memory.get(end.class).steps);
     let mut periods: Vec<u64> = strides.map(|(_, stride)| *stride).collect();
     periods.sort_unstable_by(|a, b| b.cmp(a));

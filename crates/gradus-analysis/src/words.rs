@@ -313,13 +313,20 @@ impl Words {
         let (source, goal) = (memory.get(from.class), memory.get(to.class));
         let start = source.normal(from.offset_bytes);
         let mut found = Vec::new();
-        for (&offset, &seen) in &self.seen[from.class.index()] {
+        let first = if source.modulus_bytes == 0 {
+            start
+        } else {
+            i64::MIN
+        };
+        for (&offset, &seen) in self.seen[from.class.index()].range(first..) {
             let distance = match source.modulus_bytes {
                 0 => offset - start,
                 m => (offset - start).rem_euclid(m as i64),
             };
-            if distance >= 0 && size.is_none_or(|s| (distance as u64) < s) {
+            if size.is_none_or(|s| (distance as u64) < s) {
                 found.push((distance, seen));
+            } else if source.modulus_bytes == 0 {
+                break;
             }
         }
         let mut news = self.copy_evidence(from, to, size);
@@ -339,8 +346,12 @@ impl Words {
         }
         news
     }
+    /// As the words by reduced offsets, but only of copies whose size is known: else offsets could grow
+    /// without end where copies go round in a circle.
     fn copy_evidence(&mut self, from: MemoryPlace, to: MemoryPlace, size: Option<u64>) -> bool {
-        let size = size.map_or(i64::MAX, |s| i64::try_from(s).unwrap_or(i64::MAX));
+        let Some(size) = size.and_then(|s| i64::try_from(s).ok()) else {
+            return false;
+        };
         let range = from.offset_bytes..from.offset_bytes.saturating_add(size);
         let found: Vec<(i64, Seen)> = (self.evidence[from.class.index()].range(range))
             .map(|(offset, seen)| (offset - from.offset_bytes + to.offset_bytes, *seen))
