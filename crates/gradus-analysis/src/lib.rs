@@ -26,6 +26,7 @@
 //! let variance = Variance::of(&clobbers, &effects);     // variance.loops(v)
 //! let known = Availability::new(&clobbers);             // known.before(v, op): ops to clone
 //! let extents = Extents::of(&known, &effects, op);      // bytes touched behind each pointer
+//! let test = Disjointness::of(&clobbers, &effects, op); // which of them to tell apart at run time
 //! ```
 //!
 //! [`Request`] is what the user asked for; [`Variant`] is a function with what is known of its
@@ -46,6 +47,7 @@ mod clobber;
 mod closure;
 mod constraints;
 mod copies;
+mod disjointness;
 mod effects;
 mod evidence;
 mod extents;
@@ -77,6 +79,7 @@ pub use alias::{Alias, AliasOptions};
 pub use body_activity::{BodyActivity, CallActivity, Variant};
 pub use clobber::{AfterEnd, Clobbers, Fate};
 pub use closure::{CallSite, Callee, Closure, Component};
+pub use disjointness::Disjointness;
 pub use effects::{
     AccessKind, Effects, Extent, FunctionEffects, MemoryAccess, ParamEffects, Place, Touch,
 };

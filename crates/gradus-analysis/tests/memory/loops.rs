@@ -2,7 +2,8 @@
 
 use crate::Program;
 use gradus_analysis::{
-    AfterEnd, Availability, Bound, BoundId, Clobbers, Extents, Root, Trips, affine, trips,
+    AfterEnd, AliasOptions, Availability, Bound, BoundId, Clobbers, Disjointness, Extents, Root,
+    Trips, affine, trips,
 };
 use gradus_ir::Value;
 use std::collections::HashMap;
@@ -372,4 +373,69 @@ fn a_load_that_surely_runs_may_run_earlier() {
         let found = Availability::new(&c).at_entry(p.value("v"));
         assert_eq!(found.is_some(), moves, "{between}");
     }
+}
+
+#[test]
+fn a_test_is_proposed_where_it_frees_loads() {
+    // bruss: the right-hand side may be written over the state, or over the structure of constants.
+    let p = Program::read(
+        "func @f(%ctx: ptr, %x: ptr, %dx: ptr, %n: i64, %ro: ptr) {
+           %k = load %ctx -> f64
+           for %i < %n {
+             %p = addr inbounds f64, %x, %i
+             %v = load %p -> f64
+             %q = addr inbounds f64, %dx, %i
+             store %v, %q
+             yield }
+           %late = load %ro -> f64
+           return }",
+    );
+    let alias = p.alias();
+    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let body = p.body();
+    let entry = body.first(body.root()).expect("the body has ops");
+    let test = Disjointness::of(&c, &p.effects, entry).expect("it is worth a test");
+    let name = |root: Root| match root {
+        Root::Value(value) => body.name(value).unwrap_or_default().to_string(),
+        Root::Global(_) => String::new(),
+    };
+    let pairs: Vec<_> = test
+        .assumptions()
+        .iter()
+        .map(|(a, b)| (name(*a), name(*b)))
+        .collect();
+    assert_eq!(
+        pairs,
+        [("dx", "ctx"), ("dx", "x")].map(|(a, b)| (a.into(), b.into()))
+    );
+    let options = AliasOptions {
+        assume_disjoint: test.assumptions(),
+        ..AliasOptions::default()
+    };
+    let fast = p.alias_with(&options);
+    let c = Clobbers::of(&fast, &p.effects, AfterEnd::default());
+    assert!(!c.clobbered_after(p.op("v")) && !c.clobbered_after(p.op("k")));
+    assert!(
+        Disjointness::of(&c, &p.effects, entry).is_none(),
+        "nothing is left to gain"
+    );
+}
+
+#[test]
+fn no_test_where_indices_come_from_memory() {
+    let p = Program::read(
+        "func @f(%x: ptr, %y: ptr, %n: i64) {
+           for %i < %n {
+             %p = addr inbounds i64, %x, %i
+             %v = load %p -> i64
+             %q = addr inbounds i64, %y, %v
+             store %v, %q
+             yield }
+           return }",
+    );
+    let alias = p.alias();
+    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let body = p.body();
+    let entry = body.first(body.root()).expect("the body has ops");
+    assert!(c.clobbered_after(p.op("v")) && Disjointness::of(&c, &p.effects, entry).is_none());
 }
