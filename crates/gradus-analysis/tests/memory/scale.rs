@@ -36,12 +36,17 @@ fn straight(n: usize) -> Program {
 
 #[test]
 fn straight_line_code_is_looked_at_in_proportion() {
-    let (small, large) = (straight(2_000), straight(16_000));
-    assert_eq!(look(&small).0, 0);
-    let (_, short) = look(&small);
-    let (clobbered, long) = look(&large);
-    assert_eq!(clobbered, 0);
-    assert!(long < 40.0 * short.max(0.005), "{short} s and {long} s");
+    // The quickest of several runs: other work on the machine only ever adds.
+    let quickest = |p: &Program| {
+        let runs = (0..4).map(|_| look(p));
+        runs.map(|(clobbered, seconds)| {
+            assert_eq!(clobbered, 0);
+            seconds
+        })
+        .fold(f64::INFINITY, f64::min)
+    };
+    let (short, long) = (quickest(&straight(2_000)), quickest(&straight(16_000)));
+    assert!(long < 32.0 * short, "{short} s and {long} s");
 }
 
 #[test]
