@@ -104,6 +104,28 @@ impl Host {
         left
     }
 
+    /// Gives every `static` function whose name begins with `prefix` another one, so that the names are
+    /// free.
+    pub fn rename_static(&mut self, prefix: &str) {
+        for f in self.functions() {
+            let name = unsafe { name_of(f) };
+            let linkage = unsafe { LLVMGetLinkage(f) };
+            if linkage == LLVMLinkage::LLVMInternalLinkage && name.starts_with(prefix) {
+                let new = format!("{name}.earlier");
+                unsafe { LLVMSetValueName2(f, new.as_ptr().cast(), new.len()) };
+            }
+        }
+        self.touch();
+    }
+
+    /// The names of the variables that the module defines, in its order.
+    pub fn defined_variables(&self) -> Vec<String> {
+        let all = self.variables().into_iter();
+        all.filter(|v| unsafe { LLVMIsDeclaration(*v) } == 0)
+            .map(|v| unsafe { name_of(v) })
+            .collect()
+    }
+
     /// Drops all debug information.
     pub fn strip_debug(&mut self) {
         unsafe { LLVMStripModuleDebugInfo(self.module) };

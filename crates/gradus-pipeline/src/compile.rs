@@ -2,7 +2,8 @@
 
 use crate::derive;
 use crate::reply::{FunctionInfo, Output};
-use crate::run::{Run, Stop};
+use crate::run::{PASSES, Run, Stop};
+use crate::worklist;
 use crate::{OutputKind, Reply, Request, Task, wire};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_llvm::{Emit, Host, Pipeline};
@@ -35,6 +36,7 @@ pub fn compile_bytes(
 /// The whole way of a program.
 fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     let request = run.request;
+    check_options(run)?;
     let mut host = run.pass("read", read)?;
     match &request.task {
         Task::List => return list(run, &host),
@@ -46,6 +48,20 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     }
     late(run, &mut host)?;
     run.pass("emit", |run| emit(run, &mut host))
+}
+
+/// Refuses names of passes and switches that do not exist.
+fn check_options(run: &mut Run<'_>) -> Result<(), Stop> {
+    let options = &run.request.options;
+    let is_pass = |name: &&String| *name != "all" && !PASSES.contains(&name.as_str());
+    let passes = options.dump_after.iter().filter(is_pass).map(|name| {
+        let message = format!("there is no pass `{name}`");
+        let help = format!("there are {}", PASSES.join(", "));
+        Diagnostic::error(Code::BadOption, message).help(help)
+    });
+    let mut findings: Vec<Diagnostic> = passes.collect();
+    findings.extend(worklist::options(&options.off).err());
+    run.take(findings)
 }
 
 /// Reads all inputs and links them into one module.

@@ -15,6 +15,9 @@ use crate::{GradRequest, GradTask, OutputKind, Task, report};
 use gradus_ir::{Code, Diagnostic, FuncId, Severity, Symbol, Unit};
 use gradus_llvm::{Host, Imported};
 
+/// How the symbols of derivatives begin. A program that was differentiated before holds some already.
+const DERIVED_PREFIX: &str = "__gradus1_";
+
 /// What the requests became.
 struct Requests {
     roots: Roots,
@@ -45,6 +48,8 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     {
         return Ok(());
     }
+    refuse_registrations(run, host)?;
+    host.rename_static(DERIVED_PREFIX);
     let exposed = host.expose(&symbols);
     for symbol in &symbols {
         host.mark_differentiated(symbol);
@@ -66,6 +71,31 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     };
     describe(run, &imported.unit, &requests, &made);
     run.pass("export", |run| export(run, host, &imported.unit, &requests))
+}
+
+/// Refuses what the program registers by variables of the interface's names: derivatives of its own,
+/// inactive functions and globals. To pass over them in silence could give another derivative.
+fn refuse_registrations(run: &mut Run<'_>, host: &Host) -> Result<(), Stop> {
+    // table
+    const REGISTRATIONS: &[&str] = &[
+        "__enzyme_register_gradient",
+        "__enzyme_register_derivative",
+        "__enzyme_register_splitderivative",
+        "__enzyme_inactivefn",
+        "__enzyme_inactive_global",
+        "__enzyme_function_like",
+        "__enzyme_allocation_like",
+    ];
+    let variables = host.defined_variables();
+    let hits = variables
+        .iter()
+        .filter(|name| REGISTRATIONS.iter().any(|r| name.contains(r)));
+    let findings = hits.map(|name| {
+        let message = format!("the registration `{name}` is not supported yet");
+        Diagnostic::error(Code::BadRequest, message)
+            .help("remove it: the code itself is differentiated then")
+    });
+    run.take(findings.collect())
 }
 
 /// Imports the functions asked for and those that hold calls, with all that they reach.

@@ -225,7 +225,10 @@ pub const SWITCHES: &[&str] = &[
 ];
 
 /// The options of differentiation with what is listed switched off.
-fn options(off: &[String]) -> Result<Options, Diagnostic> {
+///
+/// # Errors
+/// A name that is no switch.
+pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
     let mut options = Options::default();
     for name in off {
         match name.as_str() {

@@ -315,6 +315,51 @@ fn requests_that_make_no_sense_are_refused_together() {
 }
 
 #[test]
+fn what_was_differentiated_can_be_differentiated_again() {
+    let source = "double f(const double *x, int n) { double r = 1; for (int i = 0; i < n; i++) r *= x[i] * x[i]; return r; }";
+    for (flags, level) in [LEVELS[0], LEVELS[4]] {
+        let first = run(
+            bitcode(source, flags),
+            grad(&[wish("f")]),
+            level,
+            &[OutputKind::Bitcode],
+        );
+        let module = first
+            .output(OutputKind::Bitcode)
+            .unwrap_or_else(|| panic!("{}", findings(&first)));
+        let again = [
+            GradRequest {
+                mode: Mode::Forward,
+                ..wish("f_vjp")
+            },
+            GradRequest {
+                name: Some("f_vjp2".into()),
+                ..wish("f")
+            },
+        ];
+        let reply = run(module.to_vec(), grad(&again), level, EMIT);
+        let Some(object) = reply.output(OutputKind::Object) else {
+            panic!("{flags:?}: {}", findings(&reply));
+        };
+        let header = reply.text(OutputKind::Header).expect("a header");
+        let main = format!(
+            "{CHECK}\n#include \"made.h\"
+            int main(void) {{
+                double x[2] = {{2, 3}}, v[2] = {{1, 0}}, g[2] = {{0}}, h[2] = {{0}};
+                f_vjp_jvp(x, v, g, h, 2, 1, 0);
+                NEAR(g[0], 36); NEAR(g[1], 24); NEAR(h[0], 18); NEAR(h[1], 24);
+                double again[2] = {{0}};
+                f_vjp2(x, again, 2, 1); NEAR(again[0], 36); NEAR(again[1], 24);
+            }}"
+        );
+        let files = [("made.h", header), ("main.c", main.as_str())];
+        if let Err(why) = link_and_run(object, &files, &[]) {
+            panic!("{flags:?}: {why}\n{header}");
+        }
+    }
+}
+
+#[test]
 fn the_same_request_gives_the_same_bytes() {
     let source = "double f(const double *x, int n) { double r = 1; for (int i = 0; i < n; i++) r *= x[i]; return r; }";
     let module = bitcode(source, &["-O2", "-g"]);

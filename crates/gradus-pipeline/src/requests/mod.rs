@@ -13,6 +13,7 @@ pub(crate) mod header;
 
 use gradus_ad::Variant;
 use gradus_ir::{Diagnostic, FuncId, SourceSpan, Unit};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A derivative that was asked for.
@@ -33,6 +34,7 @@ pub(crate) struct Roots {
     pub list: Vec<Root>,
     /// Findings that are no errors.
     pub notes: Vec<Diagnostic>,
+    known: BTreeMap<Variant, FuncId>,
 }
 
 impl Roots {
@@ -43,11 +45,12 @@ impl Roots {
         variant: &Variant,
         span: Option<SourceSpan>,
     ) -> FuncId {
-        if let Some(known) = self.list.iter().find(|r| r.variant == *variant) {
-            return known.func;
+        if let Some(&known) = self.known.get(variant) {
+            return known;
         }
         let func = variant.declare(unit);
         set_aside(unit, func);
+        self.known.insert(variant.clone(), func);
         self.list.push(Root {
             variant: variant.clone(),
             func,
