@@ -101,7 +101,7 @@ fn bottom_tested(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Made> {
     let inner = shape.region;
     b.body.move_ops(region, inner);
     shape.replace_params(&mut b, region, trips);
-    finish_body(&mut b, inner, repeat, &shape, &extras);
+    let loose = finish_body(&mut b, inner, repeat, &shape, &extras);
     b.at_op(op);
     let after = AfterLoop {
         found: &found,
@@ -124,6 +124,8 @@ fn bottom_tested(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Made> {
         b.body.replace_uses(old, new);
     }
     body.erase(op);
+    // Not before: a result may be a value of outside that nobody else uses yet.
+    sweep_from(unit, body, loose);
     Some(Made { op: made, trips })
 }
 
@@ -173,8 +175,15 @@ fn outcomes(
     (outcomes, extras)
 }
 
-/// Ends the moved body: the `repeat` becomes a `yield` of what is still carried.
-fn finish_body(b: &mut Builder, inner: Region, repeat: Op, shape: &Rebuild, extras: &[usize]) {
+/// Ends the moved body: the `repeat` becomes a `yield` of what is still carried. Gives what the
+/// `repeat` used.
+fn finish_body(
+    b: &mut Builder,
+    inner: Region,
+    repeat: Op,
+    shape: &Rebuild,
+    extras: &[usize],
+) -> Vec<Value> {
     let old: Vec<Value> = b.body.operands(repeat).collect();
     let carried = shape.kept.iter().enumerate();
     let mut yields: Vec<Value> = carried
@@ -185,7 +194,7 @@ fn finish_body(b: &mut Builder, inner: Region, repeat: Op, shape: &Rebuild, extr
     b.body.erase(repeat);
     b.at_end(inner);
     b.yield_(&yields);
-    sweep_from(b.unit, b.body, old);
+    old
 }
 
 /// The `for` in the place of a loop, with its empty region.
