@@ -26,6 +26,9 @@
 //! check_pages("crates/some-crate/cases", &passes).unwrap();
 //! ```
 //!
+//! [`program`] makes random programs, for the same checks on programs that nobody thought of, and
+//! [`reduce`] makes those that show a fault small enough to read.
+//!
 //! A pass that changes what a program means ([`Pass::derived`]) brings its own check, such as
 //! [`three_way`] for derivatives.
 #![forbid(unsafe_code)]
@@ -33,12 +36,16 @@
 
 mod call;
 mod compare;
+mod generate;
 mod page;
+mod reduce;
 mod runner;
 mod three_way;
 
 pub use call::{Argument, Array, Call, Elements, Ran, number_text, run_call};
 pub use compare::same_outcome;
+pub use generate::{CELLS, Style, program};
 pub use page::{Page, Step};
+pub use reduce::reduce;
 pub use runner::{Check, Pass, check_page, check_pages};
 pub use three_way::{Functions, Linear, Primal, ThreeWay, three_way};

@@ -182,7 +182,11 @@ impl ReturnSweep<'_, '_, '_, '_> {
         };
         let outer = self.facts.outer_active(op).to_vec();
         let carried: Vec<usize> = (0..parts.params.len())
-            .filter(|&i| self.facts.active(parts.params[i]))
+            .filter(|&i| {
+                // The last value of a `for` is its result, also where no iteration reads it.
+                let result = counted && self.facts.active(body.results(op)[i]);
+                result || self.facts.active(parts.params[i])
+            })
             .collect();
         let mut seeds: Vec<Value> = Vec::new();
         for &i in &carried {

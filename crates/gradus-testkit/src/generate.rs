@@ -1,0 +1,463 @@
+//! Random structured programs in the text form: every structure, memory that is overwritten,
+//! calls, and values that stay of ordinary size.
+//!
+//! A program has a function `@f(%n: i64, %x: ptr, %s: f64) -> f64` that reads and writes
+//! [`CELLS`] binary64 numbers behind `%x`, and some functions that it calls. It never goes out of
+//! bounds, never divides by zero, and ends. Same seed, same program.
+//!
+//! Steps: a budget of statements is spent on a tree of regions; each statement takes its operands
+//! from what is visible there; what crosses iterations or is stored goes through `sin` or `tanh`,
+//! so that nothing grows.
+
+use std::fmt::Write;
+
+/// The numbers behind `%x`, and in each local array.
+pub const CELLS: usize = 8;
+
+/// What a program may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    /// Roughly how many statements there are.
+    pub statements: u32,
+    /// How deep regions nest.
+    pub depth: u32,
+    /// Integer arithmetic with promises that may be broken, shifts and casts.
+    pub promises: bool,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Style {
+            statements: 30,
+            depth: 3,
+            promises: false,
+        }
+    }
+}
+
+/// The text of the program of a seed.
+pub fn program(seed: u64, style: Style) -> String {
+    let mut text = String::from(
+        "declare @sin(f64) -> f64\ndeclare @exp(f64) -> f64\ndeclare @tanh(f64) -> f64\n\
+         declare @llvm.sqrt.f64(f64) -> f64\ndeclare @llvm.fabs.f64(f64) -> f64\n\
+         global @state: [8 x f64] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]\n",
+    );
+    let mut random = Random::new(seed);
+    let helpers = random.below(3);
+    for helper in 0..helpers {
+        let share = Style {
+            statements: style.statements / 3,
+            depth: style.depth.saturating_sub(1),
+            ..style
+        };
+        text.push_str(&function(&format!("h{helper}"), helper, share, &mut random));
+    }
+    text.push_str(&function("f", helpers, style, &mut random));
+    text
+}
+
+/// Numbers of chance: xorshift (Marsaglia 2003).
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        let mut random =
+            Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d | 1);
+        for _ in 0..8 {
+            random.next();
+        }
+        random
+    }
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+    fn below(&mut self, n: u32) -> u32 {
+        ((self.next() >> 33) % u64::from(n.max(1))) as u32
+    }
+    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len() as u32) as usize]
+    }
+}
+
+struct Writer<'r> {
+    random: &'r mut Random,
+    style: Style,
+    out: String,
+    names: u32,
+    floats: Vec<String>,
+    ints: Vec<String>,
+    /// Addresses of arrays of [`CELLS`] numbers.
+    arrays: Vec<String>,
+    /// Functions that may be called.
+    helpers: u32,
+    budget: u32,
+}
+
+fn function(name: &str, helpers: u32, style: Style, random: &mut Random) -> String {
+    let mut writer = Writer {
+        random,
+        style,
+        out: format!("func @{name}(%n: i64, %x: ptr, %s: f64) -> f64 {{\n"),
+        names: 0,
+        floats: vec!["%s".into()],
+        ints: vec!["%n".into()],
+        arrays: vec!["%x".into(), "@state".into()],
+        helpers,
+        budget: style.statements,
+    };
+    writer.local_array();
+    writer.block(style.depth);
+    while writer.budget > 0 {
+        writer.block(style.depth);
+    }
+    let mut result = String::from("%s");
+    let visible = writer.floats.clone();
+    for value in visible.iter().rev().take(6) {
+        result = writer.value(format!("fadd {result}, {value}"));
+    }
+    let result = writer.tame(&result);
+    writer.line(format!("return {result}"));
+    writer.out.push_str("}\n");
+    writer.out
+}
+
+impl Writer<'_> {
+    fn line(&mut self, text: impl AsRef<str>) {
+        self.out.push_str(text.as_ref());
+        self.out.push('\n');
+    }
+    fn name(&mut self) -> String {
+        self.names += 1;
+        format!("%v{}", self.names)
+    }
+    /// Writes an op with one result; gives its name.
+    fn value(&mut self, op: impl AsRef<str>) -> String {
+        let name = self.name();
+        let _ = writeln!(self.out, "{name} = {}", op.as_ref());
+        name
+    }
+    /// A visible number, the latest more often than not.
+    fn float(&mut self) -> String {
+        match self.random.below(8) {
+            0 => format!("{:?}", f64::from(self.random.below(40)) * 0.1 - 2.0),
+            1..=3 => self.floats[self.floats.len() - 1].clone(),
+            _ => self.random.pick(&self.floats).clone(),
+        }
+    }
+    fn int(&mut self) -> String {
+        match self.random.below(4) {
+            0 => format!("{}", i64::from(self.random.below(20)) - 5),
+            _ => self.random.pick(&self.ints).clone(),
+        }
+    }
+    /// A number between −1 and 1.
+    fn tame(&mut self, value: &str) -> String {
+        let function = *self.random.pick(&["sin", "tanh"]);
+        self.value(format!("call @{function}({value})"))
+    }
+    fn condition(&mut self) -> String {
+        if self.random.below(2) == 0 {
+            let (a, b) = (self.float(), self.float());
+            let test = *self.random.pick(&["olt", "ogt", "ule", "une"]);
+            return self.value(format!("fcmp {test} {a}, {b}"));
+        }
+        let (a, b) = (self.int(), self.int());
+        let test = *self.random.pick(&["slt", "eq", "ugt", "sge", "ne"]);
+        self.value(format!("icmp {test} {a}, {b}"))
+    }
+    /// An address of a cell that is there.
+    fn cell(&mut self) -> String {
+        let index = self.int();
+        let index = self.value(format!("and {index}, 7"));
+        let array = self.random.pick(&self.arrays).clone();
+        self.value(format!("addr inbounds f64, {array}, {index}"))
+    }
+    fn local_array(&mut self) {
+        let array = self.value("alloca [8 x f64], 1");
+        let (i, p) = (self.name(), self.name());
+        let value = self.float();
+        self.line(format!(
+            "for {i} < 8 {{\n{p} = addr inbounds f64, {array}, {i}\nstore {value}, {p}\nyield\n}}"
+        ));
+        self.arrays.push(array);
+    }
+
+    // ---- statements ------------------------------------------------------------------------
+
+    fn block(&mut self, depth: u32) {
+        for _ in 0..=self.random.below(5) {
+            if self.budget == 0 {
+                return;
+            }
+            self.budget -= 1;
+            self.statement(depth);
+        }
+    }
+
+    fn statement(&mut self, depth: u32) {
+        match self.random.below(if depth == 0 { 9 } else { 16 }) {
+            0..=3 => self.arithmetic(),
+            4 => self.integer(),
+            5 | 6 => {
+                let cell = self.cell();
+                let value = self.value(format!("load {cell} -> f64"));
+                self.floats.push(value);
+            }
+            7 => {
+                let cell = self.cell();
+                let value = self.float();
+                let value = self.tame(&value);
+                self.line(format!("store {value}, {cell}"));
+            }
+            8 => self.call(),
+            9 | 10 => self.branch(depth),
+            11 => self.choice(depth),
+            12 | 13 => self.counted(depth),
+            14 => self.early_exit(depth),
+            _ => self.copy(),
+        }
+    }
+
+    fn arithmetic(&mut self) {
+        let (a, b) = (self.float(), self.float());
+        let value = match self.random.below(9) {
+            0 => self.value(format!("fadd {a}, {b}")),
+            1 => self.value(format!("fsub {a}, {b}")),
+            2 => {
+                let b = self.tame(&b);
+                self.value(format!("fmul {a}, {b}"))
+            }
+            3 => {
+                let square = self.value(format!("fmul {b}, {b}"));
+                let above = self.value(format!("fadd {square}, 1.0"));
+                self.value(format!("fdiv {a}, {above}"))
+            }
+            4 => self.value(format!("fneg {a}")),
+            5 => {
+                let tame = self.tame(&a);
+                self.value(format!("call @exp({tame})"))
+            }
+            6 => {
+                let square = self.value(format!("fmul {a}, {a}"));
+                let above = self.value(format!("fadd {square}, 0.5"));
+                self.value(format!("call @llvm.sqrt.f64({above})"))
+            }
+            7 => {
+                let c = self.condition();
+                self.value(format!("select {c}, {a}, {b}"))
+            }
+            _ => self.tame(&a),
+        };
+        self.floats.push(value);
+    }
+
+    fn integer(&mut self) {
+        let (a, b) = (self.int(), self.int());
+        let op = *self.random.pick(&["add", "sub", "mul", "and", "or", "xor"]);
+        let promise = match self.style.promises && self.random.below(2) == 0 {
+            true => *self.random.pick(&["nsw ", "nuw "]),
+            false => "",
+        };
+        let flag = if matches!(op, "add" | "sub" | "mul") {
+            promise
+        } else {
+            ""
+        };
+        let mut value = self.value(format!("{op} {flag}{a}, {b}"));
+        if self.style.promises && self.random.below(3) == 0 {
+            let small = self.value(format!("trunc {value} -> i32"));
+            let by = self.random.below(31);
+            let shift = *self.random.pick(&["shl", "lshr", "ashr"]);
+            let shifted = self.value(format!("{shift} {small}, i32 {by}"));
+            let cast = *self.random.pick(&["sext", "zext"]);
+            value = self.value(format!("{cast} {shifted} -> i64"));
+        }
+        self.ints.push(value);
+    }
+
+    fn call(&mut self) {
+        if self.helpers == 0 {
+            return self.arithmetic();
+        }
+        let helper = self.random.below(self.helpers);
+        let (n, s) = (self.int(), self.float());
+        let array = self.random.pick(&self.arrays).clone();
+        let value = self.value(format!("call @h{helper}({n}, {array}, {s})"));
+        self.floats.push(value);
+    }
+
+    /// A copy of one array onto another, cell by cell.
+    fn copy(&mut self) {
+        let (to, from) = (
+            self.random.pick(&self.arrays).clone(),
+            self.random.pick(&self.arrays).clone(),
+        );
+        let (i, p, q, v) = (self.name(), self.name(), self.name(), self.name());
+        let scale = self.float();
+        let scale = self.tame(&scale);
+        let w = self.name();
+        self.line(format!(
+            "for {i} < 8 {{\n{p} = addr inbounds f64, {from}, {i}\n{v} = load {p} -> f64\n\
+             {w} = fmul {v}, {scale}\n{q} = addr inbounds f64, {to}, {i}\nstore {w}, {q}\nyield\n}}"
+        ));
+    }
+
+    // ---- structures ------------------------------------------------------------------------
+
+    /// What is visible now, to go back to after a region.
+    fn mark(&self) -> (usize, usize, usize) {
+        (self.floats.len(), self.ints.len(), self.arrays.len())
+    }
+    fn back(&mut self, mark: (usize, usize, usize)) {
+        self.floats.truncate(mark.0);
+        self.ints.truncate(mark.1);
+        self.arrays.truncate(mark.2);
+    }
+    /// Statements of a region that ends by yielding one tame number and one small integer.
+    fn arm(&mut self, depth: u32) {
+        let mark = self.mark();
+        self.block(depth - 1);
+        let value = self.float();
+        let value = self.tame(&value);
+        let int = self.int();
+        let int = self.value(format!("and {int}, 15"));
+        self.line(format!("yield {value}, {int}"));
+        self.back(mark);
+    }
+
+    fn branch(&mut self, depth: u32) {
+        let condition = self.condition();
+        let (value, int) = (self.name(), self.name());
+        self.line(format!("{value}, {int} = if {condition} -> f64, i64 {{"));
+        self.arm(depth);
+        self.line("} else {");
+        self.arm(depth);
+        self.line("}");
+        self.floats.push(value);
+        self.ints.push(int);
+    }
+
+    fn choice(&mut self, depth: u32) {
+        let key = self.int();
+        let key = self.value(format!("and {key}, 3"));
+        let (value, int) = (self.name(), self.name());
+        self.line(format!(
+            "{value}, {int} = switch {key} -> f64, i64 case 0 {{"
+        ));
+        self.arm(depth);
+        self.line("} case 2 {");
+        self.arm(depth);
+        self.line("} default {");
+        self.arm(depth);
+        self.line("}");
+        self.floats.push(value);
+        self.ints.push(int);
+    }
+
+    /// The number of trips: constant or not, perhaps none.
+    fn trips(&mut self) -> String {
+        match self.random.below(3) {
+            0 => format!("{}", self.random.below(5)),
+            _ => {
+                let int = self.int();
+                self.value(format!("and {int}, 3"))
+            }
+        }
+    }
+
+    fn counted(&mut self, depth: u32) {
+        let trips = self.trips();
+        let (value, int, i, a, k) = (
+            self.name(),
+            self.name(),
+            self.name(),
+            self.name(),
+            self.name(),
+        );
+        let (start, first) = (self.float(), self.int());
+        self.line(format!(
+            "{value}, {int} = for {i} < {trips} iter({a} = {start}, {k} = {first}) {{"
+        ));
+        let mark = self.mark();
+        self.floats.push(a);
+        self.ints.extend([i, k]);
+        self.arm(depth);
+        self.back(mark);
+        self.line("}");
+        self.floats.push(value);
+        self.ints.push(int);
+    }
+
+    /// A loop that leaves early on a condition, and after five trips in any case.
+    fn early_exit(&mut self, depth: u32) {
+        let (result, left, count, a) = (self.name(), self.name(), self.name(), self.name());
+        let start = self.float();
+        self.line(format!(
+            "{result}, {left} = loop iter({a} = {start}, {count} = 0) -> f64, i64 {{"
+        ));
+        let mark = self.mark();
+        self.floats.push(a);
+        self.ints.push(count.clone());
+        self.block(depth - 1);
+        let next = self.float();
+        let next = self.tame(&next);
+        let more = self.value(format!("add {count}, 1"));
+        let few = self.value(format!("icmp ult {more}, 5"));
+        let wanted = self.condition();
+        if self.random.below(2) == 0 {
+            let again = self.value(format!("and {wanted}, {few}"));
+            self.line(format!("repeat {again}, {next}, {more}, {next}, {more}"));
+        } else {
+            // The rest of the iteration runs only if the loop goes on.
+            let (go, kept) = (self.name(), self.name());
+            self.line(format!("{go}, {kept} = if {wanted} -> i1, f64 {{"));
+            let inner = self.mark();
+            self.block(depth - 1);
+            let own = self.float();
+            let own = self.tame(&own);
+            self.line(format!(
+                "yield true, {own}\n}} else {{\nyield false, {next}\n}}"
+            ));
+            self.back(inner);
+            let both = self.value(format!("and {go}, {few}"));
+            self.line(format!("repeat {both}, {kept}, {more}, {kept}, {more}"));
+        }
+        self.line("}");
+        self.back(mark);
+        let sum = self.value(format!("sitofp {left} -> f64"));
+        self.floats.extend([sum, result]);
+        self.ints.push(left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus_interp::{Machine, Value};
+    use gradus_ir::{parse, verify};
+
+    #[test]
+    fn programs_are_sound_run_and_differ() {
+        let mut results = std::collections::BTreeSet::new();
+        for seed in 0..100 {
+            let text = program(seed, Style::default());
+            assert_eq!(text, program(seed, Style::default()));
+            let unit =
+                parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}\n{text}", e.labels));
+            assert_eq!(verify(&unit), [], "{text}");
+            let mut machine = Machine::new(&unit);
+            let x = machine.alloc_f64(&[0.5; CELLS]).unwrap();
+            let args = [Value::i64(5), Value::ptr(x), Value::f64(0.3)];
+            let value = machine
+                .call("f", &args)
+                .unwrap_or_else(|t| panic!("{t}\n{text}"));
+            let value = value.and_then(|v| v.as_f64()).unwrap();
+            assert!(value.abs() <= 1.0);
+            results.insert(value.to_bits());
+        }
+        assert!(results.len() > 90, "{}", results.len());
+    }
+}

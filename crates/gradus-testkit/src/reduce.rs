@@ -1,0 +1,157 @@
+//! Makes a program that shows a fault smaller, as long as it goes on showing it.
+//!
+//! Greedy, to a fixed point (a simple form of delta debugging, Zeller and Hildebrandt 2002, on the
+//! tree of regions): an op goes, its results becoming constants; an `if` becomes one of its arms;
+//! a carried value becomes what it starts with. Outer ops are tried before inner ones, so that
+//! most of a program falls in few steps.
+
+use gradus_ir::{Body, FuncId, Op, OpKind, Type, TypeId, Unit, Value, verify_function};
+
+/// One way to make a body smaller.
+#[derive(Clone, Copy)]
+enum Cut {
+    /// The op goes.
+    Drop,
+    /// The region of this number stands in the place of the op.
+    Inline(usize),
+}
+
+/// The smallest program found for which `shows` holds, as it does for `unit`.
+pub fn reduce(unit: &Unit, shows: impl Fn(&Unit) -> bool) -> Unit {
+    let mut best = unit.clone();
+    loop {
+        let mut progress = false;
+        let functions: Vec<FuncId> = best.functions.ids().collect();
+        for func in functions {
+            progress |= reduce_function(&mut best, func, &shows);
+        }
+        if !progress {
+            return best;
+        }
+    }
+}
+
+fn reduce_function(best: &mut Unit, func: FuncId, shows: &impl Fn(&Unit) -> bool) -> bool {
+    let mut progress = false;
+    let mut next = 0;
+    loop {
+        let Some(body) = &best.functions[func].body else {
+            return progress;
+        };
+        let Some(op) = body.walk(body.root()).nth(next) else {
+            return progress;
+        };
+        let mut cuts = vec![Cut::Drop];
+        if *body.kind(op) == OpKind::If {
+            cuts.extend([Cut::Inline(0), Cut::Inline(1)]);
+        }
+        let smaller = cuts.into_iter().find_map(|cut| {
+            let mut candidate = best.clone();
+            apply(&mut candidate, func, op, cut)?;
+            let sound = verify_function(&candidate, func).is_empty();
+            (sound && shows(&candidate)).then_some(candidate)
+        });
+        match smaller {
+            Some(smaller) => {
+                *best = smaller;
+                progress = true;
+            }
+            None => next += 1,
+        }
+    }
+}
+
+/// Makes one cut; `None` where it does not apply.
+fn apply(unit: &mut Unit, func: FuncId, op: Op, cut: Cut) -> Option<()> {
+    let mut body = unit.functions[func].body.take()?;
+    let done = match cut {
+        _ if body.kind(op).is_terminator() => None,
+        Cut::Drop => drop_op(unit, &mut body, op),
+        Cut::Inline(index) => inline(&mut body, op, index),
+    };
+    unit.functions[func].body = Some(body);
+    done
+}
+
+fn drop_op(unit: &mut Unit, body: &mut Body, op: Op) -> Option<()> {
+    for result in body.results(op).to_vec() {
+        if body.has_uses(result) {
+            let same = stand_in(body, op, body.ty(result));
+            let value = match same {
+                Some(value) => value,
+                None => constant(unit, body, result)?,
+            };
+            body.replace_uses(result, value);
+        }
+    }
+    body.erase(op);
+    Some(())
+}
+
+/// The operand that a loop's result starts with, or that an op could pass through.
+fn stand_in(body: &Body, op: Op, ty: TypeId) -> Option<Value> {
+    body.operands(op)
+        .find(|v| body.ty(*v) == ty && body.as_const(*v).is_none())
+}
+
+fn constant(unit: &mut Unit, body: &mut Body, value: Value) -> Option<Value> {
+    let ty = body.ty(value);
+    let id = match unit.types.get(ty) {
+        Type::Float(_) => unit.float_const(ty, 0.5),
+        Type::Int(_) => unit.int_const(ty, 1),
+        _ => return None,
+    };
+    Some(body.constant(unit, id))
+}
+
+/// Puts the ops of an arm before its `if`, and its yields in the place of the results.
+fn inline(body: &mut Body, op: Op, index: usize) -> Option<()> {
+    let region = *body.op_regions(op).get(index)?;
+    let last = body.last(region)?;
+    if *body.kind(last) != OpKind::Yield {
+        return None;
+    }
+    let yields: Vec<Value> = body.operands(last).collect();
+    for (result, value) in std::iter::zip(body.results(op).to_vec(), yields) {
+        body.replace_uses(result, value);
+    }
+    let ops: Vec<Op> = body.ops_in(region).filter(|inner| *inner != last).collect();
+    for inner in ops {
+        body.detach(inner);
+        body.insert_before(op, inner);
+    }
+    body.erase(op);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::{Style, program};
+    use gradus_ir::{BinaryOp, parse};
+
+    #[test]
+    fn what_does_not_matter_goes() {
+        let shows = |unit: &Unit| {
+            unit.functions.iter().any(|(_, function)| {
+                let body = function.body.as_ref();
+                body.is_some_and(|b| {
+                    b.walk(b.root())
+                        .any(|op| *b.kind(op) == OpKind::Binary(BinaryOp::FDiv))
+                })
+            })
+        };
+        let seed = (0..100)
+            .find(|s| parse(&program(*s, Style::default()), "p").is_ok_and(|u| shows(&u)))
+            .unwrap();
+        let unit = parse(&program(seed, Style::default()), "p").unwrap();
+        let small = reduce(&unit, shows);
+        let count: usize = small
+            .functions
+            .iter()
+            .filter_map(|(_, f)| f.body.as_ref())
+            .map(|b| b.walk(b.root()).count())
+            .sum();
+        assert!(count <= 8, "{}", gradus_ir::print(&small));
+    }
+}

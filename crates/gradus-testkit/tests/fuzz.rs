@@ -1,0 +1,150 @@
+//! Random programs: every pass keeps their meaning, and their derivatives pass the three-way check.
+//!
+//! `GRADUS_FUZZ` is the number of programs (a short run otherwise), `GRADUS_FUZZ_SEED` the first
+//! seed; with `GRADUS_FUZZ_REDUCE` programs with wrong derivatives are shown as small as they get.
+
+mod derive;
+
+use gradus_analysis::{AliasOptions, Closure, Effects};
+use gradus_interp::Options;
+use gradus_ir::{Unit, parse, print, verify};
+use gradus_simplify::{Facts, PASSES, Pass};
+use gradus_testkit::{Call, Style, program, reduce, run_call, same_outcome};
+use std::panic::catch_unwind;
+
+/// The seeds of this run.
+fn seeds(usual: u64) -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
+    let first = number("GRADUS_FUZZ_SEED").unwrap_or(0);
+    first..first + number("GRADUS_FUZZ").unwrap_or(usual)
+}
+
+fn read(text: &str) -> Unit {
+    parse(text, "program").unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// Calls that show what a program does.
+const CALLS: &[&str] = &[
+    "@f(n = 5, x = [0.5, -1.0, 0.25, 2.0, 0.0, 1.5, -0.75, 0.125], s = 0.3)",
+    "@f(n = -3, x = [1.5, 1.0, -0.25, 0.5, 3.0, -1.5, 0.75, 0.625], s = -1.1)",
+];
+
+/// Runs a pass on every function.
+fn simplified(unit: &mut Unit, pass: &Pass) {
+    let with_bodies: Vec<_> = unit
+        .functions
+        .ids()
+        .filter(|f| unit.functions[*f].body.is_some())
+        .collect();
+    for func in with_bodies {
+        let closure = Closure::of(unit, &[func]);
+        let effects = Effects::of(unit, &closure);
+        let alias = AliasOptions::default();
+        let facts = Facts {
+            function: Some(func),
+            effects: &effects,
+            alias: &alias,
+        };
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        (pass.run)(unit, &mut body, &facts);
+        unit.functions[func].body = Some(body);
+    }
+}
+
+/// What is wrong after a pass, if anything.
+fn kept(before: &Unit, after: &Unit) -> Result<(), String> {
+    let findings = verify(after);
+    if let Some(first) = findings.first() {
+        return Err(format!("{first} {:?}", first.notes));
+    }
+    let result = before
+        .function("f")
+        .and_then(|f| before.result_type(before.functions[f].ty));
+    for text in CALLS {
+        let call = Call::parse(text)?;
+        let (a, ran_a) = run_call(before, &call, Options::default())?;
+        if ran_a.outcome.is_err() {
+            // A promise was broken and control came to depend on it: anything may follow.
+            continue;
+        }
+        let (b, ran_b) = run_call(after, &call, Options::default())?;
+        same_outcome(before, result, (&a, &ran_a), (&b, &ran_b), 0.0)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn every_pass_keeps_the_meaning() {
+    let mut wrong = Vec::new();
+    for seed in seeds(60) {
+        let style = Style {
+            promises: seed % 2 == 1,
+            ..Style::default()
+        };
+        let text = program(seed, style);
+        let before = read(&text);
+        let mut all = before.clone();
+        for pass in PASSES {
+            let mut after = before.clone();
+            let ran = catch_unwind(std::panic::AssertUnwindSafe(|| {
+                simplified(&mut after, pass);
+                simplified(&mut all, pass);
+            }));
+            let outcome = match ran {
+                Err(_) => Err("it panics".to_string()),
+                Ok(()) => kept(&before, &after).and_then(|()| kept(&before, &all)),
+            };
+            if let Err(message) = outcome {
+                wrong.push(format!("seed {seed}, pass {}: {message}", pass.name));
+                break;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The smallest program that still has a wrong derivative; only where `GRADUS_FUZZ_REDUCE` is set.
+fn smallest(unit: &Unit, message: &str) -> String {
+    if std::env::var_os("GRADUS_FUZZ_REDUCE").is_none() {
+        return String::new();
+    }
+    let small = reduce(unit, |candidate| {
+        let outcome = catch_unwind(|| derive::check(candidate));
+        let same = |own: &str| own.split(' ').take(3).eq(message.split(' ').take(3));
+        matches!(outcome, Ok(Err(derive::Failure::Wrong(own))) if same(&own))
+    });
+    format!("\n{}", print(&small))
+}
+
+#[test]
+fn derivatives_agree_three_ways() {
+    let mut wrong = Vec::new();
+    let mut refused = 0;
+    for seed in seeds(60) {
+        let text = program(seed, Style::default());
+        let outcome = catch_unwind(|| derive::check(&read(&text)));
+        match outcome {
+            Err(_) => wrong.push(format!("seed {seed}: it panics")),
+            Ok(Err(derive::Failure::Refused(_))) => refused += 1,
+            Ok(Err(derive::Failure::Wrong(message))) => {
+                wrong.push(format!(
+                    "seed {seed}: {message}{}",
+                    smallest(&read(&text), &message)
+                ));
+            }
+            Ok(Ok(())) => {}
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} refused\n{}",
+        refused,
+        wrong.join("\n")
+    );
+    assert!(
+        refused * 10 <= seeds(60).count(),
+        "{refused} programs are refused"
+    );
+}
