@@ -80,8 +80,7 @@ impl Host {
     fn drop_all_but(&mut self, kept: &HashSet<LLVMValueRef>) {
         self.touch();
         let special = |v: &LLVMValueRef| unsafe { name_of(*v) }.starts_with("llvm.");
-        let (tables, variables): (Vec<_>, Vec<_>) =
-            self.variables().into_iter().partition(special);
+        let (tables, variables): (Vec<_>, Vec<_>) = self.variables().into_iter().partition(special);
         for table in tables {
             unsafe { gr_erase_global(table) };
         }
@@ -212,8 +211,10 @@ impl Reach<'_> {
     fn refuse(&mut self, value: LLVMValueRef, what: String) {
         if self.seen.insert(value) {
             let message = format!("{what} would exist twice beside the program's own object");
-            let help = "leave --beside out: the object then takes the place of the source file's own";
-            self.findings.push(Diagnostic::error(Code::StaticState, message).help(help));
+            let help =
+                "leave --beside out: the object then takes the place of the source file's own";
+            self.findings
+                .push(Diagnostic::error(Code::StaticState, message).help(help));
         }
     }
 }

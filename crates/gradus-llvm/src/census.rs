@@ -35,10 +35,10 @@ impl Host {
                 inside = counted(&function_name(head));
             } else if line == "}" {
                 inside = false;
-            } else if let Some(operation) = line.strip_prefix("  ").filter(|_| inside) {
-                if let Some(key) = legend.key(operation) {
-                    *census.entry(key).or_insert(0) += 1;
-                }
+            } else if let Some(operation) = line.strip_prefix("  ").filter(|_| inside)
+                && let Some(key) = legend.key(operation)
+            {
+                *census.entry(key).or_insert(0) += 1;
             }
         }
         census

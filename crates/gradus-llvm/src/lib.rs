@@ -38,8 +38,8 @@
 //! (export makes them one again).
 #![deny(missing_docs)]
 
-pub mod census;
 mod beside;
+pub mod census;
 mod export;
 mod ffi;
 pub mod host;

@@ -145,9 +145,8 @@ LLVMMetadataRef gr_derive_subprogram(LLVMMetadataRef from, const char *name) {
 // null where it is gone (the record then says so).
 void gr_copy_debug_records(LLVMValueRef from, LLVMValueRef to, LLVMValueRef (*map)(void *, LLVMValueRef),
                            void *data) {
-  auto *target = unwrap<Instruction>(to);
-  target->cloneDebugInfoFrom(unwrap<Instruction>(from));
-  for (DbgRecord &r : target->getDbgRecordRange()) {
+  // Records that stand there already come first.
+  for (DbgRecord &r : unwrap<Instruction>(to)->cloneDebugInfoFrom(unwrap<Instruction>(from))) {
     auto *v = dyn_cast<DbgVariableRecord>(&r);
     if (!v)
       continue;
@@ -167,6 +166,16 @@ void gr_copy_debug_records(LLVMValueRef from, LLVMValueRef to, LLVMValueRef (*ma
           v->setKillAddress();
       }
     }
+  }
+}
+// Reports the values of the function that the debug records before an instruction speak of.
+void gr_debug_operands(LLVMValueRef instruction, void (*sink)(void *, LLVMValueRef), void *data) {
+  for (DbgVariableRecord &v : filterDbgVars(unwrap<Instruction>(instruction)->getDbgRecordRange())) {
+    for (Value *o : v.location_ops())
+      if (o && !isa<Constant>(o))
+        sink(data, wrap(o));
+    if (v.isDbgAssign() && v.getAddress() && !isa<Constant>(v.getAddress()))
+      sink(data, wrap(v.getAddress()));
   }
 }
 int gr_has_debug_records(LLVMValueRef instruction) { return unwrap<Instruction>(instruction)->hasDbgRecords(); }

@@ -2,7 +2,7 @@
 //!
 //! Filled by import, read by export, and cleared whenever the host changes behind their back, so that
 //! a number of an outdated unit meets an empty table and never a dangling handle.
-use gradus_ir::{ConstId, Entity, FuncId, ScopeId, TypeId};
+use gradus_ir::{ConstId, Entity, FuncId, Op, ScopeId, TypeId, Value};
 use llvm_sys::prelude::*;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -37,6 +37,13 @@ impl<T: Copy + Eq + Hash> Handles<T> {
     }
 }
 
+/// Debug records: those before an LLVM instruction, with what they speak of: LLVM's value and the
+/// body's, at that place.
+pub(crate) struct Records {
+    pub(crate) before: LLVMValueRef,
+    pub(crate) values: Vec<(LLVMValueRef, Value)>,
+}
+
 /// Handles of one import.
 #[derive(Default)]
 pub(crate) struct Tables {
@@ -65,6 +72,8 @@ pub(crate) struct Tables {
     /// The instruction that each op of an imported body was made from, by function and op number;
     /// null where there is none.
     pub(crate) origins: HashMap<FuncId, Vec<LLVMValueRef>>,
+    /// The debug records that stand before an op.
+    pub(crate) described: HashMap<(FuncId, Op), Vec<Records>>,
 }
 
 impl Tables {

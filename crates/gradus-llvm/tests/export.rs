@@ -237,8 +237,19 @@ fn copies_of_described_functions_obey_the_rules() {
             derived_from: Some(origin),
             ..unit.functions[origin].clone()
         });
+        let records = |host: &Host| {
+            host.function_text("work")
+                .expect("is there")
+                .matches("#dbg_")
+                .count()
+        };
+        let before = records(&host);
         host.export_all(&unit).expect("exports");
         host.verify().unwrap_or_else(|e| panic!("{flags:?}: {e}"));
+        assert!(
+            10 * records(&host) >= 7 * before,
+            "{flags:?}: most debug records stay"
+        );
         assert_eq!(host.census(|name| name == "work"), operations, "{flags:?}");
         host.run(Pipeline::Late(OptLevel::O3))
             .expect("late pipeline");

@@ -108,8 +108,7 @@ fn links_and_names_the_clash() {
             &bitcode("double g(double x) { return x; }", &EARLY),
             "again",
         )
-        .err()
-        .expect("clash");
+        .expect_err("clash");
     assert!(error.message.contains("multiply defined"), "{error}");
 }
 

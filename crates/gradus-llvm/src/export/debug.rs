@@ -27,7 +27,6 @@ unsafe extern "C" {
     -> LLVMMetadataRef;
     fn gr_weights_fit(node: LLVMMetadataRef, terminator: LLVMValueRef) -> i32;
     fn gr_location_root(loc: LLVMMetadataRef) -> LLVMMetadataRef;
-    fn gr_has_debug_records(instruction: LLVMValueRef) -> i32;
     fn gr_copy_debug_records(
         from: LLVMValueRef,
         to: LLVMValueRef,
@@ -146,28 +145,21 @@ impl Structure<'_, '_, '_> {
         }
     }
 
-    /// Copies the debug records of the old body of a function that is rebuilt in place: each goes
-    /// before the instruction that the op behind it became.
-    pub(super) fn copy_debug_records(&mut self) {
-        let Some(origins) = self.exporter.host.tables.origins.get(&self.id) else {
+    /// Copies the debug records that stood before an op of a function that is rebuilt in place.
+    pub(super) fn copy_debug_records(&mut self, op: Op, made: LLVMValueRef) {
+        let tables = &self.exporter.host.tables;
+        let Some(described) = tables.described.get(&(self.id, op)) else {
             return;
         };
-        if self.subprogram.is_null() {
+        if self.subprogram.is_null() || !self.made[op.index()].is_null() {
             return;
         }
-        let made = &self.made;
-        let pairs = || {
-            let both = origins.iter().zip(made);
-            both.filter(|(old, new)| !old.is_null() && !new.is_null())
-                .map(|(old, new)| (*old, *new))
-        };
-        let mut now: HashMap<LLVMValueRef, LLVMValueRef> = pairs().collect();
-        for (old, new) in pairs() {
-            unsafe {
-                if gr_has_debug_records(old) != 0 {
-                    gr_copy_debug_records(old, new, look_up, (&raw mut now).cast());
-                }
-            }
+        for records in described {
+            let pairs = records.values.iter();
+            let mut now: HashMap<LLVMValueRef, LLVMValueRef> = pairs
+                .map(|(old, value)| (*old, self.values[value.index()]))
+                .collect();
+            unsafe { gr_copy_debug_records(records.before, made, look_up, (&raw mut now).cast()) };
         }
     }
 }

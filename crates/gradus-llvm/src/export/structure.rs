@@ -105,7 +105,6 @@ pub(super) fn build<'u>(
     while let Some(frame) = structure.stack.pop() {
         structure.step(frame)?;
     }
-    structure.copy_debug_records();
     Ok(())
 }
 
@@ -236,6 +235,7 @@ impl Structure<'_, '_, '_> {
         if unsafe { LLVMIsAInstruction(made) }.is_null() {
             return;
         }
+        self.copy_debug_records(op, made);
         self.made[op.index()] = made;
         let data = &self.body.ops[op];
         self.set_location(made, data.loc);

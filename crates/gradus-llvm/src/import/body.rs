@@ -9,12 +9,15 @@ use super::refusal::Refusal;
 use super::source::{Block, End, Inst, Ref, Source};
 use crate::restructure::scope::{Scope, Var};
 use crate::restructure::{Again, NodeId, SelectorId, SeqId, Tree, TreeNode};
+use crate::tables::Records;
 use gradus_ir::{
-    BinaryOp, Body, ConstKind, Entity, IntPredicate, Meta, Op, OpKind, Region, Type, TypeId, Value,
+    BinaryOp, Body, ConstKind, Entity, FuncId, IntPredicate, Meta, Op, OpKind, Region, Type,
+    TypeId, Value,
 };
 use llvm_sys::prelude::*;
 use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::ffi::c_void;
 use std::ptr::null_mut;
 
 /// The name of the ops that compare or negate selectors: export folds them away again.
@@ -57,6 +60,11 @@ struct Maker<'a, 'h> {
     log: Vec<(usize, Option<Value>)>,
     stack: Vec<Frame>,
     origins: Vec<LLVMValueRef>,
+    /// The function, and whether debug records may hang on its instructions.
+    id: FuncId,
+    has_records: bool,
+    /// Debug records before a jump, which becomes no op: they go before the next op of its region.
+    pending: Option<(Region, Records)>,
     /// A block that goes round each loop.
     latches: HashMap<NodeId, usize>,
     bit: TypeId,
@@ -73,9 +81,13 @@ pub(super) fn make(
     source: &Source,
     tree: &Tree,
     scope: &Scope,
-    params: &[TypeId],
+    (id, has_records): (FuncId, bool),
 ) -> Result<(Body, Vec<LLVMValueRef>), Refusal> {
-    let body = Body::new(params);
+    let params = importer
+        .unit
+        .param_types(importer.unit.functions[id].ty)
+        .to_vec();
+    let body = Body::new(&params);
     let bit = importer.unit.types.int(1);
     let int = importer.unit.types.int(32);
     let mut env = vec![None; source.types.len() + tree.selectors().len()];
@@ -92,6 +104,9 @@ pub(super) fn make(
         latches: latches(tree),
         log: Vec::new(),
         origins: Vec::new(),
+        id,
+        has_records,
+        pending: None,
         importer,
         source,
         tree,
@@ -107,9 +122,29 @@ pub(super) fn make(
     }
     if !tree.ends(tree.root()) {
         let returned = maker.source.returned.map(|r| maker.read(r as usize));
-        maker.op(root, OpKind::Return, returned.as_slice(), &[], 0);
+        let op = maker.op(root, OpKind::Return, returned.as_slice(), &[], 0);
+        let mut returns = source
+            .blocks
+            .iter()
+            .filter(|b| matches!(b.end, End::Return));
+        if let (Some(only), None) = (returns.next(), returns.next()) {
+            maker.describe(op, only.terminator);
+        }
     }
     Ok((maker.body, maker.origins))
+}
+
+unsafe extern "C" {
+    fn gr_has_debug_records(instruction: LLVMValueRef) -> i32;
+    fn gr_debug_operands(
+        instruction: LLVMValueRef,
+        sink: extern "C" fn(*mut c_void, LLVMValueRef),
+        data: *mut c_void,
+    );
+}
+
+extern "C" fn take_operand(operands: *mut c_void, value: LLVMValueRef) {
+    unsafe { &mut *operands.cast::<Vec<LLVMValueRef>>() }.push(value);
 }
 
 /// A block from which an edge goes round, for each loop.
@@ -218,8 +253,15 @@ impl Maker<'_, '_> {
         results: &[TypeId],
         regions: usize,
     ) -> Op {
+        let takes_records = !matches!(kind, OpKind::Loop { .. } | OpKind::Yield | OpKind::Repeat);
         let op = self.body.new_op(kind, operands, results, regions);
         self.body.append(region, op);
+        if let Some((at, records)) = self.pending.take()
+            && at == region
+            && takes_records
+        {
+            self.add_records(op, records);
+        }
         op
     }
 
@@ -236,6 +278,29 @@ impl Maker<'_, '_> {
             self.origins.resize(op.index() + 1, null_mut());
         }
         self.origins[op.index()] = raw;
+        if self.has_records && unsafe { gr_has_debug_records(raw) } != 0 {
+            let records = self.records(raw);
+            self.add_records(op, records);
+        }
+    }
+
+    /// The debug records before an instruction, with the values that they speak of here.
+    fn records(&self, before: LLVMValueRef) -> Records {
+        let mut spoken: Vec<LLVMValueRef> = Vec::new();
+        unsafe { gr_debug_operands(before, take_operand, (&raw mut spoken).cast()) };
+        let value_of = |old: LLVMValueRef| match self.source.numbers.get(&old.cast()) {
+            Some(Ref::Local(number)) => self.env[*number as usize].map(|value| (old, value)),
+            _ => None,
+        };
+        Records {
+            before,
+            values: spoken.into_iter().filter_map(value_of).collect(),
+        }
+    }
+
+    fn add_records(&mut self, op: Op, records: Records) {
+        let described = &mut self.importer.host.tables.described;
+        described.entry((self.id, op)).or_default().push(records);
     }
 
     fn inst(&mut self, region: Region, inst: &Inst) -> Op {
@@ -339,8 +404,20 @@ impl Maker<'_, '_> {
         for inst in &source.blocks[block].insts {
             self.inst(region, inst);
         }
-        if let End::Stop(inst) = &source.blocks[block].end {
-            self.inst(region, inst);
+        match &source.blocks[block].end {
+            End::Stop(inst) => {
+                self.inst(region, inst);
+            }
+            End::Branch {
+                condition: None, ..
+            } => {
+                let jump = source.blocks[block].terminator;
+                let has = |raw| unsafe { gr_has_debug_records(raw) } != 0;
+                if self.has_records && !jump.is_null() && has(jump) {
+                    self.pending = Some((region, self.records(jump)));
+                }
+            }
+            _ => {}
         }
     }
 
@@ -641,6 +718,7 @@ impl Maker<'_, '_> {
                     _ => self.number(self.bit, 1),
                 };
                 let results = self.read_all(scope.results(node));
+                self.keep_latch_records(region, source.blocks[block].terminator);
                 self.edge(block, slot);
                 let again = if slot == 0 {
                     condition
@@ -655,6 +733,17 @@ impl Maker<'_, '_> {
         operands.extend(results);
         self.op(region, OpKind::Repeat, &operands, &[], 0);
         self.undo(mark);
+    }
+
+    /// Keeps the debug records before a latch with the loop's op, whose branch comes out there.
+    fn keep_latch_records(&mut self, region: Region, latch: LLVMValueRef) {
+        let owner = self.body.owner(region);
+        if let Some(op) =
+            owner.filter(|_| self.has_records && unsafe { gr_has_debug_records(latch) } != 0)
+        {
+            let records = self.records(latch);
+            self.add_records(op, records);
+        }
     }
 
     fn selector_is(&mut self, selector: SelectorId, value: u32, region: Region) -> Value {

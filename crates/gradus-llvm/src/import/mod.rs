@@ -28,6 +28,7 @@ use gradus_ir::{
     TbaaTypeId, Unit,
 };
 use llvm_sys::LLVMAttributeIndex;
+use llvm_sys::debuginfo::LLVMGetSubprogram;
 use llvm_sys::prelude::*;
 use llvm_sys::target::{LLVMGetModuleDataLayout, LLVMTargetDataRef};
 use std::collections::HashMap;
@@ -158,8 +159,8 @@ impl<'h> Importer<'h> {
         let source = source::read(self, function)?;
         let tree = restructure::restructure(&source.cfg).map_err(|_| Refusal::ControlFlow)?;
         let scope = source.scope(&tree);
-        let params = self.unit.param_types(self.unit.functions[id].ty).to_vec();
-        let (body, origins) = body::make(self, &source, &tree, &scope, &params)?;
+        let has_records = !unsafe { LLVMGetSubprogram(function) }.is_null();
+        let (body, origins) = body::make(self, &source, &tree, &scope, (id, has_records))?;
         self.unit.functions[id].body = Some(Box::new(body));
         self.host.tables.origins.insert(id, origins);
         Ok(source.size)

@@ -71,6 +71,8 @@ pub(super) struct Source {
     pub(super) returned: Option<u32>,
     /// The number of LLVM instructions.
     pub(super) size: usize,
+    /// The number of each LLVM value, for debug records.
+    pub(super) numbers: PointerMap<Ref>,
 }
 
 struct Reader<'i, 'h> {
@@ -105,6 +107,7 @@ pub(super) fn read(importer: &mut Importer<'_>, function: LLVMValueRef) -> Resul
         types: Vec::new(),
         returned,
         size: 0,
+        numbers: PointerMap::default(),
     };
     for block in &raw_blocks {
         reader.block(*block, &mut source)?;
@@ -116,6 +119,7 @@ pub(super) fn read(importer: &mut Importer<'_>, function: LLVMValueRef) -> Resul
         reader.connect(number, &mut source)?;
     }
     source.types = reader.types;
+    source.numbers = reader.numbers;
     Ok(source)
 }
 
