@@ -2,7 +2,9 @@
 
 use crate::facts::Facts;
 use crate::out::{Lanes, Out};
-use gradus_ir::{ConstId, ConstKind, Diagnostic, Global, GlobalId, Initializer, Linkage, Unit};
+use gradus_ir::{
+    ConstId, ConstKind, Diagnostic, Global, GlobalId, Initializer, Linkage, Symbol, Unit,
+};
 
 /// The shadows of a constant pointer: that of a global is the same place of its shadow global;
 /// null, functions and unspecified addresses are their own shadows.
@@ -12,6 +14,7 @@ use gradus_ir::{ConstId, ConstKind, Diagnostic, Global, GlobalId, Initializer, L
 pub fn shadow_constant(
     out: &mut Out<'_>,
     facts: &Facts<'_>,
+    forward: bool,
     id: ConstId,
 ) -> Result<Lanes, Diagnostic> {
     let constant = out.unit.constant(id).clone();
@@ -19,7 +22,7 @@ pub fn shadow_constant(
     for lane in 0..facts.width {
         let shadow = match constant.kind {
             ConstKind::Global { global, offset } => {
-                let global = shadow_global(out.unit, global, lane);
+                let global = shadow_global(out.unit, global, forward, lane);
                 out.unit
                     .consts
                     .intern(constant.ty, ConstKind::Global { global, offset })
@@ -31,32 +34,63 @@ pub fn shadow_constant(
     Ok(lanes)
 }
 
-/// The shadow of a global variable in a lane: of the same type, zero at start-up, merged with those
-/// of other modules that differentiate uses of the same variable.
-pub fn shadow_global(unit: &mut Unit, global: GlobalId, lane: usize) -> GlobalId {
+/// The shadow of a global variable in a lane: of the same type, merged with those of other modules
+/// that differentiate uses of the same variable. At start-up numbers in it are zero, and pointers
+/// point to the shadows of what the variable's own point to; what never changes is its own shadow.
+/// Tangents and adjoints have memory of their own: a program may use both modes in turn.
+pub fn shadow_global(unit: &mut Unit, global: GlobalId, forward: bool, lane: usize) -> GlobalId {
+    let (shadow, fresh) = declare(unit, global, forward, lane);
+    let mut pending = Vec::from_iter(fresh.then_some((global, shadow)));
+    while let Some((primal, shadow)) = pending.pop() {
+        let stated = unit.globals[primal].init.as_ref();
+        let mut relocations = stated
+            .map(|init| init.relocations.clone())
+            .unwrap_or_default();
+        for relocation in &mut relocations {
+            let Symbol::Global(target) = relocation.target else {
+                continue;
+            };
+            if unit.globals[target].constant {
+                continue;
+            }
+            let (of_target, fresh) = declare(unit, target, forward, lane);
+            relocation.target = Symbol::Global(of_target);
+            pending.extend(fresh.then_some((target, of_target)));
+        }
+        if let Some(init) = &mut unit.globals[shadow].init {
+            init.relocations = relocations;
+        }
+    }
+    shadow
+}
+
+/// The shadow global, zero all over, and whether it is new.
+fn declare(unit: &mut Unit, global: GlobalId, forward: bool, lane: usize) -> (GlobalId, bool) {
     let primal = unit.globals[global].clone();
+    let kind = if forward { "tangent" } else { "shadow" };
     let name = match lane {
-        0 => format!("__gradus1_shadow_{}", primal.name),
-        _ => format!("__gradus1_shadow{lane}_{}", primal.name),
+        0 => format!("__gradus1_{kind}_{}", primal.name),
+        _ => format!("__gradus1_{kind}{lane}_{}", primal.name),
     };
-    if let Some(gradus_ir::Symbol::Global(id)) = unit.symbol(&name) {
-        return id;
+    if let Some(Symbol::Global(id)) = unit.symbol(&name) {
+        return (id, false);
     }
     let bytes = unit.layout.size_bytes(unit, primal.ty) as usize;
     let linkage = match primal.linkage {
         Linkage::Internal => Linkage::Internal,
         _ => Linkage::LinkOnceOdr,
     };
-    unit.add_global(Global {
+    let shadow = unit.add_global(Global {
         name,
         constant: false,
         linkage,
-        defined: false,
+        defined: true,
         init: Some(Initializer {
             bytes: vec![0; bytes],
             relocations: Vec::new(),
         }),
         derived_from: Some(global),
         ..primal
-    })
+    });
+    (shadow, true)
 }

@@ -39,6 +39,7 @@ gradus: derivatives of programs as they are
   gradus check FILE -f NAME [--wrt x,y] --arg n=100 --arg 'x=rand(n)' … [-- compiler flags]
       is the derivative right? forward against reverse against differences
       --arg NAME=VALUE  a number; rand, zeros, ones, iota (LENGTH); randint(LENGTH, BOUND)
+      --single          numbers inside are of single precision: less agreement is asked for
       --limit SECONDS   for all calls together (60)
   gradus cc …, gradus c++ …
       clang, for programs that call __enzyme_autodiff, __enzyme_fwddiff or gradus.h

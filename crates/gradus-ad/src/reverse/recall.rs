@@ -176,7 +176,7 @@ impl Replay<'_> {
             Node::Shadow(value) => {
                 let id = facts.body.as_const(value).ok_or_else(|| fault(node))?;
                 match facts.has_shadow(value) {
-                    true => shadow_constant(out, facts, id),
+                    true => shadow_constant(out, facts, false, id),
                     false => {
                         let plain = out.body.constant(out.unit, id);
                         Ok(std::iter::repeat_n(plain, facts.width).collect())

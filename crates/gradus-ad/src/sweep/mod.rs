@@ -160,7 +160,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         let ty = self.facts.body.ty(value);
         if self.out.unit.types.is_ptr(ty) {
             if let (true, Some(id)) = (self.has_companion(value), self.facts.body.as_const(value)) {
-                return match shadow_constant(self.out, self.facts, id) {
+                return match shadow_constant(self.out, self.facts, self.forward_mode(), id) {
                     Ok(lanes) => lanes,
                     Err(finding) => {
                         self.findings.push(finding);

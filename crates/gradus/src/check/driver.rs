@@ -60,6 +60,10 @@ pub(super) fn write(
             u8::from(float)
         ),
     );
+    line(
+        &mut text,
+        format!("int gr_single = {};\n", u8::from(what.single)),
+    );
     line(&mut text, fill(what, &slots));
     let values: Vec<String> = (0..slots.len()).map(|i| primal_value(&slots, i)).collect();
     let call = format!("{}({})", forward.function, values.join(", "));
@@ -160,15 +164,14 @@ fn slot<'a>(argument: &'a Argument, name: &str, value: &str) -> Result<Slot<'a>,
         return Err(missing(message).help(help));
     }
     let elem = stated.unwrap_or(pointee);
-    let active = matches!(argument.role, Role::Active(_));
-    if active && !["double", "float"].contains(&elem.as_str()) {
+    // Memory without numbers that could carry a derivative is its own shadow: inactive.
+    let active = matches!(argument.role, Role::Active(_)) && is_float(Some(&elem));
+    if elem == "long double" {
         let message = format!(
-            "`{}` is an array of {elem}: only float and double are checked",
+            "`{}` is kept in `long double`: that is not checked",
             argument.name
         );
-        return Err(missing(message).help(
-            "leave it out with `--inactive`, or state its type: `--arg 'NAME:double=rand(n)'`",
-        ));
+        return Err(missing(message));
     }
     Ok(Slot {
         argument,
@@ -327,6 +330,7 @@ fn arguments(
 ) -> Result<String, Diagnostic> {
     let value = |argument: &Argument| match argument.role {
         Role::Inactive(i) | Role::Active(i) => Ok(primal_value(slots, i)),
+        Role::Shadow(i, _) if !slots[i].active => Ok(primal_value(slots, i)),
         Role::Shadow(i, _) => Ok(buffer_value(slots, i, shadow)),
         Role::Cotangent(_) => Ok("cotangent".to_string()),
         Role::PrimalResult | Role::ResultTangent(_) | Role::Adjoint(..) => {

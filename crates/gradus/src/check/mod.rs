@@ -33,6 +33,9 @@ pub struct Check {
     pub inactive: Vec<String>,
     /// Values of arguments, in the order in which they refer to each other: name and value.
     pub values: Vec<(String, String)>,
+    /// Whether numbers inside the function are kept in single precision, so that less agreement is
+    /// asked for; said by itself of arguments and results.
+    pub single: bool,
     /// Flags of the user's compiler.
     pub flags: Vec<String>,
     /// The most seconds that the calls may take together.

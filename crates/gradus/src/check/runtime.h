@@ -80,7 +80,7 @@ static void gr_set(const gr_arg *arg, void *memory, size_t i, double value)
         ((double *)memory)[i] = value;
 }
 
-static int gr_single; /* whether anything is kept in single precision */
+extern int gr_single; /* whether anything is kept in single precision */
 static double gr_result_cotangent;
 
 static void gr_restore(void)

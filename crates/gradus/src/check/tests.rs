@@ -110,6 +110,7 @@ fn asked(values: &[(&str, &str)]) -> Check {
             .iter()
             .map(|(n, v)| (n.to_string(), v.to_string()))
             .collect(),
+        single: false,
         flags: Vec::new(),
         limit_seconds: 2,
         options: Options::default(),
