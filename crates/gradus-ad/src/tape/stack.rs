@@ -130,6 +130,12 @@ fn build_push(b: &mut Builder<'_>) {
     let mask = b.i64(-16);
     let sum = b.add(bytes, fifteen);
     let rounded = b.binary(gradus_ir::BinaryOp::And, sum, mask);
+    // Nothing is empty: an array of no bytes would share its address with the next one, and a
+    // segment given back with that one would be entered again.
+    let none = b.i64(0);
+    let empty = b.icmp(IntPredicate::Eq, rounded, none);
+    let least = b.i64(16);
+    let rounded = b.select(empty, least, rounded);
     let next = load_word(b, state, 0);
     let end = load_word(b, state, 1);
     let start = b.cast(CastOp::PtrToInt, next, long);
