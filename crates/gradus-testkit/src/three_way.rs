@@ -18,6 +18,9 @@ pub struct Functions<'f> {
     pub jvp: Option<&'f Linear<'f>>,
     /// x, ȳ → Jᵀ·ȳ.
     pub vjp: Option<&'f Linear<'f>>,
+    /// The size of what rounding leaves where large terms cancel: results that are smaller are not
+    /// compared more closely. 0 unless the program is known to cancel.
+    pub noise: f64,
 }
 
 /// What a check found; all numbers are of the first direction.
@@ -71,7 +74,10 @@ fn along(
     }
     if let Some(reverse) = &reverse {
         let tangent = forward.as_ref().unwrap_or(&differences);
-        let limit = if forward.is_some() { DOT } else { STEP };
+        let limit = match forward {
+            Some(_) => Limit(DOT, functions.noise),
+            None => Limit(STEP, functions.noise),
+        };
         dot_test(y_adj, tangent, reverse, x_tan, limit)?;
     }
     Ok(ThreeWay {
@@ -115,12 +121,16 @@ fn agree(what: &str, own: &[f64], differences: &[f64]) -> Result<(), String> {
     Ok(())
 }
 
+/// How far both sides may lie apart: relative to the terms, and at all.
+#[derive(Clone, Copy)]
+struct Limit(f64, f64);
+
 fn dot_test(
     y_adj: &[f64],
     y_tan: &[f64],
     x_adj: &[f64],
     x_tan: &[f64],
-    limit: f64,
+    limit: Limit,
 ) -> Result<(), String> {
     if x_adj.len() != x_tan.len() {
         return Err(format!(
@@ -143,7 +153,7 @@ fn dot_test(
             )),
         };
     }
-    match (left - right).abs() <= limit * size + 1e-300 {
+    match (left - right).abs() <= limit.0 * size + limit.1 + 1e-300 {
         true => Ok(()),
         false => Err(format!(
             "the dot-product test gives {left} forwards and {right} back, terms of size {size}"
@@ -207,6 +217,7 @@ mod tests {
             primal: &primal,
             jvp: Some(&jvp),
             vjp: Some(&vjp),
+            noise: 0.0,
         };
         let found = three_way(&functions, &[1.3, 0.4]).unwrap();
         assert_eq!(found.value.len(), 2);
@@ -230,6 +241,7 @@ mod tests {
             primal: &primal,
             jvp: Some(&wrong_forward),
             vjp: None,
+            noise: 0.0,
         };
         let error = three_way(&functions, &[1.3, 0.4]).unwrap_err();
         assert!(error.contains("forward mode"), "{error}");
@@ -237,6 +249,7 @@ mod tests {
             primal: &primal,
             jvp: Some(&jvp),
             vjp: Some(&wrong_back),
+            noise: 0.0,
         };
         let error = three_way(&functions, &[1.3, 0.4]).unwrap_err();
         assert!(error.contains("dot-product"), "{error}");

@@ -141,6 +141,7 @@ pub fn check(primal: &Unit) -> Result<(), Failure> {
         primal: &run_primal,
         jvp: Some(&run_jvp),
         vjp: Some(&run_vjp),
+        noise: 1e-14,
     };
     three_way(&functions, &point).map(drop).map_err(wrong)
 }
