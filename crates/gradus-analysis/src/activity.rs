@@ -236,15 +236,30 @@ impl ClassFacts {
         &self.findings
     }
 
-    /// The integers that carry varied floats.
+    /// The integers that carry varied floats, or are loaded from words that may be such.
     fn float_bits(&self, facts: Facts<'_>) -> Vec<usize> {
         let mut list = Vec::new();
         for (func, body) in facts.closure.bodies(facts.unit) {
-            for (value, data) in body.values.iter() {
+            let is_int = |value: Value| facts.unit.types.int_bits(body.ty(value)).is_some();
+            for value in body.values.ids().filter(|value| is_int(*value)) {
                 let node = self.flow.value_node(func, value);
-                if facts.unit.types.int_bits(data.ty).is_some() {
-                    list.extend(node.filter(|node| self.varied[*node]));
-                }
+                list.extend(node.filter(|node| self.varied[*node]));
+            }
+            for op in body.walk(body.root()) {
+                value_accesses(facts.unit, body, op, |access| {
+                    let ValueAccess::Load { ptr, value } = access else {
+                        return;
+                    };
+                    let place = facts.memory.place(func, ptr);
+                    let bytes = facts.unit.layout.store_bytes(facts.unit, body.ty(value));
+                    let floats = place.is_some_and(|place| {
+                        self.is_varied(place.class)
+                            && facts.words.may_hold_floats(facts.memory, place, bytes)
+                    });
+                    if floats && is_int(value) {
+                        list.extend(self.flow.value_node(func, value));
+                    }
+                });
             }
         }
         list

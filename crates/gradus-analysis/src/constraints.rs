@@ -642,6 +642,7 @@ impl<'a> Reader<'_, 'a> {
             (BinaryOp::Sub, None, Some(n)) => (a, n.wrapping_neg()),
             (BinaryOp::Mul | BinaryOp::UDiv | BinaryOp::SDiv, ..) => return,
             (BinaryOp::URem | BinaryOp::SRem, ..) => return,
+            _ if self.is_measured(body.result(op)) => return,
             _ => {
                 for value in [a, b] {
                     if let Some(target) = self.target(value) {
@@ -655,6 +656,16 @@ impl<'a> Reader<'_, 'a> {
         if let Some(target) = self.target(base) {
             self.points(body.result(op), target.plus(offset));
         }
+    }
+    /// Whether an integer is only compared, divided or multiplied: a distance or an alignment, no address.
+    fn is_measured(&self, value: Value) -> bool {
+        use BinaryOp::{AShr, LShr, Mul, SDiv, SRem, UDiv, URem};
+        self.body.uses(value).all(|at| match self.body.kind(at.op) {
+            OpKind::ICmp(_) | OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP) => true,
+            OpKind::Binary(AShr | LShr | Mul | SDiv | SRem | UDiv | URem) => true,
+            OpKind::Addr { .. } => at.index > 0,
+            _ => false,
+        })
     }
     fn return_(&mut self, op: Op) {
         if self.body.operand_count(op) == 0 {

@@ -270,7 +270,7 @@ impl Finder<'_> {
         {
             let ty = self.body.ty(value);
             let bytes = facts.unit.layout.store_bytes(facts.unit, ty);
-            if facts.words.may_hold_floats(facts.memory, place, bytes) {
+            if facts.words.overlaps_floats(facts.memory, place, bytes) {
                 self.bits(op);
             }
         }
@@ -323,8 +323,14 @@ impl Finder<'_> {
         if !self.activity.active(value) {
             return;
         }
-        if self.facts.words.is_confused(self.func, value) {
+        let words = self.facts.words;
+        if words.is_confused(self.func, value) {
             self.bits(op);
+        }
+        if words.hides_floats(self.facts.unit, self.body, self.func, value) {
+            let message = "active floating-point numbers are moved as a vector of integers";
+            let help = "compile with -fno-slp-vectorize -fno-vectorize, or give Gradus the source";
+            self.refuse(op, Code::FloatBits, message, help);
         }
         let lanes = self.facts.words.lanes(self.func, value).iter();
         let odd = lanes.into_iter().find_map(|lane| match lane.kind {

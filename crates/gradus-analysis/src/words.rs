@@ -285,7 +285,7 @@ impl Words {
                 offset_bytes: place.offset_bytes + i64::from(byte),
             };
             let seen = match tagged.is_nothing() {
-                true => self.seen(memory, at),
+                true => self.seen_by(memory, at, node),
                 false if byte == 0 => tagged,
                 false => Seen::NOTHING,
             };
@@ -302,6 +302,21 @@ impl Words {
             }
         }
         news
+    }
+    /// What the word at a place is, asked for an integer that is used as a number or not: where the
+    /// words of a structure are mixed, the offset as it was named decides.
+    fn seen_by(&self, memory: &Memory, at: MemoryPlace, node: Node) -> Seen {
+        let seen = self.seen(memory, at);
+        if seen.is_nothing() || memory.get(at.class).modulus_bytes == 0 {
+            return seen;
+        }
+        let named = self.evidence[at.class.index()].get(&at.offset_bytes);
+        let named = named.map_or(Seen::NOTHING, |s| s.settled());
+        match (named.has_float(), self.nodes.is_integral(node)) {
+            (true, _) => named,
+            (false, true) => Seen::NOTHING,
+            (false, false) => seen,
+        }
     }
     fn copy(
         &mut self,
@@ -413,6 +428,30 @@ impl Words {
             && self.nodes.bits(node) >= 32
             && self.visible[place.class.index()]
             && self.seen(memory, place).is_nothing()
+    }
+    /// As [`Words::may_hold_floats`], for a store of a number: where the words of a structure are mixed,
+    /// the offset as it was named decides.
+    pub fn overlaps_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {
+        if !self.may_hold_floats(memory, place, bytes) {
+            return false;
+        }
+        let start = place.offset_bytes;
+        let end = start.saturating_add(bytes as i64);
+        let evidence = &self.evidence[place.class.index()];
+        let overlaps = evidence.range(start - 15..end).any(|(&offset, seen)| {
+            seen.settled()
+                .floats()
+                .any(|kind| offset + i64::from(kind.bits() / 8) > start)
+        });
+        let named = evidence.get(&start).map_or(Seen::NOTHING, |s| s.settled());
+        overlaps || !named.has_integer()
+    }
+    /// Whether a value moves floats inside a vector of integers, which no derivative follows.
+    pub fn hides_floats(&self, unit: &Unit, body: &Body, func: FuncId, value: Value) -> bool {
+        let ty = unit.types.get(body.ty(value));
+        matches!(ty, gradus_ir::Type::Vector { .. })
+            && unit.types.int_bits(body.ty(value)).is_some()
+            && self.carries_float(func, value)
     }
     /// Whether a store of so many bytes at a place may overwrite floats: their shadow is then zeroed.
     pub fn may_hold_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {
