@@ -1,13 +1,16 @@
 //! Functions without a formula of their own, written with such as have one. Math functions that
 //! give a second result behind a pointer: `sincos(a, &s, &c)` → two calls and two stores, `modf(a,
 //! &w)` and `frexp(a, &e)` → LLVM's pairs and a store. Reductions of a vector's lanes by product,
-//! minimum or maximum → the lanes one by one.
+//! minimum or maximum → the lanes one by one. `realloc` → `malloc`, a copy, `free`.
 //!
 //! Runs on the primal before anything is asked about it; the meaning stays the same.
 
 use super::build::math_call;
-use gradus_ir::known::{Known, MathFn, MathOutFn, ReduceFn};
-use gradus_ir::{AttrSet, Body, Builder, FloatKind, Op, OpKind, Type, TypeId, Unit, Value};
+use gradus_ir::known::{Known, MathFn, MathOutFn, MemoryFn, ReduceFn};
+use gradus_ir::{
+    AttrSet, BinaryOp, Body, Builder, FloatKind, IntPredicate, Op, OpKind, Type, TypeId, Unit,
+    Value,
+};
 
 /// Rewrites all such calls of a body; gives their number.
 pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
@@ -15,7 +18,10 @@ pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
     let calls: Vec<(Op, Known)> = body.walk(body.root()).filter_map(known).collect();
     let mut count = 0;
     for (op, f) in calls {
-        if !matches!(f, Known::MathOut(_) | Known::Reduce(_)) {
+        if !matches!(
+            f,
+            Known::MathOut(_) | Known::Reduce(_) | Known::Memory(MemoryFn::Realloc)
+        ) {
             continue;
         }
         let args = unit.call_args(body, op);
@@ -26,6 +32,7 @@ pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
         let result = match f {
             Known::MathOut(f) => expand(b, f, &args),
             Known::Reduce(f) => reduce(b, f, &args).map(Some),
+            Known::Memory(MemoryFn::Realloc) => Some(Some(reallocate(b, args[0], args[1]))),
             _ => None,
         };
         let Some(result) = result else {
@@ -115,6 +122,45 @@ fn reduce(b: &mut Builder<'_>, f: ReduceFn, args: &[Value]) -> Option<Value> {
         });
     }
     sum
+}
+
+/// A fresh block with the contents of the old one, which is freed: what `realloc` does, without its
+/// hope of staying in place. Null where there is no memory; the old block then stays.
+fn reallocate(b: &mut Builder<'_>, old: Value, bytes: Value) -> Value {
+    let (ptr, size, bit) = (b.body.ty(old), b.body.ty(bytes), b.unit.types.int(1));
+    let void = b.unit.types.void();
+    let fresh = memory_call(b, "malloc", ptr, &[bytes]);
+    let null = b.zero(ptr);
+    let had = b.icmp(IntPredicate::Ne, old, null);
+    let got = b.icmp(IntPredicate::Ne, fresh, null);
+    let moves = b.binary(BinaryOp::And, had, got);
+    let (_, then, otherwise) = b.if_(moves, &[]);
+    let place = b.at_end(then);
+    let room = memory_call(b, "malloc_usable_size", size, &[old]);
+    let fits = b.icmp(IntPredicate::Ult, room, bytes);
+    let count = b.select(fits, room, bytes);
+    let signature = b.unit.types.func(void, vec![ptr, ptr, size, bit]);
+    let width = b.unit.types.int_bits(size).unwrap_or(64);
+    let name = format!("llvm.memcpy.p0.p0.i{width}");
+    let copy = b.unit.declare(&name, signature, AttrSet::default());
+    let plain = b.bool(false);
+    b.call(copy, &[fresh, old, count, plain]);
+    let signature = b.unit.types.func(void, vec![ptr]);
+    let free = b.unit.declare("free", signature, AttrSet::default());
+    b.call(free, &[old]);
+    b.yield_(&[]);
+    b.at_end(otherwise);
+    b.yield_(&[]);
+    b.restore(place);
+    fresh
+}
+
+fn memory_call(b: &mut Builder<'_>, name: &str, result: TypeId, args: &[Value]) -> Value {
+    let params = args.iter().map(|a| b.body.ty(*a)).collect();
+    let signature = b.unit.types.func(result, params);
+    let func = b.unit.declare(name, signature, AttrSet::default());
+    let call = b.call(func, args);
+    b.body.result(call)
 }
 
 fn pair_call(b: &mut Builder<'_>, name: &str, a: Value, second: TypeId) -> Value {

@@ -558,6 +558,36 @@ fn reductions_without_a_formula_become_lanes() {
 }
 
 #[test]
+fn a_reallocation_becomes_a_block_a_copy_and_a_free() {
+    let mut unit = Unit::default();
+    let (ptr, size) = (unit.types.ptr(), unit.types.int(64));
+    let ty = unit.types.func(ptr, vec![ptr, size]);
+    let func = unit.declare("realloc", ty, AttrSet::default());
+    let mut body = Body::new(&[ptr, size]);
+    let args = body.params().to_vec();
+    let b = &mut Builder::new(&mut unit, &mut body);
+    let op = b.call(func, &args);
+    let result = b.body.result(op);
+    b.return_(Some(result));
+    assert_eq!(expand_outputs(&mut unit, &mut body), 1);
+    let callees: Vec<&str> = body
+        .walk(body.root())
+        .filter_map(|op| unit.callee(&body, op))
+        .map(|func| unit.functions[func].name.as_str())
+        .collect();
+    let expected = [
+        "malloc",
+        "malloc_usable_size",
+        "llvm.memcpy.p0.p0.i64",
+        "free",
+    ];
+    assert_eq!(callees, expected);
+    let back = body.last(body.root()).map(|op| body.operand(op, 0));
+    let first = body.first(body.root()).map(|op| body.result(op));
+    assert_eq!(back, first);
+}
+
+#[test]
 fn the_manual_is_up_to_date() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/derivatives.md");
     let now = manual();
