@@ -9,11 +9,19 @@
 //!   only such memory. `errno` is a place of its own: a call that sets it may leave if the loop does not
 //!   read it (the C standard gives no function the duty to leave `errno` alone).
 //!
+//!
+//! Where a `for` may have no runs, costly ops that would leave if it had one go into an `if` on its number
+//! of runs in front of it (`guarded`): whole loops that only read, and calls. Thus a norm that was
+//! inlined into the loop that divides by it is computed once.
+//!
 //! All decisions are taken on the body as it was; a table says where values will stand.
 
 use crate::Facts;
-use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, Place};
+use crate::guarded;
+use crate::quiet;
+use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, MemoryAccess, Place};
 use gradus_edit::{holds_at, is_pure, is_speculatable};
+use gradus_ir::known::{Known, MathFn};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, ConstKind, Entity, IntPredicate, Op, OpKind, Region, Unit,
     Value,
@@ -32,7 +40,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
         return false;
     }
     let zeros = zeros(unit, body);
-    let moves = {
+    let (plain, guarded) = {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
         let clobbers = Clobbers::of(&alias, facts.effects, AfterEnd::default());
         let mut plan = Plan {
@@ -45,18 +53,22 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
             errno_reads: errno_reads(unit, body, facts, &alias),
             alias: &alias,
             moves: HashMap::new(),
-            order: Vec::new(),
+            plain: Vec::new(),
+            guarded: Vec::new(),
+            moved_until: 0,
         };
         for op in body.walk(body.root()) {
             plan.visit(op);
         }
-        plan.order
+        (plan.plain, plan.guarded)
     };
-    for &(op, before) in &moves {
+    let changed = !plain.is_empty() || !guarded.is_empty();
+    for (op, before) in plain {
         body.detach(op);
         body.insert_before(before, op);
     }
-    !moves.is_empty()
+    guarded::apply(unit, body, guarded);
+    changed
 }
 
 /// Zero of the type of every trip count.
@@ -84,8 +96,19 @@ struct Plan<'a> {
     sure: Vec<bool>,
     /// Places of the ops that read `errno`, sorted.
     errno_reads: Vec<u32>,
-    moves: HashMap<Op, Op>,
-    order: Vec<(Op, Op)>,
+    /// By op: the loop that it will stand in front of.
+    moves: HashMap<Op, Move>,
+    plain: Vec<(Op, Op)>,
+    guarded: Vec<(Op, Op)>,
+    /// The last place inside structure that is moved as a whole: what is in there stays in it.
+    moved_until: u32,
+}
+
+/// Where an op goes.
+#[derive(Clone, Copy)]
+struct Move {
+    before: Op,
+    guarded: bool,
 }
 
 /// What it takes for an op to leave a loop.
@@ -103,51 +126,98 @@ enum Need {
 
 impl Plan<'_> {
     fn visit(&mut self, op: Op) {
+        let (first, last) = self.alias.nest.span(op);
+        if first <= self.moved_until {
+            return;
+        }
         let Some(need) = self.need(op) else {
             return;
         };
-        let Some(mut region) = self.body.parent(op) else {
-            return;
-        };
+        let used = quiet::used(self.body, op);
+        if let Some(to) = self.destination(op, need, &used) {
+            self.moves.insert(op, to);
+            match to.guarded {
+                true => self.guarded.push((op, to.before)),
+                false => self.plain.push((op, to.before)),
+            }
+            if !self.body.op_regions(op).is_empty() {
+                self.moved_until = last;
+            }
+        }
+    }
+
+    /// The outermost loop that the op may leave, where there is one.
+    fn destination(&self, op: Op, need: Need, used: &[Value]) -> Option<Move> {
+        let mut region = self.body.parent(op)?;
         let mut sure = self.sure[op.index()];
-        let mut target = None;
+        let mut found = None;
         for _ in 0..LEVELS {
-            let varies = self
-                .body
-                .operands(op)
-                .any(|v| self.region_of(v) == Some(region));
+            let varies = used.iter().any(|&v| self.region_of(v) == Some(region));
             let Some(around) = self.body.owner(region).filter(|_| !varies) else {
                 break;
             };
             match self.body.kind(around) {
                 OpKind::For { .. } | OpKind::Loop { .. } => {
-                    sure = sure && self.runs(around);
-                    if !self.may_leave_loop(op, need, sure, around) {
-                        break;
+                    let runs = self.runs(around);
+                    let follows = used.iter().any(|v| self.is_guarded_at(*v, around));
+                    let plainly = !follows && self.may_leave_loop(op, need, sure && runs, around);
+                    if !plainly {
+                        let guarded = (follows || self.is_costly(op))
+                            && !runs
+                            && self.may_leave_loop(op, need, sure, around);
+                        return match guarded {
+                            true => Some(Move {
+                                before: around,
+                                guarded,
+                            }),
+                            false => found,
+                        };
                     }
-                    target = Some(around);
+                    sure = sure && runs;
+                    found = Some(Move {
+                        before: around,
+                        guarded: false,
+                    });
                 }
                 OpKind::If | OpKind::Switch(_) if need == Need::Nothing => sure = false,
                 _ => break,
             }
             sure = sure && self.sure[around.index()];
-            let Some(outer) = self.body.parent(around) else {
-                break;
-            };
-            region = outer;
+            match self.body.parent(around) {
+                Some(outer) => region = outer,
+                None => break,
+            }
         }
-        if let Some(before) = target {
-            self.moves.insert(op, before);
-            self.order.push((op, before));
-        }
+        found
+    }
+
+    /// Whether a value is given by an op that will stand under the number of runs of `around`.
+    fn is_guarded_at(&self, value: Value, around: Op) -> bool {
+        let to = self.body.def_op(value).and_then(|op| self.moves.get(&op));
+        to.is_some_and(|to| to.guarded && to.before == around)
     }
 
     /// Where a value will be defined once all moves are made.
     fn region_of(&self, value: Value) -> Option<Region> {
         let moved = self.body.def_op(value).and_then(|op| self.moves.get(&op));
         match moved {
-            Some(&before) => self.body.parent(before),
+            Some(to) => self.body.parent(to.before),
             None => self.body.region_of(value),
+        }
+    }
+
+    /// Whether an op is worth an `if` of its own.
+    fn is_costly(&self, op: Op) -> bool {
+        match self.body.kind(op) {
+            OpKind::Call(_) => {
+                let func = self.unit.callee(self.body, op);
+                match func.and_then(|func| self.unit.known(func)) {
+                    Some(Known::Math(math)) => !is_cheap(math),
+                    Some(Known::Integer(_) | Known::Reduce(_) | Known::Marker(_)) => false,
+                    _ => true,
+                }
+            }
+            _ => !self.body.op_regions(op).is_empty(),
         }
     }
 
@@ -170,28 +240,38 @@ impl Plan<'_> {
                     && !effects.may_throw
                     && !effects.may_not_return
                     && !effects.calls_unknown
-                    && self.only_reads(op);
+                    && quiet::only_reads(&self.accesses(op));
                 quiet.then_some(Need::Unchanged)
+            }
+            OpKind::For { .. } => {
+                let quiet =
+                    quiet::is_quiet(self.unit, self.body, op, |inner| self.only_reads(inner));
+                (quiet && !self.body.results(op).is_empty()).then_some(Need::Unchanged)
             }
             _ => None,
         }
     }
 
-    /// Whether an op reads nothing but memory that the program can reach, and writes nothing but
-    /// `errno`.
+    fn accesses(&self, op: Op) -> Vec<MemoryAccess> {
+        self.facts.effects.of_op(self.unit, self.body, op)
+    }
+
+    /// Whether an op inside structure that is to move only reads, and comes back.
     fn only_reads(&self, op: Op) -> bool {
-        let accesses = self.facts.effects.of_op(self.unit, self.body, op);
-        accesses.iter().all(|access| match access.kind {
-            AccessKind::Read => !matches!(access.place, Place::Errno | Place::Inaccessible),
-            AccessKind::Write => matches!(access.place, Place::Errno),
-            _ => false,
-        })
+        let comes_back = || {
+            let effects = self.facts.effects.of_call(self.unit, self.body, op);
+            !effects.may_throw && !effects.may_not_return && !effects.returns_fresh
+        };
+        let call = matches!(self.body.kind(op), OpKind::Call(_));
+        (!call || comes_back()) && quiet::only_reads(&self.accesses(op))
     }
 
     fn may_leave_loop(&self, op: Op, need: Need, sure: bool, around: Op) -> bool {
         let unchanged = || {
-            self.clobbers.invariant_in(op, around)
-                && (!self.sets_errno(op) || !self.reads_errno(around))
+            quiet::all_in(self.body, op).into_iter().all(|inner| {
+                self.clobbers.invariant_in(inner, around)
+                    && (!self.sets_errno(inner) || !self.reads_errno(around))
+            })
         };
         match need {
             Need::Nothing => true,
@@ -285,6 +365,37 @@ impl Plan<'_> {
             .and_then(|o| o.checked_add(bytes));
         size.zip(end).is_some_and(|(size, end)| end <= size)
     }
+}
+
+/// Whether a function of numbers is about as quick as a multiplication.
+fn is_cheap(math: MathFn) -> bool {
+    use MathFn::*;
+    matches!(
+        math,
+        Fabs | Copysign
+            | Minnum
+            | Maxnum
+            | Minimum
+            | Maximum
+            | MinimumNum
+            | MaximumNum
+            | Fdim
+            | Floor
+            | Ceil
+            | Trunc
+            | Rint
+            | Nearbyint
+            | Round
+            | RoundEven
+            | Fma
+            | Fmuladd
+            | Canonicalize
+            | ArithmeticFence
+            | IsClass
+            | Classify
+            | FptosiSat
+            | FptouiSat
+    )
 }
 
 /// For every op whether it runs whenever its region does: nothing before it in the region may end the

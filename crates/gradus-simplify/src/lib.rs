@@ -16,9 +16,11 @@ mod fold;
 mod fold_float;
 mod fold_integer;
 mod forward;
+mod guarded;
 mod hoist;
 mod idioms;
 mod literals;
+mod quiet;
 mod structure;
 
 use gradus_analysis::{AliasOptions, Closure, Effects};

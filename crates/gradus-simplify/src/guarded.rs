@@ -1,0 +1,71 @@
+//! Ops in front of a `for`, under the condition that it has a run: `if (n != 0) { … }; for n { … }`.
+//!
+//! What they give is a result of the `if`, and zero where there is no run: nobody reads it then, and
+//! unlike poison it may be computed with.
+
+use crate::quiet::all_in;
+use gradus_ir::{Body, Builder, IntPredicate, Op, Unit, Use, Value};
+use std::collections::{HashMap, HashSet};
+
+/// Puts each op under the number of runs of the `for` beside it. The list is in program order.
+pub(crate) fn apply(unit: &mut Unit, body: &mut Body, moves: Vec<(Op, Op)>) {
+    let mut groups: HashMap<Op, Vec<Op>> = HashMap::new();
+    let mut order = Vec::new();
+    for (op, around) in moves {
+        let group = groups.entry(around).or_default();
+        if group.is_empty() {
+            order.push(around);
+        }
+        group.push(op);
+    }
+    for around in order {
+        guard(unit, body, around, &groups[&around]);
+    }
+}
+
+fn guard(unit: &mut Unit, body: &mut Body, around: Op, group: &[Op]) {
+    let mut b = Builder::new(unit, body);
+    b.loc = b.body.ops[around].loc;
+    b.at_op(around);
+    let runs = b.body.operand(around, 0);
+    let ty = b.body.ty(runs);
+    let zero = b.int(ty, 0);
+    let some = b.icmp(IntPredicate::Ne, runs, zero);
+    let (op, yes, no) = b.if_(some, &[]);
+    let mut inside = HashSet::new();
+    for &moved in group {
+        b.body.detach(moved);
+        b.body.append(yes, moved);
+        inside.extend(all_in(b.body, moved));
+    }
+    let mut given: Vec<Value> = Vec::new();
+    for &moved in group {
+        for value in b.body.results(moved).to_vec() {
+            let outside: Vec<Use> = b
+                .body
+                .uses(value)
+                .filter(|u| !inside.contains(&u.op))
+                .collect();
+            if outside.is_empty() {
+                continue;
+            }
+            let ty = b.body.ty(value);
+            let result = b.body.add_result(op, ty);
+            for used in outside {
+                b.body.set_operand(used.op, used.index as usize, result);
+            }
+            given.push(value);
+        }
+    }
+    let zeros: Vec<Value> = given
+        .iter()
+        .map(|&value| {
+            let ty = b.body.ty(value);
+            b.zero(ty)
+        })
+        .collect();
+    b.at_end(yes);
+    b.yield_(&given);
+    b.at_end(no);
+    b.yield_(&zeros);
+}
