@@ -46,6 +46,10 @@ const PROMISES: &[&str] = &[
 /// Parameter attributes that belong to the way an argument is passed.
 const CONVENTION: &[&str] = &["signext", "zeroext", "inreg", "noext"];
 
+/// LLVM's inliner takes derivatives of up to this cost into their callers: their primal parts are
+/// then merged where several derivatives are taken at one point, as for the rows of a Jacobian.
+const INLINE_THRESHOLD: u32 = 2500;
+
 /// Gives the derivative `func` its attributes.
 pub fn attributes(unit: &mut Unit, variant: &Variant, func: FuncId) {
     let primal = unit.attrs(unit.functions[variant.func].attrs).clone();
@@ -57,6 +61,10 @@ pub fn attributes(unit: &mut Unit, variant: &Variant, func: FuncId) {
         .filter(|a| keeps_function(a))
         .cloned()
         .collect();
+    set.function.push(Attr {
+        name: "function-inline-threshold".to_string(),
+        value: AttrValue::Text(INLINE_THRESHOLD.to_string()),
+    });
     for (role, _) in &signature.params {
         let attrs = match role {
             ParamRole::Primal(number) => primal.params.get(*number),

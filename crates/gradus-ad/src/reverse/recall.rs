@@ -7,12 +7,14 @@
 //! runs that did not run before.
 
 use super::mirror::Mirrors;
+use crate::calculus::math_call;
 use crate::facts::Facts;
 use crate::node::{Node, Source, address_chain, home_region, merge_choices, source};
 use crate::out::{Lanes, Out, Space};
 use crate::shadow::shadow_constant;
 use crate::tape::layout::TapeLayout;
 use crate::tape::plan::{Home, Plan};
+use gradus_ir::known::Known;
 use gradus_ir::{Code, Definition, Diagnostic, Op, OpKind, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -359,6 +361,14 @@ impl Replay<'_> {
 fn again(facts: &Facts<'_>, out: &mut Out<'_>, op: Op, operands: &[Value]) -> Value {
     let data = &facts.body.ops[op];
     let ty = facts.body.ty(facts.body.result(op));
+    let callee = out.unit.callee(facts.body, op);
+    if let Some(Known::Math(function)) = callee.and_then(|f| out.unit.known(f))
+        && function.intrinsic().is_some()
+    {
+        let mut builder = out.build();
+        builder.fast = data.flags;
+        return math_call(&mut builder, function, &operands[1..]);
+    }
     let value = out.build().value(data.kind.clone(), operands, ty);
     out.build().set_flags(value, data.flags);
     if let (OpKind::Load(_), Some(new)) = (&data.kind, out.body.def_op(value)) {

@@ -1,11 +1,12 @@
 //! Calls in the forward sweep.
 
 use super::ForwardSweep;
+use crate::calculus::math_call;
 use crate::masked::masked_access;
 use crate::node::Node;
 use crate::out::Lanes;
 use crate::variant::{Mode, ParamRole, ResultRole, Variant};
-use gradus_ir::known::{Known, MarkerFn};
+use gradus_ir::known::{Known, MarkerFn, MathFn};
 use gradus_ir::{FuncId, Op, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {
@@ -16,7 +17,11 @@ impl ForwardSweep<'_, '_, '_, '_> {
         match known {
             Some(Known::Memory(function)) => self.memory_call(op, function),
             Some(Known::Marker(MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd)) => {}
-            Some(Known::Math(_) | Known::MathOut(_) | Known::Complex(_)) => {
+            Some(Known::Math(function)) => {
+                self.math(op, function);
+                self.beside(op);
+            }
+            Some(Known::MathOut(_) | Known::Complex(_)) => {
                 self.clone_plain(op);
                 self.beside(op);
             }
@@ -36,6 +41,21 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 }
             },
         }
+    }
+
+    /// A math function. A derivative does not report through errno, so that LLVM may move, merge
+    /// and vectorise it: it calls the intrinsic where there is one.
+    fn math(&mut self, op: Op, function: MathFn) {
+        if function.intrinsic().is_none() {
+            self.clone_plain(op);
+            return;
+        }
+        let actual = self.out.unit.call_args(self.facts.body, op);
+        let args: Vec<Value> = actual.iter().map(|v| self.value(*v)).collect();
+        let mut builder = self.out.build();
+        builder.fast = self.facts.body.ops[op].flags;
+        let value = math_call(&mut builder, function, &args);
+        self.values.insert(self.facts.body.result(op), value);
     }
 
     fn refuse_call(&mut self, op: Op) {
