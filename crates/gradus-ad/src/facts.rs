@@ -49,6 +49,7 @@ pub struct Facts<'a> {
     calls: HashMap<Op, CallActivity>,
     redone_calls: HashSet<Op>,
     unhandled_calls: HashSet<Op>,
+    dead_stores: HashSet<Op>,
     /// The snapshots that may be made.
     pub snapshots: Vec<snapshots::Snapshot>,
     served: HashMap<Op, usize>,
@@ -152,6 +153,10 @@ impl Facts<'_> {
     /// Whether a call's callee has a derivative of its own.
     pub fn is_active_call(&self, op: Op) -> bool {
         self.calls.contains_key(&op)
+    }
+    /// Whether nobody reads what a store writes.
+    pub fn is_dead_store(&self, op: Op) -> bool {
+        self.dead_stores.contains(&op)
     }
     /// Whether a call works on derivatives and nothing is known of its own derivative.
     pub fn is_unhandled_call(&self, op: Op) -> bool {

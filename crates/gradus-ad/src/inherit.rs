@@ -48,7 +48,7 @@ const CONVENTION: &[&str] = &["signext", "zeroext", "inreg", "noext"];
 
 /// LLVM's inliner takes derivatives of up to this cost into their callers: their primal parts are
 /// then merged where several derivatives are taken at one point, as for the rows of a Jacobian.
-const INLINE_THRESHOLD: u32 = 2500;
+const INLINE_THRESHOLD: u32 = 6000;
 
 /// Gives the derivative `func` its attributes.
 pub fn attributes(unit: &mut Unit, variant: &Variant, func: FuncId) {

@@ -32,12 +32,14 @@ mod shadow;
 mod sweep;
 mod tape;
 mod variant;
+mod versions;
 
 pub use by_value::expand_by_value;
 pub use closure_facts::{ClosureFacts, Root};
 pub use report::{Kept, Report};
 pub use variant::{
-    ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, Variant, carries_float,
+    ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, Variant, Versions,
+    carries_float,
 };
 
 use facts::MakeFacts;
@@ -56,6 +58,8 @@ pub struct Options {
     pub recompute: bool,
     /// Arrays may be copied as a whole, so that loads from them can be done again.
     pub snapshots: bool,
+    /// A test at run time picks between two bodies where disjoint arguments pay.
+    pub versioning: bool,
     /// A call that writes nothing is differentiated as a whole in the return sweep, without a tape.
     pub redo_calls: bool,
 }
@@ -68,6 +72,7 @@ impl Default for Options {
             recompute: true,
             redo_calls: true,
             snapshots: true,
+            versioning: true,
         }
     }
 }
@@ -123,6 +128,17 @@ fn make(
     variant: &Variant,
     options: &Options,
 ) -> Result<Made, Vec<Diagnostic>> {
+    if variant.mode == Mode::Combined
+        && variant.versions == Versions::Test
+        && options.versioning
+        && let Some((body, needs)) = versions::dispatch(unit, primal, closure, variant, options)
+    {
+        let report = Report {
+            versions: true,
+            ..Report::new(unit, variant.func)
+        };
+        return Ok((body, needs, report, Vec::new()));
+    }
     let facts = MakeFacts {
         unit,
         closure,

@@ -35,9 +35,19 @@ pub struct Report {
     pub ops: (usize, usize),
     /// Pointers whose activity is asked at run time.
     pub asked_at_run_time: usize,
+    /// Whether a test at run time picks between two bodies.
+    pub versions: bool,
 }
 
 impl Report {
+    /// A report that says nothing yet.
+    pub(crate) fn new(unit: &Unit, func: gradus_ir::FuncId) -> Report {
+        Report {
+            function: unit.functions[func].name.clone(),
+            ..Report::default()
+        }
+    }
+
     /// The report of a derivative.
     pub(crate) fn of(unit: &Unit, facts: &Facts<'_>, plan: &Plan, derivative: &Body) -> Report {
         let body = facts.body;
@@ -67,6 +77,7 @@ impl Report {
                 .collect(),
             ops: (count_arithmetic(body), count_arithmetic(derivative)),
             asked_at_run_time: asked,
+            versions: false,
         }
     }
 }

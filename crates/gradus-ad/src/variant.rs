@@ -44,6 +44,18 @@ pub enum ResultActivity {
     Dup,
 }
 
+/// Which assumption about memory a derivative is made under.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Versions {
+    /// A test at run time picks between the other two, where that pays.
+    #[default]
+    Test,
+    /// The pointers that the test tells apart point to disjoint memory.
+    Disjoint,
+    /// None.
+    Plain,
+}
+
 /// The key of a derivative.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Variant {
@@ -62,6 +74,8 @@ pub struct Variant {
     /// Per parameter: whether the memory behind it may be overwritten between the forward and the
     /// return sweep by somebody else. Matters to split variants only.
     pub overwritten: Vec<bool>,
+    /// Which assumption it is made under; matters to combined derivatives only.
+    pub versions: Versions,
     /// Whether adjoint products are strong: zero times anything is zero.
     pub strong_zero: bool,
 }
@@ -217,8 +231,13 @@ impl Variant {
             .map(|o| if *o { '1' } else { '0' })
             .collect();
         let name = &unit.functions[self.func].name;
+        let versions = match self.versions {
+            Versions::Test => "",
+            Versions::Disjoint => "f",
+            Versions::Plain => "s",
+        };
         format!(
-            "__gradus1_{mode}{}_{args}_{result}{primal}{zero}{overwritten}_{name}",
+            "__gradus1_{mode}{}_{args}_{result}{primal}{zero}{versions}{overwritten}_{name}",
             self.width
         )
     }

@@ -123,3 +123,76 @@ programs! {
         #include <math.h>
         double f(int n, double *x, double s) { double a, b, c; int e; sincos(x[0] * s, &a, &b); c = modf(x[1] * 3.3, &a); double m = frexp(x[2], &e); return a * b + c * s + m * ldexp(s, e) + hypot(x[0], s) + atan2(x[1], s) + cbrt(x[2]); }";
 }
+
+/// A function that writes what it is given, in one buffer or in two: the test at run time picks the
+/// right body.
+#[test]
+fn overlapping_arguments() {
+    use gradus_ad::{ArgActivity, ResultActivity};
+    use gradus_llvm::jit::Arg;
+    const SOURCE: &str = "void f(int n, double *x, double *y, double s) {
+        for (int i = 1; i < n; i++) y[i] = x[i] * x[i - 1] * s; }";
+    let args = [
+        ArgActivity::Const,
+        ArgActivity::Dup,
+        ArgActivity::Dup,
+        ArgActivity::Active,
+    ];
+    for flags in support::ROUTES {
+        let made = support::derive(SOURCE, flags, "f", &args, ResultActivity::Const);
+        let compiled = made.unwrap_or_else(|findings| panic!("{findings:#?}"));
+        for shift in [0usize, 1, 2, 6] {
+            let run = |values: &[f64], s: f64| {
+                let mut memory = values.to_vec();
+                let at = memory.as_mut_ptr();
+                let y = unsafe { at.add(shift) };
+                let call = &mut [
+                    Arg::Int(5),
+                    Arg::Address(at as usize),
+                    Arg::Address(y as usize),
+                    Arg::F64(s),
+                ];
+                compiled.jit.call("f", call).expect("runs");
+                memory
+            };
+            let point: Vec<f64> = (0..11).map(|i| 0.5 + 0.1 * f64::from(i)).collect();
+            let weights: Vec<f64> = (0..11).map(|i| 1.0 - 0.15 * f64::from(i)).collect();
+            let (mut primal, mut adjoint) = (point.clone(), weights.clone());
+            let (x, x_adj) = (primal.as_mut_ptr(), adjoint.as_mut_ptr());
+            let call = &mut [
+                Arg::Int(5),
+                Arg::Address(x as usize),
+                Arg::Address(x_adj as usize),
+                Arg::Address(unsafe { x.add(shift) } as usize),
+                Arg::Address(unsafe { x_adj.add(shift) } as usize),
+                Arg::F64(0.7),
+            ];
+            let s_adj = compiled.jit.call(&compiled.vjp, call).expect("runs").f64();
+            let value = |values: &[f64], s: f64| -> f64 {
+                run(values, s)
+                    .iter()
+                    .zip(&weights)
+                    .map(|(v, w)| v * w)
+                    .sum()
+            };
+            let h = 1e-6;
+            for k in 0..point.len() {
+                let moved = |t: f64| {
+                    let mut values = point.clone();
+                    values[k] += t;
+                    value(&values, 0.7)
+                };
+                let difference = (moved(h) - moved(-h)) / (2.0 * h);
+                assert!(
+                    (difference - adjoint[k]).abs() < 1e-7,
+                    "{flags:?} shift {shift} entry {k}"
+                );
+            }
+            let difference = (value(&point, 0.7 + h) - value(&point, 0.7 - h)) / (2.0 * h);
+            assert!(
+                (difference - s_adj).abs() < 1e-7,
+                "{flags:?} shift {shift}: s"
+            );
+        }
+    }
+}

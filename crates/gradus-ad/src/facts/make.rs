@@ -3,9 +3,11 @@
 use super::{Facts, FloatLane};
 use crate::Options;
 use crate::closure_facts::ClosureFacts;
-use crate::variant::{ArgActivity, Mode, ResultActivity, Variant, carries_float};
+use crate::variant::{ArgActivity, Mode, ResultActivity, Variant, Versions, carries_float};
+use crate::versions::Test;
 use gradus_analysis::{
-    AfterEnd, Alias, AliasOptions, BodyActivity, Clobbers, LaneKind, ShadowState, Variance,
+    AfterEnd, Alias, AliasOptions, Availability, BodyActivity, Bound, Clobbers, Disjointness,
+    LaneKind, Object, Root, ShadowState, Variance,
 };
 use gradus_ir::known::{Known, MarkerFn, MemoryFn};
 use gradus_ir::{Body, Diagnostic, FuncId, Op, OpKind, Severity, Type, Unit, Value};
@@ -30,13 +32,8 @@ impl<'a> MakeFacts<'a> {
         if errors.iter().any(|f| f.severity == Severity::Error) {
             return Err(errors);
         }
-        let alias = Alias::new(
-            self.unit,
-            Some(self.variant.func),
-            body,
-            &self.closure.effects,
-            &AliasOptions::default(),
-        );
+        let options = self.alias_options(body);
+        let alias = self.alias(body, &options);
         let clobbers = Clobbers::of(&alias, &self.closure.effects, self.after_end());
         let mut facts = Facts {
             body,
@@ -59,6 +56,7 @@ impl<'a> MakeFacts<'a> {
             calls: HashMap::new(),
             redone_calls: HashSet::new(),
             unhandled_calls: HashSet::new(),
+            dead_stores: HashSet::new(),
             snapshots: Vec::new(),
             served: HashMap::new(),
         };
@@ -67,11 +65,68 @@ impl<'a> MakeFacts<'a> {
         if self.options.snapshots {
             self.find_snapshots(&mut facts, &alias, &clobbers);
         }
+        self.dead_stores(&mut facts, &alias, &clobbers);
         self.calls(&mut facts, &activity, &clobbers);
         self.varying(&mut facts, &clobbers);
         self.work(&mut facts);
         self.outer(&mut facts);
         Ok(facts)
+    }
+
+    fn alias<'b>(&'b self, body: &'b Body, options: &AliasOptions) -> Alias<'b> {
+        let effects = &self.closure.effects;
+        Alias::new(self.unit, Some(self.variant.func), body, effects, options)
+    }
+
+    /// What alias analysis may assume: where the test has been passed, what it tested.
+    fn alias_options(&self, body: &Body) -> AliasOptions {
+        let plain = AliasOptions::default();
+        if self.variant.versions != Versions::Disjoint {
+            return plain;
+        }
+        let alias = self.alias(body, &plain);
+        let clobbers = Clobbers::of(&alias, &self.closure.effects, self.after_end());
+        let found = body
+            .first(body.root())
+            .and_then(|at| Disjointness::of(&clobbers, &self.closure.effects, at));
+        let assume_disjoint = found.map_or(Vec::new(), |found| found.assumptions());
+        AliasOptions {
+            assume_disjoint,
+            ..plain
+        }
+    }
+
+    /// The test that would let loads be made again; `None` where none is worth while.
+    pub fn test(&self, body: &Body) -> Option<Test> {
+        let alias = self.alias(body, &AliasOptions::default());
+        let clobbers = Clobbers::of(&alias, &self.closure.effects, self.after_end());
+        let at = body.first(body.root())?;
+        let found = Disjointness::of(&clobbers, &self.closure.effects, at)?;
+        let known = Availability::new(&clobbers);
+        let mut early: Vec<Op> = Vec::new();
+        let mut wanted: Vec<Value> = Vec::new();
+        for bound in &found.extents.bounds {
+            if let Bound::Signed(value) | Bound::Unsigned(value) = bound {
+                wanted.push(*value);
+            }
+        }
+        for &(a, b) in &found.pairs {
+            for number in [a, b] {
+                if let Root::Value(value) = found.extents.roots[number].root {
+                    wanted.push(value);
+                }
+            }
+        }
+        for value in wanted {
+            early.extend(known.before(value, at)?);
+        }
+        early.sort_unstable_by_key(|op| alias.nest.order(*op));
+        early.dedup();
+        Some(Test {
+            extents: found.extents,
+            pairs: found.pairs,
+            early,
+        })
     }
 
     fn activity(&self) -> BodyActivity {
@@ -190,6 +245,52 @@ impl<'a> MakeFacts<'a> {
                     }
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// Stores whose memory nobody reads: not the function, and by `dupnoneed` not its caller.
+    fn dead_stores(&self, facts: &mut Facts<'_>, alias: &Alias<'_>, clobbers: &Clobbers<'_>) {
+        const MOST_QUESTIONS: usize = 1 << 20;
+        let body = facts.body;
+        let unneeded = |argument: &ArgActivity| *argument == ArgActivity::DupNoNeed;
+        if self.variant.mode == Mode::Forward || !self.variant.args.iter().any(unneeded) {
+            return;
+        }
+        let writes_unneeded = |op: &Op| match body.kind(*op) {
+            OpKind::Store(access) if access.is_plain() => {
+                let targets = alias.points_to.targets(body, body.operand(*op, 1));
+                let [target] = targets else { return false };
+                match alias.points_to.object(target.object) {
+                    Object::Param(number) => {
+                        self.variant.args.get(number as usize).is_some_and(unneeded)
+                    }
+                    _ => false,
+                }
+            }
+            _ => false,
+        };
+        let stores: Vec<Op> = body.walk(body.root()).filter(writes_unneeded).collect();
+        let reads: Vec<Op> = body
+            .walk(body.root())
+            .filter(|op| !clobbers.reads_of(*op).is_empty())
+            .collect();
+        if stores.len() * reads.len() > MOST_QUESTIONS {
+            return;
+        }
+        let effects = &self.closure.effects;
+        for store in stores {
+            let writes = effects.of_op(self.unit, body, store);
+            let read = reads
+                .iter()
+                .flat_map(|op| clobbers.reads_of(*op))
+                .any(|read| {
+                    writes
+                        .iter()
+                        .any(|write| alias.may_alias_any_iteration(read, write))
+                });
+            if !read {
+                facts.dead_stores.insert(store);
             }
         }
     }
@@ -416,6 +517,7 @@ impl Facts<'_> {
             args,
             result,
             primal_result: true,
+            versions: Versions::Test,
             strong_zero: caller.strong_zero,
         }
     }

@@ -80,7 +80,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
 
     /// A store, and beside it that of the shadow pointer or of the tangent.
     pub(super) fn store(&mut self, op: Op) {
-        self.clone_plain(op);
+        if !self.facts.is_dead_store(op) {
+            self.clone_plain(op);
+        }
         let body = self.facts.body;
         let (value, ptr) = (body.operand(op, 0), body.operand(op, 1));
         let OpKind::Store(access) = body.kind(op) else {

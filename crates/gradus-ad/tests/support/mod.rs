@@ -100,6 +100,7 @@ pub fn derive_with(
         result,
         primal_result: false,
         overwritten: Vec::new(),
+        versions: Default::default(),
         strong_zero: false,
     };
     let roots = [variant(Mode::Combined), variant(Mode::Forward)];

@@ -238,6 +238,7 @@ fn variant(
         result,
         primal_result: setting.request.with_primal,
         overwritten: Vec::new(),
+        versions: Default::default(),
         strong_zero: setting.strong_zero,
     })
 }

@@ -144,6 +144,7 @@ pub(crate) fn parse(
             result: ResultActivity::Const,
             primal_result: false,
             overwritten: Vec::new(),
+            versions: Default::default(),
             strong_zero: false,
         },
         passed: Vec::new(),

@@ -1,0 +1,214 @@
+//! Versions at run time: one test decides between two bodies.
+//!
+//! What one argument points to may, as far as the compiler knows, be overwritten through another;
+//! then every load from it has to be kept. Where the bytes touched behind both are known at entry,
+//! a test of disjointness picks the body that may assume it (memory axiom S2 forbids to promise it).
+
+use crate::closure_facts::ClosureFacts;
+use crate::facts::MakeFacts;
+use crate::out::Out;
+use crate::reverse::pack;
+use crate::variant::{Variant, Versions};
+use gradus_analysis::{Bound, BoundId, Extents, Root};
+use gradus_ir::{Body, CastOp, ConstKind, FuncId, IntPredicate, Op, Region, TypeId, Unit, Value};
+use std::collections::HashMap;
+
+/// What a test needs: extents, the pairs to tell apart, and the ops to do first.
+pub(crate) struct Test {
+    pub extents: Extents,
+    pub pairs: Vec<(usize, usize)>,
+    pub early: Vec<Op>,
+}
+
+/// The body that tests and calls one of the two versions; `None` where there is nothing to test.
+pub(crate) fn dispatch(
+    unit: &mut Unit,
+    primal: &Body,
+    closure: &ClosureFacts,
+    variant: &Variant,
+    options: &crate::Options,
+) -> Option<(Body, Vec<Variant>)> {
+    let test = MakeFacts {
+        unit,
+        closure,
+        variant,
+        options,
+    }
+    .test(primal)?;
+    let versions = [Versions::Disjoint, Versions::Plain];
+    let needs: Vec<Variant> = versions
+        .iter()
+        .map(|v| Variant {
+            versions: *v,
+            ..variant.clone()
+        })
+        .collect();
+    let funcs: Vec<FuncId> = needs.iter().map(|v| v.declare(unit)).collect();
+    let signature = variant.signature(unit);
+    let params: Vec<TypeId> = signature.params.iter().map(|(_, ty)| *ty).collect();
+    let result = unit
+        .result_type(signature.ty)
+        .filter(|ty| !unit.types.is_void(*ty));
+    let mut out = Out::new(unit, &params, false);
+    let mut values: HashMap<Value, Value> = HashMap::new();
+    for ((role, _), &param) in signature.params.iter().zip(out.body.params()) {
+        if let crate::variant::ParamRole::Primal(number) = role {
+            values.insert(primal.params()[*number], param);
+        }
+    }
+    let mut tester = Tester {
+        out: &mut out,
+        primal,
+        values,
+        bounds: HashMap::new(),
+    };
+    let holds = tester.all(&test);
+    let args: Vec<Value> = out.body.params().to_vec();
+    let (op, yes, no) = out.build().if_(holds, result.as_slice());
+    let outside = out.place;
+    for (region, func) in [(yes, funcs[0]), (no, funcs[1])] {
+        let region: Region = region;
+        out.place = (region, None);
+        let call = out.build().call(func, &args);
+        let results = out.body.results(call).to_vec();
+        out.build().yield_(&results);
+    }
+    out.place = outside;
+    let results = out.body.results(op).to_vec();
+    pack(&mut out, &results);
+    Some((out.body, needs))
+}
+
+struct Tester<'a, 'u> {
+    out: &'a mut Out<'u>,
+    primal: &'a Body,
+    values: HashMap<Value, Value>,
+    bounds: HashMap<BoundId, Value>,
+}
+
+impl Tester<'_, '_> {
+    /// Whether all pairs are disjoint.
+    fn all(&mut self, test: &Test) -> Value {
+        for &op in &test.early {
+            let operands: Vec<Value> = self.primal.operands(op).map(|v| self.value(v)).collect();
+            let result = self.primal.result(op);
+            let ty = self.primal.ty(result);
+            let kind = self.primal.kind(op).clone();
+            let new = self.out.build().value(kind, &operands, ty);
+            self.values.insert(result, new);
+        }
+        let mut all = self.out.build().bool(true);
+        for &(a, b) in &test.pairs {
+            let one = self.disjoint(&test.extents, a, b);
+            all = self.out.build().binary(gradus_ir::BinaryOp::And, all, one);
+        }
+        all
+    }
+
+    fn value(&mut self, value: Value) -> Value {
+        match (self.values.get(&value), self.primal.as_const(value)) {
+            (Some(&new), _) => new,
+            (None, Some(id)) => self.out.body.constant(self.out.unit, id),
+            (None, None) => {
+                let ty = self.primal.ty(value);
+                self.out.build().poison(ty)
+            }
+        }
+    }
+
+    /// Whether the bytes touched behind two pointers are disjoint, and their bounds can be trusted.
+    fn disjoint(&mut self, extents: &Extents, a: usize, b: usize) -> Value {
+        let (a_from, a_to, a_sane) = self.range(extents, a);
+        let (b_from, b_to, b_sane) = self.range(extents, b);
+        let mut build = self.out.build();
+        let before = build.icmp(IntPredicate::Sle, a_to, b_from);
+        let after = build.icmp(IntPredicate::Sle, b_to, a_from);
+        let apart = build.binary(gradus_ir::BinaryOp::Or, before, after);
+        let sane = build.binary(gradus_ir::BinaryOp::And, a_sane, b_sane);
+        build.binary(gradus_ir::BinaryOp::And, apart, sane)
+    }
+
+    /// From where to where bytes are touched, as 128-bit addresses; and whether the bounds lie where
+    /// they can be trusted.
+    fn range(&mut self, extents: &Extents, number: usize) -> (Value, Value, Value) {
+        let extent = &extents.roots[number];
+        let start = self.root(extent.root);
+        let wide = self.out.unit.types.int(128);
+        let Some((low, high)) = extent.range else {
+            let no = self.out.build().bool(false);
+            return (start, start, no);
+        };
+        let (low, high) = (self.bound(extents, low), self.bound(extents, high));
+        let mut build = self.out.build();
+        let limit = build.int(wide, 1 << 62);
+        let least = build.int(wide, -(1 << 62));
+        let above = build.icmp(IntPredicate::Sge, low, least);
+        let below = build.icmp(IntPredicate::Sle, high, limit);
+        let sane = build.binary(gradus_ir::BinaryOp::And, above, below);
+        (build.add(start, low), build.add(start, high), sane)
+    }
+
+    fn root(&mut self, root: Root) -> Value {
+        let pointer = match root {
+            Root::Value(value) => self.value(value),
+            Root::Global(global) => {
+                let ptr = self.out.unit.types.ptr();
+                let id = self
+                    .out
+                    .unit
+                    .consts
+                    .intern(ptr, ConstKind::Global { global, offset: 0 });
+                self.out.body.constant(self.out.unit, id)
+            }
+        };
+        let (long, wide) = (self.out.unit.types.int(64), self.out.unit.types.int(128));
+        let mut build = self.out.build();
+        let address = build.cast(CastOp::PtrToInt, pointer, long);
+        build.cast(CastOp::ZExt, address, wide)
+    }
+
+    /// A bound; those that it is made from come before it in the list.
+    fn bound(&mut self, extents: &Extents, wanted: BoundId) -> Value {
+        for number in 0..=wanted.0 {
+            let id = BoundId(number);
+            if self.bounds.contains_key(&id) {
+                continue;
+            }
+            let made = self.make(extents.bounds[number as usize]);
+            self.bounds.insert(id, made);
+        }
+        self.bounds[&wanted]
+    }
+
+    fn make(&mut self, bound: Bound) -> Value {
+        let wide = self.out.unit.types.int(128);
+        match bound {
+            Bound::Constant(n) => self.out.build().int(wide, i128::from(n)),
+            Bound::Signed(value) => {
+                let value = self.value(value);
+                self.out.build().cast(CastOp::SExt, value, wide)
+            }
+            Bound::Unsigned(value) => {
+                let value = self.value(value);
+                self.out.build().cast(CastOp::ZExt, value, wide)
+            }
+            Bound::Add(a, b) => {
+                let (a, b) = (self.bounds[&a], self.bounds[&b]);
+                self.out.build().add(a, b)
+            }
+            Bound::Mul(a, b) => {
+                let (a, b) = (self.bounds[&a], self.bounds[&b]);
+                self.out.build().mul(a, b)
+            }
+            Bound::Min(a, b) | Bound::Max(a, b) => {
+                let order = match bound {
+                    Bound::Min(..) => IntPredicate::Slt,
+                    _ => IntPredicate::Sgt,
+                };
+                let (a, b) = (self.bounds[&a], self.bounds[&b]);
+                let first = self.out.build().icmp(order, a, b);
+                self.out.build().select(first, a, b)
+            }
+        }
+    }
+}
