@@ -258,16 +258,17 @@ impl Finder<'_> {
             && self.classes.is_scrambled(self.func, value)
             && self.classes.value_useful(self.func, value)
     }
-    /// Results of integer arithmetic on float bits that become part of a float in memory.
+    /// Numbers that become part of a float in memory.
     fn overwritten(&mut self, op: Op, ptr: Value, value: Value) {
         let facts = self.facts;
         let Some(place) = facts.memory.place(self.func, ptr) else {
             return;
         };
-        if self.classes.is_scrambled(self.func, value)
-            && !facts.words.carries_float(self.func, value)
-            && self.classes.is_useful(place.class)
-        {
+        let number = facts.unit.types.int_bits(self.body.ty(value)).is_some()
+            && facts.words.lanes(self.func, value).is_empty();
+        let scrambled =
+            self.classes.is_scrambled(self.func, value) && self.classes.is_useful(place.class);
+        if number && (scrambled || self.points_to_active(ptr)) {
             let ty = self.body.ty(value);
             let bytes = facts.unit.layout.store_bytes(facts.unit, ty);
             if facts.words.overlaps_floats(facts.memory, place, bytes) {

@@ -121,6 +121,13 @@ impl Nodes {
         let data = &mut self.data[node as usize];
         data.open && !std::mem::replace(&mut data.integral, true)
     }
+    /// Makes a constant carry what it overwrites, where it is wide enough.
+    pub fn stamp(&mut self, node: Node, bit: u32, kind: LaneKind) {
+        let data = &mut self.data[node as usize];
+        data.open = true;
+        self.add(node, bit, kind);
+        self.data[node as usize].open = false;
+    }
     /// Adds a lane; gives whether it is new. One that overlaps another confuses the node.
     pub fn add(&mut self, node: Node, bit: u32, kind: LaneKind) -> bool {
         let data = &mut self.data[node as usize];
@@ -209,24 +216,29 @@ fn image_bits(unit: &Unit, ty: TypeId) -> u32 {
     }
 }
 
-/// The equations of all bodies, in program order, and the nodes that take part in integer arithmetic.
-pub(crate) fn equations(
-    unit: &Unit,
-    closure: &Closure,
-    memory: &Memory,
-    nodes: &Nodes,
-) -> (Vec<Equation>, Vec<Node>) {
+/// What the bodies of a closure say about lanes.
+#[derive(Debug, Default)]
+pub(crate) struct System {
+    /// The equations, in program order.
+    pub equations: Vec<Equation>,
+    /// Nodes that take part in integer arithmetic.
+    pub integral: Vec<Node>,
+    /// Integer constants that are stored, and where.
+    pub constants: Vec<(Node, MemoryPlace)>,
+}
+
+/// The equations of all bodies.
+pub(crate) fn equations(unit: &Unit, closure: &Closure, memory: &Memory, nodes: &Nodes) -> System {
     let mut reader = Reader {
         unit,
         closure,
         memory,
         nodes,
-        list: Vec::new(),
-        integral: Vec::new(),
+        found: System::default(),
         returns: HashMap::new(),
     };
     if !unit.layout.little_endian {
-        return (Vec::new(), Vec::new());
+        return System::default();
     }
     for (func, body) in closure.bodies(unit) {
         let end = body.last(body.root());
@@ -242,7 +254,7 @@ pub(crate) fn equations(
             reader.arithmetic(func, body, op);
         }
     }
-    (reader.list, reader.integral)
+    reader.found
 }
 
 struct Reader<'a> {
@@ -250,8 +262,7 @@ struct Reader<'a> {
     closure: &'a Closure,
     memory: &'a Memory,
     nodes: &'a Nodes,
-    list: Vec<Equation>,
-    integral: Vec<Node>,
+    found: System,
     returns: HashMap<FuncId, Value>,
 }
 
@@ -268,7 +279,7 @@ impl Reader<'_> {
             return;
         };
         if self.nodes.is_open(from) || self.nodes.is_open(to) {
-            self.list.push(Equation::Link(Link {
+            self.found.equations.push(Equation::Link(Link {
                 from,
                 to,
                 from_bit,
@@ -286,13 +297,17 @@ impl Reader<'_> {
     }
     fn access(&mut self, func: FuncId, body: &Body, op: Op, ptr: Value, value: Value) {
         let node = self.nodes.of_value(func, value);
-        if let (Some(node), Some(place)) = (node, self.memory.place(func, ptr))
-            && self.nodes.is_open(node)
-        {
+        let (Some(node), Some(place)) = (node, self.memory.place(func, ptr)) else {
+            return;
+        };
+        if body.as_int(self.unit, value).is_some() {
+            self.found.constants.push((node, place));
+        }
+        if self.nodes.is_open(node) {
             let meta = body.ops[op].meta.map(|id| self.unit.meta(id));
             let tag = meta.and_then(|m| m.tbaa);
             let tagged = tag.map_or(Seen::NOTHING, |t| seen::of_tbaa(self.unit, t.access));
-            self.list.push(Equation::Access {
+            self.found.equations.push(Equation::Access {
                 node,
                 place,
                 tagged,
@@ -302,7 +317,7 @@ impl Reader<'_> {
     /// Notes integers that are used or made as numbers. Shifts, masks and disjoint sums may only put
     /// words together and say nothing.
     fn arithmetic(&mut self, func: FuncId, body: &Body, op: Op) {
-        let mut note = |value: Value| self.integral.extend(self.nodes.of_value(func, value));
+        let mut note = |value: Value| self.found.integral.extend(self.nodes.of_value(func, value));
         match body.kind(op) {
             OpKind::Binary(binary) if !binary.is_float() => match binary {
                 BinaryOp::Add if body.ops[op].flags.has(Flags::DISJOINT) => {}

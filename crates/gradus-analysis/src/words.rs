@@ -103,8 +103,9 @@ impl Words {
             copies: memory.copies().iter().map(|c| (c.at, *c)).collect(),
             visible: visible(closure, memory),
         };
-        let (equations, integral) = lanes::equations(unit, closure, memory, &words.nodes);
-        for node in integral {
+        let system = lanes::equations(unit, closure, memory, &words.nodes);
+        let equations = system.equations;
+        for node in system.integral {
             words.nodes.set_integral(node);
         }
         words.settle(memory, &equations);
@@ -113,11 +114,31 @@ impl Words {
         }
         words.settle(memory, &equations);
         words.see_integers(memory, &equations);
+        for (node, place) in system.constants {
+            words.stamp(memory, node, place);
+        }
         words
+    }
+    /// An integer constant that overwrites floats stands for floats: zeros, where `memset` was a store.
+    fn stamp(&mut self, memory: &Memory, node: Node, place: MemoryPlace) {
+        for byte in 0..self.nodes.bits(node) / 8 {
+            let at = MemoryPlace {
+                class: place.class,
+                offset_bytes: place.offset_bytes + i64::from(byte),
+            };
+            if !self.overlaps_floats(memory, at, 1) {
+                continue;
+            }
+            let kind = self.seen(memory, at).float_kind();
+            if let Some(kind) = kind.filter(|k| byte % (k.bits() / 8) == 0) {
+                self.nodes.stamp(node, byte * 8, LaneKind::Float(kind));
+            }
+        }
     }
 
     /// The floats and pointers that a value carries, by their offsets: of a float or pointer itself, of
-    /// a vector's elements, of an aggregate's members, and of integers that are really those.
+    /// a vector's elements, of an aggregate's members, and of integers that are really those. An integer
+    /// constant carries floats where it overwrites such.
     pub fn lanes(&self, func: FuncId, value: Value) -> &[Lane] {
         self.nodes
             .of_value(func, value)
