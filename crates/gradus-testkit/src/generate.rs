@@ -40,6 +40,9 @@ pub fn program(seed: u64, style: Style) -> String {
     let mut text = String::from(
         "declare @sin(f64) -> f64\ndeclare @exp(f64) -> f64\ndeclare @tanh(f64) -> f64\n\
          declare @llvm.sqrt.f64(f64) -> f64\ndeclare @llvm.fabs.f64(f64) -> f64\n\
+         declare @malloc(i64) -> ptr\ndeclare @free(ptr) -> void\n\
+         declare @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1) -> void\n\
+         declare @llvm.memset.p0.i64(ptr, i8, i64, i1) -> void\n\
          global @state: [8 x f64] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]\n",
     );
     let mut random = Random::new(seed);
@@ -82,6 +85,9 @@ impl Random {
     }
 }
 
+/// How many numbers, integers, arrays and heap blocks there are.
+type Mark = (usize, usize, usize, usize);
+
 struct Writer<'r> {
     random: &'r mut Random,
     style: Style,
@@ -91,6 +97,8 @@ struct Writer<'r> {
     ints: Vec<String>,
     /// Addresses of arrays of [`CELLS`] numbers.
     arrays: Vec<String>,
+    /// Heap blocks that are not freed yet.
+    heap: Vec<String>,
     /// Functions that may be called.
     helpers: u32,
     budget: u32,
@@ -105,10 +113,14 @@ fn function(name: &str, helpers: u32, style: Style, random: &mut Random) -> Stri
         floats: vec!["%s".into()],
         ints: vec!["%n".into()],
         arrays: vec!["%x".into(), "@state".into()],
+        heap: Vec::new(),
         helpers,
         budget: style.statements,
     };
     writer.local_array();
+    if name != "f" && writer.random.below(3) == 0 {
+        writer.recursion(name);
+    }
     writer.block(style.depth);
     while writer.budget > 0 {
         writer.block(style.depth);
@@ -119,6 +131,7 @@ fn function(name: &str, helpers: u32, style: Style, random: &mut Random) -> Stri
         result = writer.value(format!("fadd {result}, {value}"));
     }
     let result = writer.tame(&result);
+    writer.free(0);
     writer.line(format!("return {result}"));
     writer.out.push_str("}\n");
     writer.out
@@ -177,6 +190,20 @@ impl Writer<'_> {
     }
     fn local_array(&mut self) {
         let array = self.value("alloca [8 x f64], 1");
+        self.fill(array);
+    }
+    fn heap_array(&mut self) {
+        let array = self.value("call @malloc(64)");
+        self.heap.push(array.clone());
+        self.fill(array);
+    }
+    /// Frees the heap blocks beyond the first `keep`.
+    fn free(&mut self, keep: usize) {
+        for block in self.heap.split_off(keep) {
+            self.line(format!("call @free({block})"));
+        }
+    }
+    fn fill(&mut self, array: String) {
         let (i, p) = (self.name(), self.name());
         let value = self.float();
         self.line(format!(
@@ -198,7 +225,7 @@ impl Writer<'_> {
     }
 
     fn statement(&mut self, depth: u32) {
-        match self.random.below(if depth == 0 { 9 } else { 16 }) {
+        match self.random.below(if depth == 0 { 12 } else { 20 }) {
             0..=3 => self.arithmetic(),
             4 => self.integer(),
             5 | 6 => {
@@ -213,10 +240,14 @@ impl Writer<'_> {
                 self.line(format!("store {value}, {cell}"));
             }
             8 => self.call(),
-            9 | 10 => self.branch(depth),
-            11 => self.choice(depth),
-            12 | 13 => self.counted(depth),
-            14 => self.early_exit(depth),
+            9 => self.move_bits(),
+            10 => self.move_block(),
+            11 => self.through_table(),
+            12 | 13 => self.branch(depth),
+            14 => self.choice(depth),
+            15 | 16 => self.counted(depth),
+            17 => self.early_exit(depth),
+            18 => self.heap_array(),
             _ => self.copy(),
         }
     }
@@ -289,6 +320,57 @@ impl Writer<'_> {
         self.floats.push(value);
     }
 
+    /// The function calls itself with a smaller depth, at most three times inside each other.
+    fn recursion(&mut self, name: &str) {
+        let depth = self.value("and %n, 3");
+        let none = self.value(format!("icmp eq {depth}, 0"));
+        let value = self.name();
+        self.line(format!(
+            "{value} = if {none} -> f64 {{\nyield %s\n}} else {{"
+        ));
+        let less = self.value(format!("sub {depth}, 1"));
+        let own = self.tame("%s");
+        let deeper = self.value(format!("call @{name}({less}, %x, {own})"));
+        self.line(format!("yield {deeper}\n}}"));
+        self.floats.push(value);
+    }
+
+    /// A number that is copied as an integer.
+    fn move_bits(&mut self) {
+        let from = self.cell();
+        let bits = self.value(format!("load {from} -> i64"));
+        let to = self.cell();
+        self.line(format!("store {bits}, {to}"));
+    }
+
+    /// A whole array that is copied, or set to zero.
+    fn move_block(&mut self) {
+        let to = self.random.pick(&self.arrays).clone();
+        if self.random.below(3) == 0 {
+            self.line(format!("call @llvm.memset.p0.i64({to}, i8 0, 64, false)"));
+            return;
+        }
+        let from = self.random.pick(&self.arrays).clone();
+        self.line(format!(
+            "call @llvm.memcpy.p0.p0.i64({to}, {from}, 64, false)"
+        ));
+    }
+
+    /// An array that is found through a table of addresses.
+    fn through_table(&mut self) {
+        let table = self.value("alloca [2 x ptr], 1");
+        for slot in 0..2 {
+            let array = self.random.pick(&self.arrays).clone();
+            let at = self.value(format!("addr inbounds ptr, {table}, {slot}"));
+            self.line(format!("store {array}, {at}"));
+        }
+        let index = self.int();
+        let index = self.value(format!("and {index}, 1"));
+        let at = self.value(format!("addr inbounds ptr, {table}, {index}"));
+        let array = self.value(format!("load {at} -> ptr"));
+        self.arrays.push(array);
+    }
+
     /// A copy of one array onto another, cell by cell.
     fn copy(&mut self) {
         let (to, from) = (
@@ -308,10 +390,11 @@ impl Writer<'_> {
     // ---- structures ------------------------------------------------------------------------
 
     /// What is visible now, to go back to after a region.
-    fn mark(&self) -> (usize, usize, usize) {
-        (self.floats.len(), self.ints.len(), self.arrays.len())
+    fn mark(&self) -> Mark {
+        let visible = (self.floats.len(), self.ints.len(), self.arrays.len());
+        (visible.0, visible.1, visible.2, self.heap.len())
     }
-    fn back(&mut self, mark: (usize, usize, usize)) {
+    fn back(&mut self, mark: Mark) {
         self.floats.truncate(mark.0);
         self.ints.truncate(mark.1);
         self.arrays.truncate(mark.2);
@@ -324,6 +407,7 @@ impl Writer<'_> {
         let value = self.tame(&value);
         let int = self.int();
         let int = self.value(format!("and {int}, 15"));
+        self.free(mark.3);
         self.line(format!("yield {value}, {int}"));
         self.back(mark);
     }
@@ -407,6 +491,8 @@ impl Writer<'_> {
         let more = self.value(format!("add {count}, 1"));
         let few = self.value(format!("icmp ult {more}, 5"));
         let wanted = self.condition();
+        self.free(mark.3);
+        self.arrays.truncate(mark.2);
         if self.random.below(2) == 0 {
             let again = self.value(format!("and {wanted}, {few}"));
             self.line(format!("repeat {again}, {next}, {more}, {next}, {more}"));
@@ -418,6 +504,7 @@ impl Writer<'_> {
             self.block(depth - 1);
             let own = self.float();
             let own = self.tame(&own);
+            self.free(inner.3);
             self.line(format!(
                 "yield true, {own}\n}} else {{\nyield false, {next}\n}}"
             ));

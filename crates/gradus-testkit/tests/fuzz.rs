@@ -106,12 +106,12 @@ fn every_pass_keeps_the_meaning() {
 }
 
 /// The smallest program that still has a wrong derivative; only where `GRADUS_FUZZ_REDUCE` is set.
-fn smallest(unit: &Unit, message: &str) -> String {
+fn smallest(unit: &Unit, choice: &derive::Choice, message: &str) -> String {
     if std::env::var_os("GRADUS_FUZZ_REDUCE").is_none() {
         return String::new();
     }
     let small = reduce(unit, |candidate| {
-        let outcome = catch_unwind(|| derive::check(candidate));
+        let outcome = catch_unwind(|| derive::check(candidate, choice));
         let same = |own: &str| own.split(' ').take(3).eq(message.split(' ').take(3));
         matches!(outcome, Ok(Err(derive::Failure::Wrong(own))) if same(&own))
     });
@@ -123,15 +123,21 @@ fn derivatives_agree_three_ways() {
     let mut wrong = Vec::new();
     let mut refused = 0;
     for seed in seeds(60) {
-        let text = program(seed, Style::default());
-        let outcome = catch_unwind(|| derive::check(&read(&text)));
+        let style = Style {
+            statements: 15 + seed as u32 % 4 * 15,
+            depth: 2 + seed as u32 % 3,
+            promises: false,
+        };
+        let text = program(seed, style);
+        let choice = derive::Choice::of(seed);
+        let outcome = catch_unwind(|| derive::check(&read(&text), &choice));
         match outcome {
             Err(_) => wrong.push(format!("seed {seed}: it panics")),
             Ok(Err(derive::Failure::Refused)) => refused += 1,
             Ok(Err(derive::Failure::Wrong(message))) => {
                 wrong.push(format!(
                     "seed {seed}: {message}{}",
-                    smallest(&read(&text), &message)
+                    smallest(&read(&text), &choice, &message)
                 ));
             }
             Ok(Ok(())) => {}

@@ -3,6 +3,7 @@
 use gradus_ad::{
     ArgActivity, ClosureFacts, Mode, Options, ResultActivity, Root, Variant, differentiate,
 };
+use gradus_analysis::{AliasOptions, Closure};
 use gradus_interp::{Machine, Options as Limits, Value};
 use gradus_ir::{FuncId, Unit, print_function, verify_function};
 use gradus_testkit::{CELLS, Functions, three_way};
@@ -20,8 +21,41 @@ fn wrong(message: impl Into<String>) -> Failure {
     Failure::Wrong(message.into())
 }
 
+/// How a derivative is made.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// Primal and derivatives are simplified, as the pipeline does.
+    pub simplify: bool,
+    /// What the tape plan may do.
+    pub options: Options,
+}
+
+impl Choice {
+    /// One of the ways to make a derivative, by the number of a program.
+    pub fn of(seed: u64) -> Choice {
+        Choice {
+            simplify: seed.is_multiple_of(2),
+            options: Options {
+                recompute: !seed.is_multiple_of(5),
+                variance_cost: !seed.is_multiple_of(7),
+                redo_calls: !seed.is_multiple_of(3),
+                ..Options::default()
+            },
+        }
+    }
+}
+
+fn simplify(unit: &mut Unit, roots: &[FuncId]) {
+    let closure = Closure::of(unit, roots);
+    gradus_simplify::simplify_closure(unit, &closure, &AliasOptions::default());
+}
+
 /// Both derivatives of `@f`, and all that they call; gives the names of VJP and JVP.
-fn derive(unit: &mut Unit) -> Result<(String, String), Failure> {
+fn derive(unit: &mut Unit, choice: &Choice) -> Result<(String, String), Failure> {
+    if choice.simplify {
+        let roots: Vec<FuncId> = unit.function("f").into_iter().collect();
+        simplify(unit, &roots);
+    }
     for func in unit.functions.ids() {
         if let Some(mut body) = unit.functions[func].body.take() {
             gradus_ad::calculus::expand_outputs(unit, &mut body);
@@ -54,7 +88,7 @@ fn derive(unit: &mut Unit) -> Result<(String, String), Failure> {
     let mut seen: BTreeSet<Variant> = roots.iter().cloned().collect();
     let mut made: Vec<FuncId> = Vec::new();
     while let Some(next) = work.get(made.len()).cloned() {
-        let derived = differentiate(unit, &facts, &next, &Options::default());
+        let derived = differentiate(unit, &facts, &next, &choice.options);
         let derived = derived.map_err(|_| Failure::Refused)?;
         made.push(derived.func);
         work.extend(
@@ -63,6 +97,9 @@ fn derive(unit: &mut Unit) -> Result<(String, String), Failure> {
                 .into_iter()
                 .filter(|need| seen.insert(need.clone())),
         );
+    }
+    if choice.simplify {
+        simplify(unit, &made);
     }
     for &func in &made {
         if let Some(first) = verify_function(unit, func).first() {
@@ -111,9 +148,9 @@ fn call(
 
 /// Checks both derivatives of `@f` at one point: the inputs are the cells and `%s`, the outputs
 /// the result and the cells afterwards.
-pub fn check(primal: &Unit) -> Result<(), Failure> {
+pub fn check(primal: &Unit, choice: &Choice) -> Result<(), Failure> {
     let mut unit = primal.clone();
-    let (vjp, jvp) = derive(&mut unit)?;
+    let (vjp, jvp) = derive(&mut unit, choice)?;
     let point: Vec<f64> = (0..=CELLS)
         .map(|i| 0.37 * ((i * 7 + 3) % 5) as f64 - 0.6)
         .collect();
