@@ -42,6 +42,15 @@ pub enum ResultActivity {
     Active,
     /// A pointer with a shadow.
     Dup,
+    /// An aggregate of both: pointers with shadows, and values with tangents or cotangents.
+    Both,
+}
+
+impl ResultActivity {
+    /// Whether values in it have tangents or cotangents.
+    pub fn is_active(self) -> bool {
+        matches!(self, ResultActivity::Active | ResultActivity::Both)
+    }
 }
 
 /// Which assumption about memory a derivative is made under.
@@ -166,7 +175,7 @@ impl Variant {
             }
         }
         let returns = matches!(self.mode, Mode::Combined | Mode::Return);
-        if let (true, ResultActivity::Active, Some(ty)) = (returns, self.result, primal_result) {
+        if let (true, true, Some(ty)) = (returns, self.result.is_active(), primal_result) {
             params.extend(lanes.map(|lane| (ParamRole::Cotangent(lane), ty)));
         }
         if self.mode == Mode::Return {
@@ -193,7 +202,7 @@ impl Variant {
             let shadow = match self.result {
                 ResultActivity::Const => false,
                 ResultActivity::Active => self.mode == Mode::Forward,
-                ResultActivity::Dup => self.mode != Mode::Return,
+                ResultActivity::Dup | ResultActivity::Both => self.mode != Mode::Return,
             };
             if shadow {
                 results.extend(lanes.clone().map(|lane| (ResultRole::Shadow(lane), ty)));
@@ -222,6 +231,7 @@ impl Variant {
             ResultActivity::Const => 'c',
             ResultActivity::Active => 'a',
             ResultActivity::Dup => 'd',
+            ResultActivity::Both => 'b',
         };
         let primal = if self.primal_result { "p" } else { "" };
         let zero = if self.strong_zero { "z" } else { "" };

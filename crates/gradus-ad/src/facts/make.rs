@@ -134,7 +134,7 @@ impl<'a> MakeFacts<'a> {
         let variant = gradus_analysis::Variant {
             func: self.variant.func,
             args,
-            result: self.variant.result == ResultActivity::Active,
+            result: self.variant.result.is_active(),
         };
         BodyActivity::of(
             self.closure.view(self.unit),
@@ -498,7 +498,12 @@ impl Facts<'_> {
             .collect();
         let result = self.body.results(op).first().copied();
         let result = match result {
-            Some(value) if self.has_shadow(value) => ResultActivity::Dup,
+            Some(value) if self.has_shadow(value) => {
+                match self.active(value) && carries_float(unit, self.body.ty(value)) {
+                    true => ResultActivity::Both,
+                    false => ResultActivity::Dup,
+                }
+            }
             Some(value) if self.active(value) && carries_float_or_lanes(self, unit, value) => {
                 ResultActivity::Active
             }
