@@ -5,16 +5,24 @@ use gradus_ad::{
 };
 use gradus_analysis::{AliasOptions, Closure};
 use gradus_interp::{Machine, Options as Limits, Value};
-use gradus_ir::{FuncId, Unit, print_function, verify_function};
+use gradus_ir::{Diagnostic, FuncId, Unit, print_function, verify_function};
 use gradus_testkit::{CELLS, Functions, three_way};
 use std::collections::BTreeSet;
 
 /// Why a check fails.
 pub enum Failure {
     /// The derivative is refused; that is no fault.
-    Refused,
+    Refused(String),
     /// It is wrong, or cannot be run.
     Wrong(String),
+}
+
+fn refused(findings: Vec<Diagnostic>) -> Failure {
+    Failure::Refused(
+        findings
+            .first()
+            .map_or(String::new(), Diagnostic::to_string),
+    )
 }
 
 fn wrong(message: impl Into<String>) -> Failure {
@@ -50,11 +58,10 @@ fn simplify(unit: &mut Unit, roots: &[FuncId]) {
     gradus_simplify::simplify_closure(unit, &closure, &AliasOptions::default());
 }
 
-/// Both derivatives of `@f`, and all that they call; gives the names of VJP and JVP.
-fn derive(unit: &mut Unit, choice: &Choice) -> Result<(String, String), Failure> {
+/// Brings bodies into the form that differentiation expects, as the pipeline does.
+fn prepare(unit: &mut Unit, roots: &[FuncId], choice: &Choice) {
     if choice.simplify {
-        let roots: Vec<FuncId> = unit.function("f").into_iter().collect();
-        simplify(unit, &roots);
+        simplify(unit, roots);
     }
     for func in unit.functions.ids() {
         if let Some(mut body) = unit.functions[func].body.take() {
@@ -63,33 +70,46 @@ fn derive(unit: &mut Unit, choice: &Choice) -> Result<(String, String), Failure>
             unit.functions[func].body = Some(body);
         }
     }
-    let func = unit.function("f").ok_or_else(|| wrong("there is no @f"))?;
-    let args = vec![ArgActivity::Const, ArgActivity::Dup, ArgActivity::Active];
+}
+
+/// Derivatives of a function in some modes, and all that they call.
+fn derive(
+    unit: &mut Unit,
+    name: &str,
+    args: &[ArgActivity],
+    modes: &[Mode],
+    choice: &Choice,
+) -> Result<Vec<String>, Failure> {
+    let func = unit
+        .function(name)
+        .ok_or_else(|| wrong("there is no such function"))?;
+    prepare(unit, &[func], choice);
     let result = ResultActivity::Active;
     let root = Root {
         func,
-        args: args.clone(),
+        args: args.to_vec(),
         result,
     };
-    let facts = ClosureFacts::of(unit, &root).map_err(|_| Failure::Refused)?;
-    let variant = |mode| Variant {
+    let facts = ClosureFacts::of(unit, &root).map_err(refused)?;
+    let variant = |mode: &Mode| Variant {
         func,
-        mode,
+        mode: *mode,
         width: 1,
-        args: args.clone(),
+        args: args.to_vec(),
         result,
         primal_result: false,
         overwritten: Vec::new(),
+        versions: Default::default(),
         strong_zero: false,
     };
-    let roots = [variant(Mode::Combined), variant(Mode::Forward)];
+    let roots: Vec<Variant> = modes.iter().map(variant).collect();
     let names: Vec<String> = roots.iter().map(|v| v.symbol(unit)).collect();
-    let mut work = roots.to_vec();
     let mut seen: BTreeSet<Variant> = roots.iter().cloned().collect();
+    let mut work = roots;
     let mut made: Vec<FuncId> = Vec::new();
     while let Some(next) = work.get(made.len()).cloned() {
         let derived = differentiate(unit, &facts, &next, &choice.options);
-        let derived = derived.map_err(|_| Failure::Refused)?;
+        let derived = derived.map_err(refused)?;
         made.push(derived.func);
         work.extend(
             derived
@@ -107,71 +127,86 @@ fn derive(unit: &mut Unit, choice: &Choice) -> Result<(String, String), Failure>
             return Err(wrong(format!("{first} {:?}\n{text}", first.notes)));
         }
     }
-    Ok((names[0].clone(), names[1].clone()))
+    Ok(names)
 }
 
-/// Calls a function on the numbers behind `%x`, those beside them, `%s` and whatever follows;
-/// gives the result and both arrays.
-fn call(
-    unit: &Unit,
-    name: &str,
-    x: &[f64],
-    beside: Option<&[f64]>,
-    rest: &[f64],
-) -> Result<(Vec<f64>, Vec<f64>, Vec<f64>), String> {
+/// An argument of a derivative.
+enum Arg<'a> {
+    Number(f64),
+    Cells(&'a [f64]),
+}
+
+/// Calls a function on `%n` = 5 and the arguments; gives its result and the arrays afterwards, one
+/// after the other.
+fn call(unit: &Unit, name: &str, args: &[Arg]) -> Result<Vec<f64>, String> {
     let options = Limits {
-        max_steps: 1_000_000,
+        max_steps: 2_000_000,
         ..Limits::default()
     };
     let mut machine = Machine::with_options(unit, options);
     let told = |trap: gradus_interp::Trap| trap.to_string();
-    let memory = machine.alloc_f64(x).map_err(told)?;
-    let mut args = vec![Value::i64(5), Value::ptr(memory)];
-    let shadow = machine.alloc_f64(beside.unwrap_or(&[])).map_err(told)?;
-    if beside.is_some() {
-        args.push(Value::ptr(shadow));
+    let mut values = vec![Value::i64(5)];
+    let mut arrays = Vec::new();
+    for arg in args {
+        values.push(match arg {
+            Arg::Number(x) => Value::f64(*x),
+            Arg::Cells(cells) => {
+                let address = machine.alloc_f64(cells).map_err(told)?;
+                arrays.push((address, cells.len()));
+                Value::ptr(address)
+            }
+        });
     }
-    args.extend(rest.iter().map(|s| Value::f64(*s)));
-    let value = machine.call(name, &args).map_err(told)?;
-    let numbers = match &value {
+    let value = machine.call(name, &values).map_err(told)?;
+    let mut numbers = match &value {
         Some(Value::Many(members)) => members.iter().map(Value::as_f64).collect(),
         Some(value) => vec![value.as_f64()],
         None => Vec::new(),
     };
-    let numbers: Option<Vec<f64>> = numbers.into_iter().collect();
-    let x = machine.read_f64(memory, CELLS).map_err(told)?;
-    let shadow = machine
-        .read_f64(shadow, beside.map_or(0, <[f64]>::len))
-        .map_err(told)?;
-    Ok((numbers.ok_or("a result is undefined")?, x, shadow))
+    for (address, count) in arrays {
+        let cells = machine.read_f64(address, count).map_err(told)?;
+        numbers.extend(cells.into_iter().map(Some));
+    }
+    numbers
+        .into_iter()
+        .collect::<Option<Vec<f64>>>()
+        .ok_or("a result is undefined".into())
+}
+
+const ARGS: [ArgActivity; 3] = [ArgActivity::Const, ArgActivity::Dup, ArgActivity::Active];
+
+fn point(count: usize) -> Vec<f64> {
+    (0..count)
+        .map(|i| 0.37 * ((i * 7 + 3) % 5) as f64 - 0.6)
+        .collect()
 }
 
 /// Checks both derivatives of `@f` at one point: the inputs are the cells and `%s`, the outputs
 /// the result and the cells afterwards.
 pub fn check(primal: &Unit, choice: &Choice) -> Result<(), Failure> {
+    use Arg::{Cells, Number};
     let mut unit = primal.clone();
-    let (vjp, jvp) = derive(&mut unit, choice)?;
-    let point: Vec<f64> = (0..=CELLS)
-        .map(|i| 0.37 * ((i * 7 + 3) % 5) as f64 - 0.6)
-        .collect();
-    let split = |x: &[f64]| (x[..CELLS].to_vec(), x[CELLS]);
-    let run_primal = |x: &[f64]| {
-        let (cells, s) = split(x);
-        let (mut y, cells, _) = call(primal, "f", &cells, None, &[s])?;
-        y.extend(cells);
-        Ok(y)
-    };
+    let names = derive(
+        &mut unit,
+        "f",
+        &ARGS,
+        &[Mode::Combined, Mode::Forward],
+        choice,
+    )?;
+    let run_primal = |x: &[f64]| call(primal, "f", &[Cells(&x[..CELLS]), Number(x[CELLS])]);
     let run_jvp = |x: &[f64], d: &[f64]| {
-        let ((cells, s), (cells_tan, s_tan)) = (split(x), split(d));
-        let (mut y, _, cells_tan) = call(&unit, &jvp, &cells, Some(&cells_tan), &[s, s_tan])?;
-        y.extend(cells_tan);
+        let cells = (Cells(&x[..CELLS]), Cells(&d[..CELLS]));
+        let args = [cells.0, cells.1, Number(x[CELLS]), Number(d[CELLS])];
+        let mut y = call(&unit, &names[1], &args)?;
+        y.drain(1..1 + CELLS);
         Ok(y)
     };
     let run_vjp = |x: &[f64], y_adj: &[f64]| {
-        let (cells, s) = split(x);
-        let rest = [s, y_adj[0]];
-        let (s_adj, _, mut adjoint) = call(&unit, &vjp, &cells, Some(&y_adj[1..]), &rest)?;
-        adjoint.extend(s_adj);
+        let cells = (Cells(&x[..CELLS]), Cells(&y_adj[1..]));
+        let args = [cells.0, cells.1, Number(x[CELLS]), Number(y_adj[0])];
+        let mut adjoint = call(&unit, &names[0], &args)?;
+        adjoint.drain(1..1 + CELLS);
+        adjoint.rotate_left(1);
         Ok(adjoint)
     };
     let functions = Functions {
@@ -180,5 +215,63 @@ pub fn check(primal: &Unit, choice: &Choice) -> Result<(), Failure> {
         vjp: Some(&run_vjp),
         noise: 1e-14,
     };
-    three_way(&functions, &point).map(drop).map_err(wrong)
+    three_way(&functions, &point(CELLS + 1))
+        .map(drop)
+        .map_err(wrong)
+}
+
+/// Checks the forward derivative of the reverse derivative of `@f`: Hessian-vector products.
+pub fn check_second(primal: &Unit, choice: &Choice) -> Result<(), Failure> {
+    use Arg::{Cells, Number};
+    let mut unit = primal.clone();
+    let vjp = derive(&mut unit, "f", &ARGS, &[Mode::Combined], choice)?.remove(0);
+    let first = unit.clone();
+    let args = [
+        ArgActivity::Const,
+        ArgActivity::Dup,
+        ArgActivity::Dup,
+        ArgActivity::Active,
+        ArgActivity::Active,
+    ];
+    let second = derive(&mut unit, &vjp, &args, &[Mode::Forward], choice)?.remove(0);
+    let parts = |x: &[f64]| {
+        (
+            x[..CELLS].to_vec(),
+            x[CELLS..2 * CELLS].to_vec(),
+            x[2 * CELLS],
+            x[2 * CELLS + 1],
+        )
+    };
+    let run_vjp = |x: &[f64]| {
+        let (cells, adjoints, s, y_adj) = parts(x);
+        let args = [Cells(&cells), Cells(&adjoints), Number(s), Number(y_adj)];
+        call(&first, &vjp, &args)
+    };
+    let run_second = |x: &[f64], d: &[f64]| {
+        let (x, d) = (parts(x), parts(d));
+        let args = [
+            Cells(&x.0),
+            Cells(&d.0),
+            Cells(&x.1),
+            Cells(&d.1),
+            Number(x.2),
+            Number(d.2),
+            Number(x.3),
+            Number(d.3),
+        ];
+        let y = call(&unit, &second, &args)?;
+        let mut tangents = y[..1].to_vec();
+        tangents.extend(&y[1 + CELLS..1 + 2 * CELLS]);
+        tangents.extend(&y[1 + 3 * CELLS..]);
+        Ok(tangents)
+    };
+    let functions = Functions {
+        primal: &run_vjp,
+        jvp: Some(&run_second),
+        vjp: None,
+        noise: 1e-14,
+    };
+    three_way(&functions, &point(2 * CELLS + 2))
+        .map(drop)
+        .map_err(wrong)
 }
