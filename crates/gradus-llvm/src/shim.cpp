@@ -84,8 +84,10 @@ LLVMMetadataRef gr_location_inlined_at(LLVMMetadataRef loc, LLVMMetadataRef at) 
     chain.push_back(p);
   DILocation *last = outer;
   for (auto *p : llvm::reverse(llvm::ArrayRef<DILocation *>(chain).drop_front()))
-    last = DILocation::getDistinct(p->getContext(), p->getLine(), p->getColumn(), p->getScope(), last);
-  return wrap(DILocation::get(l->getContext(), l->getLine(), l->getColumn(), l->getScope(), last));
+    last = DILocation::get(p->getContext(), p->getLine(), p->getColumn(), p->getScope(), last);
+  // The atom says which instruction of a line a debugger stops at.
+  return wrap(DILocation::get(l->getContext(), l->getLine(), l->getColumn(), l->getScope(), last, l->isImplicitCode(),
+                              l->getAtomGroup(), l->getAtomRank()));
 }
 
 LLVMMetadataRef gr_location(LLVMContextRef ctx, unsigned line, unsigned column, LLVMMetadataRef scope,
@@ -137,8 +139,37 @@ LLVMMetadataRef gr_derive_subprogram(LLVMMetadataRef from, const char *name) {
   auto *p = unwrap<DISubprogram>(from);
   auto *s = DISubprogram::getDistinct(
       p->getContext(), p->getScope(), name, name, p->getFile(), p->getLine(), p->getType(), p->getScopeLine(),
-      nullptr, 0, 0, DINode::FlagArtificial, p->getSPFlags(), p->getUnit());
+      nullptr, 0, 0, DINode::FlagZero, p->getSPFlags(), p->getUnit());
   return wrap(static_cast<Metadata *>(s));
+}
+
+// Says at the start of a function rebuilt from `origin` that its parameters are the variables of the
+// origin's parameters of the same names and types, inlined at `at`.
+void gr_describe_parameters(LLVMValueRef f, LLVMValueRef origin, LLVMMetadataRef at) {
+  auto &F = *unwrap<Function>(f);
+  auto &O = *unwrap<Function>(origin);
+  auto *SP = O.getSubprogram();
+  SmallVector<DILocalVariable *, 8> params;
+  auto add = [&](DILocalVariable *v) {
+    if (v && v->getArg() && v->getScope()->getSubprogram() == SP && !is_contained(params, v))
+      params.push_back(v);
+  };
+  for (auto *n : SP->getRetainedNodes())
+    add(dyn_cast<DILocalVariable>(n));
+  for (auto &I : O.getEntryBlock())
+    for (DbgVariableRecord &v : filterDbgVars(I.getDbgRecordRange()))
+      if (!v.getDebugLoc().getInlinedAt())
+        add(v.getVariable());
+  auto &B = F.getEntryBlock();
+  for (auto *v : params)
+    for (auto &a : F.args())
+      if (a.getName() == v->getName() && v->getArg() <= O.arg_size() &&
+          a.getType() == O.getArg(v->getArg() - 1)->getType()) {
+        auto *loc = DILocation::get(F.getContext(), v->getLine(), 0, v->getScope(), unwrap<DILocation>(at));
+        B.insertDbgRecordBefore(
+            DbgVariableRecord::createDbgVariableRecord(&a, v, DIExpression::get(F.getContext(), {}), loc),
+            B.begin());
+      }
 }
 
 // Copies the debug records before `from` to before `to`. `map` gives the new value of an old one, or

@@ -204,6 +204,11 @@ fn a_derived_function_shows_the_lines_of_its_origin() {
             .count()
     };
     assert!(records("use") > 0, "{text}");
+    let copy = host.function_text("use_copy").expect("is there");
+    assert!(
+        copy.contains("#dbg_value(double %x,") && copy.contains("#dbg_value(i32 %n,"),
+        "{copy}"
+    );
     let jit = Jit::new(host, &["use_copy"]).expect("compiles");
     let call = |n| {
         jit.call("use_copy", &mut [Arg::F64(3.0), Arg::Int(n)])

@@ -26,6 +26,7 @@ unsafe extern "C" {
     fn gr_loop_metadata_for(loop_: LLVMMetadataRef, subprogram: LLVMMetadataRef)
     -> LLVMMetadataRef;
     fn gr_weights_fit(node: LLVMMetadataRef, terminator: LLVMValueRef) -> i32;
+    fn gr_describe_parameters(function: LLVMValueRef, origin: LLVMValueRef, at: LLVMMetadataRef);
     fn gr_location_root(loc: LLVMMetadataRef) -> LLVMMetadataRef;
     fn gr_copy_debug_records(
         from: LLVMValueRef,
@@ -81,13 +82,15 @@ impl Exporter<'_, '_> {
 }
 
 impl Structure<'_, '_, '_> {
-    /// Finds the function's subprogram, and the place of ops without a location.
+    /// Finds the function's subprogram, and the place of calls without a location and of what counts as
+    /// inlined: the function's own line, which a debugger shows for the outer frame.
     pub(super) fn find_subprogram(&mut self) {
         unsafe {
             self.subprogram = LLVMGetSubprogram(self.function);
             if !self.subprogram.is_null() {
                 let ctx = self.exporter.host.ctx;
-                self.nowhere = gr_location(ctx, 0, 0, self.subprogram, null_mut());
+                let line = LLVMDISubprogramGetLine(self.subprogram);
+                self.call_site = gr_location(ctx, line, 0, self.subprogram, null_mut());
             }
         }
     }
@@ -104,9 +107,9 @@ impl Structure<'_, '_, '_> {
         };
         let location = match location.is_null() {
             true if !calls_described(made) => return,
-            true => self.nowhere,
+            true => self.call_site,
             false if unsafe { gr_location_root(location) } == self.subprogram => location,
-            false => unsafe { gr_location_inlined_at(location, self.nowhere) },
+            false => unsafe { gr_location_inlined_at(location, self.call_site) },
         };
         unsafe { LLVMInstructionSetDebugLoc(made, location) };
     }
@@ -141,6 +144,22 @@ impl Structure<'_, '_, '_> {
                     kind,
                     LLVMMetadataAsValue(self.exporter.host.ctx, node),
                 );
+            }
+        }
+    }
+
+    /// Says in a derivative which variables of its primal its parameters are.
+    pub(super) fn describe_parameters(&self) {
+        let unit = self.exporter.unit;
+        let origin = unit.functions[self.id]
+            .derived_from
+            .and_then(|f| self.exporter.host.tables.function(f));
+        let Some(origin) = origin.filter(|_| !self.subprogram.is_null()) else {
+            return;
+        };
+        unsafe {
+            if LLVMIsDeclaration(origin) == 0 && !LLVMGetSubprogram(origin).is_null() {
+                gr_describe_parameters(self.function, origin, self.call_site);
             }
         }
     }

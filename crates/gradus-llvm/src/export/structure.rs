@@ -51,9 +51,9 @@ pub(super) struct Structure<'x, 'h, 'u> {
     pub(super) values: Vec<LLVMValueRef>,
     /// The instruction that each op became; null where it became none.
     pub(super) made: Vec<LLVMValueRef>,
-    /// The subprogram of the function, and where ops without a location are said to stand.
+    /// The subprogram of the function, and where calls without a location are said to stand.
     pub(super) subprogram: LLVMMetadataRef,
-    pub(super) nowhere: LLVMMetadataRef,
+    pub(super) call_site: LLVMMetadataRef,
     /// LLVM's numbers of the metadata kinds that are looked at: `prof`, `DIAssignID`, `llvm.loop`.
     pub(super) kinds: Option<(u32, u32, u32)>,
     pub(super) order: Order,
@@ -85,7 +85,7 @@ pub(super) fn build<'u>(
         values: vec![null_mut(); body.values.len()],
         made: vec![null_mut(); body.ops.len()],
         subprogram: null_mut(),
-        nowhere: null_mut(),
+        call_site: null_mut(),
         kinds: None,
         order: Order::new(body),
         stack: Vec::new(),
@@ -105,6 +105,7 @@ pub(super) fn build<'u>(
     while let Some(frame) = structure.stack.pop() {
         structure.step(frame)?;
     }
+    structure.describe_parameters();
     Ok(())
 }
 
