@@ -13,8 +13,8 @@ use crate::memory::{Class, ClassId, CopyBytes, Memory, MemoryPlace, Origin, Slot
 use crate::seen::Seen;
 use crate::unify::{Classes, Target};
 use gradus_ir::{
-    AttrValue, BinaryOp, Body, CastOp, ConstId, ConstKind, Definition, Entity, FuncId, GlobalId,
-    Op, OpKind, Symbol, TbaaTag, TbaaTypeId, Type, TypeId, Unit, Value,
+    AttrValue, Body, ConstId, ConstKind, Definition, Entity, FuncId, GlobalId, Op, OpKind, Symbol,
+    TbaaTag, TbaaTypeId, Type, TypeId, Unit, Value,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -418,7 +418,7 @@ pub(crate) struct Reader<'r, 'a> {
 }
 
 impl<'a> Reader<'_, 'a> {
-    fn unit(&self) -> &'a Unit {
+    pub fn unit(&self) -> &'a Unit {
         self.solver.unit
     }
     /// Where the leaves of a value point to; `None` for leaves that hold no address.
@@ -593,79 +593,6 @@ impl<'a> Reader<'_, 'a> {
         for &value in self.body.results(op) {
             self.points(value, unseen);
         }
-    }
-    fn addr(&mut self, op: Op) {
-        let (body, unit) = (self.body, self.unit());
-        let Some(base) = self.target(body.operand(op, 0)) else {
-            return;
-        };
-        if let OpKind::Addr { source } = *body.kind(op) {
-            self.solver.see_source(base, source);
-        }
-        match unit.layout.address(unit, body, op) {
-            Some(address) => {
-                for &(_, stride) in &address.terms {
-                    self.solver.classes.step(base, stride);
-                }
-                self.points(body.result(op), base.plus(address.offset));
-            }
-            None => {
-                self.solver.classes.step(base, 1);
-                self.points(body.result(op), base);
-            }
-        }
-    }
-    fn cast(&mut self, op: Op, cast: CastOp) {
-        let (from, to) = (self.body.operand(op, 0), self.body.result(op));
-        let lost = matches!(cast, CastOp::IntToPtr) && self.target(from).is_none();
-        if lost {
-            let object = self.solver.object(Origin::Elsewhere(self.func, op));
-            self.points(to, object);
-        } else {
-            for target in self.targets(from).into_iter().flatten() {
-                self.points(to, target);
-            }
-        }
-    }
-    /// Integers that may be addresses: sums with constants keep their offset, other arithmetic loses
-    /// it, products and quotients are no addresses.
-    fn binary(&mut self, op: Op, binary: BinaryOp) {
-        let body = self.body;
-        if !self.solver.holds_address(body.ty(body.result(op))) || binary.is_float() {
-            return;
-        }
-        let (a, b) = (body.operand(op, 0), body.operand(op, 1));
-        let (a_int, b_int) = (body.as_int(self.unit(), a), body.as_int(self.unit(), b));
-        let (base, offset) = match (binary, a_int, b_int) {
-            (BinaryOp::Add, None, Some(n)) => (a, n),
-            (BinaryOp::Add, Some(n), None) => (b, n),
-            (BinaryOp::Sub, None, Some(n)) => (a, n.wrapping_neg()),
-            (BinaryOp::Mul | BinaryOp::UDiv | BinaryOp::SDiv, ..) => return,
-            (BinaryOp::URem | BinaryOp::SRem, ..) => return,
-            _ if self.is_measured(body.result(op)) => return,
-            _ => {
-                for value in [a, b] {
-                    if let Some(target) = self.target(value) {
-                        self.solver.classes.step(target, 1);
-                        self.points(body.result(op), target);
-                    }
-                }
-                return;
-            }
-        };
-        if let Some(target) = self.target(base) {
-            self.points(body.result(op), target.plus(offset));
-        }
-    }
-    /// Whether an integer is only compared, divided or multiplied: a distance or an alignment, no address.
-    fn is_measured(&self, value: Value) -> bool {
-        use BinaryOp::{AShr, LShr, Mul, SDiv, SRem, UDiv, URem};
-        self.body.uses(value).all(|at| match self.body.kind(at.op) {
-            OpKind::ICmp(_) | OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP) => true,
-            OpKind::Binary(AShr | LShr | Mul | SDiv | SRem | UDiv | URem) => true,
-            OpKind::Addr { .. } => at.index > 0,
-            _ => false,
-        })
     }
     fn return_(&mut self, op: Op) {
         if self.body.operand_count(op) == 0 {

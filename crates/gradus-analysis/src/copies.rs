@@ -61,7 +61,10 @@ fn words(classes: &mut Classes, start: Target, size_bytes: Option<u64>) -> Vec<(
             Some(_) => ((size - first - 1) / modulus + 1).min(REPEATS_MAX as i64 + 1),
             None => 1,
         };
-        list.extend((0..repeats).map(|k| (first + k * modulus, cell.clone())));
+        let grain = cell.seen.grain_bytes();
+        let places = (0..repeats).map(|k| first + k * modulus);
+        let aligned = places.filter(|at| repeats == 1 || at % grain == 0);
+        list.extend(aligned.map(|at| (at, cell.clone())));
     }
     list
 }

@@ -38,6 +38,7 @@
 mod activity;
 #[cfg(test)]
 mod activity_tests;
+mod addresses;
 mod affine;
 mod alias;
 mod attributes;

@@ -78,6 +78,13 @@ impl Seen {
     pub fn has_float(self) -> bool {
         self.0 & 0x7f != 0
     }
+    /// The size of the widest kind that it may be, declared or not; at least 1.
+    pub fn grain_bytes(self) -> i64 {
+        let kinds = Seen(self.0 | self.0 >> Seen::DECLARED_SHIFT);
+        let floats = kinds.floats().map(|kind| i64::from(kind.bits() / 8));
+        let pointer = kinds.has_pointer().then_some(8);
+        floats.chain(pointer).max().unwrap_or(1)
+    }
     /// Whether a pointer was seen.
     pub fn has_pointer(self) -> bool {
         self.has(Seen::POINTER)

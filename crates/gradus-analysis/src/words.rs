@@ -375,6 +375,9 @@ impl Words {
             }
             for k in 0..repeats {
                 let step = distance + k * source.modulus_bytes as i64;
+                if repeats > 1 && step % seen.grain_bytes() != 0 {
+                    continue;
+                }
                 let offset = goal.normal(to.offset_bytes.wrapping_add(step));
                 let cell = self.seen[to.class.index()].entry(offset).or_default();
                 news |= cell.add(&seen);
