@@ -559,7 +559,10 @@ impl Maker<'_, '_> {
             types,
             listed.len() + 1,
         );
-        self.describe(op, block.terminator);
+        match shared {
+            true => self.body.ops[op].loc = self.importer.location(block.terminator),
+            false => self.describe(op, block.terminator),
+        }
         let order = listed
             .iter()
             .map(|(_, arm)| *arm)
@@ -589,7 +592,7 @@ impl Maker<'_, '_> {
             listed.len() + 1,
         );
         self.body.ops[op].name = Some(SELECTOR_NAME.into());
-        self.body.ops[op].loc = self.importer.location(block.terminator);
+        self.describe(op, block.terminator);
         let regions = self.body.op_regions(op).to_vec();
         let order = listed
             .iter()
