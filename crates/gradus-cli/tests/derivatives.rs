@@ -291,3 +291,68 @@ fn what_cannot_be_done_is_refused_with_its_line_and_nothing_is_written() {
     assert_eq!(noise.status.code(), Some(1));
     assert!(!at.join("f.o").exists() && !at.join("noise.o").exists());
 }
+
+#[test]
+fn vectorised_bitcode_has_the_same_derivatives() {
+    let at = folder("vectorised");
+    write(
+        &at,
+        "lanes.c",
+        "#include <math.h>
+void scatter(const double *restrict x, const int *restrict at, double *restrict y, int n)
+{
+#pragma clang loop vectorize(enable)
+    for (int i = 0; i < n; i++)
+        y[at[i]] = x[i] * x[i];
+}
+double gather(const double *restrict x, const int *restrict at, int n)
+{
+    double s = 0;
+    for (int i = 0; i < n; i++)
+        s += x[at[i]] * x[i];
+    return s;
+}
+void masked(const double *restrict x, double *restrict y, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (x[i] > 0)
+            y[i] = sqrt(x[i]) * x[i];
+}
+double most(const double *x, int n)
+{
+    double m = x[0];
+    for (int i = 1; i < n; i++)
+        m = x[i] > m ? x[i] : m;
+    return m;
+}
+double guarded(double x) { return x > 0 ? log(sqrt(x) * exp(1 / x)) : x; }
+",
+    );
+    clang(
+        &at,
+        "-O3 -g -march=x86-64-v4 -ffast-math -c -emit-llvm lanes.c -o lanes.bc",
+    );
+    let n = "--arg n=37 --arg x=rand(n)";
+    succeeds(
+        &at,
+        &format!("check lanes.bc -f scatter {n} --arg at=iota(n) --arg y=zeros(n)"),
+    );
+    succeeds(
+        &at,
+        &format!("check lanes.bc -f gather {n} --arg at=randint(n,n)"),
+    );
+    // Lanes that are not stored must not bring back the roots of negative numbers.
+    succeeds(
+        &at,
+        &format!("check lanes.bc -f masked {n} --arg y=zeros(n)"),
+    );
+    succeeds(&at, &format!("check lanes.bc -f most {n}"));
+    succeeds(
+        &at,
+        "check lanes.c -f guarded --arg x=-0.5 -- -fno-math-errno",
+    );
+    succeeds(
+        &at,
+        "check lanes.c -f guarded --arg x=0.5 -- -fno-math-errno",
+    );
+}

@@ -1,11 +1,13 @@
 //! Functions without a formula of their own, written with such as have one. Math functions that
 //! give a second result behind a pointer: `sincos(a, &s, &c)` → two calls and two stores, `modf(a,
 //! &w)` and `frexp(a, &e)` → LLVM's pairs and a store. Reductions of a vector's lanes by product,
-//! minimum or maximum → the lanes one by one. `realloc` → `malloc`, a copy, `free`.
+//! minimum or maximum, gathers and scatters → the lanes one by one. `realloc` → `malloc`, a copy,
+//! `free`.
 //!
 //! Runs on the primal before anything is asked about it; the meaning stays the same.
 
 use super::build::math_call;
+use super::gather;
 use gradus_ir::known::{Known, MathFn, MathOutFn, MemoryFn, ReduceFn};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, FloatKind, IntPredicate, Op, OpKind, Type, TypeId, Unit,
@@ -20,18 +22,23 @@ pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
     for (op, f) in calls {
         if !matches!(
             f,
-            Known::MathOut(_) | Known::Reduce(_) | Known::Memory(MemoryFn::Realloc)
+            Known::MathOut(_)
+                | Known::Reduce(_)
+                | Known::Masked(_)
+                | Known::Memory(MemoryFn::Realloc)
         ) {
             continue;
         }
         let args = unit.call_args(body, op);
         let b = &mut Builder::new(unit, body);
         b.loc = b.body.ops[op].loc;
+        let meta = b.body.ops[op].meta;
         b.at_op(op);
         b.fast = b.body.ops[op].flags;
         let result = match f {
             Known::MathOut(f) => expand(b, f, &args),
             Known::Reduce(f) => reduce(b, f, &args).map(Some),
+            Known::Masked(f) => gather::take_apart(b, f, &args, meta),
             Known::Memory(MemoryFn::Realloc) => Some(Some(reallocate(b, args[0], args[1]))),
             _ => None,
         };

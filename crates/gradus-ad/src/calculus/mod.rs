@@ -11,6 +11,7 @@ mod build;
 mod digamma;
 mod expand;
 mod formulas;
+mod gather;
 mod page;
 #[cfg(test)]
 mod reference;

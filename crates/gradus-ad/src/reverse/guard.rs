@@ -2,11 +2,13 @@
 //!
 //! `x != 0 ? y/x : 0` reaches us as a division that always runs and a `select`. Where the select
 //! takes the other side, the quotient's adjoint is 0, and 0 · ∞ would be NaN. A value that reaches
-//! the rest of the program through selects only is *guarded* by their conditions; undoing its op
+//! the rest of the program through selects, or lanes of masked stores, only is *guarded* by their conditions; undoing its op
 //! adds `guard ? adjoint · ∂ : 0`.
 
 use super::return_sweep::ReturnSweep;
-use gradus_ir::{BinaryOp, OpKind, Use, Value};
+use crate::masked::masked_access;
+use gradus_ir::known::{Known, MaskedFn};
+use gradus_ir::{BinaryOp, Op, OpKind, Use, Value};
 use std::collections::HashMap;
 
 /// A condition under which a value matters: it or its negation.
@@ -57,7 +59,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let waiting: Vec<Value> = body
                 .uses(at)
                 .filter(|u| body.parent(u.op) == body.region_of(at))
-                .filter(|u| passes_on(body.kind(u.op)))
+                .filter(|u| self.passes_on(u.op))
                 .map(|u| body.result(u.op))
                 .filter(|v| !self.guards.known.contains_key(v))
                 .collect();
@@ -82,6 +84,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 return Vec::new();
             }
             for guard in through {
+                let ty = |guard: &Guard| self.facts.body.ty(guard.condition);
+                if all.first().is_some_and(|first| ty(first) != ty(&guard)) {
+                    return Vec::new();
+                }
                 if all.contains(&Guard {
                     when: !guard.when,
                     ..guard
@@ -107,7 +113,14 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 condition: body.operand(at.op, 0),
                 when: at.index == 1,
             }]),
-            kind if passes_on(kind) => {
+            OpKind::Call(_) if self.mask_of_store(at).is_some() => {
+                let guard = |condition| Guard {
+                    condition,
+                    when: true,
+                };
+                Some(self.mask_of_store(at).map(guard).into_iter().collect())
+            }
+            _ if self.passes_on(at.op) => {
                 let result = body.result(at.op);
                 self.facts
                     .active(result)
@@ -115,6 +128,29 @@ impl ReturnSweep<'_, '_, '_, '_> {
             }
             OpKind::ICmp(_) | OpKind::FCmp(_) => None,
             _ => Some(Vec::new()),
+        }
+    }
+
+    /// The mask of a masked store, where this use is what it stores: other lanes do not matter.
+    fn mask_of_store(&self, at: Use) -> Option<Value> {
+        let access = masked_access(self.out.unit, self.facts.body, at.op)?;
+        let stores = matches!(
+            access.function,
+            MaskedFn::Store | MaskedFn::Scatter | MaskedFn::CompressStore
+        );
+        (stores && access.data_index == at.index as usize).then_some(access.mask)
+    }
+
+    /// Whether an op's operands matter only where its result does.
+    fn passes_on(&self, op: Op) -> bool {
+        match self.facts.body.kind(op) {
+            OpKind::Binary(_) | OpKind::FNeg | OpKind::Cast(_) => true,
+            OpKind::Call(_) => {
+                let callee = self.out.unit.callee(self.facts.body, op);
+                let known = callee.and_then(|func| self.out.unit.known(func));
+                matches!(known, Some(Known::Math(_)))
+            }
+            _ => false,
         }
     }
 
@@ -136,9 +172,4 @@ impl ReturnSweep<'_, '_, '_, '_> {
             region = body.parent(owner)?;
         }
     }
-}
-
-/// Whether an op's operands matter only where its result does.
-fn passes_on(kind: &OpKind) -> bool {
-    matches!(kind, OpKind::Binary(_) | OpKind::FNeg | OpKind::Cast(_))
 }

@@ -6,7 +6,7 @@ use crate::masked::masked_access;
 use crate::node::Node;
 use crate::out::Lanes;
 use crate::variant::{Mode, ParamRole, ResultRole, Variant};
-use gradus_ir::known::{Known, MarkerFn, MathFn};
+use gradus_ir::known::{Known, MarkerFn, MathFn, ReduceFn};
 use gradus_ir::{FuncId, Op, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {
@@ -113,9 +113,35 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     fn reduce_beside(&mut self, op: Op) {
-        let result = self.facts.body.result(op);
-        if self.has_companion(result) {
-            self.tangent(op);
+        let body = self.facts.body;
+        let result = body.result(op);
+        if !self.has_companion(result) {
+            return;
+        }
+        let callee = self.out.unit.callee(body, op);
+        let sum = callee.filter(|f| self.out.unit.known(*f) == Some(Known::Reduce(ReduceFn::Fadd)));
+        let Some(func) = sum.filter(|_| self.facts.active(result)) else {
+            return self.tangent(op);
+        };
+        // A sum over lanes is linear: its tangent is the sum of the tangents.
+        let args = self.out.unit.call_args(body, op);
+        let mut sums = Lanes::new();
+        for lane in 0..self.facts.width {
+            let tangents: Vec<Value> = args.iter().map(|v| self.tangent_of(*v, lane)).collect();
+            let call = self.out.build().call(func, &tangents);
+            sums.push(self.out.body.result(call));
+        }
+        self.companions.insert(result, sums);
+    }
+
+    /// A value's tangent in a lane, zero where it is inactive.
+    fn tangent_of(&mut self, value: Value, lane: usize) -> Value {
+        match self.facts.active(value) {
+            true => self.companion(value)[lane],
+            false => {
+                let ty = self.facts.body.ty(value);
+                self.out.build().zero(ty)
+            }
         }
     }
 
