@@ -160,6 +160,34 @@ fn collected(thread: Draining) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Runs a command for at most `limit` and gives the processor time it took, in seconds, with its children's:
+/// on a busy machine the clock on the wall tells little.
+///
+/// # Errors
+/// Where it cannot be started, or does not say what it took.
+pub fn processor_time(command: &Command, limit: Duration) -> Outcome<(Finished, f64)> {
+    const MARK: &str = "processor time";
+    let mut shell = Command::new("bash");
+    shell.args(["-c", "TIMEFORMAT=\"$0 %U %S\"; time \"$@\"", MARK]);
+    shell.arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        shell.current_dir(folder);
+    }
+    let mut done = within(&mut shell, limit)?;
+    let Some(at) = done.stderr.rfind(MARK) else {
+        let nothing = done.status.is_none();
+        return if nothing {
+            Ok((done, f64::INFINITY))
+        } else {
+            Err(Failure::new("bash gives no times"))
+        };
+    };
+    let words = done.stderr[at + MARK.len()..].split_whitespace();
+    let seconds = words.filter_map(|w| w.parse::<f64>().ok()).sum();
+    done.stderr.truncate(at);
+    Ok((done, seconds))
+}
+
 /// Whether a program of this name is on PATH.
 pub fn on_path(name: &str) -> bool {
     std::env::var_os("PATH")
@@ -174,6 +202,21 @@ mod tests {
     fn a_process_past_its_limit_is_stopped() {
         let done = within(Command::new("sleep").arg("30"), Duration::from_millis(50)).unwrap();
         assert!(done.status.is_none() && !done.succeeded());
+    }
+
+    #[test]
+    fn processor_time_is_not_time_on_the_wall() {
+        let limit = Duration::from_secs(20);
+        let (done, seconds) = processor_time(Command::new("sleep").arg("0.3"), limit).unwrap();
+        assert!(done.succeeded() && seconds < 0.2, "{seconds}");
+        let busy = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; echo said >&2; exit 3";
+        let (done, seconds) =
+            processor_time(Command::new("bash").args(["-c", busy]), limit).unwrap();
+        assert_eq!(
+            (done.status.and_then(|s| s.code()), done.stderr.as_str()),
+            (Some(3), "said\n")
+        );
+        assert!(seconds > 0.01, "{seconds}");
     }
 
     #[test]
