@@ -23,6 +23,8 @@ pub struct Style {
     pub depth: u32,
     /// Integer arithmetic with promises that may be broken, shifts and casts.
     pub promises: bool,
+    /// Copies of blocks and of numbers as integers, and tables of addresses.
+    pub copies: bool,
 }
 
 impl Default for Style {
@@ -31,6 +33,7 @@ impl Default for Style {
             statements: 30,
             depth: 3,
             promises: false,
+            copies: true,
         }
     }
 }
@@ -240,6 +243,7 @@ impl Writer<'_> {
                 self.line(format!("store {value}, {cell}"));
             }
             8 => self.call(),
+            9..=11 if !self.style.copies => self.arithmetic(),
             9 => self.move_bits(),
             10 => self.move_block(),
             11 => self.through_table(),

@@ -76,6 +76,11 @@ fn apply(unit: &mut Unit, func: FuncId, op: Op, cut: Cut) -> Option<()> {
 fn drop_op(unit: &mut Unit, body: &mut Body, op: Op) -> Option<()> {
     for result in body.results(op).to_vec() {
         if body.has_uses(result) {
+            let address = unit.types.is_ptr(body.ty(result));
+            if address && !matches!(body.kind(op), OpKind::Addr { .. }) {
+                // Another object in its place would be used as what it is not.
+                return None;
+            }
             let same = stand_in(body, op, body.ty(result));
             let value = match same {
                 Some(value) => value,

@@ -121,7 +121,7 @@ fn smallest(check: Check, unit: &Unit, choice: &derive::Choice, message: &str) -
 }
 
 /// Runs a check of derivatives on random programs, of which so many in a hundred may be refused.
-fn check_derivatives(check: Check, usual: u64, refused_percent: usize) {
+fn check_derivatives(check: Check, usual: u64, copies: bool, refused_percent: usize) {
     let mut wrong = Vec::new();
     let mut refused = Vec::new();
     for seed in seeds(usual) {
@@ -129,6 +129,7 @@ fn check_derivatives(check: Check, usual: u64, refused_percent: usize) {
             statements: 15 + seed as u32 % 4 * 15,
             depth: 2 + seed as u32 % 3,
             promises: false,
+            copies,
         };
         let text = program(seed, style);
         let choice = derive::Choice::of(seed);
@@ -151,13 +152,14 @@ fn check_derivatives(check: Check, usual: u64, refused_percent: usize) {
 
 #[test]
 fn derivatives_agree_three_ways() {
-    check_derivatives(derive::check, 60, 10);
+    check_derivatives(derive::check, 60, true, 10);
 }
 
-/// Programs whose second derivatives are refused: bytes of the tape whose kind is not told yet.
-const SECOND_REFUSED: usize = 60;
+/// So many in a hundred second derivatives may be refused: all that lies on a tape's stack is one
+/// object to the analysis of memory, and its bytes are floats here and conditions there.
+const SECOND_REFUSED: usize = 30;
 
 #[test]
 fn hessian_vector_products_agree_with_differences() {
-    check_derivatives(derive::check_second, 30, SECOND_REFUSED);
+    check_derivatives(derive::check_second, 30, false, SECOND_REFUSED);
 }
