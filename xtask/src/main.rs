@@ -59,8 +59,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fuzz",
-        arguments: "[ARGUMENT …]",
-        summary: "random programs, differentiated and checked three ways, for as long as asked",
+        arguments: "[PROGRAMS [SEED]]",
+        summary: "random programs through every pass and the three-way check of derivatives",
         run: suite::fuzz,
     },
     Command {
