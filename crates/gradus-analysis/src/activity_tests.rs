@@ -675,3 +675,45 @@ fn a_structure_by_value_that_is_changed_is_refused() {
         assert_eq!(findings, vec![Code::NoDerivative; usize::from(changes)]);
     }
 }
+
+#[test]
+fn an_address_that_is_rounded_is_refused() {
+    let mut program = Program::default();
+    let (double, ptr, word, _) = program.types();
+    let f = program.define("f", &[ptr], double, |b, p| {
+        let bits = b.cast(CastOp::PtrToInt, p[0], word);
+        let (more, mask) = (b.i64(15), b.i64(-16));
+        let sum = b.add(bits, more);
+        let rounded = b.binary(BinaryOp::And, sum, mask);
+        let at = b.cast(CastOp::IntToPtr, rounded, ptr);
+        Some(b.load(double, at))
+    });
+    let study = program.study(f, &[Dup], true);
+    assert_eq!(study.root.findings()[0].code, Code::NoDerivative);
+    assert_eq!(program.study(f, &[Const], true).root.findings(), &[]);
+}
+
+#[test]
+fn an_integer_zero_over_floats_stands_for_floats() {
+    let mut program = Program::default();
+    let (double, ptr, _, void) = program.types();
+    let mut zero = None;
+    let f = program.define("f", &[ptr], void, |b, p| {
+        let x = b.load(double, p[0]);
+        let y = b.fmul(x, x);
+        b.store(y, p[0]);
+        let nothing = b.i64(0);
+        b.store(nothing, p[0]);
+        zero = Some(nothing);
+        None
+    });
+    let study = program.study(f, &[Dup], false);
+    let zero = zero.expect("the constant");
+    let float = Lane {
+        bit: 0,
+        kind: LaneKind::Float(FloatKind::F64),
+    };
+    assert_eq!(study.words.lanes(f, zero), &[float]);
+    assert!(!study.root.active(zero));
+    assert_eq!(study.root.findings(), &[]);
+}

@@ -11,10 +11,10 @@ use crate::flow::{self, ValueAccess};
 use crate::lanes;
 use crate::memory::{ClassId, Origin};
 use crate::words::{CopyKind, LaneKind};
-use gradus_ir::known::{Effects, Known, MarkerFn, MemoryFn, SystemFn};
+use gradus_ir::known::{Effects, IntFn, Known, MarkerFn, MemoryFn, SystemFn};
 use gradus_ir::{
-    AttrSet, AttrValue, Body, Code, Diagnostic, FloatKind, FuncId, GlobalId, Op, OpKind, Unit,
-    Value,
+    AttrSet, AttrValue, Body, CastOp, Code, Diagnostic, FloatKind, FuncId, GlobalId, Op, OpKind,
+    Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -200,7 +200,9 @@ impl Finder<'_> {
     }
     /// Whether active floats lie in a class, or one pointer further on.
     fn reaches_floats(&self, class: ClassId) -> bool {
-        self.classes.holds_active_floats(class) || self.classes.state(class) != ClassState::Inactive
+        let seen = self.facts.words.seen_anywhere(class);
+        let only_integers = seen.has_integer() && !seen.has_float() && !seen.has_pointer();
+        !only_integers && self.classes.state(class) != ClassState::Inactive
     }
 
     fn op(&mut self, op: Op) {
@@ -237,6 +239,13 @@ impl Finder<'_> {
                 let active = self.activity.active(result) && !moves;
                 if active || self.is_remade(result) {
                     self.bits(op);
+                }
+            }
+            OpKind::Cast(CastOp::IntToPtr) => {
+                let from = body.def_op(body.operand(op, 0));
+                let computed = from.is_some_and(|d| matches!(body.kind(d), OpKind::Binary(_)));
+                if computed && self.points_to_active(body.result(op)) {
+                    self.masked_address(op);
                 }
             }
             OpKind::Cast(_) if self.is_remade(body.result(op)) => self.bits(op),
@@ -301,6 +310,13 @@ impl Finder<'_> {
             .words
             .carries_float(self.func, self.body.operand(op, value))
             && self.points_to_active(self.body.operand(op, 0))
+    }
+    /// The same arithmetic on the address of the shadow leads elsewhere.
+    fn masked_address(&mut self, op: Op) {
+        let message = "the address of active memory is rounded or taken apart";
+        let help =
+            "align the memory where it is allocated, outside the function that is differentiated";
+        self.refuse(op, Code::NoDerivative, message, help);
     }
     fn atomic(&mut self, op: Op) {
         let message = "an atomic or volatile access works on active values";
@@ -416,6 +432,7 @@ impl Finder<'_> {
         match known {
             Known::Memory(memory) => return self.memory(op, memory),
             Known::Masked(_) | Known::Math(_) | Known::MathOut(_) | Known::Complex(_) => return,
+            Known::Integer(IntFn::Ptrmask) if shadowed => return self.masked_address(op),
             Known::Reduce(_) | Known::Integer(_) => return,
             Known::Marker(MarkerFn::VaStart) => return,
             Known::OpenMp if varied || shadowed => {
