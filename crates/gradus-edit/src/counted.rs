@@ -320,7 +320,13 @@ fn compared(
         None => promised.and(Flags::NSW.with(Flags::NUW)),
         Some(CastOp::SExt) if promised.has(Flags::NSW) => Flags::NSW,
         Some(CastOp::ZExt) if promised.has(Flags::NUW) => Flags::NUW.with(Flags::NSW),
-        Some(CastOp::Trunc) => Flags::NONE,
+        // What is cut off says nothing, where the cut promises so.
+        Some(CastOp::Trunc) => {
+            let cut = body
+                .def_op(tested)
+                .map_or(Flags::NONE, |op| body.ops[op].flags);
+            promised.and(cut).and(Flags::NSW.with(Flags::NUW))
+        }
         Some(_) => return None,
     };
     let short = |n: i64| match cast.map(|c| c.0) {

@@ -121,7 +121,10 @@ fn meets_bound(unit: &Unit, body: &Body, test: &Test, shape: Shape, leaves: bool
     let needed = if reads_signed { Flags::NSW } else { Flags::NUW };
     let beyond = match shape {
         Shape::Hit if distance == 1 => return true,
-        Shape::Hit => return (test.flags != Flags::NONE && !leaves) || divides(unit, body, test),
+        Shape::Hit => {
+            let promised = test.flags != Flags::NONE && !leaves;
+            return promised || divides(unit, body, test) || divides_the_circle(unit, body, test);
+        }
         Shape::Strict => distance - 1,
         Shape::Inclusive => distance,
     };
@@ -155,6 +158,59 @@ fn divides(unit: &Unit, body: &Body, test: &Test) -> bool {
         && (lowest..=highest).contains(&first)
         && gap % i128::from(test.step) == 0
         && gap / i128::from(test.step) >= 0
+}
+
+/// Whether a step that is a power of two divides both ends: then the bound is hit on the first way
+/// round the circle of the type's numbers, as often as the distance on the circle says.
+fn divides_the_circle(unit: &Unit, body: &Body, test: &Test) -> bool {
+    let step = test.step.unsigned_abs();
+    let needed = step.trailing_zeros();
+    step.is_power_of_two()
+        && !test.pointer
+        && test.cast.is_none()
+        && test.offset.trailing_zeros() >= needed
+        && low_zeros(unit, body, test.start) >= needed
+        && low_zeros(unit, body, test.bound) >= needed
+}
+
+/// How many of the lowest bits of an integer are zero, at least.
+fn low_zeros(unit: &Unit, body: &Body, value: Value) -> u32 {
+    let mut at = value;
+    for _ in 0..CHAIN {
+        if let Some((n, bits)) = int_value(unit, body, at) {
+            return n.trailing_zeros().min(bits);
+        }
+        let Some(op) = body.def_op(at) else {
+            return 0;
+        };
+        let operands: Vec<Value> = body.operands(op).collect();
+        let number = operands.get(1).and_then(|&v| int_value(unit, body, v));
+        match (body.kind(op), number) {
+            (OpKind::Binary(BinaryOp::And | BinaryOp::Mul), Some((n, _))) => {
+                return n.trailing_zeros();
+            }
+            (OpKind::Binary(BinaryOp::Shl), Some((n, _))) => return n as u32,
+            // x - x mod 2^k, in either way of writing it.
+            (OpKind::Binary(BinaryOp::Sub), None) => {
+                return rest_of(unit, body, operands[1], operands[0]).unwrap_or(0);
+            }
+            (OpKind::Cast(CastOp::ZExt | CastOp::SExt), _) => at = operands[0],
+            _ => return 0,
+        }
+    }
+    0
+}
+
+/// `k` where `value` is `of mod 2^k`.
+fn rest_of(unit: &Unit, body: &Body, value: Value, of: Value) -> Option<u32> {
+    let op = body.def_op(value)?;
+    let (number, _) = int_value(unit, body, *body.operands(op).collect::<Vec<_>>().get(1)?)?;
+    let divided = match body.kind(op) {
+        OpKind::Binary(BinaryOp::And) => number.checked_add(1)?,
+        OpKind::Binary(BinaryOp::URem) => number,
+        _ => return None,
+    };
+    (body.operand(op, 0) == of && divided.is_power_of_two()).then(|| divided.trailing_zeros())
 }
 
 /// The smallest and the largest number of a type.

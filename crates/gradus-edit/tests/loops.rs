@@ -497,6 +497,45 @@ fn pointers_and_narrow_comparisons_count() {
     }
 }
 
+/// An unrolled loop runs to `n & -4` in steps of four, and promises nothing.
+#[test]
+fn steps_of_a_power_of_two_hit_a_multiple() {
+    for (start, by_rest) in [(0, false), (4, true), (-8, false), (2, false)] {
+        let mut unit = Unit::default();
+        let show = observe(&mut unit);
+        let i8 = unit.types.int(8);
+        let mut body = Body::new(&[i8]);
+        let n = body.params()[0];
+        let mut b = Builder::new(&mut unit, &mut body);
+        let (start_value, four) = (b.int(i8, start), b.int(i8, 4));
+        let bound = if by_rest {
+            let three = b.int(i8, 3);
+            let rest = b.binary(BinaryOp::And, n, three);
+            b.sub(n, rest)
+        } else {
+            let mask = b.int(i8, -4);
+            b.binary(BinaryOp::And, n, mask)
+        };
+        let (op, region) = b.loop_(&[start_value], &[i8]);
+        let place = b.at_end(region);
+        let i = b.body.region_params(region)[0];
+        b.call(show, &[i]);
+        let next = b.add(i, four);
+        let again = b.icmp(IntPredicate::Ne, next, bound);
+        b.repeat(again, &[next], &[next]);
+        b.restore(place);
+        let result = b.body.result(op);
+        b.return_(Some(result));
+        let mut after = body.clone();
+        let converted = loops_to_fors(&mut unit, &mut after);
+        assert_eq!(converted, usize::from(start % 4 == 0), "from {start}");
+        for n in 0..256 {
+            let (was, is) = (run(&unit, &body, &[n]), run(&unit, &after, &[n]));
+            assert!(refines(&was, &is), "from {start}, n = {n}: {was:?} {is:?}");
+        }
+    }
+}
+
 /// What a loop tested at its top looks like after its branch has become selects.
 #[test]
 fn selects_on_the_test_do_not_hide_an_induction() {

@@ -24,7 +24,7 @@ mod quiet;
 mod structure;
 
 use gradus_analysis::{AliasOptions, Closure, Effects};
-use gradus_ir::{Body, FuncId, Unit};
+use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 
 /// What a pass may know beside the body: computed before, and still true after simplifications.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +91,16 @@ pub const PASSES: &[Pass] = &[
         run: loops,
     },
     Pass {
+        name: "promote",
+        about: "stack slots whose address goes nowhere become values",
+        run: promote,
+    },
+    Pass {
+        name: "unroll",
+        about: "loops of a few known runs are written out",
+        run: unroll,
+    },
+    Pass {
         name: "dce",
         about: "ops, results, carried values and structure that nobody uses",
         run: dce::run,
@@ -99,6 +109,7 @@ pub const PASSES: &[Pass] = &[
 
 /// The order in which [`simplify`] runs them.
 pub const ORDER: &[&str] = &[
+    "promote",
     "canonical",
     "fold",
     "structure",
@@ -153,6 +164,25 @@ pub fn simplify_closure(unit: &mut Unit, closure: &Closure, alias: &AliasOptions
         simplify(unit, &mut body, &facts);
         unit.functions[function].body = Some(body);
     }
+}
+
+/// How many runs a loop may have to be written out, and how many ops they may hold together.
+const UNROLLED_RUNS: u64 = 8;
+const UNROLLED_OPS: usize = 256;
+
+fn unroll(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+    let mut ops: Vec<Op> = body
+        .walk(body.root())
+        .filter(|&op| matches!(body.kind(op), OpKind::For { .. }))
+        .collect();
+    ops.reverse();
+    ops.retain(|&op| gradus_edit::unroll_for(unit, body, op, UNROLLED_RUNS, UNROLLED_OPS));
+    !ops.is_empty()
+}
+
+fn promote(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+    let split = gradus_edit::split_allocas(unit, body);
+    split + gradus_edit::promote_slots(unit, body) > 0
 }
 
 fn loops(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
