@@ -40,6 +40,7 @@ gradus: derivatives of programs as they are
       is the derivative right? forward against reverse against differences
       --arg NAME=VALUE  a number; rand, zeros, ones, iota (LENGTH); randint(LENGTH, BOUND)
       --single          numbers inside are of single precision: less agreement is asked for
+      --driver MAIN.c   a program that calls the function: numbers are its, arrays are given(LENGTH)
       --limit SECONDS   for all calls together (60)
   gradus cc …, gradus c++ …
       clang, for programs that call __enzyme_autodiff, __enzyme_fwddiff or gradus.h

@@ -293,6 +293,33 @@ fn what_cannot_be_done_is_refused_with_its_line_and_nothing_is_written() {
 }
 
 #[test]
+fn a_driver_gives_the_values() {
+    let at = folder("driver");
+    write(&at, "curve.c", CURVE);
+    write(
+        &at,
+        "main.c",
+        "double curve(const double *x, int n, double s);\n\
+         int main(void) { double x[6] = {1, -2, 0.5, 3, -0.25, 2}; return curve(x, 6, 1.25) > 0; }\n",
+    );
+    succeeds(
+        &at,
+        "check curve.c -f curve --driver main.c --arg x=given(n)",
+    );
+    let said = refuses(&at, "check curve.c -f curve --driver main.c", "GRD0027");
+    assert!(
+        said.contains("x=given(100)") && !said.contains("`n`"),
+        "{said}"
+    );
+    write(&at, "idle.c", "int main(void) { return 0; }\n");
+    refuses(
+        &at,
+        "check curve.c -f curve --driver idle.c --arg x=given(n)",
+        "GRD0027",
+    );
+}
+
+#[test]
 fn vectorised_bitcode_has_the_same_derivatives() {
     let at = folder("vectorised");
     write(

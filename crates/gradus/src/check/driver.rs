@@ -15,6 +15,8 @@ enum Value {
 
 /// What fills an array.
 enum Fill {
+    /// What the driver's call gives.
+    Given,
     Random,
     Zeros,
     Ones,
@@ -44,8 +46,12 @@ pub(super) fn write(
 ) -> Result<String, Diagnostic> {
     let slots = slots(what, forward)?;
     let result = result_type(forward)?;
-    let mut text = String::from("#include \"derivatives.h\"\n#include \"runtime.h\"\n\n");
+    let mut text = format!("#define GR_SECONDS {}\n", what.limit_seconds);
+    text.push_str("#include \"derivatives.h\"\n#include \"runtime.h\"\n\n");
     line(&mut text, format!("extern {};\n", forward.primal_prototype));
+    if what.driver.is_some() {
+        line(&mut text, given(forward, result.as_deref()));
+    }
     line(&mut text, table(&slots));
     let float = result.as_deref() == Some("float");
     line(
@@ -66,7 +72,11 @@ pub(super) fn write(
     );
     line(&mut text, fill(what, &slots));
     let values: Vec<String> = (0..slots.len()).map(|i| primal_value(&slots, i)).collect();
-    let call = format!("{}({})", forward.function, values.join(", "));
+    let primal = match what.driver {
+        Some(_) => format!("__real_{}", forward.function),
+        None => forward.function.clone(),
+    };
+    let call = format!("{primal}({})", values.join(", "));
     line(
         &mut text,
         match is_float(result.as_deref()) {
@@ -76,6 +86,13 @@ pub(super) fn write(
     );
     line(&mut text, forward_call(&slots, forward)?);
     line(&mut text, reverse_call(&slots, reverse)?);
+    line(
+        &mut text,
+        match what.driver {
+            Some(_) => wrapper(forward, result.as_deref()),
+            None => "int main(void) { gr_check(); }".to_string(),
+        },
+    );
     Ok(text)
 }
 
@@ -108,6 +125,9 @@ fn slots<'a>(what: &Check, derivative: &'a Derivative) -> Result<Vec<Slot<'a>>, 
             .find(|(name, _)| plain_name(name) == argument.name);
         match given {
             Some((name, value)) => slots.push(slot(argument, name, value)?),
+            None if what.driver.is_some() && !argument.c_type.contains('*') => {
+                slots.push(slot(argument, "", &format!("gr_given_{}", argument.name))?);
+            }
             None if is_float(Some(&argument.c_type)) => slots.push(slot(argument, "", "rand()")?),
             None => absent.push(argument),
         }
@@ -122,10 +142,15 @@ fn slots<'a>(what: &Check, derivative: &'a Derivative) -> Result<Vec<Slot<'a>>, 
     for argument in &absent {
         finding = finding.note(format!("`{}` is a {}", argument.name, argument.c_type));
     }
+    let fill = if what.driver.is_some() {
+        "given"
+    } else {
+        "rand"
+    };
     let example: Vec<String> = absent
         .iter()
         .map(|a| match a.c_type.contains('*') {
-            true => format!("--arg '{}=rand(100)'", a.name),
+            true => format!("--arg '{}={fill}(100)'", a.name),
             false => format!("--arg {}=100", a.name),
         })
         .collect();
@@ -142,7 +167,7 @@ fn slot<'a>(argument: &'a Argument, name: &str, value: &str) -> Result<Slot<'a>,
     let value = read(value, array)
         .ok_or_else(|| missing(format!("`{}={value}` is not understood", argument.name))
             .note(match array {
-                true => "an array is rand(LENGTH), zeros(LENGTH), ones(LENGTH), iota(LENGTH) or randint(LENGTH, BOUND)",
+                true => "an array is given(LENGTH) by a driver, rand(LENGTH), zeros(LENGTH), ones(LENGTH), iota(LENGTH) or randint(LENGTH, BOUND)",
                 false => "a value is a number, or an expression of arguments given before",
             }))?;
     let stated = name.split_once(':').map(|(_, ty)| ty.to_string());
@@ -203,6 +228,7 @@ fn read(text: &str, array: bool) -> Option<Value> {
         None => (inside, None),
     };
     let fill = match (name.trim(), bound) {
+        ("given", None) => Fill::Given,
         ("rand", None) => Fill::Random,
         ("zeros", None) => Fill::Zeros,
         ("ones", None) => Fill::Ones,
@@ -267,7 +293,8 @@ fn table(slots: &[Slot<'_>]) -> String {
     text + "};"
 }
 
-/// The starting values, in the order of the command line: later ones may name earlier numbers.
+/// The starting values: those that nobody gives first, then in the order of the command line, where
+/// later ones may name earlier numbers.
 fn fill(what: &Check, slots: &[Slot<'_>]) -> String {
     let mut text = String::from("void gr_fill(void)\n{\n");
     let given = |slot: &Slot<'_>| {
@@ -275,7 +302,7 @@ fn fill(what: &Check, slots: &[Slot<'_>]) -> String {
             .values
             .iter()
             .position(|(name, _)| plain_name(name) == slot.argument.name);
-        at.unwrap_or(usize::MAX)
+        at.map_or(0, |at| at + 1)
     };
     let mut order: Vec<usize> = (0..slots.len()).collect();
     order.sort_by_key(|&i| given(&slots[i]));
@@ -290,6 +317,7 @@ fn fill(what: &Check, slots: &[Slot<'_>]) -> String {
             ),
             Value::Array { length, fill } => {
                 let value = match fill {
+                    Fill::Given => format!("gr_given_{name}[k]"),
                     Fill::Random => "gr_uniform()".to_string(),
                     Fill::Zeros => "0".into(),
                     Fill::Ones => "1".into(),
@@ -391,6 +419,56 @@ fn reverse_call(slots: &[Slot<'_>], derivative: &Derivative) -> Result<String, D
         }
     }
     Ok(text + "}")
+}
+
+/// What the driver's call gave, and the function under the name that the linker leaves it.
+fn given(derivative: &Derivative, result: Option<&str>) -> String {
+    let mut text = String::new();
+    let mut types = Vec::new();
+    for argument in &derivative.primal {
+        line(
+            &mut text,
+            format!(
+                "static {} gr_given_{};",
+                loose(&argument.c_type),
+                argument.name
+            ),
+        );
+        types.push(argument.c_type.as_str());
+    }
+    let result = result.unwrap_or("void");
+    text + &format!(
+        "{result} __real_{}({});\n",
+        derivative.function,
+        types.join(", ")
+    )
+}
+
+/// A type without what forbids assigning to it.
+fn loose(c_type: &str) -> String {
+    c_type
+        .replace("restrict", "")
+        .trim_end_matches("const")
+        .trim()
+        .to_string()
+}
+
+/// What the driver's calls come to.
+fn wrapper(derivative: &Derivative, result: Option<&str>) -> String {
+    let list = derivative.primal.iter();
+    let params: Vec<String> = list
+        .map(|a| format!("{} {}", loose(&a.c_type), a.name))
+        .collect();
+    let result = result.unwrap_or("void");
+    let mut text = format!(
+        "{result} __wrap_{}({})\n{{\n",
+        derivative.function,
+        params.join(", ")
+    );
+    for argument in &derivative.primal {
+        line(&mut text, format!("    gr_given_{0} = {0};", argument.name));
+    }
+    text + "    gr_check();\n    abort();\n}"
 }
 
 #[cfg(test)]

@@ -111,6 +111,7 @@ fn asked(values: &[(&str, &str)]) -> Check {
             .map(|(n, v)| (n.to_string(), v.to_string()))
             .collect(),
         single: false,
+        driver: None,
         flags: Vec::new(),
         limit_seconds: 2,
         options: Options::default(),
@@ -154,15 +155,10 @@ fn judged(forward: &str, skip: &str, scale: &str, tail: &str) -> Result<Checked,
         &what,
         &scratch,
         &object,
-        (header.as_bytes(), &driver),
+        (header.as_bytes(), &driver, "cubes"),
     )?;
     let mut checked = Checked::default();
-    judge(
-        &what,
-        &call(&program, what.limit_seconds)?,
-        &jvp,
-        &mut checked,
-    )?;
+    judge(&what, &call(&program)?, &jvp, &mut checked)?;
     Ok(checked)
 }
 
