@@ -7,6 +7,10 @@ use crate::worklist;
 use crate::{OutputKind, Reply, Request, Task, wire};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_llvm::{Emit, Host, Pipeline};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often each operation occurs in a module.
+type Census = BTreeMap<String, usize>;
 
 /// Carries out a request. Never panics on input that LLVM accepts, never gives a part of what was
 /// asked for.
@@ -93,6 +97,7 @@ fn list(run: &mut Run<'_>, host: &Host) -> Result<(), Stop> {
 /// Sends every function through the language and back.
 fn restructure_all(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     early(run, host)?;
+    let before = host.census(|_| true);
     let imported = run.pass("import", |run| {
         let imported = host.import_all();
         run.after_unit("import", &imported.unit)?;
@@ -109,7 +114,30 @@ fn restructure_all(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         run.check(host.export_all(&imported.unit))?;
         run.check(host.verify())?;
         run.after_host("export", host)
-    })
+    })?;
+    run.take(changed(&before, &host.census(|_| true)))
+}
+
+/// The operations that went in and did not come out, or the other way round, as one finding.
+fn changed(before: &Census, after: &Census) -> Vec<Diagnostic> {
+    let kinds: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let differs = |kind: &&String| before.get(*kind) != after.get(*kind);
+    let different: Vec<&String> = kinds.into_iter().filter(differs).collect();
+    if different.is_empty() {
+        return Vec::new();
+    }
+    let count = different.len();
+    let message = format!("{count} kinds of operations changed on the way through the language");
+    let mut finding = Diagnostic::error(Code::BrokenOutput, message);
+    for kind in different.into_iter().take(5) {
+        let times = |census: &Census| census.get(kind).copied().unwrap_or(0);
+        finding = finding.note(format!(
+            "{} times before, {} after: {kind}",
+            times(before),
+            times(after)
+        ));
+    }
+    vec![finding]
 }
 
 /// The pipeline before differentiation.
