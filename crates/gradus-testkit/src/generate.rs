@@ -228,7 +228,7 @@ impl Writer<'_> {
     }
 
     fn statement(&mut self, depth: u32) {
-        match self.random.below(if depth == 0 { 12 } else { 20 }) {
+        match self.random.below(if depth == 0 { 14 } else { 22 }) {
             0..=3 => self.arithmetic(),
             4 => self.integer(),
             5 | 6 => {
@@ -247,11 +247,13 @@ impl Writer<'_> {
             9 => self.move_bits(),
             10 => self.move_block(),
             11 => self.through_table(),
-            12 | 13 => self.branch(depth),
-            14 => self.choice(depth),
-            15 | 16 => self.counted(depth),
-            17 => self.early_exit(depth),
-            18 => self.heap_array(),
+            12 => self.lanes(),
+            13 => self.members(),
+            14 | 15 => self.branch(depth),
+            16 => self.choice(depth),
+            17 | 18 => self.counted(depth),
+            19 => self.early_exit(depth),
+            20 => self.heap_array(),
             _ => self.copy(),
         }
     }
@@ -337,6 +339,55 @@ impl Writer<'_> {
         let deeper = self.value(format!("call @{name}({less}, %x, {own})"));
         self.line(format!("yield {deeper}\n}}"));
         self.floats.push(value);
+    }
+
+    /// Arithmetic on vectors of two: made of numbers or loaded, and taken apart or stored.
+    fn lanes(&mut self) {
+        let (a, b) = (self.float(), self.float());
+        let half = self.value(format!("insertelement <2 x f64> poison, {a}, 0"));
+        let made = self.value(format!("insertelement {half}, {b}, 1"));
+        let from = self.pair();
+        let loaded = self.value(format!("load align 8 {from} -> <2 x f64>"));
+        let op = *self.random.pick(&["fadd", "fsub"]);
+        let sum = self.value(format!("{op} {made}, {loaded}"));
+        let order = *self.random.pick(&["[1, 0]", "[0, 2]", "[3, 1]"]);
+        let mixed = self.value(format!("shuffle {order} {sum}, {loaded}"));
+        let condition = self.value(format!("fcmp olt {mixed}, {made}"));
+        let chosen = self.value(format!("select {condition}, {mixed}, {sum}"));
+        if self.random.below(2) == 0 {
+            let scaled = self.value(format!("fmul {chosen}, <2 x f64> {{0.5, -0.25}}"));
+            let to = self.pair();
+            self.line(format!("store align 8 {scaled}, {to}"));
+        }
+        let index = self.int();
+        let index = self.value(format!("and {index}, 1"));
+        let value = self.value(format!("extractelement {chosen}, {index}"));
+        self.floats.push(value);
+    }
+    /// An address of two cells that are there.
+    fn pair(&mut self) -> String {
+        let index = self.int();
+        let index = self.value(format!("and {index}, 6"));
+        let array = self.random.pick(&self.arrays).clone();
+        self.value(format!("addr inbounds f64, {array}, {index}"))
+    }
+
+    /// Numbers in a structure, which may go through memory.
+    fn members(&mut self) {
+        let (a, b, n) = (self.float(), self.float(), self.int());
+        let first = self.value(format!("insertvalue [0] {{f64, i64, {{f64}}}} undef, {a}"));
+        let second = self.value(format!("insertvalue [1] {first}, {n}"));
+        let mut whole = self.value(format!("insertvalue [2, 0] {second}, {b}"));
+        if self.random.below(2) == 0 {
+            let memory = self.value("alloca {f64, i64, {f64}}, 1");
+            self.line(format!("store {whole}, {memory}"));
+            whole = self.value(format!("load {memory} -> {{f64, i64, {{f64}}}}"));
+        }
+        let path = *self.random.pick(&["[0]", "[2, 0]"]);
+        let value = self.value(format!("extractvalue {path} {whole}"));
+        let int = self.value(format!("extractvalue [1] {whole}"));
+        self.floats.push(value);
+        self.ints.push(int);
     }
 
     /// A number that is copied as an integer.
