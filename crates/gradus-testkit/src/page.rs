@@ -21,6 +21,9 @@ pub struct Page {
     pub steps: Vec<Step>,
     /// How far floating-point results may differ, relative to their size; 0 for not at all.
     pub tolerance: f64,
+    /// Whether the program after the passes is shown (`out: no` where it is not: where it is long,
+    /// and what it does is the point).
+    pub shows_output: bool,
     /// The text of the program.
     pub input: String,
     /// The calls to be checked, one a line.
@@ -43,13 +46,19 @@ impl Page {
             title: String::new(),
             steps: Vec::new(),
             tolerance: 0.0,
+            shows_output: true,
             input: String::new(),
             calls: Vec::new(),
             output: String::new(),
             values: String::new(),
             head: String::new(),
         };
-        let end = text.find("\n## out").map_or(text.len(), |at| at + 1);
+        let generated = ["\n## out", "\n## values"];
+        let end = generated
+            .iter()
+            .filter_map(|section| text.find(section))
+            .min();
+        let end = end.map_or(text.len(), |at| at + 1);
         page.head = text[..end].trim_end().to_string();
         let mut sections = text.split("\n## ");
         page.header(sections.next().unwrap_or_default())?;
@@ -82,6 +91,8 @@ impl Page {
                 self.title = title.trim().to_string();
             } else if let Some(steps) = line.strip_prefix("run:") {
                 self.steps = steps.split(',').filter_map(step).collect();
+            } else if let Some(word) = line.strip_prefix("out:") {
+                self.shows_output = word.trim() != "no";
             } else if let Some(number) = line.strip_prefix("tolerance:") {
                 let number = number.trim();
                 self.tolerance = number
@@ -97,7 +108,10 @@ impl Page {
 
     /// The page's text with other lower halves.
     pub fn with(&self, output: &str, values: &str) -> String {
-        let mut text = format!("{}\n\n## out\n```\n{}\n```\n", self.head, output.trim_end());
+        let mut text = format!("{}\n", self.head);
+        if self.shows_output {
+            text.push_str(&format!("\n## out\n```\n{}\n```\n", output.trim_end()));
+        }
         if !values.is_empty() {
             text.push_str(&format!("\n## values\n```\n{}\n```\n", values.trim_end()));
         }
