@@ -23,6 +23,10 @@
 //!   (`init` for globals). A new function with `derived_from` gets its origin's target features,
 //!   restrictions, personality and a subprogram of its own, in which its ops' locations count as
 //!   inlined. Ops whose `name` is set keep it.
+//!   Debug records of functions rebuilt in place stay with the values of their place. Where arms end
+//!   with a constant that the next op tests (selectors, `a && b`, loops with several exits), control
+//!   goes straight to the place tested for, so that blocks come out much as they came in.
+//! - [`census`]: the multiset of a module's operations, for comparing before import and after export.
 //! - [`jit`]: runs functions of a module in this process, for tests.
 //! - [`keep`]: functions that must survive the early pipeline, users of symbols, what may be dropped.
 //! - [`symbols`]: what the module defines, who calls whom, argument names, source lines.
