@@ -163,3 +163,8 @@ const SECOND_REFUSED: usize = 40;
 fn hessian_vector_products_agree_with_differences() {
     check_derivatives(derive::check_second, 30, false, SECOND_REFUSED);
 }
+
+#[test]
+fn two_adjoints_at_once_are_those_of_two_runs() {
+    check_derivatives(derive::check_width, 30, true, 10);
+}

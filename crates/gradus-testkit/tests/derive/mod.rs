@@ -36,6 +36,8 @@ pub struct Choice {
     pub simplify: bool,
     /// What the tape plan may do.
     pub options: Options,
+    /// How many tangents or adjoints there are at once; 0 stands for one.
+    pub width: u32,
 }
 
 impl Choice {
@@ -49,6 +51,7 @@ impl Choice {
                 redo_calls: !seed.is_multiple_of(3),
                 ..Options::default()
             },
+            width: 1,
         }
     }
 }
@@ -94,7 +97,7 @@ fn derive(
     let variant = |mode: &Mode| Variant {
         func,
         mode: *mode,
-        width: 1,
+        width: choice.width.max(1),
         args: args.to_vec(),
         result,
         primal_result: false,
@@ -275,4 +278,42 @@ pub fn check_second(primal: &Unit, choice: &Choice) -> Result<(), Failure> {
     three_way(&functions, &point(2 * CELLS + 2))
         .map(drop)
         .map_err(wrong)
+}
+
+/// Checks that two adjoints at once are those of two runs.
+pub fn check_width(primal: &Unit, choice: &Choice) -> Result<(), Failure> {
+    use Arg::{Cells, Number};
+    let mut single = primal.clone();
+    let one = derive(&mut single, "f", &ARGS, &[Mode::Combined], choice)?.remove(0);
+    let wide = Choice {
+        width: 2,
+        ..choice.clone()
+    };
+    let mut double = primal.clone();
+    let two = derive(&mut double, "f", &ARGS, &[Mode::Combined], &wide)?.remove(0);
+    let x = point(CELLS + 1);
+    let seeds = [point(CELLS + 1), point(CELLS + 2)[1..].to_vec()];
+    let (cells, s) = (Cells(&x[..CELLS]), Number(x[CELLS]));
+    let shadows = (Cells(&seeds[0][1..]), Cells(&seeds[1][1..]));
+    let seed = |lane: usize| Number(seeds[lane][0]);
+    let args = [cells, shadows.0, shadows.1, s, seed(0), seed(1)];
+    let both = call(&double, &two, &args).map_err(wrong)?;
+    for lane in 0..2 {
+        let (cells, s) = (Cells(&x[..CELLS]), Number(x[CELLS]));
+        let args = [cells, Cells(&seeds[lane][1..]), s, seed(lane)];
+        let own = call(&single, &one, &args).map_err(wrong)?;
+        let mut expected = vec![own[0]];
+        expected.extend(&own[1 + CELLS..]);
+        let start = 2 + CELLS + lane * CELLS;
+        let mut found = vec![both[lane]];
+        found.extend(&both[start..start + CELLS]);
+        for (a, b) in std::iter::zip(&found, &expected) {
+            if (a - b).abs() > 1e-12 * a.abs().max(b.abs()) + 1e-14 {
+                return Err(wrong(format!(
+                    "lane {lane} of two gives {found:?}, alone {expected:?}"
+                )));
+            }
+        }
+    }
+    Ok(())
 }
