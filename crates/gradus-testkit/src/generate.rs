@@ -9,6 +9,11 @@
 //! from what is visible there; what crosses iterations or is stored goes through `sin` or `tanh`,
 //! so that nothing grows.
 
+pub(crate) mod c;
+mod c_memory;
+mod c_statements;
+mod c_values;
+
 use std::fmt::Write;
 
 /// The numbers behind `%x`, and in each local array.

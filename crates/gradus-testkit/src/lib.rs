@@ -27,13 +27,16 @@
 //! ```
 //!
 //! [`program`] makes random programs, for the same checks on programs that nobody thought of, and
-//! [`reduce`] makes those that show a fault small enough to read.
+//! [`reduce`] makes those that show a fault small enough to read. [`c_program`] makes them in C and [`check_c`]
+//! checks their derivatives through the compiler; the binary `fuzz` does so for long.
 //!
 //! A pass that changes what a program means ([`Pass::derived`]) brings its own check, such as
 //! [`three_way`] for derivatives.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod c_check;
+mod c_compile;
 mod call;
 mod compare;
 mod generate;
@@ -42,8 +45,11 @@ mod reduce;
 mod runner;
 mod three_way;
 
+pub use c_check::{Verdict, check_c};
+pub use c_compile::ROUTES;
 pub use call::{Argument, Array, Call, Elements, Ran, number_text, run_call};
 pub use compare::same_outcome;
+pub use generate::c::{C_INCLUDES, CProgram, c_program};
 pub use generate::{CELLS, Style, program};
 pub use page::{Page, Step};
 pub use reduce::reduce;

@@ -1,0 +1,252 @@
+//! The derivatives of C programs held to each other and to differences.
+//!
+//! The outputs of a program are its result and `x` afterwards, the inputs `x` and `s`. Per point and
+//! direction: |⟨ȳ, Jẋ⟩ − ⟨Jᵀȳ, ẋ⟩| ≤ 1e-12 of the sum of the terms' sizes (1e-5 where numbers pass
+//! through `float`), the primal results beside the derivatives are the primal's own, and J·ẋ agrees
+//! with differences wherever those agree with themselves: over step sizes and on both sides.
+
+use crate::c_compile::{Compiled, compile_c};
+use crate::generate::CELLS;
+use crate::generate::c::CProgram;
+use gradus_llvm::jit::{Arg, Jit};
+use gradus_pipeline::{Derivative, Role};
+
+/// What came of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Its derivatives are right.
+    Right,
+    /// There are none, with a code and the message and line of the first finding.
+    Refused {
+        /// The diagnostic's code.
+        code: String,
+        /// Its message, and the line of the source that it speaks of.
+        place: String,
+    },
+    /// A derivative is wrong, and how.
+    Wrong(String),
+    /// Something broke on the way.
+    Crash(String),
+}
+
+/// Checks programs, compiled together with these flags.
+///
+/// # Errors
+/// Where the compiler does not take the programs, or what was made cannot be loaded.
+pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, String> {
+    let (compiled, verdicts) = compile_c(programs, flags)?;
+    let one = |(i, verdict): (usize, Option<Verdict>)| match (verdict, &compiled) {
+        (Some(verdict), _) => verdict,
+        (None, Some(compiled)) => match checked(compiled, i, &programs[i]) {
+            Ok(()) => Verdict::Right,
+            Err(why) => Verdict::Wrong(why),
+        },
+        (None, None) => Verdict::Crash("nothing was made".into()),
+    };
+    Ok(verdicts.into_iter().enumerate().map(one).collect())
+}
+
+/// Inputs: the cells of `x`, then `s`. Outputs: the result, then the cells.
+type Numbers = [f64; CELLS + 1];
+
+struct Runner<'c> {
+    jit: &'c Jit,
+    function: &'c str,
+    vjp: &'c Derivative,
+    jvp: &'c Derivative,
+}
+
+fn checked(compiled: &Compiled, i: usize, program: &CProgram) -> Result<(), String> {
+    let Some((vjp, jvp)) = &compiled.derivatives[i] else {
+        return Err("there are no derivatives".into());
+    };
+    let runner = Runner {
+        jit: &compiled.jit,
+        function: &program.function,
+        vjp,
+        jvp,
+    };
+    for (point, x) in points().iter().enumerate() {
+        for direction in 0..3 {
+            let x_tan = pattern(10 * point as u64 + direction);
+            let y_adj = pattern(1000 + 10 * point as u64 + direction);
+            let found = along(&runner, x, &x_tan, &y_adj, program.single);
+            found.map_err(|why| format!("point {point}, direction {direction}: {why}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// An ordinary point, and one with zeros and equal numbers.
+fn points() -> [Numbers; 2] {
+    let mut ordinary = [0.0; CELLS + 1];
+    for (i, x) in ordinary.iter_mut().enumerate() {
+        *x = 0.37 * ((i * 7 + 3) % 5) as f64 - 0.61 + 0.013 * i as f64;
+    }
+    [ordinary, [0.0, 1.0, -1.0, 0.5, 0.5, 0.0, -0.25, 1.0, 0.5]]
+}
+
+/// Numbers between 0.5 and 1.5 in size, of both signs.
+fn pattern(seed: u64) -> Numbers {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    std::array::from_fn(|_| {
+        // Xorshift (Marsaglia 2003).
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let size = 0.5 + (state >> 12) as f64 / (1u64 << 52) as f64;
+        if state & 1 == 0 { size } else { -size }
+    })
+}
+
+fn along(
+    runner: &Runner,
+    x: &Numbers,
+    x_tan: &Numbers,
+    y_adj: &Numbers,
+    single: bool,
+) -> Result<(), String> {
+    let value = runner.primal(x)?;
+    let (value_jvp, y_tan) = runner.forward(x, x_tan)?;
+    let (value_vjp, x_adj) = runner.reverse(x, y_adj)?;
+    if value.iter().any(|v| !v.is_finite()) {
+        return Err(format!("the program itself gives {value:?}"));
+    }
+    let loose = if single { 1e-5 } else { 1e-13 };
+    same("the value beside the JVP", &value_jvp, &value, loose)?;
+    same(
+        "the value beside the VJP",
+        &value_vjp[..1],
+        &value[..1],
+        loose,
+    )?;
+    let products = |a: &Numbers, b: &Numbers| -> Numbers { std::array::from_fn(|i| a[i] * b[i]) };
+    let (out, back) = (products(y_adj, &y_tan), products(&x_adj, x_tan));
+    let (left, right): (f64, f64) = (out.iter().sum(), back.iter().sum());
+    let size: f64 = out.iter().chain(&back).map(|p| p.abs()).sum();
+    let differences = differences(runner, x, x_tan, single)?;
+    let limit = if single { 1e-5 } else { 1e-12 };
+    let apart = (left - right).abs();
+    if apart.is_nan() || apart > limit * size + 1e-14 {
+        return Err(format!(
+            "forward {left:e}, reverse {right:e}, differences {:?}",
+            differences.map(|d| products(y_adj, &d).iter().sum::<f64>())
+        ));
+    }
+    let tolerance = if single { 2e-3 } else { 1e-5 };
+    match differences {
+        Some(d) => same("forward mode against differences", &y_tan, &d, tolerance),
+        None => Ok(()),
+    }
+}
+
+fn same(what: &str, own: &[f64], other: &[f64], tolerance: f64) -> Result<(), String> {
+    let scale = other.iter().fold(1e-2, |m: f64, d| m.max(d.abs()));
+    let apart = |(a, b): (&f64, &f64)| (a - b).abs().is_nan() || (a - b).abs() > tolerance * scale;
+    match std::iter::zip(own, other).position(apart) {
+        Some(i) => Err(format!(
+            "{what}: output {i} is {:e}, not {:e}",
+            own[i], other[i]
+        )),
+        None => Ok(()),
+    }
+}
+
+/// J·ẋ by differences of fourth order, where two steps and both sides agree.
+fn differences(
+    runner: &Runner,
+    x: &Numbers,
+    x_tan: &Numbers,
+    single: bool,
+) -> Result<Option<Numbers>, String> {
+    let at = |h: f64| runner.primal(&std::array::from_fn(|i| x[i] + h * x_tan[i]));
+    let middle = runner.primal(x)?;
+    let steps: &[f64] = match single {
+        true => &[1e-2, 5e-3],
+        false => &[1e-3, 3e-4, 1e-4, 3e-5],
+    };
+    let agreed = if single { 1e-3 } else { 1e-6 };
+    let mut last: Option<Numbers> = None;
+    for &h in steps {
+        let (a, b, c, d) = (at(-2.0 * h)?, at(-h)?, at(h)?, at(2.0 * h)?);
+        let next: Numbers =
+            std::array::from_fn(|i| (a[i] - 8.0 * b[i] + 8.0 * c[i] - d[i]) / (12.0 * h));
+        let below: Numbers =
+            std::array::from_fn(|i| (3.0 * middle[i] - 4.0 * b[i] + a[i]) / (2.0 * h));
+        let above: Numbers =
+            std::array::from_fn(|i| (4.0 * c[i] - 3.0 * middle[i] - d[i]) / (2.0 * h));
+        let smooth = same("", &below, &above, 1e3 * agreed).is_ok();
+        let steady = last.is_some_and(|last| same("", &last, &next, agreed).is_ok());
+        if smooth && steady {
+            return Ok(Some(next));
+        }
+        last = Some(next);
+    }
+    Ok(None)
+}
+
+impl Runner<'_> {
+    fn primal(&self, x: &Numbers) -> Result<Numbers, String> {
+        let mut cells = x[..CELLS].to_vec();
+        let mut args = [
+            Arg::Int(CELLS as i64),
+            Arg::F64s(&mut cells),
+            Arg::F64(x[CELLS]),
+        ];
+        let result = self.jit.call(self.function, &mut args);
+        let result = result.map_err(|d| d.message)?.f64();
+        Ok(joined(result, &cells))
+    }
+
+    /// The primal outputs, and J·ẋ.
+    fn forward(&self, x: &Numbers, x_tan: &Numbers) -> Result<(Numbers, Numbers), String> {
+        let (mut cells, mut tangents) = (x[..CELLS].to_vec(), x_tan[..CELLS].to_vec());
+        let scalars = [x[CELLS], x_tan[CELLS]];
+        let results = self.call(self.jvp, &mut cells, &mut tangents, scalars)?;
+        Ok((joined(results[0], &cells), joined(results[1], &tangents)))
+    }
+
+    /// The primal outputs, and Jᵀ·ȳ in the order of the inputs.
+    fn reverse(&self, x: &Numbers, y_adj: &Numbers) -> Result<(Numbers, Numbers), String> {
+        let (mut cells, mut adjoints) = (x[..CELLS].to_vec(), y_adj[1..].to_vec());
+        let scalars = [x[CELLS], y_adj[0]];
+        let results = self.call(self.vjp, &mut cells, &mut adjoints, scalars)?;
+        adjoints.push(results[1]);
+        let inputs = std::array::from_fn(|i| adjoints[i]);
+        Ok((joined(results[0], &cells), inputs))
+    }
+
+    /// Calls a derivative: its primal result and the other one.
+    fn call(
+        &self,
+        derivative: &Derivative,
+        cells: &mut [f64],
+        beside: &mut [f64],
+        [s, other]: [f64; 2],
+    ) -> Result<[f64; 2], String> {
+        let (mut cells, mut beside) = (Some(cells), Some(beside));
+        let mut args = Vec::new();
+        for argument in &derivative.arguments {
+            args.push(match argument.role {
+                Role::Inactive(0) => Arg::Int(CELLS as i64),
+                Role::Active(1) => Arg::F64s(cells.take().ok_or("x comes twice")?),
+                Role::Shadow(1, _) => Arg::F64s(beside.take().ok_or("x's shadow comes twice")?),
+                Role::Active(2) => Arg::F64(s),
+                Role::Shadow(2, _) | Role::Cotangent(_) => Arg::F64(other),
+                role => return Err(format!("an argument is {role:?}")),
+            });
+        }
+        let result = self.jit.call(&derivative.name, &mut args);
+        let result = result.map_err(|d| d.message)?;
+        let mut both = [f64::NAN; 2];
+        for (i, part) in derivative.results.iter().enumerate() {
+            let index = usize::from(part.role != Role::PrimalResult);
+            both[index] = result.f64_at(i);
+        }
+        Ok(both)
+    }
+}
+
+fn joined(result: f64, cells: &[f64]) -> Numbers {
+    std::array::from_fn(|i| if i == 0 { result } else { cells[i - 1] })
+}
