@@ -95,6 +95,10 @@ programs! {
             while (head) { struct node *e = head->next; free(head); head = e; } return r; }";
     select_at_zero: 3, "double f(int n, double *x, double s) {
             double z = x[1] - x[1] , a = z != 0 ? x[0] / z : s; return a * x[2] + (z > 0 ? __builtin_sqrt(z) : x[0]); }";
+    logarithm_behind_a_select: 4, "#include <math.h>
+        double f(int n, double *x, double s) {
+            double z = (n & 1) * (1.0 + s * s), q = 0.5 * log(z) + 0.1 / z, u = (q + 1) * s;
+            return x[0] * s + (z > 0 ? q : 0) * x[1] + (z > 0.5 ? (x[2] > 0 ? u : s) : x[3]); }";
     float_bits: 3, "#include <string.h>
         #include <stdint.h>
         double f(int n, double *x, double s) {

@@ -124,7 +124,8 @@ fn along(
     let (out, back) = (products(y_adj, &y_tan), products(&x_adj, x_tan));
     let (left, right): (f64, f64) = (out.iter().sum(), back.iter().sum());
     let size: f64 = out.iter().chain(&back).map(|p| p.abs()).sum();
-    let differences = differences(runner, x, x_tan, single)?;
+    let tolerance = if single { 2e-3 } else { 1e-5 };
+    let differences = differences(runner, x, x_tan, (single, tolerance))?;
     let limit = if single { 1e-5 } else { 1e-12 };
     let apart = (left - right).abs();
     if apart.is_nan() || apart > limit * size + 1e-14 {
@@ -133,7 +134,6 @@ fn along(
             differences.map(|d| products(y_adj, &d).iter().sum::<f64>())
         ));
     }
-    let tolerance = if single { 2e-3 } else { 1e-5 };
     match differences {
         Some(d) => same("forward mode against differences", &y_tan, &d, tolerance),
         None => Ok(()),
@@ -157,7 +157,7 @@ fn differences(
     runner: &Runner,
     x: &Numbers,
     x_tan: &Numbers,
-    single: bool,
+    (single, tolerance): (bool, f64),
 ) -> Result<Option<Numbers>, String> {
     let at = |h: f64| runner.primal(&std::array::from_fn(|i| x[i] + h * x_tan[i]));
     let middle = runner.primal(x)?;
@@ -165,7 +165,7 @@ fn differences(
         true => &[1e-2, 5e-3],
         false => &[1e-3, 3e-4, 1e-4, 3e-5],
     };
-    let agreed = if single { 1e-3 } else { 1e-6 };
+    let agreed = tolerance / 10.0;
     let mut last: Option<Numbers> = None;
     for &h in steps {
         let (a, b, c, d) = (at(-2.0 * h)?, at(-h)?, at(h)?, at(2.0 * h)?);
@@ -175,7 +175,7 @@ fn differences(
             std::array::from_fn(|i| (3.0 * middle[i] - 4.0 * b[i] + a[i]) / (2.0 * h));
         let above: Numbers =
             std::array::from_fn(|i| (4.0 * c[i] - 3.0 * middle[i] - d[i]) / (2.0 * h));
-        let smooth = same("", &below, &above, 1e3 * agreed).is_ok();
+        let smooth = same("", &below, &above, tolerance / 2.0).is_ok();
         let steady = last.is_some_and(|last| same("", &last, &next, agreed).is_ok());
         if smooth && steady {
             return Ok(Some(next));

@@ -2,43 +2,64 @@
 //!
 //! `x != 0 ? y/x : 0` reaches us as a division that always runs and a `select`. Where the select
 //! takes the other side, the quotient's adjoint is 0, and 0 · ∞ would be NaN. A value that reaches
-//! the rest of the program through selects, or lanes of masked stores, only is *guarded* by their conditions; undoing its op
-//! adds `guard ? adjoint · ∂ : 0`.
+//! the rest of the program through selects, or lanes of masked stores, only is *guarded* by their
+//! conditions; undoing its op adds `guard ? adjoint · ∂ : 0`. Where it matters under a condition
+//! that is not at hand (selects behind selects, uses inside loops and arms), the guard is
+//! `adjoint != 0`.
 
 use super::return_sweep::ReturnSweep;
+use crate::calculus;
 use crate::masked::masked_access;
 use gradus_ir::known::{Known, MaskedFn};
-use gradus_ir::{BinaryOp, Op, OpKind, Use, Value};
+use gradus_ir::{BinaryOp, FloatPredicate, Op, OpKind, Use, Value};
 use std::collections::HashMap;
 
-/// A condition under which a value matters: it or its negation.
+/// A condition under which a value matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Guard {
-    condition: Value,
-    when: bool,
+enum Guard {
+    /// This value, or its negation.
+    Condition { condition: Value, when: bool },
+    /// Some condition: where it does not hold, the adjoint is zero.
+    Adjoint,
 }
 
 /// Guards of values, found so far; an empty list means unguarded.
 #[derive(Debug, Default)]
 pub(super) struct Guards {
     known: HashMap<Value, Vec<Guard>>,
+    /// Whether a value may be infinite or not a number although all that it is made from is finite.
+    unbounded: HashMap<Value, bool>,
 }
 
-/// Longer disjunctions are given up: the value counts as unguarded.
+/// Longer disjunctions are told by the adjoint.
 const LONGEST: usize = 4;
 
 impl ReturnSweep<'_, '_, '_, '_> {
-    /// The condition, as a value of the derivative, under which a value matters; `None` for always.
-    pub(super) fn guard(&mut self, value: Value) -> Option<Value> {
+    /// The condition, as a value of the derivative, under which a value with this adjoint matters;
+    /// `None` for always.
+    pub(super) fn guard(&mut self, value: Value, seed: Value) -> Option<Value> {
         let guards = self.guards_of(value);
         let mut any: Option<Value> = None;
         for guard in guards {
-            let mut condition = self.primal(guard.condition);
-            if !guard.when {
-                let ty = self.out.body.ty(condition);
-                let ones = self.out.build().int(ty, -1);
-                condition = self.out.build().binary(BinaryOp::Xor, condition, ones);
-            }
+            let condition = match guard {
+                Guard::Adjoint => {
+                    let ty = self.out.body.ty(seed);
+                    self.out.unit.types.float_kind(ty)?;
+                    let zero = self.out.build().zero(ty);
+                    self.out.build().fcmp(FloatPredicate::Une, seed, zero)
+                }
+                Guard::Condition { condition, when } => {
+                    let condition = self.primal(condition);
+                    match when {
+                        true => condition,
+                        false => {
+                            let ty = self.out.body.ty(condition);
+                            let ones = self.out.build().int(ty, -1);
+                            self.out.build().binary(BinaryOp::Xor, condition, ones)
+                        }
+                    }
+                }
+            };
             any = Some(match any {
                 Some(old) => self.out.build().binary(BinaryOp::Or, old, condition),
                 None => condition,
@@ -59,7 +80,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let waiting: Vec<Value> = body
                 .uses(at)
                 .filter(|u| body.parent(u.op) == body.region_of(at))
-                .filter(|u| self.passes_on(u.op))
+                .filter(|u| {
+                    matches!(body.kind(u.op), OpKind::Select) && u.index > 0 || self.passes_on(u.op)
+                })
                 .map(|u| body.result(u.op))
                 .filter(|v| !self.guards.known.contains_key(v))
                 .collect();
@@ -84,14 +107,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 return Vec::new();
             }
             for guard in through {
-                let ty = |guard: &Guard| self.facts.body.ty(guard.condition);
-                if all.first().is_some_and(|first| ty(first) != ty(&guard)) {
-                    return Vec::new();
-                }
-                if all.contains(&Guard {
-                    when: !guard.when,
-                    ..guard
-                }) {
+                if let Guard::Condition { condition, when } = guard
+                    && all.contains(&Guard::Condition {
+                        condition,
+                        when: !when,
+                    })
+                {
                     return Vec::new();
                 }
                 if !all.contains(&guard) {
@@ -99,34 +120,46 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 }
             }
         }
-        if all.len() > LONGEST { Vec::new() } else { all }
+        let ty = |guard: &Guard| match guard {
+            Guard::Condition { condition, .. } => Some(self.facts.body.ty(*condition)),
+            Guard::Adjoint => None,
+        };
+        let mixed = all.iter().any(|guard| ty(guard) != ty(&all[0]));
+        match all.len() > LONGEST || mixed || all.contains(&Guard::Adjoint) {
+            true => vec![Guard::Adjoint],
+            false => all,
+        }
     }
 
     /// Under which conditions a use matters: an empty list for always, `None` for never.
     fn guard_of_use(&self, value: Value, at: Use) -> Option<Vec<Guard>> {
         let body = self.facts.body;
         if body.parent(at.op) != body.region_of(value) {
-            return Some(self.guard_of_arm(value, at).into_iter().collect());
+            return Some(vec![Guard::Adjoint]);
         }
+        let of_result = || {
+            let result = body.result(at.op);
+            let guards = self.guards.known.get(&result);
+            let guards = guards.cloned().unwrap_or_default();
+            self.facts.active(result).then_some(guards)
+        };
         match body.kind(at.op) {
-            OpKind::Select if at.index > 0 => Some(vec![Guard {
-                condition: body.operand(at.op, 0),
-                when: at.index == 1,
-            }]),
+            OpKind::Select if at.index > 0 => match of_result()?.is_empty() {
+                true => Some(vec![Guard::Condition {
+                    condition: body.operand(at.op, 0),
+                    when: at.index == 1,
+                }]),
+                false => Some(vec![Guard::Adjoint]),
+            },
             OpKind::Call(_) if self.mask_of_store(at).is_some() => {
-                let guard = |condition| Guard {
+                let guard = |condition| Guard::Condition {
                     condition,
                     when: true,
                 };
                 Some(self.mask_of_store(at).map(guard).into_iter().collect())
             }
-            _ if self.passes_on(at.op) => {
-                let result = body.result(at.op);
-                self.facts
-                    .active(result)
-                    .then(|| self.guards.known.get(&result).cloned().unwrap_or_default())
-            }
             OpKind::ICmp(_) | OpKind::FCmp(_) => None,
+            _ if self.passes_on(at.op) => of_result(),
             _ => Some(Vec::new()),
         }
     }
@@ -143,33 +176,51 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     /// Whether an op's operands matter only where its result does.
     fn passes_on(&self, op: Op) -> bool {
-        match self.facts.body.kind(op) {
+        let body = self.facts.body;
+        match body.kind(op) {
             OpKind::Binary(_) | OpKind::FNeg | OpKind::Cast(_) => true,
             OpKind::Call(_) => {
-                let callee = self.out.unit.callee(self.facts.body, op);
-                let known = callee.and_then(|func| self.out.unit.known(func));
+                let known = self.out.unit.callee(body, op);
+                let known = known.and_then(|f| self.out.unit.known(f));
                 matches!(known, Some(Known::Math(_)))
             }
             _ => false,
         }
     }
 
-    /// A use inside an arm of an `if` that stands beside the value's op.
-    fn guard_of_arm(&self, value: Value, at: Use) -> Option<Guard> {
+    /// Whether a value may be infinite or not a number although everything that it is made from is
+    /// finite: the result of a division, or anything computed from one.
+    pub(super) fn unbounded(&mut self, value: Value) -> bool {
         let body = self.facts.body;
-        let home = body.region_of(value);
-        let mut region = body.parent(at.op)?;
-        loop {
-            let owner = body.owner(region)?;
-            if body.parent(owner) == home {
-                let first = matches!(body.kind(owner), OpKind::If)
-                    .then(|| body.op_regions(owner)[0] == region)?;
-                return Some(Guard {
-                    condition: body.operand(owner, 0),
-                    when: first,
-                });
+        let mut work = vec![value];
+        while let Some(&at) = work.last() {
+            let rule = body
+                .def_op(at)
+                .and_then(|def| Some((def, calculus::rule(self.out.unit, body, def)?)));
+            let Some((def, rule)) = rule.filter(|_| !self.guards.unbounded.contains_key(&at))
+            else {
+                self.guards.unbounded.entry(at).or_insert(false);
+                work.pop();
+                continue;
+            };
+            let operands = rule
+                .float_args()
+                .map(|i| body.operand(def, rule.operand(i)));
+            let operands: Vec<Value> = operands.collect();
+            let next = operands
+                .iter()
+                .find(|v| !self.guards.unbounded.contains_key(v));
+            match next {
+                Some(next) if !rule.result_maybe_infinite() => work.push(*next),
+                _ => {
+                    let known = &self.guards.unbounded;
+                    let any = operands.iter().any(|v| known.get(v) == Some(&true));
+                    let own = rule.result_maybe_infinite() || any;
+                    self.guards.unbounded.insert(at, own);
+                    work.pop();
+                }
             }
-            region = body.parent(owner)?;
         }
+        self.guards.unbounded.get(&value) == Some(&true)
     }
 }

@@ -234,10 +234,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
                 })
                 .collect();
             let value = uses.result.then(|| self.primal(result));
-            let guard = match rule.maybe_infinite(number) || self.reads_infinite(op, &rule, uses) {
-                true => self.guard(result),
-                false => None,
-            };
+            let guarded = rule.maybe_infinite(number) || self.reads_infinite(op, &rule, uses);
             let mut lanes = Lanes::new();
             for &seed in &seeds {
                 let mut builder = self.out.build();
@@ -246,6 +243,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
                 if self.variant.strong_zero && !uses.is_none() {
                     part = differential::strong(self.out, seed, part);
                 }
+                let guard = guarded.then(|| self.guard(result, seed)).flatten();
                 lanes.push(differential::guarded(self.out, guard, part));
             }
             if lanes.len() == seeds.len() {
@@ -256,16 +254,11 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
 
     /// Whether a partial derivative reads a value that may be infinite or not a number although
     /// everything that it is made from is finite.
-    fn reads_infinite(&self, op: Op, rule: &calculus::Rule, uses: calculus::Uses) -> bool {
+    fn reads_infinite(&mut self, op: Op, rule: &calculus::Rule, uses: calculus::Uses) -> bool {
         let body = self.facts.body;
-        let risky = |value: Value| {
-            body.def_op(value)
-                .and_then(|def| calculus::rule(self.out.unit, body, def))
-                .is_some_and(|rule| rule.result_maybe_infinite())
-        };
         (uses.result && rule.result_maybe_infinite())
             || (0..rule.arg_count())
-                .any(|i| uses.arg(i) && risky(body.operand(op, rule.operand(i))))
+                .any(|i| uses.arg(i) && self.unbounded(body.operand(op, rule.operand(i))))
     }
 
     /// Reports that an op on active values has no derivative.

@@ -1,7 +1,8 @@
 //! Random C programs, differentiated through the whole compiler and checked.
 //!
 //! `fuzz [--count N] [--seed S] [--statements K]` checks the programs of N seeds from S on, at every
-//! route; `fuzz --show SEED` prints one. The work is done in child processes of the same program
+//! route; `fuzz --show SEED` prints one; `fuzz --file F.c --seed S` checks `f_S` of a file, such as a
+//! program that was made smaller by hand. The work is done in child processes of the same program
 //! (`--batch`), so that a crash or a hang is an outcome with its seed. It ends with what the
 //! programs contained and how they fared; its exit status is 1 where one is wrong, crashes, or hangs.
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ struct Settings {
     route: Option<usize>,
     child: bool,
     show: bool,
+    file: Option<String>,
 }
 
 fn settings() -> Result<Settings, String> {
@@ -35,6 +37,7 @@ fn settings() -> Result<Settings, String> {
         route: None,
         child: false,
         show: false,
+        file: None,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -43,6 +46,10 @@ fn settings() -> Result<Settings, String> {
             continue;
         }
         let value = words.next().ok_or(format!("{word} needs a number"))?;
+        if word == "--file" {
+            (settings.file, settings.count) = (Some(value), 1);
+            continue;
+        }
         let number: u64 = value.parse().map_err(|_| format!("{value} is no number"))?;
         match word.as_str() {
             "--count" => settings.count = number,
@@ -52,7 +59,7 @@ fn settings() -> Result<Settings, String> {
             "--show" => (settings.seed, settings.show) = (number, true),
             _ => {
                 return Err(format!(
-                    "{word}? There are --count, --seed, --statements, --route, --show"
+                    "{word}? There are --count, --seed, --statements, --route, --show, --file"
                 ));
             }
         }
@@ -99,10 +106,14 @@ fn main() -> ExitCode {
 fn batch(settings: &Settings) {
     std::panic::set_hook(Box::new(|_| ()));
     let seeds: Vec<u64> = (settings.seed..settings.seed + settings.count).collect();
-    let programs: Vec<CProgram> = seeds
+    let mut programs: Vec<CProgram> = seeds
         .iter()
         .map(|s| c_program(*s, settings.statements))
         .collect();
+    if let (Some(file), Some(program)) = (&settings.file, programs.first_mut()) {
+        program.source = std::fs::read_to_string(file).unwrap_or_default();
+        program.single = program.source.contains("float");
+    }
     for (route, flags) in ROUTES.iter().enumerate() {
         if settings.route.is_some_and(|own| own != route) {
             continue;
@@ -116,10 +127,8 @@ fn batch(settings: &Settings) {
                 Verdict::Wrong(why) => ("WRONG".into(), why),
                 Verdict::Crash(why) => ("crash".into(), why),
             };
-            println!(
-                "{seed}\t{route}\t{kind}\t{}",
-                text.replace(['\n', '\t'], " ")
-            );
+            let text: String = text.replace(['\n', '\t'], " ").chars().take(300).collect();
+            println!("{seed}\t{route}\t{kind}\t{text}");
         }
     }
     println!("done");
@@ -204,6 +213,9 @@ fn child(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &'s
         ("--statements", u64::from(settings.statements)),
     ] {
         command.arg(name).arg(value.to_string());
+    }
+    if let Some(file) = &settings.file {
+        command.arg("--file").arg(file);
     }
     if let Some(route) = settings.route {
         command.arg("--route").arg(route.to_string());

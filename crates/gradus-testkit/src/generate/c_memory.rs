@@ -139,8 +139,7 @@ impl Writer<'_> {
                 self.note("memset");
                 self.line(format!(
                     "memset({}, 0, {} * sizeof(double));",
-                    a.name,
-                    cells
+                    a.name, cells
                 ));
             }
             1 => {
@@ -154,9 +153,7 @@ impl Writer<'_> {
                 self.note("memcpy");
                 self.line(format!(
                     "memcpy({}, {}, {} * sizeof(double));",
-                    a.name,
-                    b.name,
-                    cells
+                    a.name, b.name, cells
                 ));
             }
             _ => {
