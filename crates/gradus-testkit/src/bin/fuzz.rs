@@ -154,9 +154,15 @@ impl Tally {
             }
             Err(kind) => {
                 self.outcomes.entry(kind.into()).or_default().push(first);
-                self.bad.push(format!("seed {first}: {kind}"));
+                self.fault(format!("seed {first}: {kind}"));
             }
         }
+    }
+
+    /// Told at once, and again at the end.
+    fn fault(&mut self, told: String) {
+        eprintln!("{told}");
+        self.bad.push(told);
     }
 
     fn line(&mut self, line: &str) {
@@ -173,7 +179,7 @@ impl Tally {
         let told = format!("seed {seed} {flags:?}: {kind}: {text}");
         match kind.starts_with("refused") {
             true => drop(self.examples.entry(kind.to_string()).or_insert(told)),
-            false if *kind != "ok" => self.bad.push(told),
+            false if *kind != "ok" => self.fault(told),
             false => {}
         }
     }
