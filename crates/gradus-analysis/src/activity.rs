@@ -394,12 +394,13 @@ fn functions_with_globals(facts: Facts<'_>, classes: &ClassFacts) -> HashSet<Fun
             }
         }
     }
+    let taken: HashSet<FuncId> = facts.closure.address_taken().iter().copied().collect();
     let mut found = HashSet::new();
     while let Some(func) = work.pop() {
         if found.insert(func) {
             work.extend(facts.closure.calls_of(func).iter().map(|site| site.caller));
-            let by_address = by_type.remove(&facts.unit.functions[func].ty);
-            if facts.closure.address_taken().contains(&func) {
+            if taken.contains(&func) {
+                let by_address = by_type.remove(&facts.unit.functions[func].ty);
                 work.extend(by_address.into_iter().flatten());
             }
         }

@@ -453,20 +453,22 @@ fn a_structure_with_an_indexed_array_keeps_its_words() {
     let half = program.unit.types.int(32);
     let copy = memcpy(&mut program);
     let mut op = None;
-    // { double v[3]; int n; double *next; }
+    let v = program.unit.types.array(double, 3);
+    let record = program.unit.types.tuple(vec![v, half, ptr]);
     let f = program.define("f", &[ptr, ptr, word], void, |b, p| {
         let (size, no) = (b.i64(40), b.bool(false));
-        op = Some(b.call(copy, &[p[0], p[1], size, no]));
-        let at = b.addr(double, p[0], p[2]);
+        let own = b.alloca(record);
+        op = Some(b.call(copy, &[own, p[1], size, no]));
+        let at = b.addr(double, own, p[2]);
         let x = b.load(double, at);
         let by = b.i64(24);
-        let count = b.byte_addr(p[0], by);
+        let count = b.byte_addr(own, by);
         let n = b.load(half, count);
         let one = b.int(half, 1);
         let n = b.add(n, one);
         b.store(n, count);
         let by = b.i64(32);
-        let next = b.byte_addr(p[0], by);
+        let next = b.byte_addr(own, by);
         let next = b.load(ptr, next);
         b.store(x, next);
         None

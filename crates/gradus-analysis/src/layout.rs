@@ -3,8 +3,9 @@
 //! [`block`] reads a list of words whose offsets are reduced by a class's modulus. Where a structure
 //! holds an array that is indexed, that modulus is the array's stride and mixes the structure's words;
 //! [`resolve`] then goes back to the offsets as the accesses named them: a period is guessed from the
-//! strides, words stay where they were seen, arrays run on from where they were indexed until another
-//! kind of word begins, and the guess stands only if every word comes out as one kind.
+//! strides, words stay where they were seen or declared, arrays run on from where they were indexed until
+//! another word begins, and the guess stands only if every word comes out as one kind. Arrays run on only
+//! where some declaration names the words around them: else a word that nobody touches would be theirs.
 
 use crate::lanes;
 use crate::memory::{Memory, MemoryPlace};
@@ -83,13 +84,14 @@ fn with_period(
             }
         }
     }
+    let declared = map.values().any(|seen| seen.is_declared());
     for seen in map.values_mut() {
         *seen = seen.settled();
         only_kind(*seen).ok()?;
     }
     for end in ends {
         for &(offset, stride) in &memory.get(end.class).steps {
-            let inner = period == 0 || !stride.is_multiple_of(period);
+            let inner = declared && (period == 0 || !stride.is_multiple_of(period));
             let next = offset.wrapping_add_unsigned(stride);
             for at in [offset, next].into_iter().filter(|_| inner) {
                 if let Some(at) = distance(end, at) {

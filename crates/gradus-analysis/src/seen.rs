@@ -54,6 +54,10 @@ impl Seen {
             kinds => Seen(kinds),
         }
     }
+    /// Whether a declaration tells of it.
+    pub fn is_declared(self) -> bool {
+        self.0 >> Seen::DECLARED_SHIFT != 0
+    }
     /// Whether it is one kind, or nothing.
     pub fn is_single(self) -> bool {
         (self.0 & 0xffff).count_ones() <= 1

@@ -328,7 +328,8 @@ impl Words {
     /// words of a structure are mixed, the offset as it was named decides.
     fn seen_by(&self, memory: &Memory, at: MemoryPlace, node: Node) -> Seen {
         let seen = self.seen(memory, at);
-        if seen.is_nothing() || memory.get(at.class).modulus_bytes == 0 {
+        let exact = memory.get(at.class).modulus_bytes == 0;
+        if seen.is_nothing() || exact && seen.is_single() {
             return seen;
         }
         let named = self.evidence[at.class.index()].get(&at.offset_bytes);
