@@ -1,7 +1,8 @@
 //! The report of a run, as text: what is active, what the tape keeps and why, what it costs.
 
+use crate::requests::source_arguments;
 use crate::worklist::Made;
-use gradus_ad::{Kept, Mode};
+use gradus_ad::{ArgActivity, Kept, Mode, ResultActivity};
 use gradus_ir::{SourceSpan, Unit};
 use std::fmt::Write;
 
@@ -34,6 +35,7 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
         .map_or(String::new(), |s| format!(" ({})", place(s)));
     let indent = if callee { "  " } else { "" };
     let _ = writeln!(text, "{indent}{name}{place}: {what}");
+    let _ = writeln!(text, "{indent}  arguments: {}", arguments(unit, made));
     let report = &made.report;
     let (active, all) = report.active_values;
     let _ = writeln!(text, "{indent}  active: {active} of {all} numbers");
@@ -56,6 +58,32 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
     if matches!(made.variant.mode, Mode::Combined | Mode::Augmented) {
         tape(text, &report.kept, indent);
     }
+}
+
+/// What each argument and the result are.
+fn arguments(unit: &Unit, made: &Made) -> String {
+    let variant = &made.variant;
+    let mut list: Vec<String> = source_arguments(unit, variant.func)
+        .into_iter()
+        .map(|argument| {
+            let what = argument.params.map(|i| match variant.args[i] {
+                ArgActivity::Const => "inactive",
+                ArgActivity::Dup => "with shadow",
+                ArgActivity::Maybe => "with shadow if another is given",
+                ArgActivity::DupNoNeed => "with shadow, not needed afterwards",
+                ArgActivity::Active => "active",
+            });
+            let mut what: Vec<&str> = what.collect();
+            what.dedup();
+            format!("{} {}", argument.name, what.join(" and "))
+        })
+        .collect();
+    list.push(match variant.result {
+        ResultActivity::Const => "result inactive".to_string(),
+        ResultActivity::Active => "result active".to_string(),
+        ResultActivity::Dup => "result with shadow".to_string(),
+    });
+    list.join(", ")
 }
 
 fn place(span: &SourceSpan) -> String {
