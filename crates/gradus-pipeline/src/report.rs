@@ -82,6 +82,7 @@ fn arguments(unit: &Unit, made: &Made) -> String {
         ResultActivity::Const => "result inactive".to_string(),
         ResultActivity::Active => "result active".to_string(),
         ResultActivity::Dup => "result with shadow".to_string(),
+        ResultActivity::Both => "result active and with shadow".to_string(),
     });
     list.join(", ")
 }

@@ -222,6 +222,7 @@ pub const SWITCHES: &[&str] = &[
     "recompute",
     "redo-calls",
     "snapshots",
+    "versioning",
 ];
 
 /// The options of differentiation with what is listed switched off.
@@ -238,6 +239,7 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
             "recompute" => options.recompute = false,
             "redo-calls" => options.redo_calls = false,
             "snapshots" => options.snapshots = false,
+            "versioning" => options.versioning = false,
             _ => {
                 let message = format!("there is no switch `{name}`");
                 let help = format!("there are {}", SWITCHES.join(", "));
