@@ -2,23 +2,23 @@
 //! give a second result behind a pointer: `sincos(a, &s, &c)` → two calls and two stores, `modf(a,
 //! &w)` and `frexp(a, &e)` → LLVM's pairs and a store. Reductions of a vector's lanes by product,
 //! minimum or maximum, gathers and scatters → the lanes one by one. `realloc` → `malloc`, a copy,
-//! `free`.
+//! `free`. Calls through pointers whose targets can be read off → direct calls.
 //!
 //! Runs on the primal before anything is asked about it; the meaning stays the same.
 
 use super::build::math_call;
-use super::gather;
+use super::{gather, targets};
 use gradus_ir::known::{Known, MathFn, MathOutFn, MemoryFn, ReduceFn};
 use gradus_ir::{
-    AttrSet, BinaryOp, Body, Builder, FloatKind, IntPredicate, Op, OpKind, Type, TypeId, Unit,
-    Value,
+    AttrSet, BinaryOp, Body, Builder, FloatKind, FuncId, IntPredicate, Op, OpKind, Type, TypeId,
+    Unit, Value,
 };
 
 /// Rewrites all such calls of a body; gives their number.
 pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
     let known = |op: Op| Some((op, unit.known(unit.callee(body, op)?)?));
     let calls: Vec<(Op, Known)> = body.walk(body.root()).filter_map(known).collect();
-    let mut count = 0;
+    let mut count = call_directly(unit, body);
     for (op, f) in calls {
         if !matches!(
             f,
@@ -53,6 +53,24 @@ pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
         count += 1;
     }
     count
+}
+
+/// Makes calls through pointers direct where their targets can be read off; gives their number.
+fn call_directly(unit: &mut Unit, body: &mut Body) -> usize {
+    let listed = |op: Op| Some((op, targets::targets(unit, body, op)?));
+    let calls: Vec<(Op, Vec<FuncId>)> = body.walk(body.root()).filter_map(listed).collect();
+    for (op, list) in &calls {
+        let args = unit.call_args(body, *op);
+        let b = &mut Builder::new(unit, body);
+        b.loc = b.body.ops[*op].loc;
+        b.at_op(*op);
+        if let Some(new) = targets::direct(b, *op, list, &args) {
+            let old = body.result(*op);
+            body.replace_uses(old, new);
+        }
+        body.erase(*op);
+    }
+    calls.len()
 }
 
 /// The call's result, where it has one; `None` where the call stays.

@@ -15,6 +15,7 @@ mod gather;
 mod page;
 #[cfg(test)]
 mod reference;
+mod targets;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -587,6 +587,71 @@ fn a_reallocation_becomes_a_block_a_copy_and_a_free() {
     assert_eq!(back, first);
 }
 
+/// A unit with a constant table of functions and a body that calls entry `i` of it on `x`.
+fn table_call(constant: bool) -> (Unit, Body) {
+    let mut unit = Unit::default();
+    let (double, ptr, int) = (unit.types.f64(), unit.types.ptr(), unit.types.int(64));
+    let ty = unit.types.func(double, vec![double]);
+    let other = unit.types.func(double, vec![double, double]);
+    let names = [("sin", ty), ("pow", other), ("exp", ty), ("cos", ty)];
+    let functions = names.map(|(name, ty)| unit.declare(name, ty, AttrSet::default()));
+    let array = unit.types.array(ptr, 4);
+    let relocations = functions
+        .iter()
+        .enumerate()
+        .map(|(k, func)| gradus_ir::Relocation {
+            offset_bytes: 8 * k as u64,
+            target: gradus_ir::Symbol::Func(*func),
+            addend: 0,
+        });
+    let table = unit.add_global(gradus_ir::Global {
+        name: "table".into(),
+        ty: array,
+        constant,
+        thread_local: false,
+        defined: true,
+        linkage: gradus_ir::Linkage::Internal,
+        align_bytes: 8,
+        init: Some(gradus_ir::Initializer {
+            bytes: vec![0; 32],
+            relocations: relocations.collect(),
+        }),
+        derived_from: None,
+    });
+    let mut body = Body::new(&[double, int]);
+    let (x, i) = (body.params()[0], body.params()[1]);
+    let kind = ConstKind::Global {
+        global: table,
+        offset: 0,
+    };
+    let base = unit.consts.intern(ptr, kind);
+    let b = &mut Builder::new(&mut unit, &mut body);
+    let base = b.constant(base);
+    let address = b.addr(ptr, base, i);
+    let callee = b.load(ptr, address);
+    let op = b.call_with(CallInfo::plain(ty), callee, &[x]);
+    let result = b.body.result(op);
+    b.return_(Some(result));
+    (unit, body)
+}
+
+#[test]
+fn a_call_through_a_constant_table_becomes_direct_calls() {
+    let (mut unit, mut body) = table_call(true);
+    assert_eq!(expand_outputs(&mut unit, &mut body), 1);
+    let callees: Vec<&str> = body
+        .walk(body.root())
+        .filter_map(|op| unit.callee(&body, op))
+        .map(|func| unit.functions[func].name.as_str())
+        .collect();
+    assert_eq!(callees, ["sin", "exp", "cos"]);
+    let last = body.last(body.root()).expect("a return");
+    let result = body.def_op(body.operand(last, 0)).expect("an op");
+    assert!(matches!(body.kind(result), OpKind::If));
+    let (mut unit, mut body) = table_call(false);
+    assert_eq!(expand_outputs(&mut unit, &mut body), 0);
+}
+
 #[test]
 fn the_manual_is_up_to_date() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/derivatives.md");

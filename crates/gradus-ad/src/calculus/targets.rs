@@ -1,0 +1,146 @@
+//! Calls through pointers whose few targets can be read off: from a constant table of functions,
+//! or from choices between functions. `table[i](x)` → `p == f ? f(x) : p == g ? g(x) : …`, calls
+//! that have derivatives of their own.
+//!
+//! The list is complete, since a load from a constant table gives one of its entries: the last
+//! target needs no comparison.
+
+use gradus_ir::{
+    Body, Builder, CallInfo, ConstKind, FuncId, GlobalId, IntPredicate, Op, OpKind, Symbol, TypeId,
+    Unit, Value,
+};
+
+/// Longer lists are left as they are.
+const MOST: usize = 16;
+
+/// The functions that a call through a pointer may reach, each once; `None` where they cannot be
+/// read off, or where the call is no plain one.
+pub(super) fn targets(unit: &Unit, body: &Body, op: Op) -> Option<Vec<FuncId>> {
+    let OpKind::Call(info) = body.kind(op) else {
+        return None;
+    };
+    let callee = body.operand(op, 0);
+    if !info.bundles.is_empty() || body.as_const(callee).is_some() {
+        return None;
+    }
+    let (mut found, mut pending, mut steps) = (Vec::new(), vec![callee], 0);
+    while let Some(value) = pending.pop() {
+        steps += 1;
+        if steps > 4 * MOST {
+            return None;
+        }
+        match body.as_const(value).map(|id| &unit.constant(id).kind) {
+            Some(ConstKind::Func(func)) => found.push(*func),
+            Some(_) => return None,
+            None => of_value(
+                unit,
+                body,
+                (value, info.signature),
+                &mut found,
+                &mut pending,
+            )?,
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    let fits = |func: &FuncId| unit.functions[*func].ty == info.signature;
+    (!found.is_empty() && found.len() <= MOST && found.iter().all(fits)).then_some(found)
+}
+
+/// Adds what a value may be: functions, or further values to look at.
+fn of_value(
+    unit: &Unit,
+    body: &Body,
+    (value, signature): (Value, TypeId),
+    found: &mut Vec<FuncId>,
+    pending: &mut Vec<Value>,
+) -> Option<()> {
+    let op = body.def_op(value)?;
+    match body.kind(op) {
+        OpKind::Select => pending.extend(body.operands(op).skip(1)),
+        OpKind::If | OpKind::Switch(_) => {
+            let at = body.results(op).iter().position(|r| *r == value)?;
+            for region in body.op_regions(op) {
+                let last = body.last(*region)?;
+                if matches!(body.kind(last), OpKind::Yield) {
+                    pending.push(body.operands(last).nth(at)?);
+                }
+            }
+        }
+        OpKind::Load(access) if access.is_plain() => {
+            let table = table(unit, body, body.operand(op, 0))?;
+            let init = unit.globals[table].init.as_ref()?;
+            let functions = init.relocations.iter().filter_map(|r| match r.target {
+                Symbol::Func(func) if r.addend == 0 => Some(func),
+                _ => None,
+            });
+            // Calling anything else that the table holds is undefined.
+            found.extend(functions.filter(|func| unit.functions[*func].ty == signature));
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+/// The constant table that an address lies in.
+fn table(unit: &Unit, body: &Body, address: Value) -> Option<GlobalId> {
+    let mut base = address;
+    while let Some(op) = body.def_op(base) {
+        let OpKind::Addr { .. } = body.kind(op) else {
+            return None;
+        };
+        base = body.operand(op, 0);
+    }
+    match unit.constant(body.as_const(base)?).kind {
+        ConstKind::Global { global, .. } if unit.globals[global].constant => Some(global),
+        _ => None,
+    }
+}
+
+/// The call as direct calls of its targets, each where the pointer is it; gives the result.
+pub(super) fn direct(
+    b: &mut Builder<'_>,
+    op: Op,
+    targets: &[FuncId],
+    args: &[Value],
+) -> Option<Value> {
+    let OpKind::Call(info) = b.body.kind(op).clone() else {
+        return None;
+    };
+    let pointer = b.body.operand(op, 0);
+    let results: Vec<_> = b.body.results(op).iter().map(|r| b.body.ty(*r)).collect();
+    let mut place = None;
+    let mut opened: Vec<Op> = Vec::new();
+    let (last, others) = targets.split_last()?;
+    for func in others {
+        let own = b.func(*func);
+        let same = b.icmp(IntPredicate::Eq, pointer, own);
+        let (choice, then, otherwise) = b.if_(same, &results);
+        let before = b.at_end(then);
+        place.get_or_insert(before);
+        let value = call(b, &info, *func, args);
+        b.yield_(value.as_slice());
+        b.at_end(otherwise);
+        opened.push(choice);
+    }
+    let mut value = call(b, &info, *last, args);
+    while let Some(choice) = opened.pop() {
+        b.yield_(value.as_slice());
+        match (opened.last(), place) {
+            (Some(outer), _) => {
+                let otherwise = b.body.op_regions(*outer)[1];
+                b.at_end(otherwise);
+            }
+            (None, Some(place)) => b.restore(place),
+            (None, None) => {}
+        }
+        value = b.body.results(choice).first().copied();
+    }
+    value
+}
+
+fn call(b: &mut Builder<'_>, info: &CallInfo, func: FuncId, args: &[Value]) -> Option<Value> {
+    let callee = b.func(func);
+    let op = b.call_with(info.clone(), callee, args);
+    b.body.results(op).first().copied()
+}
