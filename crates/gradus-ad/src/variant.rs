@@ -3,7 +3,7 @@
 //! A variant is a key. Its signature follows from the key alone, so that a call can be made before
 //! the derivative's body exists.
 
-use gradus_ir::{FuncId, Type, TypeId, Unit};
+use gradus_ir::{FuncId, Function, Type, TypeId, Unit};
 
 /// What a derivative does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -266,13 +266,40 @@ impl Variant {
             primal.span.clone(),
             primal.source_name.clone().or(Some(primal.name.clone())),
         );
+        let param_names = self.param_names(primal, &signature);
         let function = &mut unit.functions[func];
+        function.param_names = param_names;
         function.convention = convention;
         function.linkage = gradus_ir::Linkage::Internal;
         function.derived_from = Some(self.func);
         function.span = span;
         function.source_name = source_name;
         func
+    }
+
+    /// What a debugger calls the parameters: the primal's names, and these with `_adj`, `_tan` or
+    /// `_shadow`.
+    fn param_names(&self, primal: &Function, signature: &Signature) -> Vec<Option<String>> {
+        let beside = match self.mode {
+            Mode::Forward => "_tan",
+            Mode::Combined | Mode::Return => "_adj",
+            Mode::Augmented => "_shadow",
+        };
+        let named = |number: usize| primal.param_names.get(number).cloned().flatten();
+        let name = |role: &ParamRole| match *role {
+            ParamRole::Primal(number) => named(number),
+            ParamRole::Shadow(number, 0) => named(number).map(|name| name + beside),
+            ParamRole::Shadow(number, lane) => {
+                named(number).map(|name| format!("{name}{beside}{lane}"))
+            }
+            ParamRole::Cotangent(_) => Some("result_adj".to_string()),
+            ParamRole::Tape => Some("tape".to_string()),
+        };
+        signature
+            .params
+            .iter()
+            .map(|(role, _)| name(role))
+            .collect()
     }
 }
 
