@@ -96,10 +96,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let shadows = self.companion(ptr);
         let values = self.companion(value);
         for (&shadow, &beside) in shadows.iter().zip(&values) {
-            let guard = match stores_pointer {
-                true => None,
-                false => self.real_shadow(ptr, shadow),
-            };
+            let guard = self.real_shadow(ptr, shadow);
             self.when(guard, |sweep| {
                 let meta = body.ops[op].meta;
                 let new = sweep.out.store(beside, shadow, Space::Shadow, meta);
