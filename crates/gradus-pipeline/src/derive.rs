@@ -126,7 +126,7 @@ fn find_requests(
     partial: bool,
 ) -> Result<Requests, Stop> {
     let unit = &mut imported.unit;
-    let mut roots = Roots::default();
+    let mut roots = Roots::new(run.request.options.strong_zero);
     let mut lowered = calls::lower(unit, &mut roots, partial);
     let mut findings = std::mem::take(&mut lowered.findings);
     let mut wrapped = Vec::new();
@@ -142,7 +142,6 @@ fn find_requests(
                 primal,
                 triple: &triple,
                 c_types: CTypes::new(host.c_types(symbol)),
-                strong_zero: request.options.strong_zero,
                 is_taken: &|name| host.has_symbol(name),
             };
             match grad::wrap(unit, &setting, &mut roots) {

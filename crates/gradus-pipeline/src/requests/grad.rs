@@ -29,8 +29,6 @@ pub(crate) struct Setting<'a> {
     pub triple: &'a str,
     /// C's types of the function, as far as known.
     pub c_types: CTypes,
-    /// Whether products are strong.
-    pub strong_zero: bool,
     /// The program's symbols.
     pub is_taken: &'a dyn Fn(&str) -> bool,
 }
@@ -239,7 +237,7 @@ fn variant(
         primal_result: setting.request.with_primal,
         overwritten: Vec::new(),
         versions: Default::default(),
-        strong_zero: setting.strong_zero,
+        strong_zero: false,
     })
 }
 

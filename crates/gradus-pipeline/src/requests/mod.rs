@@ -34,10 +34,19 @@ pub(crate) struct Roots {
     pub list: Vec<Root>,
     /// Findings that are no errors.
     pub notes: Vec<Diagnostic>,
+    strong_zero: bool,
     known: BTreeMap<Variant, FuncId>,
 }
 
 impl Roots {
+    /// No root yet; with `strong_zero`, products are strong in all that will come.
+    pub(crate) fn new(strong_zero: bool) -> Self {
+        Roots {
+            strong_zero,
+            ..Roots::default()
+        }
+    }
+
     /// The function of a root, declared where it is new.
     pub(crate) fn root(
         &mut self,
@@ -45,14 +54,16 @@ impl Roots {
         variant: &Variant,
         span: Option<SourceSpan>,
     ) -> FuncId {
-        if let Some(&known) = self.known.get(variant) {
+        let mut variant = variant.clone();
+        variant.strong_zero |= self.strong_zero;
+        if let Some(&known) = self.known.get(&variant) {
             return known;
         }
         let func = variant.declare(unit);
         set_aside(unit, func);
         self.known.insert(variant.clone(), func);
         self.list.push(Root {
-            variant: variant.clone(),
+            variant,
             func,
             span,
         });
