@@ -113,7 +113,7 @@ impl Reader<'_, '_> {
         let size = args
             .iter()
             .filter_map(|&v| self.body.as_int(unit, v))
-            .last();
+            .next_back();
         self.solver.classes.step(base, size.unwrap_or(1));
         let mut targets = vec![vec![Some(base)], vec![Some(base)]];
         for &value in args.iter().skip(1) {
