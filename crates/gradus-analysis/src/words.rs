@@ -12,7 +12,7 @@ use crate::layout::{self, lane_kinds, seen_of};
 use crate::memory::{ClassId, CopyBytes, Memory, MemoryPlace, Origin};
 use crate::seen::Seen;
 use gradus_ir::known::{Known, MemoryFn};
-use gradus_ir::{Body, Entity, FloatKind, FuncId, Op, Unit, Value};
+use gradus_ir::{Body, ConstKind, Entity, FloatKind, FuncId, Op, Unit, Value};
 use std::collections::{BTreeMap, HashMap};
 
 /// The most bytes of one access that are looked at.
@@ -208,7 +208,10 @@ impl Words {
             _ => return CopyKind::Nothing,
         };
         let size_bytes = body.as_int(unit, size).and_then(|n| u64::try_from(n).ok());
-        match memory.place(func, args[0]) {
+        match memory
+            .place(func, args[0])
+            .or_else(|| global_place(unit, memory, body, args[0]))
+        {
             Some(place) => self.block_kind(memory, place, size_bytes),
             None => CopyKind::Nothing,
         }
@@ -515,4 +518,16 @@ fn visible(closure: &Closure, memory: &Memory) -> Vec<bool> {
         }
     }
     seen
+}
+
+/// The place of a global's address that a function only fills.
+fn global_place(unit: &Unit, memory: &Memory, body: &Body, value: Value) -> Option<MemoryPlace> {
+    let ConstKind::Global { global, offset } = unit.constant(body.as_const(value)?).kind else {
+        return None;
+    };
+    let start = memory.global(global)?;
+    Some(MemoryPlace {
+        offset_bytes: start.offset_bytes.checked_add(offset)?,
+        ..start
+    })
 }
