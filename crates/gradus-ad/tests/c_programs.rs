@@ -111,6 +111,12 @@ programs! {
         __attribute__((noinline)) static double g(struct big q, double s) { q.a[0] *= s; q.b += q.a[0] * q.a[1]; return q.b * q.a[2] + q.k; }
         double f(int n, double *x, double s) {
             struct big q = {{x[0], x[1], x[2]}, 3, s}; double r = g(q, x[3]); return r + g(q, r) + q.a[0] * q.b; }";
+    by_value_in_a_loop: 4, "struct big { double a; double v[2]; int k; double b; };
+        __attribute__((noinline)) static double g(struct big q, double s) { q.a = 0.5 * q.a * s; return 0.3 * q.a + 0.2 * q.v[q.k & 1] * q.b + 0.1 * s; }
+        double f(int n, double *x, double s) {
+            double r = 0; for (int i = 0; i < n; i++) for (int k = 0; k < 3; k++) {
+                struct big q = {x[i], {s, 0.5}, k, s}; q.b = 0.5 * r + 0.5 * q.a; r = 0.5 * r + 0.4 * g(q, x[i]); }
+            return r; }";
     struct_copies: 4, "struct node { double v; struct node *next; int k; double w; };
         __attribute__((noinline)) static void twist(struct node *a, struct node *b) { struct node t = *a; *a = *b; *b = t; a->v *= t.w; }
         double f(int n, double *x, double s) {

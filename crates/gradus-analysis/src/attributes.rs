@@ -104,6 +104,12 @@ pub(crate) fn narrow(found: &mut FunctionEffects, attrs: &AttrSet) {
     if let Some(AttrValue::Int(bits)) = attrs.function("memory") {
         narrow_memory(found, *bits);
     }
+    // The call itself reads all of what it copies, whatever the function says of its own accesses.
+    for index in 0..attrs.params.len() {
+        if attrs.param(index, "byval").is_some() {
+            found.param_mut(index).reads = Extent::Object;
+        }
+    }
     if attrs.function("nofree").is_some() {
         found.frees_other = false;
         found.params.iter_mut().for_each(|p| p.frees = false);
