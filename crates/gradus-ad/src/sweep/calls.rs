@@ -37,7 +37,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
                         self.refuse_call(op);
                     }
                     self.clone_plain(op);
-                    self.inactive_result(op);
+                    self.plain_result(op);
                 }
             },
         }
@@ -102,13 +102,27 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// A pointer that comes from an inactive call is its own shadow.
-    fn inactive_result(&mut self, op: Op) {
-        for &result in self.facts.body.results(op) {
-            if self.has_companion(result) {
-                let lanes = Lanes::from_elem(self.value(result), self.facts.width);
-                self.companions.insert(result, lanes);
+    /// What runs beside the result of a call that is copied as it stands. Another view of a pointer
+    /// has that pointer's shadow; a pointer whose activity is asked at run time is its own. A real
+    /// shadow, or a tangent, cannot be had from such a call: it is refused.
+    fn plain_result(&mut self, op: Op) {
+        let body = self.facts.body;
+        let callee = self.out.unit.callee(body, op);
+        let known = callee.and_then(|f| self.out.unit.known(f));
+        for &result in body.results(op) {
+            if !self.has_companion(result) {
+                continue;
             }
+            let lanes = if known == Some(Known::Marker(MarkerFn::InvariantGroup)) {
+                let viewed = body.operand(op, 1);
+                self.companion(viewed)
+            } else {
+                if !self.facts.shadow_may_be_primal(result) {
+                    self.refuse_call(op);
+                }
+                Lanes::from_elem(self.value(result), self.facts.width)
+            };
+            self.companions.insert(result, lanes);
         }
     }
 
