@@ -13,7 +13,17 @@ pub fn copies(body: &Body, op: Op, mut copy: impl FnMut(Value, Value)) {
             copy(body.operand(op, 2), body.result(op));
         }
         OpKind::Freeze => copy(body.operand(op, 0), body.result(op)),
-        OpKind::If | OpKind::Switch(_) | OpKind::Invoke(_) => {
+        OpKind::If
+        | OpKind::Switch(_)
+        | OpKind::Invoke(_)
+        | OpKind::Scope
+        | OpKind::Single { .. }
+        | OpKind::Critical(_) => {
+            if let OpKind::Single { .. } = body.kind(op) {
+                for (value, &result) in body.operands(op).zip(body.results(op)) {
+                    copy(value, result);
+                }
+            }
             for &region in body.op_regions(op) {
                 yields(body, body.last(region), 0, body.results(op), &mut copy);
             }

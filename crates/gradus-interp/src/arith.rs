@@ -7,7 +7,7 @@ use crate::float::{from_f64, to_f64};
 use crate::shape::Num;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::value::Value;
-use gradus_ir::{BinaryOp, Flags, FloatKind, FloatPredicate, IntPredicate, RmwOp};
+use gradus_ir::{BinaryOp, Flags, FloatKind, FloatPredicate, IntPredicate, ReduceOp, RmwOp};
 
 /// Applies `f` to each lane, or to the value itself where there are none.
 pub(crate) fn each2(
@@ -346,6 +346,32 @@ pub(crate) fn float_compare(
 // ---- combinations --------------------------------------------------------------------------
 
 /// What an atomic read-modify-write leaves, or how a reduction combines.
+/// `old op new` of a reduction.
+pub(crate) fn reduce(op: ReduceOp, num: Num, old: &Value, new: &Value) -> Eval<Value> {
+    let arith = |op| binary(op, num, Flags::NONE, old, new);
+    let both = |op| combine(op, num, old, new);
+    match op {
+        ReduceOp::Add => arith(BinaryOp::Add),
+        ReduceOp::Mul => arith(BinaryOp::Mul),
+        ReduceOp::And => arith(BinaryOp::And),
+        ReduceOp::Or => arith(BinaryOp::Or),
+        ReduceOp::Xor => arith(BinaryOp::Xor),
+        ReduceOp::FAdd => arith(BinaryOp::FAdd),
+        ReduceOp::FMul => arith(BinaryOp::FMul),
+        ReduceOp::Max => both(RmwOp::Max),
+        ReduceOp::Min => both(RmwOp::Min),
+        ReduceOp::UMax => both(RmwOp::UMax),
+        ReduceOp::UMin => both(RmwOp::UMin),
+        ReduceOp::FMax => both(RmwOp::FMax),
+        ReduceOp::FMin => both(RmwOp::FMin),
+        ReduceOp::FMaximum => both(RmwOp::FMaximum),
+        ReduceOp::FMinimum => both(RmwOp::FMinimum),
+        // Its own region combines.
+        ReduceOp::Custom => Ok(new.clone()),
+    }
+}
+
+/// `old op new` of an atomic read-modify-write.
 pub(crate) fn combine(op: RmwOp, num: Num, old: &Value, new: &Value) -> Eval<Value> {
     use RmwOp::*;
     let arith = |op| binary(op, num, Flags::NONE, old, new);

@@ -6,7 +6,7 @@ use crate::shape::{Num, Shape};
 use crate::value::Value;
 use gradus_ir::known::Known;
 use gradus_ir::{
-    BinaryOp, CastOp, Flags, FloatPredicate, FuncId, IntPredicate, Op, RmwOp, Schedule,
+    BinaryOp, CastOp, Flags, FloatPredicate, FuncId, IntPredicate, Op, ReduceOp, RmwOp, Schedule,
 };
 
 /// A register, or a constant.
@@ -262,13 +262,15 @@ pub(crate) enum Instr {
         exit: Place,
     },
     Combine {
-        op: RmwOp,
+        op: ReduceOp,
         num: Num,
         lanes: Option<usize>,
         total: Reg,
         value: Reg,
     },
     Spmd {
+        /// Whether an extent of 0 leaves the number of ranks to the machine.
+        team: bool,
         extents: Box<[Reg]>,
         params: Box<[Reg]>,
         end: Place,
@@ -280,6 +282,7 @@ pub(crate) enum Instr {
     ShareStart {
         schedule: Schedule,
         count: Reg,
+        chunk: Option<Reg>,
         state: Reg,
     },
     ShareTest {
@@ -294,6 +297,10 @@ pub(crate) enum Instr {
     Single {
         skip: Place,
     },
+    /// The rank's results of a `single` are for all.
+    Publish(Box<[Reg]>),
+    /// The results of the rank that ran the latest `single`.
+    Receive(Box<[Reg]>),
 }
 
 /// A conversion.

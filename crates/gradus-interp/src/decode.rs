@@ -326,7 +326,12 @@ impl<'a> Decoder<'a> {
                 let results = self.results(open.op);
                 self.moves(&results, &params[1..]);
             }
-            OpKind::ShareFor { nowait: false, .. } | OpKind::Single { nowait: false } => {
+            OpKind::Single { copy: true, .. } => {
+                let results: Box<[Reg]> = self.results(open.op).into();
+                self.emit(Instr::Barrier { grid: false });
+                self.emit(Instr::Receive(results));
+            }
+            OpKind::ShareFor { nowait: false, .. } | OpKind::Single { nowait: false, .. } => {
                 self.emit(Instr::Barrier { grid: false });
             }
             _ => {}
@@ -385,7 +390,7 @@ impl<'a> Decoder<'a> {
                 let index = params[0];
                 self.emit(Instr::ForNext { index, head });
             }
-            OpKind::ParFor { .. } => self.contribute(owner, values, head)?,
+            OpKind::ParFor { .. } => self.contribute(op, owner, values, head)?,
             OpKind::ShareFor { .. } => {
                 self.emit(Instr::ShareNext {
                     state: scratch,
@@ -394,6 +399,11 @@ impl<'a> Decoder<'a> {
             }
             OpKind::Spmd { .. } => {
                 self.emit(Instr::RankEnd);
+            }
+            OpKind::Single { copy: true, .. } => {
+                let results = self.results(owner);
+                self.moves(&results, values);
+                self.emit(Instr::Publish(results.into()));
             }
             _ => {
                 let results = self.results(owner);

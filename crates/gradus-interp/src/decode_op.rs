@@ -21,7 +21,7 @@ impl Decoder<'_> {
             Call(_) | Invoke(_) => self.call(op),
             LandingPad(_) => self.landing_pad(op),
             If | Switch(_) | Loop { .. } | For { .. } => self.structure(op),
-            Scope | Spawn | Critical(_) => {
+            Scope | Spawn { .. } | Critical(_) => {
                 let here = self.here();
                 self.begin(op, here);
                 Ok(())

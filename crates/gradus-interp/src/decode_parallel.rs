@@ -2,7 +2,7 @@
 
 use crate::code::{Instr, ParForInfo, Reg};
 use crate::decode::{Decoder, Unfit};
-use gradus_ir::{BarrierScope, Op, OpKind};
+use gradus_ir::{BarrierScope, Op, OpKind, ReduceOp, SpmdKind};
 
 impl Decoder<'_> {
     /// The instructions that enter a parallel op, or that it is.
@@ -14,13 +14,22 @@ impl Decoder<'_> {
                 Ok(())
             }
             OpKind::Single { .. } => {
+                let others = self.srcs(self.body.operands(op))?;
+                let results = self.results(op);
+                self.moves(&results, &others);
                 let entry = self.emit(Instr::Single { skip: 0 });
                 self.begin(op, entry);
                 self.leave_from(entry);
                 Ok(())
             }
-            OpKind::ShareFor { schedule, .. } => {
+            OpKind::ShareFor {
+                schedule, chunked, ..
+            } => {
                 let count = self.operand(op, 0)?;
+                let chunk = match chunked {
+                    true => Some(self.operand(op, 1)?),
+                    false => None,
+                };
                 let index = self.params(self.body.op_regions(op)[0])[0];
                 let state = self.fresh();
                 for _ in 0..3 {
@@ -29,6 +38,7 @@ impl Decoder<'_> {
                 self.emit(Instr::ShareStart {
                     schedule: *schedule,
                     count,
+                    chunk,
                     state,
                 });
                 let entry = self.emit(Instr::ShareTest {
@@ -42,10 +52,12 @@ impl Decoder<'_> {
                 self.set_scratch(state);
                 Ok(())
             }
-            OpKind::Spmd { .. } => {
+            OpKind::Spmd { kind, .. } => {
+                let team = *kind == SpmdKind::Team;
                 let extents = self.srcs(self.body.operands(op))?;
                 let params = self.params(self.body.op_regions(op)[0]);
                 let entry = self.emit(Instr::Spmd {
+                    team,
                     extents: extents.into(),
                     params: params.into(),
                     end: 0,
@@ -84,23 +96,53 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The end of an iteration of a `par.for`: its contributions, and on to the next.
-    pub(crate) fn contribute(&mut self, op: Op, values: &[Reg], head: u32) -> Result<(), Unfit> {
-        let OpKind::ParFor { reductions, dims } = self.body.kind(op) else {
+    /// The end of an iteration of a `par.for`, or of a region that combines: its contributions, what
+    /// the regions that follow combine, and behind the last of them the next iteration.
+    pub(crate) fn contribute(
+        &mut self,
+        end: Op,
+        op: Op,
+        values: &[Reg],
+        head: u32,
+    ) -> Result<(), Unfit> {
+        let OpKind::ParFor {
+            reductions, dims, ..
+        } = self.body.kind(op)
+        else {
             return Ok(());
         };
-        let totals = self.results(op);
-        for (i, reduction) in reductions.iter().enumerate() {
-            let (num, lanes) = self.operand_num(op, *dims as usize + i)?;
-            self.emit(Instr::Combine {
-                op: *reduction,
-                num,
-                lanes,
-                total: totals[i],
-                value: values[i],
-            });
+        let (totals, regions) = (self.results(op), self.body.op_regions(op));
+        let custom: Vec<usize> = (0..reductions.len())
+            .filter(|i| reductions[*i] == ReduceOp::Custom)
+            .collect();
+        let here = regions
+            .iter()
+            .position(|r| self.body.parent(end) == Some(*r));
+        match here.and_then(|n| n.checked_sub(1)) {
+            Some(n) => self.moves(&[totals[custom[n]]], values),
+            None => {
+                for (i, &reduction) in reductions.iter().enumerate() {
+                    if reduction == ReduceOp::Custom {
+                        continue;
+                    }
+                    let (num, lanes) = self.operand_num(op, *dims as usize + i)?;
+                    self.emit(Instr::Combine {
+                        op: reduction,
+                        num,
+                        lanes,
+                        total: totals[i],
+                        value: values[i],
+                    });
+                }
+                for (&region, &i) in std::iter::zip(&regions[1..], &custom) {
+                    let params = self.params(region);
+                    self.moves(&params, &[totals[i], values[i]]);
+                }
+            }
         }
-        self.emit(Instr::Jump(head));
+        if regions.last().copied() == self.body.parent(end) {
+            self.emit(Instr::Jump(head));
+        }
         Ok(())
     }
 }

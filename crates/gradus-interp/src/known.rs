@@ -48,7 +48,8 @@ impl Machine<'_> {
             Known::Marker(id) => self.marker(id, func, args),
             Known::System(id) => self.system(id, func, site, args),
             Known::Exception(id) => self.exception(id, func, site, args),
-            Known::Complex(_) | Known::OpenMp | Known::Mpi | Known::Gpu => self.refused(func),
+            Known::OpenMp(id) => self.openmp(id, func),
+            Known::Complex(_) | Known::Mpi | Known::Gpu => self.refused(func),
         }
     }
 

@@ -25,6 +25,7 @@ mod known_format;
 mod known_int;
 mod known_math;
 mod known_memory;
+mod known_openmp;
 mod known_vector;
 mod machine;
 mod memory;

@@ -22,6 +22,8 @@ pub struct Options {
     /// Runs ranks, and the iterations of `par.for`, in an order drawn from this seed; `None` for
     /// their own order.
     pub random_order: Option<u64>,
+    /// The number of ranks of a team that leaves it open.
+    pub team: u64,
 }
 
 impl Default for Options {
@@ -31,6 +33,7 @@ impl Default for Options {
             max_bytes: 4 << 30,
             max_calls: 1_000_000,
             random_order: None,
+            team: 1,
         }
     }
 }
@@ -54,6 +57,8 @@ pub(crate) struct Strand {
     pub objects: Vec<Address>,
     /// Number of this rank, and how many there are.
     pub rank: Option<(u64, u64)>,
+    /// How many `single`s it has come to.
+    pub singles: u64,
     /// The exception that a landing pad takes: object and selector.
     pub pending: Option<(u64, u64)>,
 }

@@ -23,6 +23,9 @@ pub(crate) struct Group {
     order: Vec<usize>,
     next: usize,
     current: usize,
+    /// How many `single`s have been begun by some rank, and what their ranks published.
+    singles: u64,
+    published: HashMap<u64, Vec<Value>>,
     /// Shared allocations by function and instruction.
     shared: HashMap<(gradus_ir::FuncId, u32), Address>,
 }
@@ -41,11 +44,12 @@ impl Machine<'_> {
             Instr::ParStart(info) => self.par_start(at, info),
             Instr::ParIndex { info, exit } => self.par_index(at, info, *exit),
             Instr::Spmd {
+                team,
                 extents,
                 params,
                 end,
                 ..
-            } => self.spmd(at, extents, params, *end),
+            } => self.spmd(at, *team, extents, params, *end),
             Instr::RankEnd => {
                 self.free_stack(0);
                 self.strand = Strand::default();
@@ -55,8 +59,9 @@ impl Machine<'_> {
             Instr::ShareStart {
                 schedule,
                 count,
+                chunk,
                 state,
-            } => self.share_start(at, *schedule, *count, *state),
+            } => self.share_start(at, *schedule, *count, *chunk, *state),
             Instr::ShareTest { state, index, exit } => {
                 let (i, end) = (self.number(at, *state), self.number(at, *state + 1));
                 if i >= end {
@@ -72,11 +77,47 @@ impl Machine<'_> {
                 self.set(at, *state, Value::Bits(next))?;
                 Ok(Flow::To(*head))
             }
-            Instr::Single { skip } => match self.strand.rank {
-                Some((rank, _)) if rank != 0 => Ok(Flow::To(*skip)),
-                _ => Ok(Flow::Next),
+            Instr::Single { skip } => match self.comes_first() {
+                true => Ok(Flow::Next),
+                false => Ok(Flow::To(*skip)),
             },
+            Instr::Publish(regs) => {
+                let values = regs.iter().map(|r| self.get(at, *r).clone()).collect();
+                let number = self.strand.singles;
+                if let Some(group) = self.groups.last_mut() {
+                    group.published.insert(number, values);
+                }
+                Ok(Flow::Next)
+            }
+            Instr::Receive(regs) => {
+                let group = self.groups.last();
+                let values = group.and_then(|g| g.published.get(&self.strand.singles));
+                let values = values.cloned().unwrap_or_default();
+                for (&reg, value) in std::iter::zip(regs, values) {
+                    self.set(at, reg, value)?;
+                }
+                Ok(Flow::Next)
+            }
             _ => fault(TrapKind::Unsupported, "an instruction of no kind"),
+        }
+    }
+
+    /// Whether the rank is the first of its group at this `single`: all ranks come to the same ones
+    /// in the same order, so counting tells them apart.
+    fn comes_first(&mut self) -> bool {
+        self.strand.singles += 1;
+        let number = self.strand.singles;
+        match self
+            .groups
+            .last_mut()
+            .filter(|_| self.strand.rank.is_some())
+        {
+            Some(group) if group.singles >= number => false,
+            Some(group) => {
+                group.singles = number;
+                true
+            }
+            None => true,
         }
     }
 
@@ -125,8 +166,21 @@ impl Machine<'_> {
 
     // ---- spmd ------------------------------------------------------------------------------
 
-    fn spmd(&mut self, at: &At, extents: &[Reg], params: &[Reg], end: u32) -> Eval<Flow> {
-        let total = self.product(at, extents)?;
+    fn spmd(
+        &mut self,
+        at: &At,
+        team: bool,
+        extents: &[Reg],
+        params: &[Reg],
+        end: u32,
+    ) -> Eval<Flow> {
+        let asked = self.product(at, extents)?;
+        let open = team && asked == 0 && extents.len() == 1;
+        let total = if open {
+            self.options.team.max(1)
+        } else {
+            asked
+        };
         if total > MAX_RANKS {
             return fault(TrapKind::Limit, "too many ranks");
         }
@@ -134,7 +188,10 @@ impl Machine<'_> {
             return fault(TrapKind::BadCall, "nothing is running");
         };
         let window = at.base..at.base + at.code.registers as usize;
-        let sizes: Vec<u64> = extents.iter().map(|e| self.number(at, *e)).collect();
+        let sizes: Vec<u64> = match open {
+            true => vec![total],
+            false => extents.iter().map(|e| self.number(at, *e)).collect(),
+        };
         let ranks = (0..total).map(|rank| {
             let mut regs = self.strand.regs[window.clone()].to_vec();
             let mut rest = rank;
@@ -153,6 +210,7 @@ impl Machine<'_> {
                 }],
                 objects: Vec::new(),
                 rank: Some((rank, total)),
+                singles: 0,
                 pending: None,
             }))
         });
@@ -167,6 +225,8 @@ impl Machine<'_> {
             order,
             next: 0,
             current: 0,
+            singles: 0,
+            published: HashMap::new(),
             shared: HashMap::new(),
         });
         self.next_rank()
@@ -286,12 +346,20 @@ impl Machine<'_> {
     // ---- share.for -------------------------------------------------------------------------
 
     /// Sets where the rank begins and ends, the chunk, and what lies between its chunks.
-    fn share_start(&mut self, at: &At, schedule: Schedule, count: Reg, state: Reg) -> Eval<Flow> {
+    fn share_start(
+        &mut self,
+        at: &At,
+        schedule: Schedule,
+        count: Reg,
+        chunk: Option<Reg>,
+        state: Reg,
+    ) -> Eval<Flow> {
         let count = self.defined(at, count, "a trip count")?;
         let (rank, ranks) = self.strand.rank.unwrap_or((0, 1));
-        let chunk = match schedule {
-            Schedule::Static(None) => 0,
-            Schedule::Static(Some(n)) | Schedule::Dynamic(n) | Schedule::Guided(n) => n.max(1),
+        let chunk = match (chunk, schedule) {
+            (Some(chunk), _) => self.defined(at, chunk, "a chunk")?.max(1),
+            (None, Schedule::Static) => 0,
+            (None, Schedule::Dynamic | Schedule::Guided) => 1,
         };
         let words = if chunk == 0 {
             let part = count.div_ceil(ranks).max(1);

@@ -1,6 +1,6 @@
 //! The loop that runs instructions.
 
-use crate::arith::{binary, combine, each1, each2, float_compare, int_compare, negate};
+use crate::arith::{binary, each1, each2, float_compare, int_compare, negate, reduce};
 use crate::cast::cast;
 use crate::code::{CONST, Code, Instr, Place, Reg};
 use crate::machine::Machine;
@@ -231,7 +231,9 @@ impl Machine<'_> {
             | Instr::ShareStart { .. }
             | Instr::ShareTest { .. }
             | Instr::ShareNext { .. }
-            | Instr::Single { .. } => self.parallel_instr(at, instr),
+            | Instr::Single { .. }
+            | Instr::Publish(_)
+            | Instr::Receive(_) => self.parallel_instr(at, instr),
             _ => {
                 let (dst, value) = self.computed(at, instr)?;
                 self.set(at, dst, value)
@@ -378,7 +380,7 @@ impl Machine<'_> {
                 total,
                 value,
             } => {
-                let one = |a: &Value, b: &Value| combine(*op, *num, a, b);
+                let one = |a: &Value, b: &Value| reduce(*op, *num, a, b);
                 (*total, each2(*lanes, get(total), get(value), one)?)
             }
             _ => return fault(TrapKind::Unsupported, "an instruction of no kind"),

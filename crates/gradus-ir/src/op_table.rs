@@ -5,7 +5,7 @@
 
 use crate::ops::{
     Access, AllocaInfo, AllocaPlace, Atomicity, BarrierScope, BinaryOp, CallInfo, CastOp,
-    FloatPredicate, IntPredicate, OpKind, RmwOp, Schedule, SpmdKind, TailKind,
+    FloatPredicate, IntPredicate, OpKind, ReduceOp, RmwOp, Schedule, SpmdKind, TailKind,
 };
 use crate::{Entity, TypeId};
 
@@ -173,20 +173,21 @@ ops! {
         Invoke(no_call());
     LandingPad(_) => "landingpad", Exactly 0, Exactly 1, Exactly 0, Reads,
         LandingPad(Box::new(crate::LandingPad { cleanup: false, clauses: Vec::new() }));
-    Scope => "scope", Exactly 0, Exactly 0, Exactly 1, Regions, Scope;
-    Spawn => "spawn", Exactly 0, Exactly 0, Exactly 1, Regions, Spawn;
+    Scope => "scope", Exactly 0, AtLeast 0, Exactly 1, Regions, Scope;
+    Spawn { .. } => "spawn", AtLeast 0, Exactly 0, Exactly 1, Regions,
+        Spawn { when: false, serial: false };
     Sync => "sync", Exactly 0, Exactly 0, Exactly 0, Orders, Sync;
-    ParFor { .. } => "par.for", AtLeast 1, AtLeast 0, Exactly 1, Regions,
-        ParFor { dims: UNSAID, reductions: Box::default() };
+    ParFor { .. } => "par.for", AtLeast 1, AtLeast 0, AtLeast 1, Regions,
+        ParFor { dims: UNSAID, reductions: Box::default(), grain: None };
     Spmd { .. } => "spmd", AtLeast 1, Exactly 0, Exactly 1, Regions,
         Spmd { kind: SpmdKind::Team, dims: UNSAID };
     Barrier(_) => "barrier", Exactly 0, Exactly 0, Exactly 0, Orders,
         Barrier(BarrierScope::Team);
-    ShareFor { .. } => "share.for", Exactly 1, Exactly 0, Exactly 1, Regions,
-        ShareFor { schedule: Schedule::Static(None), nowait: false };
-    Single { .. } => "single", Exactly 0, Exactly 0, Exactly 1, Regions,
-        Single { nowait: false };
-    Critical(_) => "critical", Exactly 0, Exactly 0, Exactly 1, Regions,
+    ShareFor { .. } => "share.for", AtLeast 1, Exactly 0, Exactly 1, Regions,
+        ShareFor { schedule: Schedule::Static, chunked: false, nowait: false };
+    Single { .. } => "single", AtLeast 0, AtLeast 0, Exactly 1, Regions,
+        Single { nowait: false, copy: false };
+    Critical(_) => "critical", Exactly 0, AtLeast 0, Exactly 1, Regions,
         Critical(Box::default());
     Yield => "yield", AtLeast 0, Exactly 0, Exactly 0, Ends, Yield;
     Repeat => "repeat", AtLeast 1, Exactly 0, Exactly 0, Ends, Repeat;
@@ -262,3 +263,9 @@ names!(Atomicity {
 names!(TailKind { None = "no_tail_mark", Tail = "tail", MustTail = "musttail", NoTail = "notail" });
 names!(BarrierScope { Warp = "warp", Block = "block", Grid = "grid", Team = "team" });
 names!(SpmdKind { Team = "team", Block = "block", Grid = "grid" });
+names!(Schedule { Static = "static", Dynamic = "dynamic", Guided = "guided" });
+names!(ReduceOp {
+    Add = "add", Mul = "mul", And = "and", Or = "or", Xor = "xor", Max = "max", Min = "min",
+    UMax = "umax", UMin = "umin", FAdd = "fadd", FMul = "fmul", FMax = "fmax", FMin = "fmin",
+    FMaximum = "fmaximum", FMinimum = "fminimum", Custom = "custom",
+});

@@ -263,15 +263,41 @@ pub enum SpmdKind {
     Grid,
 }
 
-/// How a shared loop is dealt out to ranks.
+/// How a shared loop is dealt out to ranks. The chunk, where one is stated, is an operand.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Schedule {
-    /// In equal contiguous parts, or round robin in chunks of so many iterations.
-    Static(Option<u64>),
-    /// In chunks of so many iterations, to whoever asks.
-    Dynamic(u64),
-    /// In shrinking chunks of at least so many iterations.
-    Guided(u64),
+    /// In equal contiguous parts, or round robin in chunks: two such loops of equal trip count and
+    /// chunk give the same iterations to the same ranks.
+    Static,
+    /// In chunks, to whoever asks.
+    Dynamic,
+    /// In shrinking parts of at least a chunk, to whoever asks.
+    Guided,
+}
+
+/// How the contributions to a reduction combine.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ReduceOp {
+    Add,
+    Mul,
+    And,
+    Or,
+    Xor,
+    Max,
+    Min,
+    UMax,
+    UMin,
+    FAdd,
+    FMul,
+    FMax,
+    FMin,
+    FMaximum,
+    FMinimum,
+    /// As a further region of its own says, which takes two values and yields one. It combines in
+    /// any order and grouping, and has no neutral value.
+    Custom,
 }
 
 /// An op. Regions are counted from 0; "yields" means the operands of a region's terminator.
@@ -356,21 +382,34 @@ pub enum OpKind {
     Invoke(Box<CallInfo>),
     /// `→ exception`, the first op of an invoke's region 1.
     LandingPad(Box<LandingPad>),
-    /// Region 0; tasks spawned inside have ended when it ends.
+    /// `→ results`: region 0, which yields the results; tasks spawned inside have ended when it
+    /// ends.
     Scope,
-    /// Region 0 as a task of the enclosing scope. No results: it speaks through memory.
-    Spawn,
+    /// `now?, serial? →`: region 0 as a task of the enclosing scope. No results: it speaks through
+    /// memory.
+    Spawn {
+        /// Whether the first operand, a truth value, says where false that the task runs here and
+        /// at once.
+        when: bool,
+        /// Whether the last operand, a truth value, says where true that all tasks spawned inside
+        /// run where they stand and at once.
+        serial: bool,
+    },
     /// Waits for the tasks spawned so far in the enclosing scope.
     Sync,
     /// `extent…, initial… → reduced…`: region 0 takes `dims` indices from 0, in any order or at
-    /// once, and yields one contribution to each reduction.
+    /// once, and yields one contribution to each reduction; a further region for each
+    /// [`ReduceOp::Custom`], in their order.
     ParFor {
         /// The number of extents and indices.
         dims: u32,
         /// How contributions combine.
-        reductions: Box<[RmwOp]>,
+        reductions: Box<[ReduceOp]>,
+        /// The least number of iterations that are worth a task, where the program says one.
+        grain: Option<u64>,
     },
-    /// `extent…`: region 0 takes `dims` ranks and `dims` sizes and runs once for every rank.
+    /// `extent…`: region 0 takes `dims` ranks and `dims` sizes and runs once for every rank. Of a
+    /// team an extent of 0 asks for as many as the run time sees fit.
     Spmd {
         /// What the ranks are.
         kind: SpmdKind,
@@ -379,19 +418,24 @@ pub enum OpKind {
     },
     /// Every rank of the enclosing `spmd` comes here before any goes on.
     Barrier(BarrierScope),
-    /// `trip count`: region 0 takes the index; the iterations are dealt out to the ranks.
+    /// `trip count, chunk?`: region 0 takes the index; the iterations are dealt out to the ranks.
     ShareFor {
         /// How they are dealt out.
         schedule: Schedule,
+        /// Whether a number of iterations that stay together is given.
+        chunked: bool,
         /// Whether ranks go on without waiting for each other.
         nowait: bool,
     },
-    /// Region 0, by one rank.
+    /// `otherwise… → results`: region 0, by the rank that comes first, yields the results there; the
+    /// other ranks have the operands as results, or with `copy` the same results.
     Single {
         /// Whether the others go on without waiting.
         nowait: bool,
+        /// Whether all ranks get what the region yields; it takes no operands then.
+        copy: bool,
     },
-    /// Region 0, by one rank at a time among all regions of one name.
+    /// `→ results`: region 0, by one rank at a time among all regions of one name.
     Critical(Box<str>),
     /// Ends a region: its values.
     Yield,
@@ -419,7 +463,7 @@ impl OpKind {
         matches!(
             self,
             Scope
-                | Spawn
+                | Spawn { .. }
                 | Sync
                 | ParFor { .. }
                 | Spmd { .. }

@@ -72,17 +72,17 @@ pub(crate) fn implied(unit: &Unit, kind: &OpKind, operands: &[TypeId]) -> Option
         | Loop { .. }
         | Invoke(_)
         | LandingPad(_)
+        | Scope
+        | Single { .. }
+        | Critical(_)
         | Foreign(_) => None,
         Store(_)
         | Fence { .. }
-        | Scope
-        | Spawn
+        | Spawn { .. }
         | Sync
         | Spmd { .. }
         | Barrier(_)
         | ShareFor { .. }
-        | Single { .. }
-        | Critical(_)
         | Yield
         | Repeat
         | Return

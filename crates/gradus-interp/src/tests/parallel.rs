@@ -82,13 +82,19 @@ fn a_tree_reduction_in_shared_memory() {
 
 #[test]
 fn shared_loops_run_each_iteration_once() {
-    for schedule in ["static", "static(3)", "dynamic(2)", "guided(1)"] {
+    for (schedule, chunk) in [
+        ("static", ""),
+        ("static chunked", "chunk 3"),
+        ("dynamic", ""),
+        ("dynamic chunked", "chunk 2"),
+        ("guided", ""),
+    ] {
         let text = format!(
             "func @f() -> i64 {{
                %x = alloca [17 x i64], 1
                for %k < 17 {{ %p = addr i64, %x, %k store 0, %p yield }}
                spmd team 4 {{ |%r: i64, %n: i64|
-                 share.for {schedule} %i < 17 {{
+                 share.for {schedule} %i < 17 {chunk} {{
                    %q = addr i64, %x, %i %a = load %q -> i64 %b = add %a, 1 store %b, %q yield }}
                  single {{ %a2 = load %x -> i64 %b2 = add %a2, 100 store %b2, %x yield }}
                  critical \"c\" {{ %a3 = load %x -> i64 %b3 = add %a3, 1000 store %b3, %x yield }}
@@ -130,4 +136,61 @@ fn tasks_run_where_they_stand() {
       func @f() -> i64 { %a = call @fib(12) return %a }";
     assert_eq!(in_any_order(text), 144);
     assert_eq!(Value::i64(1).as_i64(), Some(1));
+}
+
+#[test]
+fn one_rank_runs_a_single_and_all_may_have_what_it_gives() {
+    let text = "func @f() -> i64 {
+        %x = alloca i64, 1 store 0, %x
+        spmd team 4 { |%r: i64, %n: i64|
+          %mine = mul %r, 1000
+          %who = single copy -> i64 { %one = add %mine, 7 yield %one }
+          %again = single copy -> i64 { %two = add %who, 1 yield %two }
+          %own = single %mine -> i64 { yield 5 }
+          %d = sub %again, %who
+          %five = icmp eq %own, 5
+          %part = select %five, 100, 10
+          %sum = critical \"c\" -> i64 {
+            %a = load %x -> i64 %b = add %a, %part %c = add %b, %d store %c, %x yield %c }
+          yield }
+        %s = load %x -> i64 return %s }";
+    assert_eq!(in_any_order(text), 100 + 3 * 10 + 4);
+}
+
+#[test]
+fn reductions_may_have_a_region_of_their_own() {
+    let text = "func @f() -> i64 {
+        %p, %c, %m = par.for %i < 5 reduce(mul 1, custom 1000, max 0) {
+          %x = add %i, 1 yield %x, %i, %x
+        } { |%a: i64, %b: i64| %t = sub %a, %b yield %t }
+        %q = mul %c, 1000 %r = add %p, %q %s = add %r, %m return %s }";
+    assert_eq!(in_any_order(text), 120 + 990 * 1000 + 5);
+}
+
+#[test]
+fn a_team_may_be_left_open_and_scopes_and_tasks_take_conditions() {
+    let text = "func @f() -> i64 {
+        %x = alloca i64, 1 store 0, %x
+        spmd team 0 { |%r: i64, %n: i64|
+          %k = scope -> i64 {
+            %c = icmp ult %r, 2 %d = icmp eq %r, 1
+            spawn when serial %c, %d { %a = load %x -> i64 %b = add %a, %n store %b, %x yield }
+            sync
+            %y = add %r, %n yield %y }
+          %a2 = load %x -> i64 %b2 = add %a2, %k store %b2, %x
+          yield }
+        %s = load %x -> i64 return %s }";
+    let unit = unit(text);
+    for team in [1u64, 3] {
+        let options = Options {
+            team,
+            ..Options::default()
+        };
+        let mut machine = Machine::with_options(&unit, options);
+        let sum = (0..team).map(|r| 2 * team + r).sum::<u64>();
+        match machine.call("f", &[]) {
+            Ok(Some(value)) => assert_eq!(value.as_i64(), Some(sum as i64)),
+            other => panic!("{other:?}"),
+        }
+    }
 }

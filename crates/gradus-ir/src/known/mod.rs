@@ -16,6 +16,7 @@ mod intrinsic;
 mod markers;
 mod math;
 mod memory;
+mod openmp;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ pub use integer::IntFn;
 pub use markers::MarkerFn;
 pub use math::{MathFn, MathOutFn};
 pub use memory::{Allocation, AllocationSize, MemoryFn};
+pub use openmp::OpenMpFn;
 pub use system::SystemFn;
 pub use text::TextFn;
 pub use vector::{MaskedFn, ReduceFn};
@@ -64,7 +66,7 @@ pub enum Known {
     /// The run time of C++ exceptions and of Rust panics.
     Exception(ExceptionFn),
     /// OpenMP's run time.
-    OpenMp,
+    OpenMp(OpenMpFn),
     /// MPI.
     Mpi,
     /// CUDA, HIP and their run times.
@@ -164,6 +166,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
         text::ROWS,
         markers::ROWS,
         system::ROWS,
+        openmp::ROWS,
         exceptions::ROWS,
     ]
     .into_iter()
@@ -174,9 +177,10 @@ fn rows() -> impl Iterator<Item = &'static Row> {
 fn by_prefix(name: &str) -> Option<Found> {
     // table
     const PREFIXES: &[(&str, Known)] = &[
-        ("__kmpc_", Known::OpenMp),
-        ("omp_", Known::OpenMp),
-        ("GOMP_", Known::OpenMp),
+        ("__kmpc_", Known::OpenMp(OpenMpFn::Other)),
+        ("__tgt_", Known::OpenMp(OpenMpFn::Target)),
+        ("omp_", Known::OpenMp(OpenMpFn::Other)),
+        ("GOMP_", Known::OpenMp(OpenMpFn::Other)),
         ("MPI_", Known::Mpi),
         ("PMPI_", Known::Mpi),
         ("mpi_", Known::Mpi),

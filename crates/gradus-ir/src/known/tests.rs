@@ -84,7 +84,7 @@ fn variants_of_a_name_are_found() {
             "_RNvCs691rhTbG0Ee_7___rustc12___rust_alloc",
             Known::Memory(MemoryFn::RustAlloc),
         ),
-        ("__kmpc_fork_call", Known::OpenMp),
+        ("__kmpc_fork_call", Known::OpenMp(OpenMpFn::Fork)),
         ("MPI_Send", Known::Mpi),
         ("cudaMalloc", Known::Gpu),
         (

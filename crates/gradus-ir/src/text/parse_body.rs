@@ -308,7 +308,9 @@ impl<'a> BodyParser<'a> {
         }
         let count = head.args.len() as u32;
         match &mut head.kind {
-            OpKind::ParFor { dims, reductions } if *dims == UNSAID => {
+            OpKind::ParFor {
+                dims, reductions, ..
+            } if *dims == UNSAID => {
                 *dims = count.saturating_sub(reductions.len() as u32);
             }
             OpKind::Spmd { dims, .. } if *dims == UNSAID => *dims = count,
@@ -408,6 +410,13 @@ impl<'a> BodyParser<'a> {
                 self.below(head)?;
             }
             return self.reductions(head);
+        }
+        if matches!(head.kind, OpKind::ShareFor { .. }) {
+            if self.parser.eat_word("chunk") {
+                let arg = self.arg()?;
+                head.args.push(arg);
+            }
+            return Ok(());
         }
         if !self.parser.eat_word("iter") {
             return Ok(());

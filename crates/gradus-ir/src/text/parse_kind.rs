@@ -1,12 +1,11 @@
 //! Parses what an op carries beside its operands; the mirror image of `print_kind`.
 
 use super::TextError;
-use super::lex::TokenKind;
 use super::parse::Parser;
 use super::print_kind::access_mut;
 use crate::{
     AllocaInfo, AllocaPlace, Atomicity, BarrierScope, FloatPredicate, IntPredicate, LandingPad,
-    OpKind, RmwOp, Schedule, SpmdKind,
+    OpKind, ReduceOp, RmwOp, Schedule, SpmdKind,
 };
 
 impl Parser {
@@ -49,13 +48,24 @@ impl Parser {
                 }
             }
             LandingPad(pad) => **pad = self.landing_pad()?,
-            ParFor { dims, reductions } => {
+            ParFor {
+                dims,
+                reductions,
+                grain,
+            } => {
                 if self.eat_word("dims") {
                     *dims = self.number()?;
                 }
                 if self.eat_word("reduce") {
                     *reductions = self.list("(", ")", Self::reduction)?.into();
                 }
+                if self.eat_word("grain") {
+                    *grain = Some(self.number()?);
+                }
+            }
+            Spawn { when, serial } => {
+                *when = self.eat_word("when");
+                *serial = self.eat_word("serial");
             }
             Spmd { kind, dims } => {
                 *kind = self.named("a kind of spmd", SpmdKind::from_name)?;
@@ -64,16 +74,24 @@ impl Parser {
                 }
             }
             Barrier(scope) => *scope = self.named("who meets", BarrierScope::from_name)?,
-            ShareFor { schedule, nowait } => {
-                *schedule = self.schedule()?;
+            ShareFor {
+                schedule,
+                chunked,
+                nowait,
+            } => {
+                *schedule = self.named("a schedule", Schedule::from_name)?;
+                *chunked = self.eat_word("chunked");
                 *nowait = self.eat_word("nowait");
             }
-            Single { nowait } => *nowait = self.eat_word("nowait"),
+            Single { nowait, copy } => {
+                *nowait = self.eat_word("nowait");
+                *copy = self.eat_word("copy");
+            }
             Critical(name) => *name = self.text()?.into(),
             Foreign(n) => *n = self.number()?,
             Binary(_) | FNeg | Cast(_) | Select | Freeze | ExtractElement | InsertElement
-            | Call(_) | Invoke(_) | If | Switch(_) | Scope | Spawn | Sync | Yield | Repeat
-            | Return | Unreachable | Resume => {}
+            | Call(_) | Invoke(_) | If | Switch(_) | Scope | Sync | Yield | Repeat | Return
+            | Unreachable | Resume => {}
         }
         Ok(())
     }
@@ -89,8 +107,8 @@ impl Parser {
     }
 
     /// The word of a reduction.
-    pub(super) fn reduction(&mut self) -> Result<RmwOp, TextError> {
-        self.named("a reduction", RmwOp::from_name)
+    pub(super) fn reduction(&mut self) -> Result<ReduceOp, TextError> {
+        self.named("a reduction", ReduceOp::from_name)
     }
 
     fn alloca_info(&mut self) -> Result<AllocaInfo, TextError> {
@@ -165,27 +183,6 @@ impl Parser {
             }
             self.at += 1;
             clauses.push((filter, self.constant()?));
-        }
-    }
-
-    fn schedule(&mut self) -> Result<Schedule, TextError> {
-        let token = self.advance();
-        let TokenKind::Word(word) = &token.kind else {
-            return self.error_at(&token, "a schedule is missing here");
-        };
-        let mut chunk = None;
-        if self.eat("(") {
-            chunk = Some(self.number()?);
-            self.expect(")")?;
-        }
-        match (word.as_str(), chunk) {
-            ("static", chunk) => Ok(Schedule::Static(chunk)),
-            ("dynamic", Some(n)) => Ok(Schedule::Dynamic(n)),
-            ("guided", Some(n)) => Ok(Schedule::Guided(n)),
-            _ => self.error_at(
-                &token,
-                "a schedule is `static`, `static(n)`, `dynamic(n)` or `guided(n)`",
-            ),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::lex::quoted;
 use super::print_const::TypePrinter;
 use crate::{
-    Access, AllocaInfo, AllocaPlace, Atomicity, LandingPad, OpKind, RmwOp, Schedule, TypeId, Unit,
+    Access, AllocaInfo, AllocaPlace, Atomicity, LandingPad, OpKind, ReduceOp, TypeId, Unit,
 };
 
 /// What an op's data refer to.
@@ -53,7 +53,16 @@ impl KindPrinter<'_> {
                 trip_max.iter().map(|n| format!("trip_max {n}")).collect()
             }
             LandingPad(pad) => self.landing_pad(pad),
-            ParFor { dims, reductions } => par_for(*dims, reductions, self.operands),
+            ParFor {
+                dims,
+                reductions,
+                grain,
+            } => {
+                let mut words = par_for(*dims, reductions, self.operands);
+                words.extend(grain.map(|n| format!("grain {n}")));
+                words
+            }
+            Spawn { when, serial } => word_list(&[(*when, "when"), (*serial, "serial")]),
             Spmd { kind, dims } => {
                 let mut words = vec![kind.name().into()];
                 if *dims as usize != self.operands {
@@ -62,17 +71,20 @@ impl KindPrinter<'_> {
                 words
             }
             Barrier(scope) => vec![scope.name().into()],
-            ShareFor { schedule, nowait } => {
-                let mut words = vec![schedule_text(*schedule)];
-                words.extend(nowait.then(|| "nowait".into()));
-                words
+            ShareFor {
+                schedule,
+                chunked,
+                nowait,
+            } => {
+                let name = schedule.name();
+                word_list(&[(true, name), (*chunked, "chunked"), (*nowait, "nowait")])
             }
-            Single { nowait } => nowait.then(|| "nowait".into()).into_iter().collect(),
+            Single { nowait, copy } => word_list(&[(*nowait, "nowait"), (*copy, "copy")]),
             Critical(name) => vec![quoted(name)],
             Foreign(n) => vec![n.to_string()],
             Binary(_) | FNeg | Cast(_) | Select | Freeze | ExtractElement | InsertElement
-            | Call(_) | Invoke(_) | If | Switch(_) | Scope | Spawn | Sync | Yield | Repeat
-            | Return | Unreachable | Resume => Vec::new(),
+            | Call(_) | Invoke(_) | If | Switch(_) | Scope | Sync | Yield | Repeat | Return
+            | Unreachable | Resume => Vec::new(),
         }
     }
 
@@ -149,7 +161,13 @@ fn scope(sync_scope: u32) -> Option<String> {
     (sync_scope != 1).then(|| format!("syncscope {sync_scope}"))
 }
 
-fn par_for(dims: u32, reductions: &[RmwOp], operands: usize) -> Vec<String> {
+/// The words that are said.
+fn word_list(words: &[(bool, &str)]) -> Vec<String> {
+    let said = words.iter().filter(|(said, _)| *said);
+    said.map(|(_, word)| (*word).into()).collect()
+}
+
+fn par_for(dims: u32, reductions: &[ReduceOp], operands: usize) -> Vec<String> {
     let mut words = Vec::new();
     if dims as usize + reductions.len() != operands {
         words.push(format!("dims {dims}"));
@@ -159,13 +177,4 @@ fn par_for(dims: u32, reductions: &[RmwOp], operands: usize) -> Vec<String> {
         words.push(format!("reduce({})", names.join(", ")));
     }
     words
-}
-
-fn schedule_text(schedule: Schedule) -> String {
-    match schedule {
-        Schedule::Static(None) => "static".into(),
-        Schedule::Static(Some(n)) => format!("static({n})"),
-        Schedule::Dynamic(n) => format!("dynamic({n})"),
-        Schedule::Guided(n) => format!("guided({n})"),
-    }
 }

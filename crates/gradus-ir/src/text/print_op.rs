@@ -146,7 +146,7 @@ impl<'a> OpPrinter<'a> {
     /// Whether a loop's only region takes the parameters that its operands imply, so that they can
     /// be shown beside them.
     fn has_usual_params(&self, op: Op) -> bool {
-        let [region] = self.body.op_regions(op) else {
+        let Some(region) = self.body.op_regions(op).first() else {
             return false;
         };
         let params = self.body.region_params(*region);
@@ -157,8 +157,13 @@ impl<'a> OpPrinter<'a> {
         let operands: Vec<Value> = self.body.operands(op).collect();
         match self.body.kind(op) {
             OpKind::Loop { .. } => !operands.is_empty() && same(&operands),
-            OpKind::For { .. } | OpKind::ShareFor { .. } => same(&operands),
-            OpKind::ParFor { dims, reductions } => {
+            OpKind::For { .. } => same(&operands),
+            OpKind::ShareFor { chunked, .. } => {
+                operands.len() == 1 + usize::from(*chunked) && same(&operands[..1])
+            }
+            OpKind::ParFor {
+                dims, reductions, ..
+            } => {
                 let dims = *dims as usize;
                 dims > 0 && operands.len() == dims + reductions.len() && same(&operands[..dims])
             }
@@ -301,7 +306,20 @@ impl<'a> OpPrinter<'a> {
         match kind {
             OpKind::For { .. } => out.push_str(&format!("{words} {}{}", below(0), carried(1))),
             OpKind::Loop { .. } => out.push_str(&format!("{words}{}", carried(0))),
-            OpKind::ParFor { dims, reductions } => {
+            OpKind::ShareFor { chunked, .. } => {
+                out.push_str(&format!("{words} {}", below(0)));
+                if *chunked {
+                    out.push_str(&format!(" chunk {}", self.value(operands[1])));
+                }
+            }
+            OpKind::ParFor {
+                dims,
+                reductions,
+                grain,
+            } => {
+                if let Some(n) = grain {
+                    out.push_str(&format!(" grain {n}"));
+                }
                 let dims = *dims as usize;
                 let ranges: Vec<String> = (0..dims).map(below).collect();
                 out.push_str(&format!(" {}", ranges.join(", ")));

@@ -4,7 +4,7 @@ use crate::op_table::prototypes;
 use crate::{
     Access, AllocaInfo, AllocaPlace, Atomicity, BinaryOp, Body, CallInfo, CastOp, Code, Const,
     ConstKind, Definition, Entity, Flags, FloatKind, FloatPredicate, IntPredicate, LandingPad,
-    OpKind, RmwOp, Schedule, SpmdKind, TailKind, Type, TypeId, Unit, Value, parse, print,
+    OpKind, ReduceOp, RmwOp, Schedule, SpmdKind, TailKind, Type, TypeId, Unit, Value, parse, print,
 };
 
 fn read(text: &str) -> Unit {
@@ -107,7 +107,7 @@ func @f(%c: i1, %n: i64, %p: ptr) -> i32 {
   spmd block %n, 32 { |%bx: i64, %tx: i64, %bs: i64, %ts: i64|
     %local = alloca align 16 shared [32 x f64], 1
     barrier block
-    share.for dynamic(4) nowait %w < %n {
+    share.for dynamic chunked nowait %w < %n chunk 4 {
       yield
     }
     single nowait {
@@ -389,7 +389,8 @@ fn all_kinds(double: TypeId, signature: TypeId, null: crate::ConstId) -> Vec<OpK
     })));
     kinds.push(OpKind::ParFor {
         dims: 1,
-        reductions: [RmwOp::FAdd].into(),
+        reductions: [ReduceOp::FAdd].into(),
+        grain: Some(4),
     });
     for kind in SpmdKind::ALL {
         kinds.push(OpKind::Spmd {
@@ -397,18 +398,23 @@ fn all_kinds(double: TypeId, signature: TypeId, null: crate::ConstId) -> Vec<OpK
             dims: 2,
         });
     }
-    for schedule in [
-        Schedule::Static(None),
-        Schedule::Static(Some(3)),
-        Schedule::Dynamic(1),
-        Schedule::Guided(8),
-    ] {
+    for schedule in Schedule::ALL {
         kinds.push(OpKind::ShareFor {
-            schedule,
-            nowait: schedule == Schedule::Dynamic(1),
+            schedule: *schedule,
+            chunked: *schedule == Schedule::Guided,
+            nowait: *schedule == Schedule::Dynamic,
         });
     }
-    kinds.push(OpKind::Single { nowait: true });
+    for (first, second) in [(true, false), (false, true), (true, true)] {
+        kinds.push(OpKind::Single {
+            nowait: first,
+            copy: second,
+        });
+        kinds.push(OpKind::Spawn {
+            when: first,
+            serial: second,
+        });
+    }
     kinds.push(OpKind::Critical("a \"lock\"\n".into()));
     kinds.push(OpKind::Foreign(77));
     kinds

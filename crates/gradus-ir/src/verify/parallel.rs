@@ -2,29 +2,46 @@
 
 use super::walk::Context;
 use super::{Check, Rule};
-use crate::{Op, OpKind, RmwOp, TypeId};
+use crate::{Op, OpKind, ReduceOp, TypeId};
 
 impl Check<'_> {
     pub(super) fn parallel(&mut self, op: Op, kind: &OpKind, context: Context) {
         use OpKind::*;
         match kind {
-            Spawn | Sync => {
+            Spawn { .. } | Sync => {
                 self.require(
                     context.in_scope,
                     Rule::TaskPlace,
                     op,
                     "there is no scope around it",
                 );
+                if let Spawn { when, serial } = kind {
+                    self.conditions(op, usize::from(*when) + usize::from(*serial));
+                }
             }
-            Barrier(_) | Single { .. } => self.rank_place(op, context),
-            ShareFor { .. } => {
+            Barrier(_) => self.rank_place(op, context),
+            Single { copy, .. } => {
                 self.rank_place(op, context);
-                self.extents(op, 1);
+                self.single(op, *copy);
             }
-            ParFor { dims, reductions } => {
+            ShareFor { chunked, .. } => {
+                self.rank_place(op, context);
+                let count = 1 + usize::from(*chunked);
+                if count != self.body.operand_count(op) {
+                    return self.fail(Rule::ParallelShape, op, "its operands do not fit");
+                }
+                self.extents(op, count);
+            }
+            ParFor {
+                dims, reductions, ..
+            } => {
                 let dims = *dims as usize;
                 if dims == 0 || dims + reductions.len() != self.body.operand_count(op) {
                     return self.fail(Rule::ParallelShape, op, "its operands do not fit");
+                }
+                let custom = reductions.iter().filter(|r| **r == ReduceOp::Custom);
+                if custom.count() + 1 != self.body.op_regions(op).len() {
+                    return self.fail(Rule::ParallelShape, op, "its regions do not fit");
                 }
                 self.extents(op, dims);
                 let fits = (dims..)
@@ -61,12 +78,35 @@ impl Check<'_> {
         self.require(fits, Rule::Condition, op, "an extent is no integer");
     }
 
-    fn reduces(&self, reduction: RmwOp, ty: TypeId) -> bool {
-        use RmwOp::*;
+    /// Whether a task's operands are `count` truth values.
+    fn conditions(&mut self, op: Op, count: usize) {
+        if count != self.body.operand_count(op) {
+            return self.fail(Rule::ParallelShape, op, "its operands do not fit");
+        }
+        let fits = (0..count).all(|i| self.is_truth(self.operand_type(op, i)));
+        self.require(fits, Rule::Condition, op, "a condition is no truth value");
+    }
+
+    /// What ranks get that do not run a `single` is as much as it gives.
+    fn single(&mut self, op: Op, copy: bool) {
+        let body = self.body;
+        let fits = match copy {
+            true => body.operand_count(op) == 0,
+            false => {
+                let own = body.results(op).iter().map(|r| body.ty(*r));
+                own.eq(body.operands(op).map(|v| body.ty(v)))
+            }
+        };
+        let detail = "its operands are not of its results' types";
+        self.require(fits, Rule::ParallelShape, op, detail);
+    }
+
+    fn reduces(&self, reduction: ReduceOp, ty: TypeId) -> bool {
+        use ReduceOp::*;
         match reduction {
-            FAdd | FMax | FMin | FMaximum | FMinimum => self.is_float(ty),
-            Add | And | Or | Xor | Max | Min | UMax | UMin => self.is_int(ty),
-            Xchg | Sub | Nand | FSub | UIncWrap | UDecWrap | USubCond | USubSat => false,
+            FAdd | FMul | FMax | FMin | FMaximum | FMinimum => self.is_float(ty),
+            Add | Mul | And | Or | Xor | Max | Min | UMax | UMin => self.is_int(ty),
+            Custom => true,
         }
     }
 }

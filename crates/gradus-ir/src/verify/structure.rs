@@ -2,7 +2,7 @@
 
 use super::walk::Context;
 use super::{Check, Rule};
-use crate::{Op, OpKind, Region, TailKind, Type, TypeId, Value};
+use crate::{Op, OpKind, ReduceOp, Region, TailKind, Type, TypeId, Value};
 
 impl Check<'_> {
     /// Checks a region's terminator and parameters.
@@ -37,7 +37,7 @@ impl Check<'_> {
             (OpKind::Return, Some(_), _) => self.nested_return(last, context),
             (OpKind::Repeat, Some(owner), Some(OpKind::Loop { .. })) => self.repeat(last, owner),
             (OpKind::Yield, Some(owner), Some(kind)) if !matches!(kind, OpKind::Loop { .. }) => {
-                let expected = self.yielded(owner, kind);
+                let expected = self.yielded(owner, kind, self.body.parent(last));
                 let own = self.types(self.body.operands(last));
                 self.require(
                     own == expected,
@@ -55,16 +55,37 @@ impl Check<'_> {
     }
 
     /// The types that a region of `owner` yields.
-    fn yielded(&self, owner: Op, kind: &OpKind) -> Vec<TypeId> {
+    fn yielded(&self, owner: Op, kind: &OpKind, region: Option<Region>) -> Vec<TypeId> {
         use OpKind::*;
         let body = self.body;
         match kind {
-            If | Switch(_) | Invoke(_) | Foreign(_) | ParFor { .. } => {
-                self.types(body.results(owner).iter().copied())
+            ParFor { .. } if body.op_regions(owner).first().copied() != region => {
+                self.combined(owner, region).into_iter().collect()
             }
+            If
+            | Switch(_)
+            | Invoke(_)
+            | Foreign(_)
+            | ParFor { .. }
+            | Scope
+            | Single { .. }
+            | Critical(_) => self.types(body.results(owner).iter().copied()),
             For { .. } => self.types(body.operands(owner).skip(1)),
             _ => Vec::new(),
         }
+    }
+
+    /// The type that a further region of a `par.for` combines.
+    fn combined(&self, owner: Op, region: Option<Region>) -> Option<TypeId> {
+        let body = self.body;
+        let OpKind::ParFor { reductions, .. } = body.kind(owner) else {
+            return None;
+        };
+        let mut regions = body.op_regions(owner).iter().skip(1);
+        let own = regions.position(|r| Some(*r) == region)?;
+        let custom = |(i, op): (usize, &ReduceOp)| (*op == ReduceOp::Custom).then_some(i);
+        let index = reductions.iter().enumerate().filter_map(custom).nth(own)?;
+        body.results(owner).get(index).map(|r| body.ty(*r))
     }
 
     fn repeat(&mut self, last: Op, owner: Op) {
@@ -109,7 +130,7 @@ impl Check<'_> {
             self.fail(Rule::ValueType, owner, "a parameter of a region has none");
         }
         let first = body.op_regions(owner).first() == Some(&region);
-        let Some(expected) = self.given_params(owner, first) else {
+        let Some(expected) = self.given_params(owner, first, region) else {
             return;
         };
         self.require(
@@ -121,11 +142,16 @@ impl Check<'_> {
     }
 
     /// The types of the parameters of a region; `None` where anything goes.
-    fn given_params(&self, owner: Op, first: bool) -> Option<Vec<TypeId>> {
+    fn given_params(&self, owner: Op, first: bool, region: Region) -> Option<Vec<TypeId>> {
         use OpKind::*;
         let operands = self.types(self.body.operands(owner));
         Some(match self.body.kind(owner) {
-            Loop { .. } | For { .. } | ShareFor { .. } => operands,
+            Loop { .. } | For { .. } => operands,
+            ShareFor { .. } => operands.get(..1)?.to_vec(),
+            ParFor { .. } if !first => {
+                let ty = self.combined(owner, Some(region));
+                ty.map_or_else(Vec::new, |ty| vec![ty; 2])
+            }
             ParFor { dims, .. } => operands.get(..*dims as usize)?.to_vec(),
             Spmd { .. } => operands.repeat(2),
             Invoke(info) if first => {

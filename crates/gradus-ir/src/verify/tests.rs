@@ -189,12 +189,41 @@ const BROKEN: &[(Rule, &str)] = &[
     ),
     (
         Rule::ParallelShape,
-        "%a = par.for %i < %n reduce(xchg %n) { yield %n } return",
+        "%a = par.for %i < %n reduce(custom %n) { yield %n } return",
     ),
     (
         Rule::ParallelShape,
         "%a = par.for %i < %n reduce(fadd %n) { yield %n } return",
     ),
+    (
+        Rule::ParallelShape,
+        "%a = single %n -> f64 { yield 1.0 } return",
+    ),
+    (
+        Rule::ParallelShape,
+        "%a = single copy %n -> i64 { yield 1 } return",
+    ),
+    (
+        Rule::ParallelShape,
+        "share.for static chunked 3 { |%i: i64| yield } return",
+    ),
+    (
+        Rule::ParallelShape,
+        "scope { spawn when { yield } yield } return",
+    ),
+    (
+        Rule::Condition,
+        "scope { spawn when %n { yield } yield } return",
+    ),
+    (
+        Rule::RegionParams,
+        "%a = par.for %i < %n reduce(custom %n) { yield %n } { |%b: i64| yield %b } return",
+    ),
+    (
+        Rule::YieldFits,
+        "%a = par.for %i < %n reduce(custom %n) { yield %n } { |%b: i64, %e: i64| yield } return",
+    ),
+    (Rule::YieldFits, "%a = scope -> i64 { yield } return"),
     (
         Rule::ParallelShape,
         "spmd team dims 2 %n { |%r: i64, %s: i64| yield } return",
@@ -322,7 +351,7 @@ const SOUND: &[&str] = &[
          %m = alloca shared f64, 1
          if true { barrier block
            yield } else { yield }
-         share.for dynamic(1) %k < %n { critical \"l\" { yield } yield }
+         share.for dynamic chunked %k < %n chunk 1 { critical \"l\" { yield } yield }
          yield }
        barrier team
        return }",

@@ -26,7 +26,7 @@ impl Context {
         match kind {
             Scope => inner.in_scope = true,
             Spmd { .. } => inner.divided = false,
-            ParFor { .. } | ShareFor { .. } | Single { .. } | Critical(_) | Spawn => {
+            ParFor { .. } | ShareFor { .. } | Single { .. } | Critical(_) | Spawn { .. } => {
                 inner.divided = true;
             }
             _ => {}
@@ -122,7 +122,7 @@ impl Check<'_> {
             Call(_) | Invoke(_) | LandingPad(_) => self.call(op, kind),
             If | Switch(_) | Loop { .. } | For { .. } => self.structure(op, kind),
             Scope
-            | Spawn
+            | Spawn { .. }
             | Sync
             | ParFor { .. }
             | Spmd { .. }
