@@ -13,6 +13,7 @@ mod guard;
 mod imply;
 mod inline;
 mod integers;
+mod outline;
 mod promote;
 mod slots;
 mod split;
@@ -27,6 +28,9 @@ pub use effects::{is_pure, is_removable, is_speculatable, may_leave};
 pub use imply::holds_at;
 pub use inline::{NotInlined, inline_call};
 pub use integers::{fold_binary, fold_cast, fold_icmp, int_value};
+pub use outline::{
+    block_type, captured, entry_alloca, inline_region, member, pack, raise_private, unpack,
+};
 pub use promote::promote_slots;
 pub use split::split_allocas;
 pub use sweep::{sweep_dead, sweep_from};

@@ -38,6 +38,27 @@ pub struct AttrSet {
 }
 
 impl AttrSet {
+    /// The attributes of a function that depends on its arguments' values alone, and always returns;
+    /// one that is `speculatable` may be called where it was not.
+    pub fn of_pure(speculatable: bool) -> Self {
+        let flag = |name: &str| Attr {
+            name: name.into(),
+            value: AttrValue::Flag,
+        };
+        let names = ["nocallback", "nofree", "nosync", "nounwind", "willreturn"];
+        let mut function: Vec<Attr> = names.into_iter().map(flag).collect();
+        function.push(Attr {
+            name: "memory".into(),
+            value: AttrValue::Int(0),
+        });
+        if speculatable {
+            function.push(flag("speculatable"));
+        }
+        AttrSet {
+            function,
+            ..AttrSet::default()
+        }
+    }
     /// The value of function attribute `name`.
     pub fn function(&self, name: &str) -> Option<&AttrValue> {
         find(&self.function, name)

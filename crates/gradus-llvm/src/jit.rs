@@ -151,6 +151,39 @@ impl Jit {
         }
     }
 
+    /// Gives symbols that the module refers to the addresses of things in this process.
+    ///
+    /// # Errors
+    /// A symbol that the module defines itself.
+    pub fn define(&self, symbols: &[(&str, usize)]) -> Result<(), Diagnostic> {
+        let mut pairs: Vec<LLVMOrcCSymbolMapPair> = Vec::new();
+        for (name, address) in symbols {
+            let text = c_string(name);
+            pairs.push(LLVMOrcCSymbolMapPair {
+                Name: unsafe { LLVMOrcLLJITMangleAndIntern(self.raw, text.as_ptr()) },
+                Sym: LLVMJITEvaluatedSymbol {
+                    Address: *address as u64,
+                    Flags: LLVMJITSymbolFlags {
+                        GenericFlags: LLVMJITSymbolGenericFlags::LLVMJITSymbolGenericFlagsExported
+                            as u8,
+                        TargetFlags: 0,
+                    },
+                },
+            });
+        }
+        let error = unsafe {
+            let unit = LLVMOrcAbsoluteSymbols(pairs.as_mut_ptr(), pairs.len());
+            take_error(LLVMOrcJITDylibDefine(
+                LLVMOrcLLJITGetMainJITDylib(self.raw),
+                unit,
+            ))
+        };
+        match error {
+            Some(text) => Err(Diagnostic::error(Code::ToolFailed, text)),
+            None => Ok(()),
+        }
+    }
+
     /// The address of a symbol.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ pub mod files;
 pub mod grad;
 mod link;
 pub mod plan;
+mod runtime;
 mod settings;
 pub mod source;
 

@@ -8,9 +8,7 @@ use super::formulas::Function;
 use super::page::{Formula, Node};
 use super::{Argument, Rule};
 use gradus_ir::known::MathFn;
-use gradus_ir::{
-    Attr, AttrSet, AttrValue, Builder, CastOp, FloatKind, OpKind, Type, TypeId, Unit, Value,
-};
+use gradus_ir::{AttrSet, Builder, CastOp, FloatKind, OpKind, Type, TypeId, Unit, Value};
 
 /// The primal's values that a formula is built from.
 struct Primal<'a> {
@@ -327,40 +325,16 @@ pub fn math_call(b: &mut Builder<'_>, f: MathFn, args: &[Value]) -> Value {
         .any(|ty| b.unit.types.int_bits(*ty).is_some_and(|bits| bits != 32));
     let (name, intrinsic) = match f.intrinsic() {
         // The back end has no intrinsic for an exponent of another width than int's.
-        Some(stem) if !wide_int => (intrinsic_name(b.unit, f, stem, &types), true),
+        Some(stem) if !wide_int => (f.intrinsic_symbol(b.unit, stem, &types), true),
         _ => (c_function(b.unit, f, float, wide_int), false),
     };
     let ty = b.unit.types.func(float, types);
-    let attrs = pure_attributes(intrinsic);
+    let attrs = AttrSet::of_pure(intrinsic);
     let func = b.unit.declare(&name, ty, attrs);
     let call = b.call(func, args);
     let value = b.body.result(call);
     b.set_flags(value, b.fast);
     value
-}
-
-fn intrinsic_name(unit: &Unit, f: MathFn, stem: &str, types: &[TypeId]) -> String {
-    let mut name = format!("llvm.{stem}");
-    let float = f.params().find('f');
-    let int = f.params().find('i');
-    for at in [float, int].into_iter().flatten() {
-        name.push('.');
-        name.push_str(&mangled(unit, types[at]));
-    }
-    name
-}
-
-/// LLVM's short form of a type in the name of an intrinsic.
-fn mangled(unit: &Unit, ty: TypeId) -> String {
-    match unit.types.get(ty) {
-        Type::Float(FloatKind::X86F80) => "f80".into(),
-        Type::Float(FloatKind::BF16) => "bf16".into(),
-        Type::Float(FloatKind::PpcF128) => "ppcf128".into(),
-        Type::Float(kind) => format!("f{}", kind.bits()),
-        Type::Int(bits) => format!("i{bits}"),
-        Type::Vector { elem, len, .. } => format!("v{len}{}", mangled(unit, *elem)),
-        _ => String::new(),
-    }
 }
 
 fn c_function(unit: &Unit, f: MathFn, ty: TypeId, wide_int: bool) -> String {
@@ -370,30 +344,4 @@ fn c_function(unit: &Unit, f: MathFn, ty: TypeId, wide_int: bool) -> String {
         _ => f.c_name().unwrap_or_default(),
     };
     format!("{stem}{}", c_suffix(kind).unwrap_or_default())
-}
-
-/// The attributes of a function of its arguments' values.
-fn pure_attributes(intrinsic: bool) -> AttrSet {
-    let flag = |name: &str| Attr {
-        name: name.into(),
-        value: AttrValue::Flag,
-    };
-    let mut function = vec![
-        flag("nocallback"),
-        flag("nofree"),
-        flag("nosync"),
-        flag("nounwind"),
-        flag("willreturn"),
-        Attr {
-            name: "memory".into(),
-            value: AttrValue::Int(0),
-        },
-    ];
-    if intrinsic {
-        function.push(flag("speculatable"));
-    }
-    AttrSet {
-        function,
-        ..AttrSet::default()
-    }
 }

@@ -13,6 +13,7 @@ mod effects;
 mod exceptions;
 mod integer;
 mod intrinsic;
+mod mangle;
 mod markers;
 mod math;
 mod memory;

@@ -106,7 +106,10 @@ impl Exporter<'_, '_> {
             if LLVMHasPersonalityFn(origin) != 0 {
                 LLVMSetPersonalityFn(raw, LLVMGetPersonalityFn(origin));
             }
-            gr_set_dso_local(raw, gr_is_dso_local(origin));
+            // A symbol that nobody outside sees is local whatever its origin is.
+            if gr_is_dso_local(raw) == 0 {
+                gr_set_dso_local(raw, gr_is_dso_local(origin));
+            }
         }
         self.derive_subprogram(raw, origin);
     }

@@ -1,0 +1,139 @@
+//! The run-time library's entries, as functions of the unit. The library (`gradus-rt`) says what
+//! each does.
+
+use gradus_ir::{
+    Attr, AttrSet, AttrValue, Builder, ConstKind, FuncId, Global, GlobalId, Initializer, Linkage,
+    Symbol, TypeId, Unit, Value,
+};
+
+/// An entry of the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    For,
+    Reduce,
+    Spawn,
+    Sync,
+    Hungry,
+    Team,
+    Barrier,
+    Single,
+    LoopBegin,
+    LoopNext,
+    Lock,
+    Unlock,
+}
+
+/// The type of an entry's parameter or result.
+#[derive(Clone, Copy)]
+enum Ty {
+    Void,
+    Bool,
+    I32,
+    I64,
+    Ptr,
+}
+
+impl Entry {
+    fn row(self) -> (&'static str, Ty, &'static [Ty]) {
+        use Ty::*;
+        match self {
+            Entry::For => ("gr_for", Void, &[I64, I64, I64, Ptr, Ptr]),
+            Entry::Reduce => (
+                "gr_reduce",
+                Void,
+                &[I64, I64, I64, Ptr, Ptr, Ptr, Ptr, I64, Ptr],
+            ),
+            Entry::Spawn => ("gr_spawn", Void, &[Ptr, Ptr, Ptr, I64]),
+            Entry::Sync => ("gr_sync", Void, &[Ptr]),
+            Entry::Hungry => ("gr_hungry", Bool, &[]),
+            Entry::Team => ("gr_team", Void, &[I32, Ptr, Ptr]),
+            Entry::Barrier => ("gr_barrier", Void, &[Ptr]),
+            Entry::Single => ("gr_single", Bool, &[Ptr, Ptr]),
+            Entry::LoopBegin => ("gr_loop_begin", Void, &[Ptr, Ptr]),
+            Entry::LoopNext => ("gr_loop_next", I64, &[Ptr, Ptr, I64, I64, Bool, Ptr]),
+            Entry::Lock => ("gr_lock", Void, &[Ptr]),
+            Entry::Unlock => ("gr_unlock", Void, &[Ptr]),
+        }
+    }
+
+    /// The entry, declared where it is new.
+    pub(crate) fn declare(self, unit: &mut Unit) -> FuncId {
+        let (name, result, params) = self.row();
+        let result = ty(unit, result);
+        let params = params.iter().map(|p| ty(unit, *p)).collect();
+        let ty = unit.types.func(result, params);
+        let flag = |name: &str| Attr {
+            name: name.to_string(),
+            value: AttrValue::Flag,
+        };
+        let mut attrs = AttrSet {
+            function: vec![flag("nounwind")],
+            ..AttrSet::default()
+        };
+        if matches!(self, Entry::Hungry | Entry::Single) {
+            // C's bool: the other bits of the byte are zero.
+            attrs.result.push(flag("zeroext"));
+        }
+        if matches!(self, Entry::LoopNext) {
+            attrs.params = vec![Vec::new(); 4];
+            attrs.params.push(vec![flag("zeroext")]);
+        }
+        unit.declare(name, ty, attrs)
+    }
+}
+
+fn ty(unit: &mut Unit, ty: Ty) -> TypeId {
+    match ty {
+        Ty::Void => unit.types.void(),
+        Ty::Bool => unit.types.int(1),
+        Ty::I32 => unit.types.int(32),
+        Ty::I64 => unit.types.int(64),
+        Ty::Ptr => unit.types.ptr(),
+    }
+}
+
+/// The address of the byte that is not zero where every loop must fork, whatever its size.
+pub(crate) fn always_fork(b: &mut Builder<'_>) -> Value {
+    let byte = b.unit.types.int(8);
+    let global = variable(b.unit, "gr_always_fork", byte, Linkage::External, false);
+    address(b, global)
+}
+
+/// The address of the lock of all critical regions of a name in the program.
+pub(crate) fn lock(b: &mut Builder<'_>, name: &str) -> Value {
+    let word = b.unit.types.int(32);
+    let symbol = format!("__gradus1_lock_{name}");
+    let global = variable(b.unit, &symbol, word, Linkage::LinkOnceOdr, true);
+    address(b, global)
+}
+
+fn address(b: &mut Builder<'_>, global: GlobalId) -> Value {
+    let ptr = b.unit.types.ptr();
+    let id = b
+        .unit
+        .consts
+        .intern(ptr, ConstKind::Global { global, offset: 0 });
+    b.constant(id)
+}
+
+fn variable(unit: &mut Unit, name: &str, ty: TypeId, linkage: Linkage, defined: bool) -> GlobalId {
+    if let Some(Symbol::Global(id)) = unit.symbol(name) {
+        return id;
+    }
+    let size_bytes = unit.layout.size_bytes(unit, ty);
+    let init = Initializer {
+        bytes: vec![0; usize::try_from(size_bytes).unwrap_or(0)],
+        relocations: Vec::new(),
+    };
+    unit.add_global(Global {
+        name: name.to_string(),
+        ty,
+        constant: false,
+        thread_local: false,
+        defined,
+        linkage,
+        align_bytes: 4,
+        init: defined.then_some(init),
+        derived_from: None,
+    })
+}

@@ -1,0 +1,447 @@
+//! Parallel loops: a function that runs a range of the iterations, and the calls of it.
+//!
+//! `f.gr_range(lo, hi, total…, captured…) → totals` is what a loop becomes, with plain arguments: a
+//! loop that is too small for a fork calls it directly. For the run-time library it is wrapped into a
+//! function of the library's signature, which finds the captured values in a block of memory.
+
+use crate::Lowering;
+use crate::abi::{self, Entry};
+use crate::combine::{self, Reduction, copied};
+use crate::serial::{narrow, wide, yielded};
+use crate::work;
+use gradus_edit::{
+    ValueMap, block_type, captured, clone_op, clone_ops, entry_alloca, pack, unpack,
+};
+use gradus_ir::{
+    BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,
+};
+
+/// A `par.for` on its way.
+struct Plan {
+    region: Region,
+    extents: Vec<Value>,
+    initial: Vec<Value>,
+    reductions: Vec<Reduction>,
+    /// What it uses from outside, extents of inner dimensions included.
+    captured: Vec<Value>,
+    grain: Option<u64>,
+}
+
+impl Plan {
+    fn of(body: &Body, op: Op) -> Option<Self> {
+        let OpKind::ParFor { dims, grain, .. } = body.kind(op) else {
+            return None;
+        };
+        let operands: Vec<Value> = body.operands(op).collect();
+        let (extents, initial) = operands.split_at(*dims as usize);
+        let mut outside: Vec<Value> = Vec::new();
+        let inner = extents
+            .iter()
+            .skip(1)
+            .filter(|v| body.as_const(**v).is_none());
+        let used = body.op_regions(op).iter().flat_map(|r| captured(body, *r));
+        for value in inner.copied().chain(used) {
+            if !outside.contains(&value) {
+                outside.push(value);
+            }
+        }
+        Some(Plan {
+            region: body.op_regions(op)[0],
+            extents: extents.to_vec(),
+            initial: initial.to_vec(),
+            reductions: combine::reductions(body, op),
+            captured: outside,
+            grain: *grain,
+        })
+    }
+
+    /// The types of what is carried from iteration to iteration: the totals, and where an operation
+    /// of the program's own has no neutral value, whether they hold anything yet.
+    fn carried(&self, unit: &mut Unit) -> Vec<TypeId> {
+        let mut types: Vec<TypeId> = self.reductions.iter().map(|r| r.ty).collect();
+        if self.has_flag() {
+            types.push(unit.types.int(64));
+        }
+        types
+    }
+
+    fn has_flag(&self) -> bool {
+        self.reductions.iter().any(|r| r.region.is_some())
+    }
+}
+
+impl Lowering<'_> {
+    /// Replaces a `par.for`.
+    pub(crate) fn par_for(&mut self, body: &mut Body, op: Op) {
+        let Some(plan) = Plan::of(body, op) else {
+            return;
+        };
+        let range = self.range_function(body, &plan);
+        let entry = match plan.reductions.is_empty() {
+            true => self.loop_entry(body, &plan, range),
+            false => self.reduce_entry(body, &plan, range),
+        };
+        let work = work::of(self.unit, body, plan.region);
+        let (small, task) = (self.options.small_work, self.options.task_work);
+        let combine = (!plan.reductions.is_empty()).then(|| self.combine_function(body, &plan));
+        let b = &mut Builder::new(self.unit, body);
+        b.at_op(op);
+        b.loc = b.body.ops[op].loc;
+        let trips = product(b, &plan.extents);
+        let (all, one) = work.values(b, trips);
+        let limit = b.i64(i64::try_from(small).unwrap_or(i64::MAX));
+        let is_small = b.icmp(IntPredicate::Ule, all, limit);
+        let is_small = unless_forced(b, is_small);
+        let types: Vec<TypeId> = plan.reductions.iter().map(|r| r.ty).collect();
+        let (choice, direct, forked) = b.if_(is_small, &types);
+        b.at_end(direct);
+        let results = direct_call(b, &plan, range, trips);
+        b.yield_(&results);
+        b.at_end(forked);
+        let grain = match plan.grain {
+            Some(grain) => b.i64(i64::try_from(grain).unwrap_or(i64::MAX)),
+            None => {
+                let task = b.i64(i64::try_from(task).unwrap_or(i64::MAX));
+                b.binary(BinaryOp::UDiv, task, one)
+            }
+        };
+        let results = forked_call(b, &plan, entry, combine, trips, grain);
+        b.yield_(&results);
+        let given = b.body.results(choice).to_vec();
+        let old = b.body.results(op).to_vec();
+        for (result, value) in old.into_iter().zip(given) {
+            b.body.replace_uses(result, value);
+        }
+        b.body.erase(op);
+    }
+
+    /// `(lo, hi, carried…, captured…) → carried`.
+    fn range_function(&mut self, body: &Body, plan: &Plan) -> FuncId {
+        let long = self.unit.types.int(64);
+        let carried = plan.carried(self.unit);
+        let mut params = vec![long, long];
+        params.extend(&carried);
+        params.extend(Self::types(body, &plan.captured));
+        let result = match carried[..] {
+            [] => None,
+            [one] => Some(one),
+            _ => Some(self.unit.types.tuple(carried.clone())),
+        };
+        self.function("range", result, &params, |b| {
+            let given = b.body.params().to_vec();
+            let split = 2 + carried.len();
+            let map = ValueMap::zip(&plan.captured, &given[split..]);
+            let mut copy = Copy {
+                source: body,
+                plan,
+                map,
+            };
+            let range = [given[0], given[1]];
+            let results = match plan.extents.len() {
+                1 => copy.row(b, range, &[], &given[2..split]),
+                _ => copy.rows(b, range, &given[2..split]),
+            };
+            let value = bundle(b, &results);
+            b.return_(value);
+        })
+    }
+
+    /// `(lo, hi, context)`: the range function as the run-time library calls it.
+    fn loop_entry(&mut self, body: &Body, plan: &Plan, range: FuncId) -> FuncId {
+        let (long, ptr) = (self.unit.types.int(64), self.unit.types.ptr());
+        let block = block_type(self.unit, body, &plan.captured);
+        self.function("loop", None, &[long, long, ptr], |b| {
+            let given = b.body.params().to_vec();
+            let mut args = vec![given[0], given[1]];
+            args.extend(unpack(b, block, given[2]));
+            b.call(range, &args);
+            b.return_(None);
+        })
+    }
+
+    /// `(lo, hi, partial, context)`: adds a range to a partial result.
+    fn reduce_entry(&mut self, body: &Body, plan: &Plan, range: FuncId) -> FuncId {
+        let (long, ptr) = (self.unit.types.int(64), self.unit.types.ptr());
+        let block = block_type(self.unit, body, &plan.captured);
+        let carried = plan.carried(self.unit);
+        let partial = self.unit.types.tuple(carried.clone());
+        self.function("reduce", None, &[long, long, ptr, ptr], |b| {
+            let given = b.body.params().to_vec();
+            let mut args = vec![given[0], given[1]];
+            args.extend(unpack(b, partial, given[2]));
+            args.extend(unpack(b, block, given[3]));
+            let call = b.call(range, &args);
+            let results = unbundle(b, call, carried.len());
+            pack(b, partial, given[2], &results);
+            b.return_(None);
+        })
+    }
+
+    /// `(into, from, context)`: two partial results become one. Both hold something: the library
+    /// combines no empty ranges.
+    fn combine_function(&mut self, body: &Body, plan: &Plan) -> FuncId {
+        let ptr = self.unit.types.ptr();
+        let block = block_type(self.unit, body, &plan.captured);
+        let carried = plan.carried(self.unit);
+        let partial = self.unit.types.tuple(carried);
+        self.function("combine", None, &[ptr, ptr, ptr], |b| {
+            let given = b.body.params().to_vec();
+            let (into, from) = (unpack(b, partial, given[0]), unpack(b, partial, given[1]));
+            let captured = unpack(b, block, given[2]);
+            let mut map = ValueMap::zip(&plan.captured, &captured);
+            let mut results = into.clone();
+            for (i, reduction) in plan.reductions.iter().enumerate() {
+                results[i] = reduction.combine(b, body, &mut map, into[i], from[i]);
+            }
+            pack(b, partial, given[0], &results);
+            b.return_(None);
+        })
+    }
+}
+
+/// Several values as one: none, itself, or a structure.
+fn bundle(b: &mut Builder<'_>, values: &[Value]) -> Option<Value> {
+    if values.len() < 2 {
+        return values.first().copied();
+    }
+    let types = values.iter().map(|v| b.body.ty(*v)).collect();
+    let ty = b.unit.types.tuple(types);
+    let mut all = b.poison(ty);
+    for (index, &value) in (0..).zip(values) {
+        all = b.insert(all, value, &[index]);
+    }
+    Some(all)
+}
+
+/// The values that a call gives as [`bundle`] put them together.
+fn unbundle(b: &mut Builder<'_>, call: Op, count: usize) -> Vec<Value> {
+    match b.body.results(call).first().copied() {
+        Some(one) if count == 1 => vec![one],
+        Some(all) => (0..count).map(|i| b.extract(all, &[i as u32])).collect(),
+        None => Vec::new(),
+    }
+}
+
+/// The number of iterations.
+fn product(b: &mut Builder<'_>, extents: &[Value]) -> Value {
+    let mut all = b.i64(1);
+    for (i, &extent) in extents.iter().enumerate() {
+        let extent = wide(b, extent);
+        all = if i == 0 { extent } else { b.mul(all, extent) };
+    }
+    all
+}
+
+/// The condition, but false where every loop must fork.
+fn unless_forced(b: &mut Builder<'_>, small: Value) -> Value {
+    let byte = b.unit.types.int(8);
+    let forced = abi::always_fork(b);
+    let forced = b.load(byte, forced);
+    let zero = b.zero(byte);
+    let free = b.icmp(IntPredicate::Eq, forced, zero);
+    b.binary(BinaryOp::And, small, free)
+}
+
+/// All iterations here and now.
+fn direct_call(b: &mut Builder<'_>, plan: &Plan, range: FuncId, trips: Value) -> Vec<Value> {
+    let mut args = vec![b.i64(0), trips];
+    args.extend(&plan.initial);
+    if plan.has_flag() {
+        args.push(b.i64(1));
+    }
+    args.extend(&plan.captured);
+    let call = b.call(range, &args);
+    let carried = plan.reductions.len() + usize::from(plan.has_flag());
+    let mut results = unbundle(b, call, carried);
+    results.truncate(plan.reductions.len());
+    results
+}
+
+/// The iterations as tasks.
+fn forked_call(
+    b: &mut Builder<'_>,
+    plan: &Plan,
+    entry: FuncId,
+    combine: Option<FuncId>,
+    trips: Value,
+    grain: Value,
+) -> Vec<Value> {
+    let block = block_type(b.unit, b.body, &plan.captured);
+    let context = entry_alloca(b, block);
+    pack(b, block, context, &plan.captured);
+    let (zero, entry) = (b.i64(0), b.func(entry));
+    let Some(combine) = combine else {
+        let run = Entry::For.declare(b.unit);
+        b.call(run, &[zero, trips, grain, entry, context]);
+        return Vec::new();
+    };
+    let carried = plan.carried(b.unit);
+    let partial = b.unit.types.tuple(carried);
+    let (identity, result) = (entry_alloca(b, partial), entry_alloca(b, partial));
+    let (mut neutral, mut initial) = (Vec::new(), plan.initial.clone());
+    for reduction in &plan.reductions {
+        let value = reduction
+            .identity(b)
+            .unwrap_or_else(|| b.zero(reduction.ty));
+        neutral.push(value);
+    }
+    if plan.has_flag() {
+        neutral.push(b.i64(0));
+        initial.push(b.i64(1));
+    }
+    pack(b, partial, identity, &neutral);
+    pack(b, partial, result, &initial);
+    let size = b.unit.layout.size_bytes(b.unit, partial);
+    let size = b.i64(i64::try_from(size).unwrap_or(i64::MAX));
+    let (combine, run) = (b.func(combine), Entry::Reduce.declare(b.unit));
+    let args = [
+        zero, trips, grain, entry, combine, identity, result, size, context,
+    ];
+    b.call(run, &args);
+    let mut results = unpack(b, partial, result);
+    results.truncate(plan.reductions.len());
+    results
+}
+
+/// The copy of a loop's region into its range function.
+struct Copy<'a> {
+    source: &'a Body,
+    plan: &'a Plan,
+    /// What stands for the captured values.
+    map: ValueMap,
+}
+
+impl Copy<'_> {
+    /// A loop over the last index, from `range[0]` to `range[1]`, with the `outer` indices fixed.
+    fn row(
+        &mut self,
+        b: &mut Builder<'_>,
+        range: [Value; 2],
+        outer: &[Value],
+        carried: &[Value],
+    ) -> Vec<Value> {
+        let trips = b.binary(BinaryOp::Sub, range[1], range[0]);
+        let (nest, region) = b.for_(trips, carried);
+        let params = b.body.region_params(region).to_vec();
+        let back = b.at_end(region);
+        let index = b.add(range[0], params[0]);
+        b.set_flags(index, Flags::NUW.with(Flags::NSW));
+        let own = self.source.region_params(self.plan.region);
+        for (&param, &index) in own.iter().zip(outer.iter().chain([&index])) {
+            let index = narrow(b, index, self.source.ty(param));
+            self.map.set(param, index);
+        }
+        clone_ops(self.source, self.plan.region, b, &mut self.map);
+        match yielded(b, self.source, &self.map, self.plan.region) {
+            Some(given) => {
+                let next = self.accumulate(b, &params[1..], &given);
+                b.yield_(&next);
+            }
+            None => {
+                if let Some(end) = self.source.last(self.plan.region) {
+                    clone_op(self.source, end, b, &mut self.map);
+                }
+            }
+        }
+        b.restore(back);
+        b.body.results(nest).to_vec()
+    }
+
+    /// What is carried on when an iteration has given its contributions.
+    fn accumulate(
+        &mut self,
+        b: &mut Builder<'_>,
+        carried: &[Value],
+        given: &[Value],
+    ) -> Vec<Value> {
+        if !self.plan.has_flag() {
+            return self.combined(b, carried, given);
+        }
+        let flag = carried[carried.len() - 1];
+        let zero = b.i64(0);
+        let some = b.icmp(IntPredicate::Ne, flag, zero);
+        let types: Vec<TypeId> = given.iter().map(|v| b.body.ty(*v)).collect();
+        let (choice, later, first) = b.if_(some, &types);
+        let back = b.at_end(later);
+        let both = self.combined(b, carried, given);
+        b.yield_(&both);
+        b.at_end(first);
+        b.yield_(given);
+        b.restore(back);
+        let mut next = b.body.results(choice).to_vec();
+        next.push(b.i64(1));
+        next
+    }
+
+    fn combined(&mut self, b: &mut Builder<'_>, carried: &[Value], given: &[Value]) -> Vec<Value> {
+        let mut next = Vec::new();
+        for (reduction, (total, value)) in
+            self.plan.reductions.iter().zip(carried.iter().zip(given))
+        {
+            next.push(reduction.combine(b, self.source, &mut self.map, *total, *value));
+        }
+        next
+    }
+
+    /// Iterations `lo .. hi` of all, the last index fastest: a loop over the rows that they touch, and
+    /// in each a plain loop, so that no iteration divides.
+    fn rows(&mut self, b: &mut Builder<'_>, range: [Value; 2], carried: &[Value]) -> Vec<Value> {
+        let types: Vec<TypeId> = carried.iter().map(|v| b.body.ty(*v)).collect();
+        let some = b.icmp(IntPredicate::Ult, range[0], range[1]);
+        let (choice, run, none) = b.if_(some, &types);
+        let back = b.at_end(none);
+        b.yield_(carried);
+        b.at_end(run);
+        let extents: Vec<Value> = self.plan.extents[1..].to_vec();
+        let extents: Vec<Value> = extents.into_iter().map(|e| self.extent(b, e)).collect();
+        let length = extents[extents.len() - 1];
+        let one = b.i64(1);
+        let first = b.binary(BinaryOp::UDiv, range[0], length);
+        let last = b.binary(BinaryOp::Sub, range[1], one);
+        let last = b.binary(BinaryOp::UDiv, last, length);
+        let rows = b.binary(BinaryOp::Sub, last, first);
+        let rows = b.add(rows, one);
+        let (nest, region) = b.for_(rows, carried);
+        let params = b.body.region_params(region).to_vec();
+        b.at_end(region);
+        let row = b.add(first, params[0]);
+        let start = b.mul(row, length);
+        let from = self.clipped(b, range[0], start, IntPredicate::Ugt);
+        let end = b.add(start, length);
+        let to = self.clipped(b, range[1], end, IntPredicate::Ult);
+        let from = b.binary(BinaryOp::Sub, from, start);
+        let to = b.binary(BinaryOp::Sub, to, start);
+        let outer = split(b, row, &extents[..extents.len() - 1]);
+        let results = self.row(b, [from, to], &outer, &params[1..]);
+        b.yield_(&results);
+        b.at_end(run);
+        let results = b.body.results(nest).to_vec();
+        b.yield_(&results);
+        b.restore(back);
+        b.body.results(choice).to_vec()
+    }
+
+    fn extent(&self, b: &mut Builder<'_>, extent: Value) -> Value {
+        let extent = copied(b, self.source, &self.map, extent);
+        wide(b, extent)
+    }
+
+    /// The larger or the smaller of two.
+    fn clipped(&self, b: &mut Builder<'_>, a: Value, x: Value, first: IntPredicate) -> Value {
+        let first = b.icmp(first, a, x);
+        b.select(first, a, x)
+    }
+}
+
+/// The indices that a row's number stands for: `extents` are those of all but the first.
+fn split(b: &mut Builder<'_>, row: Value, extents: &[Value]) -> Vec<Value> {
+    let mut indices = Vec::new();
+    let mut rest = row;
+    for &extent in extents.iter().rev() {
+        indices.push(b.binary(BinaryOp::URem, rest, extent));
+        rest = b.binary(BinaryOp::UDiv, rest, extent);
+    }
+    indices.push(rest);
+    indices.reverse();
+    indices
+}

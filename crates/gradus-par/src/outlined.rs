@@ -1,0 +1,55 @@
+//! Regions as functions: what lowering makes of the inside of a parallel op.
+
+use crate::Lowering;
+use gradus_ir::{AttrSet, Body, Builder, FuncId, Function, Linkage, TypeId, Value};
+
+impl Lowering<'_> {
+    /// A function beside the one that is lowered; `fill` writes its body.
+    pub(crate) fn function(
+        &mut self,
+        suffix: &str,
+        result: Option<TypeId>,
+        params: &[TypeId],
+        fill: impl FnOnce(&mut Builder<'_>),
+    ) -> FuncId {
+        let parent = &self.unit.functions[self.func];
+        // All that is made of one function bears its name.
+        let stem = parent
+            .name
+            .split(".gr_")
+            .next()
+            .unwrap_or_default()
+            .to_string();
+        let origin = parent
+            .derived_from
+            .filter(|_| parent.name.contains(".gr_"))
+            .unwrap_or(self.func);
+        let span = parent.span.clone();
+        let name = self.unit.fresh_name(&format!("{stem}.gr_{suffix}"));
+        let result = result.unwrap_or_else(|| self.unit.types.void());
+        let ty = self.unit.types.func(result, params.to_vec());
+        let attrs = self.unit.intern_attrs(AttrSet::default());
+        let mut body = Body::new(params);
+        fill(&mut Builder::new(self.unit, &mut body));
+        let func = self.unit.add_function(Function {
+            name,
+            ty,
+            attrs,
+            convention: 0,
+            linkage: Linkage::Internal,
+            defined: false,
+            body: Some(Box::new(body)),
+            derived_from: Some(origin),
+            param_names: Vec::new(),
+            span,
+            source_name: None,
+        });
+        self.made.push(func);
+        func
+    }
+
+    /// The types of values.
+    pub(crate) fn types(body: &Body, values: &[Value]) -> Vec<TypeId> {
+        values.iter().map(|v| body.ty(*v)).collect()
+    }
+}

@@ -1,0 +1,149 @@
+//! The serial projection: what is left of a parallel op when the parallelism is dropped.
+//!
+//! Loops count up in order, a team has one rank, tasks run where they are spawned.
+
+use crate::combine::{self, copied};
+use gradus_edit::{ValueMap, clone_ops_within, inline_region};
+use gradus_ir::{Body, Builder, CastOp, Op, OpKind, Region, Unit, Value};
+
+/// Replaces a parallel op by its serial projection; parallel ops inside of it stay.
+pub(crate) fn lower(unit: &mut Unit, body: &mut Body, op: Op) {
+    let region = body.op_regions(op).first().copied();
+    let mut b = Builder::new(unit, body);
+    b.at_op(op);
+    b.loc = b.body.ops[op].loc;
+    match (b.body.kind(op).clone(), region) {
+        (OpKind::ParFor { .. }, Some(_)) => par_for(&mut b, op),
+        (OpKind::ShareFor { .. }, Some(region)) => {
+            let trips = b.body.operand(op, 0);
+            let (_, inner) = b.for_(trips, &[]);
+            let index = b.body.region_params(inner)[0];
+            take(&mut b, region, inner, &[index]);
+            b.body.erase(op);
+        }
+        (OpKind::Spmd { dims, .. }, Some(region)) => {
+            let extents: Vec<Value> = b.body.operands(op).collect();
+            let mut params = Vec::new();
+            for number in [0, 1] {
+                for extent in &extents[..dims as usize] {
+                    let ty = b.body.ty(*extent);
+                    params.push(b.int(ty, number));
+                }
+            }
+            inline_region(&mut b, op, region, &params);
+        }
+        (_, Some(region)) => inline_region(&mut b, op, region, &[]),
+        (_, None) => b.body.erase(op),
+    }
+}
+
+/// Moves the code of `from` to the empty region `to`, with `params` for its parameters.
+fn take(b: &mut Builder<'_>, from: Region, to: Region, params: &[Value]) {
+    let old = b.body.region_params(from).to_vec();
+    for (param, value) in old.into_iter().zip(params) {
+        b.body.replace_uses(param, *value);
+    }
+    b.body.move_ops(from, to);
+}
+
+/// A nest of loops, one for each index, the last one innermost; reductions are carried.
+fn par_for(b: &mut Builder<'_>, op: Op) {
+    let OpKind::ParFor { dims, .. } = *b.body.kind(op) else {
+        return;
+    };
+    let dims = dims as usize;
+    let operands: Vec<Value> = b.body.operands(op).collect();
+    let reductions = combine::reductions(b.body, op);
+    let mut totals = operands[dims..].to_vec();
+    let mut loops = Vec::new();
+    let mut indices = Vec::new();
+    for &extent in &operands[..dims] {
+        let (nest, region) = b.for_(extent, &totals);
+        let params = b.body.region_params(region).to_vec();
+        indices.push(params[0]);
+        totals = params[1..].to_vec();
+        loops.push((nest, region));
+        b.at_end(region);
+    }
+    let Some(&(outer, _)) = loops.first() else {
+        return;
+    };
+    let region = b.body.op_regions(op)[0];
+    let inner = b.region();
+    take(b, region, inner, &indices);
+    let mut ends = Vec::new();
+    if let Some(end) = b
+        .body
+        .last(inner)
+        .filter(|end| matches!(b.body.kind(*end), OpKind::Yield))
+    {
+        let given: Vec<Value> = b.body.operands(end).collect();
+        b.body.erase(end);
+        for (reduction, (total, value)) in reductions.iter().zip(totals.iter().zip(given)) {
+            ends.push(combined(b, reduction, *total, value));
+        }
+        b.yield_(&ends);
+    }
+    for pair in loops.windows(2).rev() {
+        let results = b.body.results(pair[1].0).to_vec();
+        b.at_end(pair[0].1);
+        b.yield_(&results);
+    }
+    let results = b.body.results(op).to_vec();
+    for (index, result) in results.into_iter().enumerate() {
+        let total = b.body.results(outer)[index];
+        b.body.replace_uses(result, total);
+    }
+    b.body.erase(op);
+}
+
+/// As [`combine::Reduction::combine`], within one body.
+fn combined(b: &mut Builder<'_>, reduction: &combine::Reduction, a: Value, x: Value) -> Value {
+    let Some(region) = reduction.region else {
+        return reduction.combine(b, &Body::new(&[]), &mut ValueMap::new(), a, x);
+    };
+    let params = b.body.region_params(region).to_vec();
+    let mut map = ValueMap::zip(&params, &[a, x]);
+    clone_ops_within(region, b, &mut map);
+    let end = b
+        .body
+        .last(region)
+        .filter(|end| b.body.operand_count(*end) == 1);
+    end.map_or(a, |end| map.get_or_same(b.body.operand(end, 0)))
+}
+
+/// An unsigned count, as 64 bits.
+pub(crate) fn wide(b: &mut Builder<'_>, count: Value) -> Value {
+    let long = b.unit.types.int(64);
+    match b.unit.types.int_bits(b.body.ty(count)) {
+        Some(bits) if bits > 64 => b.cast(CastOp::Trunc, count, long),
+        _ => b.cast(CastOp::ZExt, count, long),
+    }
+}
+
+/// The other way round: to the type of an index.
+pub(crate) fn narrow(b: &mut Builder<'_>, index: Value, like: gradus_ir::TypeId) -> Value {
+    match b.unit.types.int_bits(like) {
+        Some(bits) if bits > 64 => b.cast(CastOp::ZExt, index, like),
+        _ => b.cast(CastOp::Trunc, index, like),
+    }
+}
+
+/// What a region of another body yields, in a copy.
+pub(crate) fn yielded(
+    b: &mut Builder<'_>,
+    source: &Body,
+    map: &ValueMap,
+    region: Region,
+) -> Option<Vec<Value>> {
+    let end = source
+        .last(region)
+        .filter(|end| matches!(source.kind(*end), OpKind::Yield))?;
+    let values: Vec<Value> = source.operands(end).collect();
+    Some(
+        values
+            .into_iter()
+            .map(|v| copied(b, source, map, v))
+            .collect(),
+    )
+}

@@ -1,0 +1,151 @@
+//! Tasks: a spawn asks whether anybody waits for work, and makes a task only then; else the task's
+//! code runs where it stands.
+//!
+//! `f.gr_task(context)` is what a task becomes. What it uses from outside is copied for it, as it may
+//! run after the spawning code has gone on.
+
+use crate::Lowering;
+use crate::abi::Entry;
+use gradus_edit::{
+    ValueMap, block_type, captured, clone_ops, entry_alloca, inline_region, pack, unpack,
+};
+use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, TypeId, Value};
+
+/// Copies of what a task uses start at multiples of this many bytes.
+const TASK_ALIGN_BYTES: u64 = 16;
+
+impl Lowering<'_> {
+    /// Replaces a scope, its spawns and its syncs; scopes inside of it stay.
+    pub(crate) fn scope(&mut self, body: &mut Body, op: Op) {
+        let region = body.op_regions(op)[0];
+        let b = &mut Builder::new(self.unit, body);
+        b.loc = b.body.ops[op].loc;
+        let long = b.unit.types.int(64);
+        let group = entry_alloca(b, long);
+        b.at_op(op);
+        let zero = b.i64(0);
+        b.store(zero, group);
+        let (spawns, syncs) = members(body, region);
+        for &spawn in &spawns {
+            self.enclose(body, spawn);
+        }
+        for sync in syncs {
+            let b = &mut Builder::new(self.unit, body);
+            b.at_op(sync);
+            wait(b, group);
+            b.body.erase(sync);
+        }
+        for spawn in spawns {
+            self.spawn(body, spawn, group);
+        }
+        let b = &mut Builder::new(self.unit, body);
+        if let Some(end) = b.body.last(region) {
+            b.at_op(end);
+            wait(b, group);
+        }
+        inline_region(b, op, region, &[]);
+    }
+
+    /// Gives a task that spawns or waits a scope of its own: it waits for its tasks, never for itself.
+    fn enclose(&mut self, body: &mut Body, spawn: Op) {
+        let region = body.op_regions(spawn)[0];
+        let (spawns, syncs) = members(body, region);
+        if spawns.is_empty() && syncs.is_empty() {
+            return;
+        }
+        let scope = body.new_op(OpKind::Scope, &[], &[], 1);
+        let inner = body.op_regions(scope)[0];
+        body.move_ops(region, inner);
+        body.append(region, scope);
+        let b = &mut Builder::new(self.unit, body);
+        b.at_end(region);
+        b.yield_(&[]);
+    }
+
+    fn spawn(&mut self, body: &mut Body, op: Op, group: Value) {
+        let OpKind::Spawn { when, .. } = *body.kind(op) else {
+            return;
+        };
+        let region = body.op_regions(op)[0];
+        let outside = captured(body, region);
+        let block = block_type(self.unit, body, &outside);
+        if self.unit.layout.align_bytes(self.unit, block) > TASK_ALIGN_BYTES {
+            let b = &mut Builder::new(self.unit, body);
+            return inline_region(b, op, region, &[]);
+        }
+        let task = self.task_function(body, region, &outside, block);
+        let b = &mut Builder::new(self.unit, body);
+        b.loc = b.body.ops[op].loc;
+        b.at_op(op);
+        let hungry = Entry::Hungry.declare(b.unit);
+        let call = b.call(hungry, &[]);
+        let mut wanted = b.body.result(call);
+        if when {
+            let condition = b.body.operand(op, 0);
+            let no = b.bool(false);
+            wanted = b.select(condition, wanted, no);
+        }
+        let (_, forked, here) = b.if_(wanted, &[]);
+        b.at_end(forked);
+        let context = entry_alloca(b, block);
+        pack(b, block, context, &outside);
+        let size = b.unit.layout.size_bytes(b.unit, block);
+        let size = b.i64(i64::try_from(size).unwrap_or(i64::MAX));
+        let (task, run) = (b.func(task), Entry::Spawn.declare(b.unit));
+        b.call(run, &[group, task, context, size]);
+        b.yield_(&[]);
+        b.body.move_ops(region, here);
+        b.body.erase(op);
+    }
+
+    fn task_function(
+        &mut self,
+        source: &Body,
+        region: Region,
+        outside: &[Value],
+        block: TypeId,
+    ) -> FuncId {
+        let ptr = self.unit.types.ptr();
+        self.function("task", None, &[ptr], |b| {
+            let given = b.body.params()[0];
+            let values = unpack(b, block, given);
+            let mut map = ValueMap::zip(outside, &values);
+            clone_ops(source, region, b, &mut map);
+            match source.last(region).map(|end| source.kind(end)) {
+                Some(OpKind::Unreachable) => {
+                    b.op(OpKind::Unreachable, &[], &[], 0);
+                }
+                _ => {
+                    b.return_(None);
+                }
+            }
+        })
+    }
+}
+
+fn wait(b: &mut Builder<'_>, group: Value) {
+    let sync = Entry::Sync.declare(b.unit);
+    b.call(sync, &[group]);
+}
+
+/// The spawns and syncs of the scope of `region`, but not those inside of its tasks and of further
+/// scopes.
+fn members(body: &Body, region: Region) -> (Vec<Op>, Vec<Op>) {
+    let (mut spawns, mut syncs) = (Vec::new(), Vec::new());
+    let mut open = vec![body.first(region)];
+    while let Some(next) = open.pop() {
+        let Some(op) = next else {
+            continue;
+        };
+        open.push(body.next(op));
+        match body.kind(op) {
+            OpKind::Spawn { .. } => spawns.push(op),
+            OpKind::Sync => syncs.push(op),
+            _ => {}
+        }
+        if !matches!(body.kind(op), OpKind::Scope | OpKind::Spawn { .. }) {
+            open.extend(body.op_regions(op).iter().rev().map(|r| body.first(*r)));
+        }
+    }
+    (spawns, syncs)
+}

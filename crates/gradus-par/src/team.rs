@@ -1,0 +1,396 @@
+//! Teams and what is shared inside of them, and critical regions.
+//!
+//! The region of a team becomes `f.gr_team(team, rank, size, context)`, which the library calls once
+//! for every rank. A shared loop is dealt out by arithmetic (static) or fetched from the team (dynamic,
+//! guided); a single region runs on the rank that comes first.
+
+use crate::Lowering;
+use crate::abi::{self, Entry};
+use crate::combine::copied;
+use crate::serial::{self, narrow, wide};
+use gradus_edit::{
+    ValueMap, block_type, captured, clone_ops, entry_alloca, inline_region, pack, raise_private,
+    unpack,
+};
+use gradus_ir::{
+    BinaryOp, Body, Builder, CastOp, Flags, FuncId, IntPredicate, Op, OpKind, Region, Schedule,
+    SpmdKind, TypeId, Unit, Value,
+};
+use std::collections::HashMap;
+
+/// What every rank's code needs at hand.
+#[derive(Clone, Copy)]
+struct Rank {
+    team: Value,
+    rank: Value,
+    size: Value,
+    /// How far this rank has come through the regions that the team shares.
+    progress: Value,
+    /// Where the last iteration fetched is written.
+    end: Value,
+}
+
+impl Lowering<'_> {
+    /// Replaces an `spmd`.
+    pub(crate) fn team(&mut self, body: &mut Body, op: Op) {
+        let OpKind::Spmd { kind, dims } = *body.kind(op) else {
+            return;
+        };
+        if kind != SpmdKind::Team || dims != 1 {
+            return self.ranks_as_loops(body, op);
+        }
+        let copies = self.places_of_copies(body, op);
+        let region = body.op_regions(op)[0];
+        let mut outside = captured(body, region);
+        outside.extend(copies.values());
+        let entry = self.team_function(body, region, &outside, &copies);
+        let b = &mut Builder::new(self.unit, body);
+        b.at_op(op);
+        b.loc = b.body.ops[op].loc;
+        let block = block_type(b.unit, b.body, &outside);
+        let context = entry_alloca(b, block);
+        pack(b, block, context, &outside);
+        let wanted = b.body.operand(op, 0);
+        let wanted = wide(b, wanted);
+        let int = b.unit.types.int(32);
+        let wanted = b.cast(CastOp::Trunc, wanted, int);
+        let (entry, run) = (b.func(entry), Entry::Team.declare(b.unit));
+        b.call(run, &[wanted, entry, context]);
+        b.body.erase(op);
+    }
+
+    /// The ranks of a block or grid that has no barrier: iterations of a loop.
+    fn ranks_as_loops(&mut self, body: &mut Body, op: Op) {
+        serial::lower(self.unit, body, op);
+    }
+
+    /// Memory through which single regions give all ranks what they yield, one for each.
+    fn places_of_copies(&mut self, body: &mut Body, op: Op) -> HashMap<Op, Value> {
+        let region = body.op_regions(op)[0];
+        let copies = |op: &Op| matches!(body.kind(*op), OpKind::Single { copy: true, .. });
+        let singles: Vec<Op> = body.walk(region).filter(copies).collect();
+        let mut places = HashMap::new();
+        for single in singles {
+            let results = body.results(single).to_vec();
+            let block = block_type(self.unit, body, &results);
+            let b = &mut Builder::new(self.unit, body);
+            places.insert(single, entry_alloca(b, block));
+        }
+        places
+    }
+
+    fn team_function(
+        &mut self,
+        source: &Body,
+        region: Region,
+        outside: &[Value],
+        copies: &HashMap<Op, Value>,
+    ) -> FuncId {
+        let (ptr, int) = (self.unit.types.ptr(), self.unit.types.int(32));
+        let block = block_type(self.unit, source, outside);
+        // Regions are copied in the order of the walk, so the n-th single of a kind stays the n-th.
+        let is_copy = |op: &Op| copies.contains_key(op);
+        let places: Vec<Value> = source
+            .walk(region)
+            .filter(is_copy)
+            .map(|op| copies[&op])
+            .collect();
+        self.function("team", None, &[ptr, int, int, ptr], |b| {
+            let given = b.body.params().to_vec();
+            let values = unpack(b, block, given[3]);
+            let mut map = ValueMap::zip(outside, &values);
+            let params = source.region_params(region).to_vec();
+            for (param, value) in params.into_iter().zip([given[1], given[2]]) {
+                let wide = serial::wide(b, value);
+                let value = narrow(b, wide, source.ty(param));
+                map.set(param, value);
+            }
+            clone_ops(source, region, b, &mut map);
+            if source
+                .last(region)
+                .is_some_and(|end| matches!(source.kind(end), OpKind::Unreachable))
+            {
+                b.op(OpKind::Unreachable, &[], &[], 0);
+            } else {
+                b.return_(None);
+            }
+            let places: Vec<Value> = places.iter().map(|p| copied(b, source, &map, *p)).collect();
+            share(b, &given, &places);
+        })
+    }
+
+    /// Replaces a critical region by its code between taking and giving back the lock of its name.
+    pub(crate) fn critical(&mut self, body: &mut Body, op: Op) {
+        critical(self.unit, body, op);
+    }
+}
+
+fn critical(unit: &mut Unit, body: &mut Body, op: Op) {
+    let OpKind::Critical(name) = body.kind(op).clone() else {
+        return;
+    };
+    let region = body.op_regions(op)[0];
+    let b = &mut Builder::new(unit, body);
+    b.loc = b.body.ops[op].loc;
+    b.at_op(op);
+    let lock = abi::lock(b, &name);
+    let (take, give) = (Entry::Lock.declare(b.unit), Entry::Unlock.declare(b.unit));
+    b.call(take, &[lock]);
+    let after = b.body.next(op);
+    inline_region(b, op, region, &[]);
+    if let Some(after) = after {
+        b.at_op(after);
+        b.call(give, &[lock]);
+    }
+}
+
+/// Replaces what ranks share in the body of a team's function, whose parameters are `given`.
+/// `places` are those of the single regions that give their values to all ranks, in order.
+fn share(b: &mut Builder<'_>, given: &[Value], places: &[Value]) {
+    let long = b.unit.types.int(64);
+    let progress_type = b.unit.types.array(long, 2);
+    let progress = entry_alloca(b, progress_type);
+    let end = entry_alloca(b, long);
+    let first = b.body.first(b.body.root());
+    let after_slots = b.body.ops_in(b.body.root()).nth(2).or(first);
+    if let Some(at) = after_slots {
+        let back = b.at_op(at);
+        let zero = b.i64(0);
+        for word in 0..2 {
+            let word = b.i64(word);
+            let at = b.addr(long, progress, word);
+            b.store(zero, at);
+        }
+        b.restore(back);
+    }
+    let at_start = after_slots.map(|at| b.at_op(at));
+    let (rank, size) = (wide(b, given[1]), wide(b, given[2]));
+    if let Some(back) = at_start {
+        b.restore(back);
+    }
+    let state = Rank {
+        team: given[0],
+        rank,
+        size,
+        progress,
+        end,
+    };
+    let mut places = places.iter();
+    for op in shared_ops(b.body) {
+        b.at_op(op);
+        b.loc = b.body.ops[op].loc;
+        match *b.body.kind(op) {
+            OpKind::Barrier(_) => {
+                barrier(b, state);
+                b.body.erase(op);
+            }
+            OpKind::Single { copy: true, .. } => {
+                if let Some(&place) = places.next() {
+                    single_for_all(b, state, op, place);
+                }
+            }
+            OpKind::Single { nowait, .. } => single(b, state, op, nowait),
+            OpKind::ShareFor {
+                schedule, nowait, ..
+            } => {
+                shared_loop(b, state, op, schedule);
+                if !nowait {
+                    barrier(b, state);
+                }
+                b.body.erase(op);
+            }
+            _ => {}
+        }
+    }
+    raise_private(b.body);
+}
+
+/// The ops that ranks of this body's team share; those of a team inside belong to that one.
+fn shared_ops(body: &Body) -> Vec<Op> {
+    let mut found = Vec::new();
+    let mut open = vec![body.first(body.root())];
+    while let Some(next) = open.pop() {
+        let Some(op) = next else {
+            continue;
+        };
+        open.push(body.next(op));
+        let kind = body.kind(op);
+        if matches!(
+            kind,
+            OpKind::Barrier(_) | OpKind::Single { .. } | OpKind::ShareFor { .. }
+        ) {
+            found.push(op);
+        }
+        if !matches!(kind, OpKind::Spmd { .. }) {
+            open.extend(body.op_regions(op).iter().rev().map(|r| body.first(*r)));
+        }
+    }
+    found
+}
+
+fn barrier(b: &mut Builder<'_>, state: Rank) {
+    let entry = Entry::Barrier.declare(b.unit);
+    b.call(entry, &[state.team]);
+}
+
+/// `if (this rank is the one) { region }`, with the operands as results elsewhere.
+fn single(b: &mut Builder<'_>, state: Rank, op: Op, nowait: bool) {
+    let choice = chosen_rank(b, state, op);
+    let others: Vec<Value> = b.body.operands(op).collect();
+    fill_choice(b, choice, op, &others);
+    if !nowait {
+        barrier(b, state);
+    }
+    b.body.erase(op);
+}
+
+/// As [`single`]; what the region yields goes to all ranks through memory.
+fn single_for_all(b: &mut Builder<'_>, state: Rank, op: Op, place: Value) {
+    let types: Vec<TypeId> = b.body.results(op).iter().map(|v| b.body.ty(*v)).collect();
+    let block = b.unit.types.tuple(types.clone());
+    let choice = chosen_rank(b, state, op);
+    let mut nothing = Vec::new();
+    for ty in types {
+        nothing.push(b.poison(ty));
+    }
+    let region = b.body.op_regions(op)[0];
+    if let Some(end) = b
+        .body
+        .last(region)
+        .filter(|end| matches!(b.body.kind(*end), OpKind::Yield))
+    {
+        let given: Vec<Value> = b.body.operands(end).collect();
+        let back = b.at_op(end);
+        pack(b, block, place, &given);
+        b.restore(back);
+    }
+    fill_choice(b, choice, op, &nothing);
+    barrier(b, state);
+    let values = unpack(b, block, place);
+    // Nobody writes the place anew before all have read it.
+    barrier(b, state);
+    let results = b.body.results(op).to_vec();
+    for (result, value) in results.into_iter().zip(values) {
+        b.body.replace_uses(result, value);
+    }
+    b.body.erase(op);
+}
+
+fn chosen_rank(b: &mut Builder<'_>, state: Rank, op: Op) -> Op {
+    let entry = Entry::Single.declare(b.unit);
+    let call = b.call(entry, &[state.team, state.progress]);
+    let mine = b.body.result(call);
+    let types: Vec<TypeId> = b.body.results(op).iter().map(|v| b.body.ty(*v)).collect();
+    b.if_(mine, &types).0
+}
+
+/// Moves the region of `op` into the first arm of `choice`; the second yields `others`.
+fn fill_choice(b: &mut Builder<'_>, choice: Op, op: Op, others: &[Value]) {
+    let regions = b.body.op_regions(choice).to_vec();
+    let own = b.body.op_regions(op)[0];
+    b.body.move_ops(own, regions[0]);
+    let back = b.at_end(regions[1]);
+    b.yield_(others);
+    b.restore(back);
+    let results = b.body.results(op).to_vec();
+    for (index, result) in results.into_iter().enumerate() {
+        let value = b.body.results(choice)[index];
+        b.body.replace_uses(result, value);
+    }
+}
+
+fn shared_loop(b: &mut Builder<'_>, state: Rank, op: Op, schedule: Schedule) {
+    let operands: Vec<Value> = b.body.operands(op).collect();
+    let trips = wide(b, operands[0]);
+    let chunk = operands.get(1).copied();
+    let chunk = chunk.map(|chunk| wide(b, chunk));
+    match (schedule, chunk) {
+        (Schedule::Static, None) => {
+            // Ranks differ by one iteration at most.
+            let share = b.binary(BinaryOp::UDiv, trips, state.size);
+            let rest = b.binary(BinaryOp::URem, trips, state.size);
+            let more = b.icmp(IntPredicate::Ult, state.rank, rest);
+            let extra = b.select(more, state.rank, rest);
+            let start = b.mul(state.rank, share);
+            let start = b.add(start, extra);
+            let long = b.unit.types.int(64);
+            let more = b.cast(CastOp::ZExt, more, long);
+            let length = b.add(share, more);
+            run_part(b, op, start, length);
+        }
+        (Schedule::Static, Some(chunk)) => dealt(b, state, op, trips, chunk),
+        (Schedule::Dynamic | Schedule::Guided, chunk) => {
+            let chunk = chunk.unwrap_or_else(|| b.i64(1));
+            fetched(b, state, op, trips, chunk, schedule == Schedule::Guided);
+        }
+    }
+}
+
+/// A loop of `length` iterations from `start`, with a copy of the shared loop's region.
+fn run_part(b: &mut Builder<'_>, op: Op, start: Value, length: Value) {
+    let region = b.body.op_regions(op)[0];
+    let (_, inner) = b.for_(length, &[]);
+    let own = b.body.region_params(inner)[0];
+    let back = b.at_end(inner);
+    let index = b.add(start, own);
+    b.set_flags(index, Flags::NUW.with(Flags::NSW));
+    let param = b.body.region_params(region)[0];
+    let ty = b.body.ty(param);
+    let index = narrow(b, index, ty);
+    b.body.replace_uses(param, index);
+    b.body.move_ops(region, inner);
+    b.restore(back);
+}
+
+/// Chunks in turn, one for each rank.
+fn dealt(b: &mut Builder<'_>, state: Rank, op: Op, trips: Value, chunk: Value) {
+    let one = b.i64(1);
+    let chunk = at_least(b, chunk, one);
+    let less = b.binary(BinaryOp::Sub, chunk, one);
+    let sum = b.add(trips, less);
+    let chunks = b.binary(BinaryOp::UDiv, sum, chunk);
+    // Chunks rank, rank + size …: so many of them.
+    let less = b.binary(BinaryOp::Sub, state.size, one);
+    let less = b.binary(BinaryOp::Sub, less, state.rank);
+    let sum = b.add(chunks, less);
+    let own = b.binary(BinaryOp::UDiv, sum, state.size);
+    let (_, outer) = b.for_(own, &[]);
+    let number = b.body.region_params(outer)[0];
+    let back = b.at_end(outer);
+    let number = b.mul(number, state.size);
+    let number = b.add(number, state.rank);
+    let start = b.mul(number, chunk);
+    let left = b.binary(BinaryOp::Sub, trips, start);
+    let all = b.icmp(IntPredicate::Ult, chunk, left);
+    let length = b.select(all, chunk, left);
+    run_part(b, op, start, length);
+    b.yield_(&[]);
+    b.restore(back);
+}
+
+fn at_least(b: &mut Builder<'_>, value: Value, least: Value) -> Value {
+    let more = b.icmp(IntPredicate::Ugt, value, least);
+    b.select(more, value, least)
+}
+
+/// Chunks as the team hands them out.
+fn fetched(b: &mut Builder<'_>, state: Rank, op: Op, trips: Value, chunk: Value, guided: bool) {
+    let long = b.unit.types.int(64);
+    let (begin, next) = (
+        Entry::LoopBegin.declare(b.unit),
+        Entry::LoopNext.declare(b.unit),
+    );
+    b.call(begin, &[state.team, state.progress]);
+    let (_, round) = b.loop_(&[], &[]);
+    let back = b.at_end(round);
+    let guided = b.bool(guided);
+    let args = [state.team, state.progress, trips, chunk, guided, state.end];
+    let call = b.call(next, &args);
+    let start = b.body.result(call);
+    let end = b.load(long, state.end);
+    let length = b.binary(BinaryOp::Sub, end, start);
+    run_part(b, op, start, length);
+    let again = b.icmp(IntPredicate::Ult, start, trips);
+    b.repeat(again, &[], &[]);
+    b.restore(back);
+}

@@ -1,0 +1,180 @@
+//! The pool, made at its first use.
+//!
+//! Where the main thread makes it, that thread is worker 0, and comes to work only inside of our calls.
+//! A further thread of the program is a guest: its work is handed in and it waits, or it works alone
+//! where nobody would come to fetch it. A pool that another thread makes has workers of its own only.
+
+use rayon_core::{ThreadPoolBuilder, Yield};
+use std::cell::Cell;
+use std::ffi::CStr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// What the environment asks for.
+struct Settings {
+    workers: usize,
+    /// Whether worker 0 is the program's main thread.
+    has_main: bool,
+    force_fork: bool,
+}
+
+/// Below this depth of nested forks `GRADUS_FORCE_FORK` no longer forces.
+const FORCED_DEPTH: u32 = 10;
+
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+fn number(name: &str) -> Option<usize> {
+    // OMP_NUM_THREADS may be a list, one number for each level of nesting.
+    let text = std::env::var(name).ok()?;
+    let first = text.split(',').next()?.trim();
+    first.parse().ok().filter(|n| *n > 0)
+}
+
+#[cfg(target_os = "linux")]
+fn is_main_thread() -> bool {
+    // SAFETY: both only give numbers.
+    unsafe { libc::getpid() == libc::gettid() }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_main_thread() -> bool {
+    // SAFETY: it only gives a number.
+    unsafe { libc::pthread_main_np() == 1 }
+}
+
+fn settings() -> &'static Settings {
+    SETTINGS.get_or_init(|| {
+        let asked = number("GRADUS_NUM_THREADS").or_else(|| number("OMP_NUM_THREADS"));
+        let workers =
+            asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
+        let has_main = is_main_thread();
+        let mut pool = ThreadPoolBuilder::new().num_threads(workers);
+        if has_main {
+            pool = pool.use_current_thread();
+        }
+        // Threads that cannot be had leave the pool to rayon's own making, at the next fork.
+        let made = pool.build_global().is_ok();
+        Settings {
+            workers: if made {
+                workers
+            } else {
+                rayon_core::current_num_threads()
+            },
+            has_main: made && has_main,
+            force_fork: gr_always_fork.load(Ordering::Relaxed) != 0,
+        }
+    })
+}
+
+/// Whether this thread is a worker.
+pub(crate) fn is_worker() -> bool {
+    settings();
+    rayon_core::current_thread_index().is_some()
+}
+
+/// Whether all workers come to a call made by this thread.
+pub(crate) fn can_gather() -> bool {
+    is_worker() || !settings().has_main
+}
+
+/// Whether loops are split whatever their size.
+pub(crate) fn forces() -> bool {
+    settings().force_fork && is_worker()
+}
+
+/// Runs `work` one level of forks deeper.
+pub(crate) fn deeper<R>(depth: u32, work: impl FnOnce() -> R) -> R {
+    let before = DEPTH.replace(depth + 1);
+    let result = work();
+    DEPTH.set(before);
+    result
+}
+
+/// The present depth of forks.
+pub(crate) fn depth() -> u32 {
+    DEPTH.get()
+}
+
+/// Whether there is reason to make something that others can steal: this worker has nothing left
+/// that they could. A guest has no queue, and no reason.
+pub(crate) fn is_hungry() -> bool {
+    match rayon_core::current_thread_has_pending_tasks() {
+        Some(pending) => !pending || forces() && DEPTH.get() < FORCED_DEPTH,
+        None => false,
+    }
+}
+
+/// Runs `work` on a worker: here, if this thread is one or if nobody else would.
+pub(crate) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    let deserted = settings().has_main && settings().workers == 1;
+    if is_worker() || deserted {
+        return work();
+    }
+    rayon_core::join(work, || ()).0
+}
+
+/// Does other work of the pool until `done` holds.
+pub(crate) fn work_until(done: impl Fn() -> bool) {
+    let mut idle = 0_u32;
+    while !done() {
+        match rayon_core::yield_now() {
+            Some(Yield::Executed) => idle = 0,
+            _ => {
+                idle = idle.saturating_add(1);
+                pause(idle);
+            }
+        }
+    }
+}
+
+/// Waits a little; longer after many times in vain, so that waiting costs others nothing.
+pub(crate) fn pause(times: u32) {
+    match times {
+        0..=200 => std::hint::spin_loop(),
+        201..=2_000 => std::thread::yield_now(),
+        _ => std::thread::sleep(std::time::Duration::from_micros(50)),
+    }
+}
+
+/// The number of workers.
+#[unsafe(no_mangle)]
+pub extern "C" fn gr_workers() -> i32 {
+    i32::try_from(settings().workers).unwrap_or(i32::MAX)
+}
+
+/// The number of the worker that runs this, from 0; 0 outside of the pool.
+#[unsafe(no_mangle)]
+pub extern "C" fn gr_worker() -> i32 {
+    rayon_core::current_thread_index().map_or(0, |i| i32::try_from(i).unwrap_or(i32::MAX))
+}
+
+/// Whether a spawn should make a task rather than run in place.
+#[unsafe(no_mangle)]
+pub extern "C" fn gr_hungry() -> bool {
+    settings();
+    is_hungry()
+}
+
+/// Not zero where every loop forks, whatever its size: lowered code reads it before it decides that a
+/// loop is too small. Set before `main`.
+#[allow(non_upper_case_globals)]
+#[unsafe(no_mangle)]
+pub static gr_always_fork: AtomicU8 = AtomicU8::new(0);
+
+extern "C" fn read_force() {
+    // SAFETY: a C string; nobody changes the environment this early.
+    let value = unsafe { libc::getenv(c"GRADUS_FORCE_FORK".as_ptr()) };
+    // SAFETY: `getenv` gives null or a C string.
+    if !value.is_null() && unsafe { CStr::from_ptr(value) } == c"1" {
+        gr_always_fork.store(1, Ordering::Relaxed);
+    }
+}
+
+#[used]
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+static READ_FORCE: extern "C" fn() = read_force;

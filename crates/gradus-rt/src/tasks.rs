@@ -1,0 +1,104 @@
+//! Fork and join: two calls at once, and scopes of any number of tasks.
+
+use crate::{Carried, pool, tsan};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A task.
+pub type Task = unsafe extern "C" fn(context: *mut c_void);
+
+/// A group of tasks that is waited for together. Begins as zeros; [`gr_sync`] must be the last call
+/// on it before its memory goes.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Scope {
+    /// The tasks that have not ended.
+    open: AtomicUsize,
+}
+
+/// Runs `first` and `second`, possibly at once; returns when both have ended.
+///
+/// # Safety
+/// Both may be called with their contexts, `second` on any thread, and do not unwind.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gr_join(
+    first: Task,
+    first_context: *mut c_void,
+    second: Task,
+    second_context: *mut c_void,
+) {
+    let (first_context, second_context) = (Carried(first_context), Carried(second_context));
+    pool::on_worker(move || {
+        let depth = pool::depth();
+        let mut fence = 0_u8;
+        let place = Carried((&raw mut fence).cast());
+        tsan::release(place.get());
+        rayon_core::join(
+            // SAFETY: promised by the caller.
+            || pool::deeper(depth, || unsafe { first(first_context.get()) }),
+            || {
+                pool::deeper(depth, || {
+                    tsan::acquire(place.get());
+                    // SAFETY: promised by the caller.
+                    unsafe { second(second_context.get()) };
+                    tsan::release(place.get());
+                });
+            },
+        );
+        tsan::acquire(place.get());
+    });
+}
+
+/// Makes a task of `scope` that gets a copy of the `size_bytes` bytes at `context`. Where nobody
+/// waits for work the task runs at once, here.
+///
+/// # Safety
+/// `task` may be called on any thread, with a pointer to such a copy (aligned to 16), and does not
+/// unwind. The scope outlives the task: [`gr_sync`] is called before its memory goes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gr_spawn(
+    scope: *const Scope,
+    task: Task,
+    context: *const c_void,
+    size_bytes: usize,
+) {
+    if !pool::is_worker() || !pool::is_hungry() {
+        // SAFETY: promised by the caller; a task may use its context up.
+        return unsafe { task(context.cast_mut()) };
+    }
+    let mut copy = vec![0_u128; size_bytes.div_ceil(size_of::<u128>())];
+    // SAFETY: the context is that long, and the copy at least as long.
+    unsafe {
+        std::ptr::copy_nonoverlapping(context.cast::<u8>(), copy.as_mut_ptr().cast(), size_bytes)
+    };
+    // SAFETY: the scope outlives its tasks.
+    unsafe { &*scope }.open.fetch_add(1, Ordering::Relaxed);
+    let depth = pool::depth();
+    let place = Carried(scope.cast_mut().cast());
+    tsan::release(place.get());
+    rayon_core::spawn(move || {
+        pool::deeper(depth, || {
+            tsan::acquire(place.get());
+            // SAFETY: promised by the caller.
+            unsafe { task(copy.as_mut_ptr().cast()) };
+            tsan::release(place.get());
+        });
+        let scope: *const Scope = place.get().cast();
+        // SAFETY: the scope lives until the count is zero.
+        unsafe { &*scope }.open.fetch_sub(1, Ordering::Release);
+    });
+}
+
+/// Waits for the tasks of `scope`, and does other work meanwhile.
+///
+/// # Safety
+/// `scope` is one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gr_sync(scope: *const Scope) {
+    // SAFETY: promised by the caller.
+    let open = unsafe { &(*scope).open };
+    if open.load(Ordering::Acquire) != 0 {
+        pool::work_until(|| open.load(Ordering::Acquire) == 0);
+    }
+    tsan::acquire(scope.cast_mut().cast());
+}

@@ -1,0 +1,265 @@
+//! Teams: the same code on every worker at once, with barriers, as OpenMP's `parallel` means it.
+//!
+//! A team is for code that cannot be cut into loops and tasks. Its ranks wait for each other, so each
+//! needs a worker of its own: a team that is asked for while another one runs, or from inside a task,
+//! gets one rank, which is a legal run.
+
+use crate::{Carried, pool, tsan};
+use std::ffi::c_void;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+/// Runs rank `rank` of `size`.
+pub type TeamBody =
+    unsafe extern "C" fn(team: *const Team, rank: i32, size: i32, context: *mut c_void);
+
+/// Loops without a barrier between them that may be under way at once: ranks that are further ahead
+/// wait.
+const LOOPS: usize = 8;
+
+/// A team that runs.
+#[derive(Debug)]
+pub struct Team {
+    size: u32,
+    arrived: AtomicU32,
+    generation: AtomicU32,
+    /// How many single regions have found the rank that runs them.
+    singles: AtomicU64,
+    loops: [SharedLoop; LOOPS],
+}
+
+/// A loop whose iterations the ranks fetch from one counter.
+#[derive(Debug, Default)]
+struct SharedLoop {
+    /// The loop that has this place, counted from 1; 0 while nobody has come to it.
+    number: AtomicU64,
+    next: AtomicI64,
+    /// Ranks that have come to its end.
+    left: AtomicU32,
+}
+
+/// A rank's way through the regions that its team shares, kept on the rank's stack. Begins as zeros.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Progress {
+    singles: u64,
+    loops: u64,
+}
+
+/// One team at a time: ranks of two could wait for each other's workers.
+static BUSY: Mutex<()> = Mutex::new(());
+
+impl Team {
+    fn new(size: u32) -> Self {
+        Team {
+            size,
+            arrived: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
+            singles: AtomicU64::new(0),
+            loops: Default::default(),
+        }
+    }
+
+    fn fence(&self) -> *mut c_void {
+        (&raw const self.generation).cast_mut().cast()
+    }
+
+    /// Every rank comes here before any goes on.
+    fn wait(&self) {
+        if self.size == 1 {
+            return;
+        }
+        tsan::release(self.fence());
+        let generation = self.generation.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.size {
+            self.arrived.store(0, Ordering::Relaxed);
+            self.generation.fetch_add(1, Ordering::Release);
+        } else {
+            let mut times = 0;
+            while self.generation.load(Ordering::Acquire) == generation {
+                times += 1;
+                pool::pause(times);
+            }
+        }
+        tsan::acquire(self.fence());
+    }
+}
+
+/// Runs `body` once for every rank of a team of `wanted` ranks (0: as many as there are workers);
+/// returns when all have ended. A team may get fewer ranks than wanted, never more.
+///
+/// # Safety
+/// `body` may be called with `context` on several threads at once, and does not unwind.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gr_team(wanted: i32, body: TeamBody, context: *mut c_void) {
+    let workers = pool::gr_workers();
+    let size = if wanted > 0 {
+        wanted.min(workers)
+    } else {
+        workers
+    };
+    let context = Carried(context);
+    let alone = size == 1 || pool::depth() > 0 || !pool::can_gather();
+    let busy = if alone { None } else { BUSY.try_lock().ok() };
+    if busy.is_none() {
+        let team = Team::new(1);
+        // SAFETY: promised by the caller.
+        return unsafe { body(&raw const team, 0, 1, context.get()) };
+    }
+    let team = Team::new(size.unsigned_abs());
+    tsan::release(team.fence());
+    pool::on_worker(|| {
+        rayon_core::broadcast(|worker| {
+            let rank = i32::try_from(worker.index()).unwrap_or(i32::MAX);
+            if rank < size {
+                pool::deeper(0, || {
+                    tsan::acquire(team.fence());
+                    // SAFETY: promised by the caller.
+                    unsafe { body(&raw const team, rank, size, context.get()) };
+                    tsan::release(team.fence());
+                });
+            }
+        });
+    });
+    tsan::acquire(team.fence());
+}
+
+/// Every rank of `team` comes here before any goes on.
+///
+/// # Safety
+/// `team` is the calling rank's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gr_barrier(team: *const Team) {
+    // SAFETY: promised by the caller.
+    unsafe { &*team }.wait();
+}
+
+/// Whether this rank is the one that runs the single region that it has come to.
+///
+/// # Safety
+/// `team` and `progress` are the calling rank's; all ranks come to the same single regions in the same
+/// order.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gr_single(team: *const Team, progress: *mut Progress) -> bool {
+    // SAFETY: promised by the caller.
+    let (team, progress) = unsafe { (&*team, &mut *progress) };
+    let number = progress.singles;
+    progress.singles += 1;
+    let claim =
+        team.singles
+            .compare_exchange(number, number + 1, Ordering::AcqRel, Ordering::Relaxed);
+    claim.is_ok()
+}
+
+/// Begins a loop whose iterations are fetched by [`gr_loop_next`].
+///
+/// # Safety
+/// As for [`gr_single`], for such loops.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gr_loop_begin(team: *const Team, progress: *mut Progress) {
+    // SAFETY: promised by the caller.
+    let (team, progress) = unsafe { (&*team, &mut *progress) };
+    progress.loops += 1;
+    let number = progress.loops;
+    let place = &team.loops[number as usize % LOOPS];
+    let before = number.saturating_sub(LOOPS as u64);
+    let mut times = 0;
+    loop {
+        let now = place.number.load(Ordering::Acquire);
+        if now == number {
+            return;
+        }
+        // The place is free when nobody has had it, or all ranks have left the loop that did; the
+        // counter was put back by the last of them.
+        let unused = now == 0 && number <= LOOPS as u64;
+        let left = || now == before && place.left.load(Ordering::Acquire) == team.size;
+        if unused || left() {
+            let claim =
+                place
+                    .number
+                    .compare_exchange(now, u64::MAX, Ordering::AcqRel, Ordering::Relaxed);
+            if claim.is_ok() {
+                place.left.store(0, Ordering::Relaxed);
+                place.next.store(0, Ordering::Relaxed);
+                place.number.store(number, Ordering::Release);
+                return;
+            }
+        }
+        times += 1;
+        pool::pause(times);
+    }
+}
+
+/// Fetches iterations of the loop begun last: the next `chunk` of `trips`, or with `guided` the next
+/// share of what is left, at least `chunk`. Gives the first; `*end` is one past the last. Nothing is
+/// left where the first is `trips`.
+///
+/// # Safety
+/// As for [`gr_loop_begin`]; `end` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gr_loop_next(
+    team: *const Team,
+    progress: *const Progress,
+    trips: i64,
+    chunk: i64,
+    guided: bool,
+    end: *mut i64,
+) -> i64 {
+    // SAFETY: promised by the caller.
+    let (team, progress) = unsafe { (&*team, &*progress) };
+    let place = &team.loops[progress.loops as usize % LOOPS];
+    let chunk = chunk.max(1);
+    let share = |first: i64| match guided {
+        true => chunk.max((trips - first) / (2 * i64::from(team.size))),
+        false => chunk,
+    };
+    let mut first = place.next.load(Ordering::Relaxed);
+    while first < trips {
+        let after = first.saturating_add(share(first)).min(trips);
+        match place
+            .next
+            .compare_exchange_weak(first, after, Ordering::Relaxed, Ordering::Relaxed)
+        {
+            Ok(_) => {
+                // SAFETY: promised by the caller.
+                unsafe { *end = after };
+                return first;
+            }
+            Err(now) => first = now,
+        }
+    }
+    place.left.fetch_add(1, Ordering::Release);
+    // SAFETY: promised by the caller.
+    unsafe { *end = trips };
+    trips
+}
+
+/// Enters a critical section: `lock` begins as 0.
+///
+/// # Safety
+/// `lock` is a lock, and the thread does not hold it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gr_lock(lock: *const AtomicU32) {
+    // SAFETY: promised by the caller.
+    let word = unsafe { &*lock };
+    let mut times = 0;
+    while word
+        .compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed)
+        .is_err()
+    {
+        times += 1;
+        pool::pause(times);
+    }
+    tsan::acquire(lock.cast_mut().cast());
+}
+
+/// Leaves a critical section.
+///
+/// # Safety
+/// The thread holds `lock`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gr_unlock(lock: *const AtomicU32) {
+    tsan::release(lock.cast_mut().cast());
+    // SAFETY: promised by the caller.
+    unsafe { &*lock }.store(0, Ordering::Release);
+}

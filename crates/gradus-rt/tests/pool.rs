@@ -1,0 +1,211 @@
+//! The pool's promises, through its C interface, with as many workers as the machine has.
+
+use gradus_rt::ranges::gr_for;
+use gradus_rt::reduce::gr_reduce;
+use gradus_rt::tasks::{Scope, gr_join, gr_spawn, gr_sync};
+use gradus_rt::team::{
+    Progress, Team, gr_barrier, gr_lock, gr_loop_begin, gr_loop_next, gr_single, gr_team, gr_unlock,
+};
+use std::ffi::c_void;
+use std::ptr::{from_ref, null_mut};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+
+fn pointer<T>(value: &T) -> *mut c_void {
+    from_ref(value).cast_mut().cast()
+}
+
+/// What a C body sees behind its context.
+unsafe fn behind<'a, T>(context: *mut c_void) -> &'a T {
+    unsafe { &*context.cast::<T>() }
+}
+
+unsafe extern "C" fn count(lo: i64, hi: i64, context: *mut c_void) {
+    let seen: &Vec<AtomicU32> = unsafe { behind(context) };
+    for i in lo..hi {
+        seen[i as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_loop_runs_every_iteration_once() {
+    for (trips, grain) in [
+        (0, 1),
+        (1, 1),
+        (7, 1),
+        (1000, 0),
+        (100_000, 1),
+        (100_000, 99_999),
+    ] {
+        let seen: Vec<AtomicU32> = (0..trips).map(|_| AtomicU32::new(0)).collect();
+        unsafe { gr_for(0, trips, grain, count, pointer(&seen)) };
+        assert!(seen.iter().all(|n| n.load(Ordering::Relaxed) == 1));
+    }
+}
+
+unsafe extern "C" fn outer(lo: i64, hi: i64, context: *mut c_void) {
+    for _ in lo..hi {
+        unsafe { gr_for(0, 100, 1, count, context) };
+    }
+}
+
+#[test]
+fn loops_nest() {
+    let seen: Vec<AtomicU32> = (0..100).map(|_| AtomicU32::new(0)).collect();
+    unsafe { gr_for(0, 50, 1, outer, pointer(&seen)) };
+    assert!(seen.iter().all(|n| n.load(Ordering::Relaxed) == 50));
+}
+
+unsafe extern "C" fn add(lo: i64, hi: i64, partial: *mut c_void, _: *mut c_void) {
+    let partial = partial.cast::<f64>();
+    for i in lo..hi {
+        unsafe { *partial += 1.0 / (1.0 + i as f64) };
+    }
+}
+
+unsafe extern "C" fn plus(into: *mut c_void, from: *const c_void, _: *mut c_void) {
+    unsafe { *into.cast::<f64>() += *from.cast::<f64>() };
+}
+
+#[test]
+fn a_sum_has_the_same_bits_every_time() {
+    let sum = || {
+        let (zero, mut result) = (0.0_f64, 10.0_f64);
+        let (zero, out) = (pointer(&zero), (&raw mut result).cast());
+        unsafe { gr_reduce(0, 1_000_000, 100, add, plus, zero, out, 8, null_mut()) };
+        result
+    };
+    let serial: f64 = 10.0
+        + (0..1_000_000)
+            .map(|i| 1.0 / (1.0 + f64::from(i)))
+            .sum::<f64>();
+    let first = sum();
+    assert!((first - serial).abs() < 1e-10 * serial);
+    for _ in 0..50 {
+        assert_eq!(sum().to_bits(), first.to_bits());
+    }
+}
+
+struct Fib {
+    n: u32,
+    result: AtomicI64,
+}
+
+unsafe extern "C" fn fib(context: *mut c_void) {
+    let this: &Fib = unsafe { behind(context) };
+    if this.n < 2 {
+        this.result.store(i64::from(this.n), Ordering::Relaxed);
+        return;
+    }
+    let part = |n| Fib {
+        n,
+        result: AtomicI64::new(0),
+    };
+    let (a, b) = (part(this.n - 1), part(this.n - 2));
+    unsafe { gr_join(fib, pointer(&a), fib, pointer(&b)) };
+    let sum = a.result.load(Ordering::Relaxed) + b.result.load(Ordering::Relaxed);
+    this.result.store(sum, Ordering::Relaxed);
+}
+
+#[test]
+fn joins_nest() {
+    let all = Fib {
+        n: 20,
+        result: AtomicI64::new(0),
+    };
+    unsafe { fib(pointer(&all)) };
+    assert_eq!(all.result.load(Ordering::Relaxed), 6765);
+}
+
+#[repr(C)]
+struct Leaf<'a> {
+    number: i64,
+    sum: &'a AtomicI64,
+}
+
+unsafe extern "C" fn leaf(context: *mut c_void) {
+    let this: &Leaf = unsafe { behind(context) };
+    this.sum.fetch_add(this.number, Ordering::Relaxed);
+}
+
+#[test]
+fn a_scope_waits_for_its_tasks_and_copies_what_they_get() {
+    let sum = AtomicI64::new(0);
+    let scope = Scope::default();
+    for round in 1..=3 {
+        for number in 0..1000 {
+            let context = Leaf { number, sum: &sum };
+            unsafe { gr_spawn(&raw const scope, leaf, pointer(&context), size_of::<Leaf>()) };
+        }
+        unsafe { gr_sync(&raw const scope) };
+        assert_eq!(sum.load(Ordering::Relaxed), round * 499_500);
+    }
+}
+
+#[derive(Default)]
+struct Phases {
+    here: AtomicU32,
+    singles: AtomicU32,
+    early: AtomicU32,
+    iterations: AtomicI64,
+    lock: AtomicU32,
+    locked: AtomicU32,
+}
+
+unsafe extern "C" fn phases(team: *const Team, _: i32, size: i32, context: *mut c_void) {
+    let this: &Phases = unsafe { behind(context) };
+    let mut progress = Progress::default();
+    for round in 1..=100 {
+        this.here.fetch_add(1, Ordering::Relaxed);
+        unsafe { gr_barrier(team) };
+        if this.here.load(Ordering::Relaxed) < round * size.unsigned_abs() {
+            this.early.fetch_add(1, Ordering::Relaxed);
+        }
+        if unsafe { gr_single(team, &raw mut progress) } {
+            this.singles.fetch_add(1, Ordering::Relaxed);
+        }
+        unsafe { gr_loop_begin(team, &raw mut progress) };
+        let mut end = 0;
+        loop {
+            let guided = round % 2 == 0;
+            let first =
+                unsafe { gr_loop_next(team, &raw const progress, 37, 3, guided, &raw mut end) };
+            if first == 37 {
+                break;
+            }
+            this.iterations
+                .fetch_add((first..end).sum(), Ordering::Relaxed);
+        }
+        unsafe { gr_lock(&raw const this.lock) };
+        let inside = this.locked.load(Ordering::Relaxed);
+        this.locked.store(inside + 1, Ordering::Relaxed);
+        unsafe { gr_unlock(&raw const this.lock) };
+    }
+}
+
+#[test]
+fn a_team_keeps_its_ranks_together() {
+    let phases_seen = Phases::default();
+    unsafe { gr_team(0, phases, pointer(&phases_seen)) };
+    let ranks = phases_seen.here.load(Ordering::Relaxed) / 100;
+    assert!(ranks >= 1);
+    assert_eq!(phases_seen.early.load(Ordering::Relaxed), 0);
+    assert_eq!(phases_seen.singles.load(Ordering::Relaxed), 100);
+    assert_eq!(
+        phases_seen.iterations.load(Ordering::Relaxed),
+        100 * 36 * 37 / 2
+    );
+    assert_eq!(phases_seen.locked.load(Ordering::Relaxed), 100 * ranks);
+}
+
+unsafe extern "C" fn team_in_loop(lo: i64, hi: i64, context: *mut c_void) {
+    for _ in lo..hi {
+        unsafe { gr_team(0, phases, context) };
+    }
+}
+
+#[test]
+fn a_team_inside_of_a_loop_has_one_rank() {
+    let phases_seen = Phases::default();
+    unsafe { gr_for(0, 4, 1, team_in_loop, pointer(&phases_seen)) };
+    assert_eq!(phases_seen.here.load(Ordering::Relaxed), 400);
+}

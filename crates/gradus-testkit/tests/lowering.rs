@@ -1,0 +1,188 @@
+//! Lowered programs do what their parallel ops mean: the interpreter's serial run of the ops, that of
+//! the serial projection, and a run on the pool, where every loop forks and where small ones do not.
+
+use gradus_interp::Machine;
+use gradus_ir::{FuncId, Unit, parse, print, verify};
+use gradus_llvm::Host;
+use gradus_llvm::jit::Jit;
+use gradus_par::{Options, Target, lower};
+use gradus_rt::{pool, ranges, reduce, tasks, team};
+
+/// Programs: a name, and text with a function `@f() -> i64`.
+const PROGRAMS: &[(&str, &str)] = &[
+    (
+        "a loop that writes",
+        "func @f() -> i64 {
+           %x = alloca [1000 x i64], 1
+           par.for %i < 1000 { %p = addr i64, %x, %i %v = mul %i, %i store %v, %p yield }
+           %s = for %k < 1000 iter(%t = 0) {
+             %q = addr i64, %x, %k %w = load %q -> i64 %u = add %t, %w yield %u }
+           return %s }",
+    ),
+    (
+        "two reductions over two dimensions",
+        "func @f() -> i64 {
+           %s, %m = par.for %i < 70, %j < 50 reduce(add 100, umax 0) {
+             %x = mul %i, 10 %y = add %x, %j yield %y, %y }
+           %t = mul %m, 10000 %r = add %s, %t return %r }",
+    ),
+    (
+        "three dimensions, narrow indices",
+        "func @f() -> i64 {
+           %n = add i32 6, i32 1
+           %s = par.for %i < i32 3, %j < %n, %k < i32 11 reduce(add 0) {
+             %a = mul %i, i32 100 %b = mul %j, %k %c = add %a, %b %w = zext %c -> i64 yield %w }
+           return %s }",
+    ),
+    (
+        "a reduction of the program's own",
+        "func @f() -> i64 {
+           %s = par.for %i < 1000 reduce(custom 7) {
+             %x = mul %i, 37 %y = urem %x, 101 yield %y
+           } { |%a: i64, %b: i64| %c = icmp ugt %a, %b %m = select %c, %a, %b yield %m }
+           return %s }",
+    ),
+    (
+        "loops in loops, with a private slot",
+        "func @f() -> i64 {
+           %n = add 30, 10
+           %s = par.for %i < %n reduce(add 0) {
+             %slot = alloca private i64, 1
+             store %i, %slot
+             %t = par.for %j < %i reduce(add 0) { %o = add %j, 1 yield %o }
+             %b = load %slot -> i64
+             %c = add %t, %b
+             yield %c }
+           return %s }",
+    ),
+    (
+        "teams",
+        "func @f() -> i64 {
+           %x = alloca [170 x i64], 1
+           for %k < 170 { %p = addr i64, %x, %k store 0, %p yield }
+           spmd team 0 { |%r: i64, %n: i64|
+             share.for static %i < 170 { %q = addr i64, %x, %i store %i, %q yield }
+             share.for static chunked nowait %i2 < 170 chunk 3 {
+               %q2 = addr i64, %x, %i2 %a = load %q2 -> i64 %b = add %a, 1 store %b, %q2 yield }
+             barrier team
+             share.for dynamic chunked %i3 < 170 chunk 2 {
+               %j3 = sub 169, %i3
+               %q3 = addr i64, %x, %j3 %a3 = load %q3 -> i64 %b3 = add %a3, 1 store %b3, %q3 yield }
+             share.for guided %i4 < 170 {
+               %q4 = addr i64, %x, %i4 %a4 = load %q4 -> i64 %b4 = add %a4, 1 store %b4, %q4 yield }
+             single { %a5 = load %x -> i64 %b5 = add %a5, 100 store %b5, %x yield }
+             critical \"c\" { %o = addr i64, %x, 1 %a6 = load %o -> i64 %b6 = or %a6, 4096 store %b6, %o yield }
+             yield }
+           %s = for %m < 170 iter(%t = 0) {
+             %q7 = addr i64, %x, %m %v = load %q7 -> i64 %w = add %t, %v yield %w }
+           return %s }",
+    ),
+    (
+        "tasks",
+        "func @fib(%n: i64) -> i64 {
+           %c = icmp ult %n, 2
+           %r = if %c -> i64 { yield %n } else {
+             %p = alloca i64, 1 %m = sub %n, 1 %k = sub %n, 2
+             scope { spawn { %a = call @fib(%m) store %a, %p yield }
+               %b = call @fib(%k) sync
+               %d = load %p -> i64 %e = add %b, %d store %e, %p yield }
+             %s = load %p -> i64 yield %s }
+           return %r }
+         func @f() -> i64 { %a = call @fib(18) return %a }",
+    ),
+    (
+        "tasks that spawn, in a loop",
+        "func @f() -> i64 {
+           %x = alloca [64 x i64], 1
+           scope {
+             for %i < 8 {
+               spawn {
+                 for %j < 8 {
+                   spawn { %a = mul %i, 8 %b = add %a, %j %p = addr i64, %x, %b store %b, %p yield }
+                   yield }
+                 sync
+                 %q = addr i64, %x, %i yield }
+               yield }
+             yield }
+           %s = for %k < 64 iter(%t = 0) {
+             %q2 = addr i64, %x, %k %w = load %q2 -> i64 %u = add %t, %w yield %u }
+           return %s }",
+    ),
+];
+
+const TRIPLE: &str = "x86_64-pc-linux-gnu";
+
+fn interpreted(unit: &Unit) -> i64 {
+    let mut machine = Machine::new(unit);
+    match machine.call("f", &[]) {
+        Ok(Some(value)) => value.as_i64().expect("it is defined"),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn lowered(text: &str, options: &Options) -> Unit {
+    let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+    assert!(verify(&unit).is_empty(), "{:?}", verify(&unit));
+    let all: Vec<FuncId> = unit.functions.iter().map(|(id, _)| id).collect();
+    lower(&mut unit, &all, options);
+    let findings = verify(&unit);
+    assert!(findings.is_empty(), "{findings:?}\n{}", print(&unit));
+    unit
+}
+
+fn on_the_pool(text: &str, small_work: u64) -> i64 {
+    let options = Options {
+        small_work,
+        task_work: 1,
+        ..Options::default()
+    };
+    let unit = lowered(text, &options);
+    let mut host = Host::create("program", TRIPLE, unit.layout.text());
+    // What is exported belongs to a host that was imported: here one without functions.
+    let _ = host.import_all();
+    host.export_all(&unit).expect("exported");
+    let jit = Jit::new(host, &["f"]).expect("compiled");
+    jit.define(&[
+        ("gr_for", ranges::gr_for as *const () as usize),
+        ("gr_reduce", reduce::gr_reduce as *const () as usize),
+        ("gr_hungry", pool::gr_hungry as *const () as usize),
+        ("gr_always_fork", (&raw const pool::gr_always_fork) as usize),
+        ("gr_spawn", tasks::gr_spawn as *const () as usize),
+        ("gr_sync", tasks::gr_sync as *const () as usize),
+        ("gr_team", team::gr_team as *const () as usize),
+        ("gr_barrier", team::gr_barrier as *const () as usize),
+        ("gr_single", team::gr_single as *const () as usize),
+        ("gr_loop_begin", team::gr_loop_begin as *const () as usize),
+        ("gr_loop_next", team::gr_loop_next as *const () as usize),
+        ("gr_lock", team::gr_lock as *const () as usize),
+        ("gr_unlock", team::gr_unlock as *const () as usize),
+    ])
+    .expect("the library's entries");
+    jit.call("f", &mut []).expect("runs").i64()
+}
+
+#[test]
+fn every_way_gives_the_same() {
+    for (name, text) in PROGRAMS {
+        let unit = parse(text, "program").unwrap_or_else(|e| panic!("{name}: {e} {:?}", e.labels));
+        let meant = interpreted(&unit);
+        let serial = Options {
+            target: Target::Serial,
+            ..Options::default()
+        };
+        assert_eq!(
+            interpreted(&lowered(text, &serial)),
+            meant,
+            "{name}, serial"
+        );
+        for small_work in [0, u64::MAX >> 1] {
+            for _ in 0..4 {
+                assert_eq!(
+                    on_the_pool(text, small_work),
+                    meant,
+                    "{name}, small below {small_work}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The run-time library of parallel programs, held in this program, and whether a link needs it.
+
+use crate::files::{self, Scratch};
+use crate::plan::Job;
+use gradus_ir::Diagnostic;
+use object::{Object, ObjectSymbol};
+use std::path::Path;
+
+/// The library as one relocatable object; its symbols are the `gr_*` entries.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gradus_rt.o"));
+
+/// The linker's job, with the library where one of its objects calls it.
+///
+/// # Errors
+/// A file that cannot be written.
+pub(crate) fn linked(job: &Job, scratch: &Scratch) -> Result<Job, Diagnostic> {
+    let objects = job.args.iter().filter(|arg| arg.ends_with(".o"));
+    let mut calls = objects.filter(|arg| needs_runtime(Path::new(arg)));
+    if calls.next().is_none() {
+        return Ok(job.clone());
+    }
+    let library = scratch.file("gradus_rt.o");
+    files::write(&library, OBJECT)?;
+    let mut job = job.clone();
+    job.args.extend([
+        library.display().to_string(),
+        "--as-needed".to_string(),
+        "-lgcc_s".to_string(),
+        "-lc".to_string(),
+    ]);
+    Ok(job)
+}
+
+/// Whether an object refers to an entry of the library that it does not define.
+fn needs_runtime(path: &Path) -> bool {
+    let Ok(bytes) = files::read(path) else {
+        return false;
+    };
+    let Ok(file) = object::File::parse(&*bytes) else {
+        return false;
+    };
+    file.symbols()
+        .any(|symbol| symbol.is_undefined() && symbol.name().is_ok_and(|n| n.starts_with("gr_")))
+}
