@@ -275,8 +275,10 @@ impl<'a> Discovery<'a> {
         }
     }
 
+    /// The functions of a tape's stack are taken for what they do, not for how they do it.
     fn reach(&mut self, func: FuncId) {
-        if self.unit.functions[func].body.is_some() && !self.closure.contains(func) {
+        let seen = self.unit.functions[func].body.is_some() && !self.unit.is_tape_function(func);
+        if seen && !self.closure.contains(func) {
             let position = self.closure.functions.len();
             self.closure.position.insert(func, position);
             self.closure.functions.push(func);

@@ -56,8 +56,10 @@ impl Machine<'_> {
                 return fault(TrapKind::BadCall, "the address called is no function");
             };
             callee = match self.unit.known(func) {
-                Some(known) => Callee::Known(known, func),
-                None => Callee::Func(func),
+                Some(known) if self.unit.functions[func].body.is_none() => {
+                    Callee::Known(known, func)
+                }
+                _ => Callee::Func(func),
             };
         }
         let args: Vec<Value> = site

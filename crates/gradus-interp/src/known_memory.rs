@@ -46,6 +46,10 @@ impl Machine<'_> {
                     .fill(number(args, 0)?, &Value::Bits(0), number(args, 1)?)?;
                 Ok(Outcome::Nothing)
             }
+            TapePush | TapeRelease => fault(
+                TrapKind::Unsupported,
+                "a tape's stack is run by its own functions",
+            ),
             UsableSize => match self.memory.size(Address(number(args, 0)?)) {
                 Some(size) => Ok(Outcome::Value(Value::Bits(size))),
                 None => fault(TrapKind::BadAddress, "the address is not that of a block"),

@@ -2,6 +2,7 @@
 //!
 //! `GRADUS_FUZZ` is the number of programs (a short run otherwise), `GRADUS_FUZZ_SEED` the first
 //! seed; with `GRADUS_FUZZ_REDUCE` programs with wrong derivatives are shown as small as they get.
+//! `GRADUS_FUZZ_REFUSED` is how many in a hundred may be refused: 0 shows all that are.
 
 mod derive;
 
@@ -143,7 +144,10 @@ fn check_derivatives(check: Check, usual: u64, copies: bool, refused_percent: us
             Ok(Ok(())) => {}
         }
     }
-    let few = refused.len() * 100 <= refused_percent * seeds(usual).count();
+    let limit = std::env::var("GRADUS_FUZZ_REFUSED");
+    let percent = limit.ok().and_then(|p| p.parse().ok());
+    let percent = percent.unwrap_or(refused_percent);
+    let few = refused.len() * 100 <= percent * seeds(usual).count();
     if !few {
         wrong.push(format!("too many are refused:\n{}", refused.join("\n")));
     }
@@ -155,13 +159,12 @@ fn derivatives_agree_three_ways() {
     check_derivatives(derive::check, 60, true, 10);
 }
 
-/// So many in a hundred second derivatives may be refused: all that lies on a tape's stack is one
-/// object to the analysis of memory, and its bytes are floats here and conditions there.
-const SECOND_REFUSED: usize = 40;
+/// So many in a hundred second derivatives may be refused.
+const SECOND_REFUSED: usize = 3;
 
 #[test]
 fn hessian_vector_products_agree_with_differences() {
-    check_derivatives(derive::check_second, 30, false, SECOND_REFUSED);
+    check_derivatives(derive::check_second, 30, true, SECOND_REFUSED);
 }
 
 #[test]

@@ -315,7 +315,10 @@ impl<'a> MakeFacts<'a> {
     /// Frees that wait, and ends of lifetimes, which derivatives leave out, do no harm.
     fn is_stable(&self, facts: &Facts<'_>, clobbers: &Clobbers<'_>, op: Op) -> bool {
         let fate = clobbers.fate(op);
-        let waits = |free: &Op| facts.deferred.values().any(|d| d == free);
+        let waits = |free: &Op| {
+            facts.deferred.values().any(|d| d == free)
+                || self.known(facts.body, *free) == Some(Known::Memory(MemoryFn::TapeRelease))
+        };
         let left_out = |end: &Op| {
             matches!(
                 self.known(facts.body, *end),
@@ -336,7 +339,10 @@ impl<'a> MakeFacts<'a> {
                 continue;
             };
             let callee = self.unit.callee(facts.body, op);
-            if callee.is_none_or(|func| self.unit.functions[func].body.is_none()) {
+            let opaque = |func: FuncId| {
+                self.unit.functions[func].body.is_none() || self.unit.is_tape_function(func)
+            };
+            if callee.is_none_or(opaque) {
                 if !self.has_rule(facts.body, op) {
                     facts.unhandled_calls.insert(op);
                 }
@@ -421,7 +427,8 @@ impl<'a> MakeFacts<'a> {
                 Some(Known::Masked(_)) => body.operands(op).any(|v| facts.has_shadow(v)),
                 Some(Known::Memory(_)) => {
                     let shadowed = |v: &Value| facts.has_shadow(*v);
-                    facts.deferred.contains_key(&op)
+                    self.known(body, op) == Some(Known::Memory(MemoryFn::TapePush))
+                        || facts.deferred.contains_key(&op)
                         || body.results(op).iter().any(shadowed)
                         || body.operands(op).any(|v| shadowed(&v))
                 }

@@ -7,6 +7,7 @@ use crate::differential;
 use crate::masked::{MaskedAccess, masked_access};
 use crate::out::{Lanes, Space};
 use crate::tape::layout::widen;
+use crate::tape::stack;
 use crate::variant::Mode;
 use gradus_analysis::{CopyKind, LaneKind};
 use gradus_ir::known::{MaskedFn, MemoryFn};
@@ -136,7 +137,22 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
+    /// Gives back a block of another derivative's tape, and with it its shadows, which were pushed
+    /// after it: pushes are undone in reverse order, so the stack holds nothing that is younger.
+    fn undo_push(&mut self, op: Op) {
+        let args = self.out.unit.call_args(self.facts.body, op);
+        let (state, block) = (
+            self.primal(args[0]),
+            self.primal(self.facts.body.result(op)),
+        );
+        let release = stack::functions(self.out.unit).release;
+        self.out.build().call(release, &[state, block]);
+    }
+
     pub(super) fn undo_memory_call(&mut self, op: Op, function: MemoryFn) {
+        if function == MemoryFn::TapePush {
+            return self.undo_push(op);
+        }
         if function.allocation().is_some() {
             let deferred = self.facts.deferred_free_of(op);
             self.free_block(op, false);

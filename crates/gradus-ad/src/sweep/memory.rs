@@ -4,6 +4,7 @@
 use super::ForwardSweep;
 use crate::alloc;
 use crate::out::{Lanes, Space};
+use crate::tape::stack;
 use crate::variant::Mode;
 use gradus_analysis::{CopiedWord, CopyKind, LaneKind};
 use gradus_ir::known::{AllocationSize, MemoryFn};
@@ -139,6 +140,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
         match function {
             MemoryFn::Free | MemoryFn::Delete | MemoryFn::RustDealloc => self.free(op),
             MemoryFn::Realloc | MemoryFn::RustRealloc => self.reallocate(op),
+            MemoryFn::TapePush => self.push(op),
+            // The return sweep undoes the pushes, last in, first out, and gives back what it leaves.
+            MemoryFn::TapeRelease if !self.forward_mode() => {}
             _ if function.allocation().is_some() => {
                 self.clone_plain(op);
                 let result = body.result(op);
@@ -164,6 +168,27 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 self.clone_plain(op);
             }
         }
+    }
+
+    /// A block of another derivative's tape: its shadows lie behind it on the same stack, so that
+    /// giving it back gives back these, too.
+    fn push(&mut self, op: Op) {
+        let result = self.facts.body.result(op);
+        self.clone_plain(op);
+        if !self.has_companion(result) {
+            return;
+        }
+        let args = self.out.unit.call_args(self.facts.body, op);
+        let (stack, bytes) = (self.value(args[0]), self.value(args[1]));
+        let push = stack::functions(self.out.unit).push;
+        let mut lanes = Lanes::new();
+        for _ in 0..self.facts.width {
+            let call = self.out.build().call(push, &[stack, bytes]);
+            let shadow = self.out.body.result(call);
+            self.fill_zero(shadow, bytes, Space::Shadow);
+            lanes.push(shadow);
+        }
+        self.companions.insert(result, lanes);
     }
 
     /// Zeroed blocks as large as the one that an allocation gives.

@@ -3,9 +3,12 @@
 //! Two small functions in the language itself, emitted beside the derivatives that use them and
 //! merged by the linker; a derivative needs no library. The state is `{next free byte, end of the
 //! segment, segment}`. A segment begins with the state that it replaced, four words; giving back
-//! its first allocation frees it.
+//! its first allocation frees it. To analyses the two are known functions like `malloc` and `free`
+//! ([`gradus_ir::known::MemoryFn::is_tape`]): each push is an allocation of its own, so that a
+//! derivative can be differentiated again.
 
 use crate::out::{Out, Space};
+use gradus_ir::known::{TAPE_PUSH, TAPE_RELEASE};
 use gradus_ir::{
     AttrSet, Body, Builder, CastOp, FuncId, Function, IntPredicate, Linkage, Region, TypeId, Unit,
     Value,
@@ -78,13 +81,14 @@ fn push_function(unit: &mut Unit) -> FuncId {
     let ty = unit.types.func(ptr, vec![ptr, long]);
     let grow_ty = ty;
     define(unit, "__gradus1_tape_grow", grow_ty, build_grow);
-    define(unit, "__gradus1_tape_push", ty, build_push)
+    define(unit, TAPE_PUSH, ty, build_push)
 }
 
 fn release_function(unit: &mut Unit) -> FuncId {
     let (ptr, void) = (unit.types.ptr(), unit.types.void());
     let ty = unit.types.func(void, vec![ptr, ptr]);
-    define(unit, "__gradus1_tape_release", ty, build_release)
+    define(unit, "__gradus1_tape_shrink", ty, build_shrink);
+    define(unit, TAPE_RELEASE, ty, build_release)
 }
 
 /// Word `number` after `base`.
@@ -203,24 +207,107 @@ fn build_grow(b: &mut Builder<'_>) {
 
 fn build_release(b: &mut Builder<'_>) {
     let (state, address) = (b.body.params()[0], b.body.params()[1]);
-    let (ptr, void, byte) = (b.unit.types.ptr(), b.unit.types.void(), b.unit.types.int(8));
-    let free_ty = b.unit.types.func(void, vec![ptr]);
-    let free = b.unit.declare("free", free_ty, AttrSet::default());
     let segment = load_word(b, state, 2);
-    let header = b.i64(HEADER_BYTES);
-    let first = b.addr(byte, segment, header);
-    let last_out = b.icmp(IntPredicate::Eq, address, first);
-    choose(b, last_out, &[], |b, last_out| {
-        if last_out {
-            for number in 0..3 {
-                let value = load_word(b, segment, number);
-                store_word(b, state, number, value);
-            }
-            b.call(free, &[segment]);
-        } else {
+    let end = load_word(b, state, 1);
+    let inside = lies_inside(b, address, segment, end);
+    choose(b, inside, &[], |b, inside| {
+        if inside {
             store_word(b, state, 0, address);
+        } else if let Some(shrink) = b.unit.function("__gradus1_tape_shrink") {
+            b.call(shrink, &[state, address]);
         }
         None
     });
     b.return_(None);
+}
+
+/// Whether an address lies in a segment, after its first allocation's start.
+fn lies_inside(b: &mut Builder<'_>, address: Value, segment: Value, end: Value) -> Value {
+    let (long, byte) = (b.unit.types.int(64), b.unit.types.int(8));
+    let header = b.i64(HEADER_BYTES + 1);
+    let second = b.addr(byte, segment, header);
+    let [address, second, end] =
+        [address, second, end].map(|value| b.cast(CastOp::PtrToInt, value, long));
+    let (offset, size) = (b.sub(address, second), b.sub(end, second));
+    b.icmp(IntPredicate::Ult, offset, size)
+}
+
+/// Gives back segments up to the one that `address` lies in, and that one, too, where nothing else
+/// lies in it.
+fn build_shrink(b: &mut Builder<'_>) {
+    let (state, address) = (b.body.params()[0], b.body.params()[1]);
+    let (ptr, void, byte) = (b.unit.types.ptr(), b.unit.types.void(), b.unit.types.int(8));
+    let free_ty = b.unit.types.func(void, vec![ptr]);
+    let free = b.unit.declare("free", free_ty, AttrSet::default());
+    let (_, region) = b.loop_(&[], &[]);
+    let back = b.at_end(region);
+    let segment = load_word(b, state, 2);
+    let header = b.i64(HEADER_BYTES);
+    let first = b.addr(byte, segment, header);
+    let last = b.icmp(IntPredicate::Eq, address, first);
+    for number in 0..3 {
+        let value = load_word(b, segment, number);
+        store_word(b, state, number, value);
+    }
+    b.call(free, &[segment]);
+    let before = load_word(b, state, 2);
+    let end = load_word(b, state, 1);
+    let inside = lies_inside(b, address, before, end);
+    let truth = b.unit.types.int(1);
+    let again = choose(b, last, &[truth], |b, last| {
+        if last {
+            return Some(b.bool(false));
+        }
+        choose(b, inside, &[truth], |b, inside| {
+            if inside {
+                store_word(b, state, 0, address);
+            }
+            Some(b.bool(!inside))
+        })
+    });
+    if let Some(again) = again {
+        b.repeat(again, &[], &[]);
+    }
+    b.restore(back);
+    b.return_(None);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus_interp::{Machine, Value};
+
+    /// Blocks that share a segment, that end one, and that have one of their own: giving one back
+    /// gives back all that is younger, and no memory is lost or used after it was given back.
+    #[test]
+    fn giving_back_takes_all_that_is_younger() {
+        let mut unit = Unit::default();
+        functions(&mut unit);
+        let sizes = [16, 60_000, 30_000, 24, 9_000_000, 8, 0, 5_000_000];
+        for from in 0..sizes.len() {
+            let mut machine = Machine::new(&unit);
+            let state = machine.alloc_f64(&[0.0; 3]).expect("memory");
+            let push = |machine: &mut Machine<'_>, bytes: i64| {
+                let args = [Value::ptr(state), Value::i64(bytes)];
+                let block = machine.call(TAPE_PUSH, &args).expect("runs");
+                block.expect("an address")
+            };
+            let release = |machine: &mut Machine<'_>, block: &Value| {
+                let args = [Value::ptr(state), block.clone()];
+                machine.call(TAPE_RELEASE, &args).expect("runs");
+            };
+            let blocks: Vec<Value> = sizes.iter().map(|n| push(&mut machine, *n)).collect();
+            release(&mut machine, &blocks[from]);
+            let again: Vec<Value> = sizes[from..]
+                .iter()
+                .map(|n| push(&mut machine, *n))
+                .collect();
+            release(&mut machine, &again[0]);
+            for block in blocks[..from].iter().rev() {
+                release(&mut machine, block);
+            }
+            let left = machine.read_f64(state, 3).expect("read");
+            assert!(left.iter().all(|w| w.to_bits() == 0), "{from}: {left:?}");
+        }
+    }
 }

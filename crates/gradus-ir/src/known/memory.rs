@@ -1,4 +1,5 @@
-//! Functions that allocate, free, copy and fill memory: C's, C++'s and Rust's.
+//! Functions that allocate, free, copy and fill memory: C's, C++'s and Rust's, and the two of a
+//! derivative's tape.
 
 use super::{Effects, Found, Known, Row};
 
@@ -57,7 +58,16 @@ pub enum MemoryFn {
     Bcopy,
     /// `ptr → size` of the block.
     UsableSize,
+    /// `stack, size → ptr` on the stack of a derivative's tape.
+    TapePush,
+    /// `stack, ptr`: gives back what was pushed at `ptr` and since.
+    TapeRelease,
 }
+
+/// The name of [`MemoryFn::TapePush`].
+pub const TAPE_PUSH: &str = "__gradus1_tape_push";
+/// The name of [`MemoryFn::TapeRelease`].
+pub const TAPE_RELEASE: &str = "__gradus1_tape_release";
 
 /// How much an allocation gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,10 +126,17 @@ impl MemoryFn {
             RustAlloc => block(Argument(0), Some(1), false, None, true, RustDealloc),
             RustAllocZeroed => block(Argument(0), Some(1), true, None, true, RustDealloc),
             RustRealloc => block(Argument(3), Some(2), false, Some(0), true, RustDealloc),
+            TapePush => block(Argument(1), None, false, None, false, TapeRelease),
             Free | PosixMemalign | Delete | RustDealloc | Memcpy | MemcpyIntrinsic | Memmove
             | MemmoveIntrinsic | Memset | MemsetIntrinsic | Bzero | Mempcpy | Bcopy
-            | UsableSize => None,
+            | UsableSize | TapeRelease => None,
         }
+    }
+
+    /// Whether it works on a tape's stack: such a function is known although its body is at hand, as
+    /// every push is an allocation of its own, which the body, one for all, does not tell.
+    pub fn is_tape(self) -> bool {
+        matches!(self, MemoryFn::TapePush | MemoryFn::TapeRelease)
     }
 }
 
@@ -252,6 +269,16 @@ pub(super) const ROWS: &[Row] = &[
         &["malloc_usable_size"],
         MemoryFn::UsableSize,
         Effects::PURE.hidden().inactive(),
+    ),
+    row(
+        &[TAPE_PUSH],
+        MemoryFn::TapePush,
+        Effects::PURE.reading(&[0]).writing(&[0]).fresh(),
+    ),
+    row(
+        &[TAPE_RELEASE],
+        MemoryFn::TapeRelease,
+        Effects::PURE.reading(&[0]).writing(&[0]).freeing(1),
     ),
 ];
 

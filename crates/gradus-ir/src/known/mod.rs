@@ -31,7 +31,7 @@ pub use exceptions::ExceptionFn;
 pub use integer::IntFn;
 pub use markers::MarkerFn;
 pub use math::{MathFn, MathOutFn};
-pub use memory::{Allocation, AllocationSize, MemoryFn};
+pub use memory::{Allocation, AllocationSize, MemoryFn, TAPE_PUSH, TAPE_RELEASE};
 pub use openmp::OpenMpFn;
 pub use system::SystemFn;
 pub use text::TextFn;
@@ -73,6 +73,9 @@ pub enum Known {
     /// CUDA, HIP and their run times.
     Gpu,
 }
+
+/// How the names of the functions of a tape's stack begin.
+const TAPE: &str = "__gradus1_tape_";
 
 /// One row: names, id, effects.
 #[derive(Clone, Copy, Debug)]
@@ -224,6 +227,7 @@ impl Known {
 
 impl Unit {
     /// The outside function that `func` is: declared here, known by name, with a fitting signature.
+    /// The functions of a tape's stack are known with their bodies, too ([`MemoryFn::is_tape`]).
     pub fn known(&self, func: FuncId) -> Option<Known> {
         self.find_known(func).map(|found| found.known)
     }
@@ -233,12 +237,18 @@ impl Unit {
     }
     fn find_known(&self, func: FuncId) -> Option<Found> {
         let function = &self.functions[func];
-        if function.defined || function.body.is_some() {
+        let has_body = function.defined || function.body.is_some();
+        if has_body && !function.name.starts_with(TAPE) {
             return None;
         }
         let found = INDEX.find(&function.name)?;
         let fits = found.shape.is_none_or(|s| self.fits(s, function.ty));
         fits.then_some(found)
+    }
+    /// Whether `func` works on the stack of a derivative's tape.
+    pub fn is_tape_function(&self, func: FuncId) -> bool {
+        self.functions[func].name.starts_with(TAPE)
+            && matches!(self.known(func), Some(Known::Memory(m)) if m.is_tape())
     }
     fn fits(&self, shape: Shape, ty: TypeId) -> bool {
         let Type::Func { result, params, .. } = self.types.get(ty) else {
