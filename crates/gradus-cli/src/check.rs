@@ -1,7 +1,7 @@
 //! `gradus check`: is the derivative right?
 
-use crate::options::{Wrong, list, split, text, texts, wrong};
-use crate::{FAILED, LIMIT, render, surroundings};
+use crate::options::{Wrong, list, seconds, split, text, word_text, words, wrong};
+use crate::session::{Session, status};
 use gradus::Diagnostic;
 use gradus::check::{Check, check};
 use gradus::pipeline::Options;
@@ -12,23 +12,25 @@ use std::ffi::OsString;
 const LIMIT_SECONDS: u32 = 60;
 
 /// Runs the command; gives the exit status.
-pub fn run(args: &[OsString]) -> u8 {
+pub fn run(session: &Session, args: &[OsString]) -> u8 {
     let what = match read(args) {
-        Ok(what) => what,
-        Err(diagnostic) => return render::fail(diagnostic),
+        Ok(what) => Check {
+            limit_memory_bytes: session.settings.limits.memory_bytes,
+            ..what
+        },
+        Err(diagnostic) => return session.fail(diagnostic),
     };
-    let checked = check(&surroundings::settings(), &what);
+    let checked = check(&session.settings, &what);
     if !checked.text.is_empty() {
         println!("{}\n{}", what.function, checked.text.trim_end());
     }
-    render::show(&checked.diagnostics);
-    match (checked.right, checked.limit) {
-        (true, _) => {
+    session.show(&checked.diagnostics);
+    match checked.right {
+        true => {
             println!("the derivative is right");
             0
         }
-        (false, true) => LIMIT,
-        (false, false) => FAILED,
+        false => status(&checked.diagnostics),
     }
 }
 
@@ -43,8 +45,9 @@ fn read(args: &[OsString]) -> Result<Check, Diagnostic> {
         values: Vec::new(),
         single: false,
         driver: None,
-        flags: texts(flags),
+        flags: words(flags)?,
         limit_seconds: LIMIT_SECONDS,
+        limit_memory_bytes: 0,
         options: Options::default(),
     };
     let mut parser = lexopt::Parser::from_args(own);
@@ -58,7 +61,7 @@ fn read(args: &[OsString]) -> Result<Check, Diagnostic> {
             Long("driver") => what.driver = Some(text(&mut parser)?.into()),
             Long("limit") => what.limit_seconds = seconds(&text(&mut parser)?)?,
             Long("without") => what.options.off.extend(list(&text(&mut parser)?)),
-            Value(name) if file.is_none() => file = Some(name.into()),
+            Value(name) if file.is_none() => file = Some(word_text(&name)?.into()),
             other => return Err(Wrong(other.unexpected()).into()),
         }
     }
@@ -72,11 +75,6 @@ fn value(text: &str) -> Result<(String, String), Diagnostic> {
         .split_once('=')
         .ok_or_else(|| wrong(format!("`--arg {text}` has no value: `--arg NAME=VALUE`")))?;
     Ok((name.trim().to_string(), value.trim().to_string()))
-}
-
-fn seconds(text: &str) -> Result<u32, Diagnostic> {
-    let seconds = text.parse().ok().filter(|s| *s > 0);
-    seconds.ok_or_else(|| wrong(format!("`{text}` is no number of seconds")))
 }
 
 #[cfg(test)]

@@ -1,15 +1,24 @@
-//! The compiling process: bytes in, bytes out, in a thread with room for LLVM's recursions.
+//! The compiling process: bytes in, bytes out, in a thread with room for LLVM's recursions, within
+//! limits that it sets itself before it reads anything.
 
 use crate::FAILED;
 use gradus::pipeline::compile_bytes;
+use rlimit::Resource;
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::time::Instant;
 
 /// LLVM recurses over the depth of what it is given; ours does not.
 const STACK_BYTES: usize = 1 << 30;
 
-/// Serves one request.
-pub fn run() -> u8 {
+/// What the program and its libraries take before they have done anything, beside the stack.
+const GROUND_BYTES: u64 = 64 << 20;
+
+/// Serves one request, within the limits that its arguments state.
+pub fn run(args: &[OsString]) -> u8 {
+    if let Some((memory_bytes, seconds)) = gradus::child_limits(args) {
+        limit(memory_bytes, seconds);
+    }
     let thread = std::thread::Builder::new()
         .stack_size(STACK_BYTES)
         .spawn(serve);
@@ -17,6 +26,22 @@ pub fn run() -> u8 {
     match served {
         Some(Ok(())) => 0,
         _ => FAILED,
+    }
+}
+
+/// Sets the limits. A system that does not know one of them goes without: the parent still watches.
+fn limit(memory_bytes: u64, seconds: u64) {
+    let room = memory_bytes.saturating_add(STACK_BYTES as u64 + GROUND_BYTES);
+    // After the soft limit of time comes a signal that tells what happened, at the hard one an end.
+    for (resource, soft, hard) in [
+        (Resource::DATA, room, room),
+        (Resource::CPU, seconds, seconds.saturating_add(5)),
+        (Resource::CORE, 0, 0),
+    ] {
+        let Ok((_, most)) = resource.get() else {
+            continue;
+        };
+        let _ = resource.set(soft.min(most), hard.min(most));
     }
 }
 

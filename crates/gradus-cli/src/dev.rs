@@ -1,7 +1,7 @@
 //! `gradus dev`: what the passes do to a program.
 
-use crate::options::{Wrong, split, text, texts, wrong};
-use crate::{FAILED, render, surroundings};
+use crate::options::{Wrong, split, text, word_text, words, wrong};
+use crate::session::{Session, status};
 use gradus::Diagnostic;
 use gradus::dev::{Dev, dev};
 use gradus::pipeline::OutputKind;
@@ -14,14 +14,14 @@ struct Asked {
 }
 
 /// Runs the command; gives the exit status.
-pub fn run(args: &[OsString]) -> u8 {
+pub fn run(session: &Session, args: &[OsString]) -> u8 {
     let asked = match read(args) {
         Ok(asked) => asked,
-        Err(diagnostic) => return render::fail(diagnostic),
+        Err(diagnostic) => return session.fail(diagnostic),
     };
-    let reply = match dev(&surroundings::settings(), &asked.dev) {
+    let reply = match dev(&session.settings, &asked.dev) {
         Ok(reply) => reply,
-        Err(diagnostic) => return render::fail(diagnostic),
+        Err(diagnostic) => return session.fail(diagnostic),
     };
     for dump in &reply.dumps {
         println!("; after {}\n{}", dump.pass, dump.text);
@@ -34,15 +34,18 @@ pub fn run(args: &[OsString]) -> u8 {
     if let Some(report) = reply.text(OutputKind::Report) {
         print!("{report}");
     }
-    render::show(&reply.diagnostics);
-    u8::from(reply.has_errors()) * FAILED
+    session.show(&reply.diagnostics);
+    match reply.has_errors() {
+        true => status(&reply.diagnostics),
+        false => 0,
+    }
 }
 
 fn read(args: &[OsString]) -> Result<Asked, Diagnostic> {
     let (own, flags) = split(args);
     let (mut file, mut after) = (None, Vec::new());
     let mut dev = Dev {
-        flags: texts(flags),
+        flags: words(flags)?,
         ..Dev::default()
     };
     let (mut print, mut time) = (false, false);
@@ -55,7 +58,7 @@ fn read(args: &[OsString]) -> Result<Asked, Diagnostic> {
             Long("restructure-all") => dev.restructure_all = true,
             Long("after") => after.push(text(&mut parser)?),
             Short('f') => dev.function = Some(text(&mut parser)?),
-            Value(name) if file.is_none() => file = Some(name.into()),
+            Value(name) if file.is_none() => file = Some(word_text(&name)?.into()),
             other => return Err(Wrong(other.unexpected()).into()),
         }
     }

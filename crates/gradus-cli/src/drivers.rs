@@ -1,19 +1,23 @@
 //! `gradus cc` and `gradus c++`: clang's command line, and a few words of our own.
 
-use crate::options::texts;
-use crate::{render, surroundings};
+use crate::options::words;
+use crate::session::Session;
 use gradus::drive::{DriveOptions, drive};
 use std::ffi::OsString;
 
 /// Runs a driver; gives the exit status.
-pub fn run(args: &[OsString], plus_plus: bool) -> u8 {
+pub fn run(session: &Session, args: &[OsString], plus_plus: bool) -> u8 {
+    let args = match words(args) {
+        Ok(args) => args,
+        Err(diagnostic) => return session.fail(diagnostic),
+    };
     let mut how = DriveOptions {
         plus_plus,
         ..DriveOptions::default()
     };
     let mut rest = Vec::new();
     let mut report = false;
-    for arg in texts(args) {
+    for arg in args {
         match arg.as_str() {
             "--restructure-all" => how.restructure_all = true,
             "--strong-zero" => how.options.strong_zero = true,
@@ -24,11 +28,11 @@ pub fn run(args: &[OsString], plus_plus: bool) -> u8 {
             },
         }
     }
-    let driven = drive(&surroundings::settings(), &how, &rest);
+    let driven = drive(&session.settings, &how, &rest);
     for remark in &driven.remarks {
         eprint!("{remark}");
     }
-    render::show(&driven.diagnostics);
+    session.show(&driven.diagnostics);
     if report {
         driven.reports.iter().for_each(|text| print!("{text}"));
     }

@@ -1,7 +1,7 @@
 //! `gradus explain CODE`: the page of a diagnostic. The pages are part of the program.
 
 use crate::options::wrong;
-use crate::render;
+use crate::session::Session;
 use gradus::Code;
 use std::ffi::OsString;
 
@@ -54,7 +54,7 @@ pages! {
 }
 
 /// Prints a page, or the list of all; gives the exit status.
-pub fn run(args: &[OsString]) -> u8 {
+pub fn run(session: &Session, args: &[OsString]) -> u8 {
     let Some(asked) = args.first().map(|a| a.to_string_lossy().to_uppercase()) else {
         for (number, page) in PAGES {
             println!("{number}  {}", title(page));
@@ -71,7 +71,7 @@ pub fn run(args: &[OsString]) -> u8 {
         None => {
             let last = Code::ALL.last().map_or("", |c| c.number());
             let message = format!("there is no diagnostic `{asked}`");
-            render::fail(wrong(message).note(format!("they go from GRD0001 to {last}")))
+            session.fail(wrong(message).note(format!("they go from GRD0001 to {last}")))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `gradus grad`: derivatives by name.
 
-use crate::options::{Wrong, list, split, text, texts, wrong};
-use crate::{FAILED, render, surroundings};
+use crate::options::{Wrong, list, split, text, word_text, words, wrong};
+use crate::session::{Session, status};
 use gradus::Diagnostic;
 use gradus::grad::{Emit, Grad, grad};
 use gradus::pipeline::{GradRequest, GradTask, Mode, Options};
@@ -10,20 +10,23 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Runs the command; gives the exit status.
-pub fn run(args: &[OsString]) -> u8 {
+pub fn run(session: &Session, args: &[OsString]) -> u8 {
     let what = match read(args) {
         Ok(what) => what,
-        Err(diagnostic) => return render::fail(diagnostic),
+        Err(diagnostic) => return session.fail(diagnostic),
     };
-    let graded = grad(&surroundings::settings(), &what);
-    render::show(&graded.diagnostics);
+    let graded = grad(&session.settings, &what);
+    session.show(&graded.diagnostics);
     if let Some(report) = &graded.report {
         print!("{report}");
     }
     for file in &graded.files {
         println!("wrote {}", file.display());
     }
-    if graded.done { 0 } else { FAILED }
+    match graded.done {
+        true => 0,
+        false => status(&graded.diagnostics),
+    }
 }
 
 /// What the options say.
@@ -62,11 +65,11 @@ pub fn read(args: &[OsString]) -> Result<Grad, Diagnostic> {
             Long("without") => asked.options.off.extend(list(&text(&mut parser)?)),
             Long("emit") => asked.emit = Some(emit(&text(&mut parser)?)?),
             Short('o') | Long("output") => asked.output = Some(text(&mut parser)?.into()),
-            Value(file) if asked.file.is_none() => asked.file = Some(file.into()),
+            Value(file) if asked.file.is_none() => asked.file = Some(word_text(&file)?.into()),
             other => return Err(Wrong(other.unexpected()).into()),
         }
     }
-    asked.finish(texts(flags))
+    asked.finish(words(flags)?)
 }
 
 impl Asked {

@@ -6,15 +6,21 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod bug_report;
 mod check;
 mod compile;
 mod dev;
 mod drivers;
 mod explain;
 mod grad;
+mod json;
 mod options;
 mod render;
+mod session;
+mod signals;
 mod surroundings;
+
+use session::Session;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -49,6 +55,15 @@ gradus: derivatives of programs as they are
       what the passes do
   gradus explain CODE
       all about a diagnostic, such as GRD0005
+  gradus bug-report [-o ARCHIVE] -- COMMAND …
+      runs a command and packs what it compiled, its flags and versions into one archive
+  gradus bug-report --replay ARCHIVE
+      compiles again what an archive holds
+
+Every command takes (the drivers in one word, with `=`):
+      --message-format=json   findings as JSON, one a line, in rustc's shape
+      --max-time SECONDS      for each compilation by our passes (3600)
+      --max-memory SIZE       for it, and for the program of a check: 500M, 4G (16G)
 
 Exit status: 0 fine, 1 error or refused, 3 limit reached; the drivers pass the compiler's on.
 ";
@@ -73,16 +88,41 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &[OsString]) -> u8 {
+    if args
+        .first()
+        .is_some_and(|word| word == gradus::CHILD_COMMAND)
+    {
+        return compile::run(args.get(1..).unwrap_or_default());
+    }
+    let driver = args
+        .first()
+        .is_some_and(|word| word == "cc" || word == "c++");
+    let (mut session, args) = match Session::begin(args, driver) {
+        Ok(begun) => begun,
+        Err((session, finding)) => return session.fail(finding),
+    };
+    signals::watch(&session.settings.leftovers);
+    match args.first() {
+        Some(word) if word == "bug-report" => {
+            bug_report::run(&mut session, &args[1..], &|session, args| {
+                command(session, args)
+            })
+        }
+        _ => command(&session, &args),
+    }
+}
+
+/// Runs a command; gives the exit status.
+fn command(session: &Session, args: &[OsString]) -> u8 {
     let command = args.first().map(|a| a.to_string_lossy().into_owned());
     let rest = args.get(1..).unwrap_or_default();
     match command.as_deref() {
-        Some(gradus::CHILD_COMMAND) => compile::run(),
-        Some("grad") => grad::run(rest),
-        Some("check") => check::run(rest),
-        Some("cc") => drivers::run(rest, false),
-        Some("c++") => drivers::run(rest, true),
-        Some("dev") => dev::run(rest),
-        Some("explain") => explain::run(rest),
+        Some("grad") => grad::run(session, rest),
+        Some("check") => check::run(session, rest),
+        Some("cc") => drivers::run(session, rest, false),
+        Some("c++") => drivers::run(session, rest, true),
+        Some("dev") => dev::run(session, rest),
+        Some("explain") => explain::run(session, rest),
         Some("--version" | "-V") => {
             println!("gradus {}", env!("CARGO_PKG_VERSION"));
             0
@@ -95,7 +135,7 @@ fn run(args: &[OsString]) -> u8 {
             eprint!("{USAGE}");
             FAILED
         }
-        Some(other) => render::fail(
+        Some(other) => session.fail(
             gradus::Diagnostic::error(
                 gradus::Code::BadOption,
                 format!("there is no command `{other}`"),

@@ -2,7 +2,7 @@
 
 use gradus::{Code, Diagnostic};
 use lexopt::ValueExt;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 /// A wrong command line, as a finding.
 pub fn wrong(message: impl Into<String>) -> Diagnostic {
@@ -32,11 +32,50 @@ pub fn split(args: &[OsString]) -> (&[OsString], &[OsString]) {
     }
 }
 
-/// Words as text; what is no Unicode is kept as well as it can be.
-pub fn texts(args: &[OsString]) -> Vec<String> {
-    args.iter()
-        .map(|a| a.to_string_lossy().into_owned())
-        .collect()
+/// Words as text.
+///
+/// # Errors
+/// `BadOption` for one that is no Unicode: compilers are asked in text.
+pub fn words(args: &[OsString]) -> Result<Vec<String>, Diagnostic> {
+    args.iter().map(|word| word_text(word)).collect()
+}
+
+/// A word as text.
+///
+/// # Errors
+/// `BadOption`.
+pub fn word_text(word: &OsStr) -> Result<String, Diagnostic> {
+    word.to_str().map(String::from).ok_or_else(|| {
+        let message = format!("`{}` is no text in UTF-8", word.to_string_lossy());
+        wrong(message).help("give the file another name, or a link to it")
+    })
+}
+
+/// A number of seconds, at least one.
+///
+/// # Errors
+/// `BadOption`.
+pub fn seconds(text: &str) -> Result<u32, Diagnostic> {
+    let seconds = text.parse().ok().filter(|s| *s > 0);
+    seconds.ok_or_else(|| wrong(format!("`{text}` is no number of seconds")))
+}
+
+/// A size in bytes: a number, with `K`, `M` or `G` for powers of 1024; without one, mebibytes.
+///
+/// # Errors
+/// `BadOption`.
+pub fn size_bytes(text: &str) -> Result<u64, Diagnostic> {
+    let (number, shift) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&text[..at], 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 30),
+        _ => (text, 20),
+    };
+    let size = number.parse::<u64>().ok().filter(|n| *n > 0);
+    let size = size.and_then(|n| n.checked_mul(1 << shift));
+    size.ok_or_else(|| {
+        wrong(format!("`{text}` is no size")).help("give mebibytes, or a number with K, M or G")
+    })
 }
 
 /// The parts of a list with commas.

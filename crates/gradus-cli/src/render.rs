@@ -1,14 +1,13 @@
 //! Diagnostics as a person reads them: in rustc's manner, with the user's own lines, all findings
 //! of a run at once.
 
-use crate::FAILED;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use gradus::{Diagnostic, Label, Severity};
 use std::collections::HashMap;
 use std::io::IsTerminal;
 
-/// Shows findings on standard error, each of them once.
-pub fn show(diagnostics: &[Diagnostic]) {
+/// Shows findings on standard error.
+pub fn show(shown: &[&Diagnostic]) {
     let mut sources = Sources::default();
     let styled = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let renderer = if styled {
@@ -16,12 +15,8 @@ pub fn show(diagnostics: &[Diagnostic]) {
     } else {
         Renderer::plain()
     };
-    let mut shown: Vec<&Diagnostic> = Vec::new();
-    for diagnostic in diagnostics {
-        if !shown.contains(&diagnostic) {
-            eprintln!("{}\n", text(diagnostic, &renderer, &mut sources));
-            shown.push(diagnostic);
-        }
+    for diagnostic in shown {
+        eprintln!("{}\n", text(diagnostic, &renderer, &mut sources));
     }
     let errors = shown.iter().filter(|d| d.severity == Severity::Error);
     let mut codes: Vec<&str> = errors.map(|d| d.code.number()).collect();
@@ -32,20 +27,23 @@ pub fn show(diagnostics: &[Diagnostic]) {
     }
 }
 
-/// Shows one finding; gives the exit status that goes with it.
-pub fn fail(diagnostic: Diagnostic) -> u8 {
-    show(&[diagnostic]);
-    FAILED
-}
-
 /// The files that findings point into, read once.
 #[derive(Default)]
-struct Sources {
+pub struct Sources {
     texts: HashMap<String, Option<String>>,
 }
 
 impl Sources {
-    fn text(&mut self, file: &str) -> Option<&str> {
+    /// One file with this text.
+    #[cfg(test)]
+    pub fn of(file: &str, text: &str) -> Sources {
+        Sources {
+            texts: HashMap::from([(file.to_string(), Some(text.to_string()))]),
+        }
+    }
+
+    /// The text of a file; `None` where it cannot be read.
+    pub fn text(&mut self, file: &str) -> Option<&str> {
         let read = || std::fs::read_to_string(file).ok();
         let text = self.texts.entry(file.to_string()).or_insert_with(read);
         text.as_deref()
@@ -53,7 +51,7 @@ impl Sources {
 }
 
 /// A label's place in the text of its file: the word at its column, or its line.
-fn place(text: &str, label: &Label) -> Option<std::ops::Range<usize>> {
+pub fn place(text: &str, label: &Label) -> Option<std::ops::Range<usize>> {
     let line = usize::try_from(label.span.line).ok()?.checked_sub(1)?;
     let mut start = 0;
     for _ in 0..line {
@@ -75,7 +73,7 @@ fn place(text: &str, label: &Label) -> Option<std::ops::Range<usize>> {
 }
 
 /// One finding as text.
-fn text(diagnostic: &Diagnostic, renderer: &Renderer, sources: &mut Sources) -> String {
+pub fn text(diagnostic: &Diagnostic, renderer: &Renderer, sources: &mut Sources) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,

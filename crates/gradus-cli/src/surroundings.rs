@@ -1,6 +1,6 @@
 //! What the environment says, as data for the layers below.
 
-use gradus::Settings;
+use gradus::{Leftovers, Limits, Settings};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,12 @@ pub fn settings() -> Settings {
         environment: include_folder(&child).map(search).unwrap_or_default(),
         temp: std::env::temp_dir(),
         child,
+        limits: Limits::default(),
+        leftovers: Leftovers::default(),
+        command: std::env::args_os()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
+        record: None,
     }
 }
 

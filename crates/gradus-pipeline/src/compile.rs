@@ -4,7 +4,7 @@ use crate::derive;
 use crate::reply::{FunctionInfo, Output};
 use crate::run::{PASSES, Run, Stop};
 use crate::worklist;
-use crate::{OutputKind, Reply, Request, Task, wire};
+use crate::{Input, OutputKind, Reply, Request, Task, wire};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_llvm::{Emit, Host, Pipeline};
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +74,11 @@ fn read(run: &mut Run<'_>) -> Result<Host, Stop> {
         let finding = Diagnostic::error(Code::UnreadableInput, "no input was given");
         return Err(run.refuse(finding));
     };
+    let blank = |input: &&Input| input.bytes.iter().all(u8::is_ascii_whitespace);
+    if let Some(input) = run.request.inputs.iter().find(blank) {
+        let message = format!("{} is empty", input.name);
+        return Err(run.refuse(Diagnostic::error(Code::UnreadableInput, message)));
+    }
     let mut host = run.check(Host::parse(&first.bytes, &first.name))?;
     for input in others {
         run.check(host.link(&input.bytes, &input.name))?;

@@ -103,6 +103,30 @@ pub fn redirected(back: &[String], derived: &Path, output: &Path) -> Vec<String>
     args
 }
 
+/// LLVM's text as it would be if its module had the source's name: the compiler names it after the
+/// temporary file that it was read from. Other bytes stay as they are.
+pub fn named_after(text: Vec<u8>, source: &Path) -> Vec<u8> {
+    const START: &[u8] = b"; ModuleID = '";
+    let end = text.iter().position(|b| *b == b'\n');
+    match end.filter(|_| text.starts_with(START)) {
+        Some(end) => {
+            let line = format!("; ModuleID = '{}'", source.display());
+            [line.as_bytes(), &text[end..]].concat()
+        }
+        None => text,
+    }
+}
+
+/// The arguments of a back half without the files of the run that they were made in, so that objects
+/// that carry them are the same each time.
+pub fn portable(back: &[String]) -> Vec<String> {
+    let mut args = redirected(back, Path::new("-"), Path::new("-"));
+    while let Some(at) = args.iter().position(|a| a == "-split-dwarf-output") {
+        args.drain(at..args.len().min(at + 2));
+    }
+    args
+}
+
 const EMITS: [&str; 4] = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];
 
 fn front(args: &[String], bitcode: &Path, detail: Option<Detail>) -> Vec<String> {
@@ -201,6 +225,26 @@ mod tests {
             "-cc1 -triple t -O0 -emit-obj -discard-value-names -ffunction-sections -o a.o -x ir d.bc"
         );
         assert_eq!(halves.level, Level::O0);
+        let mut given = halves.back.args.clone();
+        given.splice(1..1, ["-split-dwarf-output".into(), "a.dwo".into()]);
+        assert_eq!(
+            portable(&given).join(" "),
+            "-cc1 -triple t -O0 -emit-obj -discard-value-names -ffunction-sections -o - -x ir -"
+        );
+    }
+
+    #[test]
+    fn only_the_name_of_a_module_changes() {
+        let named = |text: &str| named_after(text.into(), Path::new("a.c"));
+        assert_eq!(named("; ModuleID = '/t/d.bc'\nx"), b"; ModuleID = 'a.c'\nx");
+        for text in [
+            "",
+            "; ModuleID = '",
+            "\x7fELF\n",
+            "source\n; ModuleID = 'x'\n",
+        ] {
+            assert_eq!(named(text), text.as_bytes());
+        }
     }
 
     #[test]

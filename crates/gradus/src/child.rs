@@ -1,21 +1,55 @@
-//! The compiling process: LLVM runs in a child of ours, so that its death is a diagnostic.
+//! The compiling process: LLVM runs in a child of ours with limits of its own, so that its death is
+//! a diagnostic and its hunger does no harm.
+//!
+//! Time is watched from here: a child that takes longer is killed. Memory, processor time (for a
+//! child whose parent is gone) and core files are limited by the child itself, before it reads its
+//! request: [`child_limits`] reads what it is told. A child that dies leaves a reproducer
+//! ([`crate::reproducer`]).
 
-use crate::settings::Settings;
+use crate::settings::{Limits, Settings};
+use crate::{files, reproducer};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{Outcome, Reply, Request, from_bytes, to_bytes};
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// The first argument that makes [`Settings::child`] compile: the request comes on standard
-/// input, the reply goes to standard output.
+/// input, the reply goes to standard output. Two numbers follow it: see [`child_limits`].
 pub const CHILD_COMMAND: &str = "__compile";
 
-/// Compiles in a child process. A child that dies is a finding of the reply.
+/// The signal of a process that has used up its processor time.
+const SIGXCPU: i32 = 24;
+const SIGKILL: i32 = 9;
+
+/// What a child may take, from the arguments after [`CHILD_COMMAND`]: bytes of memory, and seconds of
+/// processor time.
+pub fn child_limits(args: &[OsString]) -> Option<(u64, u64)> {
+    let number = |i: usize| args.get(i)?.to_str()?.parse().ok();
+    Some((number(0)?, number(1)?))
+}
+
+/// Compiles in a child process. A child that dies, or takes too much, is a finding of the reply.
 pub fn compile(settings: &Settings, request: &Request) -> Reply {
-    match run(settings, request) {
-        Ok(output) => reply(&output).unwrap_or_else(|| refused(died(&output))),
+    let reply = match run(settings, request) {
+        Ok(end) => reply(&end).unwrap_or_else(|| {
+            let finding = died(&settings.limits, &end);
+            refused(match settings.record {
+                // The report that is being made is the reproducer.
+                Some(_) => finding,
+                None => with_reproducer(settings, request, finding),
+            })
+        }),
         Err(diagnostic) => refused(diagnostic),
+    };
+    if let Some(record) = &settings.record {
+        record.add(request);
+        record.add_findings(&reply.diagnostics);
     }
+    reply
 }
 
 fn refused(diagnostic: Diagnostic) -> Reply {
@@ -26,44 +60,154 @@ fn refused(diagnostic: Diagnostic) -> Reply {
     }
 }
 
-fn run(settings: &Settings, request: &Request) -> Result<Output, Diagnostic> {
+/// How a child ended.
+struct End {
+    /// `None` where it was stopped for taking too long.
+    status: Option<ExitStatus>,
+    out: Vec<u8>,
+    said: Vec<u8>,
+}
+
+fn run(settings: &Settings, request: &Request) -> Result<End, Diagnostic> {
     let cannot = |e: String| {
         let message = format!("the compiling process cannot be run: {e}");
         Diagnostic::error(Code::CompilerDied, message)
     };
     let broken = |e: std::io::Error| cannot(e.to_string());
     let bytes = to_bytes(request).map_err(|e| cannot(e.to_string()))?;
+    let limits = settings.limits;
     let mut child = Command::new(&settings.child)
         .arg(CHILD_COMMAND)
+        .arg(limits.memory_bytes.to_string())
+        .arg(limits.time.as_secs().saturating_add(2).to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(broken)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A child that dies before it has read all is told by its reply.
-        let _ = stdin.write_all(&bytes);
+    let talk = Talk::begin(&mut child, bytes);
+    let in_time = talk.wait(limits.time);
+    if !in_time {
+        // A child that has just ended by itself cannot be killed, and need not be.
+        let _ = child.kill();
     }
-    child.wait_with_output().map_err(broken)
+    let status = child.wait().map_err(broken)?;
+    let (out, said) = talk.end();
+    Ok(End {
+        status: in_time.then_some(status),
+        out,
+        said,
+    })
 }
 
-fn reply(output: &Output) -> Option<Reply> {
-    output
-        .status
-        .success()
-        .then(|| from_bytes(&output.stdout).ok())?
+/// What goes into a child and comes out of it, in threads, so that nobody waits for anybody.
+struct Talk {
+    done: mpsc::Receiver<()>,
+    out: std::thread::JoinHandle<Vec<u8>>,
+    said: std::thread::JoinHandle<Vec<u8>>,
 }
 
-fn died(output: &Output) -> Diagnostic {
-    let how = output.status.to_string();
-    let mut diagnostic = Diagnostic::error(
-        Code::CompilerDied,
-        format!("the compiling process died ({how})"),
-    )
-    .help("this is a fault of Gradus: please report it with the program that caused it");
-    let said = String::from_utf8_lossy(&output.stderr);
+impl Talk {
+    fn begin(child: &mut Child, request: Vec<u8>) -> Talk {
+        let (finished, done) = mpsc::channel();
+        if let Some(mut stdin) = child.stdin.take() {
+            std::thread::spawn(move || {
+                // A child that dies before it has read all is told by its reply.
+                let _ = stdin.write_all(&request);
+            });
+        }
+        let out = child.stdout.take();
+        let said = child.stderr.take();
+        Talk {
+            done,
+            out: std::thread::spawn(move || {
+                let bytes = all(out);
+                // The end of its output is the end of its work.
+                let _ = finished.send(());
+                bytes
+            }),
+            said: std::thread::spawn(move || all(said)),
+        }
+    }
+
+    /// Whether the child ended its output in time.
+    fn wait(&self, time: Duration) -> bool {
+        !matches!(
+            self.done.recv_timeout(time),
+            Err(mpsc::RecvTimeoutError::Timeout)
+        )
+    }
+
+    fn end(self) -> (Vec<u8>, Vec<u8>) {
+        let bytes = |t: std::thread::JoinHandle<Vec<u8>>| t.join().unwrap_or_default();
+        (bytes(self.out), bytes(self.said))
+    }
+}
+
+fn all(from: Option<impl Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(mut from) = from {
+        // What was read before a fault is what there is.
+        let _ = from.read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+fn reply(end: &End) -> Option<Reply> {
+    let fine = end.status.is_some_and(|s| s.success());
+    fine.then(|| from_bytes(&end.out).ok())?
+}
+
+/// What a process says that could not get memory: Rust's, LLVM's and C++'s words.
+const OUT_OF_MEMORY: [&str; 3] = ["memory allocation of", "out of memory", "bad_alloc"];
+
+fn died(limits: &Limits, end: &End) -> Diagnostic {
+    let said = String::from_utf8_lossy(&end.said);
+    let limit = |message: String, option: &str| {
+        Diagnostic::error(Code::LimitReached, message).help(format!(
+            "allow more with `{option}`, or ask for less at a time"
+        ))
+    };
+    let signal = end.status.and_then(|s| s.signal());
+    if end.status.is_none() || signal == Some(SIGXCPU) {
+        let seconds = limits.time.as_secs();
+        let message = format!("the compilation took longer than {seconds} seconds");
+        return limit(message, "--max-time SECONDS");
+    }
+    if OUT_OF_MEMORY.iter().any(|words| said.contains(words)) {
+        let mebibytes = limits.memory_bytes >> 20;
+        let message = format!("the compilation needs more than {mebibytes} MiB of memory");
+        return limit(message, "--max-memory SIZE");
+    }
+    let how = end.status.map(|s| s.to_string()).unwrap_or_default();
+    let message = format!("the compiling process died ({how})");
+    let mut diagnostic = Diagnostic::error(Code::CompilerDied, message)
+        .help("this is a fault of Gradus: please report it with the program that caused it");
+    if signal == Some(SIGKILL) {
+        diagnostic =
+            diagnostic.note("it was killed from outside: the machine may have run out of memory");
+    }
     for line in said.lines().filter(|l| !l.trim().is_empty()).take(8) {
         diagnostic = diagnostic.note(line.to_string());
     }
     diagnostic
+}
+
+/// The finding, with the place of an archive that shows the fault again.
+fn with_reproducer(settings: &Settings, request: &Request, finding: Diagnostic) -> Diagnostic {
+    let outcome = [finding.clone()];
+    let archive = reproducer::pack(settings, std::slice::from_ref(request), &outcome);
+    let kept = archive.and_then(|bytes| {
+        let place = reproducer::place(settings)?;
+        files::write(&place, &bytes).map(|()| place)
+    });
+    match kept {
+        Ok(place) => {
+            let shown = place.display();
+            finding.note(format!(
+                "{shown} shows it again: `gradus bug-report --replay {shown}`"
+            ))
+        }
+        Err(why) => finding.note(format!("no reproducer could be kept: {}", why.message)),
+    }
 }

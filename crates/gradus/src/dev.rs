@@ -1,7 +1,6 @@
 //! `gradus dev`: the passes at work, for those who write them.
 
 use crate::drive::names_a_derivative;
-use crate::files::Scratch;
 use crate::{Settings, child, source};
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{
@@ -30,7 +29,7 @@ pub struct Dev {
 /// # Errors
 /// Where the program cannot be read or compiled.
 pub fn dev(settings: &Settings, what: &Dev) -> Result<Reply, Diagnostic> {
-    let scratch = Scratch::new(&settings.temp)?;
+    let scratch = settings.scratch()?;
     let mut args = what.flags.clone();
     args.extend([
         "-c".into(),

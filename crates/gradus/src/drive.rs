@@ -3,6 +3,8 @@
 //!
 //! Flow: ask the driver for its plan; run its jobs in order. A compilation first runs its front
 //! half alone; where the bitcode names no differentiation call, the user's own job runs as it is.
+//! What the jobs leave for the user goes into a scratch folder first and out of it in one go, when all
+//! have succeeded: a run that fails leaves nothing.
 //! A link looks for calls that the compilations had to leave ([`crate::link`]); where there is no
 //! link, objects carry what a later one needs ([`crate::fat`]).
 
@@ -48,8 +50,15 @@ pub fn drive(settings: &Settings, how: &DriveOptions, args: &[String]) -> Driven
         driven.diagnostics.push(diagnostic);
         driven.status = 1;
     }
+    let limit = |d: &Diagnostic| d.severity == Severity::Error && d.code == Code::LimitReached;
+    if driven.status != 0 && driven.diagnostics.iter().any(limit) {
+        driven.status = LIMIT;
+    }
     driven
 }
+
+/// The exit status where a limit of ours was reached.
+const LIMIT: i32 = 3;
 
 fn run(
     settings: &Settings,
@@ -77,8 +86,9 @@ fn run(
         return Ok(());
     }
     driven.remarks = plan.remarks.drain(..).map(|line| line + "\n").collect();
-    let scratch = Scratch::new(&settings.temp)?;
+    let scratch = settings.scratch()?;
     plan.move_intermediates(&scratch);
+    let outputs = plan.move_outputs(&scratch);
     let mut session = Session {
         settings,
         how,
@@ -99,7 +109,10 @@ fn run(
             return Ok(());
         }
     }
-    if links { Ok(()) } else { session.attach() }
+    if !links {
+        session.attach()?;
+    }
+    outputs.commit(&settings.leftovers)
 }
 
 /// Whether a job is the linker's.
@@ -171,7 +184,7 @@ impl Session<'_> {
         {
             let carried = Carried {
                 bitcode: bytes.clone(),
-                back: halves.back.args.clone(),
+                back: cc1::portable(&halves.back.args),
             };
             self.compiled.insert(output.into(), carried);
         }
@@ -185,7 +198,14 @@ impl Session<'_> {
         match self.bitcode(reply) {
             Some(bytes) => {
                 files::write(&derived, &bytes)?;
-                status(&halves.back)
+                let code = status(&halves.back)?;
+                if let (0, Some(output)) = (code, job.output().map(Path::new))
+                    && self.scratch.holds(output)
+                {
+                    let made = cc1::named_after(files::read(output)?, Path::new(name));
+                    files::write(output, &made)?;
+                }
+                Ok(code)
             }
             None => Ok(1),
         }
@@ -246,7 +266,7 @@ impl Session<'_> {
     }
 
     /// Objects that a later link may need carry their modules.
-    fn attach(self) -> Result<(), Diagnostic> {
+    fn attach(&self) -> Result<(), Diagnostic> {
         for (object, carried) in &self.compiled {
             fat::attach(
                 self.settings,

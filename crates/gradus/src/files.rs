@@ -1,6 +1,9 @@
-//! Files: read whole, written beside and renamed, so that nobody ever sees half of one.
+//! Files: read whole, written beside and renamed, so that nobody ever sees half of one; all outputs
+//! of a run together, so that a failed run leaves none.
 
+use crate::Leftovers;
 use gradus_ir::{Code, Diagnostic};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,20 +12,27 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Debug)]
 pub struct Scratch {
     folder: PathBuf,
+    leftovers: Leftovers,
 }
 
 impl Scratch {
-    /// A fresh folder inside `within`.
+    /// A fresh folder inside `within`, on the list of `leftovers` as long as it is there.
     ///
     /// # Errors
     /// `FileAccess` where none can be made.
-    pub fn new(within: &Path) -> Result<Scratch, Diagnostic> {
+    pub fn new(within: &Path, leftovers: &Leftovers) -> Result<Scratch, Diagnostic> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         for _ in 0..100 {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let folder = within.join(format!("gradus-{}-{count}", std::process::id()));
             match fs::create_dir(&folder) {
-                Ok(()) => return Ok(Scratch { folder }),
+                Ok(()) => {
+                    leftovers.note(&folder);
+                    return Ok(Scratch {
+                        folder,
+                        leftovers: leftovers.clone(),
+                    });
+                }
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(failed("make a folder in", within, &e)),
             }
@@ -34,12 +44,15 @@ impl Scratch {
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
+    /// Whether a path lies in it.
+    pub fn holds(&self, path: &Path) -> bool {
+        path.starts_with(&self.folder)
+    }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A folder that cannot be taken away is left: nothing depends on it.
-        let _ = fs::remove_dir_all(&self.folder);
+        self.leftovers.remove(&self.folder);
     }
 }
 
@@ -56,20 +69,109 @@ pub fn read(file: &Path) -> Result<Vec<u8>, Diagnostic> {
 /// # Errors
 /// `FileAccess`; the file is then as it was.
 pub fn write(file: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
-    if fs::metadata(file).is_ok_and(|m| !m.is_file()) {
-        // A device such as /dev/null, or a pipe, is written to as it is.
-        return fs::write(file, bytes).map_err(|e| failed("write", file, &e));
+    let mut outputs = Outputs::default();
+    outputs.add(file, Content::Bytes(bytes.to_vec()));
+    outputs.put_all()
+}
+
+/// What becomes of an output.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// A copy of this file, its permissions too.
+    File(PathBuf),
+}
+
+/// The outputs of a run: all of them appear, or none.
+#[derive(Clone, Debug, Default)]
+pub struct Outputs {
+    list: Vec<(PathBuf, Content)>,
+}
+
+impl Outputs {
+    /// One more.
+    pub fn add(&mut self, file: &Path, content: Content) {
+        self.list.push((file.to_path_buf(), content));
     }
-    let mut name = file.file_name().unwrap_or_default().to_os_string();
+
+    /// Where they go.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.list.iter().map(|(file, _)| file.clone()).collect()
+    }
+
+    /// Writes all under other names in their folders, then renames them, in one go for those who
+    /// would clear `leftovers`.
+    ///
+    /// # Errors
+    /// `FileAccess`; every file is then as it was.
+    pub fn commit(&self, leftovers: &Leftovers) -> Result<(), Diagnostic> {
+        leftovers.undisturbed(|| self.put_all())
+    }
+
+    fn put_all(&self) -> Result<(), Diagnostic> {
+        let mut parts = Vec::new();
+        // What a program was not asked to write after all is no output.
+        let there = |(_, content): &&(PathBuf, Content)| match content {
+            Content::Bytes(_) => true,
+            Content::File(from) => from.exists(),
+        };
+        let (others, files): (Vec<_>, Vec<_>) =
+            (self.list.iter().filter(there)).partition(|(file, _)| is_no_file(file));
+        let written = files.iter().try_for_each(|(file, content)| {
+            let part = part_of(file);
+            parts.push((part.clone(), file));
+            put(content, &part).map_err(|e| failed("write", file, &e))
+        });
+        // A device such as /dev/null, or a pipe, is written to as it is; a folder cannot be.
+        let done = written
+            .and_then(|()| {
+                others
+                    .iter()
+                    .try_for_each(|(file, content)| pour(content, file))
+            })
+            .and_then(|()| {
+                parts.iter().try_for_each(|(part, file)| {
+                    fs::rename(part, file).map_err(|e| failed("write", file, &e))
+                })
+            });
+        if done.is_err() {
+            for (part, _) in &parts {
+                // What is left of the part is of no use to anybody.
+                let _ = fs::remove_file(part);
+            }
+        }
+        done
+    }
+}
+
+/// Whether something is there that is no file.
+pub fn is_no_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|m| !m.is_file())
+}
+
+fn put(content: &Content, to: &Path) -> std::io::Result<()> {
+    match content {
+        Content::Bytes(bytes) => fs::write(to, bytes),
+        Content::File(from) => fs::copy(from, to).map(|_| ()),
+    }
+}
+
+/// Writes into what is no file.
+fn pour(content: &Content, to: &Path) -> Result<(), Diagnostic> {
+    let bytes = match content {
+        Content::Bytes(bytes) => bytes.clone(),
+        Content::File(from) => read(from)?,
+    };
+    fs::write(to, bytes).map_err(|e| failed("write", to, &e))
+}
+
+/// The name of a file that is not finished.
+fn part_of(file: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(file.file_name().unwrap_or_default());
     name.push(format!(".{}.part", std::process::id()));
-    let part = file.with_file_name(name);
-    fs::write(&part, bytes)
-        .and_then(|()| fs::rename(&part, file))
-        .map_err(|e| {
-            // What is left of the part is of no use to anybody.
-            let _ = fs::remove_file(&part);
-            failed("write", file, &e)
-        })
+    file.with_file_name(name)
 }
 
 fn failed(what: &str, file: &Path, error: &std::io::Error) -> Diagnostic {
@@ -81,9 +183,13 @@ fn failed(what: &str, file: &Path, error: &std::io::Error) -> Diagnostic {
 mod tests {
     use super::*;
 
+    fn scratch() -> Scratch {
+        Scratch::new(&std::env::temp_dir(), &Leftovers::default()).expect("a folder")
+    }
+
     #[test]
     fn a_scratch_folder_goes_away_and_files_are_written_whole() {
-        let scratch = Scratch::new(&std::env::temp_dir()).expect("a folder");
+        let scratch = scratch();
         let file = scratch.file("a");
         write(&file, b"one").expect("written");
         write(&file, b"two").expect("written again");
@@ -93,5 +199,26 @@ mod tests {
         drop(scratch);
         assert!(!folder.exists());
         assert_eq!(read(&file).expect_err("gone").code, Code::FileAccess);
+    }
+
+    #[test]
+    fn of_several_outputs_all_appear_or_none() {
+        let scratch = scratch();
+        let mut outputs = Outputs::default();
+        outputs.add(&scratch.file("a"), Content::Bytes(b"a".to_vec()));
+        outputs.add(&scratch.file("no/b"), Content::Bytes(b"b".to_vec()));
+        let refused = outputs.commit(&scratch.leftovers);
+        assert_eq!(refused.expect_err("no folder").code, Code::FileAccess);
+        assert_eq!(fs::read_dir(&scratch.folder).expect("listed").count(), 0);
+        let mut outputs = Outputs::default();
+        outputs.add(&scratch.file("a"), Content::Bytes(b"a".to_vec()));
+        outputs.add(&scratch.folder, Content::Bytes(b"b".to_vec()));
+        assert!(outputs.commit(&scratch.leftovers).is_err());
+        assert!(!scratch.file("a").exists());
+        let mut outputs = Outputs::default();
+        outputs.add(&scratch.file("b"), Content::File(scratch.file("nothing")));
+        outputs.add(&scratch.file("c"), Content::Bytes(b"c".to_vec()));
+        outputs.commit(&scratch.leftovers).expect("written");
+        assert!(!scratch.file("b").exists() && scratch.file("c").exists());
     }
 }

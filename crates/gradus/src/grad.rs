@@ -4,7 +4,8 @@
 //! Flow: source → bitcode (front half of the user's compilation), or the module as it is → our
 //! passes in the child → object (back half) → files, written whole.
 
-use crate::files::{self, Scratch};
+use crate::cc1;
+use crate::files::{self, Content, Outputs};
 use crate::plan::Job;
 use crate::source::{self, quiet};
 use crate::{Settings, child};
@@ -70,7 +71,7 @@ pub fn grad(settings: &Settings, what: &Grad) -> Graded {
 }
 
 fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diagnostic> {
-    let scratch = Scratch::new(&settings.temp)?;
+    let scratch = settings.scratch()?;
     let derived = scratch.file("derived.bc");
     let result = scratch.file("result");
     let source = source::open(
@@ -102,19 +103,21 @@ fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diag
         return Ok(());
     }
     graded.report = reply.text(OutputKind::Report).map(String::from);
-    write(what, &reply, &source.back, &derived, &result, graded)?;
+    let outputs = outputs(what, &reply, &source.back, &derived, &result)?;
+    outputs.commit(&settings.leftovers)?;
+    graded.files = outputs.paths();
     graded.done = true;
     Ok(())
 }
 
-fn write(
+/// What is to be written: nothing is yet.
+fn outputs(
     what: &Grad,
     reply: &Reply,
     back: &Job,
     derived: &Path,
     result: &Path,
-    graded: &mut Graded,
-) -> Result<(), Diagnostic> {
+) -> Result<Outputs, Diagnostic> {
     let output = what.output.clone().unwrap_or_else(|| default_output(what));
     let made = |kind| reply.output(kind).unwrap_or_default();
     let bytes = match what.emit {
@@ -123,17 +126,17 @@ fn write(
         Emit::Object | Emit::Llvm | Emit::Bitcode | Emit::Assembly => {
             files::write(derived, made(OutputKind::Bitcode))?;
             quiet(back)?;
-            files::read(result)?
+            cc1::named_after(files::read(result)?, &what.file)
         }
     };
-    files::write(&output, &bytes)?;
-    graded.files.push(output.clone());
-    if what.emit == Emit::Object {
-        let beside = output.with_extension("h");
-        files::write(&beside, made(OutputKind::Header))?;
-        graded.files.push(beside);
+    let mut outputs = Outputs::default();
+    outputs.add(&output, Content::Bytes(bytes));
+    // A device takes one output.
+    if what.emit == Emit::Object && !files::is_no_file(&output) {
+        let header = made(OutputKind::Header).to_vec();
+        outputs.add(&output.with_extension("h"), Content::Bytes(header));
     }
-    Ok(())
+    Ok(outputs)
 }
 
 /// What the user's compiler is asked for.

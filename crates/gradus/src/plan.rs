@@ -3,7 +3,7 @@
 //! The driver knows languages, search paths, defaults and linkers; reading its plan keeps that
 //! knowledge where it is. A job's intermediate files are moved to a scratch folder of ours.
 
-use crate::files::Scratch;
+use crate::files::{self, Content, Outputs, Scratch};
 use crate::settings::Settings;
 use gradus_ir::{Code, Diagnostic};
 use std::collections::HashMap;
@@ -146,7 +146,33 @@ impl Plan {
             }
         }
     }
+
+    /// Moves what the jobs leave for the user into a scratch folder too; gives how it gets from there
+    /// to where it belongs. Standard output and devices stay.
+    pub fn move_outputs(&mut self, scratch: &Scratch) -> Outputs {
+        let mut outputs = Outputs::default();
+        for (at, job) in self.jobs.iter_mut().enumerate() {
+            for (kind, option) in OUTPUTS.iter().enumerate() {
+                let place = job.args.iter().position(|a| a == option);
+                let Some(word) = place.and_then(|place| job.args.get_mut(place + 1)) else {
+                    continue;
+                };
+                let path = PathBuf::from(&*word);
+                if word == "-" || scratch.holds(&path) || files::is_no_file(&path) {
+                    continue;
+                }
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let inside = scratch.file(&format!("{at}.{kind}-{name}"));
+                *word = inside.display().to_string();
+                outputs.add(&path, Content::File(inside));
+            }
+        }
+        outputs
+    }
 }
+
+/// The options of jobs that name a file to write.
+const OUTPUTS: [&str; 3] = ["-o", "-dependency-file", "-split-dwarf-output"];
 
 #[cfg(test)]
 mod tests {
@@ -169,12 +195,18 @@ mod tests {
 
     #[test]
     fn only_files_between_jobs_move() {
-        let scratch = Scratch::new(&std::env::temp_dir()).expect("a folder");
+        let scratch =
+            Scratch::new(&std::env::temp_dir(), &crate::Leftovers::default()).expect("a folder");
         let mut plan = read(TEXT);
         plan.move_intermediates(&scratch);
         let moved = plan.jobs[0].output().expect("an output").to_string();
         assert!(moved.ends_with("0-a b.o") && moved != "/t/a b.o");
         assert_eq!(plan.jobs[1].args[2], moved);
         assert_eq!(plan.jobs[1].output(), Some("a.out"));
+        let outputs = plan.move_outputs(&scratch);
+        assert_eq!(outputs.paths(), [Path::new("a.out")]);
+        assert_eq!(plan.jobs[0].output(), Some(moved.as_str()));
+        let inside = Path::new(plan.jobs[1].output().expect("an output"));
+        assert!(scratch.holds(inside));
     }
 }

@@ -1,8 +1,30 @@
 //! What the surroundings say: given as data, since nothing here reads environment or clock.
 
+use crate::files::Scratch;
+use crate::{Leftovers, Record};
 use gradus_ir::{Code, Diagnostic};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What a process that we start may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How long it may run.
+    pub time: Duration,
+    /// How many bytes of memory it may use.
+    pub memory_bytes: u64,
+}
+
+impl Default for Limits {
+    /// An hour and 16 GiB: against programs that never end, not against large ones.
+    fn default() -> Self {
+        Limits {
+            time: Duration::from_secs(3600),
+            memory_bytes: 16 << 30,
+        }
+    }
+}
 
 /// Programs and folders to work with.
 #[derive(Clone, Debug)]
@@ -17,9 +39,24 @@ pub struct Settings {
     pub temp: PathBuf,
     /// The program that, called with [`crate::CHILD_COMMAND`], compiles a request.
     pub child: PathBuf,
+    /// What the compiling process may take.
+    pub limits: Limits,
+    /// What is to go when the run is ended before its time.
+    pub leftovers: Leftovers,
+    /// The command line, for reports of faults.
+    pub command: Vec<String>,
+    /// Where requests to the compiling process are kept, for a report.
+    pub record: Option<Record>,
 }
 
 impl Settings {
+    /// A fresh folder for temporary files.
+    ///
+    /// # Errors
+    /// `FileAccess` where none can be made.
+    pub fn scratch(&self) -> Result<Scratch, Diagnostic> {
+        Scratch::new(&self.temp, &self.leftovers)
+    }
     /// The program `name` on the path.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         let candidates = self.path.iter().map(|folder| folder.join(name));

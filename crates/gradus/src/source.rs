@@ -7,6 +7,7 @@ use crate::plan::{self, Job};
 use crate::settings::Settings;
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::Level;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -91,7 +92,11 @@ pub fn quiet(job: &Job) -> Result<(), Diagnostic> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let mut diagnostic = Diagnostic::error(Code::ToolFailed, "the compiler refused the program");
+    let message = match output.status.signal() {
+        Some(signal) => format!("{} died of signal {signal}", job.program.display()),
+        None => "the compiler refused the program".to_string(),
+    };
+    let mut diagnostic = Diagnostic::error(Code::ToolFailed, message);
     for line in said.lines().take(20) {
         diagnostic = diagnostic.note(line.to_string());
     }

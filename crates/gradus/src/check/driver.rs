@@ -46,7 +46,10 @@ pub(super) fn write(
 ) -> Result<String, Diagnostic> {
     let slots = slots(what, forward)?;
     let result = result_type(forward)?;
-    let mut text = format!("#define GR_SECONDS {}\n", what.limit_seconds);
+    let mut text = format!(
+        "#define _GNU_SOURCE\n#define GR_SECONDS {}\n#define GR_MEMORY_BYTES {}ull\n",
+        what.limit_seconds, what.limit_memory_bytes
+    );
     text.push_str("#include \"derivatives.h\"\n#include \"runtime.h\"\n\n");
     line(&mut text, format!("extern {};\n", forward.primal_prototype));
     if what.driver.is_some() {

@@ -8,12 +8,13 @@
 mod driver;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 use crate::files::{self, Scratch};
 use crate::plan::Job;
 use crate::source::{self, quiet};
 use crate::{Settings, child};
-use gradus_ir::{Code, Diagnostic};
+use gradus_ir::{Code, Diagnostic, SourceSpan};
 use gradus_pipeline::{
     Derivative, GradRequest, GradTask, Input, Mode, Options, Outcome, OutputKind, Request, Task,
 };
@@ -42,6 +43,8 @@ pub struct Check {
     pub flags: Vec<String>,
     /// The most seconds that the calls may take together.
     pub limit_seconds: u32,
+    /// The most bytes of memory that they may use.
+    pub limit_memory_bytes: u64,
     /// Options of the passes.
     pub options: Options,
 }
@@ -71,7 +74,7 @@ pub fn check(settings: &Settings, what: &Check) -> Checked {
 }
 
 fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), Diagnostic> {
-    let scratch = Scratch::new(&settings.temp)?;
+    let scratch = settings.scratch()?;
     let (object, derived) = (scratch.file("function.o"), scratch.file("derived.bc"));
     let mut args = what.flags.clone();
     args.retain(|flag| !is_for_the_linker(flag));
@@ -84,7 +87,8 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
         emit: vec![OutputKind::Bitcode, OutputKind::Header],
         options: Options {
             skip_late: true,
-            strip_debug: !source.debug,
+            // Where a signal strikes is told by the lines.
+            strip_debug: false,
             ..what.options.clone()
         },
     };
@@ -108,7 +112,8 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
     let symbol = &forward.function;
     let program = build(settings, what, &scratch, &object, (header, &driver, symbol))?;
     let output = call(&program)?;
-    judge(what, &output, forward, checked)
+    let place = |frames: &[&str]| trace::source_line(settings, &program, frames);
+    judge(what, &output, forward, &place, checked)
 }
 
 /// Both directions.
@@ -183,7 +188,8 @@ fn build(
         args.extend([file("main.o"), format!("-Wl,--wrap={symbol}")]);
     }
     args.extend(what.flags.iter().filter(|f| is_for_the_linker(f)).cloned());
-    args.extend(["-Wl,--allow-multiple-definition", "-lm", "-o"].map(String::from));
+    // Without a random base the addresses that a signal reports are those of the file.
+    args.extend(["-no-pie", "-Wl,--allow-multiple-definition", "-lm", "-o"].map(String::from));
     args.push(program.display().to_string());
     quiet(&Job {
         program: settings.clang(true)?,
@@ -217,6 +223,7 @@ fn judge(
     what: &Check,
     output: &Output,
     derivative: &Derivative,
+    place: &dyn Fn(&[&str]) -> Option<SourceSpan>,
     checked: &mut Checked,
 ) -> Result<(), Diagnostic> {
     use std::os::unix::process::ExitStatusExt;
@@ -226,17 +233,34 @@ fn judge(
     let stage = text.lines().rev().find_map(|l| l.strip_prefix("@stage "));
     let stage = stage.unwrap_or("the function itself");
     let name = &derivative.source_name;
-    if output.status.signal() == Some(SIGALRM) || output.status.code() == Some(3) {
+    let reported = |line: &str| text.lines().any(|l| l == line);
+    let out_of_time = output.status.signal() == Some(SIGALRM);
+    if out_of_time || output.status.code() == Some(3) || reported("@memory") {
         let message = format!("{name}: the calls of {stage} reached a limit");
-        let limit = format!("{} seconds and 8 GiB are allowed", what.limit_seconds);
+        let mebibytes = what.limit_memory_bytes >> 20;
+        let limit = format!(
+            "{} seconds and {mebibytes} MiB are allowed",
+            what.limit_seconds
+        );
         return Err(Diagnostic::error(Code::LimitReached, message)
             .note(limit)
-            .help("try smaller values, or allow more with `--limit SECONDS`"));
+            .help(
+                "try smaller values, or allow more with `--limit SECONDS` and `--max-memory SIZE`",
+            ));
     }
     if let Some(signal) = output.status.signal() {
-        let message = format!("{name}: {stage} died of signal {signal}");
+        let frames: Vec<&str> = text
+            .lines()
+            .filter_map(|l| l.strip_prefix("@frame "))
+            .collect();
+        let message = format!(
+            "{name}: {stage} died of signal {signal}{}",
+            trace::meaning(signal)
+        );
         let help = "check that the values given are ones that the function can take";
-        return Err(Diagnostic::error(Code::CheckFailed, message).help(help));
+        return Err(Diagnostic::error(Code::CheckFailed, message)
+            .at(place(&frames), "it died here")
+            .help(help));
     }
     let ended = text.lines().any(|l| l == "@end");
     if !ended && what.driver.is_some() {

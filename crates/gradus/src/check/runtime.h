@@ -7,8 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <ucontext.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <execinfo.h>
+#endif
 
 enum gr_kind { GR_DOUBLE, GR_FLOAT, GR_BYTES };
 
@@ -285,14 +290,57 @@ static void gr_entries(const gr_arg *arg, double limit)
     fprintf(gr_out, "\n");
 }
 
+/* A signal of the function: says where, innermost first, and whether memory ran out, then dies of it. */
+static void gr_died(int number, siginfo_t *info, void *context)
+{
+    const int to = fileno(gr_out);
+    const size_t probe = (size_t)64 << 20;
+    (void)info;
+    (void)context;
+    if (mmap(NULL, probe, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+        dprintf(to, "@memory\n");
+#if defined(__x86_64__)
+    dprintf(to, "@frame %llx\n", (unsigned long long)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+    dprintf(to, "@frame %llx\n", (unsigned long long)((ucontext_t *)context)->uc_mcontext.pc);
+#endif
+#ifdef __GLIBC__
+    void *frames[64];
+    const int count = backtrace(frames, 64);
+    for (int k = 0; k < count; k++) /* a call ends before the address to return to */
+        dprintf(to, "@frame %llx\n", (unsigned long long)(uintptr_t)frames[k] - 1);
+#endif
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* Signals are caught on a stack of their own: the usual one may have run out. */
+static void gr_catch(void)
+{
+    static char stack[1 << 16];
+    const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction action = {.sa_sigaction = gr_died, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+#ifdef __GLIBC__
+    void *frame; /* what backtrace needs is loaded now, not in a signal */
+    backtrace(&frame, 1);
+#endif
+    sigaltstack(&own, NULL);
+    sigemptyset(&action.sa_mask);
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+        sigaction(numbers[k], &action, NULL);
+}
+
 /* The whole check; ends the program. */
 static void gr_check(void)
 {
-    const struct rlimit memory = {(rlim_t)8 << 30, (rlim_t)8 << 30};
+    const struct rlimit memory = {GR_MEMORY_BYTES, GR_MEMORY_BYTES}, core = {0, 0};
     gr_out = fdopen(dup(1), "w");
     if (!gr_out || !freopen("/dev/null", "w", stdout))
         _exit(1);
+    gr_catch();
     setrlimit(RLIMIT_AS, &memory);
+    setrlimit(RLIMIT_CORE, &core);
     alarm(GR_SECONDS);
     gr_prepare();
     double forward_size, reverse_size, error;

@@ -97,6 +97,10 @@ fn settings() -> Settings {
         path: std::env::split_paths(&path).collect(),
         temp: std::env::temp_dir(),
         child: PathBuf::new(),
+        limits: Default::default(),
+        leftovers: Default::default(),
+        command: Vec::new(),
+        record: None,
     }
 }
 
@@ -114,6 +118,7 @@ fn asked(values: &[(&str, &str)]) -> Check {
         driver: None,
         flags: Vec::new(),
         limit_seconds: 2,
+        limit_memory_bytes: 1 << 30,
         options: Options::default(),
     }
 }
@@ -127,7 +132,7 @@ const VALUES: &[(&str, &str)] = &[
 
 /// Checks the program with its words set.
 fn judged(forward: &str, skip: &str, scale: &str, tail: &str) -> Result<Checked, Diagnostic> {
-    let scratch = Scratch::new(&std::env::temp_dir())?;
+    let scratch = settings().scratch()?;
     let what = asked(VALUES);
     let text = PROGRAM
         .replace("FORWARD", forward)
@@ -140,6 +145,7 @@ fn judged(forward: &str, skip: &str, scale: &str, tail: &str) -> Result<Checked,
         program: settings().clang(false)?,
         args: vec![
             "-O1".into(),
+            "-g".into(),
             "-c".into(),
             source.display().to_string(),
             "-o".into(),
@@ -158,7 +164,11 @@ fn judged(forward: &str, skip: &str, scale: &str, tail: &str) -> Result<Checked,
         (header.as_bytes(), &driver, "cubes"),
     )?;
     let mut checked = Checked::default();
-    judge(&what, &call(&program)?, &jvp, &mut checked)?;
+    let place = |frames: &[&str]| {
+        let found = trace::source_line(&settings(), &program, frames)?;
+        Some(found)
+    };
+    judge(&what, &call(&program)?, &jvp, &place, &mut checked)?;
     Ok(checked)
 }
 

@@ -1,0 +1,115 @@
+//! `gradus bug-report`: all that a command depended on in one archive, and such an archive run again.
+
+use crate::options::{Wrong, split, text, wrong};
+use crate::session::{Session, status};
+use gradus::files::{Content, Outputs};
+use gradus::{Code, Diagnostic, Record, child, files, reproducer};
+use lexopt::Arg::{Long, Short};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The name of an archive for which none is given.
+const NAME: &str = "gradus-report.tar";
+
+enum Asked {
+    /// Run this command and pack what it asked for.
+    Pack { output: PathBuf },
+    /// Run what an archive holds.
+    Replay { archive: PathBuf },
+}
+
+/// Runs the command; `again` runs another one. Gives the exit status.
+pub fn run(
+    session: &mut Session,
+    args: &[OsString],
+    again: &dyn Fn(&Session, &[OsString]) -> u8,
+) -> u8 {
+    let (own, command) = split(args);
+    let asked = match read(own, command.is_empty()) {
+        Ok(asked) => asked,
+        Err(diagnostic) => return session.fail(diagnostic),
+    };
+    let done = match asked {
+        Asked::Pack { output } => {
+            let record = Record::default();
+            session.settings.record = Some(record.clone());
+            let words = command.iter().map(|w| w.to_string_lossy().into_owned());
+            session.settings.command = std::iter::once("gradus".to_string()).chain(words).collect();
+            let status = again(session, command);
+            pack(session, &record, &output, status)
+        }
+        Asked::Replay { archive } => return replay(session, &archive),
+    };
+    match done {
+        Ok(()) => {
+            println!(
+                "send it with a word about what you expected; `gradus bug-report --replay` runs it again"
+            );
+            0
+        }
+        Err(diagnostic) => session.fail(diagnostic),
+    }
+}
+
+fn read(own: &[OsString], no_command: bool) -> Result<Asked, Diagnostic> {
+    let (mut output, mut replay) = (None, None);
+    let mut parser = lexopt::Parser::from_args(own);
+    while let Some(arg) = parser.next().map_err(Wrong)? {
+        match arg {
+            Short('o') | Long("output") => output = Some(PathBuf::from(text(&mut parser)?)),
+            Long("replay") => replay = Some(PathBuf::from(text(&mut parser)?)),
+            other => return Err(Wrong(other.unexpected()).into()),
+        }
+    }
+    match (replay, no_command) {
+        (Some(archive), true) => Ok(Asked::Replay { archive }),
+        (None, false) => Ok(Asked::Pack {
+            output: output.unwrap_or_else(|| NAME.into()),
+        }),
+        _ => Err(
+            wrong("a report is made of a command: `gradus bug-report -- grad FILE -f NAME`")
+                .help("or of an archive: `gradus bug-report --replay ARCHIVE`"),
+        ),
+    }
+}
+
+/// Packs what a command asked the compiling process for.
+fn pack(session: &Session, record: &Record, output: &Path, status: u8) -> Result<(), Diagnostic> {
+    let requests = record.requests();
+    if requests.is_empty() {
+        let message = "the command ended before any compilation: there is nothing to pack";
+        return Err(Diagnostic::error(Code::BadRequest, message)
+            .help("report the command line and what it printed"));
+    }
+    let outcome = record.findings();
+    let bytes = reproducer::pack(&session.settings, &requests, &outcome)?;
+    let mut outputs = Outputs::default();
+    outputs.add(output, Content::Bytes(bytes));
+    outputs.commit(&session.settings.leftovers)?;
+    println!(
+        "the command ended with status {status}; wrote {}",
+        output.display()
+    );
+    Ok(())
+}
+
+/// Runs the requests of an archive; gives the exit status that the first one to fail would have.
+fn replay(session: &Session, archive: &Path) -> u8 {
+    let requests = files::read(archive).and_then(|bytes| reproducer::unpack(&bytes));
+    let requests = match requests {
+        Ok(requests) => requests,
+        Err(diagnostic) => return session.fail(diagnostic),
+    };
+    let mut end = 0;
+    for (number, request) in requests.iter().enumerate() {
+        let reply = child::compile(&session.settings, request);
+        session.show(&reply.diagnostics);
+        let failed = reply.has_errors();
+        let word = if failed { "refused" } else { "carried out" };
+        println!("request {} of {}: {word}", number + 1, requests.len());
+        if failed && end == 0 {
+            end = status(&reply.diagnostics);
+        }
+    }
+    end
+}

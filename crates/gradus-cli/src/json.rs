@@ -1,0 +1,136 @@
+//! Findings for programs to read: `--message-format=json` writes one object a line on standard error,
+//! in the shape of rustc's diagnostics, so that what reads those reads these.
+//!
+//! `message`, `code {code, explanation}`, `level`, `spans`, `children` (notes and helps), `rendered`
+//! (what a person would see). Offsets of a span are those of the word that is pointed at; columns count
+//! characters from 1, and the end is the place after the last.
+
+use crate::render::{self, Sources, place};
+use annotate_snippets::Renderer;
+use gradus::{Diagnostic, Label, Severity};
+use serde_json::{Value, json};
+
+/// Shows findings.
+pub fn show(diagnostics: &[&Diagnostic]) {
+    let mut sources = Sources::default();
+    for diagnostic in diagnostics {
+        eprintln!("{}", object(diagnostic, &mut sources));
+    }
+}
+
+fn object(diagnostic: &Diagnostic, sources: &mut Sources) -> Value {
+    let level = match diagnostic.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    };
+    let rendered = render::text(diagnostic, &Renderer::plain(), sources);
+    let inside = diagnostic.function.as_ref();
+    let inside = inside.map(|name| format!("in function `{name}`"));
+    let notes = inside.iter().chain(&diagnostic.notes);
+    let mut children: Vec<Value> = notes.map(|text| child("note", text)).collect();
+    children.extend(diagnostic.help.iter().map(|text| child("help", text)));
+    let labels = diagnostic.labels.iter().enumerate();
+    let spans: Vec<Value> = labels.map(|(i, l)| span(l, i == 0, sources)).collect();
+    json!({
+        "$message_type": "diagnostic",
+        "message": diagnostic.message,
+        "code": { "code": diagnostic.code.number(), "explanation": null },
+        "level": level,
+        "spans": spans,
+        "children": children,
+        "rendered": rendered + "\n",
+    })
+}
+
+fn child(level: &str, text: &str) -> Value {
+    json!({
+        "message": text, "code": null, "level": level,
+        "spans": [], "children": [], "rendered": null,
+    })
+}
+
+/// A place; where the file cannot be read, its line and column alone.
+fn span(label: &Label, primary: bool, sources: &mut Sources) -> Value {
+    let (line, column) = (label.span.line, label.span.column.max(1));
+    let mut bytes = 0..0;
+    let (mut columns, mut texts) = ((column, column), Vec::new());
+    if let Some(text) = sources.text(&label.span.file)
+        && let Some(found) = place(text, label)
+    {
+        let start = text[..found.start].rfind('\n').map_or(0, |at| at + 1);
+        let end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+        let count = |at: usize| text[start..at].chars().count() + 1;
+        columns = (count(found.start) as u32, count(found.end) as u32);
+        texts.push(json!({
+            "text": &text[start..end],
+            "highlight_start": columns.0,
+            "highlight_end": columns.1,
+        }));
+        bytes = found;
+    }
+    json!({
+        "file_name": label.span.file,
+        "byte_start": bytes.start, "byte_end": bytes.end,
+        "line_start": line, "line_end": line,
+        "column_start": columns.0, "column_end": columns.1,
+        "is_primary": primary,
+        "text": texts,
+        "label": label.text,
+        "suggested_replacement": null,
+        "suggestion_applicability": null,
+        "expansion": null,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus::{Code, SourceSpan};
+
+    #[test]
+    fn a_finding_has_its_parts_and_its_place() {
+        let span = |line, column| {
+            Some(SourceSpan {
+                file: "a.c".into(),
+                line,
+                column,
+            })
+        };
+        let finding = Diagnostic::error(Code::UnknownCallee, "no \"derivative\"")
+            .in_function("f")
+            .at(span(2, 10), "called here")
+            .at(span(9, 0), "nowhere")
+            .note("a fact")
+            .help("do this");
+        let source = "double f(double \u{e9}) {\n  return gee(\u{e9});\n}\n";
+        let mut sources = Sources::of("a.c", source);
+        let text = object(&finding, &mut sources).to_string();
+        let read: Value = serde_json::from_str(&text).expect("it is JSON");
+        assert_eq!(read["code"]["code"], "GRD0005");
+        assert_eq!(read["level"], "error");
+        assert_eq!(read["message"], "no \"derivative\"");
+        let place = &read["spans"][0];
+        assert_eq!(
+            (&place["column_start"], &place["column_end"]),
+            (&10.into(), &13.into())
+        );
+        assert_eq!(place["text"][0]["text"], "  return gee(\u{e9});");
+        let bytes = place["byte_start"].as_u64().expect("a number") as usize;
+        assert!(source[bytes..].starts_with("gee"));
+        assert_eq!(
+            (&place["is_primary"], &read["spans"][1]["is_primary"]),
+            (&true.into(), &false.into())
+        );
+        assert_eq!(read["spans"][1]["line_start"], 9);
+        let levels: Vec<&str> = (read["children"].as_array().into_iter().flatten())
+            .filter_map(|c| c["level"].as_str())
+            .collect();
+        assert_eq!(levels, ["note", "note", "help"]);
+        assert!(
+            read["rendered"]
+                .as_str()
+                .is_some_and(|r| r.contains("error[GRD0005]"))
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! What all commands share: the surroundings, the options that every command takes, and how findings
+//! are shown.
+
+use crate::options::{self, wrong};
+use crate::{FAILED, LIMIT, json, render, surroundings};
+use gradus::{Code, Diagnostic, Settings, Severity};
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
+
+/// How findings are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Human,
+    /// One JSON object a line, in rustc's shape.
+    Json,
+}
+
+/// A run of the program.
+#[derive(Debug)]
+pub struct Session {
+    /// Programs, folders, limits.
+    pub settings: Settings,
+    format: Format,
+}
+
+/// The options that every command takes.
+const COMMON: [&str; 3] = ["--message-format", "--max-time", "--max-memory"];
+
+impl Session {
+    /// The session of a command line, and the words that are left of it. A driver's words are the
+    /// compiler's: there an option's value stands in the same word.
+    ///
+    /// # Errors
+    /// `BadOption`, with the session that can show it.
+    pub fn begin(
+        args: &[OsString],
+        driver: bool,
+    ) -> Result<(Session, Vec<OsString>), (Session, Diagnostic)> {
+        let mut session = Session {
+            settings: surroundings::settings(),
+            format: Format::Human,
+        };
+        match session.common(args, driver) {
+            Ok(rest) => Ok((session, rest)),
+            Err(finding) => Err((session, finding)),
+        }
+    }
+
+    /// Takes the common options out of a command line.
+    fn common(&mut self, args: &[OsString], driver: bool) -> Result<Vec<OsString>, Diagnostic> {
+        let mut rest = Vec::new();
+        let mut words = args.iter();
+        while let Some(word) = words.next() {
+            if word == "--" && !driver {
+                rest.push(word.clone());
+                rest.extend(words.by_ref().cloned());
+                break;
+            }
+            let (name, value) = match word.to_str().and_then(|w| w.split_once('=')) {
+                Some((name, value)) => (name, Some(OsString::from(value))),
+                None => (word.to_str().unwrap_or_default(), None),
+            };
+            if !COMMON.contains(&name) || (driver && value.is_none()) {
+                rest.push(word.clone());
+                continue;
+            }
+            let value = value.or_else(|| words.next().cloned());
+            let value = value.ok_or_else(|| wrong(format!("`{name}` has no value")))?;
+            self.set(name, &value)?;
+        }
+        Ok(rest)
+    }
+
+    fn set(&mut self, name: &str, value: &OsStr) -> Result<(), Diagnostic> {
+        let text = value.to_string_lossy();
+        let limits = &mut self.settings.limits;
+        match name {
+            "--max-time" => limits.time = Duration::from_secs(options::seconds(&text)?.into()),
+            "--max-memory" => limits.memory_bytes = options::size_bytes(&text)?,
+            _ => {
+                self.format = match &*text {
+                    "human" => Format::Human,
+                    "json" => Format::Json,
+                    _ => return Err(wrong(format!("no message format `{text}`: human or json"))),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows findings on standard error, each of them once.
+    pub fn show(&self, diagnostics: &[Diagnostic]) {
+        let mut shown: Vec<&Diagnostic> = Vec::new();
+        for diagnostic in diagnostics {
+            if !shown.contains(&diagnostic) {
+                shown.push(diagnostic);
+            }
+        }
+        match self.format {
+            Format::Human => render::show(&shown),
+            Format::Json => json::show(&shown),
+        }
+    }
+
+    /// Shows one finding; gives the exit status that goes with it.
+    pub fn fail(&self, diagnostic: Diagnostic) -> u8 {
+        let diagnostics = [diagnostic];
+        self.show(&diagnostics);
+        status(&diagnostics)
+    }
+}
+
+/// The exit status that goes with findings of a command that failed.
+pub fn status(diagnostics: &[Diagnostic]) -> u8 {
+    let limit = |d: &Diagnostic| d.severity == Severity::Error && d.code == Code::LimitReached;
+    match diagnostics.iter().any(limit) {
+        true => LIMIT,
+        false => FAILED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begin(words: &[&str], driver: bool) -> Result<(Session, Vec<OsString>), Diagnostic> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        Session::begin(&words, driver).map_err(|(_, finding)| finding)
+    }
+
+    #[test]
+    fn common_options_are_taken_out_and_others_left() {
+        let line = [
+            "e.c",
+            "--max-time",
+            "9",
+            "-f",
+            "f",
+            "--max-memory=2G",
+            "--",
+            "--max-time",
+        ];
+        let (session, rest) = begin(&line, false).expect("understood");
+        assert_eq!(rest, ["e.c", "-f", "f", "--", "--max-time"]);
+        assert_eq!(session.settings.limits.time, Duration::from_secs(9));
+        assert_eq!(session.settings.limits.memory_bytes, 2 << 30);
+        let line = ["-c", "--max-time", "a.c", "--message-format=json"];
+        let (session, rest) = begin(&line, true).expect("understood");
+        assert_eq!(rest, ["-c", "--max-time", "a.c"]);
+        assert_eq!(session.format, Format::Json);
+    }
+
+    #[test]
+    fn wrong_values_are_findings() {
+        for word in [
+            "--max-time=0",
+            "--max-memory=many",
+            "--message-format=xml",
+            "--max-time",
+        ] {
+            let finding = begin(&[word], false).expect_err(word);
+            assert_eq!(finding.code, Code::BadOption);
+        }
+    }
+}

@@ -1,0 +1,530 @@
+//! What can go wrong outside of calculus: limits, signals, input that is no program, outputs that
+//! cannot be written. Always one clear end, never half an output, never a panic.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn folder(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(folder.join("tmp")).expect("a folder");
+    folder
+}
+
+fn write(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) {
+    std::fs::write(folder.join(name), bytes).expect("written");
+}
+
+/// `gradus` in a folder, with temporary files in its `tmp`.
+fn command(folder: &Path, line: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command
+        .args(line.split_whitespace())
+        .env("TMPDIR", folder.join("tmp"))
+        .current_dir(folder);
+    command
+}
+
+fn gradus(folder: &Path, line: &str) -> Output {
+    command(folder, line).output().expect("gradus runs")
+}
+
+fn said(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!text.contains("panicked"), "{text}");
+    text
+}
+
+/// The files of a folder without `tmp`, and those in `tmp`.
+fn files(folder: &Path) -> (Vec<String>, Vec<String>) {
+    let list = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).expect("listed").flatten();
+        let mut names: Vec<String> = entries
+            .map(|e| e.file_name().to_string_lossy().into_owned())
+            .filter(|name| name != "tmp")
+            .collect();
+        names.sort();
+        names
+    };
+    (list(folder), list(&folder.join("tmp")))
+}
+
+/// One refusal with this code and status, and nothing left but the files that were there.
+fn refused(folder: &Path, line: &str, code: &str, status: i32) -> String {
+    let before = files(folder);
+    let output = gradus(folder, line);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(status), "gradus {line}\n{text}");
+    assert_eq!(text.matches("error[").count(), 1, "gradus {line}\n{text}");
+    assert!(
+        text.contains(&format!("error[{code}]")),
+        "gradus {line}\n{text}"
+    );
+    assert_eq!(files(folder).0, before.0, "gradus {line}");
+    text
+}
+
+const CURVE: &str = "#include <math.h>
+double curve(const double *x, int n, double s)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += s * sin(x[i]) * x[i];
+    return sum;
+}
+";
+
+/// A program on which our passes work for a while, and with much memory.
+fn slow() -> String {
+    let mut text = String::from("#include <math.h>\ndouble slow(double x, double y) {\n");
+    for i in 0..12_000 {
+        text.push_str(&format!("x = sin(x) * y + {i}; y = x * y - {i};\n"));
+    }
+    text + "return x + y;\n}\n"
+}
+
+fn bitcode(folder: &Path, source: &str, output: &str) {
+    let clang = std::env::var_os("GRADUS_CLANG").unwrap_or("clang-22".into());
+    let status = Command::new(clang)
+        .args(["-O1", "-c", "-emit-llvm", "-Xclang", "-disable-llvm-passes"])
+        .args([source, "-o", output])
+        .current_dir(folder)
+        .status();
+    assert!(status.expect("clang runs").success());
+}
+
+#[test]
+fn limits_of_time_and_memory_are_findings_with_status_3() {
+    let at = folder("limits");
+    write(&at, "slow.c", slow());
+    bitcode(&at, "slow.c", "slow.bc");
+    let line = "grad slow.bc -f slow -o out.o --max-time";
+    let text = refused(&at, &format!("{line} 1"), "GRD0026", 3);
+    assert!(text.contains("longer than 1 seconds"), "{text}");
+    assert!(text.contains("--max-time SECONDS"), "{text}");
+    let line = "grad slow.bc -f slow -o out.o --max-memory=1M";
+    let text = refused(&at, line, "GRD0026", 3);
+    assert!(text.contains("more than 1 MiB of memory"), "{text}");
+}
+
+/// The number of a process that this one started.
+fn child_of(parent: u32) -> Option<u32> {
+    let processes = std::fs::read_dir("/proc").ok()?.flatten();
+    let mut numbers = processes.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    numbers.find(|number| {
+        let words = std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        let after = stat.rsplit(')').next().unwrap_or_default();
+        let owner = after.split_whitespace().nth(1).and_then(|w| w.parse().ok());
+        owner == Some(parent) && String::from_utf8_lossy(&words).contains("__compile")
+    })
+}
+
+fn kill(number: u32, signal: &str) {
+    let status = Command::new("kill")
+        .args([format!("-{signal}"), number.to_string()])
+        .status();
+    assert!(status.expect("kill runs").success());
+}
+
+/// `gradus` at work: its compiling process has begun.
+fn at_work(folder: &Path, line: &str) -> (std::process::Child, u32) {
+    let mut running = command(folder, line)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("gradus runs");
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(60) {
+        if let Some(child) = child_of(running.id()) {
+            return (running, child);
+        }
+        let ended = running.try_wait().expect("it can be asked");
+        assert!(ended.is_none(), "gradus {line} ended before");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("no compiling process was seen");
+}
+
+#[test]
+fn a_dead_child_is_one_finding_with_a_reproducer() {
+    let at = folder("dead");
+    write(&at, "slow.c", slow());
+    bitcode(&at, "slow.c", "slow.bc");
+    let (running, child) = at_work(&at, "grad slow.bc -f slow -o out.o");
+    kill(child, "SEGV");
+    let output = running.wait_with_output().expect("it ends");
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert_eq!(text.matches("error[").count(), 1, "{text}");
+    assert!(
+        text.contains("error[GRD0024]") && text.contains("signal: 11"),
+        "{text}"
+    );
+    let (left, temporary) = files(&at);
+    assert_eq!(left, ["slow.bc", "slow.c"]);
+    let [archive] = &temporary[..] else {
+        panic!("one reproducer and nothing else: {temporary:?}");
+    };
+    assert!(text.contains(archive.as_str()), "{text}");
+    // What it holds is the same program: it meets a limit as that does.
+    let line = format!("bug-report --replay tmp/{archive} --max-time 1");
+    let again = gradus(&at, &line);
+    assert!(said(&again).contains("GRD0026"), "{}", said(&again));
+}
+
+#[test]
+fn a_signal_leaves_nothing() {
+    let at = folder("signal");
+    write(&at, "slow.c", slow());
+    write(&at, "quick.c", "double quick(double x) { return x * x; }\n");
+    let ask = "double __enzyme_autodiff(void *, ...);\ndouble slow(double, double);\n\
+        double d(double x, double y) { return __enzyme_autodiff((void *)slow, x, y); }\n";
+    write(&at, "both.c", slow() + ask);
+    bitcode(&at, "slow.c", "slow.bc");
+    bitcode(&at, "both.c", "both.bc");
+    for line in ["grad slow.bc -f slow -o out.o", "cc -O1 -c quick.c both.bc"] {
+        let before = files(&at).0;
+        let (running, _) = at_work(&at, line);
+        kill(running.id(), "TERM");
+        let output = running.wait_with_output().expect("it ends");
+        use std::os::unix::process::ExitStatusExt;
+        assert_eq!(output.status.signal(), Some(15), "{line}");
+        assert_eq!(files(&at).0, before, "{line}");
+        assert_eq!(files(&at).1, Vec::<String>::new(), "{line}");
+    }
+}
+
+#[test]
+fn a_failed_driver_leaves_none_of_its_outputs() {
+    let at = folder("several");
+    write(&at, "good.c", "int good(void) { return 1; }\n");
+    write(&at, "bad.c", "int bad(void) { return x; }\n");
+    let output = gradus(&at, "cc -c good.c bad.c");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(files(&at), (vec!["bad.c".into(), "good.c".into()], vec![]));
+    let output = gradus(&at, "cc -MD -c good.c -o made.o");
+    assert!(output.status.success());
+    assert_eq!(files(&at).0, ["bad.c", "good.c", "made.d", "made.o"]);
+    let rule = std::fs::read_to_string(at.join("made.d")).expect("a rule");
+    assert!(rule.starts_with("made.o:"), "{rule}");
+}
+
+#[test]
+fn what_is_no_program_is_one_finding() {
+    let at = folder("no-program");
+    write(&at, "curve.c", CURVE);
+    bitcode(&at, "curve.c", "curve.bc");
+    let whole = std::fs::read(at.join("curve.bc")).expect("bitcode");
+    let noise: Vec<u8> = (0..4096u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    write(&at, "empty.bc", "");
+    write(&at, "cut.bc", &whole[..whole.len() / 2]);
+    write(&at, "noise.bc", &noise);
+    write(&at, "words.bc", "this is no bitcode");
+    write(&at, "magic.bc", b"BC\xc0\xde");
+    write(&at, "words.ll", "define double @f(");
+    write(&at, "plain.o", b"\x7fELF\x02\x01\x01");
+    std::fs::create_dir(at.join("folder.bc")).expect("a folder");
+    for (name, code) in [
+        ("empty.bc", "GRD0001"),
+        ("cut.bc", "GRD0001"),
+        ("noise.bc", "GRD0001"),
+        ("words.bc", "GRD0001"),
+        ("magic.bc", "GRD0001"),
+        ("words.ll", "GRD0001"),
+        ("plain.o", "GRD0001"),
+        ("folder.bc", "GRD0023"),
+        ("missing.bc", "GRD0023"),
+        ("curve.txt", "GRD0023"),
+    ] {
+        refused(&at, &format!("grad {name} -f curve -o out.o"), code, 1);
+    }
+    write(&at, "elf.c", "int main(void) { return 0; }\n");
+    assert!(gradus(&at, "cc elf.c -o elf.o").status.success());
+    std::fs::remove_file(at.join("elf.c")).expect("gone");
+    refused(&at, "grad elf.o -f main -o out.o", "GRD0001", 1);
+}
+
+#[test]
+fn requests_that_cannot_be_are_one_finding() {
+    let at = folder("requests");
+    write(&at, "curve.c", CURVE);
+    std::fs::create_dir(at.join("folder")).expect("a folder");
+    let long = "f".repeat(60_000);
+    for (line, code) in [
+        ("grad curve.c -f nothing -o out.o".to_string(), "GRD0002"),
+        (format!("grad curve.c -f {long} -o out.o"), "GRD0002"),
+        (
+            "grad curve.c -f curve --wrt y -o out.o".to_string(),
+            "GRD0003",
+        ),
+        (
+            format!("grad curve.c -f curve --wrt {long} -o out.o"),
+            "GRD0003",
+        ),
+        (
+            "grad curve.c -f curve --wrt n -o out.o".to_string(),
+            "GRD0003",
+        ),
+        ("grad curve.c -f curve -o folder".to_string(), "GRD0023"),
+        ("grad curve.c -f curve -o none/out.o".to_string(), "GRD0023"),
+        ("grad curve.c -f curve -o /dev/full".to_string(), "GRD0023"),
+        (
+            "grad curve.c -f curve --name 2x -o out.o".to_string(),
+            "GRD0017",
+        ),
+        ("cc -c curve.c -o none/out.o".to_string(), "GRD0023"),
+    ] {
+        refused(&at, &line, code, 1);
+    }
+    use std::os::unix::ffi::OsStrExt;
+    let odd = std::ffi::OsStr::from_bytes(b"cur\xffve.c");
+    std::fs::write(at.join(odd), CURVE).expect("written");
+    for words in [&["grad", "-f", "curve"][..], &["cc", "-c"]] {
+        let output = command(&at, "")
+            .args(words)
+            .arg(odd)
+            .output()
+            .expect("gradus runs");
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains("no text in UTF-8"), "{text}");
+    }
+}
+
+#[test]
+fn a_limit_on_files_is_one_finding() {
+    let at = folder("file-size");
+    write(&at, "curve.c", CURVE);
+    bitcode(&at, "curve.c", "curve.bc");
+    let line = format!(
+        "ulimit -f 1; exec {} grad curve.bc -f curve --emit gir -o out.gir",
+        env!("CARGO_BIN_EXE_gradus")
+    );
+    let output = Command::new("sh")
+        .args(["-c", &line])
+        .env("TMPDIR", at.join("tmp"))
+        .current_dir(&at)
+        .output()
+        .expect("a shell runs");
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert_eq!(text.matches("error[").count(), 1, "{text}");
+    assert_eq!(files(&at).0, ["curve.bc", "curve.c"]);
+}
+
+/// Bitcode with bytes flipped and ends cut off: an error, a limit, or a derivative; never anything
+/// between.
+#[test]
+fn damaged_bitcode_ends_cleanly() {
+    const DAMAGES: u64 = 200;
+    let at = folder("damaged");
+    write(&at, "curve.c", CURVE);
+    bitcode(&at, "curve.c", "curve.bc");
+    let whole = std::fs::read(at.join("curve.bc")).expect("bitcode");
+    let one = |seed: u64| {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut random = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 20) as usize % below
+        };
+        let mut bytes = whole.clone();
+        for _ in 0..=random(4) {
+            let place = random(bytes.len());
+            bytes[place] ^= 1 << random(8);
+        }
+        if random(4) == 0 {
+            bytes.truncate(random(whole.len()));
+        }
+        let (name, out) = (format!("{seed}.bc"), format!("{seed}.gir"));
+        write(&at, &name, bytes);
+        let line =
+            format!("grad {name} -f curve --emit gir -o {out} --max-time 60 --max-memory 2G");
+        let output = gradus(&at, &line);
+        let text = said(&output);
+        let errors = text.matches("error[").count();
+        let status = output.status.code();
+        assert_eq!(at.join(&out).exists(), status == Some(0), "{seed}: {text}");
+        match status {
+            Some(0) => assert_eq!(errors, 0, "{seed}: {text}"),
+            Some(1 | 3) => assert!(errors >= 1, "{seed}: {text}"),
+            _ => panic!("{seed}: {status:?}\n{text}"),
+        }
+        u64::from(status == Some(0))
+    };
+    let half = |odd: u64| (0..DAMAGES / 2).map(|i| one(2 * i + odd)).sum::<u64>();
+    let fine = std::thread::scope(|scope| {
+        let other = scope.spawn(|| half(1));
+        half(0) + other.join().expect("the other half")
+    });
+    assert!(fine < DAMAGES, "no damage did any harm");
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let at = folder("same");
+    write(&at, "curve.c", CURVE);
+    let ask = "double __enzyme_autodiff(void *, ...);\ndouble curve(const double *, int, double);\n\
+        void d(double *x, double *dx, int n) { __enzyme_autodiff((void *)curve, x, dx, n, 2.0); }\n";
+    write(&at, "ask.c", ask);
+    let lines = [
+        "grad curve.c -f curve -o N.o",
+        "grad curve.c -f curve --emit llvm -o N.ll -- -O2 -g",
+        "cc -O2 -c ask.c -o N.a.o",
+        "cc -O2 -shared -fPIC ask.c curve.c -lm -o N.so",
+    ];
+    let round = |name: &str| {
+        for line in lines {
+            let output = gradus(&at, &line.replace('N', name));
+            assert!(output.status.success(), "{}", said(&output));
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| round("one"));
+        round("two");
+    });
+    for ending in ["o", "ll", "a.o", "so"] {
+        let read = |name: &str| std::fs::read(at.join(format!("{name}.{ending}"))).expect("made");
+        assert!(read("one") == read("two"), "{ending}");
+    }
+    let header = |name: &str| std::fs::read_to_string(at.join(name)).expect("a header");
+    assert_eq!(header("one.h"), header("two.h"));
+}
+
+#[test]
+fn findings_come_as_json_too() {
+    let at = folder("json");
+    write(
+        &at,
+        "f.c",
+        "double g(double);\ndouble f(double x) { return 2 * g(x); }\n",
+    );
+    let ask = "double __enzyme_autodiff(void *, ...);\ndouble g(double);\n\
+        double f(double x) { return 2 * g(x); }\n\
+        double d(double x) { return __enzyme_autodiff((void *)f, x); }\n\
+        int main(void) { return d(1) != 2; }\n";
+    write(&at, "ask.c", ask);
+    std::fs::copy(at.join("ask.c"), at.join("ask.cpp")).expect("copied");
+    let asks = ask.replace("double g(double);", "extern \"C\" double g(double);");
+    let asks = asks.replace(
+        "double __enzyme_autodiff(void *, ...);",
+        "template <class... A> double __enzyme_autodiff(void *, A...);",
+    );
+    write(&at, "ask.cpp", asks);
+    for (line, code) in [
+        ("grad f.c -f f --message-format=json -o out.o", "GRD0005"),
+        ("grad f.c -f f --message-format json -o out.o", "GRD0005"),
+        ("check f.c -f f --message-format=json", "GRD0005"),
+        ("cc -O1 --message-format=json ask.c -o out", "GRD0005"),
+        ("c++ -O1 --message-format=json ask.cpp -o out", "GRD0005"),
+        ("grad f.c --message-format=json", "GRD0035"),
+        ("grad gone.c -f f --message-format=json", "GRD0023"),
+    ] {
+        let output = gradus(&at, line);
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(1), "gradus {line}\n{text}");
+        let objects: Vec<serde_json::Value> = text
+            .lines()
+            .map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}")))
+            .collect();
+        let error = objects
+            .iter()
+            .find(|o| o["level"] == "error")
+            .expect("an error");
+        assert_eq!(error["code"]["code"], code, "gradus {line}\n{text}");
+        assert_eq!(error["$message_type"], "diagnostic");
+        assert!(error["rendered"].as_str().is_some_and(|r| r.contains(code)));
+        assert!(error["children"].is_array() && error["spans"].is_array());
+        if code == "GRD0005" {
+            let span = &error["spans"][0];
+            assert!(
+                span["text"][0]["text"]
+                    .as_str()
+                    .is_some_and(|t| t.contains("g(x)")),
+                "{text}"
+            );
+            assert_eq!(span["is_primary"], true);
+        }
+    }
+}
+
+#[test]
+fn a_report_can_be_run_again_elsewhere() {
+    let at = folder("report");
+    write(
+        &at,
+        "f.c",
+        "double g(double);\ndouble f(double x) { return 2 * g(x); }\n",
+    );
+    write(&at, "curve.c", CURVE);
+    let made = gradus(&at, "bug-report -o refused.tar -- grad f.c -f f -o out.o");
+    assert!(
+        made.status.success() && said(&made).contains("GRD0005"),
+        "{}",
+        said(&made)
+    );
+    let made = gradus(
+        &at,
+        "bug-report -o fine.tar -- grad curve.c -f curve -o curve.o",
+    );
+    assert!(made.status.success(), "{}", said(&made));
+    std::fs::remove_file(at.join("f.c")).expect("gone");
+    let again = gradus(&at, "bug-report --replay refused.tar");
+    assert_eq!(again.status.code(), Some(1));
+    assert!(said(&again).contains("error[GRD0005]"), "{}", said(&again));
+    let again = gradus(&at, "bug-report --replay fine.tar");
+    assert_eq!(again.status.code(), Some(0), "{}", said(&again));
+    refused(&at, "bug-report --replay curve.c", "GRD0001", 1);
+    refused(&at, "bug-report", "GRD0035", 1);
+    let nothing = gradus(&at, "bug-report -- explain 5");
+    assert!(said(&nothing).contains("GRD0017"), "{}", said(&nothing));
+}
+
+#[test]
+fn a_signal_of_the_function_is_told_with_its_line() {
+    let at = folder("struck");
+    let text = "#include <stdlib.h>
+static double third(const double *x, int n)
+{
+    return x[n / 3] * x[0];
+}
+double struck(const double *x, int n)
+{
+    return third(x, n);
+}
+double hungry(double x)
+{
+    double sum = 0;
+    for (long i = 1; i < 1000000; i++) {
+        double *more = malloc(1 << 20);
+        more[0] = x;
+        for (long k = 1; k < 1 << 17; k++)
+            more[k] = more[k - 1] * 0.5;
+        sum += more[i % 100];
+    }
+    return sum;
+}
+";
+    write(&at, "struck.c", text);
+    let output = gradus(
+        &at,
+        "check struck.c -f struck --arg n=300000000 --arg x=rand(3)",
+    );
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("error[GRD0028]"), "{text}");
+    assert!(
+        text.contains("the function itself died of signal 11"),
+        "{text}"
+    );
+    assert!(text.contains("struck.c:4"), "{text}");
+    let output = gradus(&at, "check struck.c -f hungry --max-memory 300M --arg x=1");
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("error[GRD0026]"), "{text}");
+}

@@ -1,0 +1,81 @@
+//! Where a signal struck: from the addresses that a dying check reports to a line of the user's.
+
+use crate::Settings;
+use gradus_ir::SourceSpan;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a signal's number means.
+pub(super) fn meaning(signal: i32) -> &'static str {
+    match signal {
+        4 => " (an instruction that does not exist)",
+        6 => " (abort)",
+        7 => " (bus error)",
+        8 => " (arithmetic)",
+        11 => " (a wrong address)",
+        _ => "",
+    }
+}
+
+/// The line of the innermost frame that is the user's; `None` where there is no tool that tells.
+pub(super) fn source_line(
+    settings: &Settings,
+    program: &Path,
+    frames: &[&str],
+) -> Option<SourceSpan> {
+    let folder = program.parent()?;
+    let mut command = Command::new(tool(settings)?);
+    command.arg("-e").arg(program);
+    command.args(frames.iter().map(|frame| format!("0x{frame}")));
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().find_map(|line| place(line, folder))
+}
+
+/// A line `file:line[:column]…` of the tool, if it names a file outside of our own folder.
+fn place(line: &str, folder: &Path) -> Option<SourceSpan> {
+    let words = line.split_whitespace().next()?;
+    let mut parts = words.rsplitn(2, ':');
+    let (number, file) = (parts.next()?, parts.next()?);
+    let line = number.parse().ok().filter(|line| *line > 0)?;
+    let exists = Path::new(file).is_file() && !Path::new(file).starts_with(folder);
+    exists.then(|| SourceSpan {
+        file: file.to_string(),
+        line,
+        column: 0,
+    })
+}
+
+/// The program that knows lines by addresses.
+fn tool(settings: &Settings) -> Option<PathBuf> {
+    let clang = settings.clang(false).ok();
+    let real = clang.and_then(|c| std::fs::canonicalize(c).ok());
+    let beside = real.map(|c| c.with_file_name("llvm-addr2line"));
+    let names = ["llvm-addr2line-22", "llvm-addr2line", "addr2line"];
+    beside
+        .filter(|tool| tool.is_file())
+        .or_else(|| names.iter().find_map(|name| settings.find(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_other_files_are_found_and_ours_are_not() {
+        let here = Path::new(file!()).file_name().map(PathBuf::from);
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/check/trace.rs");
+        let text = format!("{}:7", own.display());
+        let found = place(&text, Path::new("/nowhere")).expect("a place");
+        assert_eq!((found.line, Path::new(&found.file)), (7, own.as_path()));
+        assert_eq!(own.file_name().map(PathBuf::from), here);
+        assert!(place(&text, own.parent().expect("a folder")).is_none());
+        for text in ["??:0", "??:?", "", "a.c", &format!("{}:0", own.display())] {
+            assert!(place(text, Path::new("/nowhere")).is_none(), "{text}");
+        }
+    }
+}
