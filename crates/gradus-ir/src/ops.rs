@@ -504,6 +504,9 @@ impl Flags {
     pub const ARCP: Flags = Flags(1 << 12);
     pub const CONTRACT: Flags = Flags(1 << 13);
     pub const AFN: Flags = Flags(1 << 14);
+    /// Of a `for`: no plain access of one iteration meets a plain write of another. An edit may not
+    /// put an access into such a loop of which that is not true.
+    pub const INDEPENDENT: Flags = Flags(1 << 15);
     /// The fast-math flags that adjoint arithmetic inherits (see `inherit.rs` of gradus-ad).
     pub const FAST_ALGEBRA: Flags =
         Flags(Flags::REASSOC.0 | Flags::ARCP.0 | Flags::CONTRACT.0 | Flags::AFN.0);
@@ -527,6 +530,7 @@ impl Flags {
         (Flags::ARCP, "arcp"),
         (Flags::CONTRACT, "contract"),
         (Flags::AFN, "afn"),
+        (Flags::INDEPENDENT, "independent"),
     ];
 
     /// Whether all flags of `other` are set.

@@ -124,6 +124,25 @@ LLVMMetadataRef gr_loop_metadata_for(LLVMMetadataRef loop, LLVMMetadataRef subpr
   return wrap(static_cast<Metadata *>(copy));
 }
 
+// A node that is like no other.
+LLVMMetadataRef gr_distinct_node(LLVMContextRef ctx) {
+  return wrap(static_cast<Metadata *>(MDNode::getDistinct(*unwrap(ctx), {})));
+}
+
+// States on a loop's branch that accesses of `group` carry no dependence from iteration to iteration.
+void gr_set_parallel_accesses(LLVMValueRef branch, LLVMMetadataRef group) {
+  auto *i = unwrap<Instruction>(branch);
+  auto &ctx = i->getContext();
+  SmallVector<Metadata *, 4> parts = {nullptr};
+  if (auto *old = i->getMetadata(LLVMContext::MD_loop))
+    for (unsigned k = 1; k < old->getNumOperands(); ++k)
+      parts.push_back(old->getOperand(k));
+  parts.push_back(MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.parallel_accesses"), unwrap<MDNode>(group)}));
+  auto *loop = MDNode::getDistinct(ctx, parts);
+  loop->replaceOperandWith(0, loop);
+  i->setMetadata(LLVMContext::MD_loop, loop);
+}
+
 // 1 where branch weights fit a terminator's successors, or the node holds none.
 int gr_weights_fit(LLVMMetadataRef node, LLVMValueRef terminator) {
   auto *n = unwrap<MDNode>(node);

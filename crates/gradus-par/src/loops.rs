@@ -344,7 +344,20 @@ impl Copy<'_> {
             }
         }
         b.restore(back);
+        if self.is_independent() {
+            b.body.ops[nest].flags = Flags::INDEPENDENT;
+        }
         b.body.results(nest).to_vec()
+    }
+
+    /// Whether the iterations stay independent when one after the other uses the same frame: no slot is
+    /// private to one of them, and no lock orders them.
+    fn is_independent(&self) -> bool {
+        let shares = |op: Op| {
+            let kind = self.source.kind(op);
+            matches!(kind, OpKind::Alloca(_) | OpKind::Critical(_))
+        };
+        !self.source.walk(self.plan.region).any(shares)
     }
 
     /// What is carried on when an iteration has given its contributions.

@@ -174,7 +174,8 @@ fn allowed_flags(kind: &OpKind) -> Flags {
         OpKind::FNeg | OpKind::FCmp(_) | OpKind::Select | OpKind::Call(_) | OpKind::Invoke(_) => {
             Flags::FAST
         }
-        OpKind::If | OpKind::Switch(_) | OpKind::Loop { .. } | OpKind::For { .. } => Flags::FAST,
+        OpKind::If | OpKind::Switch(_) | OpKind::Loop { .. } => Flags::FAST,
+        OpKind::For { .. } => Flags::FAST.with(Flags::INDEPENDENT),
         OpKind::Foreign(_) => Flags(u32::MAX),
         _ => Flags::NONE,
     }

@@ -168,6 +168,7 @@ impl Structure<'_, '_, '_> {
             self.set_location(made, body.ops[op].loc);
         }
         round.counted = Some(Counted { index, exit, guard });
+        self.open_group(op);
         self.values[params[0].index()] = index;
         self.enter(round.header);
         self.rounds.insert(op, round);
@@ -195,6 +196,7 @@ impl Structure<'_, '_, '_> {
             let done = LLVMBuildICmp(builder, LLVMIntPredicate::LLVMIntEQ, next, count, NO_NAME);
             let made = LLVMBuildCondBr(builder, done, counted.exit, round.header);
             self.describe(owner, made);
+            self.close_group(owner, Some(made));
         }
         self.enter(counted.exit);
         let mut given = Values::new();
@@ -227,6 +229,7 @@ impl Structure<'_, '_, '_> {
 
     /// Leaves a `for` whose body never comes to its end: only its guard does.
     pub(super) fn leave_unfinished(&mut self, op: Op) {
+        self.close_group(op, None);
         let Some((_, counted)) = self.counted(op) else {
             return;
         };

@@ -122,7 +122,7 @@ impl Exporter<'_, '_> {
         unsafe { LLVMGetMDKindIDInContext(self.host.ctx, name.as_ptr().cast(), name.len() as u32) }
     }
 
-    fn node(&self, parts: &[LLVMMetadataRef]) -> LLVMMetadataRef {
+    pub(super) fn node(&self, parts: &[LLVMMetadataRef]) -> LLVMMetadataRef {
         unsafe { LLVMMDNodeInContext2(self.host.ctx, parts.as_ptr().cast_mut(), parts.len()) }
     }
 

@@ -7,6 +7,7 @@
 //! information are not rebuilt. The unit is out of date afterwards.
 mod constants;
 mod debug;
+mod groups;
 mod instructions;
 mod loops;
 mod metadata;

@@ -63,6 +63,9 @@ pub(super) struct Structure<'x, 'h, 'u> {
     /// Values beside its results that the arms of an op give.
     pub(super) extras: HashMap<Op, Vec<Value>>,
     pub(super) rounds: HashMap<Op, Round>,
+    /// The loops with independent iterations around the present place, and the groups of accesses
+    /// that this is said of.
+    pub(super) groups: Vec<(Op, LLVMMetadataRef)>,
     /// Switches that only number the arms of the next one.
     merged: HashMap<Op, Op>,
 }
@@ -92,6 +95,7 @@ pub(super) fn build<'u>(
         ends: HashMap::new(),
         extras: HashMap::new(),
         rounds: HashMap::new(),
+        groups: Vec::new(),
         merged: HashMap::new(),
     };
     structure.find_subprogram();
@@ -243,6 +247,7 @@ impl Structure<'_, '_, '_> {
         if let Some(meta) = data.meta {
             self.set_meta(op, made, meta);
         }
+        self.set_groups(made);
         if let Some(name) = &data.name
             && unsafe { LLVMGetTypeKind(LLVMTypeOf(made)) } != LLVMTypeKind::LLVMVoidTypeKind
         {
