@@ -38,6 +38,8 @@ pub struct AliasOptions {
     pub ranges: bool,
     /// `errno` is accessed only through what a call returned.
     pub errno: bool,
+    /// Iterations of a parallel loop do not race: what one reads, no other writes.
+    pub race_free: bool,
     /// Places whose objects are disjoint, tested at run time or known to the caller.
     pub assume_disjoint: Vec<(Root, Root)>,
     /// Pairs of arguments whose objects are disjoint.
@@ -55,6 +57,7 @@ impl Default for AliasOptions {
             offsets: true,
             ranges: true,
             errno: true,
+            race_free: true,
             assume_disjoint: Vec::new(),
             assume_disjoint_params: Vec::new(),
         }

@@ -263,6 +263,16 @@ impl<'a> Clobbers<'a> {
             .iter()
             .all(|read| !self.destroyed_in(read, lp))
     }
+    /// Whether what an op reads in an iteration of `lp` is what was there when the iteration began.
+    pub fn intact_until(&self, op: Op, lp: Op) -> bool {
+        let nest = &self.alias.nest;
+        let before = (nest.order(lp) + 1, nest.order(op).saturating_sub(1));
+        let reads = self.reads_of(op).iter();
+        before.0 > before.1
+            || reads
+                .copied()
+                .all(|read| !self.destroyed_between(&read, before, Some(lp)))
+    }
     /// Whether an op, or one inside it, may write, free or end the memory of an access during one
     /// run of it.
     pub fn destroyed_in(&self, access: &MemoryAccess, container: Op) -> bool {

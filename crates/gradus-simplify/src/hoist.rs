@@ -33,9 +33,7 @@ const LEVELS: usize = 64;
 
 /// Moves out of loops what does not vary in them.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
-    let some_loop = body
-        .walk(body.root())
-        .any(|op| matches!(body.kind(op), OpKind::For { .. } | OpKind::Loop { .. }));
+    let some_loop = body.walk(body.root()).any(|op| is_left(body.kind(op)));
     if !some_loop {
         return false;
     }
@@ -71,11 +69,20 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     changed
 }
 
+/// Whether ops leave loops of this kind: also those whose iterations may run at once.
+fn is_left(kind: &OpKind) -> bool {
+    use OpKind::{For, Loop, ParFor, ShareFor};
+    matches!(
+        kind,
+        For { .. } | Loop { .. } | ParFor { .. } | ShareFor { .. }
+    )
+}
+
 /// Zero of the type of every trip count.
 fn zeros(unit: &mut Unit, body: &mut Body) -> HashMap<Op, Value> {
     let fors: Vec<Op> = body
         .walk(body.root())
-        .filter(|&op| matches!(body.kind(op), OpKind::For { .. }))
+        .filter(|&op| is_left(body.kind(op)) && !matches!(body.kind(op), OpKind::Loop { .. }))
         .collect();
     let mut b = Builder::new(unit, body);
     let zero = |op: Op| {
@@ -157,13 +164,14 @@ impl Plan<'_> {
                 break;
             };
             match self.body.kind(around) {
-                OpKind::For { .. } | OpKind::Loop { .. } => {
+                kind if is_left(kind) => {
                     let runs = self.runs(around);
                     let follows = used.iter().any(|v| self.is_guarded_at(*v, around));
                     let plainly = !follows && self.may_leave_loop(op, need, sure && runs, around);
                     if !plainly {
                         let guarded = (follows || self.is_costly(op))
                             && !runs
+                            && !matches!(kind, OpKind::ParFor { dims: 2.., .. })
                             && self.may_leave_loop(op, need, sure, around);
                         return match guarded {
                             true => Some(Move {
@@ -269,7 +277,8 @@ impl Plan<'_> {
     fn may_leave_loop(&self, op: Op, need: Need, sure: bool, around: Op) -> bool {
         let unchanged = || {
             quiet::all_in(self.body, op).into_iter().all(|inner| {
-                self.clobbers.invariant_in(inner, around)
+                (self.clobbers.invariant_in(inner, around)
+                    || sure && self.is_undisturbed(inner, around))
                     && (!self.sets_errno(inner) || !self.reads_errno(around))
             })
         };
@@ -279,6 +288,14 @@ impl Plan<'_> {
             Need::Unchanged => sure && unchanged(),
             Need::OnlyUnchanged => unchanged(),
         }
+    }
+
+    /// Whether race freedom shows that a parallel loop does not change what an op reads: every
+    /// iteration reads the same place, so that no other writes it, and its own has not written it yet.
+    fn is_undisturbed(&self, op: Op, around: Op) -> bool {
+        matches!(self.body.kind(around), OpKind::ParFor { .. })
+            && self.facts.alias.race_free
+            && self.clobbers.intact_until(op, around)
     }
 
     fn sets_errno(&self, op: Op) -> bool {
@@ -305,7 +322,8 @@ impl Plan<'_> {
             self.body.parent(op),
         ) {
             (OpKind::Loop { .. }, ..) => true,
-            (OpKind::For { .. }, Some(&zero), Some(region)) => {
+            (OpKind::ParFor { dims: 2.., .. }, ..) => false,
+            (kind, Some(&zero), Some(region)) if is_left(kind) => {
                 let trips = self.body.operand(op, 0);
                 holds_at(self.unit, self.body, region, IntPredicate::Ne, trips, zero)
             }
@@ -411,6 +429,8 @@ fn sure(unit: &Unit, body: &Body, facts: &Facts) -> Vec<bool> {
             }
             OpKind::Loop { trip_max } => trip_max.is_none(),
             OpKind::Unreachable | OpKind::Resume | OpKind::Return | OpKind::Foreign(_) => true,
+            // A parallel loop and a scope end when all in them has ended.
+            OpKind::ParFor { .. } | OpKind::Scope => false,
             kind => kind.is_parallel(),
         };
         let leaving = own || leaves[op.index()];

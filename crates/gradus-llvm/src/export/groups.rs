@@ -4,7 +4,6 @@
 //! that accesses of the group carry no dependence. A call belongs to none: what is inlined of it may
 //! bring memory along that all iterations share.
 use super::structure::Structure;
-use crate::ffi::*;
 use gradus_ir::{Flags, Op};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
