@@ -51,6 +51,7 @@ pages! {
     "GRD0033",
     "GRD0034",
     "GRD0035",
+    "GRD0036",
 }
 
 /// Prints a page, or the list of all; gives the exit status.

@@ -1,13 +1,14 @@
 //! A call becomes the body that it calls.
 //!
 //! Allocations of the callee move to the caller's beginning, where they are made once and live as long
-//! as the frame; every copy gets alias scopes of its own, since what they state holds within one run of
+//! as the frame, or to the beginning of the task, iteration or rank that the call stands in, which has
+//! them to itself; every copy gets alias scopes of its own, since what they state holds within one run of
 //! the callee; locations remember the call.
 
 use crate::clone::{ValueMap, clone_op};
 use gradus_ir::{
-    AttrSet, Body, Builder, FuncId, LocId, Location, Op, OpKind, ScopeId, TailKind, Type, Unit,
-    Value,
+    AllocaPlace, AttrSet, Body, Builder, FuncId, LocId, Location, Op, OpKind, Region, ScopeId,
+    TailKind, Type, Unit, Value,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -68,7 +69,9 @@ pub fn inline_call(
         locs: HashMap::new(),
         scopes: HashMap::new(),
     };
-    let first = caller.first(caller.root());
+    let home = strand(caller, call);
+    let private = home != caller.root();
+    let first = caller.first(home);
     let mut b = Builder::new(unit, caller);
     let mut returned = None;
     for op in callee.ops_in(callee.root()) {
@@ -85,6 +88,12 @@ pub fn inline_call(
             _ => b.at_op(call),
         };
         let copy = clone_op(callee, op, &mut b, &mut map);
+        if let OpKind::Alloca(info) = &mut b.body.ops[copy].kind
+            && info.place == AllocaPlace::Frame
+            && private
+        {
+            info.place = AllocaPlace::Private;
+        }
         copies.finish(&mut b, copy);
     }
     if let (Some(&result), Some(value)) = (caller.results(call).first(), returned) {
@@ -92,6 +101,25 @@ pub fn inline_call(
     }
     caller.erase(call);
     Ok(())
+}
+
+/// The region of the nearest task, iteration or rank around an op, or the root.
+fn strand(body: &Body, op: Op) -> Region {
+    let mut at = body.parent(op).unwrap_or(body.root());
+    while let Some(owner) = body.owner(at) {
+        let own = matches!(
+            body.kind(owner),
+            OpKind::Spawn { .. }
+                | OpKind::ParFor { .. }
+                | OpKind::Spmd { .. }
+                | OpKind::ShareFor { .. }
+        );
+        match body.parent(owner) {
+            Some(outer) if !own => at = outer,
+            _ => break,
+        }
+    }
+    at
 }
 
 fn copy_of(b: &mut Builder, callee: &Body, map: &ValueMap, value: Value) -> Value {
@@ -140,7 +168,9 @@ fn check(
             OpKind::Return if !outermost => return Err(NotInlined::Return),
             OpKind::Alloca(alloca) => {
                 let constant = callee.as_const(callee.operand(op, 0)).is_some();
-                if !outermost || !constant || alloca.inalloca {
+                // What a task, iteration or rank has to itself is copied with it.
+                let own = callee.parent(op) == Some(strand(callee, op));
+                if !(outermost || own) || !constant || alloca.inalloca {
                     return Err(NotInlined::Allocations);
                 }
             }

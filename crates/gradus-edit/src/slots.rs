@@ -1,7 +1,7 @@
 //! Stack memory of which every use is seen: who reads and writes it, and at which offset.
 
 use gradus_ir::known::{Known, MarkerFn};
-use gradus_ir::{Body, Op, OpKind, TypeId, Unit};
+use gradus_ir::{AllocaPlace, Body, Op, OpKind, TypeId, Unit};
 use std::collections::HashSet;
 
 /// A plain load or store of a slot.
@@ -30,7 +30,8 @@ pub(crate) fn slot(unit: &Unit, body: &Body, alloca: Op) -> Option<Slot> {
     let OpKind::Alloca(info) = body.kind(alloca) else {
         return None;
     };
-    if info.inalloca || body.as_int(unit, body.operand(alloca, 0)) != Some(1) {
+    let shared = info.place == AllocaPlace::Shared;
+    if shared || info.inalloca || body.as_int(unit, body.operand(alloca, 0)) != Some(1) {
         return None;
     }
     let mut slot = Slot::default();
@@ -78,11 +79,13 @@ fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
     )
 }
 
-/// Whether no parallel op stands between the allocation and its uses.
+/// Whether no parallel op stands between the allocation and what writes it. Who only reads in a parallel
+/// op reads what was there when it began: anything else would be a race.
 fn stays_in_task(body: &Body, alloca: Op, slot: &Slot) -> bool {
     let home = body.parent(alloca);
     let mut seen: HashSet<Op> = HashSet::new();
-    for access in &slot.accesses {
+    let writes = slot.accesses.iter();
+    for access in writes.filter(|a| matches!(body.kind(a.op), OpKind::Store(_))) {
         let mut at = body.parent(access.op);
         while at != home {
             let Some(owner) = at.and_then(|r| body.owner(r)) else {

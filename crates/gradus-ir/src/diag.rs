@@ -201,4 +201,6 @@ codes! {
     Variadic = "0034",
     /// A command-line option that does not exist or does not fit.
     BadOption = "0035",
+    /// A parallel region is not understood and stays as it is.
+    ParallelKept = "0036",
 }

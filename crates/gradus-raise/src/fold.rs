@@ -1,0 +1,325 @@
+//! Teams whose ranks do nothing but share loops become parallel loops.
+//!
+//! One rank is a legal run of a team, and the iterations of a shared loop may run in any order or at
+//! once. So the region of a team can stand in the place of the team, run by one, with every `share.for` a
+//! `par.for` — where nobody asks for rank or size, all that a rank does beside shared loops is what any
+//! other does too, and the ranks' own memory is not shared by iterations that now run at once:
+//! - memory that an iteration begins anew (it writes it first, or its life begins there) moves into the
+//!   iteration;
+//! - memory that iterations only read stays;
+//! - memory that starts from a neutral value, gathers in the loop and is combined under a lock behind it
+//!   is a reduction: each iteration contributes what it gathers from the neutral value.
+//!
+//! Anything else stays a team. Barriers end with the team: what stood on both sides runs in order.
+
+use crate::openmp::REDUCTION_LOCK;
+use crate::openmp::ranks;
+use crate::privates::{Own, own_memory};
+use crate::reductions::{self, Reduction};
+use crate::regions::{splice, strand_of};
+use gradus_edit::{promote_slots, sweep_dead};
+use gradus_ir::{
+    AllocaPlace, BarrierScope, Body, Builder, FuncId, IntPredicate, LocId, Op, OpKind, Region,
+    Schedule, SpmdKind, Unit, Value,
+};
+use std::collections::HashSet;
+
+/// What functions reach.
+#[derive(Debug, Default)]
+pub(crate) struct Reach {
+    /// Those that reach what tells ranks apart, or code that is not seen.
+    pub speaking: HashSet<FuncId>,
+    /// Those that reach tasks or regions.
+    pub working: HashSet<FuncId>,
+}
+
+/// Folds all teams of a body that can be, inner ones first; gives where they stood.
+pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Vec<LocId> {
+    let mut teams: Vec<Op> = body
+        .walk(body.root())
+        .filter(|&op| {
+            let team = OpKind::Spmd {
+                kind: SpmdKind::Team,
+                dims: 1,
+            };
+            *body.kind(op) == team
+        })
+        .collect();
+    teams.reverse();
+    let mut folded = Vec::new();
+    for team in teams {
+        if let Some(plan) = plan(unit, body, team, reach) {
+            folded.extend(body.ops[team].loc);
+            fold(unit, body, team, plan);
+        }
+    }
+    if !folded.is_empty() {
+        promote_slots(unit, body);
+        reductions::drop_neutral(unit, body);
+        sweep_dead(unit, body);
+    }
+    folded
+}
+
+/// What is to be done to a team's shared loops.
+struct Plan {
+    loops: Vec<(Op, Vec<Reduction>, Vec<Own>)>,
+    /// Comparisons of the rank with a number, and what they give for the one rank.
+    compared: Vec<(Op, bool)>,
+}
+
+fn plan(unit: &Unit, body: &Body, team: Op, reach: &Reach) -> Option<Plan> {
+    // A team that may be of one was perhaps asked for because its loops must not run at once.
+    let asked = extent(body, team);
+    if body.as_int(unit, asked) == Some(1) || body.as_const(asked).is_none() {
+        return None;
+    }
+    let region = body.op_regions(team)[0];
+    let (shared, level) = rank_level(unit, body, region, reach)?;
+    let compared = compared(unit, body, region, &shared)?;
+    let mut combined: HashSet<Op> = HashSet::new();
+    let mut loops = Vec::new();
+    for &op in &shared {
+        let found = reductions::of_loop(unit, body, op);
+        combined.extend(found.iter().map(|r| r.critical));
+        let gathered: HashSet<Op> = found.iter().map(|r| r.slot).collect();
+        let own = own_memory(unit, body, region, op, &gathered)?;
+        loops.push((op, found, own));
+    }
+    // A lock that is no reduction's guards something between ranks; one rank would not need it.
+    let others = level
+        .iter()
+        .filter(|&&op| matches!(body.kind(op), OpKind::Critical(_)));
+    let all_combined = others.into_iter().all(|op| {
+        combined.contains(op)
+            && reductions::is_all(unit, body, *op, loops.iter().flat_map(|(_, r, _)| r))
+    });
+    all_combined.then_some(Plan { loops, compared })
+}
+
+/// The number of ranks asked for.
+fn extent(body: &Body, team: Op) -> Value {
+    let value = body.operand(team, 0);
+    match body.def_op(value) {
+        Some(op) if matches!(body.kind(op), OpKind::Cast(_)) => body.operand(op, 0),
+        _ => value,
+    }
+}
+
+/// The shared loops of a team, and the ops around them that every rank runs; `None` where one of these
+/// makes the number of ranks matter.
+fn rank_level(
+    unit: &Unit,
+    body: &Body,
+    region: Region,
+    reach: &Reach,
+) -> Option<(Vec<Op>, Vec<Op>)> {
+    let (mut shared, mut level) = (Vec::new(), Vec::new());
+    let mut parallel = false;
+    let mut open = vec![region];
+    while let Some(region) = open.pop() {
+        for op in body.ops_in(region) {
+            level.push(op);
+            match body.kind(op) {
+                OpKind::ShareFor { .. } => {
+                    shared.push(op);
+                    let inside = body.walk(body.op_regions(op)[0]);
+                    let mut inside = inside.into_iter();
+                    if inside.any(|op| speaks(unit, body, op, reach)) {
+                        return None;
+                    }
+                    continue;
+                }
+                OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } | OpKind::Foreign(_) => return None,
+                OpKind::Spawn { .. } | OpKind::ParFor { .. } | OpKind::Spmd { .. } => {
+                    parallel = true;
+                    let mut inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
+                    if inside.any(|op| speaks(unit, body, op, reach)) {
+                        return None;
+                    }
+                    continue;
+                }
+                OpKind::Barrier(scope) if *scope != BarrierScope::Team => return None,
+                _ if speaks(unit, body, op, reach) => return None,
+                OpKind::Call(_) | OpKind::Invoke(_) => {
+                    let callee = unit.callee(body, op);
+                    parallel |= callee.is_some_and(|func| reach.working.contains(&func));
+                    open.extend(body.op_regions(op));
+                }
+                _ => open.extend(body.op_regions(op)),
+            }
+        }
+    }
+    (parallel || !shared.is_empty()).then_some((shared, level))
+}
+
+/// Whether an op asks for rank or size, or calls who does, or who is not known.
+fn speaks(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
+    if body.kind(op).call_info().is_none() {
+        return false;
+    }
+    match unit.callee(body, op) {
+        Some(func) => reach.speaking.contains(&func) || ranks::asked(unit, body, op).is_some(),
+        None => !reach.speaking.is_empty(),
+    }
+}
+
+/// The comparisons of the rank with numbers; `None` where rank or size are used otherwise.
+fn compared(unit: &Unit, body: &Body, region: Region, shared: &[Op]) -> Option<Vec<(Op, bool)>> {
+    let (rank, size) = (body.region_params(region)[0], body.region_params(region)[1]);
+    if body.has_uses(size) {
+        return None;
+    }
+    let loops: HashSet<Region> = shared.iter().map(|&op| body.op_regions(op)[0]).collect();
+    let mut found = Vec::new();
+    let mut open: Vec<Value> = vec![rank];
+    while let Some(value) = open.pop() {
+        for op in body.uses(value).map(|u| u.op) {
+            let mut at = body.parent(op);
+            while let Some(region) = at {
+                if loops.contains(&region) {
+                    return None;
+                }
+                at = body.enclosing(region);
+            }
+            match *body.kind(op) {
+                OpKind::Cast(gradus_ir::CastOp::Trunc) => open.push(body.result(op)),
+                OpKind::ICmp(predicate @ (IntPredicate::Eq | IntPredicate::Ne)) => {
+                    let other = body.as_int(unit, body.operand(op, 1))?;
+                    let equal = predicate == IntPredicate::Eq;
+                    found.push((op, (other == 0) == equal));
+                }
+                _ => return None,
+            }
+        }
+    }
+    Some(found)
+}
+
+// ---- the fold ----------------------------------------------------------------------------------
+
+fn fold(unit: &mut Unit, body: &mut Body, team: Op, plan: Plan) {
+    let region = body.op_regions(team)[0];
+    for (op, truth) in plan.compared {
+        let value = Builder::new(unit, body).bool(truth);
+        let result = body.result(op);
+        body.replace_uses(result, value);
+        body.erase(op);
+    }
+    for (op, reductions, own) in plan.loops {
+        for own in own {
+            own.take_in(unit, body, op);
+        }
+        par_for(unit, body, op, &reductions);
+    }
+    one_rank(body, region);
+    // Allocations live as long as the strand around the team.
+    let home = strand_of(body, team);
+    let place = match home == body.root() {
+        true => AllocaPlace::Frame,
+        false => AllocaPlace::Private,
+    };
+    let allocas: Vec<Op> = body
+        .ops_in(region)
+        .filter(|&op| matches!(body.kind(op), OpKind::Alloca(_)))
+        .collect();
+    for op in allocas {
+        let fixed = body.operands(op).all(|v| body.as_const(v).is_some());
+        if let OpKind::Alloca(info) = &mut body.ops[op].kind
+            && fixed
+        {
+            info.place = place;
+            body.detach(op);
+            match body.first(home) {
+                Some(first) => body.insert_before(first, op),
+                None => body.append(home, op),
+            }
+        }
+    }
+    splice(body, region, team);
+    body.erase(team);
+}
+
+/// Takes away what only matters between ranks.
+fn one_rank(body: &mut Body, region: Region) {
+    let mut open = vec![region];
+    while let Some(region) = open.pop() {
+        let ops: Vec<Op> = body.ops_in(region).collect();
+        for op in ops {
+            match body.kind(op) {
+                OpKind::Barrier(_) => body.erase(op),
+                OpKind::Critical(name) if **name == *REDUCTION_LOCK => inline(body, op),
+                OpKind::Single { .. } => {
+                    let inner = body.op_regions(op)[0];
+                    let nested: Vec<Op> = body.ops_in(inner).collect();
+                    inline(body, op);
+                    let regions = nested.iter().filter(|&&o| body.parent(o).is_some());
+                    open.extend(regions.flat_map(|&o| body.op_regions(o).to_vec()));
+                }
+                OpKind::ParFor { .. } | OpKind::Spmd { .. } | OpKind::Spawn { .. } => {}
+                _ => open.extend(body.op_regions(op)),
+            }
+        }
+    }
+}
+
+fn inline(body: &mut Body, op: Op) {
+    let region = body.op_regions(op)[0];
+    let values = splice(body, region, op);
+    for (result, value) in body.results(op).to_vec().into_iter().zip(values) {
+        body.replace_uses(result, value);
+    }
+    body.erase(op);
+}
+
+fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction]) {
+    let OpKind::ShareFor {
+        schedule, chunked, ..
+    } = *body.kind(op)
+    else {
+        return;
+    };
+    let grain = match (schedule, chunked) {
+        (Schedule::Dynamic | Schedule::Guided, true) => body.as_int(unit, chunk_of(body, op)),
+        _ => None,
+    };
+    let mut b = Builder::new(unit, body);
+    let initial: Vec<Value> = reductions.iter().map(|r| r.initial(&mut b, op)).collect();
+    b.at_op(op);
+    b.loc = b.body.ops[op].loc;
+    let trips = b.body.operand(op, 0);
+    let mut operands = vec![trips];
+    operands.extend(&initial);
+    let types: Vec<_> = initial.iter().map(|v| b.body.ty(*v)).collect();
+    let kind = OpKind::ParFor {
+        dims: 1,
+        reductions: reductions.iter().map(|r| r.op).collect(),
+        grain: grain.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 1),
+    };
+    let made = b.op(kind, &operands, &types, 1);
+    let (from, into) = (b.body.op_regions(op)[0], b.body.op_regions(made)[0]);
+    let index = b.body.ty(trips);
+    let index = b.body.add_param(into, index);
+    let old = b.body.region_params(from)[0];
+    b.body.replace_uses(old, index);
+    b.body.move_ops(from, into);
+    for (number, reduction) in reductions.iter().enumerate() {
+        reduction.contribute(&mut b, made);
+        reduction.finish(&mut b, made, number);
+    }
+    body.erase(op);
+    let done: HashSet<Op> = reductions.iter().map(|r| r.critical).collect();
+    for critical in done {
+        if body.parent(critical).is_some() {
+            body.erase(critical);
+        }
+    }
+}
+
+fn chunk_of(body: &Body, op: Op) -> Value {
+    let value = body.operand(op, 1);
+    match body.def_op(value) {
+        Some(cast) if matches!(body.kind(cast), OpKind::Cast(_)) => body.operand(cast, 0),
+        _ => value,
+    }
+}

@@ -1,0 +1,68 @@
+//! Outside parallel calls become parallel ops.
+//!
+//! ```text
+//! let raised = gradus_raise::raise(&mut unit);   // before anything is inlined
+//! raised.changed                                  // functions with new bodies
+//! raised.regions                                  // what became of every region, by source line
+//! ```
+//!
+//! Place: after the import of a parallel closure (`Pipeline::EarlyParallel`), before simplification. A
+//! program's parallel constructs come as calls of a run time: OpenMP's as clang and flang emit them
+//! ([`openmp`]). Each construct becomes the op that means the same; then teams whose ranks do nothing
+//! but share loops become parallel loops ([`fold`]).
+//!
+//! Invariants: a region that is not understood as a whole stays exactly as it was, with all functions
+//! that it reaches, and its record says why and where. What is made passes the verifier. Nothing
+//! recurses over nesting.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod fold;
+mod openmp;
+mod privates;
+mod reductions;
+mod regions;
+mod report;
+
+pub use report::{Construct, Outcome, Reason, RegionRecord};
+
+use gradus_ir::{Code, Diagnostic, FuncId, Severity, Unit};
+
+/// What raising came to.
+#[derive(Clone, Debug, Default)]
+pub struct Raised {
+    /// What became of every region and of constructs outside of regions, in the order of the program.
+    pub regions: Vec<RegionRecord>,
+    /// The functions with new bodies.
+    pub changed: Vec<FuncId>,
+}
+
+impl Raised {
+    /// A remark for each region that stays as it is.
+    pub fn remarks(&self) -> Vec<Diagnostic> {
+        let kept = self
+            .regions
+            .iter()
+            .filter_map(|region| match &region.outcome {
+                Outcome::Kept(reason) => Some((region, reason)),
+                _ => None,
+            });
+        kept.map(|(region, reason)| {
+            let message = format!("this parallel region stays as it is: {}", reason.text);
+            let finding = Diagnostic {
+                severity: Severity::Note,
+                ..Diagnostic::warning(Code::ParallelKept, message)
+            };
+            finding
+                .in_function(&region.function)
+                .at(region.span.clone(), "the region")
+                .at(reason.span.clone(), "what it holds")
+        })
+        .collect()
+    }
+}
+
+/// Raises all that is understood in a unit.
+pub fn raise(unit: &mut Unit) -> Raised {
+    openmp::raise(unit)
+}

@@ -1,0 +1,113 @@
+//! Which ops call OpenMP's run time, and what its arguments say.
+//!
+//! Place: read by every step. The names stand in gradus-ir's table of known functions; here are only
+//! the ids, gathered once for a unit.
+
+use crate::report::Reason;
+use gradus_ir::known::{Known, OpenMpFn};
+use gradus_ir::{
+    Body, ConstKind, FuncId, GlobalId, LocId, Op, OpKind, SourceSpan, Symbol, Unit, Value,
+};
+use std::collections::HashMap;
+
+/// The functions of the run time that a unit declares.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    ids: HashMap<FuncId, OpenMpFn>,
+}
+
+impl Calls {
+    pub fn of(unit: &Unit) -> Calls {
+        let known = |func| match unit.known(func) {
+            Some(Known::OpenMp(id)) => Some((func, id)),
+            _ => None,
+        };
+        Calls {
+            ids: unit.functions.ids().filter_map(known).collect(),
+        }
+    }
+    /// Whether the unit has none.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+    /// The function of the run time that `op` calls.
+    pub fn id(&self, unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
+        self.ids.get(&unit.callee(body, op)?).copied()
+    }
+    /// All calls of the run time under the root, in program order.
+    pub fn list(&self, unit: &Unit, body: &Body) -> Vec<(Op, OpenMpFn)> {
+        let id = |op| self.id(unit, body, op).map(|id| (op, id));
+        body.walk(body.root()).filter_map(id).collect()
+    }
+    /// The calls of one function.
+    pub fn of_kind(&self, unit: &Unit, body: &Body, wanted: OpenMpFn) -> Vec<Op> {
+        let mut list = self.list(unit, body);
+        list.retain(|(_, id)| *id == wanted);
+        list.into_iter().map(|(op, _)| op).collect()
+    }
+}
+
+/// A step that cannot go on: the function stays as it was.
+pub(crate) type Step<T = ()> = Result<T, Reason>;
+
+/// A reason that points at `op`.
+pub(crate) fn reason(unit: &Unit, body: &Body, op: Op, text: impl Into<String>) -> Reason {
+    Reason {
+        text: text.into(),
+        span: span_of(unit, body, op),
+    }
+}
+
+/// Where a call of the run time stands in the source: its debug location, or what the location that it
+/// is given says (`;file;function;line;column;;`).
+pub(crate) fn span_of(unit: &Unit, body: &Body, op: Op) -> Option<SourceSpan> {
+    outermost(unit, body.ops[op].loc).or_else(|| told(unit, body, op))
+}
+
+fn outermost(unit: &Unit, loc: Option<LocId>) -> Option<SourceSpan> {
+    unit.span(loc).filter(|span| span.line > 0)
+}
+
+fn told(unit: &Unit, body: &Body, op: Op) -> Option<SourceSpan> {
+    body.kind(op).call_info()?;
+    let location = *unit.call_args(body, op).first()?;
+    let ident = global(unit, body, location)?;
+    let init = unit.globals[ident].init.as_ref()?;
+    let text = init.relocations.first()?;
+    let Symbol::Global(text) = text.target else {
+        return None;
+    };
+    let bytes = &unit.globals[text].init.as_ref()?.bytes;
+    let text = std::str::from_utf8(bytes).ok()?;
+    let mut parts = text.split(';').skip(1);
+    let (file, _function) = (parts.next()?, parts.next()?);
+    let line = parts.next()?.parse().ok()?;
+    let column = parts.next()?.parse().ok()?;
+    Some(SourceSpan {
+        file: file.to_string(),
+        line,
+        column,
+    })
+}
+
+/// The global variable whose start a value is.
+pub(crate) fn global(unit: &Unit, body: &Body, value: Value) -> Option<GlobalId> {
+    match unit.constant(body.as_const(value)?).kind {
+        ConstKind::Global { global, offset: 0 } => Some(global),
+        _ => None,
+    }
+}
+
+/// The function that a value is.
+pub(crate) fn function(unit: &Unit, body: &Body, value: Value) -> Option<FuncId> {
+    match unit.constant(body.as_const(value)?).kind {
+        ConstKind::Func(func) => Some(func),
+        _ => None,
+    }
+}
+
+/// The allocation that a value is the address of.
+pub(crate) fn slot(body: &Body, value: Value) -> Option<Op> {
+    let op = body.def_op(value)?;
+    matches!(body.kind(op), OpKind::Alloca(_)).then_some(op)
+}

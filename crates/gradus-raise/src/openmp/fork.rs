@@ -1,0 +1,273 @@
+//! Parallel regions become `spmd`, with the code of their function inside.
+//!
+//! `__kmpc_fork_call` hands a function and what it captures to a team; here the function's code stands in
+//! the region of an `spmd team`. A branch between a fork and the same function on one thread (`if`
+//! clause) becomes one `spmd` whose extent the condition chooses; such a call on its own one of extent 1.
+
+use super::calls::{Calls, Step, function, reason, span_of};
+use super::ranks;
+use gradus_edit::inline_call;
+use gradus_ir::known::OpenMpFn;
+use gradus_ir::{
+    AllocaInfo, AllocaPlace, Body, Builder, CastOp, FuncId, LocId, Location, Op, OpKind, Region,
+    SpmdKind, Unit, Value,
+};
+use std::collections::HashMap;
+
+/// The bodies of the functions that regions run.
+pub(super) type Bodies = HashMap<FuncId, Body>;
+
+/// Where a region begins: the function that its threads run, and what it is given.
+pub(super) fn target(unit: &Unit, body: &Body, fork: Op) -> Option<FuncId> {
+    function(unit, body, *unit.call_args(body, fork).get(2)?)
+}
+
+/// Raises the forks of a body; `bodies` holds the raised code of what they run. Gives for each the
+/// function and the `spmd`.
+pub(super) fn raise(
+    unit: &mut Unit,
+    body: &mut Body,
+    calls: &Calls,
+    bodies: &Bodies,
+) -> Step<Vec<Op>> {
+    let mut made = Vec::new();
+    for fork in calls.of_kind(unit, body, OpenMpFn::Fork) {
+        if target(unit, body, fork).is_some_and(|func| bodies.contains_key(&func)) {
+            made.push(team(unit, body, calls, fork, bodies)?);
+        }
+    }
+    for begin in calls.of_kind(unit, body, OpenMpFn::BeginSerial) {
+        made.extend(alone(unit, body, calls, begin, bodies)?);
+    }
+    Ok(made)
+}
+
+fn team(unit: &mut Unit, body: &mut Body, calls: &Calls, fork: Op, bodies: &Bodies) -> Step<Op> {
+    let args = unit.call_args(body, fork);
+    let Some(func) = target(unit, body, fork) else {
+        return Err(reason(
+            unit,
+            body,
+            fork,
+            "what this region runs is not known",
+        ));
+    };
+    let captured = args[3..].to_vec();
+    let serial = serial_arm(unit, body, calls, fork, func, &captured);
+    let asked = threads(unit, body, calls, fork).or_else(|| {
+        let (branch, _) = serial?;
+        threads(unit, body, calls, branch)
+    });
+    let mut b = Builder::new(unit, body);
+    let at = serial.map_or(fork, |(branch, _)| branch);
+    let pushed = asked
+        .map(|(_, push)| push)
+        .filter(|&p| b.body.parent(p) == b.body.parent(at));
+    b.at_op(at);
+    b.loc = located(b.unit, b.body, fork);
+    let long = b.unit.types.int(64);
+    let mut extent = match asked {
+        Some((value, _)) if serial.is_none() || is_before(b.body, value, at) => {
+            b.cast(CastOp::SExt, value, long)
+        }
+        Some(_) => {
+            let text = "the number of threads asked for is computed too late";
+            return Err(reason(b.unit, b.body, fork, text));
+        }
+        None => b.i64(0),
+    };
+    if let Some((branch, arm)) = serial {
+        let one = b.i64(1);
+        let condition = b.body.operand(branch, 0);
+        extent = match arm {
+            0 => b.select(condition, one, extent),
+            _ => b.select(condition, extent, one),
+        };
+    }
+    let op = region(&mut b, func, extent, &captured, bodies)?;
+    if let Some(push) = pushed {
+        body.erase(push);
+    }
+    body.erase(at);
+    Ok(op)
+}
+
+/// The location of a call of the run time, made from what it is told where the host states none.
+fn located(unit: &mut Unit, body: &Body, op: Op) -> Option<LocId> {
+    let stated = body.ops[op].loc;
+    if stated.is_some() {
+        return stated;
+    }
+    let span = span_of(unit, body, op)?;
+    let location = Location {
+        span,
+        function: String::new(),
+        inlined_at: None,
+        host: None,
+    };
+    Some(unit.locations.push(location))
+}
+
+/// Whether a value is known in front of `at`.
+fn is_before(body: &Body, value: Value, at: Op) -> bool {
+    match (body.as_const(value), body.region_of(value), body.parent(at)) {
+        (Some(_), ..) => true,
+        (_, Some(home), Some(place)) => home != place || body.is_inside(place, home),
+        _ => false,
+    }
+}
+
+/// The number of threads asked for just before the fork, and the call that does so.
+fn threads(unit: &Unit, body: &Body, calls: &Calls, fork: Op) -> Option<(Value, Op)> {
+    let mut at = body.prev(fork);
+    while let Some(op) = at {
+        match calls.id(unit, body, op) {
+            Some(OpenMpFn::PushNumThreads) => {
+                return unit.call_args(body, op).get(2).map(|v| (*v, op));
+            }
+            Some(OpenMpFn::Fork | OpenMpFn::BeginSerial) => return None,
+            _ => at = body.prev(op),
+        }
+    }
+    None
+}
+
+/// The branch whose other arm runs the same on one thread, and which arm that is.
+fn serial_arm(
+    unit: &Unit,
+    body: &Body,
+    calls: &Calls,
+    fork: Op,
+    func: FuncId,
+    captured: &[Value],
+) -> Option<(Op, usize)> {
+    let own = body.parent(fork)?;
+    let branch = body.owner(own)?;
+    let is_if = matches!(body.kind(branch), OpKind::If);
+    let unused = body.results(branch).iter().all(|r| !body.has_uses(*r));
+    let arm = usize::from(body.op_regions(branch).first() == Some(&own));
+    let other = *body.op_regions(branch).get(arm)?;
+    let mut runs = 0;
+    for region in [own, other] {
+        for op in body.ops_in(region) {
+            let fits = match calls.id(unit, body, op) {
+                Some(OpenMpFn::Fork) => op == fork,
+                Some(
+                    OpenMpFn::PushNumThreads
+                    | OpenMpFn::BeginSerial
+                    | OpenMpFn::EndSerial
+                    | OpenMpFn::GlobalThread,
+                ) => true,
+                Some(_) => false,
+                None if unit.callee(body, op) == Some(func) => {
+                    runs += 1;
+                    unit.call_args(body, op).get(2..) == Some(captured)
+                }
+                // What gives the serial call its thread numbers.
+                None => matches!(body.kind(op), OpKind::Store(_) | OpKind::Yield),
+            };
+            if !fits {
+                return None;
+            }
+        }
+    }
+    (is_if && unused && runs == 1).then_some((branch, arm))
+}
+
+/// A region that one thread runs.
+fn alone(
+    unit: &mut Unit,
+    body: &mut Body,
+    calls: &Calls,
+    begin: Op,
+    bodies: &Bodies,
+) -> Step<Option<Op>> {
+    if body.parent(begin).is_none() {
+        return Ok(None);
+    }
+    let mut at = body.next(begin);
+    let mut call = None;
+    while let Some(op) = at {
+        if calls.id(unit, body, op) == Some(OpenMpFn::EndSerial) {
+            break;
+        }
+        if let Some(func) = unit.callee(body, op).filter(|f| bodies.contains_key(f)) {
+            call = Some((op, func));
+        }
+        at = body.next(op);
+    }
+    let (Some(end), Some((call, func))) = (at, call) else {
+        let text = "what this region runs on one thread is not understood";
+        return Err(reason(unit, body, begin, text));
+    };
+    let captured = unit.call_args(body, call)[2..].to_vec();
+    let mut b = Builder::new(unit, body);
+    b.at_op(call);
+    b.loc = located(b.unit, b.body, begin);
+    let one = b.i64(1);
+    let op = region(&mut b, func, one, &captured, bodies)?;
+    for op in [call, begin, end] {
+        body.erase(op);
+    }
+    Ok(Some(op))
+}
+
+/// The `spmd` with the function's code.
+fn region(
+    b: &mut Builder,
+    func: FuncId,
+    extent: Value,
+    captured: &[Value],
+    bodies: &Bodies,
+) -> Step<Op> {
+    let (long, int) = (b.unit.types.int(64), b.unit.types.int(32));
+    let kind = OpKind::Spmd {
+        kind: SpmdKind::Team,
+        dims: 1,
+    };
+    let op = b.op(kind, &[extent], &[], 1);
+    let region = b.body.op_regions(op)[0];
+    let rank = b.body.add_param(region, long);
+    b.body.add_param(region, long);
+    b.at_end(region);
+    let thread = slot(b, int);
+    let number = b.cast(CastOp::Trunc, rank, int);
+    b.store(number, thread);
+    let mut args = vec![thread, thread];
+    args.extend_from_slice(captured);
+    let call = b.call(func, &args);
+    b.yield_(&[]);
+    if let Some(code) = bodies.get(&func) {
+        // Code that cannot be copied stays a call: it asks for its rank.
+        let copied = inline_call(b.unit, b.body, call, func, code);
+        if copied.is_ok() {
+            ranks::answer(b.unit, b.body, region);
+            own_allocations(b.body, region);
+        }
+    }
+    Ok(op)
+}
+
+fn slot(b: &mut Builder, ty: gradus_ir::TypeId) -> Value {
+    let one = b.i64(1);
+    let ptr = b.unit.types.ptr();
+    let info = AllocaInfo {
+        ty,
+        align_bytes: 4,
+        place: AllocaPlace::Private,
+        inalloca: false,
+    };
+    b.value(OpKind::Alloca(info), &[one], ptr)
+}
+
+/// Every rank has allocations of its own.
+fn own_allocations(body: &mut Body, region: Region) {
+    let ops: Vec<Op> = body.ops_in(region).collect();
+    for op in ops {
+        if let OpKind::Alloca(info) = &mut body.ops[op].kind
+            && info.place == AllocaPlace::Frame
+        {
+            info.place = AllocaPlace::Private;
+        }
+    }
+}

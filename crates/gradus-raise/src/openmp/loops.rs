@@ -1,0 +1,559 @@
+//! Worksharing loops become `share.for`.
+//!
+//! A static loop asks once for its thread's part and runs it; a dynamic one asks again and again. Steps,
+//! on a copy of the body that is given up as a whole where one of them fails:
+//! 1. what asks for a part is taken away, so that the part is the whole: a static loop then runs from
+//!    its lower to its upper bound, a dynamic one or one in chunks does so in its only round;
+//! 2. bounds become values (`promote_slots`), and the loop a `for` (`loop_to_for`);
+//! 3. the `for` becomes a `share.for`. What one iteration leaves to the next lies in memory of the rank.
+//!    What only the last iteration gives (`lastprivate`) is written at its end.
+//!
+//! A static loop of another shape (an optimiser was there before) keeps its code; its part is computed
+//! from rank and size as the run time would ([`super::parts`]).
+
+use super::calls::{Calls, Step, reason, slot};
+use super::parts;
+use crate::regions::{between, run_once, settle, strand_of};
+use gradus_edit::{
+    ValueMap, clone_op_within, is_pure, is_speculatable, loop_to_for, promote_slots,
+};
+use gradus_ir::known::OpenMpFn;
+use gradus_ir::{
+    Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, Schedule, Type, Unit, Value,
+};
+use std::collections::HashSet;
+
+/// The most times that a body is begun anew because a loop's shape did not fit.
+const ATTEMPTS: usize = 200;
+
+/// A loop that is being raised.
+struct Shared {
+    /// What asked for its part.
+    start: Op,
+    /// The loop itself.
+    body: Op,
+    schedule: Schedule,
+    chunk: Option<Value>,
+    /// Branches taken by whoever ran the last iteration.
+    last: Vec<Op>,
+}
+
+/// Why a loop did not become a `share.for`: which, and what to say if nothing else helps.
+struct Unfit {
+    start: Op,
+    text: &'static str,
+}
+
+/// Raises all worksharing loops of a body.
+pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
+    let mut computed: HashSet<Op> = HashSet::new();
+    for _ in 0..ATTEMPTS {
+        let mut copy = body.clone();
+        match attempt(unit, &mut copy, calls, &computed)? {
+            None => {
+                *body = copy;
+                return Ok(());
+            }
+            Some(unfit) => {
+                let fixed = calls.id(unit, body, unfit.start) == Some(OpenMpFn::StaticInit);
+                if !fixed || !computed.insert(unfit.start) {
+                    return Err(reason(unit, body, unfit.start, unfit.text));
+                }
+            }
+        }
+    }
+    Err(crate::report::Reason {
+        text: "too many loops of shapes that are not known".into(),
+        span: None,
+    })
+}
+
+/// Raises the loops, those in `computed` by arithmetic on the rank; gives the first that does not fit.
+fn attempt(
+    unit: &mut Unit,
+    body: &mut Body,
+    calls: &Calls,
+    computed: &HashSet<Op>,
+) -> Step<Option<Unfit>> {
+    let mut found = Vec::new();
+    for (op, id) in calls.list(unit, body) {
+        let shared = match id {
+            OpenMpFn::StaticInit if computed.contains(&op) => {
+                parts::compute(unit, body, op)?;
+                continue;
+            }
+            OpenMpFn::StaticInit => static_loop(unit, body, calls, op),
+            OpenMpFn::DispatchInit => dispatch_loop(unit, body, calls, op),
+            _ => continue,
+        };
+        match shared {
+            Ok(shared) => found.push(shared),
+            Err(text) => return Ok(Some(Unfit { start: op, text })),
+        }
+    }
+    for (op, id) in calls.list(unit, body) {
+        if matches!(id, OpenMpFn::StaticFini | OpenMpFn::DispatchFini) {
+            body.erase(op);
+        }
+    }
+    if found.is_empty() {
+        return Ok(None);
+    }
+    promote_slots(unit, body);
+    for shared in &found {
+        if let Err(text) = share(unit, body, shared) {
+            let start = shared.start;
+            return Ok(Some(Unfit { start, text }));
+        }
+    }
+    Ok(None)
+}
+
+/// What the number that compilers pass for a schedule means; `None` for one that is not raised.
+pub(super) fn schedule(number: i64) -> Option<(Schedule, bool)> {
+    // Bits 29 and 30 say whether parts come in order.
+    match number & 0x1fff_ffff {
+        33 => Some((Schedule::Static, true)),
+        34 | 38 | 45 => Some((Schedule::Static, false)),
+        35 => Some((Schedule::Dynamic, true)),
+        36 | 46 => Some((Schedule::Guided, true)),
+        37 | 47 => Some((Schedule::Dynamic, false)),
+        _ => None,
+    }
+}
+
+fn static_loop(
+    unit: &mut Unit,
+    body: &mut Body,
+    calls: &Calls,
+    start: Op,
+) -> Result<Shared, &'static str> {
+    let args = unit.call_args(body, start);
+    let number = args.get(2).and_then(|v| body.as_int(unit, *v));
+    let (schedule, chunked) = number
+        .and_then(schedule)
+        .ok_or("the schedule of this loop is not known")?;
+    let end = end_of(unit, body, calls, start, OpenMpFn::StaticFini)
+        .ok_or("the end of this loop is not found")?;
+    let inside = between(body, start, end).unwrap_or_default();
+    let last = last_branches(unit, body, slot_of(body, &args, 3)?, start)?;
+    for index in 4..7 {
+        slot_of(body, &args, index)?;
+    }
+    if chunked {
+        let mut rounds = inside.iter().filter(|&&op| is_loop(body, op));
+        let round = rounds.next().copied().ok_or("no loop is found here")?;
+        if !run_once(body, round) {
+            return Err("the rounds of this loop are not understood");
+        }
+    }
+    let inside = between(body, start, end).unwrap_or_default();
+    let body_op = only_loop(body, &inside).ok_or("the loop itself is not found")?;
+    let chunk = chunked.then(|| args[8]);
+    body.erase(end);
+    body.erase(start);
+    Ok(Shared {
+        start,
+        body: body_op,
+        schedule,
+        chunk,
+        last,
+    })
+}
+
+fn dispatch_loop(
+    unit: &mut Unit,
+    body: &mut Body,
+    calls: &Calls,
+    start: Op,
+) -> Result<Shared, &'static str> {
+    let args = unit.call_args(body, start);
+    let number = args.get(2).and_then(|v| body.as_int(unit, *v));
+    let (schedule, chunked) = number
+        .and_then(schedule)
+        .ok_or("the schedule of this loop is not known (ordered?)")?;
+    let (round, next) =
+        rounds(unit, body, calls, start).ok_or("the rounds of this loop are not understood")?;
+    let asked = unit.call_args(body, next);
+    let slots = [2, 3, 4, 5].map(|i| slot_of(body, &asked, i));
+    let [last_slot, lower, upper, stride] = slots;
+    let last = last_branches(unit, body, last_slot?, next)?;
+    let arm: Vec<Op> = body.walk(body.op_regions(round)[0]).collect();
+    let inner = outermost_loops(body, &arm);
+    let [inner] = inner[..] else {
+        return Err("the loop itself is not found");
+    };
+    let mut b = Builder::new(unit, body);
+    b.at_op(next);
+    for (value, slot) in [(3, lower?), (4, upper?), (5, stride?)] {
+        let address = b.body.result(slot);
+        b.store(args[value], address);
+    }
+    let answer = body.result(next);
+    settle(unit, body, answer, 1);
+    body.erase(next);
+    if !run_once(body, round) {
+        return Err("the rounds of this loop are not understood");
+    }
+    if let Some(end) = end_of(unit, body, calls, start, OpenMpFn::DispatchFini) {
+        body.erase(end);
+    }
+    body.erase(start);
+    Ok(Shared {
+        start,
+        body: inner,
+        schedule,
+        chunk: chunked.then(|| args[6]),
+        last,
+    })
+}
+
+/// The loop behind `start` that asks for a part at its top, and what asks.
+fn rounds(unit: &Unit, body: &Body, calls: &Calls, start: Op) -> Option<(Op, Op)> {
+    let mut at = body.next(start);
+    while let Some(op) = at {
+        if is_loop(body, op) {
+            let region = body.op_regions(op)[0];
+            let asks = |op: &Op| calls.id(unit, body, *op) == Some(OpenMpFn::DispatchNext);
+            let all: Vec<Op> = body.walk(region).filter(asks).collect();
+            return match all[..] {
+                [next] if body.parent(next) == Some(region) => Some((op, next)),
+                _ => None,
+            };
+        }
+        at = body.next(op);
+    }
+    None
+}
+
+/// The loops among `ops` that stand in no other of them.
+fn outermost_loops(body: &Body, ops: &[Op]) -> Vec<Op> {
+    let loops: HashSet<Op> = ops.iter().copied().filter(|&o| is_loop(body, o)).collect();
+    let mut found = Vec::new();
+    for &op in ops.iter().filter(|op| loops.contains(op)) {
+        let mut at = body.parent(op).and_then(|r| body.owner(r));
+        while at.is_some_and(|o| !loops.contains(&o)) {
+            at = at.and_then(|o| body.parent(o)).and_then(|r| body.owner(r));
+        }
+        if at.is_none() {
+            found.push(op);
+        }
+    }
+    found
+}
+
+/// The call that ends what `start` began, in the same region.
+fn end_of(unit: &Unit, body: &Body, calls: &Calls, start: Op, id: OpenMpFn) -> Option<Op> {
+    let mut at = body.next(start);
+    while let Some(op) = at {
+        match calls.id(unit, body, op) {
+            Some(found) if found == id => return Some(op),
+            Some(OpenMpFn::StaticInit | OpenMpFn::DispatchInit) => return None,
+            _ => at = body.next(op),
+        }
+    }
+    None
+}
+
+fn is_loop(body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::Loop { .. })
+}
+
+/// The only loop among `ops` and in the branches among them.
+fn only_loop(body: &Body, ops: &[Op]) -> Option<Op> {
+    let mut found = None;
+    let mut open = ops.to_vec();
+    while let Some(op) = open.pop() {
+        match body.kind(op) {
+            OpKind::Loop { .. } if found.is_some() => return None,
+            OpKind::Loop { .. } => found = Some(op),
+            OpKind::If => {
+                let arms = body.op_regions(op).iter();
+                open.extend(arms.flat_map(|r| body.ops_in(*r)));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn slot_of(body: &Body, args: &[Value], index: usize) -> Result<Op, &'static str> {
+    let found = args.get(index).and_then(|v| slot(body, *v));
+    found.ok_or("the loop's bounds lie in memory that is not the thread's own")
+}
+
+/// The branches on the slot that says whether this thread ran the last iteration. Afterwards they are
+/// always taken: their places are marked by that until they move into the loop.
+fn last_branches(
+    unit: &mut Unit,
+    body: &mut Body,
+    slot: Op,
+    asks: Op,
+) -> Result<Vec<Op>, &'static str> {
+    const UNKNOWN: &str = "what the last iteration gives is used in a way that is not understood";
+    let address = body.result(slot);
+    let mut branches = Vec::new();
+    let mut loads = Vec::new();
+    for at in body.uses(address).map(|u| u.op) {
+        match body.kind(at) {
+            OpKind::Load(_) => loads.push(at),
+            OpKind::Store(_) => {}
+            OpKind::Call(_) if at == asks || is_marker(unit, body, at) => {}
+            _ => return Err(UNKNOWN),
+        }
+    }
+    for load in loads {
+        let users: Vec<Op> = body.uses(body.result(load)).map(|u| u.op).collect();
+        for test in users {
+            let is_test = matches!(body.kind(test), OpKind::ICmp(IntPredicate::Ne))
+                && body.as_int(unit, body.operand(test, 1)) == Some(0);
+            if !is_test {
+                return Err(UNKNOWN);
+            }
+            for branch in body.uses(body.result(test)).map(|u| u.op) {
+                if !matches!(body.kind(branch), OpKind::If) {
+                    return Err(UNKNOWN);
+                }
+                branches.push(branch);
+            }
+        }
+    }
+    let truth = Builder::new(unit, body).bool(true);
+    for &branch in &branches {
+        body.set_operand(branch, 0, truth);
+    }
+    Ok(branches)
+}
+
+pub(super) fn is_marker(unit: &Unit, body: &Body, op: Op) -> bool {
+    let known = unit.callee(body, op).and_then(|func| unit.known(func));
+    matches!(known, Some(gradus_ir::known::Known::Marker(_)))
+}
+
+// ---- the loop becomes a share.for --------------------------------------------------------------
+
+fn share(unit: &mut Unit, body: &mut Body, shared: &Shared) -> Result<(), &'static str> {
+    move_fixed(unit, body, shared.body);
+    let counted = loop_to_for(unit, body, shared.body).ok_or("this loop is not counted")?;
+    for &branch in &shared.last {
+        write_last(unit, body, counted, branch)?;
+    }
+    let carried = body.operand_count(counted) - 1;
+    for index in (0..carried).rev() {
+        keep_in_memory(unit, body, counted, index);
+    }
+    let mut b = Builder::new(unit, body);
+    b.at_op(counted);
+    b.loc = b.body.ops[counted].loc;
+    let trips = b.body.operand(counted, 0);
+    let ty = b.body.ty(trips);
+    let mut operands = vec![trips];
+    operands.extend(shared.chunk.map(|chunk| resized(&mut b, chunk, ty)));
+    let kind = OpKind::ShareFor {
+        schedule: shared.schedule,
+        chunked: operands.len() > 1,
+        nowait: true,
+    };
+    let op = b.op(kind, &operands, &[], 1);
+    let into = b.body.op_regions(op)[0];
+    let index = b.body.add_param(into, ty);
+    let from = b.body.op_regions(counted)[0];
+    let old = b.body.region_params(from)[0];
+    b.body.replace_uses(old, index);
+    b.body.move_ops(from, into);
+    if let Some(end) = b.body.last(into) {
+        b.body.truncate_operands(end, 0);
+    }
+    b.body.erase(counted);
+    Ok(())
+}
+
+/// Moves what does not change in a loop, and may be computed in front of it, there: its bound.
+fn move_fixed(unit: &Unit, body: &mut Body, op: Op) {
+    let region = body.op_regions(op)[0];
+    let ops: Vec<Op> = body.ops_in(region).collect();
+    for inner in ops {
+        let fixed = is_speculatable(unit, body, inner)
+            && body
+                .operands(inner)
+                .all(|v| body.region_of(v) != Some(region));
+        if fixed {
+            body.detach(inner);
+            body.insert_before(op, inner);
+        }
+    }
+}
+
+/// An integer as one of type `ty`; those that are converted are small and positive.
+pub(super) fn resized(b: &mut Builder, value: Value, ty: gradus_ir::TypeId) -> Value {
+    let (from, to) = (b.body.ty(value), ty);
+    let bits = |ty| match b.unit.types.get(ty) {
+        Type::Int(bits) => *bits,
+        _ => 0,
+    };
+    match (bits(from), bits(to)) {
+        (a, b_) if a < b_ => b.cast(CastOp::ZExt, value, ty),
+        (a, b_) if a > b_ => b.cast(CastOp::Trunc, value, ty),
+        _ => value,
+    }
+}
+
+/// Carried value `index` lies in memory of the rank from now on; nothing where no iteration needs it of
+/// another.
+fn keep_in_memory(unit: &mut Unit, body: &mut Body, op: Op, index: usize) {
+    let region = body.op_regions(op)[0];
+    let (result, param) = (
+        body.results(op)[index],
+        body.region_params(region)[1 + index],
+    );
+    let (initial, Some(end)) = (body.operand(op, 1 + index), body.last(region)) else {
+        return;
+    };
+    let next = body.operand(end, index);
+    if next == param {
+        body.replace_uses(param, initial);
+        body.replace_uses(result, initial);
+        return;
+    }
+    if !body.has_uses(param) && !body.has_uses(result) {
+        return;
+    }
+    let home = strand_of(body, op);
+    let ty = body.ty(param);
+    let mut b = Builder::new(unit, body);
+    if let Some(first) = b.body.first(home) {
+        b.at_op(first);
+    }
+    let slot = b.alloca(ty);
+    b.at_op(op);
+    let first_write = b.store(initial, slot);
+    if let Some(first) = b.body.first(region) {
+        b.at_op(first);
+    }
+    let now = b.load(ty, slot);
+    b.body.replace_uses(param, now);
+    // What the iteration gives may be what it took.
+    let next = b.body.operand(end, index);
+    b.at_op(end);
+    b.store(next, slot);
+    if b.body.has_uses(result) {
+        if let Some(after) = b.body.next(op) {
+            b.at_op(after);
+        }
+        let last = b.load(ty, slot);
+        b.body.replace_uses(result, last);
+        lift(unit, body, (first_write, slot), last);
+    }
+}
+
+/// A loop stands in a branch that it needs not to run at all. Where the other arm gives what the memory
+/// holds at first, it is first written in front of the branch and last read behind it.
+fn lift(unit: &mut Unit, body: &mut Body, (write, slot): (Op, Value), mut last: Value) {
+    loop {
+        let initial = body.operand(write, 0);
+        let uses: Vec<_> = body.uses(last).take(2).collect();
+        let [at] = uses[..] else { return };
+        let Some(region) = body.parent(at.op) else {
+            return;
+        };
+        let Some(branch) = body.owner(region) else {
+            return;
+        };
+        let is_end = matches!(body.kind(at.op), OpKind::Yield)
+            && matches!(body.kind(branch), OpKind::If)
+            && body.parent(write) == Some(region)
+            && body.region_of(initial) != Some(region);
+        let other = body.op_regions(branch).iter().find(|r| **r != region);
+        let end = other.and_then(|r| body.last(*r));
+        let same = end.is_some_and(|end| {
+            matches!(body.kind(end), OpKind::Yield)
+                && body.operand(end, at.index as usize) == initial
+        });
+        if !is_end || !same {
+            return;
+        }
+        let result = body.results(branch)[at.index as usize];
+        let ty = body.ty(result);
+        body.detach(write);
+        body.insert_before(branch, write);
+        let mut b = Builder::new(unit, body);
+        if let Some(after) = b.body.next(branch) {
+            b.at_op(after);
+        }
+        let read = b.load(ty, slot);
+        b.body.replace_uses(result, read);
+        body.set_operand(at.op, at.index as usize, initial);
+        if let Some(old) = body.def_op(last) {
+            body.erase(old);
+        }
+        last = read;
+    }
+}
+
+/// Moves what `branch` does behind the loop to the end of its last iteration.
+fn write_last(
+    unit: &mut Unit,
+    body: &mut Body,
+    counted: Op,
+    branch: Op,
+) -> Result<(), &'static str> {
+    const FAR: &str = "what the last iteration gives is written too far from the loop";
+    if body.results(branch).iter().any(|r| body.has_uses(*r)) {
+        return Err("what the last iteration gives is a value of the thread's own");
+    }
+    let between = between(body, counted, branch).ok_or(FAR)?;
+    let region = body.op_regions(counted)[0];
+    let end = body.last(region).ok_or(FAR)?;
+    let mut map = ValueMap::new();
+    for (index, &result) in body.results(counted).iter().enumerate() {
+        map.set(result, body.operand(end, index));
+    }
+    let arm = body.op_regions(branch)[0];
+    let mut wanted: HashSet<Value> = operands_under(body, arm);
+    let mut needed = Vec::new();
+    for &op in between.iter().rev() {
+        if body.results(op).iter().any(|r| wanted.contains(r)) {
+            if !is_pure(unit, body, op) {
+                return Err(FAR);
+            }
+            wanted.extend(body.operands(op));
+            needed.push(op);
+        }
+    }
+    needed.reverse();
+    let mut b = Builder::new(unit, body);
+    b.at_op(end);
+    b.loc = b.body.ops[branch].loc;
+    for op in needed {
+        clone_op_within(op, &mut b, &mut map);
+    }
+    let trips = b.body.operand(counted, 0);
+    let ty = b.body.ty(trips);
+    let one = b.int(ty, 1);
+    let final_index = b.sub(trips, one);
+    let index = b.body.region_params(region)[0];
+    let is_last = b.icmp(IntPredicate::Eq, index, final_index);
+    let (_, yes, no) = b.if_(is_last, &[]);
+    b.at_end(no);
+    b.yield_(&[]);
+    b.at_end(yes);
+    let ops: Vec<Op> = b.body.ops_in(arm).collect();
+    for op in ops {
+        match b.body.kind(op) {
+            OpKind::Yield => {
+                b.yield_(&[]);
+            }
+            _ => {
+                clone_op_within(op, &mut b, &mut map);
+            }
+        }
+    }
+    body.erase(branch);
+    Ok(())
+}
+
+fn operands_under(body: &Body, region: Region) -> HashSet<Value> {
+    let ops = body.walk(region);
+    ops.flat_map(|op| body.operands(op).collect::<Vec<_>>())
+        .collect()
+}

@@ -1,0 +1,112 @@
+//! OpenMP as clang emits it: what is raised, and in what order.
+//!
+//! 1. [`survey`]: which functions hold constructs, what regions reach, and what forbids to raise.
+//! 2. Every function with constructs gets them raised on a copy of its body: worksharing loops
+//!    ([`loops`]), turns ([`turns`]), tasks ([`tasks`]). One that fails is an obstacle.
+//! 3. A region that reaches an obstacle stays, and with it all constructs that it reaches, since threads
+//!    of the one kind cannot meet in the other's loops; until nothing more must stay.
+//! 4. What is left is put together, callees first: tasks and regions take in their functions ([`put`]).
+
+mod calls;
+mod fork;
+mod loops;
+mod parts;
+mod put;
+pub(crate) mod ranks;
+mod survey;
+mod tasks;
+mod turns;
+
+pub(crate) use turns::REDUCTION_LOCK;
+
+use crate::{Outcome, Raised};
+use calls::{Calls, Step, reason};
+use gradus_ir::known::OpenMpFn;
+use gradus_ir::{Body, Builder, FuncId, Unit};
+use std::collections::HashMap;
+use survey::Survey;
+
+/// A function whose own constructs are raised; regions and tasks still call their functions.
+pub(crate) struct Converted {
+    pub body: Body,
+    /// The functions of its tasks.
+    pub entries: Vec<FuncId>,
+}
+
+/// Raises what is understood of a unit's OpenMP.
+pub(crate) fn raise(unit: &mut Unit) -> Raised {
+    let calls = Calls::of(unit);
+    if calls.is_empty() {
+        return Raised::default();
+    }
+    let mut survey = Survey::of(unit, &calls);
+    let mut converted: HashMap<FuncId, Converted> = HashMap::new();
+    for func in survey.functions() {
+        if survey.is_held(func) {
+            continue;
+        }
+        match convert(unit, &calls, func) {
+            Ok(done) => {
+                converted.insert(func, done);
+            }
+            Err(why) => survey.hold(func, why),
+        }
+    }
+    survey.settle();
+    let mut regions = survey.records(unit);
+    let done = put::together(unit, &calls, &survey, converted);
+    for region in &mut regions {
+        let span = region.span.as_ref();
+        if region.outcome == Outcome::Team && span.is_some_and(|s| done.folded.contains(s)) {
+            region.outcome = Outcome::Loops;
+        }
+    }
+    Raised {
+        regions,
+        changed: done.changed,
+    }
+}
+
+/// Raises the constructs of one function but for its regions.
+fn convert(unit: &mut Unit, calls: &Calls, func: FuncId) -> Step<Converted> {
+    let Some(original) = unit.functions[func].body.take() else {
+        return Err(crate::report::Reason {
+            text: "a function that it reaches cannot be read".into(),
+            span: unit.functions[func].span.clone(),
+        });
+    };
+    let mut body = (*original).clone();
+    unit.functions[func].body = Some(original);
+    loops::raise(unit, &mut body, calls)?;
+    turns::raise(unit, &mut body, calls)?;
+    let entries = tasks::raise(unit, &mut body, calls)?;
+    for (op, id) in calls.list(unit, &body) {
+        match id {
+            OpenMpFn::Hint => body.erase(op),
+            OpenMpFn::GlobalThread => {
+                let result = body.result(op);
+                let ty = body.ty(result);
+                let zero = Builder::new(unit, &mut body).int(ty, 0);
+                body.replace_uses(result, zero);
+                body.erase(op);
+            }
+            OpenMpFn::Fork
+            | OpenMpFn::PushNumThreads
+            | OpenMpFn::BeginSerial
+            | OpenMpFn::EndSerial
+            | OpenMpFn::Rank
+            | OpenMpFn::Size
+            | OpenMpFn::MaxThreads
+            | OpenMpFn::InParallel
+            | OpenMpFn::Level
+            | OpenMpFn::Query
+            | OpenMpFn::Setting
+            | OpenMpFn::Clock => {}
+            _ => {
+                let text = "a call of the run time that is not understood here";
+                return Err(reason(unit, &body, op, text));
+            }
+        }
+    }
+    Ok(Converted { body, entries })
+}

@@ -1,0 +1,110 @@
+//! A rank's part of a static loop, computed as the run time would.
+//!
+//! For loops whose code an optimiser has reshaped: the call that asks for the part becomes arithmetic on
+//! rank and size, everything else stays. The parts are those of `share.for static`, so that loops which
+//! rely on meeting the same iterations in the same rank still do.
+
+use super::calls::{Step, reason};
+use super::loops::{resized, schedule};
+use super::ranks;
+use gradus_ir::{BinaryOp, Body, Builder, CastOp, IntPredicate, Op, Schedule, Unit, Value};
+
+/// Replaces a static loop's question for its part by the answer.
+pub(super) fn compute(unit: &mut Unit, body: &mut Body, start: Op) -> Step {
+    let args = unit.call_args(body, start);
+    let number = args.get(2).and_then(|v| body.as_int(unit, *v));
+    let step = args.get(7).and_then(|v| body.as_int(unit, *v));
+    let (Some((Schedule::Static, chunked)), Some(1), 9) =
+        (number.and_then(schedule), step, args.len())
+    else {
+        return Err(reason(unit, body, start, "this loop is not understood"));
+    };
+    let mut b = Builder::new(unit, body);
+    b.at_op(start);
+    b.loc = b.body.ops[start].loc;
+    let ty = b.body.ty(args[8]);
+    let (lower, upper) = (b.load(ty, args[4]), b.load(ty, args[5]));
+    let (rank, size) = (ranks::rank(&mut b), ranks::size(&mut b));
+    let (rank, size) = (resized(&mut b, rank, ty), resized(&mut b, size, ty));
+    let part = match chunked {
+        true => round_robin(&mut b, (lower, upper), (rank, size), args[8]),
+        false => contiguous(&mut b, (lower, upper), (rank, size)),
+    };
+    let int = b.unit.types.int(32);
+    let last = b.cast(CastOp::ZExt, part.last, int);
+    b.store(last, args[3]);
+    b.store(part.lower, args[4]);
+    b.store(part.upper, args[5]);
+    b.store(part.stride, args[6]);
+    body.erase(start);
+    Ok(())
+}
+
+struct Part {
+    lower: Value,
+    upper: Value,
+    stride: Value,
+    last: Value,
+}
+
+/// `[lower + rank · part, lower + (rank + 1) · part)` with `part = ⌈count / size⌉`, cut at the end.
+fn contiguous(
+    b: &mut Builder,
+    (lower, upper): (Value, Value),
+    (rank, size): (Value, Value),
+) -> Part {
+    let ty = b.body.ty(lower);
+    let one = b.int(ty, 1);
+    let span = b.sub(upper, lower);
+    let count = b.add(span, one);
+    let whole = b.binary(BinaryOp::UDiv, span, size);
+    let part = b.add(whole, one);
+    let cut = |b: &mut Builder, index: Value| {
+        let start = b.mul(index, part);
+        let inside = b.icmp(IntPredicate::Ult, start, count);
+        b.select(inside, start, count)
+    };
+    let start = cut(b, rank);
+    let following = b.add(rank, one);
+    let end = cut(b, following);
+    let first = b.add(lower, start);
+    let behind = b.add(lower, end);
+    let final_ = b.sub(behind, one);
+    let whole = b.icmp(IntPredicate::Eq, end, count);
+    let some = b.icmp(IntPredicate::Ult, start, end);
+    let last = b.binary(BinaryOp::And, whole, some);
+    Part {
+        lower: first,
+        upper: final_,
+        stride: count,
+        last,
+    }
+}
+
+/// The first of the rank's chunks, and how far it is to the next.
+fn round_robin(
+    b: &mut Builder,
+    (lower, upper): (Value, Value),
+    (rank, size): (Value, Value),
+    chunk: Value,
+) -> Part {
+    let ty = b.body.ty(lower);
+    let (zero, one) = (b.int(ty, 0), b.int(ty, 1));
+    let positive = b.icmp(IntPredicate::Sgt, chunk, zero);
+    let chunk = b.select(positive, chunk, one);
+    let skip = b.mul(rank, chunk);
+    let first = b.add(lower, skip);
+    let behind = b.add(first, chunk);
+    let final_ = b.sub(behind, one);
+    let stride = b.mul(chunk, size);
+    let span = b.sub(upper, lower);
+    let chunks = b.binary(BinaryOp::UDiv, span, chunk);
+    let owner = b.binary(BinaryOp::URem, chunks, size);
+    let last = b.icmp(IntPredicate::Eq, owner, rank);
+    Part {
+        lower: first,
+        upper: final_,
+        stride,
+        last,
+    }
+}

@@ -1,0 +1,394 @@
+//! Which functions hold OpenMP's constructs, who reaches whom, and what must stay as it is.
+
+use super::calls::{Calls, function, reason, span_of};
+use super::fork;
+use crate::fold::Reach;
+use crate::report::{Construct, Outcome, Reason, RegionRecord};
+use gradus_ir::known::OpenMpFn;
+use gradus_ir::{ConstKind, FuncId, Linkage, SourceSpan, Symbol, Unit};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// What is known of one function with a body.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Functions that it calls or mentions, in order.
+    mentions: BTreeSet<FuncId>,
+    /// Its constructs.
+    constructs: Vec<Construct>,
+    /// The regions that it begins: the function that runs there, and where.
+    regions: Vec<(FuncId, Option<SourceSpan>, String)>,
+    /// The functions of its tasks.
+    entries: Vec<FuncId>,
+    /// Functions that it mentions and that their compiler wants inlined.
+    wrapped: Vec<FuncId>,
+    /// Whether it calls the run time for a construct.
+    holds: bool,
+    /// Whether it asks for the number of the thread or of all, or shares work between them.
+    asks: bool,
+    /// Why it must stay as it is.
+    held: Option<Reason>,
+}
+
+/// What is known of a unit.
+#[derive(Debug)]
+pub(super) struct Survey {
+    seen: HashMap<FuncId, Seen>,
+    order: Vec<FuncId>,
+    /// Functions that are a region's or a task's code.
+    parts: HashSet<FuncId>,
+    /// Regions that stay, by the function that runs there.
+    kept: HashMap<FuncId, Reason>,
+}
+
+impl Survey {
+    pub fn of(unit: &Unit, calls: &Calls) -> Survey {
+        let mut survey = Survey {
+            seen: HashMap::new(),
+            order: Vec::new(),
+            parts: HashSet::new(),
+            kept: HashMap::new(),
+        };
+        for func in unit.functions.ids() {
+            if let Some(seen) = look(unit, calls, func) {
+                survey.parts.extend(seen.regions.iter().map(|r| r.0));
+                survey.parts.extend(&seen.entries);
+                survey.seen.insert(func, seen);
+                survey.order.push(func);
+            }
+        }
+        let unread = |func: &FuncId| {
+            let function = &unit.functions[*func];
+            function.defined && function.body.is_none()
+        };
+        for func in unit.functions.ids().filter(unread) {
+            let reason = Reason {
+                text: "a function that it reaches cannot be brought into regions".into(),
+                span: unit.functions[func].span.clone(),
+            };
+            let seen = Seen {
+                held: Some(reason),
+                ..Seen::default()
+            };
+            survey.seen.insert(func, seen);
+        }
+        survey
+    }
+
+    /// The functions that hold constructs, in the order of the unit.
+    pub fn functions(&self) -> Vec<FuncId> {
+        let holds = |func: &&FuncId| self.holds_any(**func);
+        self.order.iter().filter(holds).copied().collect()
+    }
+    fn holds_any(&self, func: FuncId) -> bool {
+        self.seen.get(&func).is_some_and(|seen| seen.holds)
+    }
+    /// Whether a function must stay as it is.
+    pub fn is_held(&self, func: FuncId) -> bool {
+        self.seen.get(&func).is_some_and(|seen| seen.held.is_some())
+    }
+    /// Whether a function is code of a region or task, which others take in.
+    pub fn is_part(&self, func: FuncId) -> bool {
+        self.parts.contains(&func)
+    }
+    /// Whether the region that runs `func` stays.
+    pub fn is_kept(&self, func: FuncId) -> bool {
+        self.kept.contains_key(&func)
+    }
+    /// The functions that `func` takes in: those of its regions and tasks, and what is made to be inlined.
+    pub fn takes_in(&self, func: FuncId) -> Vec<FuncId> {
+        let Some(seen) = self.seen.get(&func) else {
+            return Vec::new();
+        };
+        let regions = seen.regions.iter().map(|r| r.0);
+        let others = seen.entries.iter().chain(&seen.wrapped).copied();
+        regions.chain(others).collect()
+    }
+
+    /// From now on a function must stay as it is.
+    pub fn hold(&mut self, func: FuncId, why: Reason) {
+        if let Some(seen) = self.seen.get_mut(&func) {
+            seen.held.get_or_insert(why);
+        }
+    }
+
+    /// Finds everything that must stay because of what must.
+    pub fn settle(&mut self) {
+        loop {
+            let mut news: Vec<(FuncId, Reason)> = Vec::new();
+            let mut kept: Vec<(FuncId, Reason)> = Vec::new();
+            for &func in &self.order {
+                let seen = &self.seen[&func];
+                let taken = seen.entries.iter().chain(&seen.wrapped);
+                let entry = taken.into_iter().find_map(|e| self.held(*e));
+                if let (None, Some(why)) = (&seen.held, entry) {
+                    news.push((func, why.clone()));
+                }
+                for (target, ..) in &seen.regions {
+                    let why = seen.held.clone().or_else(|| self.obstacle(*target));
+                    if let Some(why) = why.filter(|_| !self.kept.contains_key(target)) {
+                        kept.push((*target, why));
+                    }
+                }
+            }
+            for (target, why) in &kept {
+                for reached in self.reached(*target) {
+                    if self.holds_any(reached) && !self.is_held(reached) {
+                        news.push((reached, why.clone()));
+                    }
+                }
+            }
+            if news.is_empty() && kept.is_empty() {
+                return;
+            }
+            self.kept.extend(kept);
+            for (func, why) in news {
+                self.hold(func, why);
+            }
+        }
+    }
+
+    fn held(&self, func: FuncId) -> Option<&Reason> {
+        self.seen.get(&func)?.held.as_ref()
+    }
+
+    /// What a region's function reaches that must stay.
+    fn obstacle(&self, target: FuncId) -> Option<Reason> {
+        let reached = self.reached(target);
+        reached.iter().find_map(|func| self.held(*func)).cloned()
+    }
+
+    /// The functions that `from` reaches, itself first.
+    fn reached(&self, from: FuncId) -> Vec<FuncId> {
+        let mut found = vec![from];
+        let mut known = HashSet::from([from]);
+        let mut next = 0;
+        while let Some(func) = found.get(next).copied() {
+            next += 1;
+            let Some(seen) = self.seen.get(&func) else {
+                continue;
+            };
+            found.extend(seen.mentions.iter().filter(|m| known.insert(**m)));
+        }
+        found
+    }
+
+    /// What functions reach, themselves included.
+    pub fn reach(&self) -> Reach {
+        Reach {
+            speaking: self.reaching(|func| self.seen[&func].asks || self.is_held(func)),
+            working: self.reaching(|func| self.holds_any(func)),
+        }
+    }
+
+    fn reaching(&self, own: impl Fn(FuncId) -> bool) -> HashSet<FuncId> {
+        let mut callers: HashMap<FuncId, Vec<FuncId>> = HashMap::new();
+        for (&func, seen) in &self.seen {
+            for &mentioned in &seen.mentions {
+                callers.entry(mentioned).or_default().push(func);
+            }
+        }
+        let mut open: Vec<FuncId> = self.seen.keys().copied().filter(|f| own(*f)).collect();
+        let mut found: HashSet<FuncId> = open.iter().copied().collect();
+        while let Some(func) = open.pop() {
+            for &caller in callers.get(&func).into_iter().flatten() {
+                if found.insert(caller) {
+                    open.push(caller);
+                }
+            }
+        }
+        found
+    }
+
+    /// What became of every region, in the order of the unit.
+    pub fn records(&self, unit: &Unit) -> Vec<RegionRecord> {
+        let mut records = Vec::new();
+        for &func in &self.order {
+            let seen = &self.seen[&func];
+            for (target, span, name) in &seen.regions {
+                let constructs = self.seen.get(target).map(|s| s.constructs.clone());
+                records.push(RegionRecord {
+                    function: name.clone(),
+                    span: span.clone(),
+                    outcome: match self.kept.get(target) {
+                        Some(why) => Outcome::Kept(why.clone()),
+                        None => Outcome::Team,
+                    },
+                    constructs: constructs.unwrap_or_default(),
+                });
+            }
+            if seen.constructs.is_empty() || self.parts.contains(&func) {
+                continue;
+            }
+            let function = &unit.functions[func];
+            let name = function.source_name.as_ref().unwrap_or(&function.name);
+            records.push(RegionRecord {
+                function: name.clone(),
+                span: seen.constructs.first().and_then(|c| c.span.clone()),
+                outcome: match &seen.held {
+                    Some(why) => Outcome::Kept(why.clone()),
+                    None => Outcome::Orphan,
+                },
+                constructs: seen.constructs.clone(),
+            });
+        }
+        records
+    }
+}
+
+/// Reads one function's body.
+fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
+    let body = unit.functions[func].body.as_ref()?;
+    let mut seen = Seen::default();
+    for op in body.walk(body.root()) {
+        for value in body.operands(op) {
+            let Some(id) = body.as_const(value) else {
+                continue;
+            };
+            match unit.constant(id).kind {
+                ConstKind::Func(other) => {
+                    if seen.mentions.insert(other) && is_wrapped(unit, other) {
+                        seen.wrapped.push(other);
+                    }
+                }
+                ConstKind::Global { global, .. } => {
+                    if unit.globals[global].thread_local {
+                        let text = "a variable of each thread's own is used";
+                        seen.held.get_or_insert(reason(unit, body, op, text));
+                    }
+                    let init = unit.globals[global].init.as_ref();
+                    let constant = unit.globals[global].constant;
+                    let targets = init
+                        .filter(|_| constant)
+                        .into_iter()
+                        .flat_map(|i| &i.relocations);
+                    seen.mentions.extend(targets.filter_map(|r| match r.target {
+                        Symbol::Func(func) => Some(func),
+                        Symbol::Global(_) => None,
+                    }));
+                }
+                _ => {}
+            }
+        }
+        let Some(id) = calls.id(unit, body, op) else {
+            continue;
+        };
+        seen.holds |= !is_question(id);
+        seen.asks |= is_for_ranks(id);
+        if let Some(text) = obstacle(id) {
+            seen.held.get_or_insert(reason(unit, body, op, text));
+        }
+        let span = span_of(unit, body, op);
+        if let Some(name) = construct(id) {
+            seen.constructs.push(Construct {
+                name,
+                span: span.clone(),
+            });
+        }
+        let args = unit.call_args(body, op);
+        match id {
+            OpenMpFn::Fork => match fork::target(unit, body, op) {
+                Some(target) => seen.regions.push((target, span, function_name(unit, func))),
+                None => {
+                    let text = "what a region runs is not known";
+                    seen.held.get_or_insert(reason(unit, body, op, text));
+                }
+            },
+            OpenMpFn::TaskAlloc => {
+                let entry = args.get(5).and_then(|v| function(unit, body, *v));
+                seen.entries.extend(entry);
+            }
+            _ => {}
+        }
+    }
+    Some(seen)
+}
+
+/// Whether a function is one that its compiler made to be inlined.
+pub(super) fn is_wrapped(unit: &Unit, func: FuncId) -> bool {
+    let function = &unit.functions[func];
+    let attrs = unit.attrs(function.attrs);
+    function.linkage == Linkage::Internal && attrs.function("alwaysinline").is_some()
+}
+
+fn function_name(unit: &Unit, func: FuncId) -> String {
+    let function = &unit.functions[func];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    name.split(".omp_outlined")
+        .next()
+        .unwrap_or(name)
+        .to_string()
+}
+
+/// What forbids to raise; `None` for what does not.
+fn obstacle(id: OpenMpFn) -> Option<&'static str> {
+    Some(match id {
+        OpenMpFn::Lock => "a lock of the program's own is used",
+        OpenMpFn::Ordered => "`ordered` is used",
+        OpenMpFn::Depend => "dependences between tasks or iterations are used",
+        OpenMpFn::Cancel => "cancellation is used",
+        OpenMpFn::ThreadPrivate => "a variable of each thread's own is used",
+        OpenMpFn::Target => "`teams` or `target` is used",
+        OpenMpFn::TaskReduction => "a reduction over tasks is used",
+        OpenMpFn::Other => "a function of the run time is used that is not known",
+        _ => return None,
+    })
+}
+
+/// Whether a call means something else when a team has one rank: threads are told apart, or meet.
+fn is_for_ranks(id: OpenMpFn) -> bool {
+    matches!(
+        id,
+        OpenMpFn::Rank
+            | OpenMpFn::Size
+            | OpenMpFn::InParallel
+            | OpenMpFn::StaticInit
+            | OpenMpFn::DispatchInit
+            | OpenMpFn::Reduce
+            | OpenMpFn::ReduceNowait
+            | OpenMpFn::Barrier
+            | OpenMpFn::Single
+            | OpenMpFn::Master
+            | OpenMpFn::Masked
+            | OpenMpFn::CopyPrivate
+    )
+}
+
+/// Whether a call only asks or sets something.
+fn is_question(id: OpenMpFn) -> bool {
+    matches!(
+        id,
+        OpenMpFn::Rank
+            | OpenMpFn::Size
+            | OpenMpFn::MaxThreads
+            | OpenMpFn::InParallel
+            | OpenMpFn::Level
+            | OpenMpFn::Query
+            | OpenMpFn::Setting
+            | OpenMpFn::Clock
+    )
+}
+
+/// The construct that a call begins, in the source's words.
+fn construct(id: OpenMpFn) -> Option<&'static str> {
+    Some(match id {
+        OpenMpFn::StaticInit => "for",
+        OpenMpFn::DispatchInit => "for (dynamic)",
+        OpenMpFn::Reduce | OpenMpFn::ReduceNowait => "reduction",
+        OpenMpFn::Barrier => "barrier",
+        OpenMpFn::Single => "single",
+        OpenMpFn::Master => "master",
+        OpenMpFn::Masked => "masked",
+        OpenMpFn::Critical => "critical",
+        OpenMpFn::TaskAlloc => "task",
+        OpenMpFn::TaskWait => "taskwait",
+        OpenMpFn::TaskGroup => "taskgroup",
+        OpenMpFn::TaskLoop => "taskloop",
+        OpenMpFn::Flush => "flush",
+        OpenMpFn::Ordered => "ordered",
+        OpenMpFn::Depend => "depend",
+        OpenMpFn::Cancel => "cancel",
+        OpenMpFn::Target => "target",
+        OpenMpFn::TaskReduction => "task reduction",
+        _ => return None,
+    })
+}

@@ -1,0 +1,717 @@
+//! Tasks become `spawn`, `sync` and `scope`.
+//!
+//! A compiler allocates a task, fills in what it takes along and hands it over. Here the task's memory
+//! lies in the spawned region, which fills it in itself: what is taken along are values, which a region
+//! may use. Where a task takes whole objects along, its memory is a heap block that is filled before.
+//!
+//! OpenMP lets tasks outlive the function that made them, until the next barrier; a `scope` waits at its
+//! end. To wait early is always allowed. Scopes go from the first task to the last wait where all is
+//! waited for there, else to the end of the task, rank or function around.
+
+use super::calls::{Calls, Step, function, reason};
+use crate::regions::{between, wrap_ops};
+use gradus_edit::{ValueMap, clone_op_within};
+use gradus_ir::known::{Known, MemoryFn, OpenMpFn};
+use gradus_ir::{
+    AllocaInfo, AllocaPlace, AttrSet, BarrierScope, BinaryOp, Body, Builder, FuncId, IntPredicate,
+    Op, OpKind, Region, Unit, Value,
+};
+use std::collections::HashSet;
+
+const FINAL: i64 = 2;
+const DESTRUCTORS: i64 = 8;
+const DETACHABLE: i64 = 64;
+/// What a task takes along lies 40 bytes behind its start, and compilers take it to be aligned to 16.
+const HEAP_SHIFT_BYTES: i64 = 8;
+/// Raises all tasks of a body. Gives the functions that it calls now for them.
+pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step<Vec<FuncId>> {
+    let mut entries = Vec::new();
+    for op in calls.of_kind(unit, body, OpenMpFn::TaskAlloc) {
+        let made = body.result(op);
+        let looped = body.uses(made).map(|u| u.op);
+        let looped = looped
+            .filter(|&u| calls.id(unit, body, u) == Some(OpenMpFn::TaskLoop))
+            .last();
+        entries.push(match looped {
+            Some(call) => task_loop(unit, body, op, call)?,
+            None => task(unit, body, calls, op)?,
+        });
+    }
+    for op in calls.of_kind(unit, body, OpenMpFn::Task) {
+        // A task that is not tied hands itself over again at the end of a part.
+        let again = unit.call_args(body, op).get(2).copied();
+        if again.is_some_and(|t| body.params().contains(&t)) && !body.has_uses(body.result(op)) {
+            body.erase(op);
+        }
+    }
+    for op in calls.of_kind(unit, body, OpenMpFn::TaskGroup) {
+        group(unit, body, calls, op)?;
+    }
+    for op in calls.of_kind(unit, body, OpenMpFn::TaskYield) {
+        body.erase(op);
+    }
+    waits(unit, body, calls)?;
+    scopes(unit, body);
+    Ok(entries)
+}
+
+// ---- one task ----------------------------------------------------------------------------------
+
+/// How a task is handed over.
+struct Launch {
+    /// The op that does so, for which the `spawn` stands.
+    op: Op,
+    /// What says that it may be deferred; `None` for always.
+    when: Option<Value>,
+    /// Whether it never is.
+    at_once: bool,
+}
+
+/// What a task is made of: its function, its bytes, and those of what it shares.
+#[derive(Clone, Copy)]
+struct Made {
+    entry: FuncId,
+    size: i64,
+    shared: i64,
+}
+
+fn made(unit: &Unit, body: &Body, alloc: Op) -> Option<Made> {
+    let args = unit.call_args(body, alloc);
+    let number = |i: usize| body.as_int(unit, *args.get(i)?);
+    Some(Made {
+        entry: function(unit, body, *args.get(5)?)?,
+        size: number(3)?,
+        shared: number(4)?,
+    })
+}
+
+fn task(unit: &mut Unit, body: &mut Body, calls: &Calls, alloc: Op) -> Step<FuncId> {
+    let fail = |unit: &Unit, body: &Body, text: &str| Err(reason(unit, body, alloc, text));
+    let Some(made) = made(unit, body, alloc) else {
+        let text = "this task is made in a way that is not understood";
+        return fail(unit, body, text);
+    };
+    let flags = unit.call_args(body, alloc)[2];
+    let known = body.as_int(unit, flags);
+    if known.is_some_and(|f| f & (DESTRUCTORS | DETACHABLE) != 0) {
+        let text = "the task takes objects with destructors along, or is detached";
+        return fail(unit, body, text);
+    }
+    let Some(launch) = launch(unit, body, calls, alloc, made.entry) else {
+        let text = "where this task is handed over is not understood";
+        return fail(unit, body, text);
+    };
+    if launch.at_once {
+        let users: Vec<Op> = body.uses(body.result(alloc)).map(|u| u.op).collect();
+        for op in users {
+            if calls.id(unit, body, op).is_some() {
+                body.erase(op);
+            }
+        }
+    }
+    let Some(fill) = filling(unit, body, alloc, launch.op) else {
+        return fail(unit, body, "what this task takes along is not understood");
+    };
+    let simple = fill.iter().all(|&op| is_plain_filling(unit, body, op));
+    let tied = is_tied(unit, body, flags);
+    let mut b = Builder::new(unit, body);
+    b.at_op(launch.op);
+    b.loc = b.body.ops[alloc].loc;
+    let serial = final_flag(&mut b, flags, known);
+    let when = match launch.at_once {
+        true => Some(b.bool(false)),
+        false => launch.when,
+    };
+    let conditions = (when, serial);
+    match simple {
+        true => spawn_filled(&mut b, alloc, &launch, made, (conditions, tied), &fill),
+        false => spawn_block(&mut b, alloc, &launch, made, (conditions, tied)),
+    }
+    body.erase(launch.op);
+    if simple {
+        for &op in fill.iter().rev() {
+            body.erase(op);
+        }
+    }
+    body.erase(alloc);
+    Ok(made.entry)
+}
+
+/// Conditions of a `spawn`, and whether its task is tied.
+type How = ((Option<Value>, Option<Value>), bool);
+
+/// A `spawn` at the builder's place; the builder goes into its region.
+fn spawn(b: &mut Builder, (when, serial): (Option<Value>, Option<Value>)) {
+    let operands: Vec<Value> = when.into_iter().chain(serial).collect();
+    let kind = OpKind::Spawn {
+        when: when.is_some(),
+        serial: serial.is_some(),
+    };
+    let spawn = b.op(kind, &operands, &[], 1);
+    let region = b.body.op_regions(spawn)[0];
+    b.at_end(region);
+}
+
+/// A task that fills its memory in itself.
+fn spawn_filled(
+    b: &mut Builder,
+    alloc: Op,
+    launch: &Launch,
+    made: Made,
+    (conditions, tied): How,
+    fill: &[Op],
+) {
+    b.at_op(launch.op);
+    spawn(b, conditions);
+    let (memory, _) = filled(b, alloc, made.size, made.shared, fill);
+    run(b, made.entry, memory, tied);
+    b.yield_(&[]);
+}
+
+/// A task whose memory is a heap block that was filled before.
+fn spawn_block(b: &mut Builder, alloc: Op, launch: &Launch, made: Made, (conditions, tied): How) {
+    b.at_op(alloc);
+    let block = heap(b, HEAP_SHIFT_BYTES + made.size + made.shared);
+    let shift = b.i64(HEAP_SHIFT_BYTES);
+    let memory = b.byte_addr(block, shift);
+    place(b, alloc, memory, made.size, made.shared);
+    b.at_op(launch.op);
+    spawn(b, conditions);
+    run(b, made.entry, memory, tied);
+    free(b, block);
+    b.yield_(&[]);
+}
+
+/// Where the task made by `alloc` is handed over: by one call, by running it at once, or by a branch
+/// between the two.
+fn launch(unit: &Unit, body: &Body, calls: &Calls, alloc: Op, entry: FuncId) -> Option<Launch> {
+    let task = body.result(alloc);
+    let home = body.parent(alloc)?;
+    let users: Vec<Op> = body.uses(task).map(|u| u.op).collect();
+    let given = |op: &Op| calls.id(unit, body, *op) == Some(OpenMpFn::Task);
+    let handed: Vec<Op> = users.iter().copied().filter(given).collect();
+    let begun = |op: &Op| calls.id(unit, body, *op) == Some(OpenMpFn::TaskBeginIf0);
+    let at_once: Vec<Op> = users.iter().copied().filter(begun).collect();
+    match (&handed[..], &at_once[..]) {
+        ([op], []) if body.parent(*op) == Some(home) => Some(Launch {
+            op: *op,
+            when: None,
+            at_once: false,
+        }),
+        ([given], [begin]) => {
+            let (yes, no) = (body.parent(*given)?, body.parent(*begin)?);
+            let branch = body.owner(yes)?;
+            let alone = matches!(body.kind(branch), OpKind::If)
+                && body.op_regions(branch) == [yes, no]
+                && body.parent(branch) == Some(home)
+                && body.results(branch).iter().all(|r| !body.has_uses(*r));
+            let own = |region: Region| {
+                body.ops_in(region).all(|op| {
+                    body.kind(op).is_terminator()
+                        || users.contains(&op)
+                        || calls.id(unit, body, op).is_some()
+                        || unit.callee(body, op) == Some(entry)
+                })
+            };
+            (alone && own(yes) && own(no)).then(|| Launch {
+                op: branch,
+                when: Some(body.operand(branch, 0)),
+                at_once: false,
+            })
+        }
+        ([], [begin]) if body.parent(*begin) == Some(home) => {
+            let runs = |op: &&Op| unit.callee(body, **op) == Some(entry);
+            let call = *users.iter().find(runs)?;
+            (body.parent(call) == Some(home)).then_some(Launch {
+                op: call,
+                when: None,
+                at_once: true,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The ops between a task's allocation and its launch that write into it, with what they need for that
+/// alone; `None` where the task goes elsewhere.
+fn filling(unit: &Unit, body: &Body, alloc: Op, launch: Op) -> Option<Vec<Op>> {
+    let between = between(body, alloc, launch)?;
+    let task = body.result(alloc);
+    // Addresses in the task: itself, what is computed from it, and the pointer to what it shares.
+    let mut addresses: HashSet<Value> = HashSet::from([task]);
+    let mut fill = Vec::new();
+    for op in between {
+        let touches = body.operands(op).any(|v| addresses.contains(&v));
+        if !touches {
+            let nested = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
+            let inside = nested
+                .into_iter()
+                .any(|o| body.operands(o).any(|v| addresses.contains(&v)));
+            if inside {
+                return None;
+            }
+            continue;
+        }
+        match body.kind(op) {
+            OpKind::Addr { .. } if addresses.contains(&body.operand(op, 0)) => {
+                addresses.insert(body.result(op));
+            }
+            OpKind::Load(_) if body.operand(op, 0) == task => {
+                addresses.insert(body.result(op));
+            }
+            OpKind::Load(_) => {
+                let own = |u: Op| fill.contains(&u) || is_inside(body, u, launch);
+                if !body.uses(body.result(op)).all(|u| own(u.op)) {
+                    return None;
+                }
+            }
+            OpKind::Store(_) if !addresses.contains(&body.operand(op, 0)) => {}
+            OpKind::Call(_) if unit.callee(body, op).is_some() => {}
+            _ => return None,
+        }
+        fill.push(op);
+    }
+    let outside = |op: &Op| fill.contains(op) || is_inside(body, *op, launch);
+    let all_seen = addresses
+        .iter()
+        .all(|&a| body.uses(a).all(|u| outside(&u.op)));
+    all_seen.then_some(fill)
+}
+
+fn is_inside(body: &Body, op: Op, launch: Op) -> bool {
+    op == launch
+        || body
+            .parent(op)
+            .and_then(|r| body.owner(r))
+            .is_some_and(|owner| owner == launch)
+}
+
+fn is_plain_filling(unit: &Unit, body: &Body, op: Op) -> bool {
+    !matches!(body.kind(op), OpKind::Call(_)) || word_cleared(unit, body, op).is_some()
+}
+
+/// The bits of the word that a fill with zeros clears.
+fn word_cleared(unit: &Unit, body: &Body, op: Op) -> Option<u32> {
+    let known = unit.known(unit.callee(body, op)?)?;
+    let args = unit.call_args(body, op);
+    let number = |i: usize| body.as_int(unit, *args.get(i)?);
+    match (known, number(1), number(2)) {
+        (
+            Known::Memory(MemoryFn::Memset | MemoryFn::MemsetIntrinsic),
+            Some(0),
+            Some(bytes @ (1 | 2 | 4 | 8)),
+        ) => Some(8 * bytes as u32),
+        _ => None,
+    }
+}
+
+/// What says that tasks made inside run where they stand.
+fn final_flag(b: &mut Builder, flags: Value, known: Option<i64>) -> Option<Value> {
+    match known {
+        Some(flags) if flags & FINAL == 0 => None,
+        Some(_) => Some(b.bool(true)),
+        None => {
+            let ty = b.body.ty(flags);
+            let (bit, zero) = (b.int(ty, i128::from(FINAL)), b.int(ty, 0));
+            let masked = b.binary(BinaryOp::And, flags, bit);
+            Some(b.icmp(IntPredicate::Ne, masked, zero))
+        }
+    }
+}
+
+/// Memory of the spawned region's own.
+fn own_memory(b: &mut Builder, size: i64) -> Value {
+    let byte = b.unit.types.int(8);
+    let ty = b.unit.types.array(byte, size as u64);
+    let one = b.i64(1);
+    let ptr = b.unit.types.ptr();
+    let info = AllocaInfo {
+        ty,
+        align_bytes: 16,
+        place: AllocaPlace::Private,
+        inalloca: false,
+    };
+    b.value(OpKind::Alloca(info), &[one], ptr)
+}
+
+fn heap(b: &mut Builder, size: i64) -> Value {
+    let (long, ptr) = (b.unit.types.int(64), b.unit.types.ptr());
+    let ty = b.unit.types.func(ptr, vec![long]);
+    let malloc = b.unit.declare("malloc", ty, AttrSet::default());
+    let size = b.i64(size);
+    let call = b.call(malloc, &[size]);
+    b.body.result(call)
+}
+
+fn free(b: &mut Builder, memory: Value) {
+    let (void, ptr) = (b.unit.types.void(), b.unit.types.ptr());
+    let ty = b.unit.types.func(void, vec![ptr]);
+    let free = b.unit.declare("free", ty, AttrSet::default());
+    b.call(free, &[memory]);
+}
+
+/// Makes `memory` the task for all who use it; what it shares lies behind it.
+fn place(b: &mut Builder, alloc: Op, memory: Value, size: i64, shared: i64) {
+    if shared > 0 {
+        let offset = b.i64(size);
+        let block = b.byte_addr(memory, offset);
+        b.store(block, memory);
+    }
+    let task = b.body.result(alloc);
+    b.body.replace_uses(task, memory);
+}
+
+/// A task in memory of the builder's region, filled in as the ops of `fill` do, and what stands for what.
+fn filled(b: &mut Builder, alloc: Op, size: i64, shared: i64, fill: &[Op]) -> (Value, ValueMap) {
+    let memory = own_memory(b, size);
+    if shared > 0 {
+        let block = own_memory(b, shared);
+        b.store(block, memory);
+    }
+    let mut map = ValueMap::new();
+    map.set(b.body.result(alloc), memory);
+    for &op in fill {
+        match word_cleared(b.unit, b.body, op) {
+            Some(bits) => {
+                let ty = b.unit.types.int(bits);
+                let zero = b.int(ty, 0);
+                let at = b.unit.call_args(b.body, op)[0];
+                b.store(zero, map.get_or_same(at));
+            }
+            None => {
+                clone_op_within(op, b, &mut map);
+            }
+        }
+    }
+    (memory, map)
+}
+
+/// Where a task keeps which of its parts is next, in bytes from its start.
+const PART_BYTES: i64 = 16;
+const TIED: i64 = 1;
+
+/// Calls the task's function. One that is not tied comes in parts: each ends by handing the task over
+/// again, which here is to call it again as long as the number of the part changes.
+fn run(b: &mut Builder, entry: FuncId, memory: Value, tied: bool) {
+    let int = b.unit.types.int(32);
+    let thread = b.int(int, 0);
+    if tied {
+        b.call(entry, &[thread, memory]);
+        return;
+    }
+    let offset = b.i64(PART_BYTES);
+    let at = b.byte_addr(memory, offset);
+    let first = b.int(int, 0);
+    b.store(first, at);
+    let (_, region) = b.loop_(&[], &[]);
+    let outside = b.at_end(region);
+    let before = b.load(int, at);
+    b.call(entry, &[thread, memory]);
+    let after = b.load(int, at);
+    let again = b.icmp(IntPredicate::Ne, before, after);
+    b.repeat(again, &[], &[]);
+    b.restore(outside);
+}
+
+/// Whether the flags say that the task has one part.
+fn is_tied(unit: &Unit, body: &Body, flags: Value) -> bool {
+    let tied = |v: Value| body.as_int(unit, v).is_some_and(|f| f & TIED != 0);
+    let Some(op) = body.def_op(flags) else {
+        return tied(flags);
+    };
+    match body.kind(op) {
+        OpKind::Select => tied(body.operand(op, 1)) && tied(body.operand(op, 2)),
+        OpKind::Binary(BinaryOp::Or) => body.operands(op).any(tied),
+        _ => false,
+    }
+}
+
+/// A loop whose iterations are tasks becomes a `par.for`: every iteration runs the task's function for
+/// itself alone, with what the task takes along in memory of its own.
+fn task_loop(unit: &mut Unit, body: &mut Body, alloc: Op, call: Op) -> Step<FuncId> {
+    let given = unit.call_args(body, call);
+    let fail = |unit: &Unit, body: &Body, text: &str| Err(reason(unit, body, call, text));
+    let (
+        Some(Made {
+            entry,
+            size,
+            shared,
+        }),
+        11,
+    ) = (made(unit, body, alloc), given.len())
+    else {
+        return fail(
+            unit,
+            body,
+            "this loop of tasks is made in a way that is not understood",
+        );
+    };
+    let fill = filling(unit, body, alloc, call).unwrap_or_default();
+    let stored = |address: Value| {
+        let mut stores = fill.iter().filter(|&&op| {
+            matches!(body.kind(op), OpKind::Store(_)) && body.operand(op, 1) == address
+        });
+        stores.next_back().map(|&op| body.operand(op, 0))
+    };
+    let bounds = (stored(given[4]), stored(given[5]));
+    let simple = fill.iter().all(|&op| is_plain_filling(unit, body, op));
+    let (Some(lower), Some(upper), true) = (bounds.0, bounds.1, simple) else {
+        return fail(
+            unit,
+            body,
+            "what this loop of tasks takes along is not understood",
+        );
+    };
+    let grain = (body.as_int(unit, given[8]) == Some(1))
+        .then(|| body.as_int(unit, given[9]))
+        .flatten();
+    let mut b = Builder::new(unit, body);
+    b.at_op(call);
+    b.loc = b.body.ops[call].loc;
+    let ty = b.body.ty(lower);
+    let one = b.int(ty, 1);
+    let span = b.sub(upper, lower);
+    let count = b.add(span, one);
+    let kind = OpKind::ParFor {
+        dims: 1,
+        reductions: Box::default(),
+        grain: grain.and_then(|n| u64::try_from(n).ok()),
+    };
+    let op = b.op(kind, &[count], &[], 1);
+    let region = b.body.op_regions(op)[0];
+    let index = b.body.add_param(region, ty);
+    b.at_end(region);
+    let (memory, map) = filled(&mut b, alloc, size, shared, &fill);
+    let (low, high) = (map.get_or_same(given[4]), map.get_or_same(given[5]));
+    let own = b.add(lower, index);
+    b.store(own, low);
+    b.store(own, high);
+    // Behind the bounds: the stride, and whether this is the last iteration.
+    let offset = b.i64(16);
+    let flag = b.byte_addr(high, offset);
+    let is_last = b.icmp(IntPredicate::Eq, index, span);
+    let int = b.unit.types.int(32);
+    let is_last = b.cast(gradus_ir::CastOp::ZExt, is_last, int);
+    b.store(is_last, flag);
+    run(&mut b, entry, memory, true);
+    b.yield_(&[]);
+    body.erase(call);
+    for &op in fill.iter().rev() {
+        body.erase(op);
+    }
+    body.erase(alloc);
+    Ok(entry)
+}
+
+// ---- groups and waits --------------------------------------------------------------------------
+
+fn group(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step {
+    let mut depth = 0;
+    let mut at = body.next(start);
+    while let Some(op) = at {
+        match calls.id(unit, body, op) {
+            Some(OpenMpFn::TaskGroup) => depth += 1,
+            Some(OpenMpFn::EndTaskGroup) if depth > 0 => depth -= 1,
+            Some(OpenMpFn::EndTaskGroup) => {
+                let ops = between(body, start, op).unwrap_or_default();
+                if ops.iter().any(|&op| spawns(body, op)) {
+                    let mut b = Builder::new(unit, body);
+                    let scope = wrap_ops(&mut b, &ops, OpKind::Scope);
+                    body.ops[scope].loc = body.ops[start].loc;
+                }
+                body.erase(op);
+                body.erase(start);
+                return Ok(());
+            }
+            _ => {}
+        }
+        at = body.next(op);
+    }
+    Err(reason(
+        unit,
+        body,
+        start,
+        "the end of this group of tasks is not found",
+    ))
+}
+
+/// Whether the op, or one inside that belongs to the same strand, spawns a task that no scope inside
+/// waits for.
+fn spawns(body: &Body, op: Op) -> bool {
+    let mut open = vec![op];
+    while let Some(op) = open.pop() {
+        match body.kind(op) {
+            OpKind::Spawn { .. } => return true,
+            OpKind::Scope | OpKind::Spmd { .. } => continue,
+            _ => {}
+        }
+        for &region in body.op_regions(op) {
+            open.extend(body.ops_in(region));
+        }
+    }
+    false
+}
+
+/// Waits become `sync`; those that wait for nothing go.
+fn waits(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
+    for op in calls.of_kind(unit, body, OpenMpFn::TaskWait) {
+        let strand = strand(body, op);
+        let (mut grouped, mut at) = (false, body.parent(op));
+        while let Some(region) = at.filter(|r| *r != strand) {
+            let owner = body.owner(region);
+            grouped |= owner.is_some_and(|o| matches!(body.kind(o), OpKind::Scope));
+            at = owner.and_then(|o| body.parent(o));
+        }
+        let outside = body.ops_in(strand).any(|o| spawns(body, o));
+        if grouped && outside {
+            let text = "this wait is for tasks made outside of the group around it, too";
+            return Err(reason(unit, body, op, text));
+        }
+        if grouped || outside {
+            let mut b = Builder::new(unit, body);
+            b.at_op(op);
+            b.loc = b.body.ops[op].loc;
+            b.op(OpKind::Sync, &[], &[], 0);
+        }
+        body.erase(op);
+    }
+    Ok(())
+}
+
+/// The region whose end all tasks of a strand must have reached: the root's, or that of the nearest op
+/// around that runs its region as a strand or as one of several.
+fn strand(body: &Body, op: Op) -> Region {
+    let mut at = body.parent(op).unwrap_or(body.root());
+    while let Some(owner) = body.owner(at) {
+        let ends = matches!(
+            body.kind(owner),
+            OpKind::Spawn { .. }
+                | OpKind::ParFor { .. }
+                | OpKind::Spmd { .. }
+                | OpKind::ShareFor { .. }
+                | OpKind::Single { .. }
+                | OpKind::Critical(_)
+        );
+        match body.parent(owner) {
+            Some(outer) if !ends => at = outer,
+            _ => break,
+        }
+    }
+    at
+}
+
+// ---- scopes ------------------------------------------------------------------------------------
+
+/// Puts scopes around tasks that have none.
+fn scopes(unit: &mut Unit, body: &mut Body) {
+    let mut strands = Vec::new();
+    for op in body.walk(body.root()) {
+        if matches!(body.kind(op), OpKind::Spawn { .. }) && !in_scope(body, op) {
+            let strand = strand(body, op);
+            if !strands.contains(&strand) {
+                strands.push(strand);
+            }
+        }
+    }
+    for strand in strands {
+        scope_in(unit, body, strand);
+    }
+}
+
+fn in_scope(body: &Body, op: Op) -> bool {
+    let strand = strand(body, op);
+    let mut at = body.parent(op);
+    while let Some(region) = at.filter(|r| *r != strand) {
+        let owner = body.owner(region);
+        if owner.is_some_and(|o| matches!(body.kind(o), OpKind::Scope)) {
+            return true;
+        }
+        at = owner.and_then(|o| body.parent(o));
+    }
+    false
+}
+
+/// One scope for the tasks of a strand: as small as it can be where the last of it is a wait.
+fn scope_in(unit: &mut Unit, body: &mut Body, strand: Region) {
+    let mut region = strand;
+    loop {
+        let busy: Vec<Op> = body
+            .ops_in(region)
+            .filter(|&op| concerns(body, op))
+            .collect();
+        let [only] = busy[..] else { break };
+        let branches = matches!(body.kind(only), OpKind::If | OpKind::Switch(_));
+        let inner: Vec<Region> = body
+            .op_regions(only)
+            .iter()
+            .copied()
+            .filter(|r| body.ops_in(*r).any(|op| concerns(body, op)))
+            .collect();
+        let waited = |region: Region| {
+            let busy = body.ops_in_rev(region).find(|&op| concerns(body, op));
+            busy.is_some_and(|op| matches!(body.kind(op), OpKind::Sync))
+        };
+        match inner[..] {
+            [inner] if branches && waited(inner) => region = inner,
+            _ => break,
+        }
+    }
+    let ops: Vec<Op> = body.ops_in(region).collect();
+    let Some(first) = ops.iter().position(|&op| concerns(body, op)) else {
+        return;
+    };
+    let last = ops
+        .iter()
+        .rposition(|&op| concerns(body, op))
+        .unwrap_or(first);
+    let waited = matches!(body.kind(ops[last]), OpKind::Sync);
+    let end = match waited {
+        true => last,
+        // Without a wait tasks run on while the rest of the region does.
+        false => ops.len() - 2,
+    };
+    for barrier in barriers(body, &ops[first..=end]) {
+        let sync = body.new_op(OpKind::Sync, &[], &[], 0);
+        body.insert_before(barrier, sync);
+    }
+    let mut list = Vec::new();
+    let mut at = Some(ops[first]);
+    while let Some(op) = at {
+        list.push(op);
+        at = if op == ops[end] { None } else { body.next(op) };
+    }
+    let mut b = Builder::new(unit, body);
+    wrap_ops(&mut b, &list, OpKind::Scope);
+}
+
+/// The barriers among the ops and inside them, at which tasks must have ended.
+fn barriers(body: &Body, ops: &[Op]) -> Vec<Op> {
+    let mut found = Vec::new();
+    let mut open = ops.to_vec();
+    while let Some(op) = open.pop() {
+        match body.kind(op) {
+            OpKind::Barrier(BarrierScope::Team) => found.push(op),
+            OpKind::Spmd { .. } | OpKind::Spawn { .. } => {}
+            _ => {
+                let regions = body.op_regions(op).iter();
+                open.extend(regions.flat_map(|r| body.ops_in(*r)));
+            }
+        }
+    }
+    found
+}
+
+/// Whether an op makes tasks or waits for them, or one inside does.
+fn concerns(body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::Sync) || spawns(body, op) || {
+        let regions = body.op_regions(op).iter();
+        let scoped = matches!(
+            body.kind(op),
+            OpKind::Scope | OpKind::Spmd { .. } | OpKind::Spawn { .. }
+        );
+        !scoped
+            && regions
+                .flat_map(|r| body.walk(*r))
+                .any(|o| matches!(body.kind(o), OpKind::Sync) && !in_scope(body, o))
+    }
+}

@@ -1,0 +1,318 @@
+//! What threads do one at a time, or one for all: `critical`, `single`, `master`, `masked`, the combining
+//! of reductions; and where they meet.
+//!
+//! Compilers put a call in front and one behind. Both must stand in one region here; then what lies
+//! between them becomes the region of an op.
+
+use super::calls::{Calls, Step, global, reason};
+use super::ranks;
+use crate::regions::{between, settle, wrap_ops};
+use gradus_ir::known::OpenMpFn;
+use gradus_ir::{
+    Atomicity, BarrierScope, Body, Builder, CastOp, IntPredicate, Op, OpKind, Unit, Value,
+};
+
+/// The name of the lock under which reductions combine.
+pub(crate) const REDUCTION_LOCK: &str = ".reduction";
+
+/// Raises all of these in a body.
+pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
+    for (op, id) in calls.list(unit, body) {
+        if body.parent(op).is_none() {
+            continue;
+        }
+        match id {
+            OpenMpFn::Reduce | OpenMpFn::ReduceNowait => reduction(unit, body, calls, op, id)?,
+            OpenMpFn::Critical => critical(unit, body, calls, op)?,
+            OpenMpFn::Single => single(unit, body, calls, op)?,
+            OpenMpFn::Master => first_rank(unit, body, calls, op, None)?,
+            OpenMpFn::Masked => {
+                let wanted = unit.call_args(body, op).get(2).copied();
+                first_rank(unit, body, calls, op, wanted)?;
+            }
+            OpenMpFn::Barrier => replace(unit, body, op, OpKind::Barrier(BarrierScope::Team)),
+            OpenMpFn::Flush => {
+                let fence = OpKind::Fence {
+                    order: Atomicity::SequentiallyConsistent,
+                    sync_scope: 1,
+                };
+                replace(unit, body, op, fence);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn replace(unit: &mut Unit, body: &mut Body, op: Op, kind: OpKind) {
+    let mut b = Builder::new(unit, body);
+    b.at_op(op);
+    b.loc = b.body.ops[op].loc;
+    b.op(kind, &[], &[], 0);
+    body.erase(op);
+}
+
+/// The next call of `id` behind `start` in the same region, and what lies between.
+fn until(
+    unit: &Unit,
+    body: &Body,
+    calls: &Calls,
+    start: Op,
+    id: OpenMpFn,
+) -> Option<(Op, Vec<Op>)> {
+    let mut at = body.next(start);
+    while let Some(op) = at {
+        if calls.id(unit, body, op) == Some(id) {
+            return Some((op, between(body, start, op)?));
+        }
+        at = body.next(op);
+    }
+    None
+}
+
+// ---- locks -------------------------------------------------------------------------------------
+
+fn critical(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step {
+    let lock = unit.call_args(body, start).get(2).copied();
+    let name = lock
+        .and_then(|v| global(unit, body, v))
+        .map(|g| lock_name(&unit.globals[g].name));
+    let Some(name) = name else {
+        return Err(reason(
+            unit,
+            body,
+            start,
+            "the lock of this critical section is not known",
+        ));
+    };
+    locked(unit, body, calls, start, OpenMpFn::EndCritical, name)
+}
+
+/// A critical section's name in the source, from its lock's symbol.
+fn lock_name(symbol: &str) -> String {
+    let inner = symbol
+        .strip_prefix(".gomp_critical_user_")
+        .and_then(|s| s.strip_suffix(".var"));
+    inner.unwrap_or(symbol).to_string()
+}
+
+fn locked(
+    unit: &mut Unit,
+    body: &mut Body,
+    calls: &Calls,
+    start: Op,
+    end: OpenMpFn,
+    name: String,
+) -> Step {
+    let Some((end, ops)) = until(unit, body, calls, start, end) else {
+        let text = "the end of this critical section is not found";
+        return Err(reason(unit, body, start, text));
+    };
+    if !ops.is_empty() {
+        let mut b = Builder::new(unit, body);
+        let op = wrap_ops(&mut b, &ops, OpKind::Critical(name.into()));
+        body.ops[op].loc = body.ops[start].loc;
+    }
+    body.erase(start);
+    body.erase(end);
+    Ok(())
+}
+
+/// Every thread combines under the lock: the first of the ways that the compiler prepared.
+fn reduction(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op, id: OpenMpFn) -> Step {
+    let answer = body.result(start);
+    settle(unit, body, answer, 1);
+    let waits = id == OpenMpFn::Reduce;
+    let end = match waits {
+        true => OpenMpFn::EndReduce,
+        false => OpenMpFn::EndReduceNowait,
+    };
+    let behind = until(unit, body, calls, start, end).map(|(op, _)| op);
+    if let Some(end) = behind.filter(|_| waits) {
+        let mut b = Builder::new(unit, body);
+        b.loc = b.body.ops[end].loc;
+        let barrier = b
+            .body
+            .new_op(OpKind::Barrier(BarrierScope::Team), &[], &[], 0);
+        body.insert_after(end, barrier);
+    }
+    locked(unit, body, calls, start, end, REDUCTION_LOCK.into())
+}
+
+// ---- one for all -------------------------------------------------------------------------------
+
+/// The branch that only those take who are told so by `answer`, with nothing but values in its other
+/// arm.
+fn branch_on(unit: &Unit, body: &Body, answer: Value) -> Option<Op> {
+    let mut uses = body.uses(answer);
+    let test = uses.next()?.op;
+    let alone = uses.next().is_none();
+    let is_test = matches!(body.kind(test), OpKind::ICmp(IntPredicate::Ne))
+        && body.as_int(unit, body.operand(test, 1)) == Some(0);
+    let mut users = body.uses(*body.results(test).first()?);
+    let branch = users.next()?.op;
+    let fits = alone
+        && is_test
+        && users.next().is_none()
+        && matches!(body.kind(branch), OpKind::If)
+        && body.parent(branch) == body.parent(body.def_op(answer)?);
+    let other = *body.op_regions(branch).get(1)?;
+    (fits && body.first(other) == body.last(other)).then_some(branch)
+}
+
+fn single(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step {
+    let answer = body.result(start);
+    let fail = |unit: &Unit, body: &Body, text: &str| Err(reason(unit, body, start, text));
+    let Some(branch) = branch_on(unit, body, answer) else {
+        return fail(unit, body, "what is done once here is not a branch");
+    };
+    let arms = [body.op_regions(branch)[0], body.op_regions(branch)[1]];
+    let ends: Vec<Op> = body
+        .ops_in(arms[0])
+        .filter(|&op| calls.id(unit, body, op) == Some(OpenMpFn::EndSingle))
+        .collect();
+    let yields = |last: Op| matches!(body.kind(last), OpKind::Yield);
+    let (Some(yes), Some(no)) = (body.last(arms[0]), body.last(arms[1])) else {
+        return fail(unit, body, "what is done once here has no end");
+    };
+    if ends.len() != 1 || !yields(yes) || !yields(no) {
+        return fail(unit, body, "the end of what is done once is not found");
+    }
+    body.erase(ends[0]);
+    if let Some(copy) = copy_behind(unit, body, calls, branch) {
+        return copy_private(unit, body, branch, copy);
+    }
+    let others: Vec<Value> = body.operands(no).collect();
+    let types: Vec<_> = body.results(branch).iter().map(|r| body.ty(*r)).collect();
+    let kind = OpKind::Single {
+        nowait: true,
+        copy: false,
+    };
+    let mut b = Builder::new(unit, body);
+    b.at_op(branch);
+    b.loc = b.body.ops[start].loc;
+    let op = b.op(kind, &others, &types, 1);
+    let into = b.body.op_regions(op)[0];
+    b.body.move_ops(arms[0], into);
+    for (old, new) in b
+        .body
+        .results(branch)
+        .to_vec()
+        .into_iter()
+        .zip(b.body.results(op).to_vec())
+    {
+        b.body.replace_uses(old, new);
+    }
+    body.erase(branch);
+    erase_test(body, start);
+    Ok(())
+}
+
+fn erase_test(body: &mut Body, start: Op) {
+    let users: Vec<Op> = body.uses(body.result(start)).map(|u| u.op).collect();
+    users.into_iter().for_each(|op| body.erase(op));
+    body.erase(start);
+}
+
+/// The call behind a `single` that copies its values to the other threads.
+fn copy_behind(unit: &Unit, body: &Body, calls: &Calls, branch: Op) -> Option<Op> {
+    let mut at = body.next(branch);
+    while let Some(op) = at {
+        match calls.id(unit, body, op) {
+            Some(OpenMpFn::CopyPrivate) => return Some(op),
+            Some(_) => return None,
+            None => at = body.next(op),
+        }
+    }
+    None
+}
+
+/// All get the address of the one's list, and copy from it.
+fn copy_private(unit: &mut Unit, body: &mut Body, branch: Op, copy: Op) -> Step {
+    let args = unit.call_args(body, copy);
+    let (list, copier) = (args.get(3).copied(), args.get(4).copied());
+    let used = body
+        .results(branch)
+        .iter()
+        .any(|r| body.uses(*r).any(|u| u.op != copy));
+    let (Some(list), Some(copier), false) = (list, copier, used) else {
+        let text = "what is copied to the other threads is not understood";
+        return Err(reason(unit, body, copy, text));
+    };
+    let Some(copier) = super::calls::function(unit, body, copier) else {
+        return Err(reason(
+            unit,
+            body,
+            copy,
+            "the function that copies is not known",
+        ));
+    };
+    let arm = body.op_regions(branch)[0];
+    let answer = body
+        .def_op(body.operand(branch, 0))
+        .map(|t| body.operand(t, 0));
+    let start = answer.and_then(|a| body.def_op(a));
+    let mut b = Builder::new(unit, body);
+    b.at_op(branch);
+    b.loc = b.body.ops[copy].loc;
+    let ptr = b.body.ty(list);
+    let kind = OpKind::Single {
+        nowait: false,
+        copy: true,
+    };
+    let op = b.op(kind, &[], &[ptr], 1);
+    let into = b.body.op_regions(op)[0];
+    b.body.move_ops(arm, into);
+    if let Some(end) = b.body.last(into) {
+        b.body.set_operands(end, &[list]);
+    }
+    b.at_op(copy);
+    // The list is written behind what is done once.
+    b.op(OpKind::Barrier(BarrierScope::Team), &[], &[], 0);
+    let from = b.body.result(op);
+    let other = b.icmp(IntPredicate::Ne, from, list);
+    let (_, yes, no) = b.if_(other, &[]);
+    b.at_end(no);
+    b.yield_(&[]);
+    b.at_end(yes);
+    b.call(copier, &[list, from]);
+    b.yield_(&[]);
+    b.at_op(copy);
+    b.op(OpKind::Barrier(BarrierScope::Team), &[], &[], 0);
+    body.erase(copy);
+    body.erase(branch);
+    if let Some(start) = start {
+        erase_test(body, start);
+    }
+    Ok(())
+}
+
+/// `master` and `masked`: a comparison with the rank.
+fn first_rank(
+    unit: &mut Unit,
+    body: &mut Body,
+    calls: &Calls,
+    start: Op,
+    wanted: Option<Value>,
+) -> Step {
+    let answer = body.result(start);
+    let ty = body.ty(answer);
+    let mut b = Builder::new(unit, body);
+    b.at_op(start);
+    b.loc = b.body.ops[start].loc;
+    let rank = ranks::rank(&mut b);
+    let wanted = match wanted {
+        Some(value) => value,
+        None => b.int(ty, 0),
+    };
+    let own = b.icmp(IntPredicate::Eq, rank, wanted);
+    let own = b.cast(CastOp::ZExt, own, ty);
+    body.replace_uses(answer, own);
+    body.erase(start);
+    for (op, id) in calls.list(unit, body) {
+        if matches!(id, OpenMpFn::EndMaster | OpenMpFn::EndMasked) {
+            body.erase(op);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! Memory of a rank that the iterations of a shared loop use, and who may have it once they run at once.
+
+use crate::openmp::ranks;
+use gradus_edit::{ValueMap, clone_op_within};
+use gradus_ir::known::{Known, MarkerFn};
+use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Region, Unit, Value};
+use std::collections::HashSet;
+
+/// An allocation that every iteration of a loop gets for itself.
+#[derive(Debug)]
+pub(crate) struct Own {
+    alloca: Op,
+}
+
+impl Own {
+    /// Makes the iterations of `op` use an allocation of their own.
+    pub fn take_in(&self, unit: &mut Unit, body: &mut Body, op: Op) {
+        let region = body.op_regions(op)[0];
+        let inside: HashSet<Op> = body.walk(region).collect();
+        let mut b = Builder::new(unit, body);
+        if let Some(first) = b.body.first(region) {
+            b.at_op(first);
+        }
+        let copy = clone_op_within(self.alloca, &mut b, &mut ValueMap::new());
+        if let OpKind::Alloca(info) = &mut b.body.ops[copy].kind {
+            info.place = AllocaPlace::Private;
+        }
+        let (old, new) = (b.body.result(self.alloca), b.body.result(copy));
+        let uses: Vec<_> = b.body.uses(old).collect();
+        for at in uses.into_iter().filter(|u| inside.contains(&u.op)) {
+            b.body.set_operand(at.op, at.index as usize, new);
+        }
+    }
+}
+
+/// The allocations of a team's region that each iteration of the shared loop `op` gets for itself;
+/// `None` where iterations use one that they can neither share nor have each. `gathered` are those that
+/// a reduction takes care of.
+pub(crate) fn own_memory(
+    unit: &Unit,
+    body: &Body,
+    team: Region,
+    op: Op,
+    gathered: &HashSet<Op>,
+) -> Option<Vec<Own>> {
+    let region = body.op_regions(op)[0];
+    let inside: HashSet<Op> = body.walk(region).collect();
+    let mut own = Vec::new();
+    for alloca in body.ops_in(team) {
+        let OpKind::Alloca(info) = body.kind(alloca) else {
+            continue;
+        };
+        let users: Vec<Op> = body.uses(body.result(alloca)).map(|u| u.op).collect();
+        let here = users.iter().any(|u| inside.contains(u));
+        if !here || gathered.contains(&alloca) || info.place == AllocaPlace::Shared {
+            continue;
+        }
+        if begins_anew(unit, body, region, alloca, &inside) {
+            own.push(Own { alloca });
+        } else if !only_read(unit, body, alloca, &inside) {
+            return None;
+        }
+    }
+    Some(own)
+}
+
+/// Whether an iteration writes all of the allocation before anything else, or its life begins there, and
+/// nobody outside of shared loops sees what it held.
+fn begins_anew(unit: &Unit, body: &Body, region: Region, alloca: Op, inside: &HashSet<Op>) -> bool {
+    let address = body.result(alloca);
+    let OpKind::Alloca(info) = body.kind(alloca) else {
+        return false;
+    };
+    let size = unit.layout.size_bytes(unit, info.ty);
+    let users: Vec<Op> = body.uses(address).map(|u| u.op).collect();
+    let outside_is_quiet = users
+        .iter()
+        .all(|u| inside.contains(u) || marker(unit, body, *u).is_some() || in_shared(body, *u));
+    if !outside_is_quiet {
+        return false;
+    }
+    let users: HashSet<Op> = users.into_iter().collect();
+    for op in body.ops_in(region) {
+        let nested = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
+        let touches = users.contains(&op) || nested.into_iter().any(|o| users.contains(&o));
+        if !touches {
+            continue;
+        }
+        return match body.kind(op) {
+            OpKind::Store(access) => {
+                let bytes = unit.layout.store_bytes(unit, body.ty(body.operand(op, 0)));
+                access.is_plain() && body.operand(op, 1) == address && bytes >= size
+            }
+            OpKind::Call(_) => marker(unit, body, op) == Some(MarkerFn::LifetimeStart),
+            _ => false,
+        };
+    }
+    false
+}
+
+fn in_shared(body: &Body, op: Op) -> bool {
+    let mut at = body.parent(op);
+    while let Some(region) = at {
+        let owner = body.owner(region);
+        if owner.is_some_and(|o| matches!(body.kind(o), OpKind::ShareFor { .. })) {
+            return true;
+        }
+        at = owner.and_then(|o| body.parent(o));
+    }
+    false
+}
+
+fn marker(unit: &Unit, body: &Body, op: Op) -> Option<MarkerFn> {
+    match unit.known(unit.callee(body, op)?) {
+        Some(Known::Marker(id)) => Some(id),
+        _ => None,
+    }
+}
+
+/// Whether iterations only read the allocation, through addresses that go nowhere.
+fn only_read(unit: &Unit, body: &Body, alloca: Op, inside: &HashSet<Op>) -> bool {
+    let mut open: Vec<Value> = vec![body.result(alloca)];
+    while let Some(value) = open.pop() {
+        for used in body.uses(value) {
+            let op = used.op;
+            match body.kind(op) {
+                OpKind::Addr { .. } => open.push(body.result(op)),
+                OpKind::Load(_) => {}
+                _ if !inside.contains(&op) => match body.kind(op) {
+                    OpKind::Store(_) if used.index == 1 => {}
+                    OpKind::Call(_) if marker(unit, body, op).is_some() => {}
+                    OpKind::Call(_) if ranks::asked(unit, body, op).is_none() => {}
+                    _ => return false,
+                },
+                OpKind::Call(_) if marker(unit, body, op).is_some() => return false,
+                _ => return false,
+            }
+        }
+    }
+    true
+}

@@ -1,0 +1,428 @@
+//! Reductions of shared loops: memory of a rank that gathers in the loop and is combined under a lock.
+//!
+//! The pattern, as compilers and people write it: `slot = neutral; share.for { … slot = slot op x … };
+//! critical { total = total op slot }`. Each iteration then contributes what it gathers from the neutral
+//! value. How contributions combine is what stands under the lock: an operation of its own where it is
+//! one, else the very code as a region.
+
+use gradus_edit::{ValueMap, clone_op_within, is_pure};
+use gradus_ir::known::Known;
+use gradus_ir::{
+    BinaryOp, Body, Builder, ConstKind, IntPredicate, Op, OpKind, ReduceOp, Unit, Value,
+};
+use std::collections::HashSet;
+
+/// One reduction of a shared loop.
+#[derive(Debug)]
+pub(crate) struct Reduction {
+    /// The rank's own memory.
+    pub slot: Op,
+    /// Where ranks combine.
+    pub critical: Op,
+    /// How.
+    pub op: ReduceOp,
+    /// What writes the neutral value in front of the loop.
+    neutral: Op,
+    /// Under the lock: the reads of the total and of the slot, the ops between, and the write.
+    total: Op,
+    gathered: Op,
+    between: Vec<Op>,
+    write: Op,
+}
+
+/// The reductions of the shared loop `op`.
+pub(crate) fn of_loop(unit: &Unit, body: &Body, op: Op) -> Vec<Reduction> {
+    let inside: HashSet<Op> = body.walk(body.op_regions(op)[0]).collect();
+    let mut found: Vec<Reduction> = Vec::new();
+    let mut at = body.next(op);
+    // Behind the loop, and the branches around it, only what gives values and other reductions may stand
+    // before the lock.
+    while let Some(next) = at {
+        at = body.next(next);
+        match body.kind(next) {
+            OpKind::Yield => at = around(body, next).and_then(|branch| body.next(branch)),
+            OpKind::Critical(_) => {
+                let parts = critical_parts(unit, body, op, next, &inside);
+                found.extend(parts.unwrap_or_default());
+            }
+            OpKind::Load(_) | OpKind::Barrier(_) => {}
+            OpKind::Call(_) if is_marker(unit, body, next) => {}
+            OpKind::Store(_) => {
+                // The list of what is reduced, for the run time.
+                let slot = body.def_op(body.operand(next, 1));
+                if !slot.is_some_and(|s| {
+                    matches!(body.kind(s), OpKind::Alloca(_) | OpKind::Addr { .. })
+                }) {
+                    break;
+                }
+            }
+            _ if is_pure(unit, body, next) => {}
+            _ => break,
+        }
+    }
+    found
+}
+
+/// The branch at the end of whose arm an op stands.
+fn around(body: &Body, op: Op) -> Option<Op> {
+    let branch = body.parent(op).and_then(|r| body.owner(r))?;
+    matches!(body.kind(branch), OpKind::If).then_some(branch)
+}
+
+/// Whether a value is known in front of `op`.
+fn is_known(body: &Body, value: Value, op: Op) -> bool {
+    let Some(def) = body.def_op(value) else {
+        return true;
+    };
+    let mut at = Some(op);
+    while let Some(op) = at {
+        let mut before = body.prev(op);
+        while let Some(earlier) = before {
+            if earlier == def {
+                return true;
+            }
+            before = body.prev(earlier);
+        }
+        at = body.parent(op).and_then(|r| body.owner(r));
+    }
+    false
+}
+
+/// Whether the critical section does nothing but these reductions.
+pub(crate) fn is_all<'r>(
+    unit: &Unit,
+    body: &Body,
+    critical: Op,
+    reductions: impl Iterator<Item = &'r Reduction>,
+) -> bool {
+    let mut known: HashSet<Op> = HashSet::new();
+    for reduction in reductions.filter(|r| r.critical == critical) {
+        known.extend([reduction.total, reduction.gathered, reduction.write]);
+        known.extend(&reduction.between);
+    }
+    body.results(critical).is_empty()
+        && body.ops_in(body.op_regions(critical)[0]).all(|op| {
+            known.contains(&op) || matches!(body.kind(op), OpKind::Yield) || is_pure(unit, body, op)
+        })
+}
+
+fn is_marker(unit: &Unit, body: &Body, op: Op) -> bool {
+    let known = unit.callee(body, op).and_then(|func| unit.known(func));
+    matches!(known, Some(Known::Marker(_)))
+}
+
+/// The reductions of one critical section: every write in it must be one.
+fn critical_parts(
+    unit: &Unit,
+    body: &Body,
+    op: Op,
+    critical: Op,
+    inside: &HashSet<Op>,
+) -> Option<Vec<Reduction>> {
+    let region = body.op_regions(critical)[0];
+    let mut found = Vec::new();
+    for write in body.ops_in(region) {
+        let OpKind::Store(access) = body.kind(write) else {
+            continue;
+        };
+        if !access.is_plain() {
+            return None;
+        }
+        let address = body.operand(write, 1);
+        let (total, gathered, between) = combination(unit, body, write)?;
+        // The total is read where it is written, and lies outside.
+        if body.operand(total, 0) != address || !is_known(body, address, op) {
+            return None;
+        }
+        let slot = body.def_op(body.operand(gathered, 0))?;
+        let before = is_known(body, body.result(gathered), op);
+        let here = body.parent(total) == Some(region);
+        if before || !here || !matches!(body.kind(slot), OpKind::Alloca(_)) {
+            return None;
+        }
+        let neutral = neutral(unit, body, op, slot, gathered, inside)?;
+        let result = body.operand(write, 0);
+        let pair = (body.result(total), body.result(gathered));
+        found.push(Reduction {
+            slot,
+            critical,
+            op: operation(body, result, pair, &between),
+            neutral,
+            total,
+            gathered,
+            between,
+            write,
+        });
+    }
+    Some(found)
+}
+
+/// What a written value is made of: a read of the total, one of the slot, and pure ops between.
+fn combination(unit: &Unit, body: &Body, write: Op) -> Option<(Op, Op, Vec<Op>)> {
+    let region = body.parent(write)?;
+    let address = body.operand(write, 1);
+    let (mut loads, mut between) = (Vec::new(), Vec::new());
+    let mut open = vec![body.operand(write, 0)];
+    let mut seen = HashSet::new();
+    while let Some(value) = open.pop() {
+        let Some(op) = body.def_op(value) else {
+            continue;
+        };
+        if !seen.insert(op) {
+            continue;
+        }
+        let here = body.parent(op) == Some(region);
+        match body.kind(op) {
+            OpKind::Load(access) if access.is_plain() => loads.push(op),
+            _ if !here => return None,
+            _ if is_pure(unit, body, op) => {
+                between.push(op);
+                open.extend(body.operands(op));
+            }
+            _ => return None,
+        }
+    }
+    let order: Vec<Op> = body
+        .ops_in(region)
+        .filter(|o| between.contains(o))
+        .collect();
+    match loads[..] {
+        [a, b] if body.operand(a, 0) == address => Some((a, b, order)),
+        [a, b] if body.operand(b, 0) == address => Some((b, a, order)),
+        _ => None,
+    }
+}
+
+/// The only write of the slot outside of the loop, in front of it; `None` where anything else uses the
+/// slot.
+fn neutral(
+    unit: &Unit,
+    body: &Body,
+    op: Op,
+    slot: Op,
+    gathered: Op,
+    inside: &HashSet<Op>,
+) -> Option<Op> {
+    let mut found = None;
+    for used in body.uses(body.result(slot)) {
+        let user = used.op;
+        match body.kind(user) {
+            _ if inside.contains(&user) => {}
+            OpKind::Load(_) if user == gathered => {}
+            OpKind::Call(_) if is_marker(unit, body, user) => {}
+            OpKind::Store(access) if used.index == 1 && access.is_plain() && found.is_none() => {
+                let mut at = op;
+                while body.parent(at) != body.parent(user) {
+                    at = body.parent(at).and_then(|r| body.owner(r))?;
+                    if !matches!(body.kind(at), OpKind::If) {
+                        return None;
+                    }
+                }
+                let mut before = body.prev(at);
+                while before.is_some() && before != Some(user) {
+                    before = before.and_then(|o| body.prev(o));
+                }
+                found = before;
+                found?;
+            }
+            // It is listed for the run time.
+            OpKind::Store(_) if used.index == 0 && is_list(unit, body, user) => {}
+            _ => return None,
+        }
+    }
+    let value = body.operand(found?, 0);
+    let same = body.ty(value) == body.ty(body.result(gathered));
+    same.then_some(found).flatten()
+}
+
+/// Whether a store goes to memory that nobody reads.
+fn is_list(unit: &Unit, body: &Body, store: Op) -> bool {
+    let mut base = body.operand(store, 1);
+    while let Some(op) = body.def_op(base)
+        && matches!(body.kind(op), OpKind::Addr { .. })
+    {
+        base = body.operand(op, 0);
+    }
+    let Some(alloca) = body
+        .def_op(base)
+        .filter(|o| matches!(body.kind(*o), OpKind::Alloca(_)))
+    else {
+        return false;
+    };
+    let mut open = vec![body.result(alloca)];
+    while let Some(value) = open.pop() {
+        for used in body.uses(value) {
+            match body.kind(used.op) {
+                OpKind::Addr { .. } => open.push(body.result(used.op)),
+                OpKind::Store(_) if used.index == 1 => {}
+                OpKind::Call(_) if is_marker(unit, body, used.op) => {}
+                _ => return false,
+            }
+        }
+    }
+    true
+}
+
+/// The operation that a combination is, [`ReduceOp::Custom`] where it is none of them.
+fn operation(body: &Body, result: Value, (a, b): (Value, Value), between: &[Op]) -> ReduceOp {
+    let (Some(op), true) = (body.def_op(result), between.len() <= 2) else {
+        return ReduceOp::Custom;
+    };
+    let of_both = |op: Op| {
+        let pair = (body.operand(op, 0), body.operand(op, 1));
+        pair == (a, b) || pair == (b, a)
+    };
+    match *body.kind(op) {
+        OpKind::Binary(binary) if between == [op] && of_both(op) => match binary {
+            BinaryOp::Add => ReduceOp::Add,
+            BinaryOp::Mul => ReduceOp::Mul,
+            BinaryOp::And => ReduceOp::And,
+            BinaryOp::Or => ReduceOp::Or,
+            BinaryOp::Xor => ReduceOp::Xor,
+            BinaryOp::FAdd => ReduceOp::FAdd,
+            BinaryOp::FMul => ReduceOp::FMul,
+            _ => ReduceOp::Custom,
+        },
+        OpKind::Select if between.len() == 2 => {
+            let test = body
+                .def_op(body.operand(op, 0))
+                .filter(|t| between.contains(t));
+            let Some(test) = test else {
+                return ReduceOp::Custom;
+            };
+            let chosen = (body.operand(op, 1), body.operand(op, 2));
+            let compared = |x, y| body.operand(test, 0) == x && body.operand(test, 1) == y;
+            let straight = compared(chosen.0, chosen.1);
+            if !of_both(test) || !(straight || compared(chosen.1, chosen.0)) {
+                return ReduceOp::Custom;
+            }
+            match *body.kind(test) {
+                OpKind::ICmp(predicate) => extreme(predicate, straight),
+                _ => ReduceOp::Custom,
+            }
+        }
+        _ => ReduceOp::Custom,
+    }
+}
+
+/// `x predicate y ? x : y`, or `? y : x`.
+fn extreme(predicate: IntPredicate, straight: bool) -> ReduceOp {
+    use IntPredicate::*;
+    match (predicate, straight) {
+        (Sgt | Sge, true) | (Slt | Sle, false) => ReduceOp::Max,
+        (Slt | Sle, true) | (Sgt | Sge, false) => ReduceOp::Min,
+        (Ugt | Uge, true) | (Ult | Ule, false) => ReduceOp::UMax,
+        (Ult | Ule, true) | (Ugt | Uge, false) => ReduceOp::UMin,
+        (Eq | Ne, _) => ReduceOp::Custom,
+    }
+}
+
+// ---- the par.for ---------------------------------------------------------------------------------
+
+impl Reduction {
+    /// The total so far, read in front of the loop.
+    pub fn initial(&self, b: &mut Builder, op: Op) -> Value {
+        b.at_op(op);
+        let copy = clone_op_within(self.total, b, &mut ValueMap::new());
+        b.body.result(copy)
+    }
+
+    /// Makes an iteration gather from the neutral value, in memory of its own, and yield that.
+    pub fn contribute(&self, b: &mut Builder, op: Op) {
+        let region = b.body.op_regions(op)[0];
+        let Some(end) = b.body.last(region) else {
+            return;
+        };
+        let inside: HashSet<Op> = b.body.walk(region).collect();
+        if let Some(first) = b.body.first(region) {
+            b.at_op(first);
+        }
+        let value = b.body.operand(self.neutral, 0);
+        let ty = b.body.ty(value);
+        let value = self.exact(b, value);
+        let own = b.alloca(ty);
+        b.store(value, own);
+        let old = b.body.result(self.slot);
+        let uses: Vec<_> = b.body.uses(old).collect();
+        for at in uses.into_iter().filter(|u| inside.contains(&u.op)) {
+            b.body.set_operand(at.op, at.index as usize, own);
+        }
+        b.at_op(end);
+        let gathered = b.load(ty, own);
+        b.body.add_operand(end, gathered);
+    }
+
+    /// Of sums −0.0 is neutral, and 0.0 is not: 0.0 + −0.0 is 0.0.
+    fn exact(&self, b: &mut Builder, value: Value) -> Value {
+        let ty = b.body.ty(value);
+        let constant = b
+            .body
+            .as_const(value)
+            .map(|id| b.unit.constant(id).kind.clone());
+        let zero = matches!(constant, Some(ConstKind::Zero | ConstKind::Float(0)));
+        match self.op {
+            ReduceOp::FAdd if zero => b.float(ty, -0.0),
+            _ => value,
+        }
+    }
+
+    /// Writes the result where ranks combined; the combining code becomes a region where it is no
+    /// operation.
+    pub fn finish(&self, b: &mut Builder, op: Op, number: usize) {
+        if self.op == ReduceOp::Custom {
+            let region = b.body.add_region(op);
+            let ty = b.body.ty(b.body.result(self.total));
+            let (x, y) = (b.body.add_param(region, ty), b.body.add_param(region, ty));
+            let mut map = ValueMap::new();
+            map.set(b.body.result(self.total), x);
+            map.set(b.body.result(self.gathered), y);
+            b.at_end(region);
+            for &op in &self.between {
+                clone_op_within(op, b, &mut map);
+            }
+            let result = map.get_or_same(b.body.operand(self.write, 0));
+            b.yield_(&[result]);
+        }
+        let result = b.body.results(op)[number];
+        let write = self.write;
+        b.body.detach(write);
+        b.body.insert_after(op, write);
+        b.body.set_operand(write, 0, result);
+        b.body.erase(self.neutral);
+    }
+}
+
+/// Drops operations with neutral values, which contributions begin with.
+pub(crate) fn drop_neutral(unit: &Unit, body: &mut Body) {
+    let ops: Vec<Op> = body.walk(body.root()).collect();
+    for op in ops {
+        let OpKind::Binary(binary) = *body.kind(op) else {
+            continue;
+        };
+        for (own, other) in [(0, 1), (1, 0)] {
+            let value = body.operand(op, own);
+            if body.parent(op).is_some() && is_neutral(unit, body, binary, value) {
+                let kept = body.operand(op, other);
+                let result = body.result(op);
+                body.replace_uses(result, kept);
+                body.erase(op);
+                break;
+            }
+        }
+    }
+}
+
+fn is_neutral(unit: &Unit, body: &Body, op: BinaryOp, value: Value) -> bool {
+    let Some(id) = body.as_const(value) else {
+        return false;
+    };
+    let constant = unit.constant(id);
+    let (ConstKind::Float(bits), Some(kind)) = (&constant.kind, unit.types.float_kind(constant.ty))
+    else {
+        return false;
+    };
+    match op {
+        BinaryOp::FAdd => *bits == 1 << (kind.bits() - 1),
+        _ => false,
+    }
+}

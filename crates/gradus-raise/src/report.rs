@@ -1,0 +1,59 @@
+//! What became of every parallel construct, by source line: data for `--par-report`.
+
+use gradus_ir::SourceSpan;
+use std::fmt;
+
+/// A parallel region of the program, or a construct of its own outside of all regions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionRecord {
+    /// The function of the source that it stands in.
+    pub function: String,
+    /// Where it begins.
+    pub span: Option<SourceSpan>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// What stands in it, in the order of the program.
+    pub constructs: Vec<Construct>,
+}
+
+/// What became of a region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Parallel loops and tasks of serial code around them: no thread knows its number.
+    Loops,
+    /// Ranks of a team.
+    Team,
+    /// Tasks or shared work in a function that regions call.
+    Orphan,
+    /// It stays as it was, and runs on the run time that its compiler meant.
+    Kept(Reason),
+}
+
+/// Why a region stays as it was.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reason {
+    /// What was found.
+    pub text: String,
+    /// Where.
+    pub span: Option<SourceSpan>,
+}
+
+/// One construct.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Construct {
+    /// Its name in the source.
+    pub name: &'static str,
+    /// Where it stands.
+    pub span: Option<SourceSpan>,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Loops => f.write_str("raised to parallel loops and tasks"),
+            Outcome::Team => f.write_str("raised to a team of ranks"),
+            Outcome::Orphan => f.write_str("raised where it stands"),
+            Outcome::Kept(reason) => write!(f, "left as it is: {}", reason.text),
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Every OpenMP construct, compiled at every level, raised, and run: the results are those of the serial
+//! program; what is not raised says so, with its line.
+
+mod support;
+
+use support::{Expected::*, Program, check};
+
+/// What each construct becomes at `-O2 -Xclang -disable-llvm-passes`, the way of `gradus cc`.
+// table
+const PROGRAMS: &[Program] = &[
+    Program("parallel for", Loops, "
+        #pragma omp parallel for
+        for (int i = 0; i < n; i++) a[i] = 2 * b[i];"),
+    Program("zero trips", Loops, "
+        #pragma omp parallel for
+        for (int i = n; i < 5; i++) a[i] = 2 * b[i];"),
+    Program("downwards, in steps", Loops, "
+        #pragma omp parallel for
+        for (long i = n - 1; i > 2; i -= 3) a[i] = b[i] + 1;"),
+    Program("unsigned", Loops, "
+        #pragma omp parallel for
+        for (unsigned i = 3; i < (unsigned)n; i += 2) a[i] = b[i] + 1;"),
+    Program("static chunks", Loops, "
+        #pragma omp parallel for schedule(static, 3)
+        for (int i = 0; i < n; i++) a[i] = b[i] + i;"),
+    Program("chunks of a size known late", Loops, "
+        #pragma omp parallel for schedule(static, n / 7)
+        for (int i = 0; i < n; i++) a[i] = b[i] + i;"),
+    Program("dynamic", Loops, "
+        #pragma omp parallel for schedule(dynamic)
+        for (int i = 0; i < n; i++) a[i] = b[i] * i;"),
+    Program("dynamic chunks", Loops, "
+        #pragma omp parallel for schedule(dynamic, 4)
+        for (int i = 0; i < n; i++) a[i] = b[i] * i;"),
+    Program("guided", Loops, "
+        #pragma omp parallel for schedule(guided, 2)
+        for (int i = 0; i < n; i++) a[i] = b[i] * i;"),
+    Program("runtime", Loops, "
+        #pragma omp parallel for schedule(runtime)
+        for (int i = 0; i < n; i++) a[i] = b[i] * i;"),
+    Program("collapse", Loops, "
+        #pragma omp parallel for collapse(2)
+        for (int i = 0; i < 6; i++) for (int j = 0; j < 7; j++) a[i * 7 + j] = i * 10 + j;"),
+    Program("two loops, nowait", Loops, "
+        #pragma omp parallel
+        {
+          #pragma omp for schedule(static) nowait
+          for (int i = 0; i < n; i++) a[i] = b[i];
+          #pragma omp for schedule(static)
+          for (int i = 0; i < n; i++) a[i] += 3;
+        }"),
+    Program("a barrier between loops", Loops, "
+        #pragma omp parallel
+        {
+          #pragma omp for
+          for (int i = 0; i < n; i++) a[i] = b[i];
+          #pragma omp for
+          for (int i = 0; i < n; i++) c[i] = a[n - 1 - i];
+        }"),
+    Program("lastprivate", Loops, "
+        int x = -1, i;
+        #pragma omp parallel for lastprivate(x, i)
+        for (i = 0; i < n; i++) x = 7 * i;
+        a[0] = x + 1000 * i;"),
+    Program("lastprivate, zero trips", Loops, "
+        int x = -1;
+        #pragma omp parallel for lastprivate(x)
+        for (int i = n; i < 3; i++) x = 7 * i;
+        a[0] = x;"),
+    Program("lastprivate, chunks", Loops, "
+        int x = -1;
+        #pragma omp parallel for lastprivate(x) schedule(dynamic, 3)
+        for (int i = 0; i < n; i++) x = 7 * i;
+        a[0] = x;"),
+    Program("firstprivate", Loops, "
+        int k = 5, t[3] = {1, 2, 3};
+        #pragma omp parallel for firstprivate(k, t)
+        for (int i = 0; i < n; i++) a[i] = t[i % 3] + k;"),
+    Program("private", Loops, "
+        int t; double buf[2];
+        #pragma omp parallel for private(t)
+        for (int i = 0; i < n; i++) { t = i * i; a[i] = t; }
+        #pragma omp parallel for
+        for (int i = 0; i < n; i++) { double own[2] = {i, 2}; own[i % 2] += 1; c[i] = own[0] * own[1]; }"),
+    Program("linear", Loops, "
+        int k = 5;
+        #pragma omp parallel for simd linear(k : 2)
+        for (int i = 0; i < n; i++) { a[i] = k; k += 2; }
+        a[0] += k;"),
+    Program("simd", Loops, "
+        #pragma omp parallel for simd
+        for (int i = 0; i < n; i++) a[i] = b[i] + 0.5;"),
+    Program("sums", Loops, "
+        double s = 3; long k = 1;
+        #pragma omp parallel for reduction(+ : s, k)
+        for (int i = 0; i < n; i++) { s += b[i]; k += i; }
+        a[0] = s; a[1] = k;"),
+    Program("a difference", Loops, "
+        double s = 3;
+        #pragma omp parallel for reduction(- : s)
+        for (int i = 0; i < n; i++) s -= b[i];
+        a[0] = s;"),
+    Program("a product", Loops, "
+        double p = 1; int q = 1;
+        #pragma omp parallel for reduction(* : p, q)
+        for (int i = 0; i < 5; i++) { p *= b[i] + 1; q *= i + 1; }
+        a[0] = p; a[1] = q;"),
+    Program("bits", Loops, "
+        unsigned x = 0xff, y = 0, z = 5;
+        #pragma omp parallel for reduction(& : x) reduction(| : y) reduction(^ : z)
+        for (int i = 0; i < n; i++) { x &= 0xf0 | i; y |= i; z ^= 3 * i; }
+        a[0] = x; a[1] = y; a[2] = z;"),
+    Program("truth", Loops, "
+        int all = 1, any = 0;
+        #pragma omp parallel for reduction(&& : all) reduction(|| : any)
+        for (int i = 0; i < n; i++) { all = all && b[i] >= 0; any = any || b[i] > 3; }
+        a[0] = all; a[1] = any;"),
+    Program("extremes", Loops, "
+        int lo = 100, hi = -100; double x = -1e9, y = 1e9;
+        #pragma omp parallel for reduction(min : lo, y) reduction(max : hi, x)
+        for (int i = 0; i < n; i++) {
+          int v = (i * 7) % 13;
+          if (v < lo) lo = v;
+          if (v > hi) hi = v;
+          if (b[i] > x) x = b[i];
+          if (b[i] < y) y = b[i];
+        }
+        a[0] = lo; a[1] = hi; a[2] = x; a[3] = y;"),
+    Program("a reduction of the user's own", Team, "
+        struct pair p = {0, 0};
+        #pragma omp parallel for reduction(both : p)
+        for (int i = 0; i < n; i++) { p.x += i; p.y += b[i]; }
+        a[0] = p.x; a[1] = p.y;"),
+    Program("a reduction of an array", Team, "
+        double h[4] = {1, 2, 3, 4};
+        #pragma omp parallel for reduction(+ : h[:4])
+        for (int i = 0; i < n; i++) h[i % 4] += b[i];
+        for (int i = 0; i < 4; i++) a[i] = h[i];"),
+    Program("a reduction by hand", Loops, "
+        double s = 0;
+        #pragma omp parallel
+        {
+          double own = 0;
+          #pragma omp for nowait
+          for (int i = 0; i < n; i++) own += b[i];
+          #pragma omp critical
+          s += own;
+        }
+        a[0] = s;"),
+    Program("sections", Loops, "
+        #pragma omp parallel sections
+        {
+          #pragma omp section
+          a[0] = 1;
+          #pragma omp section
+          a[1] = 2;
+          #pragma omp section
+          a[2] = 3;
+        }"),
+    Program("single", Loops, "
+        #pragma omp parallel
+        {
+          #pragma omp single
+          a[0] += 1;
+          #pragma omp for
+          for (int i = 1; i < n; i++) a[i] = a[0] + i;
+        }"),
+    Program("single, copied to all", Team, "
+        #pragma omp parallel
+        {
+          int k;
+          #pragma omp single copyprivate(k)
+          k = n;
+          #pragma omp critical
+          c[0] = k;
+        }
+        a[0] = c[0];"),
+    Program("master", Loops, "
+        #pragma omp parallel
+        {
+          #pragma omp for
+          for (int i = 1; i < n; i++) a[i] = b[i];
+          #pragma omp master
+          a[0] = a[1] + a[2];
+        }"),
+    Program("masked", Team, "
+        #pragma omp parallel
+        {
+          #pragma omp masked filter(0)
+          a[0] = 5;
+        }"),
+    Program("critical", Loops, "
+        long s = 0;
+        #pragma omp parallel for
+        for (int i = 0; i < n; i++) {
+          #pragma omp critical(gate)
+          s += i;
+        }
+        a[0] = s;"),
+    Program("atomic", Loops, "
+        long s = 0; double d = 0;
+        #pragma omp parallel for
+        for (int i = 0; i < n; i++) {
+          #pragma omp atomic
+          s += i;
+          #pragma omp atomic update
+          d += b[i];
+        }
+        a[0] = s; a[1] = d;"),
+    Program("barrier", Team, "
+        long k = 0;
+        #pragma omp parallel num_threads(4)
+        {
+          #pragma omp master
+          c[0] = 4;
+          #pragma omp barrier
+          #pragma omp single
+          a[0] = c[0] + 1;
+        }"),
+    Program("thread numbers", Team, "
+        double part[64] = {0};
+        #pragma omp parallel
+        {
+          int t = omp_get_thread_num();
+          #pragma omp for
+          for (int i = 0; i < n; i++) part[t] += b[i];
+        }
+        for (int i = 0; i < 64; i++) a[0] += part[i];"),
+    Program("parts by hand", Team, "
+        #pragma omp parallel
+        {
+          int t = omp_get_thread_num(), k = omp_get_num_threads();
+          for (int i = n * t / k; i < n * (t + 1) / k; i++) a[i] = b[i];
+        }"),
+    Program("tasks", Loops, "
+        #pragma omp parallel
+        #pragma omp single
+        a[0] = fib(9);"),
+    Program("tasks in a loop", Loops, "
+        #pragma omp parallel
+        #pragma omp single
+        for (int i = 0; i < n; i++) {
+          #pragma omp task firstprivate(i)
+          a[i] = 3 * i;
+        }"),
+    Program("a task with whole objects", Loops, "
+        #pragma omp parallel
+        #pragma omp single
+        {
+          int t[4] = {1, 2, 3, 4};
+          for (int i = 0; i < 4; i++) {
+            #pragma omp task
+            a[i] = t[i];
+          }
+          #pragma omp taskwait
+          t[0] = 9;
+          #pragma omp task
+          a[5] = t[0];
+        }"),
+    Program("a task under a condition", Loops, "
+        #pragma omp parallel
+        #pragma omp single
+        {
+          #pragma omp task if (n > 100)
+          a[0] = 1;
+          #pragma omp task if (0)
+          a[1] = 2;
+          #pragma omp taskwait
+          a[2] = a[0] + a[1];
+        }"),
+    Program("final and untied tasks", Loops, "
+        #pragma omp parallel
+        #pragma omp single
+        a[0] = count(6);"),
+    Program("a group of tasks", Loops, "
+        #pragma omp parallel
+        #pragma omp single
+        {
+          #pragma omp taskgroup
+          {
+            #pragma omp task
+            a[0] = fib(7);
+            #pragma omp task
+            a[1] = fib(8);
+          }
+          a[2] = a[0] + a[1];
+        }"),
+    Program("taskloop", Loops, "
+        #pragma omp parallel
+        #pragma omp single
+        #pragma omp taskloop grainsize(3)
+        for (int i = 0; i < n; i++) a[i] = b[i] + i;"),
+    Program("taskloop, lastprivate", Loops, "
+        int x = 0;
+        #pragma omp parallel
+        #pragma omp single
+        #pragma omp taskloop num_tasks(4) lastprivate(x)
+        for (int i = 0; i < n; i++) x = i;
+        a[0] = x;"),
+    Program("nested", Loops, "
+        #pragma omp parallel for
+        for (int i = 0; i < 5; i++) {
+          #pragma omp parallel for
+          for (int j = 0; j < 6; j++) a[i * 6 + j] = i + 10 * j;
+        }"),
+    Program("orphaned", Team, "
+        #pragma omp parallel
+        { orphan(a, n); orphan(a, n); }"),
+    Program("under a condition", Team, "
+        #pragma omp parallel for if (n > 100) num_threads(n / 10)
+        for (int i = 0; i < n; i++) a[i] = i;"),
+    Program("for the first time in a loop", Loops, "
+        for (int k = 0; k < 3; k++) {
+          #pragma omp parallel for
+          for (int i = 0; i < n; i++) a[i] += k * b[i];
+        }"),
+    Program("a loop in a team", Loops, "
+        #pragma omp parallel
+        for (int k = 0; k < 3; k++) {
+          #pragma omp for
+          for (int i = 0; i < n; i++) c[i] = a[i] + k;
+          #pragma omp for
+          for (int i = 0; i < n; i++) a[i] = c[n - 1 - i];
+        }"),
+    Program("threadprivate", Kept("a variable of each thread's own is used"), "
+        #pragma omp parallel
+        own = 1;"),
+    Program("ordered", Kept("`ordered` is used"), "
+        #pragma omp parallel for ordered
+        for (int i = 0; i < n; i++) {
+          #pragma omp ordered
+          a[0] = 2 * a[0] + i;
+        }"),
+    Program("depend", Kept("dependences between tasks or iterations are used"), "
+        #pragma omp parallel
+        #pragma omp single
+        {
+          #pragma omp task depend(out : a[0])
+          a[0] = 1;
+          #pragma omp task depend(in : a[0])
+          a[1] = a[0];
+        }"),
+    Program("cancel", Kept("cancellation is used"), "
+        #pragma omp parallel for
+        for (int i = 0; i < n; i++) {
+          a[i] = i;
+          #pragma omp cancel for if (a[i] < 0)
+        }"),
+    Program("locks", Kept("a lock of the program's own is used"), "
+        #pragma omp parallel
+        { lock(); unlock(); }"),
+    Program("a reduction over tasks", Kept("a reduction over tasks is used"), "
+        int s = 0;
+        #pragma omp parallel
+        #pragma omp single
+        #pragma omp taskloop reduction(+ : s)
+        for (int i = 0; i < n; i++) s += i;"),
+];
+
+#[test]
+fn constructs_are_raised_or_kept() {
+    check(PROGRAMS, support::AS_BUILT, true);
+}
+
+#[test]
+fn at_o0() {
+    check(PROGRAMS, &["-O0"], false);
+}
+
+#[test]
+fn at_o1() {
+    check(PROGRAMS, &["-O1"], false);
+}
+
+#[test]
+fn at_o2() {
+    check(PROGRAMS, &["-O2"], false);
+}
+
+#[test]
+fn at_o3() {
+    check(PROGRAMS, &["-O3"], false);
+}

@@ -1,0 +1,199 @@
+//! C programs: compiled with and without OpenMP, raised, run by the interpreter.
+
+use gradus_interp::{Machine, Options};
+use gradus_ir::Unit;
+use gradus_llvm::{Host, Pipeline};
+use gradus_raise::{Outcome, Raised, raise};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// A program: its name, what becomes of its region, and the body of a function with an `n` of 43 and the
+/// arrays `a`, `b` and `c`.
+pub struct Program(pub &'static str, pub Expected, pub &'static str);
+
+/// What becomes of a program's first region.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Expected {
+    /// No ranks are left.
+    Loops,
+    /// A team is left.
+    Team,
+    /// It stays, for this reason.
+    Kept(&'static str),
+}
+
+/// How `gradus cc` compiles.
+pub const AS_BUILT: &[&str] = &["-O2", "-Xclang", "-disable-llvm-passes"];
+
+/// What programs may use: without OpenMP every directive is nothing, and there is one thread.
+const BEFORE: &str = "
+#ifdef _OPENMP
+#include <omp.h>
+static omp_lock_t gate_;
+static void lock(void) { omp_set_lock(&gate_); }
+static void unlock(void) { omp_unset_lock(&gate_); }
+#else
+static int omp_get_thread_num(void) { return 0; }
+static int omp_get_num_threads(void) { return 1; }
+static void lock(void) {}
+static void unlock(void) {}
+#endif
+struct pair { int x; double y; };
+static void add_pair(struct pair *a, struct pair *b) { a->x += b->x; a->y += b->y; }
+#pragma omp declare reduction(both : struct pair : add_pair(&omp_out, &omp_in)) \\
+    initializer(omp_priv = (struct pair){0, 0})
+static int own;
+#pragma omp threadprivate(own)
+static long fib(long n) {
+  long x, y;
+  if (n < 2) return n;
+  #pragma omp task shared(x)
+  x = fib(n - 1);
+  #pragma omp task shared(y)
+  y = fib(n - 2);
+  #pragma omp taskwait
+  return x + y;
+}
+static long count(long n) {
+  long x = 0, y = 0;
+  if (n < 1) return 1;
+  #pragma omp task shared(x) final(n < 4)
+  x = count(n - 1);
+  #pragma omp task shared(y) untied
+  y = count(n - 2);
+  #pragma omp taskwait
+  return x + y;
+}
+static void orphan(double *a, int n) {
+  #pragma omp for
+  for (int i = 0; i < n; i++) a[i] += i;
+}
+";
+
+/// The numbers that the arrays hold: whole ones, so that sums are exact in every order.
+const AROUND: &str = "
+double test(void) {
+  double a[64], b[64], c[64];
+  for (int i = 0; i < 64; i++) { a[i] = 0; b[i] = (i * 5) % 11; c[i] = 0; }
+  body(a, b, c, 43);
+  double sum = 0;
+  for (int i = 0; i < 64; i++) sum += a[i] * (i + 1) + 3 * c[i];
+  return sum;
+}
+";
+
+fn source(program: &Program) -> String {
+    format!(
+        "{BEFORE}__attribute__((noinline)) static void body(double *a, double *b, double *c, int n) {{\n\
+         {}\n}}\n{AROUND}",
+        program.2
+    )
+}
+
+/// Compiles C to bitcode.
+pub fn bitcode(source: &str, flags: &[&str]) -> Vec<u8> {
+    let clang = std::env::var("GRADUS_CLANG").unwrap_or_else(|_| "clang-22".into());
+    let mut child = Command::new(clang)
+        .args(["-x", "c", "-", "-c", "-emit-llvm", "-o", "-", "-g1", "-w"])
+        .args(flags)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("clang starts");
+    let written = child
+        .stdin
+        .take()
+        .map(|mut i| i.write_all(source.as_bytes()));
+    let output = child.wait_with_output().expect("clang ends");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}\n{source}");
+    assert!(matches!(written, Some(Ok(()))));
+    output.stdout
+}
+
+/// The unit of a program on the parallel route.
+pub fn imported(bytes: &[u8]) -> Unit {
+    let mut host = Host::parse(bytes, "program.bc").expect("bitcode");
+    host.run(Pipeline::EarlyParallel).expect("the pipeline");
+    let imported = host.import_all();
+    assert!(imported.refused.is_empty());
+    imported.unit
+}
+
+/// Raises, and holds what comes out to the verifier.
+pub fn raised(unit: &mut Unit) -> Raised {
+    let raised = raise(unit);
+    let findings = gradus_ir::verify(unit);
+    if let Some(first) = findings.first() {
+        panic!("{first} {:?}\n{}", first.notes, gradus_ir::print(unit));
+    }
+    raised
+}
+
+/// The result of `test`, with so many ranks to a team, in an order.
+pub fn run(unit: &Unit, team: u64, random_order: Option<u64>) -> Result<f64, String> {
+    let options = Options {
+        team,
+        random_order,
+        ..Options::default()
+    };
+    match Machine::with_options(unit, options).call("test", &[]) {
+        Ok(Some(value)) => value.as_f64().ok_or("no number".into()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+/// Checks all programs; with `shapes` also what became of their regions.
+pub fn check(programs: &[Program], flags: &[&str], shapes: bool) {
+    let mut wrong = Vec::new();
+    for program in programs {
+        if let Err(why) = one(program, flags, shapes) {
+            wrong.push(format!("{}: {why}", program.0));
+        }
+    }
+    assert!(wrong.is_empty(), "{flags:?}\n{}", wrong.join("\n"));
+}
+
+fn one(program: &Program, flags: &[&str], shapes: bool) -> Result<(), String> {
+    let source = source(program);
+    let serial = run(&imported(&bitcode(&source, &["-O1"])), 1, None)?;
+    let flags: Vec<&str> = flags.iter().copied().chain(["-fopenmp"]).collect();
+    let mut unit = imported(&bitcode(&source, &flags));
+    let raised = raised(&mut unit);
+    let first = raised.regions.iter().find(|r| r.function == "body");
+    let Some(first) = first else {
+        // An optimiser found that nothing is left of it.
+        return if shapes {
+            Err("no region is recorded".into())
+        } else {
+            Ok(())
+        };
+    };
+    if let Outcome::Kept(reason) = &first.outcome {
+        let line = reason.span.as_ref().map_or(0, |s| s.line);
+        return match program.1 {
+            Expected::Kept(text) if text == reason.text && line > 0 => Ok(()),
+            // An optimiser may have been there before.
+            _ if !shapes => Ok(()),
+            _ => Err(format!("kept at line {line}: {}", reason.text)),
+        };
+    }
+    let fits = match (&first.outcome, program.1) {
+        (Outcome::Loops, Expected::Loops) | (Outcome::Team, Expected::Team) => true,
+        (_, Expected::Kept(_)) if shapes => return Err(format!("raised: {:?}", first.outcome)),
+        _ => !shapes,
+    };
+    for (team, order) in [(1, None), (4, None), (3, Some(7)), (5, Some(12345))] {
+        let own =
+            run(&unit, team, order).map_err(|e| format!("{e}\n{}", gradus_ir::print(&unit)))?;
+        if own != serial {
+            let text = gradus_ir::print(&unit);
+            return Err(format!("{own} and not {serial} with {team} ranks\n{text}"));
+        }
+    }
+    match fits {
+        true => Ok(()),
+        false => Err(format!("{:?}\n{}", first.outcome, gradus_ir::print(&unit))),
+    }
+}
