@@ -2,7 +2,7 @@
 //! made.
 
 use crate::variant::{ArgActivity, ResultActivity};
-use gradus_analysis::{Activity, ClassFacts, Closure, Effects, Memory, Words};
+use gradus_analysis::{Activity, ClassFacts, Closure, Effects, Memory, Thrown, Words};
 use gradus_ir::{Diagnostic, FuncId, Severity, Unit};
 
 /// The function that a request asks to differentiate, and what its arguments are.
@@ -24,6 +24,7 @@ pub struct ClosureFacts {
     pub(crate) words: Words,
     pub(crate) effects: Effects,
     pub(crate) classes: ClassFacts,
+    pub(crate) thrown: Thrown,
 }
 
 impl ClosureFacts {
@@ -53,8 +54,10 @@ impl ClosureFacts {
         if findings.iter().any(|f| f.severity == Severity::Error) {
             return Err(findings.to_vec());
         }
+        let thrown = Thrown::of(view, &classes, &effects);
         Ok(ClosureFacts {
             closure,
+            thrown,
             memory,
             words,
             effects,

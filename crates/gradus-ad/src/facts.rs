@@ -50,6 +50,8 @@ pub struct Facts<'a> {
     redone_calls: HashSet<Op>,
     unhandled_calls: HashSet<Op>,
     dead_stores: HashSet<Op>,
+    doomed: HashSet<Op>,
+    torn: HashSet<Op>,
     /// The snapshots that may be made.
     pub snapshots: Vec<snapshots::Snapshot>,
     served: HashMap<Op, usize>,
@@ -158,6 +160,28 @@ impl Facts<'_> {
     pub fn is_dead_store(&self, op: Op) -> bool {
         self.dead_stores.contains(&op)
     }
+    /// Whether an op stands on a way out of the function other than its return.
+    pub fn is_doomed(&self, op: Op) -> bool {
+        self.doomed.contains(&op)
+    }
+    /// The value that a call, or an invoke with its handler beside it, gives.
+    pub fn given(&self, op: Op) -> Option<Value> {
+        gradus_analysis::given(self.body, op)
+    }
+    /// Whether a call may throw into a handler that goes on, after it wrote what carries derivatives.
+    pub fn is_torn(&self, op: Op) -> bool {
+        self.torn.contains(&op)
+    }
+    /// The finding for such a call.
+    pub fn torn_call(&self, unit: &Unit, op: Op) -> Diagnostic {
+        let what = self.describe(unit, op);
+        let message = format!(
+            "{what} may throw after it wrote memory that carries derivatives, and the exception is caught inside the function that is differentiated"
+        );
+        Diagnostic::error(Code::Exceptions, message)
+            .at(unit.span(self.body.ops[op].loc), "called here")
+            .help("check before anything is written, or let the exception leave the function that is differentiated")
+    }
     /// Whether a call works on derivatives and nothing is known of its own derivative.
     pub fn is_unhandled_call(&self, op: Op) -> bool {
         self.unhandled_calls.contains(&op)
@@ -178,16 +202,21 @@ impl Facts<'_> {
     }
     /// The finding for a structure that has no derivative yet.
     pub fn unhandled_structure(&self, unit: &Unit, op: Op) -> Diagnostic {
-        let (code, what) = match self.body.kind(op) {
+        let (code, what, help) = match self.body.kind(op) {
             OpKind::Invoke(_) => (
                 Code::Exceptions,
-                "a call that may throw into a handler here",
+                "a call whose handler and whose way on do not part",
+                "move the `try` block into a function of its own",
             ),
-            _ => (Code::OpenMp, "a parallel construct"),
+            _ => (
+                Code::OpenMp,
+                "a parallel construct",
+                "build without it, or move this out of the function",
+            ),
         };
         Diagnostic::error(code, format!("{what} cannot be differentiated"))
             .at(unit.span(self.body.ops[op].loc), "here")
-            .help("compile this file with -fno-exceptions, or move this out of the function")
+            .help(help)
     }
     /// Whether a call is done again by its whole derivative in the return sweep: it writes nothing,
     /// and what it read is still there.

@@ -371,7 +371,12 @@ impl<'a> Clobbers<'a> {
     }
     fn meets(&self, read: &MemoryAccess, number: u32, frame: Option<Op>) -> bool {
         let other = &self.accesses[number as usize];
-        self.alias
+        let nest = &self.alias.nest;
+        // What is done on the way out of the function meets only what is done on the same way.
+        let apart = nest
+            .doomed(other.op)
+            .is_some_and(|way| nest.doomed(read.op) != Some(way));
+        !apart && self.alias
             .may_alias_within(read, other, self.frame(read, other, frame))
     }
 

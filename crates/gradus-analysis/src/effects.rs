@@ -324,7 +324,8 @@ impl Effects {
             }
             OpKind::Fence { .. } => list.place(AccessKind::Write, Place::Reachable),
             OpKind::Call(_) | OpKind::Invoke(_) => self.call(&mut list),
-            OpKind::Foreign(_) | OpKind::Resume => {
+            OpKind::Resume => list.place(AccessKind::Read, Place::Reachable),
+            OpKind::Foreign(_) => {
                 list.place(AccessKind::Read, Place::Reachable);
                 list.place(AccessKind::Write, Place::Reachable);
                 list.place(AccessKind::Free, Place::Reachable);

@@ -109,6 +109,21 @@ pub fn call_result(body: &Body, op: Op) -> Option<Value> {
     }
 }
 
+/// The value that the ops behind a call see as its result. Of an invoke that hands it on: that
+/// result of the op which its region 0 yields from its parameter.
+pub fn given(body: &Body, op: Op) -> Option<Value> {
+    match body.kind(op) {
+        OpKind::Invoke(_) => {
+            let region = *body.op_regions(op).first()?;
+            let param = body.region_params(region).first()?;
+            let end = body.last(region)?;
+            let at = body.operands(end).position(|value| value == *param)?;
+            body.results(op).get(at).copied()
+        }
+        _ => call_result(body, op),
+    }
+}
+
 /// The flows of derivatives from value to value that an op makes, except through memory and bodies of
 /// callees. Callers ask themselves which of the values carry floats.
 pub(crate) fn value_flows(unit: &Unit, body: &Body, op: Op, mut flow: impl FnMut(Value, Value)) {

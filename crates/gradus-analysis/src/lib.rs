@@ -68,6 +68,7 @@ mod points_to;
 mod seen;
 mod summary;
 mod tbaa;
+mod thrown;
 mod unify;
 mod words;
 
@@ -86,7 +87,7 @@ pub use effects::{
 };
 pub use extents::{Bound, BoundId, Extents, RootExtent};
 pub use findings::distinct as distinct_findings;
-pub use flow::{ValueAccess, call_result, value_accesses};
+pub use flow::{ValueAccess, call_result, given, value_accesses};
 pub use flows::copies as value_copies;
 pub use intervals::{Interval, Intervals};
 pub use leaves::{Leaf, Leaves};
@@ -95,6 +96,7 @@ pub use memory::{Class, ClassId, CopyBytes, Memory, MemoryPlace, Origin, Word};
 pub use nest::{Nest, is_loop};
 pub use points_to::{Object, ObjectId, PointsTo, Target, Targets, UNKNOWN};
 pub use seen::Seen;
+pub use thrown::Thrown;
 pub use trips::{Availability, Trips, trip_max, trips};
 pub use variance::Variance;
 pub use words::{CopiedWord, CopyKind, Lane, LaneKind, Words};

@@ -16,6 +16,12 @@ pub fn is_loop(kind: &OpKind) -> bool {
     )
 }
 
+/// Whether a region ends by an exception that goes on, or not at all.
+fn leaves(body: &Body, region: Region) -> bool {
+    body.last(region)
+        .is_some_and(|end| matches!(body.kind(end), OpKind::Resume | OpKind::Unreachable))
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
     start: u32,
@@ -26,6 +32,7 @@ struct Node {
     jump: Option<Op>,
     enclosing_loop: Option<Op>,
     outermost_loop: Option<Op>,
+    doomed: Option<Region>,
 }
 
 /// The tree of ops of one body. Valid until the body's structure changes.
@@ -52,7 +59,7 @@ impl Nest {
                 open.pop();
             }
             open.push(op);
-            nest.nodes[op.index()] = nest.node(body, start, parent);
+            nest.nodes[op.index()] = nest.node(body, op, start, parent);
         }
         let last = open
             .first()
@@ -63,7 +70,7 @@ impl Nest {
         nest
     }
 
-    fn node(&self, body: &Body, start: u32, parent: Option<Op>) -> Node {
+    fn node(&self, body: &Body, op: Op, start: u32, parent: Option<Op>) -> Node {
         let mut node = Node {
             start,
             end: start,
@@ -75,6 +82,9 @@ impl Nest {
         };
         let above = self.nodes[parent.index()];
         node.depth = above.depth + 1;
+        node.doomed = above
+            .doomed
+            .or(body.parent(op).filter(|r| leaves(body, *r)));
         (node.enclosing_loop, node.loop_depth) = match is_loop(body.kind(parent)) {
             true => (Some(parent), above.loop_depth + 1),
             false => (above.enclosing_loop, above.loop_depth),
@@ -113,6 +123,11 @@ impl Nest {
     /// The op that owns the region in which an op stands.
     pub fn parent(&self, op: Op) -> Option<Op> {
         self.at(op).parent
+    }
+    /// The outermost region around an op from whose end control leaves the function, or the program,
+    /// otherwise than by returning: nothing outside runs after it.
+    pub fn doomed(&self, op: Op) -> Option<Region> {
+        self.at(op).doomed
     }
     /// The innermost loop that an op stands in.
     pub fn enclosing_loop(&self, op: Op) -> Option<Op> {

@@ -82,8 +82,10 @@ fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> Functio
         },
     };
     for op in body.walk(body.root()) {
-        for access in effects.of_op(unit, body, op) {
-            reader.access(&access);
+        if !matches!(body.kind(op), OpKind::Resume) {
+            for access in effects.of_op(unit, body, op) {
+                reader.access(&access);
+            }
         }
         match body.kind(op) {
             OpKind::Call(_) => {

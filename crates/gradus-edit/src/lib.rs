@@ -13,6 +13,7 @@ mod guard;
 mod imply;
 mod inline;
 mod integers;
+mod invokes;
 mod outline;
 mod promote;
 mod slots;
@@ -28,6 +29,7 @@ pub use effects::{is_pure, is_removable, is_speculatable, may_leave};
 pub use imply::holds_at;
 pub use inline::{NotInlined, inline_call};
 pub use integers::{fold_binary, fold_cast, fold_icmp, int_value};
+pub use invokes::{is_separate, separate_invokes};
 pub use outline::{
     block_type, captured, entry_alloca, inline_region, member, pack, raise_private, unpack,
 };

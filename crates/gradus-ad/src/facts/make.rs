@@ -49,7 +49,7 @@ impl<'a> MakeFacts<'a> {
             pointer_lanes: HashSet::new(),
             stable: HashSet::new(),
             copies: HashMap::new(),
-            deferred: self.deferred(body),
+            deferred: self.deferred(body, &alias),
             varying: HashMap::new(),
             work: HashSet::new(),
             outer: HashMap::new(),
@@ -57,9 +57,16 @@ impl<'a> MakeFacts<'a> {
             redone_calls: HashSet::new(),
             unhandled_calls: HashSet::new(),
             dead_stores: HashSet::new(),
+            doomed: HashSet::new(),
+            torn: HashSet::new(),
             snapshots: Vec::new(),
             served: HashMap::new(),
         };
+        for op in body.walk(body.root()) {
+            if alias.nest.doomed(op).is_some() {
+                facts.doomed.insert(op);
+            }
+        }
         self.lanes(&mut facts);
         self.memory_ops(&mut facts, &clobbers);
         if self.options.snapshots {
@@ -160,7 +167,7 @@ impl<'a> MakeFacts<'a> {
     }
 
     /// Frees that stand beside the allocation whose block they free.
-    fn deferred(&self, body: &Body) -> HashMap<Op, Op> {
+    fn deferred(&self, body: &Body, alias: &Alias<'_>) -> HashMap<Op, Op> {
         let mut found = HashMap::new();
         for op in body.walk(body.root()) {
             let Some(Known::Memory(function)) = self.known(body, op) else {
@@ -169,10 +176,13 @@ impl<'a> MakeFacts<'a> {
             if function.allocation().is_none_or(|a| a.replaces.is_some()) {
                 continue;
             }
-            let result = body.result(op);
+            let Some(result) = gradus_analysis::given(body, op) else {
+                continue;
+            };
+            let same_way = |free: Op| alias.nest.doomed(free) == alias.nest.doomed(op);
             let frees: Vec<Op> = body
                 .uses(result)
-                .filter(|u| u.index == 1 && self.is_free(body, u.op))
+                .filter(|u| u.index == 1 && self.is_free(body, u.op) && same_way(u.op))
                 .map(|u| u.op)
                 .collect();
             if let [free] = frees[..]
@@ -232,7 +242,7 @@ impl<'a> MakeFacts<'a> {
                         facts.stable.insert(op);
                     }
                 }
-                OpKind::Call(_) => {
+                OpKind::Call(_) | OpKind::Invoke(_) => {
                     if let Some(Known::Memory(_)) = self.known(facts.body, op) {
                         let kind = self.closure.words.copy_kind(
                             self.unit,
@@ -338,6 +348,24 @@ impl<'a> MakeFacts<'a> {
             let Some(call) = activity.call(op).filter(|call| call.active) else {
                 continue;
             };
+            let catches = |op: Op| {
+                let handler = facts.body.op_regions(op).get(1).copied();
+                let end = handler.and_then(|region| facts.body.last(region));
+                end.is_some_and(|end| matches!(facts.body.kind(end), OpKind::Yield))
+            };
+            let (view, closure) = (self.closure.view(self.unit), self.closure);
+            if self.variant.mode != Mode::Forward
+                && catches(op)
+                && closure.thrown.after_writing(
+                    view,
+                    &closure.classes,
+                    self.variant.func,
+                    facts.body,
+                    op,
+                )
+            {
+                facts.torn.insert(op);
+            }
             let callee = self.unit.callee(facts.body, op);
             let opaque = |func: FuncId| {
                 self.unit.functions[func].body.is_none() || self.unit.is_tape_function(func)
@@ -400,7 +428,7 @@ impl<'a> MakeFacts<'a> {
     fn work(&self, facts: &mut Facts<'_>) {
         let body = facts.body;
         for op in body.walk(body.root()) {
-            if !self.is_work(facts, op) {
+            if facts.is_doomed(op) || never_returns(body, op) || !self.is_work(facts, op) {
                 continue;
             }
             let mut at = Some(op);
@@ -423,7 +451,7 @@ impl<'a> MakeFacts<'a> {
             OpKind::Alloca(_) => {
                 self.variant.mode == Mode::Return || self.variant.mode == Mode::Augmented
             }
-            OpKind::Call(_) => match self.known(body, op) {
+            OpKind::Call(_) | OpKind::Invoke(_) => match self.known(body, op) {
                 Some(Known::Masked(_)) => body.operands(op).any(|v| facts.has_shadow(v)),
                 Some(Known::Memory(_)) => {
                     let shadowed = |v: &Value| facts.has_shadow(*v);
@@ -468,6 +496,13 @@ impl<'a> MakeFacts<'a> {
     }
 }
 
+/// Whether a call with a handler never comes back otherwise than into that.
+fn never_returns(body: &Body, op: Op) -> bool {
+    let end = body.op_regions(op).first().and_then(|r| body.last(*r));
+    matches!(body.kind(op), OpKind::Invoke(_))
+        && end.is_some_and(|end| !matches!(body.kind(end), OpKind::Yield))
+}
+
 fn in_analysis(activity: ArgActivity) -> gradus_analysis::ArgActivity {
     let (active, shadow) = match activity {
         ArgActivity::Const => (false, ShadowState::None),
@@ -503,7 +538,7 @@ impl Facts<'_> {
                 (ShadowState::None, false) => ArgActivity::Const,
             })
             .collect();
-        let result = self.body.results(op).first().copied();
+        let result = self.given(op);
         let result = match result {
             Some(value) if self.has_shadow(value) => {
                 match self.active(value) && carries_float(unit, self.body.ty(value)) {

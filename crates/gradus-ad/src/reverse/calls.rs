@@ -5,7 +5,7 @@ use crate::node::Node;
 use crate::out::Lanes;
 use crate::variant::{Mode, ParamRole, ResultRole};
 use gradus_ir::known::{Known, ReduceFn};
-use gradus_ir::{FuncId, Op, OpKind, Type, Value};
+use gradus_ir::{Body, FuncId, Op, OpKind, Type, Value};
 use std::collections::HashMap;
 
 impl ReturnSweep<'_, '_, '_, '_> {
@@ -59,6 +59,32 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.contribute(vector, lanes);
     }
 
+    /// The call; where the primal's may have thrown into a handler that went on, only if it came
+    /// back: else it adds nothing.
+    fn call_if_made(&mut self, op: Op, func: FuncId, args: &[Value]) -> Option<Value> {
+        let Some(came_back) = came_back(self.facts.body, op) else {
+            let call = self.out.build().call(func, args);
+            return self.out.body.results(call).first().copied();
+        };
+        let condition = self.primal(came_back);
+        let ty = self.out.unit.functions[func].ty;
+        let results: Vec<_> = (self.out.unit.result_type(ty).into_iter())
+            .filter(|ty| !self.out.unit.types.is_void(*ty))
+            .collect();
+        let (made, yes, no) = self.out.build().if_(condition, &results);
+        let outside = std::mem::replace(&mut self.out.place, (yes, None));
+        let call = self.out.build().call(func, args);
+        let given = self.out.body.results(call).to_vec();
+        self.out.build().yield_(&given);
+        self.out.place = (no, None);
+        let nothing: Vec<Value> = (results.iter())
+            .map(|ty| self.out.build().zero(*ty))
+            .collect();
+        self.out.build().yield_(&nothing);
+        self.out.place = outside;
+        self.out.body.results(made).first().copied()
+    }
+
     /// A call of a function with a body: its return sweep is called, with the tape that its
     /// forward sweep left; or, where its inputs are still there, its whole derivative.
     fn undo_active_call(&mut self, op: Op, callee: FuncId) {
@@ -75,8 +101,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.needs.push(variant.clone());
         let body = self.facts.body;
         let actual = self.out.unit.call_args(body, op);
-        let seeds = match body.results(op).first() {
-            Some(&result) if self.facts.active(result) => {
+        let seeds = match self.facts.given(op) {
+            Some(result) if self.facts.active(result) => {
                 let lanes = self.adjoint(result);
                 self.adjoints.remove(&result);
                 lanes
@@ -92,13 +118,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 ParamRole::Tape => self.recall(Node::CalleeTape(op))[0],
             });
         }
-        let call = self.out.build().call(func, &args);
+        let whole = self.call_if_made(op, func, &args);
         let mut adjoints: HashMap<usize, Lanes> = HashMap::new();
         for (number, (role, _)) in signature.results.iter().enumerate() {
-            let ResultRole::Adjoint(arg, _) = role else {
+            let (ResultRole::Adjoint(arg, _), Some(whole)) = (role, whole) else {
                 continue;
             };
-            let whole = self.out.body.result(call);
             let part = match signature.results.len() {
                 1 => whole,
                 _ => self.out.build().extract(whole, &[number as u32]),
@@ -111,4 +136,20 @@ impl ReturnSweep<'_, '_, '_, '_> {
             }
         }
     }
+}
+
+/// The result of an invoke that says whether its call came back, where its handler goes on.
+pub(crate) fn came_back(body: &Body, op: Op) -> Option<Value> {
+    let end = |number: usize| {
+        let region = *body.op_regions(op).get(number)?;
+        body.last(region)
+            .filter(|end| matches!(body.kind(*end), OpKind::Yield))
+    };
+    let (normal, handler) = (end(0)?, end(1)?);
+    let is_bit = |at: usize| {
+        let (yes, no) = (body.operand(normal, at), body.operand(handler, at));
+        body.ty(yes) == body.ty(no) && body.as_const(yes).is_some() && body.as_const(no).is_some()
+    };
+    let at = (0..body.results(op).len()).find(|at| is_bit(*at))?;
+    Some(body.results(op)[at])
 }

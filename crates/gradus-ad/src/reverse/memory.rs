@@ -124,7 +124,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// Frees what the forward sweep allocated beside a block, and the block itself where its own
     /// free was put off.
     fn free_block(&mut self, op: Op, with_primal: bool) {
-        let result = self.facts.body.result(op);
+        let Some(result) = self.facts.given(op) else {
+            return;
+        };
         let free = alloc::free_function(self.out.unit);
         if self.facts.has_shadow(result) {
             for shadow in self.shadows(result) {
@@ -176,10 +178,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// The free that waited, as it was written, on the block of `op`.
     fn free_now(&mut self, op: Op, free: Op) {
         let body = self.facts.body;
-        let result = body.result(op);
         let operands: Vec<Value> = body.operands(free).map(|v| self.primal(v)).collect();
         debug_assert!(
-            body.operands(free).any(|v| v == result),
+            body.operands(free).any(|v| Some(v) == self.facts.given(op)),
             "the free of this block"
         );
         self.out

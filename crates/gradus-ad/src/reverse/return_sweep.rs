@@ -180,7 +180,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
             OpKind::Load(_) => self.undo_load(op),
             OpKind::Store(_) => self.undo_store(op),
             OpKind::Alloca(_) => self.undo_alloca(op),
-            OpKind::Call(_) => self.undo_call(op),
+            OpKind::Call(_) | OpKind::Invoke(_) => self.undo_call(op),
             OpKind::Select
             | OpKind::Freeze
             | OpKind::ExtractElement

@@ -55,7 +55,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let mut builder = self.out.build();
         builder.fast = self.facts.body.ops[op].flags;
         let value = math_call(&mut builder, function, &args);
-        self.values.insert(self.facts.body.result(op), value);
+        self.values.extend(self.facts.given(op).map(|result| (result, value)));
     }
 
     fn refuse_call(&mut self, op: Op) {
@@ -187,7 +187,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 ParamRole::Cotangent(_) | ParamRole::Tape => {}
             }
         }
-        let call = self.out.build().call(func, &args);
+        let call = self.call_or_invoke(op, func, &args);
         self.call_results(op, call, &signature.results, &variant);
     }
 
@@ -198,7 +198,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         roles: &[(ResultRole, gradus_ir::TypeId)],
         variant: &Variant,
     ) {
-        let result = self.facts.body.results(op).first().copied();
+        let result = self.facts.given(op);
         let mut companions = Lanes::new();
         for (number, (role, _)) in roles.iter().enumerate() {
             let whole = self.out.body.result(call);

@@ -136,7 +136,6 @@ impl ForwardSweep<'_, '_, '_, '_> {
 
     /// A call of a known memory function.
     pub(super) fn memory_call(&mut self, op: Op, function: MemoryFn) {
-        let body = self.facts.body;
         match function {
             MemoryFn::Free | MemoryFn::Delete | MemoryFn::RustDealloc => self.free(op),
             MemoryFn::Realloc | MemoryFn::RustRealloc => self.reallocate(op),
@@ -145,8 +144,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
             MemoryFn::TapeRelease if !self.forward_mode() => {}
             _ if function.allocation().is_some() => {
                 self.clone_plain(op);
-                let result = body.result(op);
-                if self.has_companion(result) {
+                if let Some(result) = self.facts.given(op)
+                    && self.has_companion(result)
+                {
                     let lanes = self.shadow_block(op, function);
                     self.companions.insert(result, lanes);
                 }
@@ -230,7 +230,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let shadowed = self.facts.has_shadow(ptr);
         let companions = shadowed.then(|| self.companion(ptr));
         self.clone_plain(op);
-        if let (true, Some(shadows)) = (self.forward_mode(), companions) {
+        // On a way out of the function no return sweep comes to free the shadow.
+        let now = self.forward_mode() || self.facts.is_doomed(op);
+        if let (true, Some(shadows)) = (now, companions) {
             for shadow in shadows {
                 let guard = self.real_shadow(ptr, shadow);
                 self.when(guard, |sweep| {

@@ -7,6 +7,7 @@
 
 mod beside;
 mod calls;
+mod invoke;
 mod memory;
 mod snapshot;
 mod structure;
@@ -19,7 +20,7 @@ use crate::node::Node;
 use crate::out::{Lanes, Out, Space};
 use crate::shadow::shadow_constant;
 use crate::variant::{Mode, ParamRole, Signature, Variant};
-use gradus_ir::{Diagnostic, Op, OpKind, Value};
+use gradus_ir::{Diagnostic, Op, OpKind, Region, Value};
 use std::collections::HashMap;
 use structure::OpenStructure;
 
@@ -32,6 +33,8 @@ enum Task {
     Enter(usize),
     /// End the innermost open structure.
     Leave,
+    /// Go on behind an invoke whose handler was filled.
+    LeaveHandler((Region, Option<Op>)),
 }
 
 /// A forward sweep under construction.
@@ -47,6 +50,8 @@ pub struct ForwardSweep<'a, 'f, 'u, 'p> {
     tape: Option<TapeWriter<'p>>,
     tasks: Vec<Task>,
     open: Vec<OpenStructure>,
+    /// The invoke just made, whose handler is still empty.
+    handler: Option<Op>,
     needs: &'a mut Vec<Variant>,
     findings: &'a mut Vec<Diagnostic>,
 }
@@ -74,6 +79,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             tape,
             tasks: Vec::new(),
             open: Vec::new(),
+            handler: None,
             needs,
             findings,
         }
@@ -96,6 +102,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
                 }
                 Task::Enter(number) => self.enter(number),
                 Task::Leave => self.leave(),
+                Task::LeaveHandler(outside) => self.out.place = outside,
             }
         }
         let result = self
@@ -185,9 +192,11 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             OpKind::If | OpKind::Switch(_) | OpKind::For { .. } | OpKind::Loop { .. } => {
                 self.open_structure(op)
             }
+            OpKind::Yield if self.ends_handler(op) => self.end_handler(op),
             OpKind::Yield | OpKind::Repeat => self.end_region(op),
             OpKind::Return => {}
             OpKind::Call(_) => self.call(op),
+            OpKind::Invoke(_) => self.invoke(op),
             OpKind::Alloca(_) => self.alloca(op),
             OpKind::Store(_) => self.store(op),
             OpKind::Unreachable | OpKind::Resume => {
@@ -211,6 +220,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
                 self.keep_value(result);
             }
         }
+        self.open_handler(op);
     }
 
     /// The op itself, on the derivative's values.
@@ -219,6 +229,9 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         let data = &body.ops[op];
         let operands: Vec<Value> = body.operands(op).map(|v| self.value(v)).collect();
         let types: Vec<_> = body.results(op).iter().map(|v| body.ty(*v)).collect();
+        if matches!(data.kind, OpKind::Invoke(_)) {
+            return self.clone_invoke(op);
+        }
         let new = self.out.build().op(data.kind.clone(), &operands, &types, 0);
         self.out.body.ops[new].flags = data.flags;
         self.out.body.ops[new].name = data.name.clone();

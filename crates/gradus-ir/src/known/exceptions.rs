@@ -29,7 +29,14 @@ pub enum ExceptionFn {
     Panic,
 }
 
-const THROW: Effects = Effects::UNKNOWN;
+/// What a throw writes is the run time's own; a handler may read all.
+const THROW: Effects = Effects {
+    reads: super::Places::ALL,
+    captures: u16::MAX,
+    may_throw: true,
+    returns: false,
+    ..Effects::PURE.hidden()
+};
 const END: Effects = Effects::PURE.hidden().leaving().inactive();
 
 // table

@@ -13,6 +13,7 @@ mod metadata;
 mod refusal;
 mod source;
 mod types;
+mod ways_out;
 
 pub(crate) use body::SELECTOR_NAME;
 pub(crate) use instructions::FAST_SHIFT;
@@ -72,6 +73,8 @@ struct Importer<'h> {
     data_layout: LLVMTargetDataRef,
     kinds: Kinds,
     metadata_kinds: Vec<String>,
+    /// Whether ways out of a function that are shared get blocks of their own.
+    parts_ways: bool,
     const_ids: HashMap<LLVMValueRef, ConstId>,
     func_ids: HashMap<LLVMValueRef, FuncId>,
     global_ids: HashMap<LLVMValueRef, GlobalId>,
@@ -94,22 +97,22 @@ impl Host {
             return Err(Diagnostic::error(Code::NoSuchFunction, message));
         }
         let names = self.closure(roots);
-        Ok(self.import_functions(&names))
+        Ok(self.import_functions(&names, true))
     }
 
     /// Imports every function that the module defines.
     pub fn import_all(&mut self) -> Imported {
         let names = self.defined_functions();
-        self.import_functions(&names)
+        self.import_functions(&names, false)
     }
 
-    fn import_functions(&mut self, names: &[String]) -> Imported {
+    fn import_functions(&mut self, names: &[String], parts_ways: bool) -> Imported {
         self.tables = Tables {
             live: true,
             ..Tables::default()
         };
         let raw: Vec<LLVMValueRef> = names.iter().filter_map(|n| self.function(n)).collect();
-        let mut importer = Importer::new(self);
+        let mut importer = Importer::new(self, parts_ways);
         let mut imported = Imported {
             unit: Unit::default(),
             refused: Vec::new(),
@@ -129,7 +132,7 @@ impl Host {
 }
 
 impl<'h> Importer<'h> {
-    fn new(host: &'h mut Host) -> Importer<'h> {
+    fn new(host: &'h mut Host, parts_ways: bool) -> Importer<'h> {
         let mut unit = Unit::default();
         unit.layout = Layout::parse(&host.data_layout());
         Importer {
@@ -140,6 +143,7 @@ impl<'h> Importer<'h> {
                 naked: attribute_kind("naked"),
             },
             metadata_kinds: metadata::metadata_kinds(host.ctx),
+            parts_ways,
             const_ids: HashMap::new(),
             func_ids: HashMap::new(),
             global_ids: HashMap::new(),
@@ -156,7 +160,10 @@ impl<'h> Importer<'h> {
     /// Imports one function's body; gives the number of its instructions.
     fn import_body(&mut self, id: FuncId, function: LLVMValueRef) -> Result<usize, Refusal> {
         self.check_function(function)?;
-        let source = source::read(self, function)?;
+        let mut source = source::read(self, function)?;
+        if self.parts_ways {
+            ways_out::part(&mut source);
+        }
         let tree = restructure::restructure(&source.cfg).map_err(|_| Refusal::ControlFlow)?;
         let scope = source.scope(&tree);
         let has_records = !unsafe { LLVMGetSubprogram(function) }.is_null();

@@ -27,6 +27,7 @@ pub(super) enum Ref {
 }
 
 /// An instruction that becomes an op.
+#[derive(Clone)]
 pub(super) struct Inst {
     pub(super) raw: LLVMValueRef,
     pub(super) kind: OpKind,

@@ -1,0 +1,162 @@
+//! Invokes in the forward sweep: the call as any other, with its handler beside it.
+//!
+//! The form is that of `gradus_edit::separate_invokes`: the first region only hands on the call's
+//! result. What stands in a handler runs in the forward sweep alone: one that leaves the function has
+//! no return sweep, and what one that goes on does comes after the invoke.
+
+use super::{ForwardSweep, Task};
+use gradus_ir::{CallInfo, FuncId, Op, OpKind, TypeId, Value};
+
+impl ForwardSweep<'_, '_, '_, '_> {
+    pub(super) fn invoke(&mut self, op: Op) {
+        if !gradus_edit::is_separate(self.facts.body, op) {
+            let finding = self.facts.unhandled_structure(self.out.unit, op);
+            return self.findings.push(finding);
+        }
+        if self.facts.is_torn(op) {
+            let finding = self.facts.torn_call(self.out.unit, op);
+            self.findings.push(finding);
+        }
+        self.call(op);
+        if self.handler.is_none() {
+            self.never_thrown(op);
+        }
+    }
+
+    /// Results of an invoke whose call has become something that does not throw.
+    fn never_thrown(&mut self, op: Op) {
+        let body = self.facts.body;
+        let Some(end) = body.last(body.op_regions(op)[0]) else {
+            return;
+        };
+        for (number, &result) in body.results(op).iter().enumerate() {
+            if !self.values.contains_key(&result) {
+                let value = self.value(body.operand(end, number));
+                self.values.insert(result, value);
+            }
+        }
+    }
+
+    /// The invoke itself, on the derivative's values.
+    pub(super) fn clone_invoke(&mut self, op: Op) -> Op {
+        let body = self.facts.body;
+        let operands: Vec<Value> = body.operands(op).map(|v| self.value(v)).collect();
+        let given = gradus_analysis::call_result(body, op).map(|v| body.ty(v));
+        let new = self.make_invoke(op, body.kind(op).clone(), &operands, given);
+        self.out.body.ops[new].flags = body.ops[op].flags;
+        self.out.body.ops[new].name = body.ops[op].name.clone();
+        if let Some(result) = self.facts.given(op) {
+            let value = self.out.body.results(new)[0];
+            self.values.insert(result, value);
+        }
+        new
+    }
+
+    /// A call in the place of a call or invoke of the primal, with its handler where it has one. The
+    /// first result is the call's.
+    pub(super) fn call_or_invoke(&mut self, op: Op, func: FuncId, args: &[Value]) -> Op {
+        if !matches!(self.facts.body.kind(op), OpKind::Invoke(_)) {
+            return self.out.build().call(func, args);
+        }
+        let ty = self.out.unit.functions[func].ty;
+        let given = self.out.unit.result_type(ty);
+        let given = given.filter(|ty| !self.out.unit.types.is_void(*ty));
+        let callee = self.out.build().func(func);
+        let mut operands = vec![callee];
+        operands.extend(args);
+        let kind = OpKind::Invoke(Box::new(CallInfo::plain(ty)));
+        self.make_invoke(op, kind, &operands, given)
+    }
+
+    /// An invoke whose first result is what its call gives, the others those of the primal's; its
+    /// handler is filled by [`Self::open_handler`].
+    fn make_invoke(
+        &mut self,
+        op: Op,
+        kind: OpKind,
+        operands: &[Value],
+        given: Option<TypeId>,
+    ) -> Op {
+        let body = self.facts.body;
+        let others = self.other_results(op);
+        let end = body.last(body.op_regions(op)[0]);
+        let returns = end.filter(|end| matches!(body.kind(*end), OpKind::Yield));
+        let result = given.filter(|_| returns.is_some());
+        let mut types: Vec<TypeId> = result.into_iter().collect();
+        types.extend(others.iter().map(|at| body.ty(body.results(op)[*at])));
+        let new = self.out.build().op(kind, operands, &types, 2);
+        let first = self.out.body.op_regions(new)[0];
+        let param = given.map(|ty| self.out.body.add_param(first, ty));
+        let outside = std::mem::replace(&mut self.out.place, (first, None));
+        match returns {
+            Some(end) => {
+                let mut values: Vec<Value> = param.into_iter().collect();
+                for &at in &others {
+                    values.push(self.value(body.operand(end, at)));
+                }
+                self.out.build().yield_(&values);
+            }
+            None => {
+                self.out.build().op(OpKind::Unreachable, &[], &[], 0);
+            }
+        }
+        self.out.place = outside;
+        let skip = usize::from(result.is_some());
+        let results = self.out.body.results(new).to_vec();
+        for (&at, &value) in others.iter().zip(results.get(skip..).unwrap_or(&[])) {
+            self.values.insert(body.results(op)[at], value);
+        }
+        self.handler = Some(new);
+        new
+    }
+
+    /// The results of an invoke beside its call's.
+    fn other_results(&self, op: Op) -> Vec<usize> {
+        let given = self.facts.given(op);
+        let results = self.facts.body.results(op);
+        (0..results.len())
+            .filter(|at| Some(results[*at]) != given)
+            .collect()
+    }
+
+    /// Goes into the handler of the invoke just made.
+    pub(super) fn open_handler(&mut self, op: Op) {
+        let Some(new) = self.handler.take() else {
+            return;
+        };
+        let body = self.facts.body;
+        let inside = self.out.body.op_regions(new)[1];
+        let outside = std::mem::replace(&mut self.out.place, (inside, None));
+        self.tasks.push(Task::LeaveHandler(outside));
+        self.tasks.push(Task::Ops(body.first(body.op_regions(op)[1])));
+    }
+
+    /// Whether a `yield` ends a handler that goes on.
+    pub(super) fn ends_handler(&self, end: Op) -> bool {
+        let body = self.facts.body;
+        let owner = body.parent(end).and_then(|region| body.owner(region));
+        owner.is_some_and(|owner| matches!(body.kind(owner), OpKind::Invoke(_)))
+    }
+
+    /// Ends it: the call gave nothing.
+    pub(super) fn end_handler(&mut self, end: Op) {
+        let body = self.facts.body;
+        let region = body.parent(end);
+        let Some(op) = region.and_then(|region| body.owner(region)) else {
+            return;
+        };
+        let new = self.out.body.owner(self.out.place.0);
+        let Some(new) = new else { return };
+        let others = self.other_results(op);
+        let mut values: Vec<Value> = Vec::new();
+        let results = self.out.body.results(new);
+        if results.len() > others.len() {
+            let ty = self.out.body.ty(results[0]);
+            values.push(self.out.build().zero(ty));
+        }
+        for at in others {
+            values.push(self.value(body.operand(end, at)));
+        }
+        self.out.build().yield_(&values);
+    }
+}

@@ -1,0 +1,167 @@
+//! Which functions may throw after they wrote memory that carries derivatives.
+//!
+//! A handler that goes on stands in for the call: where nothing was written before the exception, the
+//! call can be left out of the return sweep as if it had not been made. Where something was, its
+//! undoing would have to stop in the middle.
+//!
+//! One walk over each body, callees first; in a recursive component again until nothing is new. What
+//! stands before in program order counts as done before, whatever branches say, and what stands in
+//! a loop around as done in an earlier iteration. A function's own stack memory does not count.
+
+use crate::activity::{ClassFacts, ClassState, Facts};
+use crate::closure::Callee;
+use crate::effects::Effects;
+use crate::flow::{ValueAccess, value_accesses};
+use crate::memory::{ClassId, Origin};
+use crate::nest::Nest;
+use gradus_ir::known::{Known, MemoryFn};
+use gradus_ir::{Body, FuncId, Op, OpKind};
+use std::collections::HashSet;
+
+/// What leaves traces before it throws.
+#[derive(Clone, Debug, Default)]
+pub struct Thrown {
+    /// Functions that may write memory with shadows of their callers'.
+    writers: HashSet<FuncId>,
+    /// Functions that may throw afterwards.
+    late: HashSet<FuncId>,
+}
+
+impl Thrown {
+    /// Looks through all bodies of a closure.
+    pub fn of(facts: Facts<'_>, classes: &ClassFacts, effects: &Effects) -> Thrown {
+        let mut found = Thrown::default();
+        for component in facts.closure.components() {
+            loop {
+                let before = (found.writers.len(), found.late.len());
+                for &func in &component.functions {
+                    if let Some(body) = facts.unit.functions[func].body.as_deref() {
+                        found.scan(facts, classes, effects, func, body);
+                    }
+                }
+                let after = (found.writers.len(), found.late.len());
+                if !component.recursive || after == before {
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether an exception that leaves the callee of `op` may come after writes that carry
+    /// derivatives.
+    pub fn after_writing(
+        &self,
+        facts: Facts<'_>,
+        classes: &ClassFacts,
+        func: FuncId,
+        body: &Body,
+        op: Op,
+    ) -> bool {
+        match facts.closure.callee(facts.unit, body, op) {
+            Some(Callee::Inside(callee)) => self.late.contains(&callee),
+            Some(Callee::Indirect(signature)) => {
+                let candidates = facts.closure.candidates(signature);
+                candidates.is_empty() || candidates.iter().any(|f| self.late.contains(f))
+            }
+            Some(_) => writes(facts, classes, func, body, op),
+            None => false,
+        }
+    }
+
+    fn scan(
+        &mut self,
+        facts: Facts<'_>,
+        classes: &ClassFacts,
+        effects: &Effects,
+        func: FuncId,
+        body: &Body,
+    ) {
+        let nest = Nest::of(body);
+        let mut written: Vec<u32> = Vec::new();
+        let mut throwing: Vec<Op> = Vec::new();
+        for op in body.walk(body.root()) {
+            if writes(facts, classes, func, body, op) || self.callee_writes(facts, body, op) {
+                written.push(nest.order(op));
+            }
+            let throws = match body.kind(op) {
+                OpKind::Call(_) | OpKind::Invoke(_) => {
+                    effects.of_call(facts.unit, body, op).may_throw
+                }
+                OpKind::Resume => true,
+                _ => false,
+            };
+            if throws {
+                throwing.push(op);
+                if matches!(body.kind(op), OpKind::Call(_) | OpKind::Invoke(_))
+                    && self.after_writing(facts, classes, func, body, op)
+                {
+                    self.late.insert(func);
+                }
+            }
+        }
+        if !written.is_empty() {
+            self.writers.insert(func);
+        }
+        let dirty = |op: &Op| {
+            let last = nest
+                .outermost_loop(*op)
+                .map_or(nest.order(*op), |l| nest.span(l).1 + 1);
+            written.first().is_some_and(|first| *first < last)
+        };
+        if throwing.iter().any(dirty) {
+            self.late.insert(func);
+        }
+    }
+
+    fn callee_writes(&self, facts: Facts<'_>, body: &Body, op: Op) -> bool {
+        match facts.closure.callee(facts.unit, body, op) {
+            Some(Callee::Inside(callee)) => self.writers.contains(&callee),
+            Some(Callee::Indirect(signature)) => {
+                let candidates = facts.closure.candidates(signature);
+                candidates.iter().any(|f| self.writers.contains(f))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether an op itself writes memory with shadows that its function's callers can see.
+fn writes(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &Body, op: Op) -> bool {
+    let seen = |class: ClassId| {
+        let origins = &facts.memory.get(class).origins;
+        let own = |o: &Origin| matches!(*o, Origin::Alloca(f, _) if f == func);
+        classes.state(class) != ClassState::Inactive && !origins.iter().all(own)
+    };
+    let mut found = false;
+    value_accesses(facts.unit, body, op, |access| {
+        if let ValueAccess::Store { ptr, .. } = access {
+            found |= facts.memory.class(func, ptr).is_some_and(seen);
+        }
+    });
+    if found || !matches!(body.kind(op), OpKind::Call(_) | OpKind::Invoke(_)) {
+        return found;
+    }
+    let Some(Callee::Outside(callee)) = facts.closure.callee(facts.unit, body, op) else {
+        return false;
+    };
+    match facts.unit.known(callee) {
+        Some(Known::Memory(memory)) if frees_or_makes(memory) => return false,
+        Some(known) if known.effects().inactive => return false,
+        _ => {}
+    }
+    let effects = facts.unit.known_effects(callee);
+    let args = facts.unit.call_args(body, op);
+    args.iter().enumerate().any(|(index, &arg)| {
+        effects.is_none_or(|e| e.writes.argument(index))
+            && facts.memory.class(func, arg).is_some_and(seen)
+    })
+}
+
+fn frees_or_makes(memory: MemoryFn) -> bool {
+    memory.allocation().is_some()
+        || matches!(
+            memory,
+            MemoryFn::Free | MemoryFn::Delete | MemoryFn::RustDealloc
+        )
+}

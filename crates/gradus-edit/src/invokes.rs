@@ -1,0 +1,161 @@
+//! Invokes in a form of their own: the call alone, what follows it outside.
+//!
+//! An `invoke` that import makes holds in its first region all that runs when the call comes back.
+//! Afterwards that region only hands on the call's result:
+//!
+//! 1. Where the handler leaves the function (it cleans up and resumes), the first region's ops come
+//!    after the invoke, whose result is the call's.
+//! 2. Where the handler goes on, the invoke gives the call's result, whether the call came back, and
+//!    the exception; an `if` behind it runs what either region held.
+//!
+//! Whoever works on a call can then treat an invoke as one that has a handler beside it.
+//! One walk from the outside in: every op moves at most once.
+
+use gradus_ir::{Body, Builder, Op, OpKind, Region, TypeId, Unit, Value};
+
+/// Brings every invoke of a body into that form; says whether any was not.
+pub fn separate_invokes(unit: &mut Unit, body: &mut Body) -> bool {
+    let invokes: Vec<Op> = body
+        .walk(body.root())
+        .filter(|op| matches!(body.kind(*op), OpKind::Invoke(_)) && !is_separate(body, *op))
+        .collect();
+    let mut changed = false;
+    for op in invokes {
+        changed |= match completes(body, body.op_regions(op)[1]) {
+            true => branch_behind(unit, body, op),
+            false => continue_behind(unit, body, op),
+        };
+    }
+    changed
+}
+
+/// Whether an invoke has the form that [`separate_invokes`] makes.
+pub fn is_separate(body: &Body, op: Op) -> bool {
+    let [normal, unwind] = body.op_regions(op) else {
+        return false;
+    };
+    let alone = |region: Region, ops: usize| body.ops_in(region).take(ops + 1).count() <= ops;
+    let handler = !completes(body, *unwind) || alone(*unwind, 2);
+    let ends = body.last(*normal).is_some_and(|end| {
+        matches!(body.kind(end), OpKind::Yield) || matches!(body.kind(end), OpKind::Unreachable)
+    });
+    ends && alone(*normal, 1) && handler
+}
+
+fn completes(body: &Body, region: Region) -> bool {
+    body.last(region)
+        .is_some_and(|end| matches!(body.kind(end), OpKind::Yield))
+}
+
+/// The ops of a region but its terminator.
+fn contents(body: &Body, region: Region) -> Vec<Op> {
+    body.ops_in(region)
+        .filter(|op| !body.kind(*op).is_terminator())
+        .collect()
+}
+
+/// The new invoke before `op`, with the same call: its results, and its regions without contents but
+/// for the parameter of the first.
+fn same_call(
+    unit: &mut Unit,
+    body: &mut Body,
+    op: Op,
+    further: &[TypeId],
+) -> (Op, Option<Value>, [Region; 2]) {
+    let kind = body.kind(op).clone();
+    let operands: Vec<Value> = body.operands(op).collect();
+    let given = body.region_params(body.op_regions(op)[0]).first().copied();
+    let mut types: Vec<TypeId> = given.map(|v| body.ty(v)).into_iter().collect();
+    types.extend(further);
+    let data = (body.ops[op].flags, body.ops[op].meta, body.ops[op].name.clone());
+    let loc = body.ops[op].loc;
+    let mut b = Builder::new(unit, body);
+    b.loc = loc;
+    b.at_op(op);
+    let new = b.op(kind, &operands, &types, 2);
+    (body.ops[new].flags, body.ops[new].meta, body.ops[new].name) = data;
+    let regions = [body.op_regions(new)[0], body.op_regions(new)[1]];
+    let param = given.map(|v| body.add_param(regions[0], body.ty(v)));
+    if let Some(given) = given {
+        let result = body.results(new)[0];
+        body.replace_uses(given, result);
+    }
+    (new, param, regions)
+}
+
+/// Form 1.
+fn continue_behind(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+    let [normal, unwind] = [body.op_regions(op)[0], body.op_regions(op)[1]];
+    let returns = completes(body, normal);
+    let never = body.next(op).map(|next| body.kind(next).clone());
+    let dead_end = body.last(normal).map(|end| body.kind(end).clone());
+    if !returns
+        && (!matches!(dead_end, Some(OpKind::Unreachable))
+            || !matches!(never, Some(OpKind::Unreachable)))
+    {
+        return false;
+    }
+    let (_, param, [first, second]) = same_call(unit, body, op, &[]);
+    body.move_ops(unwind, second);
+    for inner in contents(body, normal) {
+        body.detach(inner);
+        body.insert_before(op, inner);
+    }
+    if returns && let Some(end) = body.last(normal) {
+        let values: Vec<Value> = body.operands(end).collect();
+        for (old, new) in body.results(op).to_vec().into_iter().zip(values) {
+            body.replace_uses(old, new);
+        }
+    }
+    let mut b = Builder::new(unit, body);
+    b.at_end(first);
+    b.yield_(param.as_slice());
+    body.erase(op);
+    true
+}
+
+/// Form 2.
+fn branch_behind(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+    let [normal, unwind] = [body.op_regions(op)[0], body.op_regions(op)[1]];
+    let Some(pad) = body.first(unwind) else {
+        return false;
+    };
+    let exception = body.result(pad);
+    let (bit, caught) = (unit.types.int(1), body.ty(exception));
+    let (new, param, [first, second]) = same_call(unit, body, op, &[bit, caught]);
+    let count = body.results(new).len();
+    let (came_back, outside) = (body.results(new)[count - 2], body.results(new)[count - 1]);
+    body.replace_uses(exception, outside);
+    body.detach(pad);
+    body.append(second, pad);
+    let types: Vec<TypeId> = body.results(op).iter().map(|v| body.ty(*v)).collect();
+    let mut b = Builder::new(unit, body);
+    b.at_end(first);
+    let (yes, nothing) = (b.bool(true), b.poison(caught));
+    let mut given: Vec<Value> = param.into_iter().collect();
+    given.extend([yes, nothing]);
+    b.yield_(&given);
+    b.at_end(second);
+    let no = b.bool(false);
+    let mut thrown: Vec<Value> = Vec::new();
+    if let Some(param) = param {
+        let ty = b.body.ty(param);
+        thrown.push(b.poison(ty));
+    }
+    thrown.extend([no, exception]);
+    b.yield_(&thrown);
+    b.at_op(op);
+    let (branch, then, otherwise) = b.if_(came_back, &types);
+    body.move_ops(normal, then);
+    body.move_ops(unwind, otherwise);
+    for (old, new) in body
+        .results(op)
+        .to_vec()
+        .into_iter()
+        .zip(body.results(branch).to_vec())
+    {
+        body.replace_uses(old, new);
+    }
+    body.erase(op);
+    true
+}
