@@ -39,7 +39,10 @@ pub fn is_separate(body: &Body, op: Op) -> bool {
     let ends = body.last(*normal).is_some_and(|end| {
         matches!(body.kind(end), OpKind::Yield) || matches!(body.kind(end), OpKind::Unreachable)
     });
-    ends && alone(*normal, 1) && handler
+    let given = body.region_params(*normal).first();
+    let hands_on = body.last(*normal).into_iter().flat_map(|end| body.operands(end));
+    let once = hands_on.filter(|value| Some(value) == given).count() <= 1;
+    ends && once && alone(*normal, 1) && handler
 }
 
 fn completes(body: &Body, region: Region) -> bool {
