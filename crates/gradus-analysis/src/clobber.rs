@@ -316,6 +316,14 @@ impl<'a> Clobbers<'a> {
             && stops(from) == stops(to)
     }
 
+    /// Whether control may leave for good inside an op: what stands in it, and further runs of it where
+    /// it is a loop, need not be reached.
+    pub fn may_stop_in(&self, container: Op) -> bool {
+        let (first, last) = self.alias.nest.span(container);
+        let at = self.stops.partition_point(|stop| *stop <= first);
+        self.stops.get(at).is_some_and(|stop| *stop <= last)
+    }
+
     /// What may happen after an op to memory that it reads: for each argument of a call, and for other
     /// memory. What is freed, or ends, counts as well.
     pub fn changed_after_call(&self, call: Op) -> AfterEnd {

@@ -32,6 +32,11 @@ pub(super) fn is_known_before(body: &Body, value: Value, at: Op) -> bool {
     chain(body, value, &visible).is_some()
 }
 
+/// Whether a value can be computed where those are visible for which `visible` says so.
+pub(super) fn is_known_where(body: &Body, value: Value, visible: &dyn Fn(Value) -> bool) -> bool {
+    chain(body, value, visible).is_some()
+}
+
 fn chain(body: &Body, value: Value, have: &dyn Fn(Value) -> bool) -> Option<Vec<Op>> {
     let mut order: Vec<Op> = Vec::new();
     let mut seen: HashSet<Op> = HashSet::new();

@@ -7,9 +7,9 @@
 //! is copied must be certainly readable: a whole allocation of known size, or the stretch from the
 //! lowest to the highest address that unconditional affine loads touch.
 
-use super::early::is_known_before;
+use super::early::{is_known_before, is_known_where};
 use super::loops::is_loop;
-use gradus_analysis::{Affine, Alias, Clobbers, MemoryAccess, Root, affine};
+use gradus_analysis::{Affine, Alias, Availability, Clobbers, MemoryAccess, Root, affine};
 use gradus_ir::known::{AllocationSize, Known};
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
 use std::collections::HashMap;
@@ -66,6 +66,7 @@ impl Finder<'_> {
             let shared = open.get(&(region, root)).copied().filter(|&number| {
                 self.unwritten_until(load, found[number].last, at)
                     && same_sort(&found[number].extent, &extent)
+                    && self.can_be_read_at(&extent, found[number].anchor, at)
             });
             match shared {
                 Some(number) => {
@@ -95,6 +96,26 @@ impl Finder<'_> {
             serving.extend(snapshot.loads.iter().map(|load| (*load, number)));
         }
         (found, serving)
+    }
+
+    /// Whether what is copied for a loop can be found, and read, before an earlier one: all that tells
+    /// where it lies is known there, and the loop surely follows.
+    fn can_be_read_at(&self, extent: &Extent, anchor: Op, at: Op) -> bool {
+        let Extent::Addresses(forms) = extent else {
+            return true;
+        };
+        let known = Availability::new(self.clobbers);
+        let visible = |value: Value| known.visible_before(value, anchor);
+        let all_known = forms.iter().all(|(form, _)| {
+            let products = form.invariant.iter().map(|(product, _)| product);
+            products.flatten().all(|v| visible(*v))
+                && form.terms.iter().all(|t| {
+                    let trips = self.body.operand(t.lp, 0);
+                    t.factors.iter().all(|v| visible(*v))
+                        && is_known_where(self.body, trips, &visible)
+                })
+        });
+        all_known && self.clobbers.surely_reaches(anchor, at)
     }
 
     fn read(&self, load: Op) -> Option<&MemoryAccess> {
@@ -192,6 +213,9 @@ impl Finder<'_> {
             if !matches!(self.body.kind(inner), OpKind::For { .. }) {
                 return None;
             }
+        }
+        if self.clobbers.may_stop_in(at) {
+            return None;
         }
         let pointer = self.body.operand(load, 0);
         let form = affine(self.alias, pointer, Some(at))?;
