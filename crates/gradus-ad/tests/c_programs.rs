@@ -58,6 +58,15 @@ programs! {
                 double *t = u; u = v; v = t; }
             double r = 0; for (int i = 0; i < n; i++) r += u[i] * u[i];
             free(u); free(v); return r; }";
+    returned_blocks: 4, "#include <stdlib.h>
+        struct pair { double *a, *b; };
+        __attribute__((noinline)) static struct pair *make(int n, double *x, double s) {
+            struct pair *p = malloc(sizeof *p); p->a = malloc(n * sizeof(double)); p->b = malloc(n * sizeof(double)); double *a = p->a, *b = p->b;
+            for (int i = 0; i < n; i++) a[i] = x[i] * s; for (int i = 0; i < n; i++) b[i] = a[i] * a[n - 1 - i]; return p; }
+        __attribute__((noinline)) static double use(int n, struct pair *p, double s) {
+            double r = 0; for (int i = 0; i < n; i++) { r += p->a[i] * p->b[i]; p->a[i] = s; p->b[i] = 0.1 * r * s; } return r; }
+        double f(int n, double *x, double s) {
+            struct pair *p = make(n, x, s); double r = use(n, p, s) + use(n, p, x[0]); free(p->a); free(p->b); free(p); return r; }";
     copies: 4, "#include <string.h>
         double f(int n, double *x, double s) {
             double t[4], u[4]; memcpy(t, x, sizeof t); memset(u, 0, sizeof u);

@@ -11,7 +11,7 @@ use crate::effects::{AccessKind, Effects, MemoryAccess, Place};
 use crate::linear::Root;
 use crate::points_to::{Object, ObjectId, Target};
 use gradus_ir::{MetaId, Op, OpKind};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The number of writes looked at for one question.
 pub const MAX_LOOKS: usize = 4096;
@@ -84,6 +84,8 @@ pub struct Clobbers<'a> {
     /// Places in program order of ops after which control may not go on.
     stops: Vec<u32>,
     after_end: AfterEnd,
+    /// The objects that what is returned leads to.
+    handed_out: HashSet<ObjectId>,
 }
 
 impl<'a> Clobbers<'a> {
@@ -97,6 +99,7 @@ impl<'a> Clobbers<'a> {
             ends: File::default(),
             stops: Vec::new(),
             after_end,
+            handed_out: handed_out(alias),
         };
         for op in alias.body.walk(alias.body.root()) {
             if may_stop(alias, effects, op) {
@@ -509,7 +512,8 @@ impl<'a> Clobbers<'a> {
             return after.others;
         };
         objects.iter().any(|t| {
-            let visible = self.alias.points_to.escaped(t.object);
+            let visible =
+                self.alias.points_to.escaped(t.object) || self.handed_out.contains(&t.object);
             match self.alias.points_to.object(t.object) {
                 Object::Stack(_) => after.frame || (after.others && visible),
                 Object::Heap(_) => after.others && visible,
@@ -520,6 +524,25 @@ impl<'a> Clobbers<'a> {
             }
         })
     }
+}
+
+/// The objects that the caller gets to know by what is returned: those pointed to, and those that
+/// pointers in these lead to.
+fn handed_out(alias: &Alias) -> HashSet<ObjectId> {
+    let (body, points_to) = (alias.body, &alias.points_to);
+    let end = body.last(body.root());
+    let returned = end.into_iter().flat_map(|end| body.operands(end));
+    let mut work: Vec<ObjectId> = returned
+        .flat_map(|value| points_to.targets(body, value))
+        .map(|target| target.object)
+        .collect();
+    let mut found = HashSet::new();
+    while let Some(object) = work.pop() {
+        if found.insert(object) {
+            work.extend(points_to.holds(object).iter().map(|target| target.object));
+        }
+    }
+    found
 }
 
 /// Whether control may not go on after an op: it may end the program, throw, or run for ever.

@@ -7,7 +7,8 @@
 
 use crate::ffi::*;
 use crate::host::Host;
-use gradus_ir::known::differentiation_call;
+use crate::pipeline::attribute_kind;
+use gradus_ir::known::{TAPE_PUSH, TAPE_RELEASE, differentiation_call};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMLinkage};
@@ -72,6 +73,26 @@ impl Host {
                 unsafe {
                     LLVMRemoveStringAttributeAtIndex(f, FUNCTION, key.as_ptr().cast(), key_len)
                 };
+            }
+        }
+    }
+
+    /// Whether calls of the functions of a tape's stack stay calls. What is to be differentiated again
+    /// must show them: inlined, all that lies on a tape is one block of memory.
+    pub fn keep_tape_calls(&mut self, keep: bool) {
+        let noinline = attribute_kind("noinline");
+        for name in [TAPE_PUSH, TAPE_RELEASE] {
+            let Some(f) = self.function(name) else {
+                continue;
+            };
+            unsafe {
+                match keep {
+                    true => {
+                        let attribute = LLVMCreateEnumAttribute(self.ctx, noinline, 0);
+                        LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+                    }
+                    false => LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, noinline),
+                }
             }
         }
     }

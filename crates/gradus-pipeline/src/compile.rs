@@ -150,6 +150,7 @@ pub(crate) fn early(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     if run.request.options.skip_early {
         return Ok(());
     }
+    host.keep_tape_calls(true);
     run.pass("early", |run| {
         run.check(host.run(Pipeline::EarlySerial))?;
         run.after_host("early", host)
@@ -162,6 +163,8 @@ fn late(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         return Ok(());
     }
     let level = run.request.level;
+    let again = |kind: &OutputKind| matches!(kind, OutputKind::Bitcode | OutputKind::LlvmText);
+    host.keep_tape_calls(run.request.emit.iter().any(again));
     run.pass("late", |run| {
         run.check(host.run(Pipeline::Late(level.into())))?;
         run.after_host("late", host)

@@ -1,4 +1,4 @@
-//! Stage 1: real code that nobody here wrote. Three functions of ERFA, each in a small C program that asks
+//! Stage 1: real code that nobody here wrote. Functions of ERFA, each in a small C program that asks
 //! for the derivative (`__enzyme_fwddiff`, `__enzyme_autodiff`) and checks it.
 
 use super::Kitchen;
@@ -30,6 +30,13 @@ const PROGRAMS: &[Program] = &[
         function: "eraMoon98",
         calls: &["eraTrxp", "eraPpp"],
         says: "The Moon's position by time (forward): not quite the velocity that the function returns.",
+    },
+    Program {
+        name: "pull",
+        text: include_str!("pull.c"),
+        function: "eraEpv00",
+        calls: &[],
+        says: "Earth's distance from the Sun by time, twice: forward over reverse and the other orders.",
     },
     Program {
         name: "star",

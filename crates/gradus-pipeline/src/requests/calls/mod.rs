@@ -8,6 +8,7 @@
 mod markers;
 mod parse;
 mod rewrite;
+mod waiting;
 
 use super::Roots;
 use gradus_ad::Mode;
@@ -18,6 +19,7 @@ use gradus_ir::{
 use parse::Call;
 use rewrite::Wanted;
 pub(crate) use rewrite::frame_memory;
+use std::collections::HashSet;
 
 /// Whether a symbol belongs to the call interface: an entry or a marker.
 pub(crate) fn is_interface_name(name: &str) -> bool {
@@ -38,9 +40,13 @@ pub(crate) struct Lowered {
 }
 
 /// Lowers all differentiation calls of all bodies; `partial` leaves those whose function is defined
-/// elsewhere.
+/// elsewhere, or reaches a call that is left.
 pub(crate) fn lower(unit: &mut Unit, roots: &mut Roots, partial: bool) -> Lowered {
     let mut lowered = Lowered::default();
+    let waiting = match partial {
+        true => waiting::waiting(unit),
+        false => HashSet::new(),
+    };
     for site in unit.functions.ids().collect::<Vec<_>>() {
         let Some(mut body) = unit.functions[site].body.take() else {
             continue;
@@ -49,7 +55,8 @@ pub(crate) fn lower(unit: &mut Unit, roots: &mut Roots, partial: bool) -> Lowere
         let calls = find(unit, &body);
         let mut changed = !calls.is_empty();
         for (op, entry) in calls {
-            match lower_one(unit, &mut body, site, op, entry, roots, partial) {
+            let left = partial.then_some(&waiting);
+            match lower_one(unit, &mut body, site, op, entry, roots, left) {
                 Ok(true) => lowered.replaced += 1,
                 Ok(false) => lowered.left += 1,
                 Err(finding) => lowered.findings.push(finding),
@@ -78,7 +85,7 @@ fn find(unit: &Unit, body: &Body) -> Vec<(Op, Entry)> {
     body.walk(body.root()).filter_map(entry).collect()
 }
 
-/// Lowers a call; says whether it could be done now.
+/// Lowers a call; says whether it could be done now. Without `waiting` nothing may be left.
 fn lower_one(
     unit: &mut Unit,
     body: &mut Body,
@@ -86,7 +93,7 @@ fn lower_one(
     op: Op,
     entry: Entry,
     roots: &mut Roots,
-    partial: bool,
+    waiting: Option<&HashSet<FuncId>>,
 ) -> Result<bool, Diagnostic> {
     let call = Call {
         unit,
@@ -103,6 +110,9 @@ fn lower_one(
         ));
     };
     let primal = function_of(&call, function)?;
+    if waiting.is_some_and(|w| w.contains(&primal)) {
+        return Ok(false);
+    }
     let primal = match callable(unit, primal) {
         Some(primal) => primal,
         None => {
@@ -113,7 +123,7 @@ fn lower_one(
                 site,
             };
             let mut finding = unseen(&call, primal);
-            if !partial {
+            if waiting.is_none() {
                 return Err(finding);
             }
             finding.severity = Severity::Note;

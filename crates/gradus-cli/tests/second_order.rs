@@ -1,0 +1,226 @@
+//! Second derivatives: forward over reverse, reverse over forward and reverse over reverse agree
+//! with each other and with differences of the gradient, on a page for each structure.
+//!
+//! A page is a file of `second_order/`: `double NAME(int n, double *x, double s)`, with its n at the
+//! end of its first line. `hessian.h` makes the derivatives by call and holds them to each other.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The name and n of every page, in the order of the names.
+fn pages() -> Vec<(String, u32)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(source_folder()).expect("the pages are there") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|e| e != "c") {
+            continue;
+        }
+        let name = path.file_stem().expect("a name").to_string_lossy();
+        let text = std::fs::read_to_string(&path).expect("read");
+        let head = text.lines().next().unwrap_or_default();
+        let n = head.split("n = ").nth(1).and_then(|n| n.split('.').next());
+        let n = n.and_then(|n| n.parse().ok()).expect("the page says n");
+        found.push((name.into_owned(), n));
+    }
+    found.sort();
+    found
+}
+
+fn source_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/second_order")
+}
+
+fn folder(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+fn succeeds(what: &str, output: &Output) {
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{what}\n{said}{errors}");
+}
+
+fn gradus(folder: &Path, args: &[&str]) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    let output = command.args(args).current_dir(folder).output();
+    succeeds(&args.join(" "), &output.expect("gradus runs"));
+}
+
+fn clang(folder: &Path, args: &[&str]) {
+    let clang = std::env::var_os("GRADUS_CLANG").unwrap_or("clang-22".into());
+    let output = Command::new(clang).args(args).current_dir(folder).output();
+    succeeds(&args.join(" "), &output.expect("clang runs"));
+}
+
+/// The functions of all pages.
+fn functions() -> String {
+    let at = source_folder();
+    let files = pages().into_iter();
+    let lines = files.map(|(name, _)| format!("#include \"{}/{name}.c\"\n", at.display()));
+    format!(
+        "#include <math.h>\n#include <string.h>\n{}",
+        lines.collect::<String>()
+    )
+}
+
+/// The checks of all pages, on derivatives that `derivatives` makes or declares, as rows of `row`.
+fn checks(derivatives: &str, row: &str) -> String {
+    let mut text = format!("#include \"{}/hessian.h\"\n", source_folder().display());
+    let mut rows = String::new();
+    for (name, n) in pages() {
+        writeln!(text, "{derivatives}({name})").expect("text");
+        writeln!(rows, "    {row}({name}, {n}),").expect("text");
+    }
+    let each =
+        "for (unsigned i = 0; i < sizeof pages / sizeof *pages; i++) wrong |= check(&pages[i]);";
+    text + &format!(
+        "static const struct page pages[] = {{\n{rows}}};\nint main(void) {{\n    int wrong = 0;\n    {each}\n    return wrong;\n}}\n"
+    )
+}
+
+fn by_call(level: &str) {
+    let at = folder(&format!("second{level}"));
+    let program = functions() + &checks("SECOND", "ROW");
+    std::fs::write(at.join("all.c"), program).expect("written");
+    gradus(&at, &["cc", level, "all.c", "-o", "all", "-lm"]);
+    let output = Command::new(at.join("all")).output().expect("it runs");
+    succeeds(level, &output);
+}
+
+#[test]
+fn there_are_thirty_pages() {
+    assert!(pages().len() >= 30, "{}", pages().len());
+}
+
+/// The drivers give every level the same bodies: the levels between are those of LLVM.
+#[test]
+fn by_call_at_the_lowest_level() {
+    by_call("-O0");
+}
+
+#[test]
+fn by_call_at_the_highest_level() {
+    by_call("-O3");
+}
+
+/// Differentiates functions of a file.
+fn grad(folder: &Path, file: &str, functions: &[&str], how: &[&str]) {
+    let mut args = vec!["grad", file];
+    functions.iter().for_each(|name| args.extend(["-f", name]));
+    args.extend(how);
+    gradus(folder, &args);
+}
+
+/// Bitcode that clang made at a level, its gradients as bitcode, and the derivatives of these.
+fn by_name(level: &str) {
+    let at = folder(&format!("second-by-name{level}"));
+    std::fs::write(at.join("pages.c"), functions()).expect("written");
+    std::fs::write(at.join("main.c"), checks("FOUND", "FOUND_ROW")).expect("written");
+    clang(
+        &at,
+        &[level, "-g", "-emit-llvm", "-c", "pages.c", "-o", "pages.bc"],
+    );
+    let found = pages();
+    let primals: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    let gradients: Vec<String> = primals.iter().map(|name| format!("{name}_vjp")).collect();
+    let first = ["--wrt", "x,s", "--emit", "bc", "-o", "first.bc"];
+    grad(&at, "pages.bc", &primals, &first);
+    let gradients: Vec<&str> = gradients.iter().map(String::as_str).collect();
+    let second = ["--mode", "forward", "--wrt", "x,x_adj,s", "-o", "second.o"];
+    grad(&at, "first.bc", &gradients, &second);
+    clang(&at, &["main.c", "second.o", "-o", "main", "-lm"]);
+    let output = Command::new(at.join("main")).output().expect("it runs");
+    succeeds(level, &output);
+}
+
+#[test]
+fn by_name_from_optimised_bitcode() {
+    by_name("-O1");
+}
+
+#[test]
+fn by_name_from_vectorised_bitcode() {
+    by_name("-O3");
+}
+
+#[test]
+fn a_gaussian_mixture() {
+    let at = folder("second-gmm");
+    let bench = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench");
+    let include = format!("-I{}", bench.display());
+    let main = source_folder().join("gmm_hessian.h");
+    std::fs::copy(main, at.join("gmm_hessian.c")).expect("copied");
+    let files = ["gmm_hessian.c", "-o", "gmm", "-lm"];
+    gradus(&at, &[&["cc", "-O2", &include][..], &files].concat());
+    let output = Command::new(at.join("gmm")).output().expect("it runs");
+    succeeds("gmm", &output);
+}
+
+/// The blocks of the README's code in a language.
+fn readme(language: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let text = std::fs::read_to_string(path).expect("the README");
+    let start = format!("```{language}\n");
+    let blocks = text.split(&start).skip(1);
+    let inner = |block: &str| block.split("```").next().unwrap_or_default().to_string();
+    blocks.map(inner).collect()
+}
+
+/// Holds H v to differences of the gradient along v; `DO` does the product.
+const README_MAIN: &str = "#include <stdio.h>
+#include <math.h>
+enum { N = 6 };
+int main(void)
+{
+    double x[N], v[N], g[2][N] = {{0}}, x_adj[N] = {0}, hv[N] = {0}, h = 1e-5, worst = 0;
+    for (int i = 0; i < N; i++) x[i] = sin(3.0 * i), v[i] = cos(2.0 * i);
+    DO(x, v, x_adj, hv);
+    for (int k = 0; k < 2; k++) {
+        double at[N];
+        for (int i = 0; i < N; i++) at[i] = x[i] + (k ? h : -h) * v[i];
+        GRADIENT(at, g[k]);
+    }
+    for (int i = 0; i < N; i++) worst = fmax(worst, fabs(hv[i] - (g[1][i] - g[0][i]) / (2 * h)));
+    printf(\"%g\\n\", worst);
+    return !(worst < 1e-8);
+}
+";
+
+#[test]
+fn the_readmes_example() {
+    let at = folder("second-readme");
+    let blocks = readme("c");
+    let block = |part: &str| blocks.iter().find(|b| b.contains(part)).expect("a block");
+    std::fs::write(at.join("energy.c"), block("energy.c")).expect("written");
+    let calls = block("gradus_jvp(");
+    let of_calls = "#define DO(x, v, x_adj, hv) hessian_times(x, v, x_adj, hv, N)\n#define GRADIENT(x, g) gradient(x, g, N)\n";
+    std::fs::write(
+        at.join("calls.c"),
+        format!("{calls}{of_calls}{README_MAIN}"),
+    )
+    .expect("written");
+    gradus(
+        &at,
+        &["cc", "-O2", "energy.c", "calls.c", "-o", "calls", "-lm"],
+    );
+    let output = Command::new(at.join("calls")).output().expect("it runs");
+    succeeds("by calls", &output);
+    let shell = readme("sh");
+    let lines = shell
+        .iter()
+        .find(|b| b.contains("energy.bc"))
+        .expect("a block");
+    for line in lines.lines() {
+        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        gradus(&at, &words);
+    }
+    let of_names = "#include \"energy.h\"\n#define DO(x, v, x_adj, hv) energy_vjp_jvp(x, v, x_adj, hv, N, 1.0)\n#define GRADIENT(x, g) energy_vjp(x, g, N, 1.0)\nvoid energy_vjp(const void *, void *, int, double);\n";
+    std::fs::write(at.join("main.c"), format!("{of_names}{README_MAIN}")).expect("written");
+    clang(&at, &["main.c", "energy.o", "-o", "names", "-lm"]);
+    let output = Command::new(at.join("names")).output().expect("it runs");
+    succeeds("by name", &output);
+}

@@ -1,0 +1,58 @@
+//! Functions that can only be differentiated at the link: those that reach a differentiation call
+//! whose function is defined in another file.
+//!
+//! Steps: (1) the functions with such a call; (2) backwards over calls, and over the functions that
+//! differentiation calls name, all that reach one.
+
+use super::{Call, find, function_of};
+use gradus_ir::{Body, FuncId, Unit};
+use std::collections::{HashMap, HashSet};
+
+/// The functions whose derivatives must wait.
+pub(super) fn waiting(unit: &Unit) -> HashSet<FuncId> {
+    let mut found = HashSet::new();
+    let mut users: HashMap<FuncId, Vec<FuncId>> = HashMap::new();
+    for (site, function) in unit.functions.iter() {
+        let Some(body) = function.body.as_deref() else {
+            continue;
+        };
+        for named in named(unit, body, site) {
+            let elsewhere = &unit.functions[named];
+            if elsewhere.body.is_none() && unit.known(named).is_none() {
+                found.insert(site);
+            }
+            users.entry(named).or_default().push(site);
+        }
+        for op in body.walk(body.root()) {
+            if let Some(callee) = unit.callee(body, op) {
+                users.entry(callee).or_default().push(site);
+            }
+        }
+    }
+    let mut work: Vec<FuncId> = found.iter().copied().collect();
+    while let Some(func) = work.pop() {
+        for &user in users.get(&func).map_or(&[][..], Vec::as_slice) {
+            if found.insert(user) {
+                work.push(user);
+            }
+        }
+    }
+    found
+}
+
+/// The functions that the differentiation calls of a body name.
+fn named(unit: &Unit, body: &Body, site: FuncId) -> Vec<FuncId> {
+    let calls = find(unit, body).into_iter();
+    calls
+        .filter_map(|(op, _)| {
+            let call = Call {
+                unit,
+                body,
+                op,
+                site,
+            };
+            let (args, _) = call.arguments();
+            function_of(&call, args.first()?.1).ok()
+        })
+        .collect()
+}
