@@ -29,7 +29,7 @@ pub enum OptLevel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pipeline {
     /// Before differentiation of a serial closure: calls are hoisted before anything is inlined, small
-    /// constant loops are unrolled, nothing is vectorised.
+    /// constant loops are unrolled, nothing is peeled or vectorised.
     EarlySerial,
     /// Before raising a parallel closure: calls stay calls.
     EarlyParallel,
@@ -37,12 +37,14 @@ pub enum Pipeline {
     Late(OptLevel),
 }
 
+// `loop-unroll-full` would peel too.
 const EARLY_SERIAL: &str = "inferattrs,\
     cgscc(function(sroa,early-cse<memssa>,simplifycfg),function-attrs),\
     function(loop-simplify,lcssa,loop-mssa(loop-rotate,licm)),\
     cgscc(inline,function-attrs),\
     function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,\
-    loop-mssa(loop-rotate,licm),loop-simplify,lcssa,loop(indvars,loop-deletion,loop-unroll-full),\
+    loop-mssa(loop-rotate,licm),loop-simplify,lcssa,loop(indvars,loop-deletion),\
+    loop-unroll<O2;no-partial;no-peeling;no-profile-peeling;no-runtime;no-upperbound>,\
     sroa,gvn,loop-mssa(licm),dse,instcombine<no-verify-fixpoint>,simplifycfg,loop-simplify,lcssa),\
     rpo-function-attrs";
 const EARLY_PARALLEL: &str =

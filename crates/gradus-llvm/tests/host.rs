@@ -159,3 +159,22 @@ fn verifier_reports_broken_modules() {
         "names the rule"
     );
 }
+
+/// The first iteration differs from the others, and is not taken out of the loop: that would double
+/// what is differentiated. Small constant loops are still written out.
+#[test]
+fn loops_are_not_peeled_early() {
+    const WRAP: &str =
+        "void wrap(double *y, const double *x, int n) {
+            for (int j = 0; j < n; j++) { int left = j > 0 ? j - 1 : n - 1; y[j] = x[left] * x[j]; } }
+        double three(const double *x) { double p = 1; for (int k = 0; k < 3; k++) p *= x[k]; return p; }";
+    let mut host = Host::parse(&bitcode(WRAP, &EARLY), "wrap.bc").expect("reads");
+    host.run(Pipeline::EarlySerial).expect("early pipeline");
+    let products = |host: &Host, name: &str| -> usize {
+        let census = host.census(|f| f == name);
+        let products = census.iter().filter(|(kind, _)| kind.contains("fmul"));
+        products.map(|(_, count)| count).sum()
+    };
+    assert_eq!(products(&host, "wrap"), 1);
+    assert!(products(&host, "three") >= 2);
+}

@@ -55,6 +55,13 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
             report.asked_at_run_time
         );
     }
+    if made.gathered > 0 {
+        let _ = writeln!(
+            text,
+            "{indent}  gathered: {} inner loops of the return sweep run forwards, or add to each place once",
+            made.gathered
+        );
+    }
     if matches!(made.variant.mode, Mode::Combined | Mode::Augmented) {
         tape(text, &report.kept, indent);
     }

@@ -18,6 +18,7 @@ pub const PASSES: &[&str] = &[
     "facts",
     "differentiate",
     "simplify-derivatives",
+    "gather",
     "export",
     "late",
     "emit",

@@ -44,9 +44,44 @@ fn loops(unit: &mut Unit, body: &mut Body) {
 /// Removes what differentiation left behind.
 pub(crate) fn derivatives(unit: &mut Unit, functions: &[FuncId]) {
     for &func in functions {
-        if let Some(mut body) = unit.functions[func].body.take() {
-            gradus_edit::sweep_dead(unit, &mut body);
-            unit.functions[func].body = Some(body);
-        }
+        edit(unit, func, |unit, body| gradus_edit::sweep_dead(unit, body));
     }
+}
+
+/// Makes gather loops of scatter loops; gives for each function the number of loops that were.
+pub(crate) fn gather(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
+    let scatters = |&func: &FuncId| {
+        let body = unit.functions[func].body.as_ref();
+        body.is_some_and(|body| gradus_simplify::scatters(unit, body))
+    };
+    if !functions.iter().any(scatters) {
+        return vec![0; functions.len()];
+    }
+    let effects = Effects::of(unit, &Closure::of(unit, functions));
+    let alias = AliasOptions::default();
+    let gathered = functions.iter().map(|&func| {
+        let facts = Facts {
+            function: Some(func),
+            effects: &effects,
+            alias: &alias,
+        };
+        edit(unit, func, |unit, body| {
+            let loops = gradus_simplify::gather(unit, body, &facts);
+            if loops > 0 {
+                gradus_edit::sweep_dead(unit, body);
+            }
+            loops
+        })
+    });
+    gathered.collect()
+}
+
+/// Edits the body of a function, if it has one.
+fn edit(unit: &mut Unit, func: FuncId, edit: impl FnOnce(&mut Unit, &mut Body) -> usize) -> usize {
+    let Some(mut body) = unit.functions[func].body.take() else {
+        return 0;
+    };
+    let count = edit(unit, &mut body);
+    unit.functions[func].body = Some(body);
+    count
 }

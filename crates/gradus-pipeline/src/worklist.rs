@@ -25,6 +25,8 @@ pub(crate) struct Made {
     pub func: FuncId,
     /// What was decided.
     pub report: Report,
+    /// How many of its scatter loops became gather loops.
+    pub gathered: usize,
 }
 
 /// Makes all roots and what they need; gives for each root, in the order of the roots, what was made
@@ -67,7 +69,23 @@ pub(crate) fn make_all(
             return Err(Stop);
         }
     }
+    gather(run, unit, &mut made)?;
     Ok(made)
+}
+
+/// Makes gather loops, when all derivatives are there: one of another reads plain loops.
+fn gather(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Result<(), Stop> {
+    if run.request.options.off.iter().any(|o| o == "gather") {
+        return Ok(());
+    }
+    run.pass("gather", |run| {
+        let functions: Vec<FuncId> = made.iter().flatten().map(|m| m.func).collect();
+        let gathered = simplify::gather(unit, &functions);
+        for (made, count) in made.iter_mut().flatten().zip(gathered) {
+            made.gathered = count;
+        }
+        run.after_unit("gather", unit)
+    })
 }
 
 /// Those of the pending roots whose primals reach no root that has no body yet.
@@ -183,6 +201,7 @@ fn variants(
                     variant,
                     func,
                     report,
+                    gathered: 0,
                 });
             }
         }
@@ -217,6 +236,7 @@ fn stop(run: &mut Run<'_>, root: &Root, findings: Vec<Diagnostic>) -> Stop {
 /// The names of what [`crate::Options::off`] can switch off.
 pub const SWITCHES: &[&str] = &[
     "simplify",
+    "gather",
     "alias-scopes",
     "variance-cost",
     "recompute",
@@ -233,7 +253,7 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
     let mut options = Options::default();
     for name in off {
         match name.as_str() {
-            "simplify" => {}
+            "simplify" | "gather" => {}
             "alias-scopes" => options.alias_scopes = false,
             "variance-cost" => options.variance_cost = false,
             "recompute" => options.recompute = false,

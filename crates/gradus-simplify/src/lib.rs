@@ -16,12 +16,15 @@ mod fold;
 mod fold_float;
 mod fold_integer;
 mod forward;
+mod gather;
 mod guarded;
 mod hoist;
 mod idioms;
 mod literals;
 mod quiet;
 mod structure;
+
+pub use gather::{gather, scatters};
 
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
@@ -94,6 +97,11 @@ pub const PASSES: &[Pass] = &[
         name: "promote",
         about: "stack slots whose address goes nowhere become values",
         run: promote,
+    },
+    Pass {
+        name: "gather",
+        about: "adds that neighbouring iterations make to one place are made once",
+        run: gather::run,
     },
     Pass {
         name: "unroll",

@@ -11,10 +11,11 @@ use crate::tape::stack;
 use crate::variant::Mode;
 use gradus_analysis::{CopyKind, LaneKind};
 use gradus_ir::known::{MaskedFn, MemoryFn};
-use gradus_ir::{AttrSet, FloatKind, FuncId, IntPredicate, Op, OpKind, Type, TypeId, Value};
+use gradus_ir::{AttrSet, Flags, FloatKind, FuncId, IntPredicate, Op, OpKind, Type, TypeId, Value};
 
 impl ReturnSweep<'_, '_, '_, '_> {
-    /// `x = *p`: `*p_shadow += x_adj`.
+    /// `x = *p`: `*p_shadow += x_adj`. Nobody wrote down in which order adjoints are added up, so these
+    /// sums may be regrouped.
     pub(super) fn undo_load(&mut self, op: Op) {
         let body = self.facts.body;
         let (result, ptr) = (body.result(op), body.operand(op, 0));
@@ -30,7 +31,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
             self.when(guard, &[], |sweep| {
                 let ty = sweep.facts.body.ty(result);
                 let old = sweep.shadow_load(op, ty, shadow);
+                let fast = sweep.out.fast;
+                sweep.out.fast = fast.with(Flags::REASSOC);
                 let sum = differential::add(sweep.out, sweep.facts, result, old, seed);
+                sweep.out.fast = fast;
                 sweep.shadow_store(op, sum, shadow);
                 None
             });

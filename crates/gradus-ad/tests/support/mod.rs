@@ -172,15 +172,12 @@ pub fn check_standard(source: &str, n: usize) {
 
 /// One route of [`check_standard`].
 pub fn check_route(source: &str, flags: &[&str], n: usize, options: &Options) {
-    let args = [ArgActivity::Const, ArgActivity::Dup, ArgActivity::Active];
-    let compiled = match derive_with(source, flags, "f", &args, ResultActivity::Active, options) {
+    let active = ResultActivity::Active;
+    let compiled = match derive_with(source, flags, "f", &STANDARD, active, options) {
         Ok(compiled) => compiled,
         Err(findings) => panic!("refused at {flags:?}: {findings:#?}\n{source}"),
     };
-    let x: Vec<f64> = (0..n)
-        .map(|i| 0.4 + 0.37 * ((i * 7 + 3) % 5) as f64)
-        .collect();
-    let s = 0.8;
+    let (x, s) = point(n);
     let call = |x: &[f64], s: f64| {
         let mut x = x.to_vec();
         let result = compiled.jit.call(
@@ -243,4 +240,95 @@ pub fn check_route(source: &str, flags: &[&str], n: usize, options: &Options) {
             "at {flags:?}, input {k}: forward {forward} difference {difference}\n{source}"
         );
     }
+}
+
+/// Checks `REAL f(int n, REAL *x, REAL s)` on every route: in double precision three ways, in single
+/// precision forward against reverse (1e-5) and against the derivative in double precision (1e-4). Both
+/// limits are relative to the largest entry of the gradient, at least to 1: rounding a program's values to
+/// 24 bits moves small entries by the size of the large ones.
+pub fn check_floats(source: &str, n: usize) {
+    for flags in ROUTES {
+        let of = |real| [flags, &[real][..]].concat();
+        check_route(source, &of("-DREAL=double"), n, &Options::default());
+        let wide = gradient_f64(source, &of("-DREAL=double"), n);
+        let (reverse, forward) = gradients_f32(source, &of("-DREAL=float"), n);
+        let scale = wide.iter().fold(1.0f64, |max, d| max.max(d.abs()));
+        for (k, wide) in wide.iter().enumerate() {
+            let (r, f) = (f64::from(reverse[k]), f64::from(forward[k]));
+            assert!(
+                (r - f).abs() <= 1e-5 * scale,
+                "at {flags:?}, input {k}: forward {f} reverse {r} in double {wide}\n{source}"
+            );
+            assert!(
+                (r - wide).abs() <= 1e-4 * scale,
+                "at {flags:?}, input {k}: reverse {r} in double {wide}\n{source}"
+            );
+        }
+    }
+}
+
+const STANDARD: [ArgActivity; 3] = [ArgActivity::Const, ArgActivity::Dup, ArgActivity::Active];
+
+/// The point at which functions are checked, and `s` there.
+fn point(n: usize) -> (Vec<f64>, f64) {
+    let entry = |i: usize| 0.4 + 0.37 * ((i * 7 + 3) % 5) as f64;
+    ((0..n).map(entry).collect(), 0.8)
+}
+
+fn derive_standard(source: &str, flags: &[&str]) -> Compiled {
+    match derive(source, flags, "f", &STANDARD, ResultActivity::Active) {
+        Ok(compiled) => compiled,
+        Err(findings) => panic!("refused at {flags:?}: {findings:#?}\n{source}"),
+    }
+}
+
+/// The gradient by `x`, and then by `s`, in reverse mode.
+fn gradient_f64(source: &str, flags: &[&str], n: usize) -> Vec<f64> {
+    let compiled = derive_standard(source, flags);
+    let (mut x, s) = point(n);
+    let mut adjoint = vec![0.0; n];
+    let call = &mut [
+        Arg::Int(n as i64),
+        Arg::F64s(&mut x),
+        Arg::F64s(&mut adjoint),
+        Arg::F64(s),
+        Arg::F64(1.0),
+    ];
+    let s_adj = compiled.jit.call(&compiled.vjp, call).expect("runs").f64();
+    adjoint.push(s_adj);
+    adjoint
+}
+
+/// As [`gradient_f64`], in single precision, in reverse and in forward mode.
+fn gradients_f32(source: &str, flags: &[&str], n: usize) -> (Vec<f32>, Vec<f32>) {
+    let compiled = derive_standard(source, flags);
+    let (x, s) = point(n);
+    let x: Vec<f32> = x.iter().map(|v| *v as f32).collect();
+    let s = s as f32;
+    let (mut primal, mut reverse) = (x.clone(), vec![0.0f32; n]);
+    let call = &mut [
+        Arg::Int(n as i64),
+        Arg::F32s(&mut primal),
+        Arg::F32s(&mut reverse),
+        Arg::F32(s),
+        Arg::F32(1.0),
+    ];
+    let s_adj = compiled.jit.call(&compiled.vjp, call).expect("runs").f32();
+    reverse.push(s_adj);
+    let mut forward = Vec::new();
+    for k in 0..=n {
+        let (mut primal, mut tangent) = (x.clone(), vec![0.0f32; n]);
+        if k < n {
+            tangent[k] = 1.0;
+        }
+        let call = &mut [
+            Arg::Int(n as i64),
+            Arg::F32s(&mut primal),
+            Arg::F32s(&mut tangent),
+            Arg::F32(s),
+            Arg::F32(if k < n { 0.0 } else { 1.0 }),
+        ];
+        forward.push(compiled.jit.call(&compiled.jvp, call).expect("runs").f32());
+    }
+    (reverse, forward)
 }

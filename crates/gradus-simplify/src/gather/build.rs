@@ -1,0 +1,321 @@
+//! The gathered loop: delayed adds, what is left after the last iteration, and the test before it.
+
+use super::plan::{Chain, Moving, Plan};
+use gradus_edit::{ValueMap, clone_op_within};
+use gradus_ir::{
+    BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, TypeId, Unit, Value,
+};
+use std::collections::{HashMap, HashSet};
+
+/// Puts the gathered loop beside the one that stands there, or only turns that round.
+pub(super) fn apply(unit: &mut Unit, body: &mut Body, plan: &Plan) {
+    let lp = plan.lp;
+    if plan.chains.is_empty() {
+        return turn(unit, body, lp);
+    }
+    let results = body.results(lp).to_vec();
+    let types: Vec<TypeId> = results.iter().map(|v| body.ty(*v)).collect();
+    let loc = body.ops[lp].loc;
+    let mut b = Builder::new(unit, body);
+    b.loc = loc;
+    b.at_op(lp);
+    let condition = condition(&mut b, plan);
+    let (choice, gathered, plain) = b.if_(condition, &types);
+    let chosen = b.body.results(choice).to_vec();
+    for (&old, &new) in results.iter().zip(&chosen) {
+        b.body.replace_uses(old, new);
+    }
+    b.at_end(gathered);
+    let values = gathered_loop(&mut b, plan);
+    b.yield_(&values);
+    b.body.detach(lp);
+    b.body.append(plain, lp);
+    b.at_end(plain);
+    b.yield_(&results);
+}
+
+/// Makes the last iteration of a loop the first.
+fn turn(unit: &mut Unit, body: &mut Body, lp: Op) {
+    let region = body.op_regions(lp)[0];
+    let index = body.region_params(region)[0];
+    let Some(first) = body.first(region) else {
+        return;
+    };
+    let mut b = Builder::new(unit, body);
+    b.at_op(first);
+    let last = last_index(&mut b, lp);
+    let turned = b.sub(last, index);
+    b.body.replace_uses(index, turned);
+    if let Some(op) = b.body.def_op(turned) {
+        b.body.set_operand(op, 1, index);
+    }
+}
+
+/// Whether the loop is long enough, and the other accesses stay away from what is put off.
+fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
+    let trips = b.body.operand(plan.lp, 0);
+    let ty = b.body.ty(trips);
+    let longest = plan.chains.iter().map(|c| c.longest).max().unwrap_or(0);
+    let longest = b.int(ty, i128::from(longest));
+    let enough = b.icmp(IntPredicate::Uge, trips, longest);
+    if plan.tests.is_empty() {
+        return enough;
+    }
+    let bit = b.unit.types.int(1);
+    let (op, yes, no) = b.if_(enough, &[bit]);
+    b.at_end(yes);
+    let mut known: HashMap<(Value, u32), [Value; 2]> = HashMap::new();
+    let mut all: Option<Value> = None;
+    for (place, reach) in &plan.tests {
+        let [low, high] = extent(b, plan, place, 0, &mut known);
+        let [from, to] = extent(b, plan, &reach.place, reach.more, &mut known);
+        let below = b.icmp(IntPredicate::Ule, high, from);
+        let above = b.icmp(IntPredicate::Ule, to, low);
+        let apart = b.binary(BinaryOp::Or, below, above);
+        all = Some(match all {
+            Some(before) => b.binary(BinaryOp::And, before, apart),
+            None => apart,
+        });
+    }
+    b.yield_(all.as_slice());
+    b.at_end(no);
+    let never = b.bool(false);
+    b.yield_(&[never]);
+    b.at_op(plan.lp);
+    b.body.result(op)
+}
+
+/// The first byte and the end of what a moving pointer accesses in a loop that runs at least once, and in
+/// `more` further steps.
+fn extent(
+    b: &mut Builder<'_>,
+    plan: &Plan,
+    place: &Moving,
+    more: u32,
+    known: &mut HashMap<(Value, u32), [Value; 2]>,
+) -> [Value; 2] {
+    if let Some(ends) = known.get(&(place.ptr, more)) {
+        return *ends;
+    }
+    let long = b.unit.types.int(64);
+    let [start, end] = [End::First, End::Last].map(|end| {
+        let ptr = place_at(b, plan, place, end);
+        b.cast(CastOp::PtrToInt, ptr, long)
+    });
+    let beyond = b.i64(place.step.wrapping_mul(i64::from(more)));
+    let end = b.add(end, beyond);
+    let (low, high) = match place.step < 0 {
+        true => (end, start),
+        false => (start, end),
+    };
+    let bytes = b.i64(place.bytes);
+    let ends = [low, b.add(high, bytes)];
+    known.insert((place.ptr, more), ends);
+    ends
+}
+
+/// One of a loop's iterations, in their new order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    First,
+    Last,
+}
+
+fn last_index(b: &mut Builder<'_>, lp: Op) -> Value {
+    let trips = b.body.operand(lp, 0);
+    let ty = b.body.ty(trips);
+    let one = b.int(ty, 1);
+    b.sub(trips, one)
+}
+
+/// Where a moving pointer points in the first or last iteration.
+fn place_at(b: &mut Builder<'_>, plan: &Plan, place: &Moving, end: End) -> Value {
+    let ty = b.body.ty(b.body.operand(plan.lp, 0));
+    let index = match (end == End::First) != plan.turned {
+        true => b.int(ty, 0),
+        false => last_index(b, plan.lp),
+    };
+    let region = b.body.op_regions(plan.lp)[0];
+    let mut map = ValueMap::new();
+    map.set(b.body.region_params(region)[0], index);
+    for &op in &place.ops {
+        clone_op_within(op, b, &mut map);
+    }
+    map.get_or_same(place.ptr)
+}
+
+/// The loop with its adds put off, and what is left of them after it; gives its results.
+fn gathered_loop(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
+    let lp = plan.lp;
+    let old = b.body.op_regions(lp)[0];
+    let trips = b.body.operand(lp, 0);
+    let starts = starts(b, plan);
+    let mut initial: Vec<Value> = b.body.operands(lp).skip(1).collect();
+    let own = initial.len();
+    for chain in &plan.chains {
+        let ty = b.body.ty(chain.adds[0].add.part);
+        // The zero that changes no sum.
+        let nothing = b.float(ty, -0.0);
+        let carried = chain.adds.iter().map(|d| d.by as usize).sum();
+        initial.extend(std::iter::repeat_n(nothing, carried));
+    }
+    let (new_loop, region) = b.for_(trips, &initial);
+    let outside = b.at_end(region);
+    let old_params = b.body.region_params(old).to_vec();
+    let params = b.body.region_params(region).to_vec();
+    let mut map = ValueMap::zip(&old_params, &params[..=own]);
+    if plan.turned {
+        let last = last_index(b, lp);
+        let index = b.sub(last, params[0]);
+        map.set(old_params[0], index);
+    }
+    for (place, start) in plan.stored.iter().zip(starts) {
+        let ptr = steady(b, place, start, params[0]);
+        map.set(place.ptr, ptr);
+    }
+    let put_off: HashSet<Op> = plan
+        .chains
+        .iter()
+        .flat_map(|c| &c.adds)
+        .flat_map(|d| [d.add.load, d.add.sum, d.add.store])
+        .collect();
+    let ops: Vec<Op> = b.body.ops_in(old).collect();
+    let mut next: Vec<Value> = Vec::new();
+    for op in ops {
+        if *b.body.kind(op) == OpKind::Yield {
+            let yielded: Vec<Value> = b.body.operands(op).collect();
+            next.extend(yielded.into_iter().map(|v| map.get_or_same(v)));
+        } else if !put_off.contains(&op) && !is_start(b.body, plan, op) {
+            clone_op_within(op, b, &mut map);
+        }
+    }
+    let mut waiting = &params[1 + own..];
+    for chain in &plan.chains {
+        next.extend(pass_on(b, chain, &mut waiting, &map));
+    }
+    b.yield_(&next);
+    b.restore(outside);
+    let results = b.body.results(new_loop).to_vec();
+    let mut left = &results[own..];
+    for chain in &plan.chains {
+        finish(b, plan, chain, &mut left);
+    }
+    results[..own].to_vec()
+}
+
+/// Whether an op gives one of the pointers that are made anew.
+fn is_start(body: &Body, plan: &Plan, op: Op) -> bool {
+    let results = body.results(op);
+    plan.stored.iter().any(|place| results.contains(&place.ptr))
+}
+
+/// Where the pointers that are stored to start. LLVM would test the places of all iterations of the outer
+/// loop at once, where rows do overlap: it does so only where it knows how a row's start depends on the
+/// outer index, and does not look through this function.
+fn starts(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
+    let ptr = b.unit.types.ptr();
+    let signature = b.unit.types.func(ptr, vec![ptr]);
+    let strip = b
+        .unit
+        .declare(OPAQUE, signature, gradus_ir::AttrSet::default());
+    let mut starts = Vec::new();
+    for place in &plan.stored {
+        let start = place_at(b, plan, place, End::First);
+        let call = b.call(strip, &[start]);
+        starts.push(b.body.result(call));
+    }
+    starts
+}
+
+/// A function of LLVM that gives its argument.
+const OPAQUE: &str = "llvm.strip.invariant.group.p0";
+
+/// Where a pointer is in iteration `index`.
+fn steady(b: &mut Builder<'_>, place: &Moving, start: Value, index: Value) -> Value {
+    let step = b.i64(place.step);
+    let bytes = b.mul(index, step);
+    b.byte_addr(start, bytes)
+}
+
+/// Takes the first `count` values off a list.
+fn take<'v>(list: &mut &'v [Value], count: u32) -> &'v [Value] {
+    let (taken, rest) = list.split_at(count as usize);
+    *list = rest;
+    taken
+}
+
+/// Adds what is due in this iteration; gives what waits in the next one.
+fn pass_on(
+    b: &mut Builder<'_>,
+    chain: &Chain,
+    waiting: &mut &[Value],
+    map: &ValueMap,
+) -> Vec<Value> {
+    let mut next = Vec::new();
+    let mut due: Option<Value> = None;
+    for delayed in &chain.adds {
+        let line = take(waiting, delayed.by);
+        let part = map.get_or_same(delayed.add.part);
+        let now = *line.last().unwrap_or(&part);
+        due = Some(plus(b, chain, due, now));
+        if !line.is_empty() {
+            next.push(part);
+            next.extend_from_slice(&line[..line.len() - 1]);
+        }
+    }
+    if let Some(due) = due {
+        let ptr = map.get_or_same(chain.place.ptr);
+        add_to_memory(b, chain, ptr, due);
+    }
+    next
+}
+
+/// After the loop: the places that only some of the adds have reached. `left` holds for every add what it
+/// gave in its last iterations, the last first.
+fn finish(b: &mut Builder<'_>, plan: &Plan, chain: &Chain, left: &mut &[Value]) {
+    let lines: Vec<&[Value]> = chain.adds.iter().map(|d| take(left, d.by)).collect();
+    let base = place_at(b, plan, &chain.place, End::Last);
+    for steps in 1..=chain.longest as usize {
+        let parts = lines.iter().filter(|line| line.len() >= steps);
+        let due = parts.fold(None, |due, line| {
+            Some(plus(b, chain, due, line[line.len() - steps]))
+        });
+        if let Some(due) = due {
+            let bytes = b.i64(chain.place.step.wrapping_mul(steps as i64));
+            let ptr = b.byte_addr(base, bytes);
+            add_to_memory(b, chain, ptr, due);
+        }
+    }
+}
+
+fn plus(b: &mut Builder<'_>, chain: &Chain, sum: Option<Value>, part: Value) -> Value {
+    let Some(sum) = sum else { return part };
+    let total = b.fadd(sum, part);
+    b.set_flags(total, flags(b.body, chain));
+    total
+}
+
+/// What may be done to the sums of a chain: what may be done to all of them.
+fn flags(body: &Body, chain: &Chain) -> Flags {
+    let all = chain.adds.iter().map(|d| body.ops[d.add.sum].flags);
+    all.reduce(Flags::and).unwrap_or(Flags::NONE)
+}
+
+/// `*ptr += part`, as the chain's first add accesses memory.
+fn add_to_memory(b: &mut Builder<'_>, chain: &Chain, ptr: Value, part: Value) {
+    let first = chain.adds[0].add;
+    let ty = b.body.ty(part);
+    let (load_kind, load_meta) = shell(b.body, first.load);
+    let (store_kind, store_meta) = shell(b.body, first.store);
+    let load = b.op(load_kind, &[ptr], &[ty], 0);
+    b.set_meta(load, load_meta);
+    let old = b.body.result(load);
+    let total = b.fadd(old, part);
+    b.set_flags(total, flags(b.body, chain));
+    let store = b.op(store_kind, &[total, ptr], &[], 0);
+    b.set_meta(store, store_meta);
+}
+
+fn shell(body: &Body, op: Op) -> (OpKind, Option<gradus_ir::MetaId>) {
+    (body.kind(op).clone(), body.ops[op].meta)
+}

@@ -1,0 +1,367 @@
+//! What to gather in one loop: which adds form a chain, and what must be tested before.
+
+use super::Add;
+use crate::Facts;
+use gradus_analysis::{Affine, Alias, MemoryAccess, affine};
+use gradus_ir::{Body, Definition, Op, OpKind, Region, Unit, Value};
+use std::collections::HashSet;
+
+/// For how many iterations an add is put off at most.
+const DELAY: i64 = 4;
+/// How many values a loop may carry along for it.
+const CARRIED: u32 = 16;
+/// How many pairs of places may be tested before a loop.
+const TESTS: usize = 8;
+/// A loop of fewer iterations, where their number is known, stays as it is.
+const RUNS: i64 = 8;
+/// How many ops the computation of an address may take.
+const ADDRESS_OPS: usize = 64;
+
+/// An add and the number of iterations that it is put off by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delayed {
+    pub add: Add,
+    pub by: u32,
+}
+
+/// A pointer that moves by the same number of bytes in every iteration.
+#[derive(Clone, Debug)]
+pub(super) struct Moving {
+    pub ptr: Value,
+    /// Bytes from iteration to iteration.
+    pub step: i64,
+    /// Bytes accessed there.
+    pub bytes: i64,
+    /// The ops in the loop that compute it, in their order.
+    pub ops: Vec<Op>,
+}
+
+/// Adds that reach one place in different iterations; the first of them is made last, and not put off.
+#[derive(Clone, Debug)]
+pub(super) struct Chain {
+    pub adds: Vec<Delayed>,
+    pub longest: u32,
+    /// Where the first one adds.
+    pub place: Moving,
+}
+
+/// A place that adds reach, in `more` further steps too.
+#[derive(Clone, Debug)]
+pub(super) struct Reach {
+    pub place: Moving,
+    pub more: u32,
+}
+
+/// What is done to one loop.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub lp: Op,
+    /// Whether the last iteration comes first. Steps are those of the new order.
+    pub turned: bool,
+    pub chains: Vec<Chain>,
+    /// Pairs of places that must be apart.
+    pub tests: Vec<(Moving, Reach)>,
+    /// The pointers that the loop stores to.
+    pub stored: Vec<Moving>,
+}
+
+/// A loop that is looked at, in one of the two orders of its iterations.
+struct Seen<'a> {
+    alias: &'a Alias<'a>,
+    facts: &'a Facts<'a>,
+    lp: Op,
+    turned: bool,
+    adds: &'a [Add],
+    others: &'a [MemoryAccess],
+}
+
+/// The plan for a loop with these adds, if something is to be done.
+pub(super) fn plan(alias: &Alias, facts: &Facts, lp: Op, adds: &[Add]) -> Option<Plan> {
+    let body = alias.body;
+    let trips = body.operand(lp, 0);
+    let runs = body.as_int(alias.unit, trips);
+    let wide = alias.unit.types.int_bits(body.ty(trips)) == Some(64);
+    // A shorter index might wrap on its way.
+    if !wide || runs.is_some_and(|n| (0..RUNS).contains(&n)) {
+        return None;
+    }
+    let region = body.op_regions(lp)[0];
+    let others = others(alias.unit, body, facts, region, adds);
+    let seen = |turned| Seen {
+        alias,
+        facts,
+        lp,
+        turned,
+        adds,
+        others: &others,
+    };
+    seen(true).turned_plan().or_else(|| {
+        let seen = seen(false);
+        let (chains, tests) = seen.chosen_chains();
+        (!chains.is_empty()).then(|| seen.plan(chains, tests))
+    })
+}
+
+impl Seen<'_> {
+    fn plan(&self, chains: Vec<Chain>, tests: Vec<(Moving, Reach)>) -> Plan {
+        let mut stored = self.stored();
+        let put_off = |ptr: Value| {
+            let mut all = chains.iter().flat_map(|c| &c.adds);
+            all.any(|d| d.by > 0 && d.add.ptr == ptr)
+        };
+        stored.retain(|place| !put_off(place.ptr));
+        Plan {
+            lp: self.lp,
+            turned: self.turned,
+            chains,
+            tests,
+            stored,
+        }
+    }
+
+    /// The chains that may be made, and the tests that they need.
+    fn chosen_chains(&self) -> (Vec<Chain>, Vec<(Moving, Reach)>) {
+        let (mut chosen, mut tests) = (Vec::new(), Vec::new());
+        let mut carried = 0;
+        for chain in self.chains() {
+            let more: u32 = chain.adds.iter().map(|d| d.by).sum();
+            let adds: Vec<Add> = chain.adds.iter().map(|d| d.add).collect();
+            let reach = Reach {
+                place: chain.place.clone(),
+                more: chain.longest,
+            };
+            let Some(list) = self.tests(&adds, Some(&reach)) else {
+                continue;
+            };
+            if carried + more > CARRIED || tests.len() + list.len() > TESTS {
+                continue;
+            }
+            carried += more;
+            tests.extend(list);
+            chosen.push(chain);
+        }
+        (chosen, tests)
+    }
+
+    /// The plan with the order of the iterations reversed, where it runs backwards now and nothing but adds
+    /// tells the order.
+    fn turned_plan(&self) -> Option<Plan> {
+        let stored = self.stored();
+        let backwards = stored.iter().filter(|p| p.step > 0).count();
+        if 2 * backwards <= stored.len() || !self.passes_on_unchanged() || !self.others_are_free() {
+            return None;
+        }
+        let (chains, mut tests) = self.chosen_chains();
+        let in_chain = |add: &Add| {
+            let mut all = chains.iter().flat_map(|c| &c.adds);
+            all.any(|d| d.add.store == add.store)
+        };
+        for add in self.adds.iter().filter(|add| !in_chain(add)) {
+            let place = self.moving(add.ptr, add.store).map(|(_, place)| place);
+            let reach = place.map(|place| Reach { place, more: 0 });
+            tests.extend(self.tests(&[*add], reach.as_ref())?);
+        }
+        let pays = tests.is_empty() || !chains.is_empty() && tests.len() <= TESTS;
+        pays.then(|| self.plan(chains, tests))
+    }
+
+    /// Whether the values that the loop carries are handed on as they are.
+    fn passes_on_unchanged(&self) -> bool {
+        let body = self.alias.body;
+        let region = body.op_regions(self.lp)[0];
+        let params = body.region_params(region)[1..].iter().copied();
+        body.last(region)
+            .is_some_and(|end| params.eq(body.operands(end)))
+    }
+
+    /// Whether the accesses that are not adds may run in any order of the iterations.
+    fn others_are_free(&self) -> bool {
+        let frame = self.alias.nest.enclosing_loop(self.lp);
+        let own_place = |a: &MemoryAccess, b: &MemoryAccess| {
+            let place = a.ptr().and_then(|ptr| self.moving(ptr, a.op));
+            a.ptr() == b.ptr() && place.is_some_and(|(_, p)| p.step.abs() >= p.bytes)
+        };
+        let writes = self.others.iter().filter(|a| a.destroys());
+        writes.clone().count() <= TESTS
+            && writes.clone().all(|a| {
+                let mut rest = self.others.iter();
+                rest.all(|b| own_place(a, b) || !self.alias.may_alias_within(a, b, frame))
+            })
+    }
+
+    /// What must be tested so that no other access meets these adds while the loop runs; `None` where that
+    /// cannot be tested.
+    fn tests(&self, adds: &[Add], reach: Option<&Reach>) -> Option<Vec<(Moving, Reach)>> {
+        let frame = self.alias.nest.enclosing_loop(self.lp);
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let stores = adds.iter();
+        let own: Vec<MemoryAccess> = stores
+            .flat_map(|add| self.facts.effects.of_op(unit, body, add.store))
+            .collect();
+        let mut found: Vec<(Moving, Reach)> = Vec::new();
+        for other in self.others {
+            let meets = |x: &MemoryAccess| self.alias.may_alias_within(x, other, frame);
+            if !own.iter().any(meets) {
+                continue;
+            }
+            let ptr = other.ptr()?;
+            if found.iter().all(|(known, _)| known.ptr != ptr) {
+                found.push((self.moving(ptr, other.op)?.1, reach?.clone()));
+            }
+        }
+        Some(found)
+    }
+
+    /// The pointers that the loop stores to, where they move steadily.
+    fn stored(&self) -> Vec<Moving> {
+        let body = self.alias.body;
+        let mut found: Vec<Moving> = Vec::new();
+        for op in body.ops_in(body.op_regions(self.lp)[0]) {
+            if !matches!(body.kind(op), OpKind::Store(_)) {
+                continue;
+            }
+            let ptr = body.operand(op, 1);
+            if found.iter().all(|known| known.ptr != ptr) {
+                found.extend(self.moving(ptr, op).map(|(_, place)| place));
+            }
+        }
+        found
+    }
+
+    /// Adds whose addresses differ by whole steps of the loop, few enough of them.
+    fn chains(&self) -> Vec<Chain> {
+        let mut groups: Vec<(Affine, Moving, Vec<(i64, Add)>)> = Vec::new();
+        for &add in self.adds {
+            let Some((form, place)) = self.moving(add.ptr, add.store) else {
+                continue;
+            };
+            if place.step.abs() < place.bytes {
+                continue;
+            }
+            let constant = form.constant;
+            let known = groups.iter_mut().find(|(other, _, list)| {
+                let differ = constant.wrapping_sub(other.constant);
+                same_but_constant(&form, other)
+                    && differ % place.step == 0
+                    && same_access(self.alias.body, &list[0].1, &add)
+            });
+            match known {
+                Some((other, _, list)) => {
+                    let steps = constant.wrapping_sub(other.constant) / place.step;
+                    list.push((steps, add));
+                }
+                None => groups.push((form, place, vec![(0, add)])),
+            }
+        }
+        let lists = groups.into_iter().map(|(_, _, list)| list);
+        lists.flat_map(|list| self.windows(list)).collect()
+    }
+
+    /// Cuts a list of adds, with their distances in steps, into chains of bounded delay.
+    fn windows(&self, mut list: Vec<(i64, Add)>) -> Vec<Chain> {
+        list.sort_by_key(|(steps, _)| *steps);
+        let mut found = Vec::new();
+        let mut rest = list.as_slice();
+        while let Some((first, add)) = rest.first() {
+            let near = rest.partition_point(|(steps, _)| steps.saturating_sub(*first) <= DELAY);
+            let (now, later) = rest.split_at(near);
+            rest = later;
+            let delay = |(steps, add): &(i64, Add)| Delayed {
+                add: *add,
+                by: (steps - first) as u32,
+            };
+            let adds: Vec<Delayed> = now.iter().map(delay).collect();
+            let longest = adds.last().map_or(0, |d| d.by);
+            if let (1.., Some((_, place))) = (longest, self.moving(add.ptr, add.store)) {
+                found.push(Chain {
+                    adds,
+                    longest,
+                    place,
+                });
+            }
+        }
+        found
+    }
+
+    /// The address of an access as a function of the loop's index, where it moves steadily and can be
+    /// computed before the loop.
+    fn moving(&self, ptr: Value, access: Op) -> Option<(Affine, Moving)> {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let form = affine(self.alias, ptr, Some(self.lp))?;
+        let step = form.constant_step(self.lp)?;
+        if form.terms.iter().any(|term| term.lp != self.lp) {
+            return None;
+        }
+        let stored = body.operands(access).next().filter(|v| *v != ptr);
+        let ty = body.ty(stored.unwrap_or_else(|| body.result(access)));
+        let bytes = i64::try_from(unit.layout.size_bytes(unit, ty)).ok()?;
+        let ops = slice(unit, body, self.lp, ptr)?;
+        let step = if self.turned {
+            step.checked_neg()?
+        } else {
+            step
+        };
+        let moving = Moving {
+            ptr,
+            step,
+            bytes,
+            ops,
+        };
+        Some((form, moving))
+    }
+}
+
+/// The accesses of a loop that are not those of its adds.
+fn others(
+    unit: &Unit,
+    body: &Body,
+    facts: &Facts,
+    region: Region,
+    adds: &[Add],
+) -> Vec<MemoryAccess> {
+    let own: HashSet<Op> = adds.iter().flat_map(|a| [a.load, a.store]).collect();
+    body.ops_in(region)
+        .filter(|op| !own.contains(op))
+        .flat_map(|op| facts.effects.of_op(unit, body, op))
+        .collect()
+}
+
+/// Whether two forms differ at most in what is added always.
+fn same_but_constant(a: &Affine, b: &Affine) -> bool {
+    a.start == b.start && a.invariant == b.invariant && a.terms == b.terms
+}
+
+/// Whether two adds access memory in the same way.
+fn same_access(body: &Body, a: &Add, b: &Add) -> bool {
+    [(a.load, b.load), (a.store, b.store)]
+        .into_iter()
+        .all(|(x, y)| body.kind(x) == body.kind(y) && body.ops[x].meta == body.ops[y].meta)
+        && body.ty(a.part) == body.ty(b.part)
+}
+
+/// The ops in a loop that a value is computed by from the index and what stands outside.
+fn slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Vec<Op>> {
+    let region = body.op_regions(lp)[0];
+    let index = body.region_params(region)[0];
+    let mut found: HashSet<Op> = HashSet::new();
+    let mut work = vec![value];
+    while let Some(value) = work.pop() {
+        match body.values[value].def {
+            Definition::Param(at, _) if at == region && value != index => return None,
+            Definition::Result(op, _) if body.parent(op) == Some(region) => {
+                if !gradus_edit::is_pure(unit, body, op) || found.len() >= ADDRESS_OPS {
+                    return None;
+                }
+                if found.insert(op) {
+                    work.extend(body.operands(op));
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(
+        body.ops_in(region)
+            .filter(|op| found.contains(op))
+            .collect(),
+    )
+}
