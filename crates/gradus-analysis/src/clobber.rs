@@ -387,8 +387,10 @@ impl<'a> Clobbers<'a> {
         let apart = nest
             .doomed(other.op)
             .is_some_and(|way| nest.doomed(read.op) != Some(way));
-        !apart && self.alias
-            .may_alias_within(read, other, self.frame(read, other, frame))
+        !apart
+            && self
+                .alias
+                .may_alias_within(read, other, self.frame(read, other, frame))
     }
 
     /// Where both accesses are to the object that one run of an allocation made, they are in the same

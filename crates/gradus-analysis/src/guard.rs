@@ -29,7 +29,7 @@ pub(crate) fn of(alias: &Alias, condition: Value, holds: bool, value: Value) -> 
     let (left, right) = (body.operand(op, 0), body.operand(op, 1));
     let (predicate, left, right) = match index_plus(alias, left) {
         Some(_) => (predicate, left, right),
-        None => (swapped(predicate), right, left),
+        None => (predicate.swapped(), right, left),
     };
     let (index, before) = index_plus(alias, left)?;
     let (same, after) = index_plus(alias, value)?;
@@ -46,7 +46,11 @@ pub(crate) fn of(alias: &Alias, condition: Value, holds: bool, value: Value) -> 
     {
         return None;
     }
-    let predicate = if holds { predicate } else { negated(predicate) };
+    let predicate = if holds {
+        predicate
+    } else {
+        predicate.inverse()
+    };
     let constant = body.as_int(alias.unit, right);
     let limited = constant.is_some_and(|n| n >= 0) || nonnegative_by_op(alias, right);
     let moved = |n: i64| after.checked_sub(before)?.checked_add(n);
@@ -93,36 +97,4 @@ fn index_plus(alias: &Alias, value: Value) -> Option<(Value, i64)> {
     };
     index_of(alias, *index)?;
     Some((*index, form.constant))
-}
-
-fn swapped(predicate: IntPredicate) -> IntPredicate {
-    use IntPredicate::*;
-    match predicate {
-        Eq => Eq,
-        Ne => Ne,
-        Ugt => Ult,
-        Uge => Ule,
-        Ult => Ugt,
-        Ule => Uge,
-        Sgt => Slt,
-        Sge => Sle,
-        Slt => Sgt,
-        Sle => Sge,
-    }
-}
-
-fn negated(predicate: IntPredicate) -> IntPredicate {
-    use IntPredicate::*;
-    match predicate {
-        Eq => Ne,
-        Ne => Eq,
-        Ugt => Ule,
-        Uge => Ult,
-        Ult => Uge,
-        Ule => Ugt,
-        Sgt => Sle,
-        Sge => Slt,
-        Slt => Sge,
-        Sle => Sgt,
-    }
 }

@@ -33,7 +33,11 @@ fn is_right(name: &str) {
         assert!(output.status.success(), "{name} {level}\n{said}");
         let run = Command::new(&program).output().expect("it runs");
         let said = String::from_utf8_lossy(&run.stdout);
-        assert!(run.status.success(), "{name} {level}: {}\n{said}", run.status);
+        assert!(
+            run.status.success(),
+            "{name} {level}: {}\n{said}",
+            run.status
+        );
     }
 }
 

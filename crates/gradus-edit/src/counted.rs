@@ -4,7 +4,7 @@
 //! Reads only ops that stand directly in the loop's region, or in one given arm of it; so a value is
 //! invariant exactly where neither region defines it.
 
-use crate::integers::{fold_cast, int_value, inverse, mask, signed, swapped};
+use gradus_ir::integers::{fold_cast, int_value, mask, signed};
 use gradus_ir::{
     BinaryOp, Body, CastOp, Definition, Flags, IntPredicate, OpKind, Region, Type, TypeId, Unit,
     Value,
@@ -246,12 +246,16 @@ pub(crate) fn test(
     if scope.is_invariant(body, again) {
         return None;
     }
-    let predicate = if truth { predicate } else { inverse(predicate) };
+    let predicate = if truth {
+        predicate
+    } else {
+        predicate.inverse()
+    };
     let (a, b) = (body.operand(op, 0), body.operand(op, 1));
     if scope.is_invariant(body, b) {
         compared(unit, body, scope, inductions, predicate, a, b)
     } else if scope.is_invariant(body, a) {
-        compared(unit, body, scope, inductions, swapped(predicate), b, a)
+        compared(unit, body, scope, inductions, predicate.swapped(), b, a)
     } else {
         None
     }

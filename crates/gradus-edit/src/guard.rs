@@ -8,8 +8,9 @@
 use crate::counted::without_negations;
 use crate::effects::is_speculatable;
 use crate::imply::{Claim, condition_implies_claim};
-use crate::integers::{self, int_value};
+use crate::integers;
 use crate::sweep::sweep_from;
+use gradus_ir::integers::int_value;
 use gradus_ir::{
     BinaryOp, Body, Builder, ConstKind, IntPredicate, Op, OpKind, Region, Unit, Value,
 };

@@ -5,7 +5,7 @@
 //! the type's numbers, so that `n > 0` (signed) tells `n != 0`, also through `zext` and `sext`.
 //! A bounded number of enclosing ops and of parts of a condition is looked at.
 
-use crate::integers::{fold_icmp, int_value, inverse, is_signed, mask, swapped};
+use gradus_ir::integers::{fold_cast, fold_icmp, int_value, mask};
 use gradus_ir::{BinaryOp, Body, CastOp, IntPredicate, Op, OpKind, Region, Type, Unit, Value};
 
 const LEVELS: usize = 64;
@@ -111,7 +111,7 @@ fn condition_implies(
                 let predicate = if truth {
                     *predicate
                 } else {
-                    inverse(*predicate)
+                    predicate.inverse()
                 };
                 let fact = Claim::new(predicate, operand(0), operand(1));
                 if claim.follows_from(unit, body, fact) {
@@ -185,7 +185,7 @@ impl Narrowed {
             (_, Some((o, inner, b))) if o == op && b == bits => Some(Side::Value(inner)),
             (Side::Constant(c), _) => {
                 let short = c & mask(bits);
-                let back = crate::fold_cast(op, bits, self.bits, short);
+                let back = fold_cast(op, bits, self.bits, short);
                 (back == Some(c)).then_some(Side::Constant(short))
             }
             _ => None,
@@ -228,7 +228,7 @@ impl Narrowed {
 
     fn turned(&self) -> Narrowed {
         Narrowed {
-            predicate: swapped(self.predicate),
+            predicate: self.predicate.swapped(),
             left: self.right,
             right: self.left,
             bits: self.bits,
@@ -306,7 +306,7 @@ type Interval = Option<(u128, u128)>;
 fn interval(predicate: IntPredicate, constant: u128, bits: u32) -> Interval {
     use IntPredicate::*;
     let (all, half) = (mask(bits), 1u128 << (bits - 1));
-    let (lowest, highest) = if is_signed(predicate) {
+    let (lowest, highest) = if predicate.is_signed() {
         (half, half - 1)
     } else {
         (0, all)

@@ -40,7 +40,10 @@ pub fn is_separate(body: &Body, op: Op) -> bool {
         matches!(body.kind(end), OpKind::Yield) || matches!(body.kind(end), OpKind::Unreachable)
     });
     let given = body.region_params(*normal).first();
-    let hands_on = body.last(*normal).into_iter().flat_map(|end| body.operands(end));
+    let hands_on = body
+        .last(*normal)
+        .into_iter()
+        .flat_map(|end| body.operands(end));
     let once = hands_on.filter(|value| Some(value) == given).count() <= 1;
     ends && once && alone(*normal, 1) && handler
 }
@@ -70,7 +73,11 @@ fn same_call(
     let given = body.region_params(body.op_regions(op)[0]).first().copied();
     let mut types: Vec<TypeId> = given.map(|v| body.ty(v)).into_iter().collect();
     types.extend(further);
-    let data = (body.ops[op].flags, body.ops[op].meta, body.ops[op].name.clone());
+    let data = (
+        body.ops[op].flags,
+        body.ops[op].meta,
+        body.ops[op].name.clone(),
+    );
     let loc = body.ops[op].loc;
     let mut b = Builder::new(unit, body);
     b.loc = loc;

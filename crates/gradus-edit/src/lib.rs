@@ -28,7 +28,6 @@ pub use clone::{ValueMap, clone_op, clone_op_within, clone_ops, clone_ops_within
 pub use effects::{is_pure, is_removable, is_speculatable, may_leave};
 pub use imply::holds_at;
 pub use inline::{NotInlined, inline_call};
-pub use integers::{fold_binary, fold_cast, fold_icmp, int_value};
 pub use invokes::{is_separate, separate_invokes};
 pub use outline::{
     block_type, captured, entry_alloca, inline_region, member, pack, raise_private, unpack,

@@ -14,10 +14,11 @@
 use crate::counted::{self, ADDRESS_FLAGS, Amount, Induction, Scope};
 use crate::effects::may_leave;
 use crate::guard::fold_guard;
-use crate::integers::{self, int_value, signed};
+use crate::integers;
 use crate::sweep::sweep_from;
 use crate::top_tested;
 use crate::trips::{Place, Trips, trips};
+use gradus_ir::integers::{int_value, signed};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, Op, OpKind, Region, Type, Unit, Value};
 
 /// Turns all counted loops of a body into `for`s, inner ones first; gives their number.

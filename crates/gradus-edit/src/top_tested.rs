@@ -6,10 +6,10 @@
 use crate::clone::{ValueMap, clone_op_within};
 use crate::counted::{self, Scope, without_negations};
 use crate::effects::{is_removable, may_leave};
-use crate::integers::int_value;
 use crate::sweep::sweep_from;
 use crate::to_for::{AfterLoop, Made, Rebuild};
 use crate::trips::{Place, trips};
+use gradus_ir::integers::int_value;
 use gradus_ir::{BinaryOp, Body, Builder, Definition, Op, OpKind, Region, Unit, Value};
 
 /// How many ops may stand before the test, or in the arm that leaves.

@@ -12,7 +12,8 @@
 
 use crate::counted::Test;
 use crate::imply::{Claim, Voucher, voucher};
-use crate::integers::{self, int_value, is_signed, mask, signed};
+use crate::integers;
+use gradus_ir::integers::{int_value, mask, signed};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,
 };
@@ -114,7 +115,7 @@ impl Shape {
 /// Whether `t` certainly meets the bound before it wraps, or else the program is undefined.
 fn meets_bound(unit: &Unit, body: &Body, test: &Test, shape: Shape, leaves: bool) -> bool {
     let distance = i128::from(test.step.unsigned_abs());
-    let reads_signed = is_signed(test.predicate);
+    let reads_signed = test.predicate.is_signed();
     if test.pointer && reads_signed {
         return false;
     }
@@ -335,7 +336,7 @@ fn difference(b: &mut Builder, test: &Test, shape: Shape, from: Value, to: Value
     let all = mask(test.bits);
     let reads_signed = match shape {
         Shape::Hit => false,
-        Shape::Strict | Shape::Inclusive => is_signed(test.predicate),
+        Shape::Strict | Shape::Inclusive => test.predicate.is_signed(),
     };
     let (low, _) = range(b.unit, b.body, from, reads_signed);
     let (_, high) = range(b.unit, b.body, to, reads_signed);

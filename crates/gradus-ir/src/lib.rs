@@ -18,6 +18,7 @@ mod build_tests;
 mod consts;
 mod diag;
 mod entity;
+pub mod integers;
 pub mod known;
 mod layout;
 mod meta;

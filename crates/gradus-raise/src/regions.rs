@@ -3,7 +3,7 @@
 //! Place: used by every step that turns calls into region ops. Invariants: no op is lost or made
 //! twice, values keep their users, and what a moved op defines stays visible to who uses it.
 
-use gradus_edit::{fold_binary, fold_cast, fold_icmp, int_value};
+use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, int_value};
 use gradus_ir::{Body, Builder, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::HashSet;
 

@@ -9,10 +9,7 @@ use crate::fold_float;
 use crate::fold_integer;
 use crate::literals::{integer, is_poison};
 use gradus_edit::sweep_from;
-use gradus_ir::{
-    BinaryOp, Body, Builder, ConstId, ConstKind, FloatPredicate, IntPredicate, Op, OpKind, Unit,
-    Value,
-};
+use gradus_ir::{BinaryOp, Body, Builder, ConstId, ConstKind, Op, OpKind, Unit, Value};
 
 /// How often an op is visited on average, at most.
 const VISITS: usize = 16;
@@ -52,8 +49,8 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
 fn order_operands(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let new_kind = match *body.kind(op) {
         OpKind::Binary(binary) if binary.is_commutative() => OpKind::Binary(binary),
-        OpKind::ICmp(p) => OpKind::ICmp(swapped(p)),
-        OpKind::FCmp(p) => OpKind::FCmp(fold_float::swapped(p)),
+        OpKind::ICmp(p) => OpKind::ICmp(p.swapped()),
+        OpKind::FCmp(p) => OpKind::FCmp(p.swapped()),
         _ => return false,
     };
     let (a, b) = (body.operand(op, 0), body.operand(op, 1));
@@ -212,46 +209,7 @@ fn lane(b: &mut Builder, op: Op) -> Option<Value> {
     None
 }
 
-/// The comparison with its operands exchanged.
-pub(crate) fn swapped(predicate: IntPredicate) -> IntPredicate {
-    use IntPredicate::*;
-    match predicate {
-        Eq | Ne => predicate,
-        Ugt => Ult,
-        Uge => Ule,
-        Ult => Ugt,
-        Ule => Uge,
-        Sgt => Slt,
-        Sge => Sle,
-        Slt => Sgt,
-        Sle => Sge,
-    }
-}
-
 /// Whether a comparison is only used once: then its negation may take its place.
 pub(crate) fn used_once(b: &Builder, value: Value) -> bool {
     b.body.uses(value).take(2).count() == 1
-}
-
-/// The comparison that holds where this one does not.
-pub(crate) fn inverse(predicate: FloatPredicate) -> FloatPredicate {
-    use FloatPredicate::*;
-    match predicate {
-        False => True,
-        True => False,
-        Oeq => Une,
-        Une => Oeq,
-        Ogt => Ule,
-        Ule => Ogt,
-        Oge => Ult,
-        Ult => Oge,
-        Olt => Uge,
-        Uge => Olt,
-        Ole => Ugt,
-        Ugt => Ole,
-        One => Ueq,
-        Ueq => One,
-        Ord => Uno,
-        Uno => Ord,
-    }
 }

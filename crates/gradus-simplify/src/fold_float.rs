@@ -167,22 +167,6 @@ fn holds(predicate: FloatPredicate, x: f64, y: f64) -> bool {
     }
 }
 
-/// The comparison with its operands exchanged.
-pub(crate) fn swapped(predicate: FloatPredicate) -> FloatPredicate {
-    use FloatPredicate::*;
-    match predicate {
-        Ogt => Olt,
-        Olt => Ogt,
-        Oge => Ole,
-        Ole => Oge,
-        Ugt => Ult,
-        Ult => Ugt,
-        Uge => Ule,
-        Ule => Uge,
-        other => other,
-    }
-}
-
 /// What a conversion from or to floating-point numbers gives.
 pub(crate) fn cast(b: &mut Builder, op: Op) -> Option<Value> {
     let OpKind::Cast(cast) = *b.body.kind(op) else {

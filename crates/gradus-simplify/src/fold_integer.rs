@@ -1,14 +1,9 @@
 //! Folding of integer arithmetic, comparisons and conversions.
 
-use crate::fold::{inverse, negated, used_once};
+use crate::fold::{negated, used_once};
 use crate::literals::{integer, integer_of};
-use gradus_edit::{fold_binary, fold_cast, fold_icmp};
+use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, mask};
 use gradus_ir::{BinaryOp, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Type, Value};
-
-/// All ones in the lowest `bits` bits.
-fn ones(bits: u32) -> u128 {
-    u128::MAX >> (128 - bits.clamp(1, 128))
-}
 
 /// What a binary integer op gives.
 pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value> {
@@ -25,9 +20,9 @@ pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value>
     match binary {
         Add | Sub | Or | Xor | Shl | LShr | AShr if is(0) => Some(x),
         Mul | UDiv | SDiv if is(1) => Some(x),
-        And if is(ones(bits)) => Some(x),
+        And if is(mask(bits)) => Some(x),
         And | Mul if is(0) => Some(y),
-        Or if is(ones(bits)) => Some(y),
+        Or if is(mask(bits)) => Some(y),
         URem | SRem if is(1) => integer_of(b, ty, 0),
         Sub | Xor if x == y => integer_of(b, ty, 0),
         And | Or if x == y => Some(x),
@@ -49,28 +44,12 @@ fn not(b: &mut Builder, value: Value) -> Option<Value> {
     let (kind, flags) = (b.body.kind(op).clone(), b.body.ops[op].flags);
     let (x, y) = (b.body.operands(op).next()?, b.body.operands(op).nth(1)?);
     let turned = match kind {
-        OpKind::ICmp(p) => b.icmp(inverse_of(p), x, y),
-        OpKind::FCmp(p) => b.fcmp(inverse(p), x, y),
+        OpKind::ICmp(p) => b.icmp(p.inverse(), x, y),
+        OpKind::FCmp(p) => b.fcmp(p.inverse(), x, y),
         _ => return None,
     };
     b.set_flags(turned, flags);
     Some(turned)
-}
-
-fn inverse_of(predicate: IntPredicate) -> IntPredicate {
-    use IntPredicate::*;
-    match predicate {
-        Eq => Ne,
-        Ne => Eq,
-        Ugt => Ule,
-        Uge => Ult,
-        Ult => Uge,
-        Ule => Ugt,
-        Sgt => Sle,
-        Sge => Slt,
-        Slt => Sge,
-        Sle => Sgt,
-    }
 }
 
 /// What a comparison of integers or pointers gives.
@@ -91,8 +70,8 @@ pub(crate) fn comparison(b: &mut Builder, op: Op, predicate: IntPredicate) -> Op
     let always = match predicate {
         Uge if n == 0 => Some(true),
         Ult if n == 0 => Some(false),
-        Ule if n == ones(bits) => Some(true),
-        Ugt if n == ones(bits) => Some(false),
+        Ule if n == mask(bits) => Some(true),
+        Ugt if n == mask(bits) => Some(false),
         _ => None,
     };
     if let Some(truth) = always {

@@ -55,7 +55,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let mut builder = self.out.build();
         builder.fast = self.facts.body.ops[op].flags;
         let value = math_call(&mut builder, function, &args);
-        self.values.extend(self.facts.given(op).map(|result| (result, value)));
+        self.values
+            .extend(self.facts.given(op).map(|result| (result, value)));
     }
 
     fn refuse_call(&mut self, op: Op) {

@@ -128,7 +128,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let inside = self.out.body.op_regions(new)[1];
         let outside = std::mem::replace(&mut self.out.place, (inside, None));
         self.tasks.push(Task::LeaveHandler(outside));
-        self.tasks.push(Task::Ops(body.first(body.op_regions(op)[1])));
+        self.tasks
+            .push(Task::Ops(body.first(body.op_regions(op)[1])));
     }
 
     /// Whether a `yield` ends a handler that goes on.

@@ -1,7 +1,7 @@
 //! A small evaluator of integer bodies for the tests of edits: it knows poison, undefined behaviour and
 //! endless loops, and writes down what a program shows to the world (calls of `observe`).
 
-use gradus_edit::{fold_binary, fold_cast, fold_icmp};
+use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp};
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, Entity, Flags, Op, OpKind, Region, Type, Unit, Value,
 };

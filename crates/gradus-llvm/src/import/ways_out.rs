@@ -22,7 +22,11 @@ pub(super) fn part(source: &mut Source) {
     let count = source.blocks.len();
     let comes_back = can_return(source);
     let leads_out = |source: &Source, pad: usize| {
-        source.cfg.nodes[pad].pad && source.cfg.nodes[pad].successors.iter().all(|b| !comes_back[*b])
+        source.cfg.nodes[pad].pad
+            && source.cfg.nodes[pad]
+                .successors
+                .iter()
+                .all(|b| !comes_back[*b])
     };
     let (mut taken, pads) = reached(source, &leads_out);
     let mut left = MOST + MOST_PER_BLOCK * count;
