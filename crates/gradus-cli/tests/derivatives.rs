@@ -383,3 +383,20 @@ double guarded(double x) { return x > 0 ? log(sqrt(x) * exp(1 / x)) : x; }
         "check lanes.c -f guarded --arg x=0.5 -- -fno-math-errno",
     );
 }
+
+/// A loop with two ways out: of its conditions the tape keeps those of the last iteration.
+#[test]
+fn an_early_exit_keeps_no_condition_per_iteration() {
+    const EARLY: &str = "double early(int n, const double *x, double s) {
+        double r = s;
+        for (int i = 0; i < n; i++) { r *= 1 + 0.3 * x[i]; if (r > 2.5) break; r += x[i]; if (r < 0.1) break; r = r * r; }
+        return r * r; }";
+    let at = folder("early-exit");
+    write(&at, "early.c", EARLY);
+    let said = succeeds(&at, "grad early.c -f early --wrt x,s -o early.o");
+    let (_, tape) = said.split_once("tape:").expect("the report has a tape");
+    let of_iterations = |line: &&str| line.contains(" per iteration");
+    let kept: Vec<&str> = tape.lines().filter(of_iterations).collect();
+    assert!(!kept.is_empty(), "{said}");
+    assert!(kept.iter().all(|line| line.contains("8 bytes")), "{said}");
+}

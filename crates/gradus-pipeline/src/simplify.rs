@@ -33,6 +33,7 @@ pub(crate) fn primals(unit: &mut Unit, closure: &Closure, functions: &[FuncId], 
             }
             false => loops(unit, &mut body),
         }
+        gradus_edit::keep_exits(unit, &mut body);
         unit.functions[func].body = Some(body);
     }
 }

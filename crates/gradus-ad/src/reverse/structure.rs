@@ -91,7 +91,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     pub(super) fn open_merge(&mut self, op: Op) {
         let body = self.facts.body;
-        let selector = self.primal(body.operand(op, 0));
+        let selector = match self.exit_selector(op) {
+            Some(selector) => selector,
+            None => self.primal(body.operand(op, 0)),
+        };
         let outer = self.facts.outer_active(op).to_vec();
         let types = self.lane_types(outer.iter().copied());
         let kind = body.kind(op).clone();
@@ -118,6 +121,26 @@ impl ReturnSweep<'_, '_, '_, '_> {
             self.tasks.push(Task::EndArm);
             self.tasks.push(Task::BeginArm(arm));
         }
+    }
+
+    /// The condition of a branch that may leave a loop being undone: it goes on in every iteration but the
+    /// last one of the primal, which is undone first.
+    fn exit_selector(&mut self, op: Op) -> Option<Value> {
+        let exit = gradus_edit::exit_branch(self.out.unit, self.facts.body, op)?;
+        let open = self.loops.iter().rev().find(|open| open.op == exit.lp)?;
+        let region = self.out.body.op_regions(open.mirror)[0];
+        let reversed = self.out.body.region_params(region)[0];
+        let last = exit.last.map(|value| self.primal(value));
+        let ty = self.out.body.ty(reversed);
+        let mut b = self.out.build();
+        let zero = b.int(ty, 0);
+        let goes_on = b.bool(exit.stays == 0);
+        let leaves = match last {
+            Some(last) => last,
+            None => b.bool(exit.stays != 0),
+        };
+        let is_last = b.icmp(gradus_ir::IntPredicate::Eq, reversed, zero);
+        Some(b.select(is_last, leaves, goes_on))
     }
 
     pub(super) fn begin_arm(&mut self, number: usize) {

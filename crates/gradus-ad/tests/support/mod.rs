@@ -80,6 +80,7 @@ pub fn derive_with(
             gradus_ad::calculus::expand_outputs(&mut unit, &mut body);
             gradus_ad::expand_by_value(&mut unit, func, &mut body);
             gradus_edit::loops_to_fors(&mut unit, &mut body);
+            gradus_edit::keep_exits(&mut unit, &mut body);
             unit.functions[func].body = Some(body);
         }
     }
