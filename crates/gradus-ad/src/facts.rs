@@ -5,6 +5,7 @@
 mod early;
 mod loops;
 mod make;
+mod own_adds;
 pub mod snapshots;
 
 use crate::node::Node;
@@ -15,6 +16,7 @@ use gradus_ir::{
 use std::collections::{HashMap, HashSet};
 
 pub(crate) use make::MakeFacts;
+pub(crate) use own_adds::is_independent;
 
 /// A copy of more words than this is not taken apart.
 const MOST_WORDS: usize = 256;
@@ -52,6 +54,7 @@ pub struct Facts<'a> {
     dead_stores: HashSet<Op>,
     doomed: HashSet<Op>,
     torn: HashSet<Op>,
+    own_adds: HashSet<Op>,
     /// The snapshots that may be made.
     pub snapshots: Vec<snapshots::Snapshot>,
     served: HashMap<Op, usize>,
@@ -181,6 +184,10 @@ impl Facts<'_> {
         Diagnostic::error(Code::Exceptions, message)
             .at(unit.span(self.body.ops[op].loc), "called here")
             .help("check before anything is written, or let the exception leave the function that is differentiated")
+    }
+    /// Whether no other iteration of the parallel loops around a load adds to its place.
+    pub fn adds_alone(&self, load: Op) -> bool {
+        self.own_adds.contains(&load)
     }
     /// Whether a call works on derivatives and nothing is known of its own derivative.
     pub fn is_unhandled_call(&self, op: Op) -> bool {

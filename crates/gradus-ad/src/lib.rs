@@ -161,7 +161,8 @@ fn make(
         ),
         _ => reverse::derive(unit, &mut inputs),
     };
-    let body = out.body;
+    let mut body = out.body;
+    reverse::parallel::settle(unit, &mut body);
     let report = Report::of(unit, &facts, &plan, &body);
     needs.sort();
     needs.dedup();

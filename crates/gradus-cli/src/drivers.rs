@@ -16,12 +16,13 @@ pub fn run(session: &Session, args: &[OsString], plus_plus: bool) -> u8 {
         ..DriveOptions::default()
     };
     let mut rest = Vec::new();
-    let mut report = false;
+    let (mut report, mut regions) = (false, false);
     for arg in args {
         match arg.as_str() {
             "--restructure-all" => how.restructure_all = true,
             "--strong-zero" => how.options.strong_zero = true,
             "--gradus-report" => report = true,
+            "--par-report" => regions = true,
             _ => match arg.strip_prefix("--gradus-without=") {
                 Some(names) => how.options.off.extend(crate::options::list(names)),
                 None => rest.push(arg),
@@ -35,6 +36,9 @@ pub fn run(session: &Session, args: &[OsString], plus_plus: bool) -> u8 {
     session.show(&driven.diagnostics);
     if report {
         driven.reports.iter().for_each(|text| print!("{text}"));
+    }
+    if regions {
+        driven.regions.iter().for_each(|text| print!("{text}"));
     }
     u8::try_from(driven.status).unwrap_or(crate::FAILED)
 }

@@ -50,6 +50,7 @@ gradus: derivatives of programs as they are
       --limit SECONDS   for all calls together (60)
   gradus cc …, gradus c++ …
       clang, for programs that call __enzyme_autodiff, __enzyme_fwddiff or gradus.h
+      --par-report      what became of every parallel region (with -fopenmp), by source line
       --restructure-all every function through the intermediate language and back: a self-test
   gradus dev IN [-f NAME] [--after=PASS] [--print] [--verify-each] [--time]
       what the passes do

@@ -15,10 +15,13 @@ mod abi;
 mod combine;
 mod loops;
 mod outlined;
+mod restore;
 mod serial;
 mod tasks;
 mod team;
 mod work;
+
+pub use restore::restore;
 
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 
@@ -78,6 +81,18 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<Fu
         pending.extend(new);
     }
     made
+}
+
+/// Puts the serial projection in place of every parallel op of a body. Loops whose iterations are
+/// independent say so ([`Flags::INDEPENDENT`]), for [`restore`] to find them again: what works on
+/// serial code, like differentiation, can stand in between.
+///
+/// [`Flags::INDEPENDENT`]: gradus_ir::Flags::INDEPENDENT
+pub fn project(unit: &mut Unit, body: &mut Body) {
+    while let Some(op) = outermost(body) {
+        serial::lower(unit, body, op);
+    }
+    gradus_edit::raise_private(body);
 }
 
 /// A body that is being lowered.

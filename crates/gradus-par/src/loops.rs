@@ -7,7 +7,7 @@
 use crate::Lowering;
 use crate::abi::{self, Entry};
 use crate::combine::{self, Reduction, copied};
-use crate::serial::{narrow, wide, yielded};
+use crate::serial::{is_independent, narrow, wide, yielded};
 use crate::work;
 use gradus_edit::{
     ValueMap, block_type, captured, clone_op, clone_ops, entry_alloca, pack, unpack,
@@ -344,20 +344,10 @@ impl Copy<'_> {
             }
         }
         b.restore(back);
-        if self.is_independent() {
+        if is_independent(self.source, self.plan.region) {
             b.body.ops[nest].flags = Flags::INDEPENDENT;
         }
         b.body.results(nest).to_vec()
-    }
-
-    /// Whether the iterations stay independent when one after the other uses the same frame: no slot is
-    /// private to one of them, and no lock orders them.
-    fn is_independent(&self) -> bool {
-        let shares = |op: Op| {
-            let kind = self.source.kind(op);
-            matches!(kind, OpKind::Alloca(_) | OpKind::Critical(_))
-        };
-        !self.source.walk(self.plan.region).any(shares)
     }
 
     /// What is carried on when an iteration has given its contributions.

@@ -4,7 +4,7 @@
 
 use crate::combine::{self, copied};
 use gradus_edit::{ValueMap, clone_ops_within, inline_region};
-use gradus_ir::{Body, Builder, CastOp, Op, OpKind, Region, Unit, Value};
+use gradus_ir::{Body, Builder, CastOp, Flags, Op, OpKind, Region, Unit, Value};
 
 /// Replaces a parallel op by its serial projection; parallel ops inside of it stay.
 pub(crate) fn lower(unit: &mut Unit, body: &mut Body, op: Op) {
@@ -55,10 +55,14 @@ fn par_for(b: &mut Builder<'_>, op: Op) {
     let operands: Vec<Value> = b.body.operands(op).collect();
     let reductions = combine::reductions(b.body, op);
     let mut totals = operands[dims..].to_vec();
+    let independent = is_independent(b.body, b.body.op_regions(op)[0]);
     let mut loops = Vec::new();
     let mut indices = Vec::new();
     for &extent in &operands[..dims] {
         let (nest, region) = b.for_(extent, &totals);
+        if independent {
+            b.body.ops[nest].flags = Flags::INDEPENDENT;
+        }
         let params = b.body.region_params(region).to_vec();
         indices.push(params[0]);
         totals = params[1..].to_vec();
@@ -95,6 +99,13 @@ fn par_for(b: &mut Builder<'_>, op: Op) {
         b.body.replace_uses(result, total);
     }
     b.body.erase(op);
+}
+
+/// Whether the iterations of a parallel loop stay independent when one after the other uses the same
+/// frame: no slot is private to one of them, and no lock orders them.
+pub(crate) fn is_independent(body: &Body, region: Region) -> bool {
+    let shares = |op: Op| matches!(body.kind(op), OpKind::Alloca(_) | OpKind::Critical(_));
+    !body.walk(region).any(shares)
 }
 
 /// As [`combine::Reduction::combine`], within one body.

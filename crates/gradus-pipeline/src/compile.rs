@@ -1,10 +1,10 @@
 //! The pipeline: from a request to a reply, one step after the other.
 
-use crate::derive;
 use crate::reply::{FunctionInfo, Output};
 use crate::run::{PASSES, Run, Stop};
 use crate::worklist;
 use crate::{Input, OutputKind, Reply, Request, Task, wire};
+use crate::{derive, parallel};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_llvm::{Emit, Host, Pipeline};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +46,9 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
         Task::List => return list(run, &host),
         Task::RestructureAll => restructure_all(run, &mut host)?,
         Task::Grad(_) | Task::Calls(_) => derive::derive(run, &mut host)?,
+    }
+    if request.options.parallel {
+        parallel::parallel(run, &mut host)?;
     }
     if request.options.strip_debug {
         host.strip_debug();
@@ -157,6 +160,14 @@ pub(crate) fn early(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     })
 }
 
+/// The pipeline before raising: calls stay calls.
+pub(crate) fn early_parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
+    run.pass("early", |run| {
+        run.check(host.run(Pipeline::EarlyParallel))?;
+        run.after_host("early", host)
+    })
+}
+
 /// LLVM's pipeline of the user's level.
 fn late(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     if run.request.options.skip_late {
@@ -180,7 +191,10 @@ fn emit(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
             OutputKind::LlvmText => Some(host.to_text().into_bytes()),
             OutputKind::Object => Some(run.check(host.emit(Emit::Object, level))?),
             OutputKind::Assembly => Some(run.check(host.emit(Emit::Assembly, level))?),
-            OutputKind::Gir | OutputKind::Header | OutputKind::Report => None,
+            OutputKind::Gir
+            | OutputKind::Header
+            | OutputKind::Report
+            | OutputKind::ParallelReport => None,
         };
         let output = match bytes {
             Some(bytes) => Some(Output { kind, bytes }),

@@ -11,7 +11,7 @@ use crate::requests::header::{CTypes, header};
 use crate::requests::{Roots, calls, grad};
 use crate::run::{Run, Stop};
 use crate::worklist::{self, Made};
-use crate::{GradRequest, GradTask, OutputKind, Task, report};
+use crate::{GradRequest, GradTask, OutputKind, Task, parallel, report};
 use gradus_ir::{Code, Diagnostic, FuncId, Severity, Symbol, Unit};
 use gradus_llvm::{Host, Imported};
 
@@ -57,6 +57,9 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     early(run, host)?;
     host.restore(exposed);
     let mut imported = run.pass("import", |run| import(run, host, &symbols))?;
+    if run.request.options.parallel {
+        parallel::project(run, &mut imported.unit)?;
+    }
     let requests = run.pass("requests", |run| {
         let requests = find_requests(run, host, &mut imported, &symbols, partial)?;
         run.after_unit("requests", &imported.unit)?;
@@ -70,7 +73,13 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         }
     };
     describe(run, &imported.unit, &requests, &made);
-    run.pass("export", |run| export(run, host, &imported.unit, &requests))
+    let mut functions = exported(&imported.unit, &requests);
+    if run.request.options.parallel {
+        functions = parallel::fork(run, &mut imported.unit, &functions)?;
+    }
+    run.pass("export", |run| {
+        export(run, host, &imported.unit, &requests, &functions)
+    })
 }
 
 /// Refuses what the program registers by variables of the interface's names: derivatives of its own,
@@ -205,24 +214,30 @@ fn bodies(unit: &Unit, made: &[Vec<Made>]) -> String {
     texts.join("\n")
 }
 
-/// Puts new and changed bodies into the host, and takes the call interface out of it.
-fn export(
-    run: &mut Run<'_>,
-    host: &mut Host,
-    unit: &Unit,
-    requests: &Requests,
-) -> Result<(), Stop> {
+/// The functions with new and changed bodies.
+fn exported(unit: &Unit, requests: &Requests) -> Vec<FuncId> {
     let new = unit
         .functions
         .iter()
         .filter(|(_, f)| f.body.is_some() && !f.defined);
     let mut functions: Vec<FuncId> = new.map(|(func, _)| func).collect();
     functions.extend(&requests.changed);
+    functions
+}
+
+/// Puts new and changed bodies into the host, and takes the call interface out of it.
+fn export(
+    run: &mut Run<'_>,
+    host: &mut Host,
+    unit: &Unit,
+    requests: &Requests,
+    functions: &[FuncId],
+) -> Result<(), Stop> {
     let broken = functions
         .iter()
         .flat_map(|func| gradus_ir::verify_function(unit, *func));
     run.take(broken.collect())?;
-    run.check(host.export(unit, &functions))?;
+    run.check(host.export(unit, functions))?;
     run.check(host.verify())?;
     let used = host.drop_unused(&calls::is_interface_name);
     if let (false, Some(name)) = (requests.left, used.first()) {

@@ -14,6 +14,7 @@
 mod compile;
 mod derive;
 mod names;
+mod parallel;
 mod reply;
 mod report;
 mod request;

@@ -119,6 +119,8 @@ pub enum OutputKind {
     Header,
     /// The report: what is active, what the tape keeps and why, operation counts.
     Report,
+    /// What became of every parallel region, by source line.
+    ParallelReport,
 }
 
 /// How the pipeline works.
@@ -134,6 +136,9 @@ pub struct Options {
     pub skip_early: bool,
     /// Leaves out the late LLVM pipeline: a compiler of the same LLVM goes on from the bitcode.
     pub skip_late: bool,
+    /// Raises the program's parallel regions, optimises across them, and lowers them to our own
+    /// run-time library.
+    pub parallel: bool,
     /// Drops debug information from the output: it was asked of the compiler for messages and
     /// reports only.
     pub strip_debug: bool,

@@ -38,6 +38,33 @@ pub(crate) fn primals(unit: &mut Unit, closure: &Closure, functions: &[FuncId], 
     }
 }
 
+/// Makes parallel code short: the ordinary simplifications, across parallel ops. What is called is
+/// simplified first: that a function comes back, and what it reads, is seen best in its short form.
+pub(crate) fn parallel(unit: &mut Unit, closure: &Closure, functions: &[FuncId]) {
+    let called = closure.bodies(unit).map(|(func, _)| func);
+    let called: Vec<FuncId> = called.filter(|func| !functions.contains(func)).collect();
+    each(unit, closure, &called);
+    each(unit, closure, functions);
+}
+
+/// Simplifies functions of a closure.
+fn each(unit: &mut Unit, closure: &Closure, functions: &[FuncId]) {
+    let effects = Effects::of(unit, closure);
+    let alias = AliasOptions::default();
+    for &func in functions {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        let facts = Facts {
+            function: Some(func),
+            effects: &effects,
+            alias: &alias,
+        };
+        gradus_simplify::simplify(unit, &mut body, &facts);
+        unit.functions[func].body = Some(body);
+    }
+}
+
 fn loops(unit: &mut Unit, body: &mut Body) {
     gradus_edit::loops_to_fors(unit, body);
 }

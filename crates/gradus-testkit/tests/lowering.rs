@@ -2,10 +2,10 @@
 //! the serial projection, and a run on the pool, where every loop forks and where small ones do not.
 
 use gradus_interp::Machine;
-use gradus_ir::{FuncId, Unit, parse, print, verify};
+use gradus_ir::{FuncId, OpKind, Unit, parse, print, verify};
 use gradus_llvm::Host;
 use gradus_llvm::jit::Jit;
-use gradus_par::{Options, Target, lower};
+use gradus_par::{Options, Target, lower, project, restore};
 use gradus_rt::{pool, ranges, reduce, tasks, team};
 
 /// Programs: a name, and text with a function `@f() -> i64`.
@@ -131,16 +131,22 @@ fn lowered(text: &str, options: &Options) -> Unit {
 }
 
 fn on_the_pool(text: &str, small_work: u64) -> i64 {
-    let options = Options {
+    run(&lowered(text, &eager(small_work)))
+}
+
+fn eager(small_work: u64) -> Options {
+    Options {
         small_work,
         task_work: 1,
         ..Options::default()
-    };
-    let unit = lowered(text, &options);
+    }
+}
+
+fn run(unit: &Unit) -> i64 {
     let mut host = Host::create("program", TRIPLE, unit.layout.text());
     // What is exported belongs to a host that was imported: here one without functions.
     let _ = host.import_all();
-    host.export_all(&unit).expect("exported");
+    host.export_all(unit).expect("exported");
     let jit = Jit::new(host, &["f"]).expect("compiled");
     jit.define(&[
         ("gr_for", ranges::gr_for as *const () as usize),
@@ -184,5 +190,50 @@ fn every_way_gives_the_same() {
                 );
             }
         }
+    }
+}
+
+/// The program with its parallel loops as serial ones, and these found again; how many were.
+fn found_again(text: &str) -> (Unit, usize) {
+    let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+    let mut count = 0;
+    let all: Vec<FuncId> = unit.functions.iter().map(|(id, _)| id).collect();
+    for func in all {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        project(&mut unit, &mut body);
+        assert!(
+            body.walk(body.root())
+                .all(|op| !body.kind(op).is_parallel())
+        );
+        restore(&mut unit, &mut body);
+        let is_loop = |op: &gradus_ir::Op| matches!(body.kind(*op), OpKind::ParFor { .. });
+        count += body.walk(body.root()).filter(is_loop).count();
+        unit.functions[func].body = Some(body);
+    }
+    let findings = verify(&unit);
+    assert!(findings.is_empty(), "{findings:?}\n{}", print(&unit));
+    (unit, count)
+}
+
+#[test]
+fn projected_loops_are_found_again() {
+    for (name, text) in PROGRAMS {
+        let unit = parse(text, "program").unwrap_or_else(|e| panic!("{name}: {e} {:?}", e.labels));
+        let meant = interpreted(&unit);
+        let (mut unit, count) = found_again(text);
+        assert_eq!(interpreted(&unit), meant, "{name}");
+        let expected = match *name {
+            "a loop that writes" => 1,
+            "two reductions over two dimensions" => 0,
+            "three dimensions, narrow indices" => 3,
+            "loops in loops, with a private slot" => 1,
+            _ => 0,
+        };
+        assert_eq!(count, expected, "{name}:\n{}", print(&unit));
+        let all: Vec<FuncId> = unit.functions.iter().map(|(id, _)| id).collect();
+        lower(&mut unit, &all, &eager(0));
+        assert_eq!(run(&unit), meant, "{name}");
     }
 }

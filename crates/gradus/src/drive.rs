@@ -12,9 +12,11 @@ use crate::cc1::{self, Detail, Halves};
 use crate::fat::{self, Carried};
 use crate::files::{self, Scratch};
 use crate::plan::{self, Job};
-use crate::{Settings, child, link};
+use crate::{Settings, child, link, runtime};
 use gradus_ir::{Code, Diagnostic, Severity};
-use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
+use gradus_pipeline::{
+    CallsTask, Input, Level, Options, Outcome, OutputKind, Reply, Request, Task,
+};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
@@ -41,6 +43,8 @@ pub struct Driven {
     pub diagnostics: Vec<Diagnostic>,
     /// Reports of the modules that went through our passes.
     pub reports: Vec<String>,
+    /// What became of the parallel regions of each module.
+    pub regions: Vec<String>,
 }
 
 /// Runs a driver's command line.
@@ -188,13 +192,15 @@ impl Session<'_> {
             };
             self.compiled.insert(output.into(), carried);
         }
-        if !self.how.restructure_all && !names_a_derivative(&bytes) {
+        let derives = names_a_derivative(&bytes);
+        let parallel = (derives || halves.level != Level::O0) && calls_openmp(&bytes);
+        if !self.how.restructure_all && !parallel && !derives {
             // Says again what its front half said.
             return status(job);
         }
         self.driven.remarks.push(said);
         let name = job.input().unwrap_or_default();
-        let reply = self.derive(&halves, name, bytes);
+        let reply = self.derive(&halves, name, bytes, parallel);
         match self.bitcode(reply) {
             Some(bytes) => {
                 files::write(&derived, &bytes)?;
@@ -211,7 +217,7 @@ impl Session<'_> {
         }
     }
 
-    fn derive(&self, halves: &Halves, name: &str, bytes: Vec<u8>) -> Reply {
+    fn derive(&self, halves: &Halves, name: &str, bytes: Vec<u8>, parallel: bool) -> Reply {
         let request = Request {
             inputs: vec![Input::new(name, bytes)],
             task: match self.how.restructure_all {
@@ -220,8 +226,13 @@ impl Session<'_> {
                 false => Task::Calls(CallsTask { partial: true }),
             },
             level: halves.level,
-            emit: vec![OutputKind::Bitcode, OutputKind::Report],
+            emit: vec![
+                OutputKind::Bitcode,
+                OutputKind::Report,
+                OutputKind::ParallelReport,
+            ],
             options: Options {
+                parallel,
                 skip_late: true,
                 strip_debug: !halves.debug,
                 ..self.how.options.clone()
@@ -234,6 +245,8 @@ impl Session<'_> {
     fn bitcode(&mut self, reply: Reply) -> Option<Vec<u8>> {
         let report = reply.text(OutputKind::Report).map(String::from);
         self.driven.reports.extend(report);
+        let regions = reply.text(OutputKind::ParallelReport).map(String::from);
+        self.driven.regions.extend(regions);
         let bytes = reply.output(OutputKind::Bitcode).map(<[u8]>::to_vec);
         self.driven.diagnostics.extend(reply.diagnostics);
         bytes.filter(|_| reply.outcome == Outcome::Ok)
@@ -257,11 +270,11 @@ impl Session<'_> {
                     .diagnostics
                     .retain(|d| d.severity != Severity::Note);
                 match self.bitcode(reply) {
-                    Some(_) => status(&linked.job),
+                    Some(_) => status(&runtime::linked(&linked.job, &self.scratch)?),
                     None => Ok(1),
                 }
             }
-            None => status(&linked.job),
+            None => status(&runtime::linked(&linked.job, &self.scratch)?),
         }
     }
 
@@ -278,6 +291,12 @@ impl Session<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a module calls OpenMP's run time.
+pub(crate) fn calls_openmp(bitcode: &[u8]) -> bool {
+    let key = b"__kmpc_";
+    bitcode.windows(key.len()).any(|w| w == key)
 }
 
 /// Whether a module's table of symbols holds a name of the differentiation interface.

@@ -6,7 +6,7 @@
 //! archives take part where a merged object needs them; the archive itself stays.
 
 use crate::cc1;
-use crate::drive::DriveOptions;
+use crate::drive::{DriveOptions, calls_openmp};
 use crate::fat::{self, Carried, Facts};
 use crate::files::{self, Scratch};
 use crate::plan::Job;
@@ -207,8 +207,13 @@ fn derive(
         inputs: parts.iter().map(input).collect(),
         task: Task::Calls(CallsTask { partial: false }),
         level: cc1::level(leader),
-        emit: vec![OutputKind::Bitcode, OutputKind::Report],
+        emit: vec![
+            OutputKind::Bitcode,
+            OutputKind::Report,
+            OutputKind::ParallelReport,
+        ],
         options: Options {
+            parallel: parts.iter().any(|(_, part)| calls_openmp(&part.bitcode)),
             skip_late: true,
             strip_debug: !cc1::has_debug(leader),
             ..how.options.clone()

@@ -59,6 +59,7 @@ impl<'a> MakeFacts<'a> {
             dead_stores: HashSet::new(),
             doomed: HashSet::new(),
             torn: HashSet::new(),
+            own_adds: HashSet::new(),
             snapshots: Vec::new(),
             served: HashMap::new(),
         };
@@ -73,6 +74,7 @@ impl<'a> MakeFacts<'a> {
             self.find_snapshots(&mut facts, &alias, &clobbers);
         }
         self.dead_stores(&mut facts, &alias, &clobbers);
+        self.own_adds(&mut facts, &alias);
         self.calls(&mut facts, &activity, &clobbers);
         self.varying(&mut facts, &clobbers);
         self.work(&mut facts);

@@ -30,6 +30,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let guard = self.real_shadow(ptr, shadow);
             self.when(guard, &[], |sweep| {
                 let ty = sweep.facts.body.ty(result);
+                if sweep.is_parallel() && !sweep.facts.adds_alone(op) {
+                    sweep.add_atomically(op, ty, shadow, seed);
+                    return None;
+                }
                 let old = sweep.shadow_load(op, ty, shadow);
                 let fast = sweep.out.fast;
                 sweep.out.fast = fast.with(Flags::REASSOC);

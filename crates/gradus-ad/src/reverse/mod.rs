@@ -13,6 +13,7 @@ mod guard;
 mod linear;
 mod memory;
 mod mirror;
+pub(crate) mod parallel;
 pub(crate) mod recall;
 mod return_sweep;
 pub(crate) mod structure;

@@ -174,6 +174,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
             return self.release_arrays(op);
         }
         self.out.follow(self.facts.body, op);
+        self.keep_independence(op);
         match self.facts.body.kind(op) {
             OpKind::If | OpKind::Switch(_) => self.open_merge(op),
             OpKind::For { .. } | OpKind::Loop { .. } => self.open_loop(op),

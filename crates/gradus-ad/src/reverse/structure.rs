@@ -10,9 +10,10 @@
 //! adjoints go into the first reversed one, and zeros into the others.
 
 use super::return_sweep::{ReturnSweep, Task};
+use crate::facts::is_independent;
 use crate::node::Node;
 use crate::out::Lanes;
-use gradus_ir::{Body, Op, OpKind, Region, TypeId, Value};
+use gradus_ir::{Body, Flags, Op, OpKind, Region, TypeId, Value};
 
 /// An `if` or `switch` being undone.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub(super) struct OpenMerge {
 #[derive(Debug)]
 pub(super) struct OpenLoop {
     op: Op,
-    mirror: Op,
+    pub(super) mirror: Op,
     outside: (Region, Option<Op>),
     outer: Vec<Value>,
     /// Which carried values have adjoints.
@@ -236,6 +237,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
             seeds.push(last);
         }
         let (mirror, region) = self.out.build().for_(trips, &seeds);
+        if is_independent(body, op) && frame.is_none() {
+            self.out.body.ops[mirror].flags = Flags::INDEPENDENT;
+        }
         let outside = std::mem::replace(&mut self.out.place, (region, None));
         let params = self.out.body.region_params(region)[1..].to_vec();
         self.begin_iteration(op, region, trips, counted);

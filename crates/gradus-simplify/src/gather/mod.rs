@@ -76,7 +76,9 @@ struct Add {
 fn scatter_loops(unit: &Unit, body: &Body) -> Vec<(Op, Vec<Add>)> {
     let mut found = Vec::new();
     for op in body.walk(body.root()) {
-        if !matches!(body.kind(op), OpKind::For { .. }) {
+        // What is carried to the next iteration would tie independent ones together.
+        let tied = !body.ops[op].flags.has(Flags::INDEPENDENT);
+        if !(tied && matches!(body.kind(op), OpKind::For { .. })) {
             continue;
         }
         let region = body.op_regions(op)[0];

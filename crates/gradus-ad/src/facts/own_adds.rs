@@ -1,0 +1,223 @@
+//! Which adds of a reversed parallel loop may be plain ones.
+//!
+//! A load of an iteration becomes an add to shadow memory, and two iterations that read one place would
+//! add to it at once. No other iteration adds to the place of a load if
+//! - its own iteration surely writes there by a plain write: another one that read it would race, and
+//!   shadows meet only where primals meet; or
+//! - all loads of the loop that may go to the same shadow memory have one injective subscript: they
+//!   start at the same address, and what one iteration reads lies within one step of the loop's index.
+//!
+//! Shadows of different arguments may coincide, so that different arguments count as one memory here.
+//! Everywhere else the add is atomic.
+
+use super::Facts;
+use super::make::MakeFacts;
+use gradus_analysis::{Affine, AffineTerm, Alias, Root, affine};
+use gradus_ir::known::Known;
+use gradus_ir::{Body, Definition, Flags, Op, OpKind, Region, Value};
+use std::collections::HashSet;
+
+/// Memory whose shadow is other memory than that of all other classes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Arguments and globals.
+    Outside,
+    /// One allocation of this function.
+    Own(Value),
+    /// Anything.
+    Unknown,
+}
+
+/// A load in a loop, with its address as a function of the loop's index.
+struct Load {
+    op: Op,
+    class: Class,
+    form: Option<Affine>,
+    size_bytes: u64,
+}
+
+impl MakeFacts<'_> {
+    /// Fills in the loads whose adds may be plain.
+    pub(super) fn own_adds(&self, facts: &mut Facts<'_>, alias: &Alias<'_>) {
+        let body = facts.body;
+        let mut shared: HashSet<Op> = HashSet::new();
+        let mut all: HashSet<Op> = HashSet::new();
+        for lp in body
+            .walk(body.root())
+            .filter(|op| is_independent(body, *op))
+        {
+            let loads = self.loads(facts, alias, lp);
+            for load in &loads {
+                all.insert(load.op);
+                if !self.is_own(alias, lp, load, &loads) {
+                    shared.insert(load.op);
+                }
+            }
+        }
+        facts.own_adds = all.difference(&shared).copied().collect();
+    }
+
+    /// The loads of a loop that become adds.
+    fn loads(&self, facts: &Facts<'_>, alias: &Alias<'_>, lp: Op) -> Vec<Load> {
+        let body = facts.body;
+        let region = body.op_regions(lp)[0];
+        let active = |op: &Op| {
+            matches!(body.kind(*op), OpKind::Load(_))
+                && facts.active(body.result(*op))
+                && facts.has_shadow(body.operand(*op, 0))
+        };
+        let load = |op: Op| {
+            let form = affine(alias, body.operand(op, 0), Some(lp)).filter(|form| form.exact);
+            let class = form.as_ref().and_then(|form| form.start);
+            Load {
+                op,
+                class: class.map_or(Class::Unknown, |root| self.class(body, root)),
+                form,
+                size_bytes: self
+                    .unit
+                    .layout
+                    .store_bytes(self.unit, body.ty(body.result(op))),
+            }
+        };
+        body.walk(region).filter(active).map(load).collect()
+    }
+
+    fn class(&self, body: &Body, root: Root) -> Class {
+        let Root::Value(value) = root else {
+            return Class::Outside;
+        };
+        match body.values[value].def {
+            Definition::Param(region, _) if region == body.root() => Class::Outside,
+            Definition::Result(op, _) => {
+                let known = self.unit.callee(body, op).and_then(|f| self.unit.known(f));
+                let fresh = matches!(body.kind(op), OpKind::Alloca(_))
+                    || matches!(known, Some(Known::Memory(f)) if f.allocation().is_some());
+                if fresh {
+                    Class::Own(value)
+                } else {
+                    Class::Unknown
+                }
+            }
+            _ => Class::Unknown,
+        }
+    }
+
+    /// Whether no other iteration of `lp` adds to the place of a load.
+    fn is_own(&self, alias: &Alias<'_>, lp: Op, load: &Load, all: &[Load]) -> bool {
+        if is_written(alias.body, lp, load.op) {
+            return true;
+        }
+        let meets = |other: &&Load| {
+            other.class == load.class || [load.class, other.class].contains(&Class::Unknown)
+        };
+        let group: Vec<&Load> = all.iter().filter(meets).collect();
+        self.has_one_subscript(alias, lp, &group)
+    }
+
+    /// Whether all of `group` start at one address and stay within one step of the index of `lp`.
+    fn has_one_subscript(&self, alias: &Alias<'_>, lp: Op, group: &[&Load]) -> bool {
+        let forms: Option<Vec<&Affine>> = group.iter().map(|load| load.form.as_ref()).collect();
+        let Some((forms, first)) = forms.and_then(|f| f.first().copied().map(|first| (f, first)))
+        else {
+            return false;
+        };
+        let start = forms.iter().map(|f| f.constant).min().unwrap_or(0);
+        let ends = forms.iter().zip(group).map(|(form, load)| {
+            form.constant
+                .saturating_sub(start)
+                .saturating_add_unsigned(load.size_bytes)
+        });
+        let Some(element) = ends.max() else {
+            return false;
+        };
+        let same = |form: &&Affine| {
+            form.start == first.start
+                && form.invariant == first.invariant
+                && form.terms == first.terms
+        };
+        forms.iter().all(same) && steps_over(self, alias, lp, first, element)
+    }
+}
+
+/// Whether one step of the index of `lp` goes over all that an iteration touches: `element` bytes, and
+/// as many of them as a loop inside of it runs.
+fn steps_over(
+    make: &MakeFacts<'_>,
+    alias: &Alias<'_>,
+    lp: Op,
+    form: &Affine,
+    element: i64,
+) -> bool {
+    let (own, inner): (Vec<&AffineTerm>, Vec<&AffineTerm>) =
+        form.terms.iter().partition(|term| term.lp == lp);
+    let [own] = own[..] else {
+        return false;
+    };
+    let Some(step) = own.coefficient.checked_abs() else {
+        return false;
+    };
+    match inner[..] {
+        [] if own.factors.is_empty() => step >= element,
+        [row] if row.factors.is_empty() && row.coefficient >= element => {
+            let trips = alias.body.operand(row.lp, 0);
+            match (own.factors.as_slice(), alias.body.as_int(make.unit, trips)) {
+                ([], Some(trips)) => row
+                    .coefficient
+                    .checked_mul(trips)
+                    .is_some_and(|b| b <= step),
+                ([factor], _) => {
+                    step == row.coefficient
+                        && stripped(alias.body, *factor) == stripped(alias.body, trips)
+                }
+                _ => false,
+            }
+        }
+        _ => false,
+    }
+}
+
+/// A value without the widenings around it.
+fn stripped(body: &Body, mut value: Value) -> Value {
+    while let Some(op) = body.def_op(value).filter(|op| {
+        matches!(
+            body.kind(*op),
+            OpKind::Cast(gradus_ir::CastOp::ZExt | gradus_ir::CastOp::SExt)
+        )
+    }) {
+        value = body.operand(op, 0);
+    }
+    value
+}
+
+/// Whether a loop says that its iterations are independent.
+pub(crate) fn is_independent(body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::For { .. }) && body.ops[op].flags.has(Flags::INDEPENDENT)
+}
+
+/// Whether every iteration that comes to a load writes to the same address: a plain store through the
+/// same pointer in the load's region or in one around it.
+fn is_written(body: &Body, lp: Op, load: Op) -> bool {
+    let ptr = body.operand(load, 0);
+    let loaded = body.ty(body.result(load));
+    let inside = body.op_regions(lp)[0];
+    let surely = |region: Option<Region>| {
+        let mut at = body.parent(load);
+        while let Some(here) = at {
+            if Some(here) == region {
+                return true;
+            }
+            if here == inside {
+                return false;
+            }
+            at = body.enclosing(here);
+        }
+        false
+    };
+    body.uses(ptr).any(|at| {
+        let plain = matches!(body.kind(at.op), OpKind::Store(access) if access.is_plain());
+        plain
+            && at.index == 1
+            && body.ty(body.operand(at.op, 0)) == loaded
+            && surely(body.parent(at.op))
+    })
+}

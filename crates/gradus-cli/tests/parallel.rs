@@ -1,0 +1,213 @@
+//! Parallel programs: what OpenMP's regions become, that they compute what they computed, and their
+//! gradients against those of the serial program and against differences.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn folder(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn succeeds(command: &mut Command) -> Output {
+    let output = command.output().expect("it starts");
+    assert!(
+        output.status.success(),
+        "{command:?}\n{}",
+        text(&output.stderr)
+    );
+    output
+}
+
+/// Compiles `source` with `gradus cc` and some options; gives what the compiler printed.
+fn compile(folder: &Path, source: &str, options: &[&str]) -> String {
+    std::fs::write(folder.join("program.c"), source).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command
+        .arg("cc")
+        .args(options)
+        .args(["program.c", "-o", "program", "-lm"]);
+    text(&succeeds(command.current_dir(folder)).stdout)
+}
+
+/// Runs the program with so many workers, every loop forked; gives its numbers.
+fn numbers(folder: &Path, workers: u32) -> Vec<f64> {
+    let mut command = Command::new(folder.join("program"));
+    command.env("GRADUS_NUM_THREADS", workers.to_string());
+    command.env("GRADUS_FORCE_FORK", "1");
+    let output = succeeds(&mut command);
+    let words = text(&output.stdout);
+    let numbers = words
+        .split_whitespace()
+        .map(|w| w.parse().expect("a number"));
+    numbers.collect()
+}
+
+fn close(a: &[f64], b: &[f64], tolerance: f64, what: &str) {
+    assert_eq!(a.len(), b.len(), "{what}");
+    for (x, y) in a.iter().zip(b) {
+        let scale = x.abs().max(y.abs()).max(1.0);
+        assert!((x - y).abs() <= tolerance * scale, "{what}: {x} and {y}");
+    }
+}
+
+/// Objectives: a name, and the body of `double f(double *x, double *y, long n, double a)`, which
+/// reads `x` and may use `y` as scratch memory.
+const OBJECTIVES: &[(&str, &str)] = &[
+    (
+        "a map and a sum",
+        "double s = 0;
+         #pragma omp parallel for
+         for (long i = 0; i < n; i++) y[i] = sin(x[i]) * a;
+         #pragma omp parallel for reduction(+ : s)
+         for (long i = 0; i < n; i++) s += y[i] * y[i];
+         return s;",
+    ),
+    (
+        "a gather from places that several iterations read",
+        "double s = 0;
+         #pragma omp parallel for schedule(static, 4)
+         for (long i = 0; i < n; i++) y[i] = x[i] * a + exp(-x[(i * 7) % n]) + x[0];
+         #pragma omp parallel for reduction(+ : s)
+         for (long i = 1; i < n; i++) s += y[i] * y[i - 1];
+         return s;",
+    ),
+    (
+        "rows, an inner loop, a condition",
+        "long m = n / 10; double s = 0;
+         #pragma omp parallel for
+         for (long i = 0; i < 10; i++) {
+           double t = 0;
+           for (long j = 0; j < m; j++) t += x[i * m + j] * x[j];
+           y[i] = t > 30 ? sqrt(t) : t * a;
+         }
+         #pragma omp parallel for reduction(+ : s)
+         for (long i = 0; i < 10; i++) s += cos(y[i]);
+         return s;",
+    ),
+    (
+        "two dimensions at once, updated in place",
+        "long m = n / 10; double s = 0;
+         #pragma omp parallel for collapse(2)
+         for (long i = 0; i < 10; i++)
+           for (long j = 0; j < m; j++) y[i * m + j] = x[i * m + j] * (1 + a * i);
+         for (int k = 0; k < 3; k++) {
+           #pragma omp parallel for
+           for (long i = 0; i < n; i++) y[i] = y[i] * y[i] * 0.25 + x[i] * a;
+         }
+         #pragma omp parallel for reduction(+ : s)
+         for (long i = 0; i < n; i++) s += y[i];
+         return s;",
+    ),
+    (
+        "a while loop in each iteration",
+        "double s = 0;
+         #pragma omp parallel for reduction(+ : s)
+         for (long i = 0; i < n; i++) {
+           double v = x[i] + a;
+           while (v > 0.413) v = v * v * 0.4;
+           s += v * x[i];
+         }
+         return s;",
+    ),
+    (
+        "sums of every thread, put together in a critical region",
+        "double s = 0, t = x[3];
+         #pragma omp parallel
+         {
+           double mine = 0;
+           #pragma omp for
+           for (long i = 0; i < n; i++) mine += x[i] * x[i] * a;
+           #pragma omp critical
+           s += mine;
+         }
+         return s * t;",
+    ),
+];
+
+/// A program that prints the value, the derivative by `a`, and the gradient by `x` of an objective.
+fn program(objective: &str) -> String {
+    format!(
+        "#include <math.h>
+         #include <stdio.h>
+         #include <stdlib.h>
+         extern int enzyme_dup, enzyme_const;
+         double __enzyme_autodiff(void *, ...);
+         double f(double *x, double *y, long n, double a) {{ {objective} }}
+         int main(int argc, char **argv) {{
+           long n = 60;
+           double *x = malloc(8 * n), *dx = calloc(n, 8), *y = calloc(n, 8), *dy = calloc(n, 8);
+           for (long i = 0; i < n; i++) x[i] = 0.3 + 0.02 * i;
+           printf(\"%.17g\\n\", f(x, y, n, 0.7));
+         #ifdef DIFFERENCES
+           double e = 1e-6;
+           printf(\"%.17g\\n\", (f(x, y, n, 0.7 + e) - f(x, y, n, 0.7 - e)) / (2 * e));
+           for (long i = 0; i < n; i++) {{
+             double old = x[i];
+             x[i] = old + e; double up = f(x, y, n, 0.7);
+             x[i] = old - e; double down = f(x, y, n, 0.7);
+             x[i] = old;
+             printf(\"%.17g\\n\", (up - down) / (2 * e));
+           }}
+         #else
+           printf(\"%.17g\\n\", __enzyme_autodiff((void *)f, enzyme_dup, x, dx, enzyme_dup, y, dy, enzyme_const, n, 0.7));
+           for (long i = 0; i < n; i++) printf(\"%.17g\\n\", dx[i]);
+         #endif
+         }}"
+    )
+}
+
+#[test]
+fn gradients_of_parallel_loops_are_those_of_the_serial_program() {
+    for (name, objective) in OBJECTIVES {
+        let folder = folder(&name.replace(' ', "_"));
+        let source = program(objective);
+        compile(&folder, &source, &["-O1", "-DDIFFERENCES"]);
+        let differences = numbers(&folder, 1);
+        compile(&folder, &source, &["-O2"]);
+        let serial = numbers(&folder, 1);
+        // Rounding of the value, over the step.
+        let noise = 1e-15 * serial[0].abs() / 1e-6;
+        let what = format!("{name}: serial and differences");
+        close(&serial, &differences, 2e-7 + noise, &what);
+        for level in ["-O0", "-O1", "-O2", "-O3"] {
+            compile(&folder, &source, &[level, "-fopenmp"]);
+            for workers in [1, 3] {
+                let what = format!("{name}: parallel and serial, {level}, {workers} workers");
+                close(&numbers(&folder, workers), &serial, 1e-10, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_region_is_reported_with_its_line() {
+    let folder = folder("regions");
+    let source = "
+void twice(double *x, long n) {
+#pragma omp parallel for
+  for (long i = 0; i < n; i++) x[i] *= 2;
+}
+double fold(double *x, long n) {
+  double s = 0;
+#pragma omp parallel for ordered
+  for (long i = 0; i < n; i++) {
+#pragma omp ordered
+    s = s * 0.5 + x[i];
+  }
+  return s;
+}
+#include <stdio.h>
+int main(void) { double x[3] = {1, 2, 3}; twice(x, 3); printf(\"%g\\n\", fold(x, 3)); }
+";
+    let said = compile(&folder, source, &["-O2", "-fopenmp", "--par-report"]);
+    assert!(said.contains("program.c:3: raised"), "{said}");
+    assert!(said.contains("program.c:8: left as it is"), "{said}");
+    assert_eq!(numbers(&folder, 2), [8.5]);
+}

@@ -1,0 +1,130 @@
+//! The parallel part of the pipeline: early pipeline → import → raise → simplify → lower → export.
+//!
+//! Works on the functions that hold calls of a parallel run time and on what they reach. A region that
+//! is not understood stays as it was; a program without such calls is left alone.
+
+use crate::compile::early_parallel;
+use crate::reply::Output;
+use crate::run::{Run, Stop};
+use crate::{OutputKind, simplify};
+use gradus_analysis::Closure;
+use gradus_ir::known::{Known, lookup};
+use gradus_ir::{FuncId, Unit};
+use gradus_llvm::{Host, Imported};
+use gradus_raise::Raised;
+use std::fmt::Write;
+
+/// Whether a name is one of a parallel run time.
+fn is_parallel_name(name: &str) -> bool {
+    matches!(lookup(name), Some(Known::OpenMp(_)))
+}
+
+/// Raises, simplifies and lowers what is parallel in the program.
+pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
+    if host.functions_that_use(&is_parallel_name).is_empty() {
+        return Ok(());
+    }
+    early_parallel(run, host)?;
+    let mut imported = run.pass("import", |run| import(run, host))?;
+    let unit = &mut imported.unit;
+    let raised = run.pass("raise", |run| {
+        let raised = gradus_raise::raise(unit);
+        run.after_unit("raise", unit)?;
+        Ok(raised)
+    })?;
+    report(run, &raised);
+    run.take(raised.remarks())?;
+    if raised.changed.is_empty() {
+        return Ok(());
+    }
+    run.pass("simplify", |run| {
+        let closure = Closure::of(unit, &raised.changed);
+        simplify::parallel(unit, &closure, &raised.changed);
+        run.after_unit("simplify", unit)
+    })?;
+    let functions = run.pass("lower", |run| lower(run, unit, &raised.changed))?;
+    run.pass("export", |run| {
+        run.check(host.export(unit, &functions))?;
+        run.check(host.verify())?;
+        run.after_host("export", host)
+    })
+}
+
+/// Before differentiation: parallel ops as the serial loops that they are when the parallelism is
+/// dropped; those with independent iterations say so, and keep saying so in derivatives.
+pub(crate) fn project(run: &mut Run<'_>, unit: &mut Unit) -> Result<(), Stop> {
+    run.pass("raise", |run| {
+        let raised = gradus_raise::raise(unit);
+        run.take(raised.remarks())?;
+        for func in raised.changed {
+            if let Some(mut body) = unit.functions[func].body.take() {
+                gradus_par::project(unit, &mut body);
+                unit.functions[func].body = Some(body);
+            }
+        }
+        run.after_unit("raise", unit)
+    })
+}
+
+/// After differentiation: independent loops become parallel again, and these calls of the run-time
+/// library; gives the functions with those that were made for that.
+pub(crate) fn fork(
+    run: &mut Run<'_>,
+    unit: &mut Unit,
+    functions: &[FuncId],
+) -> Result<Vec<FuncId>, Stop> {
+    run.pass("lower", |run| {
+        for &func in functions {
+            if let Some(mut body) = unit.functions[func].body.take() {
+                gradus_par::restore(unit, &mut body);
+                unit.functions[func].body = Some(body);
+            }
+        }
+        lower(run, unit, functions)
+    })
+}
+
+/// Imports the functions that call a parallel run time, with all that they reach.
+fn import(run: &mut Run<'_>, host: &mut Host) -> Result<Imported, Stop> {
+    let users = host.functions_that_use(&is_parallel_name);
+    let roots: Vec<&str> = users.iter().map(String::as_str).collect();
+    let imported = run.check(host.import(&roots))?;
+    run.after_unit("import", &imported.unit)?;
+    Ok(imported)
+}
+
+/// Lowers the parallel ops of the changed functions; gives all that must go back to the host.
+fn lower(run: &mut Run<'_>, unit: &mut Unit, changed: &[FuncId]) -> Result<Vec<FuncId>, Stop> {
+    let made = gradus_par::lower(unit, changed, &gradus_par::Options::default());
+    let functions: Vec<FuncId> = changed.iter().copied().chain(made).collect();
+    let broken = functions
+        .iter()
+        .flat_map(|func| gradus_ir::verify_function(unit, *func));
+    run.take(broken.collect())?;
+    run.after_unit("lower", unit)?;
+    Ok(functions)
+}
+
+/// What became of each region, by source line.
+fn report(run: &mut Run<'_>, raised: &Raised) {
+    if !run.request.emit.contains(&OutputKind::ParallelReport) {
+        return;
+    }
+    let mut text = String::new();
+    for region in &raised.regions {
+        let place = region.span.as_ref().map_or_else(
+            || region.function.clone(),
+            |span| format!("{}:{}", span.file, span.line),
+        );
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{place}: {}", region.outcome);
+        for construct in &region.constructs {
+            let line = construct.span.as_ref().map_or(0, |span| span.line);
+            let _ = writeln!(text, "    line {line}: {}", construct.name);
+        }
+    }
+    run.early_outputs.push(Output {
+        kind: OutputKind::ParallelReport,
+        bytes: text.into_bytes(),
+    });
+}
