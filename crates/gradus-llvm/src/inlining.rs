@@ -8,7 +8,7 @@
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
-use gradus_ir::known::{TAPE_PUSH, TAPE_RELEASE, differentiation_call};
+use gradus_ir::known::{TAPE_PUSH, TAPE_RELEASE, differentiation_call, is_text_object};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMLinkage};
@@ -19,6 +19,8 @@ const THRESHOLD: &str = "function-inline-threshold";
 const RAISED: &str = "3000";
 /// Marks a function that a request names.
 const ROOT: &str = "gradus-differentiated";
+/// Marks a function that is not inlined before differentiation.
+const APART: &str = "gradus-apart";
 
 impl Host {
     /// States that a function will be differentiated; unknown names are passed over.
@@ -50,6 +52,7 @@ impl Host {
     pub(crate) fn raise_inlining(&mut self) {
         let roots = self.differentiated();
         let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
+        self.keep_text_apart();
         for name in self.closure(&roots) {
             let Some(f) = self.function(&name) else {
                 continue;
@@ -65,10 +68,31 @@ impl Host {
         }
     }
 
+    /// Functions on text stay calls, which are known to carry no derivative; inlined, their copies of
+    /// characters would be bytes of unknown type.
+    fn keep_text_apart(&mut self) {
+        let noinline = attribute_kind("noinline");
+        for f in self.functions() {
+            let text = is_text_object(&unsafe { name_of(f) });
+            let states = |kind| unsafe { !LLVMGetEnumAttributeAtIndex(f, FUNCTION, kind).is_null() };
+            if text && !states(noinline) && !states(attribute_kind("alwaysinline")) {
+                self.set_text(f, APART, "");
+                unsafe {
+                    let attribute = LLVMCreateEnumAttribute(self.ctx, noinline, 0);
+                    LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+                }
+            }
+        }
+    }
+
     /// Takes the raised threshold and the marks away.
     pub(crate) fn lower_inlining(&mut self) {
+        let noinline = attribute_kind("noinline");
         for f in self.functions() {
-            for key in [THRESHOLD, ROOT] {
+            if self.has_text(f, APART) {
+                unsafe { LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, noinline) };
+            }
+            for key in [THRESHOLD, ROOT, APART] {
                 let key_len = key.len() as u32;
                 unsafe {
                     LLVMRemoveStringAttributeAtIndex(f, FUNCTION, key.as_ptr().cast(), key_len)

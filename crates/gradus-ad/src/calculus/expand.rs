@@ -1,28 +1,34 @@
 //! Functions without a formula of their own, written with such as have one. Math functions that
 //! give a second result behind a pointer: `sincos(a, &s, &c)` → two calls and two stores, `modf(a,
-//! &w)` and `frexp(a, &e)` → LLVM's pairs and a store. Reductions of a vector's lanes by product,
+//! &w)` and `frexp(a, &e)` → LLVM's pairs and a store, `lgamma_r` and `remquo` → a call for the number
+//! beside that for the integer. Complex functions of single precision → those of double precision. Sorting and searching → loops. Reductions of a vector's lanes by product,
 //! minimum or maximum, gathers and scatters → the lanes one by one. `realloc` → `malloc`, a copy,
 //! `free`. Calls through pointers whose targets can be read off → direct calls.
 //!
 //! Runs on the primal before anything is asked about it; the meaning stays the same.
 
 use super::build::math_call;
-use super::{gather, targets};
-use gradus_ir::known::{Known, MathFn, MathOutFn, MemoryFn, ReduceFn};
+use super::{gather, sorting, targets};
+use gradus_ir::known::{ComplexFn, Known, MathFn, MathOutFn, MemoryFn, ReduceFn, SystemFn};
 use gradus_ir::{
-    AttrSet, BinaryOp, Body, Builder, FloatKind, FuncId, IntPredicate, Op, OpKind, Type, TypeId,
+    AttrSet, BinaryOp, Body, Builder, CastOp, FloatKind, FuncId, IntPredicate, Op, OpKind, Type, TypeId,
     Unit, Value,
 };
 
 /// Rewrites all such calls of a body; gives their number.
 pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
-    let known = |op: Op| Some((op, unit.known(unit.callee(body, op)?)?));
+    let known = |op: Op| {
+        let plain = matches!(body.kind(op), OpKind::Call(_));
+        Some((op, unit.known(unit.callee(body, op).filter(|_| plain)?)?))
+    };
     let calls: Vec<(Op, Known)> = body.walk(body.root()).filter_map(known).collect();
     let mut count = call_directly(unit, body);
     for (op, f) in calls {
         if !matches!(
             f,
             Known::MathOut(_)
+                | Known::Complex(_)
+                | Known::System(SystemFn::Qsort | SystemFn::Bsearch)
                 | Known::Reduce(_)
                 | Known::Masked(_)
                 | Known::Memory(MemoryFn::Realloc)
@@ -36,7 +42,10 @@ pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
         b.at_op(op);
         b.fast = b.body.ops[op].flags;
         let result = match f {
-            Known::MathOut(f) => expand(b, f, &args),
+            Known::MathOut(f) => expand(b, op, f, &args),
+            Known::System(f) => sorting::call(b, f, &args),
+            Known::Complex(ComplexFn::Arg) => argument(b, &args).map(Some),
+            Known::Complex(f) => in_doubles(b, f, op, &args).map(Some),
             Known::Reduce(f) => reduce(b, f, &args).map(Some),
             Known::Masked(f) => gather::take_apart(b, f, &args, meta),
             Known::Memory(MemoryFn::Realloc) => Some(Some(reallocate(b, args[0], args[1]))),
@@ -74,7 +83,7 @@ fn call_directly(unit: &mut Unit, body: &mut Body) -> usize {
 }
 
 /// The call's result, where it has one; `None` where the call stays.
-fn expand(b: &mut Builder<'_>, f: MathOutFn, args: &[Value]) -> Option<Option<Value>> {
+fn expand(b: &mut Builder<'_>, op: Op, f: MathOutFn, args: &[Value]) -> Option<Option<Value>> {
     let ty = b.body.ty(args[0]);
     let suffix = match b.unit.types.get(ty) {
         Type::Float(FloatKind::F64) => "f64",
@@ -98,13 +107,79 @@ fn expand(b: &mut Builder<'_>, f: MathOutFn, args: &[Value]) -> Option<Option<Va
             let pair = pair_call(b, &format!("llvm.frexp.{suffix}.i32"), args[0], int);
             Some(Some(store_second(b, pair, args[1])))
         }
+        MathOutFn::LgammaR => beside(b, op, MathFn::Lgamma, &args[..1]),
+        MathOutFn::Remquo => beside(b, op, MathFn::Remainder, &args[..2]),
         MathOutFn::SincosPair
         | MathOutFn::SincospiPair
         | MathOutFn::ModfPair
-        | MathOutFn::FrexpPair
-        | MathOutFn::LgammaR
-        | MathOutFn::Remquo => None,
+        | MathOutFn::FrexpPair => None,
     }
+}
+
+/// The same number by a function that gives nothing else; the call stays for the integer that it
+/// leaves behind its pointer.
+fn beside(b: &mut Builder<'_>, op: Op, f: MathFn, args: &[Value]) -> Option<Option<Value>> {
+    if !b.body.has_uses(b.body.result(op)) {
+        return None;
+    }
+    let kind = b.body.kind(op).clone();
+    let operands: Vec<Value> = b.body.operands(op).collect();
+    let ty = b.body.ty(b.body.result(op));
+    b.value(kind, &operands, ty);
+    Some(Some(math_call(b, f, args)))
+}
+
+/// The angle of a complex number.
+fn argument(b: &mut Builder<'_>, args: &[Value]) -> Option<Value> {
+    match args {
+        [x, y] => Some(math_call(b, MathFn::Atan2, &[*y, *x])),
+        [pair] => {
+            let (x, y) = (lane(b, *pair, 0)?, lane(b, *pair, 1)?);
+            Some(math_call(b, MathFn::Atan2, &[y, x]))
+        }
+        _ => None,
+    }
+}
+
+/// A function of complex numbers of single precision, whose parts come two in a vector: that of
+/// double precision, rounded.
+fn in_doubles(b: &mut Builder<'_>, f: ComplexFn, op: Op, args: &[Value]) -> Option<Value> {
+    let ty = b.body.ty(b.body.result(op));
+    let Type::Vector { len: 2, .. } = b.unit.types.get(ty) else {
+        return None;
+    };
+    let name = f.c_name()?;
+    let double = b.unit.types.f64();
+    let mut parts = Vec::new();
+    for &pair in args {
+        for number in 0..2 {
+            let part = lane(b, pair, number)?;
+            parts.push(b.cast(CastOp::FPExt, part, double));
+        }
+    }
+    let pair = b.unit.types.tuple(vec![double, double]);
+    let signature = b.unit.types.func(pair, vec![double; parts.len()]);
+    let func = b.unit.declare(name, signature, AttrSet::default());
+    let call = b.call(func, &parts);
+    let whole = b.body.result(call);
+    let single = b.unit.types.scalar(ty);
+    let mut result = b.poison(ty);
+    for number in 0..2 {
+        let part = b.extract(whole, &[number]);
+        let part = b.cast(CastOp::FPTrunc, part, single);
+        let at = b.i64(i64::from(number));
+        result = b.value(OpKind::InsertElement, &[result, part, at], ty);
+    }
+    Some(result)
+}
+
+/// A lane of a vector of two.
+fn lane(b: &mut Builder<'_>, vector: Value, number: i64) -> Option<Value> {
+    let Type::Vector { elem, len: 2, .. } = *b.unit.types.get(b.body.ty(vector)) else {
+        return None;
+    };
+    let at = b.i64(number);
+    Some(b.value(OpKind::ExtractElement, &[vector, at], elem))
 }
 
 /// The lanes of a vector combined one by one, in their order; `None` for a reduction that has a

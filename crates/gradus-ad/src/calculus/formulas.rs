@@ -3,9 +3,10 @@
 //! `d · ∂y/∂aᵢ` in terms of the arguments `a b c`, the result `y` and the seed `d`, as one
 //! expression in its cheapest form. Linear in `d`; `None` is a gap (see [`GAPS`]).
 
+use super::complex;
 use super::page::E;
 use gradus_ir::FloatPredicate::{Oeq, Ogt, Olt};
-use gradus_ir::known::MathFn;
+use gradus_ir::known::{ComplexFn, MathFn};
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, LOG2_E, LOG10_E, PI};
 
 /// Functions of floats without a derivative here.
@@ -37,6 +38,8 @@ pub(super) enum Function {
     ComplexMul,
     /// `a + ib, c + id → {re, im}`.
     ComplexDiv,
+    /// Another function of one or two complex numbers: `→ {re, im}`.
+    Complex(ComplexFn),
 }
 
 /// Arguments, results and seed of an op on a page.
@@ -54,7 +57,7 @@ impl Function {
     pub(super) fn results(self) -> usize {
         use Function::*;
         match self {
-            Sincos | Sincospi | Modf | Frexp | ComplexMul | ComplexDiv => 2,
+            Sincos | Sincospi | Modf | Frexp | ComplexMul | ComplexDiv | Complex(_) => 2,
             Add | Sub | Mul | Div | Rem | Neg | Convert | Discrete | Math(_) => 1,
         }
     }
@@ -94,6 +97,7 @@ impl Function {
             },
             (Function::ComplexMul, _) => complex_mul(i, j, g),
             (Function::ComplexDiv, _) => complex_div(i, j, g),
+            (Function::Complex(f), _) => return complex::times_partial(f, i, j, g),
         })
     }
 }
@@ -271,7 +275,7 @@ pub(super) fn always_finite(f: Function, i: usize, nonzero: &dyn Fn(usize) -> bo
         | ComplexMul => true,
         Div => nonzero(1),
         Rem => i == 0 || nonzero(1),
-        ComplexDiv => false,
+        ComplexDiv | Complex(_) => false,
         Math(m) => math_is_finite(m, i, nonzero),
     }
 }
@@ -302,7 +306,7 @@ pub(super) fn result_maybe_infinite(f: Function, nonzero: &dyn Fn(usize) -> bool
         Add | Sub | Mul | Neg | Convert | Discrete | Sincos | Sincospi | Modf | Frexp
         | ComplexMul => false,
         Div | Rem => !nonzero(1),
-        ComplexDiv => true,
+        ComplexDiv | Complex(_) => true,
         Math(m) => match m {
             Sin | Cos | Tan | Sinpi | Cospi | Atan | Atan2 | Tanh | Asinh | Cbrt | Hypot | Fabs
             | Copysign | Minnum | Maxnum | Minimum | Maximum | MinimumNum | MaximumNum | Fdim

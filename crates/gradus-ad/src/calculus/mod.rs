@@ -8,6 +8,7 @@
 //! stores, reductions) has no formula and is not here.
 
 mod build;
+mod complex;
 mod digamma;
 mod expand;
 mod formulas;
@@ -15,6 +16,7 @@ mod gather;
 mod page;
 #[cfg(test)]
 mod reference;
+mod sorting;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -214,6 +216,8 @@ fn function(unit: &Unit, body: &Body, op: Op) -> Option<Function> {
             Known::MathOut(MathOutFn::FrexpPair) => Function::Frexp,
             Known::Complex(ComplexFn::Mul) => Function::ComplexMul,
             Known::Complex(ComplexFn::Div) => Function::ComplexDiv,
+            Known::Complex(ComplexFn::Arg) => return None,
+            Known::Complex(f) => Function::Complex(f),
             _ => return None,
         },
         _ => return None,

@@ -415,6 +415,116 @@ fn vectors_and_other_formats_have_the_same_rules() {
     }
 }
 
+/// Each complex function against differences, at a point of its own branch; Cauchy and Riemann are
+/// not used.
+#[test]
+fn complex_functions_have_the_derivatives_of_their_parts() {
+    use gradus_ir::known::ComplexFn::*;
+    type C = (f64, f64);
+    fn mul(a: C, b: C) -> C {
+        (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0)
+    }
+    fn div(a: C, b: C) -> C {
+        let n = b.0 * b.0 + b.1 * b.1;
+        let (re, im) = mul(a, (b.0, -b.1));
+        (re / n, im / n)
+    }
+    fn exp(a: C) -> C {
+        (a.0.exp() * a.1.cos(), a.0.exp() * a.1.sin())
+    }
+    fn log(a: C) -> C {
+        (a.0.hypot(a.1).ln(), a.1.atan2(a.0))
+    }
+    fn sqrt(a: C) -> C {
+        let l = log(a);
+        exp((0.5 * l.0, 0.5 * l.1))
+    }
+    fn add(a: C, b: C) -> C {
+        (a.0 + b.0, a.1 + b.1)
+    }
+    fn sinh(a: C) -> C {
+        let (p, m) = (exp(a), exp((-a.0, -a.1)));
+        (0.5 * (p.0 - m.0), 0.5 * (p.1 - m.1))
+    }
+    fn cosh(a: C) -> C {
+        let (p, m) = (exp(a), exp((-a.0, -a.1)));
+        (0.5 * (p.0 + m.0), 0.5 * (p.1 + m.1))
+    }
+    fn turned(f: fn(C) -> C, a: C) -> C {
+        // f(ia)/i
+        let r = f((-a.1, a.0));
+        (r.1, -r.0)
+    }
+    fn asinh(a: C) -> C {
+        log(add(a, sqrt(add(mul(a, a), (1.0, 0.0)))))
+    }
+    fn acosh(a: C) -> C {
+        let s = mul(sqrt(add(a, (1.0, 0.0))), sqrt(add(a, (-1.0, 0.0))));
+        log(add(a, s))
+    }
+    fn atanh(a: C) -> C {
+        let r = log(div(add((1.0, 0.0), a), add((1.0, 0.0), (-a.0, -a.1))));
+        (0.5 * r.0, 0.5 * r.1)
+    }
+    let one: [(gradus_ir::known::ComplexFn, fn(C) -> C); 14] = [
+        (Exp, exp),
+        (Log, log),
+        (Sqrt, sqrt),
+        (Sin, |z| turned(sinh, z)),
+        (Cos, |z| cosh((-z.1, z.0))),
+        (Tan, |z| div(turned(sinh, z), cosh((-z.1, z.0)))),
+        (Sinh, sinh),
+        (Cosh, cosh),
+        (Tanh, |z| div(sinh(z), cosh(z))),
+        (Asin, |z| turned(asinh, z)),
+        (Acos, |z| {
+            let r = turned(asinh, z);
+            (std::f64::consts::FRAC_PI_2 - r.0, -r.1)
+        }),
+        (Atan, |z| turned(atanh, z)),
+        (Asinh, asinh),
+        (Atanh, atanh),
+    ];
+    for (f, value) in one {
+        check_complex(f, 2, &|x| value((x[0], x[1])));
+    }
+    check_complex(Acosh, 2, &|x| acosh((x[0], x[1])));
+    check_complex(Pow, 4, &|x| exp(mul((x[2], x[3]), log((x[0], x[1])))));
+}
+
+fn check_complex(
+    f: gradus_ir::known::ComplexFn,
+    count: usize,
+    value: &dyn Fn(&[f64]) -> (f64, f64),
+) {
+    let double = Unit::default().types.f64();
+    let point = [0.7, 0.3, 1.1, 0.4];
+    let arg = Argument {
+        ty: double,
+        constant: None,
+        number: None,
+        float: true,
+    };
+    let args = vec![arg; count];
+    let parts = |p: &[f64]| {
+        let (re, im) = value(p);
+        [re, im]
+    };
+    for i in 0..count {
+        let formulas = write(Function::Complex(f), i, &args).expect("a formula");
+        for (j, formula) in formulas.iter().enumerate() {
+            let along = |t: f64| {
+                let mut p = point;
+                p[i] = t;
+                parts(&p)[j]
+            };
+            let got = reference::formula(formula, &point[..count], &parts(&point), 1.0);
+            let expected = difference(along, point[i]);
+            assert!(close(got, expected, 1e-7), "{f:?} {j} by {i}: {got} {expected}");
+        }
+    }
+}
+
 #[test]
 fn pairs_have_the_derivatives_of_their_members() {
     let pairs: [(Function, usize, fn(&[f64]) -> [f64; 2]); 5] = [

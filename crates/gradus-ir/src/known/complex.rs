@@ -20,6 +20,21 @@ pub enum ComplexFn {
     Sinh,
     Cosh,
     Tanh,
+    Asin,
+    Acos,
+    Atan,
+    Asinh,
+    Acosh,
+    Atanh,
+}
+
+impl ComplexFn {
+    /// The C function for binary64 whose parts are passed one by one; `None` where the compiler has
+    /// its own.
+    pub fn c_name(self) -> Option<&'static str> {
+        let row = ROWS.iter().find(|row| row.known == Known::Complex(self))?;
+        row.names.first().copied().filter(|name| name.starts_with('c'))
+    }
 }
 
 // table
@@ -45,6 +60,24 @@ pub(super) const ROWS: &[Row] = &[
     row(&["csinh", "csinhf"], ComplexFn::Sinh, Effects::PURE.errno()),
     row(&["ccosh", "ccoshf"], ComplexFn::Cosh, Effects::PURE.errno()),
     row(&["ctanh", "ctanhf"], ComplexFn::Tanh, Effects::PURE.errno()),
+    row(&["casin", "casinf"], ComplexFn::Asin, Effects::PURE.errno()),
+    row(&["cacos", "cacosf"], ComplexFn::Acos, Effects::PURE.errno()),
+    row(&["catan", "catanf"], ComplexFn::Atan, Effects::PURE.errno()),
+    row(
+        &["casinh", "casinhf"],
+        ComplexFn::Asinh,
+        Effects::PURE.errno(),
+    ),
+    row(
+        &["cacosh", "cacoshf"],
+        ComplexFn::Acosh,
+        Effects::PURE.errno(),
+    ),
+    row(
+        &["catanh", "catanhf"],
+        ComplexFn::Atanh,
+        Effects::PURE.errno(),
+    ),
 ];
 
 const fn row(names: &'static [&'static str], id: ComplexFn, effects: Effects) -> Row {

@@ -33,7 +33,7 @@ pub use markers::MarkerFn;
 pub use math::{MathFn, MathOutFn};
 pub use memory::{Allocation, AllocationSize, MemoryFn, TAPE_PUSH, TAPE_RELEASE};
 pub use openmp::OpenMpFn;
-pub use system::SystemFn;
+pub use system::{SystemFn, is_text_object};
 pub use text::TextFn;
 pub use vector::{MaskedFn, ReduceFn};
 
@@ -203,7 +203,9 @@ fn by_prefix(name: &str) -> Option<Found> {
             shape: None,
         });
     }
-    exceptions::by_pattern(name).or_else(|| memory::by_pattern(name))
+    exceptions::by_pattern(name)
+        .or_else(|| memory::by_pattern(name))
+        .or_else(|| system::by_pattern(name))
 }
 
 /// The id of the outside function of that name, `None` for an unknown one.
@@ -237,7 +239,8 @@ impl Unit {
     }
     fn find_known(&self, func: FuncId) -> Option<Found> {
         let function = &self.functions[func];
-        let has_body = function.defined || function.body.is_some();
+        let seen = function.defined && !is_text_object(&function.name);
+        let has_body = seen || function.body.is_some();
         if has_body && !function.name.starts_with(TAPE) {
             return None;
         }

@@ -261,3 +261,66 @@ const fn row(names: &'static [&'static str], id: SystemFn, effects: Effects) -> 
         effects,
     }
 }
+
+/// C++'s output streams and strings, in the manglings of libstdc++ and libc++: text and what becomes
+/// text. What sanitizers call when they find something.
+pub(super) fn by_pattern(name: &str) -> Option<super::Found> {
+    // table
+    const STREAMS: &[&str] = &[
+        "_ZNSolsE",
+        "_ZNSo9_M_insertI",
+        "_ZNSo3put",
+        "_ZNSo5flush",
+        "_ZNSo5write",
+        "_ZStlsISt11char_traitsIcEERSt13basic_ostream",
+        "_ZStlsIcSt11char_traitsIcE",
+        "_ZSt16__ostream_insertI",
+        "_ZSt4endlI",
+        "_ZSt5flushI",
+        "_ZNSt3__113basic_ostreamI",
+        "_ZNSt3__14endlI",
+    ];
+    let found = |effects| {
+        Some(super::Found {
+            known: Known::System(SystemFn::Print),
+            effects,
+            shape: None,
+        })
+    };
+    // What is written is the stream's own, and text behind the object.
+    let talk = Effects {
+        reads: ALL_REACHABLE,
+        may_throw: true,
+        ..TALK.writing(&[0])
+    };
+    // table
+    const CHECKS: &[&str] = &["__ubsan_handle_", "__asan_", "__sanitizer_"];
+    if CHECKS.iter().any(|prefix| name.starts_with(prefix)) {
+        return found(Effects {
+            reads: ALL_REACHABLE,
+            ..TALK
+        });
+    }
+    if STREAMS.iter().any(|prefix| name.starts_with(prefix)) {
+        return found(talk.giving(0));
+    }
+    is_text_object(name).then(|| found(talk.writing(&[0, 1]))).flatten()
+}
+
+/// Whether a function is one of C++'s own on text: members of `std::string` and of string streams, and
+/// what makes strings of numbers. Such functions are known even where their bodies are seen.
+pub fn is_text_object(name: &str) -> bool {
+    // table
+    const PREFIXES: &[&str] = &[
+        "_ZNSt7__cxx1112basic_stringIc",
+        "_ZNKSt7__cxx1112basic_stringIc",
+        "_ZNSt7__cxx1118basic_stringstreamIc",
+        "_ZNSt7__cxx1119basic_ostringstreamIc",
+        "_ZNSt7__cxx119to_stringE",
+        "_ZStplIcSt11char_traitsIcESaIcEE",
+        "_ZNSt3__112basic_stringIc",
+        "_ZNKSt3__112basic_stringIc",
+        "_ZNSt3__19to_stringE",
+    ];
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}

@@ -1,0 +1,108 @@
+//! The page of formulas of complex functions: `f'(x + iy) = u + iv` from arguments and result.
+//!
+//! An analytic function's four partial derivatives are two numbers (Cauchy and Riemann): the real
+//! part changes by `u` with the real and by `−v` with the imaginary part of its argument, the
+//! imaginary part by `v` and `u`. Each formula is `(u, v)`.
+
+use super::formulas::Given;
+use super::page::E;
+use gradus_ir::known::{ComplexFn, MathFn};
+
+type Complex<'p> = (E<'p>, E<'p>);
+
+/// `d · ∂resultⱼ/∂argᵢ`; arguments are real and imaginary parts in turn.
+pub(super) fn times_partial<'p>(f: ComplexFn, i: usize, j: usize, g: &Given<'p>) -> Option<E<'p>> {
+    let z = (g.args[0], *g.args.get(1)?);
+    let (u, v) = match (f, i / 2) {
+        (ComplexFn::Pow, 0) => {
+            let w = (*g.args.get(2)?, *g.args.get(3)?);
+            by_base(z, w, (g.results[0], g.results[1]))
+        }
+        (ComplexFn::Pow, _) => times((g.results[0], g.results[1]), logarithm(z)),
+        (_, 0) => derivative(f, z, (g.results[0], g.results[1]))?,
+        _ => return None,
+    };
+    let d = g.seed;
+    Some(match (j, i % 2) {
+        (0, 0) => d * u,
+        (0, _) => -(d * v),
+        (_, 0) => d * v,
+        (_, _) => d * u,
+    })
+}
+
+/// `f'` at `z`, where the function is `r`.
+// table
+fn derivative<'p>(f: ComplexFn, z: Complex<'p>, r: Complex<'p>) -> Option<Complex<'p>> {
+    let (x, y) = z;
+    let one = (x.num(1.0), x.num(0.0));
+    Some(match f {
+        ComplexFn::Exp => r,
+        ComplexFn::Log => reciprocal(z), // 0: infinite
+        ComplexFn::Sqrt => {
+            let (u, v) = reciprocal(r); // 0: infinite
+            (0.5 * u, 0.5 * v)
+        }
+        ComplexFn::Sin => cosine(z),
+        ComplexFn::Cos => negative(sine(z)),
+        ComplexFn::Tan => sum(one, times(r, r)),
+        ComplexFn::Sinh => cosine((-y, x)),
+        ComplexFn::Cosh => {
+            // sinh z = −i sin iz
+            let (u, v) = sine((-y, x));
+            (v, -u)
+        }
+        ComplexFn::Tanh => sum(one, negative(times(r, r))),
+        ComplexFn::Asin => reciprocal(cosine(r)),
+        ComplexFn::Acos => negative(reciprocal(sine(r))),
+        ComplexFn::Atan => reciprocal(sum(one, times(z, z))),
+        ComplexFn::Asinh => reciprocal(cosine((-r.1, r.0))),
+        ComplexFn::Acosh => {
+            let (u, v) = sine((-r.1, r.0));
+            reciprocal((v, -u))
+        }
+        ComplexFn::Atanh => reciprocal(sum(one, negative(times(z, z)))),
+        ComplexFn::Mul | ComplexFn::Div | ComplexFn::Arg | ComplexFn::Pow => return None,
+    })
+}
+
+/// `w z^(w−1)`, from the power itself.
+fn by_base<'p>(z: Complex<'p>, w: Complex<'p>, r: Complex<'p>) -> Complex<'p> {
+    times(times(w, r), reciprocal(z))
+}
+
+fn logarithm<'p>((x, y): Complex<'p>) -> Complex<'p> {
+    let size = x.call2(MathFn::Hypot, y);
+    (size.call(MathFn::Log), y.call2(MathFn::Atan2, x))
+}
+
+fn sine<'p>((x, y): Complex<'p>) -> Complex<'p> {
+    (
+        x.call(MathFn::Sin) * y.call(MathFn::Cosh),
+        x.call(MathFn::Cos) * y.call(MathFn::Sinh),
+    )
+}
+
+fn cosine<'p>((x, y): Complex<'p>) -> Complex<'p> {
+    (
+        x.call(MathFn::Cos) * y.call(MathFn::Cosh),
+        -(x.call(MathFn::Sin) * y.call(MathFn::Sinh)),
+    )
+}
+
+fn reciprocal<'p>((x, y): Complex<'p>) -> Complex<'p> {
+    let norm = x * x + y * y;
+    (x / norm, -y / norm)
+}
+
+fn times<'p>((a, b): Complex<'p>, (c, d): Complex<'p>) -> Complex<'p> {
+    (a * c - b * d, a * d + b * c)
+}
+
+fn sum<'p>((a, b): Complex<'p>, (c, d): Complex<'p>) -> Complex<'p> {
+    (a + c, b + d)
+}
+
+fn negative<'p>((a, b): Complex<'p>) -> Complex<'p> {
+    (-a, -b)
+}
