@@ -50,6 +50,7 @@ pub struct Facts<'a> {
     outer: HashMap<Op, Vec<Value>>,
     calls: HashMap<Op, CallActivity>,
     redone_calls: HashSet<Op>,
+    by_address: HashMap<Op, Vec<(FuncId, bool)>>,
     unhandled_calls: HashSet<Op>,
     dead_stores: HashSet<Op>,
     doomed: HashSet<Op>,
@@ -158,6 +159,11 @@ impl Facts<'_> {
     /// Whether a call's callee has a derivative of its own.
     pub fn is_active_call(&self, op: Op) -> bool {
         self.calls.contains_key(&op)
+    }
+    /// What a call through a pointer may lead to, and whether each works on derivatives; `None` for
+    /// other calls, and for those that work on none.
+    pub fn pointer_targets(&self, op: Op) -> Option<&[(FuncId, bool)]> {
+        self.by_address.get(&op).map(Vec::as_slice)
     }
     /// Whether nobody reads what a store writes.
     pub fn is_dead_store(&self, op: Op) -> bool {

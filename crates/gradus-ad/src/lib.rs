@@ -21,6 +21,7 @@ pub mod calculus;
 mod closure_facts;
 mod copy_back;
 mod differential;
+mod dispatch;
 mod facts;
 mod inherit;
 mod masked;
@@ -36,6 +37,7 @@ mod versions;
 
 pub use by_value::expand_by_value;
 pub use closure_facts::{ClosureFacts, Root};
+pub use dispatch::CALL_PREFIX;
 pub use report::{Kept, Report};
 pub use variant::{
     ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, Variant, Versions,

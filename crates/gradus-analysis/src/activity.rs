@@ -12,8 +12,9 @@ use crate::closure::{Callee, Closure};
 use crate::flow::{Flow, ValueAccess, value_accesses};
 use crate::memory::{Class, ClassId, Memory, Origin};
 use crate::words::Words;
-use gradus_ir::known::Known;
-use gradus_ir::{ConstKind, Definition, Diagnostic, Entity, FuncId, GlobalId, TypeId, Unit, Value};
+use gradus_ir::{
+    Body, ConstKind, Definition, Diagnostic, Entity, FuncId, GlobalId, OpKind, Unit, Value,
+};
 use std::collections::{HashMap, HashSet};
 
 /// What a request says about an argument of its root.
@@ -159,6 +160,7 @@ impl ClassFacts {
         found.written = written_classes(facts);
         found.scrambled = found.flow.scrambled(&found.float_bits(facts));
         found.settle(facts, &sources);
+        found.functions = active_functions(facts, &found);
         found.with_globals = functions_with_globals(facts, &found);
         found.findings = crate::findings::of_memory(facts, &found, |class| {
             let source = &sources[class.index()];
@@ -222,7 +224,8 @@ impl ClassFacts {
             false => ShadowState::None,
         }
     }
-    /// Whether a function whose address is taken has a derivative: its address has a shadow.
+    /// Whether a function whose address is taken works on derivatives: on active values, or on memory
+    /// with shadows.
     pub fn is_active_function(&self, func: FuncId) -> bool {
         self.functions.contains(&func)
     }
@@ -281,15 +284,6 @@ impl ClassFacts {
             }
         }
         let mut work: Vec<usize> = (0..count).filter(|i| self.floats[*i]).collect();
-        let both = |node: usize| self.varied[node] && self.useful[node];
-        for (id, _) in facts.memory.classes() {
-            for func in facts.memory.functions_at(id) {
-                if function_active(facts, &self.flow, both, func) {
-                    self.functions.insert(func);
-                    work.push(id.index());
-                }
-            }
-        }
         let mut seen = vec![false; count];
         while let Some(index) = work.pop() {
             if std::mem::replace(&mut seen[index], true) {
@@ -316,9 +310,9 @@ impl Sources {
         let mut sources = Sources::default();
         for origin in &class.origins {
             match *origin {
-                Origin::Alloca(..) | Origin::Heap(..) | Origin::Function(_) => {
-                    sources.inside = true;
-                }
+                Origin::Alloca(..) | Origin::Heap(..) => sources.inside = true,
+                // Code has no shadow: which derivative belongs to an address is found at the call.
+                Origin::Function(_) => sources.constant = true,
                 Origin::Global(global) if can_have_shadow(facts.unit, global) => {
                     sources.inside = true;
                 }
@@ -336,13 +330,13 @@ impl Sources {
     }
 }
 
-/// Whether a global variable can have a shadow: it is this module's, all threads share it, and it
-/// changes or holds addresses (a table of functions has a table of their derivatives beside it).
+/// Whether a global variable can have a shadow: it is this module's, and it changes or holds addresses
+/// of others.
 fn can_have_shadow(unit: &Unit, global: GlobalId) -> bool {
     let variable = &unit.globals[global];
     let mut addresses = variable.init.iter().flat_map(|init| &init.relocations);
     let changes = !variable.constant || addresses.next().is_some();
-    variable.defined && changes && !variable.thread_local
+    variable.defined && changes
 }
 
 /// The classes that floats are stored to, or bytes copied to, other than by passing a structure by value.
@@ -374,7 +368,7 @@ fn written_classes(facts: Facts<'_>) -> Vec<bool> {
 
 /// See [`ClassFacts::touches_globals`].
 fn functions_with_globals(facts: Facts<'_>, classes: &ClassFacts) -> HashSet<FuncId> {
-    let mut by_type: HashMap<TypeId, Vec<FuncId>> = HashMap::new();
+    let mut by_address: HashMap<FuncId, Vec<FuncId>> = HashMap::new();
     let mut work = Vec::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
         let constants = body.values.iter().filter_map(|(_, v)| match v.def {
@@ -389,39 +383,78 @@ fn functions_with_globals(facts: Facts<'_>, classes: &ClassFacts) -> HashSet<Fun
             work.push(func);
         }
         for site in facts.closure.calls_in(func) {
-            if let Callee::Indirect(signature) = site.callee {
-                by_type.entry(signature).or_default().push(func);
+            for &callee in facts.memory.callees(func, site.op) {
+                by_address.entry(callee).or_default().push(func);
             }
         }
     }
-    let taken: HashSet<FuncId> = facts.closure.address_taken().iter().copied().collect();
     let mut found = HashSet::new();
     while let Some(func) = work.pop() {
         if found.insert(func) {
             work.extend(facts.closure.calls_of(func).iter().map(|site| site.caller));
-            if taken.contains(&func) {
-                let by_address = by_type.remove(&facts.unit.functions[func].ty);
-                work.extend(by_address.into_iter().flatten());
-            }
+            work.extend(by_address.remove(&func).into_iter().flatten());
         }
     }
     found
 }
 
-/// Whether a function whose address is taken has a derivative that matters.
-fn function_active(
-    facts: Facts<'_>,
-    flow: &Flow,
-    both: impl Fn(usize) -> bool,
-    func: FuncId,
-) -> bool {
-    match facts.unit.functions[func].body.as_deref() {
-        Some(body) => body
-            .values
-            .ids()
-            .any(|value| flow.value_node(func, value).is_some_and(&both)),
-        None => matches!(facts.unit.known(func), Some(Known::Math(_))),
+/// The functions whose address is taken that work on derivatives, by themselves or in what they call.
+fn active_functions(facts: Facts<'_>, classes: &ClassFacts) -> HashSet<FuncId> {
+    let taken = facts.closure.address_taken();
+    if taken.is_empty() {
+        return HashSet::new();
     }
+    let mut callers: HashMap<FuncId, Vec<FuncId>> = HashMap::new();
+    let mut work = Vec::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for site in facts.closure.calls_in(func) {
+            for &callee in facts.memory.callees(func, site.op) {
+                callers.entry(callee).or_default().push(func);
+            }
+        }
+        if touches_shadows(facts, classes, func, body) {
+            work.push(func);
+        }
+    }
+    let mut found = HashSet::new();
+    while let Some(func) = work.pop() {
+        if found.insert(func) {
+            work.extend(facts.closure.calls_of(func).iter().map(|site| site.caller));
+            work.extend(callers.get(&func).into_iter().flatten());
+        }
+    }
+    found
+}
+
+/// Whether a body computes with active values, or writes, copies, frees or gives memory with shadows.
+fn touches_shadows(facts: Facts<'_>, classes: &ClassFacts, func: FuncId, body: &Body) -> bool {
+    let active =
+        |value: Value| classes.value_varied(func, value) && classes.value_useful(func, value);
+    if body.values.ids().any(active) {
+        return true;
+    }
+    let shadowed = |value: Value| {
+        let places = facts.memory.places(func, value).iter().flatten();
+        places
+            .into_iter()
+            .any(|place| classes.state(place.class) != ClassState::Inactive)
+    };
+    body.walk(body.root()).any(|op| match body.kind(op) {
+        OpKind::Call(_) | OpKind::Invoke(_) => {
+            // Those with a body speak for themselves.
+            let callee = facts.unit.callee(body, op);
+            let outside = callee.is_none_or(|f| facts.unit.functions[f].body.is_none());
+            let harmless = callee
+                .and_then(|f| facts.unit.known_effects(f))
+                .is_some_and(|effects| effects.inactive);
+            let results = body.results(op).iter().copied();
+            outside && !harmless && body.operands(op).chain(results).any(shadowed)
+        }
+        OpKind::Return | OpKind::Foreign(_) => body.operands(op).any(shadowed),
+        OpKind::Store(_) => shadowed(body.operand(op, 1)),
+        OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => shadowed(body.operand(op, 0)),
+        _ => false,
+    })
 }
 
 /// The sources of every class: its own origins, and what the request says about arguments from which

@@ -210,19 +210,12 @@ impl Solver<'_> {
                     continue;
                 }
                 ConstKind::Global { global, .. } => self.classes.global(self.facts, *global),
-                ConstKind::Func(func) => self.function_shadow(*func),
-                ConstKind::Foreign(_) => ShadowState::None,
+                ConstKind::Func(_) | ConstKind::Foreign(_) => ShadowState::None,
                 _ => continue,
             };
             found = Some(found.map_or(state, |old: ShadowState| old.or(state)));
         }
         found
-    }
-    fn function_shadow(&self, func: FuncId) -> ShadowState {
-        match self.classes.is_active_function(func) {
-            true => ShadowState::Real,
-            false => ShadowState::None,
-        }
     }
     fn shadow_sources(
         &self,
@@ -381,13 +374,14 @@ impl Solver<'_> {
                 self.classes.result_varied(func),
                 self.classes.touches_globals(func),
             ),
-            Callee::Indirect(signature) => {
-                let candidates = self.facts.closure.candidates(signature);
+            Callee::Indirect(_) => {
+                let callees = self.facts.memory.callees(self.variant.func, op);
                 let varied =
                     |f: &FuncId| !self.facts.closure.contains(*f) || self.classes.result_varied(*f);
                 (
-                    candidates.is_empty() || candidates.iter().any(varied),
-                    candidates.iter().any(|f| self.classes.touches_globals(*f)),
+                    self.facts.memory.leads_elsewhere(self.variant.func, op)
+                        || callees.iter().any(varied),
+                    callees.iter().any(|f| self.classes.touches_globals(*f)),
                 )
             }
             Callee::Outside(func) => {
@@ -506,9 +500,9 @@ impl Solver<'_> {
             }),
             _ => None,
         };
-        let touches = variant
-            .as_ref()
-            .is_some_and(|v| self.classes.touches_globals(v.func));
+        let by_address = self.facts.memory.callees(self.variant.func, op);
+        let mut callees = variant.iter().map(|v| &v.func).chain(by_address);
+        let touches = callees.any(|func| self.classes.touches_globals(*func));
         let active = touches
             || result != ArgActivity::default()
             || args.iter().any(|a| *a != ArgActivity::default());

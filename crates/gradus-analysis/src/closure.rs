@@ -2,8 +2,8 @@
 //! summaries are to be made.
 //!
 //! Steps: (1) from the roots, follow direct calls and every mention of a function, in bodies and in the
-//! initial contents of the globals that these mention; (2) an indirect call may reach any mentioned
-//! function of its type; (3) strongly connected components by Tarjan's algorithm (SIAM J. Comput. 1,
+//! initial contents of the globals that these mention; (2) an indirect call may reach any function of
+//! its type whose address is taken anywhere in the unit, as objects come from outside the closure; (3) strongly connected components by Tarjan's algorithm (SIAM J. Comput. 1,
 //! 1972) with an explicit stack, so that chains of calls may be as long as they like. Callees come
 //! before their callers. Indirect calls go through one node per function type, which keeps the number
 //! of edges linear.
@@ -238,6 +238,8 @@ struct Discovery<'a> {
     seen_consts: std::collections::HashSet<ConstId>,
     seen_globals: std::collections::HashSet<GlobalId>,
     seen_taken: std::collections::HashSet<FuncId>,
+    /// The functions of the whole unit whose address is taken, by type; made when first asked for.
+    anywhere: Option<HashMap<TypeId, Vec<FuncId>>>,
 }
 
 impl<'a> Discovery<'a> {
@@ -250,6 +252,7 @@ impl<'a> Discovery<'a> {
             seen_consts: Default::default(),
             seen_globals: Default::default(),
             seen_taken: Default::default(),
+            anywhere: None,
         }
     }
 
@@ -295,6 +298,9 @@ impl<'a> Discovery<'a> {
                     self.reach(func);
                     skip = 1;
                 }
+                if let Callee::Indirect(signature) = callee {
+                    self.take_all(signature);
+                }
                 sites.push(CallSite { caller, op, callee });
             }
             for value in body.operands(op).skip(skip) {
@@ -328,6 +334,15 @@ impl<'a> Discovery<'a> {
         }
     }
 
+    /// Every function of a type whose address the unit takes.
+    fn take_all(&mut self, signature: TypeId) {
+        let unit = self.unit;
+        let anywhere = self.anywhere.get_or_insert_with(|| taken_anywhere(unit));
+        for func in anywhere.remove(&signature).unwrap_or_default() {
+            self.take(func);
+        }
+    }
+
     fn mention_global(&mut self, global: GlobalId) {
         let mut work = vec![global];
         while let Some(global) = work.pop() {
@@ -344,6 +359,45 @@ impl<'a> Discovery<'a> {
             }
         }
     }
+}
+
+/// The functions of a unit whose address bodies or initial contents mention, by type.
+fn taken_anywhere(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
+    let mut found: HashMap<TypeId, Vec<FuncId>> = HashMap::new();
+    let mut seen = std::collections::HashSet::new();
+    let mut take = |func: FuncId| {
+        let function = &unit.functions[func];
+        if function.derived_from.is_none() && seen.insert(func) {
+            found.entry(function.ty).or_default().push(func);
+        }
+    };
+    let sources = unit.functions.iter().map(|(_, function)| function);
+    for function in sources.filter(|function| function.derived_from.is_none()) {
+        let Some(body) = function.body.as_deref() else {
+            continue;
+        };
+        for op in body.walk(body.root()) {
+            let skip = usize::from(unit.callee(body, op).is_some());
+            let mut consts: Vec<ConstId> = (body.operands(op).skip(skip))
+                .filter_map(|value| body.as_const(value))
+                .collect();
+            while let Some(id) = consts.pop() {
+                match &unit.constant(id).kind {
+                    ConstKind::Func(func) => take(*func),
+                    ConstKind::Aggregate(parts) => consts.extend(parts),
+                    _ => {}
+                }
+            }
+        }
+    }
+    for (_, global) in unit.globals.iter() {
+        for relocation in global.init.iter().flat_map(|init| &init.relocations) {
+            if let Symbol::Func(func) = relocation.target {
+                take(func);
+            }
+        }
+    }
+    found
 }
 
 #[cfg(test)]

@@ -49,8 +49,12 @@ pub(crate) struct Copy {
     pub size_bytes: Option<u64>,
 }
 
-/// Parameters and result of the functions of one type that are called through pointers.
-struct Formal {
+/// A call through a pointer: where that points to, what it passes and gets.
+#[derive(Clone)]
+struct ByAddress {
+    at: (FuncId, Op),
+    address: Target,
+    signature: TypeId,
     params: Vec<Vec<Target>>,
     result: Vec<Target>,
 }
@@ -65,11 +69,11 @@ pub(crate) struct Solver<'a> {
     returns: HashMap<FuncId, Vec<Option<Target>>>,
     globals: HashMap<GlobalId, Target>,
     functions: HashMap<FuncId, Target>,
-    formals: HashMap<TypeId, Formal>,
     pub copies: Vec<Copy>,
     unseen: Option<Target>,
-    /// Calls by address: where the address points to, and the type called.
-    indirect: Vec<(Target, TypeId)>,
+    /// Calls by address.
+    indirect: Vec<ByAddress>,
+    entered: HashSet<(FuncId, Op, FuncId)>,
     /// What accesses took single words for.
     pub evidence: Vec<(Target, Seen)>,
     pub bases: HashSet<(Target, TbaaTypeId)>,
@@ -96,10 +100,10 @@ impl<'a> Solver<'a> {
             returns,
             globals: HashMap::new(),
             functions: HashMap::new(),
-            formals: HashMap::new(),
             copies: Vec::new(),
             unseen: None,
             indirect: Vec::new(),
+            entered: HashSet::new(),
             evidence: Vec::new(),
             bases: HashSet::new(),
             sources: HashSet::new(),
@@ -228,25 +232,17 @@ impl<'a> Solver<'a> {
         list.map(|slot| *slot.get_or_insert_with(|| classes.fresh()))
             .collect()
     }
-    /// The parameters and the result of functions of type `signature` that are called by address; all
-    /// candidates are joined with them when first asked for.
+    /// What a call by address passes on and gets, as classes of its own.
     fn formal(&mut self, signature: TypeId) -> (Vec<Vec<Target>>, Vec<Target>) {
-        if !self.formals.contains_key(&signature) {
-            let fresh = |solver: &mut Self, ty: TypeId| -> Vec<Target> {
-                let count = solver.leaves.get(ty).len();
-                (0..count).map(|_| solver.classes.fresh()).collect()
-            };
-            let params = self.unit.param_types(signature).to_vec();
-            let params: Vec<Vec<Target>> = params.iter().map(|ty| fresh(self, *ty)).collect();
-            let result = self.unit.result_type(signature);
-            let result = result.map_or(Vec::new(), |ty| fresh(self, ty));
-            for &func in self.closure.candidates(signature) {
-                self.enter(func, &params, &result);
-            }
-            self.formals.insert(signature, Formal { params, result });
-        }
-        let formal = &self.formals[&signature];
-        (formal.params.clone(), formal.result.clone())
+        let fresh = |solver: &mut Self, ty: TypeId| -> Vec<Target> {
+            let count = solver.leaves.get(ty).len();
+            (0..count).map(|_| solver.classes.fresh()).collect()
+        };
+        let params = self.unit.param_types(signature).to_vec();
+        let params: Vec<Vec<Target>> = params.iter().map(|ty| fresh(self, *ty)).collect();
+        let result = self.unit.result_type(signature);
+        let result = result.map_or(Vec::new(), |ty| fresh(self, ty));
+        (params, result)
     }
     /// Joins a function's parameters and result with what a caller sees of them.
     fn enter(&mut self, func: FuncId, args: &[Vec<Target>], result: &[Target]) {
@@ -279,28 +275,52 @@ impl<'a> Solver<'a> {
             for &copy in self.copies.iter().rev() {
                 crate::copies::join_words(&mut self.classes, copy);
             }
-            self.call_unseen();
+            self.call_by_address();
             self.call_from_outside();
             if self.classes.changes == before {
                 return;
             }
         }
     }
-    /// Calls by an address that may come from elsewhere: arguments and result are lost to unknown code.
-    fn call_unseen(&mut self) {
-        for (address, signature) in self.indirect.clone() {
-            let content = self.classes.content(address);
-            let functions = content.origins.iter();
-            let mut others = functions.filter(|o| !matches!(o, Origin::Function(_)));
-            if !content.escaped && !content.origins.is_empty() && others.next().is_none() {
-                continue;
+    /// Calls by address are joined with the functions that the address may be that of. Where it may
+    /// come from elsewhere these are all of the type, and arguments and result are lost to unknown
+    /// code.
+    fn call_by_address(&mut self) {
+        for call in self.indirect.clone() {
+            let (functions, elsewhere) = self.callees(&call);
+            for func in functions {
+                if self.entered.insert((call.at.0, call.at.1, func)) {
+                    self.enter(func, &call.params, &call.result);
+                }
             }
-            let (params, result) = self.formal(signature);
-            let unseen = self.unseen();
-            for target in params.into_iter().flatten().chain(result) {
-                self.classes.unify(target, unseen);
+            if elsewhere {
+                let unseen = self.unseen();
+                for &target in call.params.iter().flatten().chain(&call.result) {
+                    self.classes.unify(target, unseen);
+                }
             }
         }
+    }
+    /// The functions that a call by address may lead to, and whether it may lead elsewhere.
+    fn callees(&mut self, call: &ByAddress) -> (Vec<FuncId>, bool) {
+        let content = self.classes.content(call.address);
+        let only_functions = content
+            .origins
+            .iter()
+            .all(|o| matches!(o, Origin::Function(_)));
+        if content.escaped || content.origins.is_empty() || !only_functions {
+            return (self.closure.candidates(call.signature).to_vec(), true);
+        }
+        let mut found: Vec<FuncId> = (content.origins.iter())
+            .filter_map(|origin| match origin {
+                Origin::Function(func) => Some(*func),
+                _ => None,
+            })
+            .filter(|func| self.unit.functions[*func].ty == call.signature)
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        (found, false)
     }
     fn call_from_outside(&mut self) {
         let Some(unseen) = self.unseen else { return };
@@ -325,6 +345,10 @@ impl<'a> Solver<'a> {
     }
 
     fn finish(mut self) -> Memory {
+        let calls = std::mem::take(&mut self.indirect);
+        let callees = (calls.iter())
+            .map(|call| (call.at, self.callees(call)))
+            .collect();
         let mut number: HashMap<u32, ClassId> = HashMap::new();
         let mut roots = Vec::new();
         for node in 0..self.classes.len() as u32 {
@@ -354,6 +378,7 @@ impl<'a> Solver<'a> {
                 size_bytes: copy.size_bytes,
             });
         }
+        memory.callees = callees;
         for (func, slots) in self.slots {
             memory.functions.insert(func, slots.map(&mut place));
         }
@@ -636,7 +661,13 @@ impl<'a> Reader<'_, 'a> {
             Callee::Indirect(signature) => {
                 let (params, result) = self.solver.formal(signature);
                 if let Some(address) = self.target(self.body.operand(op, 0)) {
-                    self.solver.indirect.push((address, signature));
+                    self.solver.indirect.push(ByAddress {
+                        at: (self.func, op),
+                        address,
+                        signature,
+                        params: params.clone(),
+                        result: result.clone(),
+                    });
                 }
                 let params: Vec<Vec<Option<Target>>> = params
                     .into_iter()

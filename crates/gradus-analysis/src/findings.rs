@@ -402,25 +402,38 @@ impl Finder<'_> {
                     self.refuse(op, Code::Variadic, message, "pass them as named arguments");
                 }
             }
-            Some(Callee::Indirect(_)) => {
-                let address = body.operand(op, 0);
-                let known = self.activity.shadow(address).is_some();
-                if (active || shadowed) && !known {
-                    let message = "an indirect call works on active values, and its target has no derivative that is known";
-                    self.refuse(
-                        op,
-                        Code::UnknownTarget,
-                        message,
-                        "mark the argument that holds the function pointer as dup",
-                    );
-                }
-            }
+            Some(Callee::Indirect(_)) if active || shadowed => self.by_address(op, &args),
             Some(Callee::Foreign) if varied || shadowed => {
                 let message = "inline assembly works on active values";
                 self.refuse(op, Code::InlineAssembly, message, HELP_INACTIVE);
             }
             Some(Callee::Outside(func)) => self.outside(op, func, varied, active, shadowed),
             _ => {}
+        }
+    }
+    /// A call through a pointer is served by derivatives of all that it may lead to.
+    fn by_address(&mut self, op: Op, args: &[Value]) {
+        let unit = self.facts.unit;
+        let callees = self.facts.memory.callees(self.func, op);
+        if callees.is_empty() {
+            let message = "an indirect call works on active values, and no function is known that it could lead to";
+            let help = "compile the file that defines what is called together with this one";
+            return self.refuse(op, Code::UnknownTarget, message, help);
+        }
+        for &callee in callees {
+            let known = unit.known_effects(callee).is_some_and(|e| e.inactive);
+            if unit.functions[callee].body.is_none() && !known {
+                self.underivable(op, callee);
+            }
+        }
+        let in_bits = |v: &&Value| {
+            let number = unit.types.int_bits(self.body.ty(**v)).is_some();
+            number && (self.activity.active(**v) || self.activity.shadow(**v).is_some())
+        };
+        if args.iter().any(|v| in_bits(&v)) {
+            let message = "a call through a pointer passes active numbers or pointers as integers";
+            let help = "pass them by their own type, or call the function by its name";
+            self.refuse(op, Code::UnknownTarget, message, help);
         }
     }
     fn outside(&mut self, op: Op, func: FuncId, varied: bool, active: bool, shadowed: bool) {

@@ -13,7 +13,7 @@ use crate::flows;
 use crate::lanes;
 use crate::memory::ClassId;
 use gradus_ir::known::{Effects, Known, MaskedFn, MathOutFn};
-use gradus_ir::{Body, Entity, FuncId, Op, OpKind, Type, TypeId, Unit, Value};
+use gradus_ir::{Body, Entity, FuncId, Op, OpKind, Type, Unit, Value};
 use std::collections::HashMap;
 
 /// A node of a [`Flow`].
@@ -228,7 +228,6 @@ impl Flow {
             flow: &mut flow,
             list: Vec::new(),
             bits: Vec::new(),
-            formals: HashMap::new(),
         };
         for (func, body) in facts.closure.bodies(facts.unit) {
             for op in body.walk(body.root()) {
@@ -290,7 +289,6 @@ struct Maker<'a, 'f> {
     flow: &'f mut Flow,
     list: Vec<(u32, u32)>,
     bits: Vec<(u32, u32)>,
-    formals: HashMap<TypeId, (Vec<FlowNode>, FlowNode)>,
 }
 
 impl Maker<'_, '_> {
@@ -396,38 +394,27 @@ impl Maker<'_, '_> {
                     self.bit_edge((callee, inner.operand(end, 0)), (func, to));
                 }
             }
-            Some(Callee::Indirect(signature)) => {
-                let (params, own) = self.formal(signature);
-                for (&arg, &param) in args.iter().zip(&params) {
-                    self.edge(self.value(func, arg), Some(param));
+            Some(Callee::Indirect(_)) => {
+                for &callee in facts.memory.callees(func, op) {
+                    let Some(inner) = facts.unit.functions[callee].body.as_deref() else {
+                        self.outside(func, body, op, callee, &args);
+                        args.iter()
+                            .for_each(|arg| self.edge(self.value(func, *arg), result));
+                        continue;
+                    };
+                    for (&arg, &param) in args.iter().zip(inner.params()) {
+                        self.edge(self.value(func, arg), self.value(callee, param));
+                    }
+                    self.edge(self.flow.result_node(callee), result);
                 }
-                self.edge(Some(own), result);
+                if facts.memory.leads_elsewhere(func, op) {
+                    args.iter()
+                        .for_each(|arg| self.edge(self.value(func, *arg), result));
+                }
             }
             Some(Callee::Outside(callee)) => self.outside(func, body, op, callee, &args),
             _ => {}
         }
-    }
-    fn formal(&mut self, signature: TypeId) -> (Vec<FlowNode>, FlowNode) {
-        if let Some(formal) = self.formals.get(&signature) {
-            return formal.clone();
-        }
-        let facts = self.facts;
-        let count = facts.unit.param_types(signature).len();
-        let params: Vec<FlowNode> = (self.flow.count..self.flow.count + count).collect();
-        let own = self.flow.count + count;
-        self.flow.count = own + 1;
-        for &callee in facts.closure.candidates(signature) {
-            let inner = facts.unit.functions[callee].body.as_deref();
-            for (&from, &param) in params.iter().zip(inner.map_or(&[][..], |b| b.params())) {
-                self.edge(Some(from), self.value(callee, param));
-            }
-            self.edge(self.flow.result_node(callee), Some(own));
-            if inner.is_none() {
-                params.iter().for_each(|&p| self.edge(Some(p), Some(own)));
-            }
-        }
-        self.formals.insert(signature, (params.clone(), own));
-        (params, own)
     }
     /// An outside function that is not known reads what its pointers mean and writes it anew.
     fn outside(&mut self, func: FuncId, body: &Body, op: Op, callee: FuncId, args: &[Value]) {

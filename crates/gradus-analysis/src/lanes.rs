@@ -481,7 +481,7 @@ impl Reader<'_> {
         };
         let callees: Vec<FuncId> = match self.closure.callee(self.unit, body, op) {
             Some(Callee::Inside(callee)) => vec![callee],
-            Some(Callee::Indirect(signature)) => self.closure.candidates(signature).to_vec(),
+            Some(Callee::Indirect(_)) => self.memory.callees(func, op).to_vec(),
             _ => return,
         };
         for callee in callees {

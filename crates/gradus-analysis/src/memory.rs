@@ -114,6 +114,7 @@ pub struct Memory {
     pub(crate) returns: HashMap<FuncId, Vec<Option<MemoryPlace>>>,
     pub(crate) globals: HashMap<GlobalId, MemoryPlace>,
     pub(crate) copies: Vec<CopyBytes>,
+    pub(crate) callees: HashMap<(FuncId, Op), (Vec<FuncId>, bool)>,
     pub(crate) leaves: Leaves,
 }
 
@@ -222,6 +223,16 @@ impl Memory {
             Origin::Function(func) => Some(*func),
             _ => None,
         })
+    }
+    /// The functions that a call by address may lead to, as far as they are known.
+    pub fn callees(&self, func: FuncId, op: Op) -> &[FuncId] {
+        self.callees.get(&(func, op)).map_or(&[], |(list, _)| list)
+    }
+    /// Whether a call by address may lead to functions that are not known.
+    pub fn leads_elsewhere(&self, func: FuncId, op: Op) -> bool {
+        self.callees
+            .get(&(func, op))
+            .is_none_or(|(_, other)| *other)
     }
     /// Whether pointers of the class can only be addresses of functions of the closure.
     pub fn only_known_functions(&self, class: ClassId) -> bool {

@@ -60,9 +60,9 @@ impl Thrown {
     ) -> bool {
         match facts.closure.callee(facts.unit, body, op) {
             Some(Callee::Inside(callee)) => self.late.contains(&callee),
-            Some(Callee::Indirect(signature)) => {
-                let candidates = facts.closure.candidates(signature);
-                candidates.is_empty() || candidates.iter().any(|f| self.late.contains(f))
+            Some(Callee::Indirect(_)) => {
+                let callees = facts.memory.callees(func, op);
+                callees.is_empty() || callees.iter().any(|f| self.late.contains(f))
             }
             Some(_) => writes(facts, classes, func, body, op),
             None => false,
@@ -81,7 +81,7 @@ impl Thrown {
         let mut written: Vec<u32> = Vec::new();
         let mut throwing: Vec<Op> = Vec::new();
         for op in body.walk(body.root()) {
-            if writes(facts, classes, func, body, op) || self.callee_writes(facts, body, op) {
+            if writes(facts, classes, func, body, op) || self.callee_writes(facts, func, body, op) {
                 written.push(nest.order(op));
             }
             let throws = match body.kind(op) {
@@ -114,12 +114,12 @@ impl Thrown {
         }
     }
 
-    fn callee_writes(&self, facts: Facts<'_>, body: &Body, op: Op) -> bool {
+    fn callee_writes(&self, facts: Facts<'_>, func: FuncId, body: &Body, op: Op) -> bool {
         match facts.closure.callee(facts.unit, body, op) {
             Some(Callee::Inside(callee)) => self.writers.contains(&callee),
-            Some(Callee::Indirect(signature)) => {
-                let candidates = facts.closure.candidates(signature);
-                candidates.iter().any(|f| self.writers.contains(f))
+            Some(Callee::Indirect(_)) => {
+                let callees = facts.memory.callees(func, op);
+                callees.iter().any(|f| self.writers.contains(f))
             }
             _ => false,
         }

@@ -10,13 +10,15 @@ fn source(name: &str) -> PathBuf {
         .join(name)
 }
 
-fn compile(name: &str, level: &str) -> (PathBuf, Output) {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cplusplus-{name}{level}"));
+fn compile(name: &str, flags: &[&str]) -> (PathBuf, Output) {
+    let folder = format!("cplusplus-{name}{}", flags.concat());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder");
     let program = folder.join("program");
     let output = Command::new(env!("CARGO_BIN_EXE_gradus"))
-        .args(["c++", level])
+        .arg("c++")
+        .args(flags)
         .arg(source(name))
         .arg("-o")
         .arg(&program)
@@ -28,21 +30,25 @@ fn compile(name: &str, level: &str) -> (PathBuf, Output) {
 
 fn is_right(name: &str) {
     for level in ["-O0", "-O1", "-O2", "-O3"] {
-        let (program, output) = compile(name, level);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{name} {level}\n{said}");
-        let run = Command::new(&program).output().expect("it runs");
-        let said = String::from_utf8_lossy(&run.stdout);
-        assert!(
-            run.status.success(),
-            "{name} {level}: {}\n{said}",
-            run.status
-        );
+        is_right_with(name, &[level]);
     }
 }
 
+fn is_right_with(name: &str, flags: &[&str]) {
+    let (program, output) = compile(name, flags);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name} {flags:?}\n{said}");
+    let run = Command::new(&program).output().expect("it runs");
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(
+        run.status.success(),
+        "{name} {flags:?}: {}\n{said}",
+        run.status
+    );
+}
+
 fn is_refused(name: &str, code: &str, line: u32) {
-    let (_, output) = compile(name, "-O1");
+    let (_, output) = compile(name, &["-O1"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success(), "{name}");
     assert!(said.contains(&format!("error[{code}]")), "{said}");
@@ -67,4 +73,31 @@ fn exceptions_leave_the_derivative() {
 #[test]
 fn exceptions_after_active_writes_are_refused() {
     is_refused("torn.cpp", "GRD0020", 18);
+}
+
+#[test]
+fn virtual_functions_are_called() {
+    is_right("virtual.cpp");
+    // Pointers to what was made in another object's place are laundered.
+    is_right_with("virtual.cpp", &["-O2", "-fstrict-vtable-pointers"]);
+}
+
+#[test]
+fn functions_are_passed_by_address() {
+    is_right("callbacks.cpp");
+}
+
+#[test]
+fn static_state_has_shadows() {
+    is_right("globals.cpp");
+}
+
+#[test]
+fn numbers_real_and_complex() {
+    is_right("numbers.cpp");
+}
+
+#[test]
+fn text_carries_no_derivative() {
+    is_right("text.cpp");
 }

@@ -74,7 +74,8 @@ impl Host {
         let noinline = attribute_kind("noinline");
         for f in self.functions() {
             let text = is_text_object(&unsafe { name_of(f) });
-            let states = |kind| unsafe { !LLVMGetEnumAttributeAtIndex(f, FUNCTION, kind).is_null() };
+            let states =
+                |kind| unsafe { !LLVMGetEnumAttributeAtIndex(f, FUNCTION, kind).is_null() };
             if text && !states(noinline) && !states(attribute_kind("alwaysinline")) {
                 self.set_text(f, APART, "");
                 unsafe {

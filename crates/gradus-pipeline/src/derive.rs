@@ -265,7 +265,9 @@ fn reduce(
             let function = &unit.functions[func];
             function.body.is_some() && !function.defined
         }
-        Some(Symbol::Global(global)) => unit.globals[global].derived_from.is_some(),
+        Some(Symbol::Global(global)) => {
+            unit.globals[global].derived_from.is_some() || name.starts_with(DERIVED_PREFIX)
+        }
         None => false,
     };
     let wrapped = requests.wrapped.iter();

@@ -11,8 +11,8 @@ use super::build::math_call;
 use super::{gather, sorting, targets};
 use gradus_ir::known::{ComplexFn, Known, MathFn, MathOutFn, MemoryFn, ReduceFn, SystemFn};
 use gradus_ir::{
-    AttrSet, BinaryOp, Body, Builder, CastOp, FloatKind, FuncId, IntPredicate, Op, OpKind, Type, TypeId,
-    Unit, Value,
+    AttrSet, BinaryOp, Body, Builder, CastOp, FloatKind, FuncId, IntPredicate, Op, OpKind, Type,
+    TypeId, Unit, Value,
 };
 
 /// Rewrites all such calls of a body; gives their number.

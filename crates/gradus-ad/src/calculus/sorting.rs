@@ -20,9 +20,7 @@ const MOST_BYTES: i64 = 1 << 12;
 pub(super) fn call(b: &mut Builder<'_>, f: SystemFn, args: &[Value]) -> Option<Option<Value>> {
     let (func, rest) = match (f, args) {
         (SystemFn::Qsort, [_, _, size, _]) => (sort(b, *size)?, vec![0, 1, 3]),
-        (SystemFn::Bsearch, [_, _, _, size, _]) => {
-            (search(b, *size)?, vec![0, 1, 2, 4])
-        }
+        (SystemFn::Bsearch, [_, _, _, size, _]) => (search(b, *size)?, vec![0, 1, 2, 4]),
         _ => return None,
     };
     let args: Vec<Value> = rest.into_iter().map(|i| args[i]).collect();
@@ -45,7 +43,11 @@ fn element_bytes(b: &Builder<'_>, size: Value) -> Option<i64> {
 
 fn sort(b: &mut Builder<'_>, size: Value) -> Option<FuncId> {
     let bytes = element_bytes(b, size)?;
-    let (ptr, long, void) = (b.unit.types.ptr(), b.unit.types.int(64), b.unit.types.void());
+    let (ptr, long, void) = (
+        b.unit.types.ptr(),
+        b.unit.types.int(64),
+        b.unit.types.void(),
+    );
     let ty = b.unit.types.func(void, vec![ptr, long, ptr]);
     let name = format!("__gradus1_sort_{bytes}");
     Some(define(b.unit, &name, ty, |maker| maker.sort(), bytes, 2))

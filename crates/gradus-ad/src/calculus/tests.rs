@@ -520,7 +520,10 @@ fn check_complex(
             };
             let got = reference::formula(formula, &point[..count], &parts(&point), 1.0);
             let expected = difference(along, point[i]);
-            assert!(close(got, expected, 1e-7), "{f:?} {j} by {i}: {got} {expected}");
+            assert!(
+                close(got, expected, 1e-7),
+                "{f:?} {j} by {i}: {got} {expected}"
+            );
         }
     }
 }

@@ -55,6 +55,7 @@ impl<'a> MakeFacts<'a> {
             outer: HashMap::new(),
             calls: HashMap::new(),
             redone_calls: HashSet::new(),
+            by_address: HashMap::new(),
             unhandled_calls: HashSet::new(),
             dead_stores: HashSet::new(),
             doomed: HashSet::new(),
@@ -369,6 +370,11 @@ impl<'a> MakeFacts<'a> {
                 facts.torn.insert(op);
             }
             let callee = self.unit.callee(facts.body, op);
+            if let Some(targets) = self.pointer_targets(facts.body, op) {
+                facts.by_address.insert(op, targets);
+                facts.calls.insert(op, call.clone());
+                continue;
+            }
             let opaque = |func: FuncId| {
                 self.unit.functions[func].body.is_none() || self.unit.is_tape_function(func)
             };
@@ -393,6 +399,20 @@ impl<'a> MakeFacts<'a> {
             }
             facts.calls.insert(op, call.clone());
         }
+    }
+
+    /// What a call through a pointer may lead to, where derivatives can be passed through it.
+    fn pointer_targets(&self, body: &Body, op: Op) -> Option<Vec<(FuncId, bool)>> {
+        let signature = body.kind(op).call_info()?.signature;
+        let callees = self.closure.memory.callees(self.variant.func, op);
+        if callees.is_empty() || !crate::dispatch::fits(self.unit, signature) {
+            return None;
+        }
+        let active = |func: FuncId| {
+            self.unit.functions[func].body.is_some()
+                && self.closure.classes.is_active_function(func)
+        };
+        Some(callees.iter().map(|func| (*func, active(*func))).collect())
     }
 
     /// Whether a call of an outside function is undone by a rule of its own.

@@ -1,9 +1,10 @@
 //! Calls undone.
 
 use super::return_sweep::ReturnSweep;
+use crate::dispatch;
 use crate::node::Node;
 use crate::out::Lanes;
-use crate::variant::{Mode, ParamRole, ResultRole};
+use crate::variant::{Mode, ParamRole, ResultRole, Signature};
 use gradus_ir::known::{Known, ReduceFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Type, Value};
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             Some(Known::Math(_) | Known::MathOut(_) | Known::Complex(_)) => self.undo_by_rule(op),
             Some(Known::Masked(_)) => self.undo_masked(op),
             Some(Known::Reduce(function)) => self.undo_reduce(op, function),
+            _ if self.facts.pointer_targets(op).is_some() => self.undo_pointer_call(op),
             _ => {
                 if let Some(callee) = callee.filter(|_| self.facts.is_active_call(op)) {
                     self.undo_active_call(op, callee);
@@ -99,6 +101,24 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let signature = variant.signature(self.out.unit);
         let func = variant.declare(self.out.unit);
         self.needs.push(variant.clone());
+        self.undo_with(op, func, &[], &signature);
+    }
+
+    /// A call through a pointer: what finds the derivative finds its return sweep.
+    fn undo_pointer_call(&mut self, op: Op) {
+        let mode = Mode::Return;
+        let found = dispatch::function(self.out.unit, self.facts, op, mode, self.variant);
+        let Some(found) = found else {
+            return self.refuse(op);
+        };
+        self.needs.extend(found.needs);
+        let address = self.primal(self.facts.body.operand(op, 0));
+        self.undo_with(op, found.func, &[address], &found.signature);
+    }
+
+    /// Calls what undoes a call: `first`, then what the signature says. The adjoints that it gives go
+    /// to the arguments.
+    fn undo_with(&mut self, op: Op, func: FuncId, first: &[Value], signature: &Signature) {
         let body = self.facts.body;
         let actual = self.out.unit.call_args(body, op);
         let seeds = match self.facts.given(op) {
@@ -109,12 +129,15 @@ impl ReturnSweep<'_, '_, '_, '_> {
             }
             _ => Lanes::new(),
         };
-        let mut args: Vec<Value> = Vec::new();
-        for (role, _) in &signature.params {
+        let mut args: Vec<Value> = first.to_vec();
+        for (role, ty) in &signature.params {
             args.push(match *role {
                 ParamRole::Primal(number) => self.primal(actual[number]),
                 ParamRole::Shadow(number, lane) => self.shadows(actual[number])[lane as usize],
-                ParamRole::Cotangent(lane) => seeds[lane as usize],
+                ParamRole::Cotangent(lane) => match seeds.get(lane as usize) {
+                    Some(seed) => *seed,
+                    None => self.out.build().zero(*ty),
+                },
                 ParamRole::Tape => self.recall(Node::CalleeTape(op))[0],
             });
         }

@@ -298,7 +298,9 @@ fn finish(out: &mut Out<'_>, signature: &Signature, parts: &Finish) {
                 .get(&number)
                 .and_then(|lanes| lanes.get(lane as usize).copied()),
         };
-        let value = match value {
+        // A pointer beside which nothing runs is its own shadow.
+        let own = matches!(role, ResultRole::Shadow(_)) && out.unit.types.is_ptr(*ty);
+        let value = match value.or(parts.result.filter(|_| own)) {
             Some(value) => value,
             None => out.build().zero(*ty),
         };

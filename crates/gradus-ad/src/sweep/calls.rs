@@ -2,10 +2,11 @@
 
 use super::ForwardSweep;
 use crate::calculus::math_call;
+use crate::dispatch;
 use crate::masked::masked_access;
 use crate::node::Node;
 use crate::out::Lanes;
-use crate::variant::{Mode, ParamRole, ResultRole, Variant};
+use crate::variant::{Mode, ParamRole, ResultRole};
 use gradus_ir::known::{Known, MarkerFn, MathFn, ReduceFn};
 use gradus_ir::{FuncId, Op, Value};
 
@@ -30,6 +31,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 self.clone_plain(op);
                 self.reduce_beside(op);
             }
+            _ if self.facts.pointer_targets(op).is_some() => self.pointer_call(op),
             _ => match callee.filter(|_| self.facts.is_active_call(op)) {
                 Some(callee) => self.active_call(op, callee),
                 None => {
@@ -117,6 +119,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
             let lanes = if known == Some(Known::Marker(MarkerFn::InvariantGroup)) {
                 let viewed = body.operand(op, 1);
                 self.companion(viewed)
+            } else if known == Some(Known::Marker(MarkerFn::ThreadlocalAddress)) {
+                self.thread_local_shadow(op)
             } else {
                 if !self.facts.shadow_may_be_primal(result) {
                     self.refuse_call(op);
@@ -125,6 +129,22 @@ impl ForwardSweep<'_, '_, '_, '_> {
             };
             self.companions.insert(result, lanes);
         }
+    }
+
+    /// This thread's own shadow of a thread-local variable.
+    fn thread_local_shadow(&mut self, op: Op) -> Lanes {
+        let body = self.facts.body;
+        let variables = self.companion(body.operand(op, 1));
+        let ty = body.ty(body.result(op));
+        let callee = self.value(body.operand(op, 0));
+        let kind = body.kind(op).clone();
+        (variables.iter())
+            .map(|variable| {
+                self.out
+                    .build()
+                    .value(kind.clone(), &[callee, *variable], ty)
+            })
+            .collect()
     }
 
     fn reduce_beside(&mut self, op: Op) {
@@ -189,16 +209,37 @@ impl ForwardSweep<'_, '_, '_, '_> {
             }
         }
         let call = self.call_or_invoke(op, func, &args);
-        self.call_results(op, call, &signature.results, &variant);
+        self.call_results(op, call, &signature.results);
     }
 
-    fn call_results(
-        &mut self,
-        op: Op,
-        call: Op,
-        roles: &[(ResultRole, gradus_ir::TypeId)],
-        variant: &Variant,
-    ) {
+    /// A call through a pointer: what finds the derivative is called instead.
+    fn pointer_call(&mut self, op: Op) {
+        let mode = match self.forward_mode() {
+            true => Mode::Forward,
+            false => Mode::Augmented,
+        };
+        let found = dispatch::function(self.out.unit, self.facts, op, mode, self.variant);
+        let Some(found) = found else {
+            return self.refuse_call(op);
+        };
+        self.needs.extend(found.needs);
+        let actual = self.out.unit.call_args(self.facts.body, op);
+        let mut args = vec![self.value(self.facts.body.operand(op, 0))];
+        for (role, _) in &found.signature.params {
+            match *role {
+                ParamRole::Primal(number) => args.push(self.value(actual[number])),
+                ParamRole::Shadow(number, lane) => {
+                    let lanes = self.companion(actual[number]);
+                    args.push(lanes[lane as usize]);
+                }
+                ParamRole::Cotangent(_) | ParamRole::Tape => {}
+            }
+        }
+        let call = self.call_or_invoke(op, found.func, &args);
+        self.call_results(op, call, &found.signature.results);
+    }
+
+    fn call_results(&mut self, op: Op, call: Op, roles: &[(ResultRole, gradus_ir::TypeId)]) {
         let result = self.facts.given(op);
         let mut companions = Lanes::new();
         for (number, (role, _)) in roles.iter().enumerate() {
@@ -220,7 +261,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 ResultRole::Adjoint(..) => {}
             }
         }
-        if let Some(result) = result.filter(|_| companions.len() == variant.width as usize) {
+        if let Some(result) = result.filter(|_| companions.len() == self.facts.width) {
             self.companions.insert(result, companions);
         }
     }

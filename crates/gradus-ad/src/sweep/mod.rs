@@ -296,7 +296,9 @@ pub(crate) fn forward_mode<'u>(
                 .and_then(|lanes| lanes.get(lane as usize).copied()),
             _ => None,
         };
-        values.push(match value {
+        let own =
+            matches!(role, crate::variant::ResultRole::Shadow(_)) && out.unit.types.is_ptr(*ty);
+        values.push(match value.or(result.filter(|_| own)) {
             Some(value) => value,
             None => out.build().zero(*ty),
         });

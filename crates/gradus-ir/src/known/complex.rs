@@ -33,7 +33,10 @@ impl ComplexFn {
     /// its own.
     pub fn c_name(self) -> Option<&'static str> {
         let row = ROWS.iter().find(|row| row.known == Known::Complex(self))?;
-        row.names.first().copied().filter(|name| name.starts_with('c'))
+        row.names
+            .first()
+            .copied()
+            .filter(|name| name.starts_with('c'))
     }
 }
 

@@ -304,7 +304,9 @@ pub(super) fn by_pattern(name: &str) -> Option<super::Found> {
     if STREAMS.iter().any(|prefix| name.starts_with(prefix)) {
         return found(talk.giving(0));
     }
-    is_text_object(name).then(|| found(talk.writing(&[0, 1]))).flatten()
+    is_text_object(name)
+        .then(|| found(talk.writing(&[0, 1])))
+        .flatten()
 }
 
 /// Whether a function is one of C++'s own on text: members of `std::string` and of string streams, and

@@ -81,6 +81,20 @@ impl Roots {
         for &func in made {
             set_aside(unit, func);
         }
+        // So do the functions that calls through pointers go by: they lead to these variants.
+        let leads = |name: &str| name.starts_with(gradus_ad::CALL_PREFIX);
+        let by_address: Vec<FuncId> = (unit.functions.iter())
+            .filter(|(_, function)| leads(&function.name))
+            .map(|(func, _)| func)
+            .collect();
+        for func in by_address {
+            let name =
+                unit.functions[func]
+                    .name
+                    .replacen(gradus_ad::CALL_PREFIX, "__gradus1_called_", 1);
+            let name = unit.fresh_name(&name);
+            unit.rename(func, name);
+        }
     }
 }
 

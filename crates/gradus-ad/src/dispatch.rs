@@ -1,0 +1,309 @@
+//! Calls through pointers: a small function that leads to the derivative of what is called.
+//!
+//! The analyses know which functions an address may lead to. For each such call there is a function
+//! that takes the address beside the call's arguments, compares it with these in turn, and calls the
+//! derivative that belongs to it: one variant of each function serves all calls by address, its
+//! pointers with or without shadows, its numbers active. One that works on no derivatives is called as
+//! it is. An address that leads elsewhere ends the program with a message: zero would be a guess.
+
+use crate::facts::Facts;
+use crate::variant::{
+    ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, Variant, Versions,
+    carries_float,
+};
+use gradus_ir::{
+    AttrSet, Body, Builder, FuncId, Function, Global, Initializer, IntPredicate, Linkage, Op,
+    OpKind, Region, Type, TypeId, Unit, Value,
+};
+
+/// How the symbols of these functions begin while one root's derivatives are made.
+pub const CALL_PREFIX: &str = "__gradus1_call_";
+
+/// The variant of a function that serves calls by its address.
+pub(crate) fn by_address(unit: &Unit, func: FuncId, mode: Mode, caller: &Variant) -> Variant {
+    let ty = unit.functions[func].ty;
+    let args: Vec<ArgActivity> = (unit.param_types(ty).iter())
+        .map(|ty| argument(unit, *ty))
+        .collect();
+    let split = matches!(mode, Mode::Augmented | Mode::Return);
+    Variant {
+        func,
+        mode,
+        width: caller.width,
+        overwritten: if split {
+            vec![true; args.len()]
+        } else {
+            Vec::new()
+        },
+        args,
+        result: result(unit, unit.result_type(ty)),
+        primal_result: true,
+        versions: Versions::Test,
+        strong_zero: caller.strong_zero,
+    }
+}
+
+fn argument(unit: &Unit, ty: TypeId) -> ArgActivity {
+    match (unit.types.is_ptr(ty), carries_float(unit, ty)) {
+        (true, _) => ArgActivity::Maybe,
+        (false, true) => ArgActivity::Active,
+        (false, false) => ArgActivity::Const,
+    }
+}
+
+fn result(unit: &Unit, ty: Option<TypeId>) -> ResultActivity {
+    match ty {
+        None => ResultActivity::Const,
+        Some(ty) if unit.types.is_ptr(ty) => ResultActivity::Dup,
+        Some(ty) if carries_float(unit, ty) => ResultActivity::Active,
+        Some(_) => ResultActivity::Const,
+    }
+}
+
+/// Whether calls of functions of a type can be served so: no argument mixes numbers and pointers.
+pub(crate) fn fits(unit: &Unit, signature: TypeId) -> bool {
+    let Type::Func {
+        params,
+        result,
+        variadic,
+    } = unit.types.get(signature)
+    else {
+        return false;
+    };
+    !variadic && (params.iter().chain([result])).all(|ty| !hides_pointer(unit, *ty))
+}
+
+/// Whether a structure holds a pointer.
+fn hides_pointer(unit: &Unit, ty: TypeId) -> bool {
+    let mut stack = match unit.types.get(ty) {
+        Type::Ptr(_) => Vec::new(),
+        _ => vec![ty],
+    };
+    while let Some(ty) = stack.pop() {
+        match unit.types.get(ty) {
+            Type::Ptr(_) => return true,
+            Type::Vector { elem, .. } | Type::Array { elem, .. } => stack.push(*elem),
+            Type::Struct { fields, .. } => stack.extend(fields),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// What a call through a pointer calls instead.
+pub(crate) struct Dispatch {
+    /// It takes the address, then what `signature` says.
+    pub func: FuncId,
+    /// Of the derivatives.
+    pub signature: Signature,
+    /// The derivatives that it calls.
+    pub needs: Vec<Variant>,
+}
+
+/// The function for a call through a pointer, `None` where nothing is known that it could call.
+pub(crate) fn function(
+    unit: &mut Unit,
+    facts: &Facts<'_>,
+    op: Op,
+    mode: Mode,
+    caller: &Variant,
+) -> Option<Dispatch> {
+    let targets = facts.pointer_targets(op)?.to_vec();
+    let &(first, _) = targets.first()?;
+    let signature = by_address(unit, first, mode, caller).signature(unit);
+    let mut needs = Vec::new();
+    for &(func, active) in &targets {
+        if active {
+            needs.push(by_address(unit, func, mode, caller));
+        }
+    }
+    let name = format!(
+        "{CALL_PREFIX}{}_{}",
+        gradus_ir::Entity::index(op),
+        by_address(unit, caller.func, mode, caller).symbol(unit)
+    );
+    if let Some(func) = unit.function(&name) {
+        return Some(Dispatch {
+            func,
+            signature,
+            needs,
+        });
+    }
+    let ptr = unit.types.ptr();
+    let mut params = vec![ptr];
+    params.extend(signature.params.iter().map(|(_, ty)| *ty));
+    let given = unit.result_type(signature.ty);
+    let given = given.filter(|ty| !unit.types.is_void(*ty));
+    let result_ty = given.unwrap_or_else(|| unit.types.void());
+    let ty = unit.types.func(result_ty, params.clone());
+    let mut body = Body::new(&params);
+    let mut maker = Maker {
+        signature: &signature,
+        given,
+        message: message(unit, facts, op),
+        b: Builder::new(unit, &mut body),
+    };
+    maker.choose(&targets, &needs);
+    let attrs = unit.intern_attrs(AttrSet::default());
+    let func = unit.add_function(Function {
+        name,
+        ty,
+        attrs,
+        convention: 0,
+        linkage: Linkage::Internal,
+        defined: false,
+        body: Some(Box::new(body)),
+        derived_from: None,
+        param_names: Vec::new(),
+        span: None,
+        source_name: None,
+    });
+    Some(Dispatch {
+        func,
+        signature,
+        needs,
+    })
+}
+
+/// What is said where an address leads elsewhere.
+fn message(unit: &Unit, facts: &Facts<'_>, op: Op) -> String {
+    let place = match unit.span(facts.body.ops[op].loc) {
+        Some(span) => format!("{}:{}: ", span.file, span.line),
+        None => String::new(),
+    };
+    format!(
+        "gradus: {place}a call through a pointer leads to a function whose derivative is not known\n"
+    )
+}
+
+struct Maker<'a> {
+    signature: &'a Signature,
+    given: Option<TypeId>,
+    message: String,
+    b: Builder<'a>,
+}
+
+impl Maker<'_> {
+    /// One comparison after the other, each inside the `else` of the one before.
+    fn choose(&mut self, targets: &[(FuncId, bool)], needs: &[Variant]) {
+        let address = self.b.body.params()[0];
+        let mut variants = needs.iter();
+        let mut open: Vec<(Op, (Region, Option<Op>))> = Vec::new();
+        for &(func, active) in targets {
+            let other = self.b.func(func);
+            let same = self.b.icmp(IntPredicate::Eq, address, other);
+            let results: Vec<TypeId> = self.given.into_iter().collect();
+            let (op, yes, no) = self.b.if_(same, &results);
+            let outside = self.b.at_end(yes);
+            let value = match (active, variants.as_slice().first()) {
+                (true, Some(variant)) => {
+                    variants.next();
+                    self.derivative(variant)
+                }
+                _ => self.as_it_is(func),
+            };
+            self.b.yield_(value.as_slice());
+            self.b.at_end(no);
+            open.push((op, outside));
+        }
+        self.leads_elsewhere();
+        while let Some((op, outside)) = open.pop() {
+            self.b.restore(outside);
+            let value = self.b.body.results(op).first().copied();
+            match open.is_empty() {
+                true => self.b.return_(value),
+                false => self.b.yield_(value.as_slice()),
+            };
+        }
+    }
+
+    fn derivative(&mut self, variant: &Variant) -> Option<Value> {
+        let func = variant.declare(self.b.unit);
+        let args = self.b.body.params()[1..].to_vec();
+        let call = self.b.call(func, &args);
+        self.b.body.results(call).first().copied()
+    }
+
+    /// A function that carries no derivatives: its pointers' shadows are its pointers.
+    fn as_it_is(&mut self, func: FuncId) -> Option<Value> {
+        let is_return = self
+            .signature
+            .params
+            .iter()
+            .any(|(r, _)| *r == ParamRole::Tape);
+        let mut result = None;
+        if !is_return {
+            let params = self.b.body.params()[1..].to_vec();
+            let args: Vec<Value> = (self.signature.params.iter().zip(params))
+                .filter(|((role, _), _)| matches!(role, ParamRole::Primal(_)))
+                .map(|(_, value)| value)
+                .collect();
+            let call = self.b.call(func, &args);
+            result = self.b.body.results(call).first().copied();
+        }
+        let mut values = Vec::new();
+        for (role, ty) in &self.signature.results {
+            values.push(match (role, result) {
+                (ResultRole::Primal, Some(result)) => result,
+                (ResultRole::Shadow(_), Some(result)) if self.b.unit.types.is_ptr(*ty) => result,
+                _ => self.b.zero(*ty),
+            });
+        }
+        match values.as_slice() {
+            [] => None,
+            [one] => Some(*one),
+            several => {
+                let ty = self.given?;
+                let mut whole = self.b.poison(ty);
+                for (number, &value) in several.iter().enumerate() {
+                    whole = self.b.insert(whole, value, &[number as u32]);
+                }
+                Some(whole)
+            }
+        }
+    }
+
+    fn leads_elsewhere(&mut self) {
+        let (ptr, int, long) = (
+            self.b.unit.types.ptr(),
+            self.b.unit.types.int(32),
+            self.b.unit.types.int(64),
+        );
+        let void = self.b.unit.types.void();
+        let text = self.text();
+        let write = self.b.unit.types.func(long, vec![int, ptr, long]);
+        let write = self.b.unit.declare("write", write, AttrSet::default());
+        let abort = self.b.unit.types.func(void, vec![]);
+        let abort = self.b.unit.declare("abort", abort, AttrSet::default());
+        let (standard_error, length) = (self.b.int(int, 2), self.b.i64(self.message.len() as i64));
+        self.b.call(write, &[standard_error, text, length]);
+        self.b.call(abort, &[]);
+        self.b.op(OpKind::Unreachable, &[], &[], 0);
+    }
+
+    /// The message as a constant of the module.
+    fn text(&mut self) -> Value {
+        let unit = &mut *self.b.unit;
+        let byte = unit.types.int(8);
+        let bytes = self.message.clone().into_bytes();
+        let ty = unit.types.array(byte, bytes.len() as u64);
+        let name = unit.fresh_name("__gradus1_message");
+        let global = unit.add_global(Global {
+            name,
+            ty,
+            constant: true,
+            thread_local: false,
+            defined: true,
+            linkage: Linkage::Internal,
+            align_bytes: 1,
+            init: Some(Initializer {
+                bytes,
+                relocations: Vec::new(),
+            }),
+            derived_from: None,
+        });
+        let ptr = unit.types.ptr();
+        let id = (unit.consts).intern(ptr, gradus_ir::ConstKind::Global { global, offset: 0 });
+        self.b.constant(id)
+    }
+}
