@@ -4,7 +4,7 @@
 //! the region of an `spmd team`. A branch between a fork and the same function on one thread (`if`
 //! clause) becomes one `spmd` whose extent the condition chooses; such a call on its own one of extent 1.
 
-use super::calls::{Calls, Step, function, reason, span_of};
+use super::calls::{Calls, function, span_of};
 use super::ranks;
 use gradus_edit::inline_call;
 use gradus_ir::known::OpenMpFn;
@@ -22,42 +22,35 @@ pub(super) fn target(unit: &Unit, body: &Body, fork: Op) -> Option<FuncId> {
     function(unit, body, *unit.call_args(body, fork).get(2)?)
 }
 
-/// Raises the forks of a body; `bodies` holds the raised code of what they run. Gives for each the
-/// function and the `spmd`.
-pub(super) fn raise(
-    unit: &mut Unit,
-    body: &mut Body,
-    calls: &Calls,
-    bodies: &Bodies,
-) -> Step<Vec<Op>> {
-    let mut made = Vec::new();
+/// Raises the forks of a body; `bodies` holds the raised code of what they run. Those that run other
+/// functions stay.
+pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls, bodies: &Bodies) {
     for fork in calls.of_kind(unit, body, OpenMpFn::Fork) {
-        if target(unit, body, fork).is_some_and(|func| bodies.contains_key(&func)) {
-            made.push(team(unit, body, calls, fork, bodies)?);
+        if let Some(func) = target(unit, body, fork).filter(|f| bodies.contains_key(f)) {
+            team(unit, body, calls, (fork, func), bodies);
         }
     }
     for begin in calls.of_kind(unit, body, OpenMpFn::BeginSerial) {
-        made.extend(alone(unit, body, calls, begin, bodies)?);
+        alone(unit, body, calls, begin, bodies);
     }
-    Ok(made)
 }
 
-fn team(unit: &mut Unit, body: &mut Body, calls: &Calls, fork: Op, bodies: &Bodies) -> Step<Op> {
-    let args = unit.call_args(body, fork);
-    let Some(func) = target(unit, body, fork) else {
-        return Err(reason(
-            unit,
-            body,
-            fork,
-            "what this region runs is not known",
-        ));
-    };
-    let captured = args[3..].to_vec();
+fn team(
+    unit: &mut Unit,
+    body: &mut Body,
+    calls: &Calls,
+    (fork, func): (Op, FuncId),
+    bodies: &Bodies,
+) {
+    let captured = unit.call_args(body, fork)[3..].to_vec();
     let serial = serial_arm(unit, body, calls, fork, func, &captured);
     let asked = threads(unit, body, calls, fork).or_else(|| {
         let (branch, _) = serial?;
         threads(unit, body, calls, branch)
     });
+    // Where the number is computed too late, the team stays in its arm.
+    let serial = serial
+        .filter(|(branch, _)| asked.is_none_or(|(number, _)| is_before(body, number, *branch)));
     let mut b = Builder::new(unit, body);
     let at = serial.map_or(fork, |(branch, _)| branch);
     let pushed = asked
@@ -67,13 +60,7 @@ fn team(unit: &mut Unit, body: &mut Body, calls: &Calls, fork: Op, bodies: &Bodi
     b.loc = located(b.unit, b.body, fork);
     let long = b.unit.types.int(64);
     let mut extent = match asked {
-        Some((value, _)) if serial.is_none() || is_before(b.body, value, at) => {
-            b.cast(CastOp::SExt, value, long)
-        }
-        Some(_) => {
-            let text = "the number of threads asked for is computed too late";
-            return Err(reason(b.unit, b.body, fork, text));
-        }
+        Some((number, _)) => b.cast(CastOp::SExt, number, long),
         None => b.i64(0),
     };
     if let Some((branch, arm)) = serial {
@@ -84,12 +71,11 @@ fn team(unit: &mut Unit, body: &mut Body, calls: &Calls, fork: Op, bodies: &Bodi
             _ => b.select(condition, extent, one),
         };
     }
-    let op = region(&mut b, func, extent, &captured, bodies)?;
+    region(&mut b, func, extent, &captured, bodies);
     if let Some(push) = pushed {
         body.erase(push);
     }
     body.erase(at);
-    Ok(op)
 }
 
 /// The location of a call of the run time, made from what it is told where the host states none.
@@ -174,16 +160,11 @@ fn serial_arm(
     (is_if && unused && runs == 1).then_some((branch, arm))
 }
 
-/// A region that one thread runs.
-fn alone(
-    unit: &mut Unit,
-    body: &mut Body,
-    calls: &Calls,
-    begin: Op,
-    bodies: &Bodies,
-) -> Step<Option<Op>> {
+/// A region that one thread runs. Where that is not plain to see, the call stays: on one thread the
+/// function does the same either way.
+fn alone(unit: &mut Unit, body: &mut Body, calls: &Calls, begin: Op, bodies: &Bodies) {
     if body.parent(begin).is_none() {
-        return Ok(None);
+        return;
     }
     let mut at = body.next(begin);
     let mut call = None;
@@ -197,29 +178,21 @@ fn alone(
         at = body.next(op);
     }
     let (Some(end), Some((call, func))) = (at, call) else {
-        let text = "what this region runs on one thread is not understood";
-        return Err(reason(unit, body, begin, text));
+        return;
     };
     let captured = unit.call_args(body, call)[2..].to_vec();
     let mut b = Builder::new(unit, body);
     b.at_op(call);
     b.loc = located(b.unit, b.body, begin);
     let one = b.i64(1);
-    let op = region(&mut b, func, one, &captured, bodies)?;
+    region(&mut b, func, one, &captured, bodies);
     for op in [call, begin, end] {
         body.erase(op);
     }
-    Ok(Some(op))
 }
 
 /// The `spmd` with the function's code.
-fn region(
-    b: &mut Builder,
-    func: FuncId,
-    extent: Value,
-    captured: &[Value],
-    bodies: &Bodies,
-) -> Step<Op> {
+fn region(b: &mut Builder, func: FuncId, extent: Value, captured: &[Value], bodies: &Bodies) {
     let (long, int) = (b.unit.types.int(64), b.unit.types.int(32));
     let kind = OpKind::Spmd {
         kind: SpmdKind::Team,
@@ -245,7 +218,6 @@ fn region(
             own_allocations(b.body, region);
         }
     }
-    Ok(op)
 }
 
 fn slot(b: &mut Builder, ty: gradus_ir::TypeId) -> Value {

@@ -49,9 +49,7 @@ pub(super) fn together(
         }
         let mut body = own.body;
         take_in_tasks(unit, &mut body, &bodies, &own.entries);
-        if fork::raise(unit, &mut body, calls, &bodies).is_err() {
-            continue;
-        }
+        fork::raise(unit, &mut body, calls, &bodies);
         tidy(unit, &mut body);
         let folded = fold::raise(unit, &mut body, &reach);
         let spans = folded.iter().map(|loc| unit.locations[*loc].span.clone());

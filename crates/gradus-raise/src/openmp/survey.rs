@@ -118,7 +118,10 @@ impl Survey {
             let mut kept: Vec<(FuncId, Reason)> = Vec::new();
             for &func in &self.order {
                 let seen = &self.seen[&func];
-                let taken = seen.entries.iter().chain(&seen.wrapped);
+                // A region that stays is still called.
+                let is_region = |f: &&FuncId| seen.regions.iter().any(|r| r.0 == **f);
+                let wrapped = seen.wrapped.iter().filter(|f| !is_region(f));
+                let taken = seen.entries.iter().chain(wrapped);
                 let entry = taken.into_iter().find_map(|e| self.held(*e));
                 if let (None, Some(why)) = (&seen.held, entry) {
                     news.push((func, why.clone()));
