@@ -74,23 +74,21 @@ pub fn bless(arguments: &[String]) -> Outcome<()> {
 /// Where one goes wrong.
 pub fn fuzz(arguments: &[String]) -> Outcome<()> {
     if arguments.first().is_some_and(|word| word.starts_with("--")) {
-        let binary = [
-            "run",
-            "--release",
-            "--quiet",
-            "--package",
-            "gradus-testkit",
-            "--bin",
-            "fuzz",
-            "--",
-        ];
-        return process::show(workspace::cargo().args(binary).args(arguments));
+        // A release build has no seeded faults.
+        let profile = match arguments.iter().any(|word| word.starts_with("--mutant")) {
+            true => "dev",
+            false => "release",
+        };
+        let mut command = workspace::cargo();
+        command.args(["run", "--quiet", "--profile", profile]);
+        command.args(["--package", "gradus-testkit", "--bin", "fuzz", "--"]);
+        return process::show(command.args(arguments));
     }
     let number = |i: usize, otherwise: &str| match arguments.get(i) {
         None => Ok(otherwise.to_owned()),
         Some(n) if n.parse::<u64>().is_ok() => Ok(n.clone()),
         Some(_) => Err(Failure::new(
-            "usage: cargo xtask fuzz [PROGRAMS [SEED]], or for C: cargo xtask fuzz --count N [--seed S]",
+            "usage: cargo xtask fuzz [PROGRAMS [SEED]], or for C: cargo xtask fuzz --count N [--seed S], for wide programs --ir, for seeded faults --mutants",
         )),
     };
     let mut command = workspace::cargo();

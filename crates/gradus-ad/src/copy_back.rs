@@ -5,6 +5,7 @@
 //! `memmove` they may overlap: all of `to` is read and cleared before anything is added.
 
 use crate::alloc;
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, FloatKind, FuncId, Function, Linkage, Region, TypeId, Unit,
     Value,
@@ -47,7 +48,7 @@ fn build(b: &mut Builder<'_>, number: TypeId, overlap: bool) {
     let size = b.unit.layout.size_bytes(b.unit, number);
     let size = b.i64(size as i64);
     let count = b.binary(BinaryOp::UDiv, bytes, size);
-    if !overlap {
+    if !overlap || planted(Mutant::OverlapForgotten) {
         each(b, count, |b, i| {
             let taken = take(b, number, to, i);
             give(b, number, from, i, taken);
@@ -85,13 +86,18 @@ fn take(b: &mut Builder<'_>, number: TypeId, to: Value, i: Value) -> Value {
     let at = b.addr(number, to, i);
     let taken = b.load(number, at);
     let zero = b.zero(number);
-    b.store(zero, at);
+    if !planted(Mutant::CopyKeepsAdjoints) {
+        b.store(zero, at);
+    }
     taken
 }
 
 fn give(b: &mut Builder<'_>, number: TypeId, from: Value, i: Value, taken: Value) {
     let at = b.addr(number, from, i);
     let old = b.load(number, at);
-    let sum = b.fadd(old, taken);
+    let sum = match planted(Mutant::CopyReplacesAdjoints) {
+        true => taken,
+        false => b.fadd(old, taken),
+    };
     b.store(sum, at);
 }

@@ -16,6 +16,7 @@ use crate::nest::Nest;
 use crate::points_to::{Object, ObjectId, PointsTo, Targets, UNKNOWN, never_changes};
 use crate::tbaa;
 use gradus_ir::known::{Known, MarkerFn};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{AttrValue, Body, Definition, FuncId, MetaId, Op, OpKind, ScopeId, Unit, Value};
 use std::collections::HashSet;
 
@@ -214,14 +215,20 @@ impl<'a> Alias<'a> {
     }
 
     fn stranger_meets_local(&self, stranger: Object, local: ObjectId) -> bool {
-        stranger == Object::Unknown && (self.points_to.escaped(local) || !self.options.escape)
+        let known_apart = planted(Mutant::EscapeForgotten);
+        stranger == Object::Unknown
+            && !known_apart
+            && (self.points_to.escaped(local) || !self.options.escape)
     }
 
     fn strangers_meet(&self, x: Object, a: ObjectId, y: Object, b: ObjectId) -> bool {
         match (x, y) {
             (Object::Global(_), Object::Global(_)) => false,
             (Object::Param(i), Object::Param(j)) => {
-                !(self.is_noalias(i) || self.is_noalias(j) || self.assumed(i, j))
+                !(self.is_noalias(i)
+                    || self.is_noalias(j)
+                    || self.assumed(i, j)
+                    || planted(Mutant::ArgumentsNeverMeet))
             }
             (Object::Param(i), _) => {
                 !self.is_noalias(i) || self.points_to.escaped(a) && y == Object::Unknown
@@ -444,7 +451,8 @@ impl<'a> Alias<'a> {
             return false;
         };
         let distance = bounds::Distance::between(self, (a.op, &x), (b.op, &y), frame);
-        distance.excludes(size_a, size_b)
+        planted(Mutant::OffsetsApart)
+            || distance.excludes(size_a, size_b)
             || self.options.ranges && distance.excludes_by_ranges(self, size_a, size_b)
     }
 

@@ -10,6 +10,7 @@ use crate::alias::Alias;
 use crate::effects::{AccessKind, Effects, MemoryAccess, Place};
 use crate::linear::Root;
 use crate::points_to::{Object, ObjectId, Target};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{MetaId, Op, OpKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -253,6 +254,9 @@ impl<'a> Clobbers<'a> {
     /// The places of the ops that can run after an op, and of some that cannot.
     fn later(&self, op: Op) -> (u32, u32) {
         let nest = &self.alias.nest;
+        if planted(Mutant::LoopsNotUnioned) {
+            return (nest.order(op), u32::MAX);
+        }
         (nest.order(nest.outermost_loop(op).unwrap_or(op)), u32::MAX)
     }
     /// The ops that may write, free or end what an op read, in program order.
@@ -510,6 +514,9 @@ impl<'a> Clobbers<'a> {
 
     fn changed_after_end(&self, read: &MemoryAccess) -> bool {
         let after = &self.after_end;
+        if planted(Mutant::AfterEndForgotten) {
+            return false;
+        }
         let Some(objects) = self.alias.objects(read) else {
             return after.others;
         };

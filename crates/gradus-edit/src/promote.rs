@@ -6,6 +6,7 @@
 //! knows the slot's value everywhere. Results that nobody reads are left to dead-code removal.
 
 use crate::slots::{self, Slot, same_bits};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Builder, CastOp, ConstKind, Op, OpKind, Region, TypeId, Unit, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -222,6 +223,7 @@ impl Walk {
         for &(n, value) in &done.before {
             self.now[n] = Some(match last {
                 true => b.body.add_result(owner, found[n].ty),
+                false if planted(Mutant::PromotedArmLeaks) => self.now[n].unwrap_or(value),
                 false => value,
             });
         }

@@ -19,6 +19,7 @@ use crate::sweep::sweep_from;
 use crate::top_tested;
 use crate::trips::{Place, Trips, trips};
 use gradus_ir::integers::{int_value, signed};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, Op, OpKind, Region, Type, Unit, Value};
 
 /// Turns all counted loops of a body into `for`s, inner ones first; gives their number.
@@ -309,7 +310,10 @@ fn at_run(b: &mut Builder, induction: &Induction, run: Value, max: u128) -> Valu
             let flags = integer_flags(b, induction, bits, max);
             let run = narrowed(b, run, bits, max);
             let moved = times(b, run, &induction.step, bits, flags);
-            sum(b, induction.start, moved, flags)
+            match planted(Mutant::InductionFromZero) {
+                true => moved,
+                false => sum(b, induction.start, moved, flags),
+            }
         }
         _ => induction.start,
     }

@@ -14,6 +14,7 @@ use crate::counted::Test;
 use crate::imply::{Claim, Voucher, voucher};
 use crate::integers;
 use gradus_ir::integers::{int_value, mask, signed};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,
 };
@@ -309,6 +310,10 @@ fn count(b: &mut Builder, test: &Test, shape: Shape, first: Value) -> Option<(Va
         Shape::Hit => {
             let steps = integers::binary(b, BinaryOp::UDiv, gap, by);
             (steps, gap_max / u128::from(distance))
+        }
+        Shape::Strict if distance == 1 && planted(Mutant::CountedOnceLess) => {
+            let one = b.i64(1);
+            (integers::binary(b, BinaryOp::Sub, gap, one), gap_max)
         }
         Shape::Strict if distance == 1 => (gap, gap_max),
         Shape::Strict => {

@@ -268,6 +268,10 @@ impl<'u> Machine<'u> {
     pub fn snapshot(&self, address: Address) -> Option<Vec<Option<u8>>> {
         self.memory.snapshot(address)
     }
+    /// How many heap blocks the program has allocated and not freed.
+    pub fn heap_blocks(&self) -> usize {
+        self.memory.heap_blocks()
+    }
     /// Whether a word is the address of something alive.
     pub fn is_address(&self, word: u64) -> bool {
         self.memory.in_bounds(word)

@@ -149,6 +149,12 @@ impl Memory {
         Ok(())
     }
 
+    /// How many heap objects are alive.
+    pub fn heap_blocks(&self) -> usize {
+        let heap = |o: &&Object| o.alive && o.place == Place::Heap;
+        self.objects.iter().filter(heap).count()
+    }
+
     /// The size of the object that begins at `address`.
     pub fn size(&self, address: Address) -> Option<u64> {
         let object = self.objects.get((address.0 >> RANGE_BITS) as usize)?;

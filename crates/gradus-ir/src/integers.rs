@@ -157,6 +157,9 @@ impl FloatPredicate {
     #[must_use]
     pub fn swapped(self) -> FloatPredicate {
         use FloatPredicate::*;
+        if crate::mutant::planted(crate::mutant::Mutant::ComparisonNotSwapped) {
+            return self;
+        }
         match self {
             Ogt => Olt,
             Olt => Ogt,

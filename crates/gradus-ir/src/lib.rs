@@ -22,6 +22,7 @@ pub mod integers;
 pub mod known;
 mod layout;
 mod meta;
+pub mod mutant;
 mod op_table;
 mod ops;
 mod result_types;

@@ -4,6 +4,8 @@ use crate::host::Host;
 use crate::pipeline::OptLevel;
 use gradus_ir::{Code, Diagnostic};
 use llvm_sys::core::*;
+use llvm_sys::orc2::LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine;
+use llvm_sys::orc2::lljit::*;
 use llvm_sys::prelude::*;
 use llvm_sys::target::*;
 use llvm_sys::target_machine::*;
@@ -90,6 +92,18 @@ impl TargetMachine {
             ));
         }
         Ok(TargetMachine { raw })
+    }
+
+    /// A builder of JITs whose code generator is this machine's.
+    pub(crate) fn into_jit_builder(self) -> LLVMOrcLLJITBuilderRef {
+        // LLVM takes the machine over.
+        let raw = std::mem::ManuallyDrop::new(self).raw;
+        unsafe {
+            let machines = LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(raw);
+            let builder = LLVMOrcCreateLLJITBuilder();
+            LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(builder, machines);
+            builder
+        }
     }
 }
 

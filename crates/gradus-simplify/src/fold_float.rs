@@ -5,6 +5,7 @@
 //! may be flushed).
 
 use crate::literals::{float, float_bits, integer, integer_of, number};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     BinaryOp, Builder, CastOp, Flags, FloatKind, FloatPredicate, Op, OpKind, TypeId, Value,
 };
@@ -35,7 +36,10 @@ pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value>
         },
         FSub => {
             let inner = negative(b, y)?;
-            Some(b.fadd(x, inner))
+            Some(match planted(Mutant::DoubleMinus) {
+                true => b.fsub(x, inner),
+                false => b.fadd(x, inner),
+            })
         }
         FMul | FDiv => {
             let (x, y) = (negative(b, x)?, negative(b, y)?);

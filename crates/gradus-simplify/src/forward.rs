@@ -7,6 +7,7 @@
 use crate::Facts;
 use gradus_analysis::{AfterEnd, Alias, Clobbers, MemoryAccess, is_loop};
 use gradus_edit::sweep_from;
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Builder, CastOp, Op, OpKind, Type, TypeId, Unit, Value};
 
 /// How much is known at a time.
@@ -113,9 +114,10 @@ impl Walk<'_> {
 
     /// What of `known` an op, or one inside it, cannot change.
     fn kept(&self, known: &[Entry], op: Op) -> Vec<Entry> {
+        let past = planted(Mutant::ForwardedPastStores);
         let kept = known
             .iter()
-            .filter(|e| !self.clobbers.destroyed_in(&e.access, op));
+            .filter(|e| past || !self.clobbers.destroyed_in(&e.access, op));
         kept.cloned().collect()
     }
 

@@ -22,6 +22,7 @@ use crate::quiet;
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, MemoryAccess, Place};
 use gradus_edit::{holds_at, is_pure, is_speculatable};
 use gradus_ir::known::{Known, MathFn};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, ConstKind, Entity, IntPredicate, Op, OpKind, Region, Unit,
     Value,
@@ -286,7 +287,7 @@ impl Plan<'_> {
             Need::Nothing => true,
             Need::Surely => sure,
             Need::Unchanged => sure && unchanged(),
-            Need::OnlyUnchanged => unchanged(),
+            Need::OnlyUnchanged => unchanged() || planted(Mutant::HoistedPastStores),
         }
     }
 

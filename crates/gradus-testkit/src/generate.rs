@@ -5,6 +5,9 @@
 //! [`CELLS`] binary64 numbers behind `%x`, and some functions that it calls. It never goes out of
 //! bounds, never divides by zero, and ends. Same seed, same program.
 //!
+//! [`wide_program`] gives a program that holds everything else too: `wide` has its statements. Many of
+//! them go into one module, so its names of file scope end in its seed.
+//!
 //! Steps: a budget of statements is spent on a tree of regions; each statement takes its operands
 //! from what is visible there; what crosses iterations or is stored goes through `sin` or `tanh`,
 //! so that nothing grows.
@@ -13,7 +16,15 @@ pub(crate) mod c;
 mod c_memory;
 mod c_statements;
 mod c_values;
+mod math;
+mod pointers;
+mod wide;
 
+pub(crate) use math::math_names;
+pub(crate) use wide::wide_declarations;
+pub use wide::{FEATURES, WideProgram, wide_program};
+
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The numbers behind `%x`, and in each local array.
@@ -67,6 +78,13 @@ pub fn program(seed: u64, style: Style) -> String {
     text
 }
 
+/// `@NAME(%n: i64, %x: ptr, %s: f64) -> f64`.
+fn function(name: &str, helpers: u32, style: Style, random: &mut Random) -> String {
+    let mut writer = Writer::new(random, style, helpers);
+    writer.function(name, &["%x"]);
+    writer.out
+}
+
 /// Numbers of chance: xorshift (Marsaglia 2003).
 struct Random(u64);
 
@@ -110,39 +128,82 @@ struct Writer<'r> {
     /// Functions that may be called.
     helpers: u32,
     budget: u32,
+    /// The end of every name of file scope.
+    tag: String,
+    /// Whether the statements of [`wide`] are written, and those in single precision.
+    wide: bool,
+    single: bool,
+    /// How many of `@two` and `@table` may be called.
+    fixed: u32,
+    /// The features that were written.
+    contents: BTreeSet<&'static str>,
 }
 
-fn function(name: &str, helpers: u32, style: Style, random: &mut Random) -> String {
-    let mut writer = Writer {
-        random,
-        style,
-        out: format!("func @{name}(%n: i64, %x: ptr, %s: f64) -> f64 {{\n"),
-        names: 0,
-        floats: vec!["%s".into()],
-        ints: vec!["%n".into()],
-        arrays: vec!["%x".into(), "@state".into()],
-        heap: Vec::new(),
-        helpers,
-        budget: style.statements,
-    };
-    writer.local_array();
-    if name != "f" && writer.random.below(3) == 0 {
-        writer.recursion(name);
+impl<'r> Writer<'r> {
+    fn new(random: &'r mut Random, style: Style, helpers: u32) -> Self {
+        Writer {
+            random,
+            style,
+            out: String::new(),
+            names: 0,
+            floats: Vec::new(),
+            ints: Vec::new(),
+            arrays: Vec::new(),
+            heap: Vec::new(),
+            helpers,
+            budget: 0,
+            tag: String::new(),
+            wide: false,
+            single: false,
+            fixed: 0,
+            contents: BTreeSet::new(),
+        }
     }
-    writer.block(style.depth);
-    while writer.budget > 0 {
-        writer.block(style.depth);
+
+    /// A function of `%n`, some arrays and `%s`.
+    fn function(&mut self, name: &str, arrays: &[&str]) {
+        let parameters: String = arrays.iter().map(|a| format!("{a}: ptr, ")).collect();
+        let tag = self.tag.clone();
+        self.line(format!(
+            "func @{name}{tag}(%n: i64, {parameters}%s: f64) -> f64 {{"
+        ));
+        self.enter(arrays);
+        if self.wide && name == "f" {
+            self.set_globals();
+        }
+        self.local_array();
+        if name != "f" && arrays.len() == 1 && self.random.below(3) == 0 {
+            self.recursion(name);
+        }
+        self.body();
+        self.line("}");
     }
-    let mut result = String::from("%s");
-    let visible = writer.floats.clone();
-    for value in visible.iter().rev().take(6) {
-        result = writer.value(format!("fadd {result}, {value}"));
+
+    /// What is visible at a function's start.
+    fn enter(&mut self, arrays: &[&str]) {
+        self.names = 0;
+        self.floats = vec!["%s".into()];
+        self.ints = vec!["%n".into()];
+        self.arrays = arrays.iter().map(|a| a.to_string()).collect();
+        self.arrays.push(format!("@state{}", self.tag));
+        self.budget = self.style.statements;
     }
-    let result = writer.tame(&result);
-    writer.free(0);
-    writer.line(format!("return {result}"));
-    writer.out.push_str("}\n");
-    writer.out
+
+    /// Statements, and a result made of what they leave.
+    fn body(&mut self) {
+        self.block(self.style.depth);
+        while self.budget > 0 {
+            self.block(self.style.depth);
+        }
+        let mut result = String::from("%s");
+        let visible = self.floats.clone();
+        for value in visible.iter().rev().take(6) {
+            result = self.value(format!("fadd {result}, {value}"));
+        }
+        let result = self.tame(&result);
+        self.free(0);
+        self.line(format!("return {result}"));
+    }
 }
 
 impl Writer<'_> {
@@ -233,6 +294,9 @@ impl Writer<'_> {
     }
 
     fn statement(&mut self, depth: u32) {
+        if self.wide && self.random.below(2) == 0 {
+            return self.wide_statement(depth);
+        }
         match self.random.below(if depth == 0 { 14 } else { 22 }) {
             0..=3 => self.arithmetic(),
             4 => self.integer(),
@@ -327,12 +391,14 @@ impl Writer<'_> {
         let helper = self.random.below(self.helpers);
         let (n, s) = (self.int(), self.float());
         let array = self.random.pick(&self.arrays).clone();
-        let value = self.value(format!("call @h{helper}({n}, {array}, {s})"));
+        let tag = self.tag.clone();
+        let value = self.value(format!("call @h{helper}{tag}({n}, {array}, {s})"));
         self.floats.push(value);
     }
 
     /// The function calls itself with a smaller depth, at most three times inside each other.
     fn recursion(&mut self, name: &str) {
+        self.note("recursion");
         let depth = self.value("and %n, 3");
         let none = self.value(format!("icmp eq {depth}, 0"));
         let value = self.name();
@@ -341,7 +407,8 @@ impl Writer<'_> {
         ));
         let less = self.value(format!("sub {depth}, 1"));
         let own = self.tame("%s");
-        let deeper = self.value(format!("call @{name}({less}, %x, {own})"));
+        let tag = self.tag.clone();
+        let deeper = self.value(format!("call @{name}{tag}({less}, %x, {own})"));
         self.line(format!("yield {deeper}\n}}"));
         self.floats.push(value);
     }

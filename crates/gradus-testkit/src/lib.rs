@@ -27,31 +27,39 @@
 //! ```
 //!
 //! [`program`] makes random programs, for the same checks on programs that nobody thought of, and
-//! [`reduce`] makes those that show a fault small enough to read. [`c_program`] makes them in C and [`check_c`]
-//! checks their derivatives through the compiler; the binary `fuzz` does so for long.
+//! [`reduce`] and [`reduce_text`] make those that show a fault small enough to read. [`c_program`] makes them in C and [`check_c`]
+//! checks their derivatives through the compiler; [`wide_program`] and [`check_unit`] do so without C, a
+//! hundred programs at a time, and [`Coverage`] tells what they held. The binary `fuzz` does all of it for long.
 //!
 //! A pass that changes what a program means ([`Pass::derived`]) brings its own check, such as
 //! [`three_way`] for derivatives.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod c_check;
 mod c_compile;
 mod call;
+mod check;
 mod compare;
+mod coverage;
 mod generate;
+mod ir_check;
+mod made;
 mod page;
 mod reduce;
+mod reduce_text;
 mod runner;
 mod three_way;
 
-pub use c_check::{Verdict, check_c};
-pub use c_compile::ROUTES;
+pub use c_compile::{ROUTES, check_c};
 pub use call::{Argument, Array, Call, Elements, Ran, number_text, run_call};
+pub use check::Verdict;
 pub use compare::same_outcome;
+pub use coverage::Coverage;
 pub use generate::c::{C_INCLUDES, CProgram, c_program};
-pub use generate::{CELLS, Style, program};
+pub use generate::{CELLS, FEATURES, Style, WideProgram, program, wide_program};
+pub use ir_check::{Way, check_unit, wide_unit};
 pub use page::{Page, Step};
-pub use reduce::reduce;
+pub use reduce::{reduce, without_unused};
+pub use reduce_text::reduce_text;
 pub use runner::{Check, Pass, check_page, check_pages};
 pub use three_way::{Functions, Linear, Primal, ThreeWay, three_way};

@@ -1,11 +1,12 @@
 //! Makes a program that shows a fault smaller, as long as it goes on showing it.
 //!
 //! Greedy, to a fixed point (a simple form of delta debugging, Zeller and Hildebrandt 2002, on the
-//! tree of regions): an op goes, its results becoming constants; an `if` becomes one of its arms;
-//! a carried value becomes what it starts with. Outer ops are tried before inner ones, so that
+//! tree of regions): an op goes, its results becoming constants; an `if` or `switch` becomes one of its
+//! arms, a loop its first iteration; a carried value becomes what it starts with. Outer ops are tried before inner ones, so that
 //! most of a program falls in few steps.
 
-use gradus_ir::{Body, FuncId, Op, OpKind, Type, TypeId, Unit, Value, verify_function};
+use gradus_ir::{Body, FuncId, Op, OpKind, Type, TypeId, Unit, Value, print, verify_function};
+use std::collections::BTreeSet;
 
 /// One way to make a body smaller.
 #[derive(Clone, Copy)]
@@ -42,9 +43,7 @@ fn reduce_function(best: &mut Unit, func: FuncId, shows: &impl Fn(&Unit) -> bool
             return progress;
         };
         let mut cuts = vec![Cut::Drop];
-        if *body.kind(op) == OpKind::If {
-            cuts.extend([Cut::Inline(0), Cut::Inline(1)]);
-        }
+        cuts.extend((0..body.op_regions(op).len()).map(Cut::Inline));
         let smaller = cuts.into_iter().find_map(|cut| {
             let mut candidate = best.clone();
             apply(&mut candidate, func, op, cut)?;
@@ -67,7 +66,7 @@ fn apply(unit: &mut Unit, func: FuncId, op: Op, cut: Cut) -> Option<()> {
     let done = match cut {
         _ if body.kind(op).is_terminator() => None,
         Cut::Drop => drop_op(unit, &mut body, op),
-        Cut::Inline(index) => inline(&mut body, op, index),
+        Cut::Inline(index) => inline(unit, &mut body, op, index),
     };
     unit.functions[func].body = Some(body);
     done
@@ -77,7 +76,7 @@ fn drop_op(unit: &mut Unit, body: &mut Body, op: Op) -> Option<()> {
     for result in body.results(op).to_vec() {
         if body.has_uses(result) {
             let address = unit.types.is_ptr(body.ty(result));
-            if address && !matches!(body.kind(op), OpKind::Addr { .. }) {
+            if address && !matches!(body.kind(op), OpKind::Addr { .. } | OpKind::Select) {
                 // Another object in its place would be used as what it is not.
                 return None;
             }
@@ -109,16 +108,36 @@ fn constant(unit: &mut Unit, body: &mut Body, value: Value) -> Option<Value> {
     Some(body.constant(unit, id))
 }
 
-/// Puts the ops of an arm before its `if`, and its yields in the place of the results.
-fn inline(body: &mut Body, op: Op, index: usize) -> Option<()> {
+/// Puts the ops of a region, run once, before the op that owns it, and what it ends with in the place
+/// of the results.
+fn inline(unit: &mut Unit, body: &mut Body, op: Op, index: usize) -> Option<()> {
     let region = *body.op_regions(op).get(index)?;
     let last = body.last(region)?;
-    if *body.kind(last) != OpKind::Yield {
+    let operands: Vec<Value> = body.operands(op).collect();
+    let carried = match body.kind(op) {
+        OpKind::If | OpKind::Switch(_) => Vec::new(),
+        OpKind::Loop { .. } => operands,
+        OpKind::For { .. } => {
+            let ty = body.ty(operands[0]);
+            let zero = unit.int_const(ty, 0);
+            let first = body.constant(unit, zero);
+            std::iter::once(first)
+                .chain(operands[1..].iter().copied())
+                .collect()
+        }
+        _ => return None,
+    };
+    if !matches!(body.kind(last), OpKind::Yield | OpKind::Repeat) {
         return None;
     }
-    let yields: Vec<Value> = body.operands(last).collect();
-    for (result, value) in std::iter::zip(body.results(op).to_vec(), yields) {
-        body.replace_uses(result, value);
+    for (param, value) in std::iter::zip(body.region_params(region).to_vec(), carried) {
+        body.replace_uses(param, value);
+    }
+    let results = body.results(op).to_vec();
+    let ends: Vec<Value> = body.operands(last).collect();
+    let ends = &ends[ends.len().checked_sub(results.len())?..];
+    for (result, value) in std::iter::zip(results, ends) {
+        body.replace_uses(result, *value);
     }
     let ops: Vec<Op> = body.ops_in(region).filter(|inner| *inner != last).collect();
     for inner in ops {
@@ -127,6 +146,49 @@ fn inline(body: &mut Body, op: Op, index: usize) -> Option<()> {
     }
     body.erase(op);
     Some(())
+}
+
+/// The text of a unit's functions and globals, without declarations that nothing calls and functions
+/// that `@f…` does not reach.
+pub fn without_unused(unit: &Unit) -> String {
+    let root = |(_, f): &(FuncId, &gradus_ir::Function)| {
+        f.body.is_some() && (f.name == "f" || f.name.starts_with("f_"))
+    };
+    let mut open: Vec<FuncId> = unit
+        .functions
+        .iter()
+        .filter(root)
+        .map(|(id, _)| id)
+        .collect();
+    let mut used: BTreeSet<FuncId> = open.iter().copied().collect();
+    while let Some(func) = open.pop() {
+        let Some(body) = &unit.functions[func].body else {
+            continue;
+        };
+        let callees = body
+            .walk(body.root())
+            .filter_map(|op| unit.callee(body, op));
+        open.extend(callees.filter(|callee| used.insert(*callee)));
+    }
+    let text = print(unit);
+    let mut kept = String::new();
+    let mut keep = true;
+    for line in text.lines() {
+        if let Some(rest) = line
+            .strip_prefix("func @")
+            .or(line.strip_prefix("declare @"))
+        {
+            let name = rest.split('(').next().unwrap_or_default();
+            keep = used.iter().any(|func| unit.functions[*func].name == name);
+        } else if line.starts_with("global") {
+            keep = true;
+        }
+        if keep {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
 }
 
 #[cfg(test)]

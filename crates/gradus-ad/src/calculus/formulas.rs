@@ -7,6 +7,7 @@ use super::complex;
 use super::page::E;
 use gradus_ir::FloatPredicate::{Oeq, Ogt, Olt};
 use gradus_ir::known::{ComplexFn, MathFn};
+use gradus_ir::mutant::{Mutant, planted};
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, LOG2_E, LOG10_E, PI};
 
 /// Functions of floats without a derivative here.
@@ -70,9 +71,11 @@ impl Function {
             (Function::Add, _) => d,
             (Function::Sub, 0) => d,
             (Function::Sub, _) => -d,
+            (Function::Mul, 0) if planted(Mutant::ProductPartialsSwapped) => d * a,
             (Function::Mul, 0) => d * b,
             (Function::Mul, _) => d * a,
             (Function::Div, 0) => d / b,
+            (Function::Div, _) if planted(Mutant::QuotientSign) => d / b * y,
             (Function::Div, _) => -(d / b * y),
             (Function::Rem, _) => return math(MathFn::Fmod, i, g),
             (Function::Neg, _) => -d,
@@ -157,6 +160,7 @@ fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
         Atan2 => -(d * a) / (a * a + b * b),
         Sinh => d * a.call(Cosh),
         Cosh => d * a.call(Sinh),
+        Tanh if planted(Mutant::TanhPartial) => d * (1.0 + y * y),
         Tanh => d * (1.0 - y * y),
         Asinh => d / (a * a + 1.0).call(Sqrt),
         Acosh => d / ((a - 1.0) * (a + 1.0)).call(Sqrt), // 1: infinite

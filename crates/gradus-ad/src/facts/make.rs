@@ -10,6 +10,7 @@ use gradus_analysis::{
     LaneKind, Object, Root, ShadowState, Variance,
 };
 use gradus_ir::known::{Known, MarkerFn, MemoryFn};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Diagnostic, FuncId, Op, OpKind, Severity, Type, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -340,6 +341,9 @@ impl<'a> MakeFacts<'a> {
                 ))
             )
         };
+        if planted(Mutant::OverwrittenLoadRedone) {
+            return true;
+        }
         !fate.written
             && !fate.after_end
             && fate.freed_by.iter().all(waits)
@@ -393,7 +397,7 @@ impl<'a> MakeFacts<'a> {
             if self.options.redo_calls
                 && silent
                 && !result_shadowed
-                && self.is_stable(facts, clobbers, op)
+                && (self.is_stable(facts, clobbers, op) || planted(Mutant::OverwrittenCallRedone))
             {
                 facts.redone_calls.insert(op);
             }

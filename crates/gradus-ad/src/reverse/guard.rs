@@ -11,6 +11,7 @@ use super::return_sweep::ReturnSweep;
 use crate::calculus;
 use crate::masked::masked_access;
 use gradus_ir::known::{Known, MaskedFn};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, FloatPredicate, Op, OpKind, Use, Value};
 use std::collections::HashMap;
 
@@ -38,6 +39,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// The condition, as a value of the derivative, under which a value with this adjoint matters;
     /// `None` for always.
     pub(super) fn guard(&mut self, value: Value, seed: Value) -> Option<Value> {
+        if planted(Mutant::GuardLost) {
+            return None;
+        }
         let guards = self.guards_of(value);
         let mut any: Option<Value> = None;
         for guard in guards {
@@ -147,7 +151,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             OpKind::Select if at.index > 0 => match of_result()?.is_empty() {
                 true => Some(vec![Guard::Condition {
                     condition: body.operand(at.op, 0),
-                    when: at.index == 1,
+                    when: at.index == 1 || planted(Mutant::GuardNotNegated),
                 }]),
                 false => Some(vec![Guard::Adjoint]),
             },

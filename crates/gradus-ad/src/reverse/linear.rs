@@ -3,6 +3,7 @@
 use super::return_sweep::ReturnSweep;
 use crate::differential;
 use crate::out::Lanes;
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, CastOp, Op, OpKind, Value};
 
 impl ReturnSweep<'_, '_, '_, '_> {
@@ -65,7 +66,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
             self.facts.body.operand(op, 0),
             self.facts.body.operand(op, 1),
         );
-        let index = self.primal(index);
+        let index = match planted(Mutant::ExtractedLaneZero) {
+            true => self.out.build().i64(0),
+            false => self.primal(index),
+        };
         let ty = self.facts.body.ty(vector);
         let mut lanes = Lanes::new();
         for &seed in seeds {
@@ -89,7 +93,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let mut b = self.out.build();
             of_element.push(b.value(OpKind::ExtractElement, &[seed, index], scalar));
             let zero = b.zero(scalar);
-            of_vector.push(b.value(OpKind::InsertElement, &[seed, zero, index], ty));
+            of_vector.push(match planted(Mutant::InsertKeepsLane) {
+                true => seed,
+                false => b.value(OpKind::InsertElement, &[seed, zero, index], ty),
+            });
         }
         self.contribute(element, of_element);
         self.contribute(vector, of_vector);
@@ -115,7 +122,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     takers[(from - base) as usize].push(lane as i32);
                 }
             }
-            let rounds = takers.iter().map(Vec::len).max().unwrap_or(0);
+            let rounds = match planted(Mutant::ShuffleTakenOnce) {
+                true => 1,
+                false => takers.iter().map(Vec::len).max().unwrap_or(0),
+            };
             let mut lanes = Lanes::new();
             for &seed in seeds {
                 let seed_ty = self.out.body.ty(seed);
@@ -185,7 +195,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             }
             OpKind::Binary(shift) => {
                 let by = self.primal(body.operand(op, 1));
-                let back = if shift == BinaryOp::Shl {
+                let back = if (shift == BinaryOp::Shl) != planted(Mutant::LanesShiftedOn) {
                     BinaryOp::LShr
                 } else {
                     BinaryOp::Shl

@@ -11,6 +11,7 @@ use crate::tape::stack;
 use crate::variant::Mode;
 use gradus_analysis::{CopyKind, LaneKind};
 use gradus_ir::known::{MaskedFn, MemoryFn};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{AttrSet, Flags, FloatKind, FuncId, IntPredicate, Op, OpKind, Type, TypeId, Value};
 
 impl ReturnSweep<'_, '_, '_, '_> {
@@ -37,7 +38,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 let old = sweep.shadow_load(op, ty, shadow);
                 let fast = sweep.out.fast;
                 sweep.out.fast = fast.with(Flags::REASSOC);
-                let sum = differential::add(sweep.out, sweep.facts, result, old, seed);
+                let sum = match planted(Mutant::LoadReplacesAdjoint) {
+                    true => seed,
+                    false => differential::add(sweep.out, sweep.facts, result, old, seed),
+                };
                 sweep.out.fast = fast;
                 sweep.shadow_store(op, sum, shadow);
                 None
@@ -60,7 +64,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let taken = self.when(guard, &[ty], |sweep| {
                 let adjoint = sweep.shadow_load(op, ty, shadow);
                 let zero = sweep.out.build().zero(ty);
-                sweep.shadow_store(op, zero, shadow);
+                if !planted(Mutant::StoreKeepsAdjoint) {
+                    sweep.shadow_store(op, zero, shadow);
+                }
                 Some(adjoint)
             });
             lanes.extend(taken);
@@ -136,7 +142,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return;
         };
         let free = alloc::free_function(self.out.unit);
-        if self.facts.has_shadow(result) {
+        if self.facts.has_shadow(result) && !planted(Mutant::ShadowNotFreed) {
             for shadow in self.shadows(result) {
                 self.out.build().call(free, &[shadow]);
             }
@@ -166,7 +172,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         if function.allocation().is_some() {
             let deferred = self.facts.deferred_free_of(op);
             self.free_block(op, false);
-            if let Some(free) = deferred {
+            if let Some(free) = deferred.filter(|_| !planted(Mutant::DeferredFreeLost)) {
                 self.free_now(op, free);
             }
             return;
@@ -272,6 +278,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
         {
             return;
         }
+        if planted(Mutant::FillKeepsAdjoints) {
+            return;
+        }
         let length = if args.len() > 2 { args[2] } else { args[1] };
         let bytes = self.primal(length);
         let bytes = widen(self.out, bytes);
@@ -351,13 +360,14 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.findings.push(finding);
     }
 
-    /// A masked load adds to the lanes it read; a masked store takes from those it wrote.
+    /// A masked load adds to the lanes it read, and to what it gives in the others; a masked store takes
+    /// from those it wrote.
     pub(super) fn undo_masked(&mut self, op: Op) {
         let Some(access) = masked_access(self.out.unit, self.facts.body, op) else {
             return self.refuse(op);
         };
         if !self.facts.has_shadow(access.ptr) {
-            return;
+            return self.undo_lanes_not_read(op, access);
         }
         if self.facts.shadow_may_be_primal(access.ptr) {
             return self.refuse(op);
@@ -366,6 +376,29 @@ impl ReturnSweep<'_, '_, '_, '_> {
             MaskedFn::Load => self.undo_masked_load(op, access),
             MaskedFn::Store => self.undo_masked_store(access),
             _ => self.refuse(op),
+        }
+    }
+
+    /// A masked load of inactive memory: only the lanes that it does not read have adjoints.
+    fn undo_lanes_not_read(&mut self, op: Op, access: MaskedAccess) {
+        let body = self.facts.body;
+        let Some(&result) = body.results(op).first() else {
+            return;
+        };
+        let Some(seeds) = self.take(result) else {
+            return;
+        };
+        if access.function != MaskedFn::Load {
+            return self.refuse(op);
+        }
+        let mask = self.primal(access.mask);
+        let mut otherwise = Lanes::new();
+        for &seed in &seeds {
+            let zero = self.out.build().zero(body.ty(result));
+            otherwise.push(self.out.build().select(mask, zero, seed));
+        }
+        if !planted(Mutant::MaskedOthersLost) {
+            self.contribute(access.data, otherwise);
         }
     }
 

@@ -13,6 +13,7 @@ use super::return_sweep::{ReturnSweep, Task};
 use crate::facts::is_independent;
 use crate::node::Node;
 use crate::out::Lanes;
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Flags, Op, OpKind, Region, TypeId, Value};
 
 /// An `if` or `switch` being undone.
@@ -150,7 +151,11 @@ impl ReturnSweep<'_, '_, '_, '_> {
         };
         let body = self.facts.body;
         let arm = body.op_regions(open.op)[number];
-        let mirror = self.out.body.op_regions(open.mirror)[number];
+        let mirrors = self.out.body.op_regions(open.mirror);
+        let mirror = match planted(Mutant::ArmsSwapped) && mirrors.len() == 2 {
+            true => mirrors[1 - number],
+            false => mirrors[number],
+        };
         self.out.place = (mirror, None);
         self.mirrors.add(arm, mirror, None);
         for (value, lanes) in open.outer.iter().zip(&open.incoming) {
@@ -203,6 +208,14 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let trips = match counted {
             true => self.primal(body.operand(op, 0)),
             false => self.recall(Node::Count(op))[0],
+        };
+        let trips = match planted(Mutant::IterationLost) && !counted {
+            true => {
+                let ty = self.out.body.ty(trips);
+                let one = self.out.build().int(ty, 1);
+                self.out.build().sub(trips, one)
+            }
+            false => trips,
         };
         let outer = self.facts.outer_active(op).to_vec();
         let carried: Vec<usize> = (0..parts.params.len())
@@ -296,7 +309,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let ty = self.out.body.ty(trips);
             let one = self.out.build().int(ty, 1);
             let last = self.out.build().sub(trips, one);
-            let index = self.out.build().sub(last, reversed);
+            let index = match planted(Mutant::IndexNotReversed) {
+                true => reversed,
+                false => self.out.build().sub(last, reversed),
+            };
             if let super::recall::Recall::Replay(replay) = &mut self.recall {
                 let node = Node::Primal(body.region_params(inside)[0]);
                 replay
@@ -320,6 +336,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let ty = self.out.body.ty(self.out.body.region_params(self.region())
                 [1 + (open.carried.len() + i) * self.facts.width]);
             let zero = self.out.build().zero(ty);
+            if planted(Mutant::ResultInEveryIteration) {
+                let at = 1 + (open.carried.len() + i) * self.facts.width;
+                let params = self.out.body.region_params(self.region());
+                next.extend(&params[at..at + self.facts.width]);
+                continue;
+            }
             next.extend(std::iter::repeat_n(zero, self.facts.width));
         }
         for &value in &open.outer {
@@ -353,13 +375,17 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let outer = lanes.split_off(open.carried.len() + open.results);
         lanes.truncate(open.carried.len());
         for (value, lanes) in open.outer.iter().zip(outer) {
-            self.adjoints.insert(*value, lanes);
+            if !planted(Mutant::OuterAdjointLost) {
+                self.adjoints.insert(*value, lanes);
+            }
         }
         for result in body.results(open.op) {
             self.adjoints.remove(result);
         }
         for (&i, lanes) in open.carried.iter().zip(lanes) {
-            self.contribute(parts.initial[i], lanes);
+            if !planted(Mutant::InitialAdjointLost) {
+                self.contribute(parts.initial[i], lanes);
+            }
         }
     }
 

@@ -87,8 +87,22 @@ impl ForwardSweep<'_, '_, '_, '_> {
         if self.facts.shadow_may_be_primal(access.ptr) {
             return self.refuse(op);
         }
-        let (addresses, data) = (self.companion(access.ptr), self.companion(access.data));
+        let data = self.companion(access.data);
         let mut lanes = Lanes::new();
+        if let (Some(result), false) = (loads, self.facts.has_shadow(access.ptr)) {
+            if self.facts.has_shadow(result) {
+                return self.refuse(op);
+            }
+            // What is read has no tangent, what stands in the other lanes may have one.
+            let mask = self.value(access.mask);
+            for &value in &data {
+                let zero = self.out.build().zero(body.ty(result));
+                lanes.push(self.out.build().select(mask, zero, value));
+            }
+            self.companions.insert(result, lanes);
+            return;
+        }
+        let addresses = self.companion(access.ptr);
         for (&address, &value) in addresses.iter().zip(&data) {
             let mut operands: Vec<Value> = body.operands(op).map(|v| self.value(v)).collect();
             operands[access.ptr_index] = address;

@@ -8,6 +8,7 @@ use crate::tape::stack;
 use crate::variant::Mode;
 use gradus_analysis::{CopiedWord, CopyKind, LaneKind};
 use gradus_ir::known::{AllocationSize, MemoryFn};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Op, OpKind, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {
@@ -58,11 +59,18 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let count = self.value(self.facts.body.operand(op, 0));
         let ptr = self.facts.body.ty(self.facts.body.result(op));
         let shadow = self.out.build().value(OpKind::Alloca(info), &[count], ptr);
-        self.fill_zero(shadow, bytes, Space::Shadow);
+        if !planted(Mutant::StackShadowNotZeroed) {
+            self.fill_zero(shadow, bytes, Space::Shadow);
+        }
         shadow
     }
 
     fn zeroed_block(&mut self, bytes: Value) -> Value {
+        if planted(Mutant::HeapShadowNotZeroed) {
+            let malloc = alloc::malloc_function(self.out.unit);
+            let call = self.out.build().call(malloc, &[bytes]);
+            return self.out.body.result(call);
+        }
         let calloc = alloc::calloc_function(self.out.unit);
         let one = self.out.build().i64(1);
         let call = self.out.build().call(calloc, &[one, bytes]);
@@ -89,8 +97,11 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let OpKind::Store(access) = body.kind(op) else {
             return;
         };
-        let stores_pointer = self.facts.holds_pointer(self.out.unit, value);
-        let stores_tangent = self.forward_mode() && self.facts.holds_float(self.out.unit, value);
+        let stores_pointer = self.facts.holds_pointer(self.out.unit, value)
+            && !planted(Mutant::ShadowPointerNotStored);
+        let stores_tangent = self.forward_mode()
+            && self.facts.holds_float(self.out.unit, value)
+            && !planted(Mutant::TangentNotStored);
         if !self.facts.has_shadow(ptr) || !(stores_pointer || stores_tangent) {
             return;
         }

@@ -5,6 +5,7 @@ use crate::node::Node;
 use crate::out::Lanes;
 use crate::tape::layout::TapeLayout;
 use crate::tape::plan::{Home, Plan};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Op, Value};
 use std::collections::HashMap;
 
@@ -75,6 +76,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 let Some(base) = self.nodes.get(&Node::Base(number)).map(|lanes| lanes[0]) else {
                     return self.findings.push(crate::reverse::recall::fault(node));
                 };
+                if planted(Mutant::TapeIndicesReversed) && numbers.len() == 2 {
+                    let (first, second) = (numbers[0].0, numbers[1].0);
+                    (numbers[0].0, numbers[1].0) = (second, first);
+                }
                 layout.element(self.out, array.element, base, &numbers)
             }
         };

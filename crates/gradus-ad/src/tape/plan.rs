@@ -14,6 +14,7 @@
 use crate::facts::Facts;
 use crate::node::{Node, Source, home_region, source};
 use crate::tape::mincut::{INFINITE, Network, SINK, SOURCE};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Op, OpKind, Region, TypeId, Unit};
 use std::collections::HashMap;
 
@@ -257,6 +258,11 @@ struct Planner<'a, 'f> {
 
 impl Planner<'_, '_> {
     fn varying_loops(&self, node: Node) -> Vec<Op> {
+        if planted(Mutant::KeptWithoutInnermost) {
+            let mut loops = self.facts.varying_loops(node);
+            loops.pop();
+            return loops;
+        }
         match self.options.variance_cost {
             true => self.facts.varying_loops(node),
             false => {

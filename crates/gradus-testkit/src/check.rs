@@ -1,13 +1,12 @@
-//! The derivatives of C programs held to each other and to differences.
+//! The derivatives of compiled programs held to each other and to differences.
 //!
 //! The outputs of a program are its result and `x` afterwards, the inputs `x` and `s`. Per point and
 //! direction: |⟨ȳ, Jẋ⟩ − ⟨Jᵀȳ, ẋ⟩| ≤ 1e-12 of the sum of the terms' sizes (1e-5 where numbers pass
 //! through `float`), the primal results beside the derivatives are the primal's own, and J·ẋ agrees
 //! with differences wherever those agree with themselves: over step sizes and on both sides.
 
-use crate::c_compile::{Compiled, compile_c};
 use crate::generate::CELLS;
-use crate::generate::c::CProgram;
+use crate::made::{Loaded, Subject};
 use gradus_llvm::jit::{Arg, Jit};
 use gradus_pipeline::{Derivative, Role};
 
@@ -29,56 +28,52 @@ pub enum Verdict {
     Crash(String),
 }
 
-/// Checks programs, compiled together with these flags.
-///
-/// # Errors
-/// Where the compiler does not take the programs, or what was made cannot be loaded.
-pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, String> {
-    let (compiled, verdicts) = compile_c(programs, flags)?;
-    let one = |(i, verdict): (usize, Option<Verdict>)| match (verdict, &compiled) {
-        (Some(verdict), _) => verdict,
-        (None, Some(compiled)) => match checked(compiled, i, &programs[i]) {
-            Ok(()) => Verdict::Right,
-            Err(why) => Verdict::Wrong(why),
-        },
-        (None, None) => Verdict::Crash("nothing was made".into()),
-    };
-    Ok(verdicts.into_iter().enumerate().map(one).collect())
-}
-
 /// Inputs: the cells of `x`, then `s`. Outputs: the result, then the cells.
-type Numbers = [f64; CELLS + 1];
+pub(crate) type Numbers = [f64; CELLS + 1];
 
-struct Runner<'c> {
+/// A program and its derivatives, as they run in this process.
+pub(crate) struct Runner<'c> {
     jit: &'c Jit,
     function: &'c str,
-    vjp: &'c Derivative,
-    jvp: &'c Derivative,
+    pub vjp: &'c Derivative,
+    pub jvp: &'c Derivative,
 }
 
-fn checked(compiled: &Compiled, i: usize, program: &CProgram) -> Result<(), String> {
-    let Some((vjp, jvp)) = &compiled.derivatives[i] else {
-        return Err("there are no derivatives".into());
-    };
-    let runner = Runner {
-        jit: &compiled.jit,
-        function: &program.function,
-        vjp,
-        jvp,
-    };
+impl<'c> Runner<'c> {
+    /// Program so-and-so of a module.
+    pub fn new(loaded: &'c Loaded, i: usize, subject: &'c Subject) -> Result<Self, String> {
+        let (vjp, jvp) = loaded.derivatives[i]
+            .as_ref()
+            .ok_or("there are no derivatives")?;
+        Ok(Runner {
+            jit: &loaded.jit,
+            function: &subject.function,
+            vjp,
+            jvp,
+        })
+    }
+}
+
+/// Checks one program's derivatives at every point.
+pub(crate) fn checked(runner: &Runner, single: bool) -> Result<(), String> {
     for (point, x) in points().iter().enumerate() {
         for direction in 0..3 {
-            let x_tan = pattern(10 * point as u64 + direction);
-            let y_adj = pattern(1000 + 10 * point as u64 + direction);
-            let found = along(&runner, x, &x_tan, &y_adj, program.single);
+            let (x_tan, y_adj) = directions(point as u64, direction);
+            let found = along(runner, x, &x_tan, &y_adj, single);
             found.map_err(|why| format!("point {point}, direction {direction}: {why}"))?;
         }
     }
     Ok(())
 }
 
+/// A tangent of the inputs and a cotangent of the outputs.
+pub(crate) fn directions(point: u64, direction: u64) -> (Numbers, Numbers) {
+    let number = 10 * point + direction;
+    (pattern(number), pattern(1000 + number))
+}
+
 /// An ordinary point, and one with zeros and equal numbers.
-fn points() -> [Numbers; 2] {
+pub(crate) fn points() -> [Numbers; 2] {
     let mut ordinary = [0.0; CELLS + 1];
     for (i, x) in ordinary.iter_mut().enumerate() {
         *x = 0.37 * ((i * 7 + 3) % 5) as f64 - 0.61 + 0.013 * i as f64;
@@ -186,7 +181,7 @@ fn differences(
 }
 
 impl Runner<'_> {
-    fn primal(&self, x: &Numbers) -> Result<Numbers, String> {
+    pub fn primal(&self, x: &Numbers) -> Result<Numbers, String> {
         let mut cells = x[..CELLS].to_vec();
         let mut args = [
             Arg::Int(CELLS as i64),
@@ -199,7 +194,7 @@ impl Runner<'_> {
     }
 
     /// The primal outputs, and J·ẋ.
-    fn forward(&self, x: &Numbers, x_tan: &Numbers) -> Result<(Numbers, Numbers), String> {
+    pub fn forward(&self, x: &Numbers, x_tan: &Numbers) -> Result<(Numbers, Numbers), String> {
         let (mut cells, mut tangents) = (x[..CELLS].to_vec(), x_tan[..CELLS].to_vec());
         let scalars = [x[CELLS], x_tan[CELLS]];
         let results = self.call(self.jvp, &mut cells, &mut tangents, scalars)?;
@@ -207,7 +202,7 @@ impl Runner<'_> {
     }
 
     /// The primal outputs, and Jᵀ·ȳ in the order of the inputs.
-    fn reverse(&self, x: &Numbers, y_adj: &Numbers) -> Result<(Numbers, Numbers), String> {
+    pub fn reverse(&self, x: &Numbers, y_adj: &Numbers) -> Result<(Numbers, Numbers), String> {
         let (mut cells, mut adjoints) = (x[..CELLS].to_vec(), y_adj[1..].to_vec());
         let scalars = [x[CELLS], y_adj[0]];
         let results = self.call(self.vjp, &mut cells, &mut adjoints, scalars)?;

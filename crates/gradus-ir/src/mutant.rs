@@ -1,0 +1,152 @@
+//! Seeded faults: what tells whether the checks of derivatives would notice a fault of that kind.
+//!
+//! A place in the compiler where a fault is easily made asks [`planted`]; the fuzzer plants one
+//! ([`plant`]) and counts the programs until it is told. In a release build the answer is `false` at
+//! compile time, [`plant`] does not exist, and nothing of this is left. The planted fault is a thread's
+//! own: the one piece of state outside plain options, and none that a user can reach.
+//!
+//! To seed another: a line in the table below, and `if planted(Mutant::Name)` at the place.
+
+macro_rules! mutants {
+    ($($(#[doc = $doc:literal])* $name:ident,)*) => {
+        /// A seeded fault.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Mutant { $($(#[doc = $doc])* $name),* }
+
+        impl Mutant {
+            /// All of them.
+            pub const ALL: &[Mutant] = &[$(Mutant::$name),*];
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self { $(Mutant::$name => stringify!($name)),* }
+            }
+            /// What is wrong in one line.
+            pub fn fault(self) -> &'static str {
+                match self { $(Mutant::$name => concat!($($doc),*).trim_ascii()),* }
+            }
+        }
+    };
+}
+
+// table
+mutants! {
+    /// The adjoint of a loaded value replaces what is in shadow memory.
+    LoadReplacesAdjoint,
+    /// A store that is undone leaves its adjoint in shadow memory.
+    StoreKeepsAdjoint,
+    /// A fill that is undone leaves the adjoints of what it overwrote.
+    FillKeepsAdjoints,
+    /// A copy that is undone leaves the copy's adjoints.
+    CopyKeepsAdjoints,
+    /// A copy that is undone replaces the original's adjoints.
+    CopyReplacesAdjoints,
+    /// A copy onto itself is undone number by number.
+    OverlapForgotten,
+    /// Shadow blocks are not freed.
+    ShadowNotFreed,
+    /// A free that waits for the return sweep is never made.
+    DeferredFreeLost,
+    /// The lanes that a masked load does not read lose their adjoints.
+    MaskedOthersLost,
+    /// The return sweep takes the other arm of an `if`.
+    ArmsSwapped,
+    /// The return sweep counts a `for` upwards.
+    IndexNotReversed,
+    /// The return sweep leaves out one iteration of a loop with an exit.
+    IterationLost,
+    /// The adjoints of values outside a loop do not leave it.
+    OuterAdjointLost,
+    /// The adjoints of a loop's initial values are dropped.
+    InitialAdjointLost,
+    /// The adjoint of a loop's result goes into every iteration.
+    ResultInEveryIteration,
+    /// If-converted code has no guards.
+    GuardLost,
+    /// Guards of a select's other side are not negated.
+    GuardNotNegated,
+    /// A quotient grows with its denominator.
+    QuotientSign,
+    /// The partials of a product are exchanged.
+    ProductPartialsSwapped,
+    /// The derivative of tanh has the wrong sign inside.
+    TanhPartial,
+    /// An extracted element's adjoint goes to lane 0.
+    ExtractedLaneZero,
+    /// An element that was replaced keeps its adjoint.
+    InsertKeepsLane,
+    /// A lane that a shuffle takes twice gets one adjoint.
+    ShuffleTakenOnce,
+    /// Float lanes in integers are shifted back the same way.
+    LanesShiftedOn,
+    /// Loads are done again although their memory is overwritten.
+    OverwrittenLoadRedone,
+    /// Calls are redone although what they read is overwritten.
+    OverwrittenCallRedone,
+    /// Kept values are indexed by all their loops but the innermost.
+    KeptWithoutInnermost,
+    /// The tape's arrays are written with their indices in another order.
+    TapeIndicesReversed,
+    /// Shadow blocks on the heap are not zeroed.
+    HeapShadowNotZeroed,
+    /// Shadow arrays on the stack are not zeroed.
+    StackShadowNotZeroed,
+    /// Forward mode stores no tangents.
+    TangentNotStored,
+    /// The shadow of a stored pointer is not stored.
+    ShadowPointerNotStored,
+    /// A write earlier in a loop's body is not seen from a read later in it.
+    LoopsNotUnioned,
+    /// What happens to memory after a callee's end is forgotten.
+    AfterEndForgotten,
+    /// Accesses at offsets that are not known are taken as apart.
+    OffsetsApart,
+    /// Pointer arguments are taken as `noalias`.
+    ArgumentsNeverMeet,
+    /// Pointers of unknown origin are taken as apart from memory whose address got out.
+    EscapeForgotten,
+    /// A loop that becomes a `for` runs once less often.
+    CountedOnceLess,
+    /// The inductions of a loop that becomes a `for` all start at zero.
+    InductionFromZero,
+    /// A promoted slot has, after an `if` without a store in one arm, what its first arm left.
+    PromotedArmLeaks,
+    /// Loads are replaced by what was stored before another store.
+    ForwardedPastStores,
+    /// `a - -b` becomes `a - b`.
+    DoubleMinus,
+    /// Loads leave loops that write what they read.
+    HoistedPastStores,
+    /// A comparison whose operands are exchanged keeps its sense.
+    ComparisonNotSwapped,
+}
+
+/// Whether this fault is planted.
+#[cfg(debug_assertions)]
+pub fn planted(mutant: Mutant) -> bool {
+    state::PLANTED.get() == Some(mutant)
+}
+
+/// Whether this fault is planted: never in a release build.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn planted(_: Mutant) -> bool {
+    false
+}
+
+#[cfg(debug_assertions)]
+pub use state::plant;
+
+#[cfg(debug_assertions)]
+mod state {
+    use super::Mutant;
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(super) static PLANTED: Cell<Option<Mutant>> = const { Cell::new(None) };
+    }
+
+    /// Plants a fault in what this thread compiles from now on, or takes it out.
+    pub fn plant(mutant: Option<Mutant>) {
+        PLANTED.set(mutant);
+    }
+}

@@ -1,0 +1,67 @@
+//! A child process that checks some programs, and how it ended.
+
+use crate::Settings;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// What a child may take before it counts as hanging; one whose compiler is at fault hangs easily.
+const PATIENCE: Duration = Duration::from_secs(400);
+const PATIENCE_WITH_FAULT: Duration = Duration::from_secs(100);
+
+/// Runs a child on `count` seeds from `first` on: its lines, or how it failed.
+pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &'static str> {
+    let own = std::env::current_exe().map_err(|_| "crash: no program of its own")?;
+    let mut command = Command::new(own);
+    command.arg("--batch");
+    for (name, value) in [
+        ("--seed", first),
+        ("--count", count),
+        ("--statements", u64::from(settings.statements)),
+    ] {
+        command.arg(name).arg(value.to_string());
+    }
+    if let Some(file) = &settings.file {
+        command.arg("--file").arg(file);
+    }
+    if let Some(route) = settings.route {
+        command.arg("--route").arg(route.to_string());
+    }
+    if let Some(mutant) = settings.mutant {
+        command.arg("--mutant").arg(mutant.name());
+    }
+    if settings.ir {
+        command.arg("--ir");
+    }
+    let started = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut child = started.map_err(|_| "crash: it does not start")?;
+    let stdout = child.stdout.take().ok_or("crash: no output")?;
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            if send.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    let patience = match settings.mutant {
+        None => PATIENCE,
+        Some(_) => PATIENCE_WITH_FAULT,
+    };
+    let deadline = Instant::now() + patience;
+    let mut lines = Vec::new();
+    let end = loop {
+        match receive.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) if line == "done" => break Ok(()),
+            Ok(line) => lines.push(line),
+            Err(mpsc::RecvTimeoutError::Timeout) => break Err("hang"),
+            Err(mpsc::RecvTimeoutError::Disconnected) => break Err("crash"),
+        }
+    };
+    if end.is_err() {
+        let _ = child.kill();
+    }
+    let _ = child.wait();
+    end.map(|()| lines)
+}

@@ -1,0 +1,236 @@
+//! Random programs, differentiated through the whole compiler and checked.
+//!
+//! `fuzz [--count N] [--seed S] [--statements K]` checks the C programs of N seeds from S on, at every
+//! route; `fuzz --ir …` the wide programs of the text form, a hundred to a module. `--show` prints the
+//! program of the seed, `--reduce` a page with what is left of it when all goes that does not matter for
+//! what is wrong; `--file F` takes a file in its place. `--mutants [--count N]` seeds each fault of
+//! [`Mutant`] in turn and counts the programs until it is told. The work is done in child processes of the same program (`--batch`), so that a crash or a hang
+//! is an outcome with its seed. It ends with what the programs contained and how they fared; its exit
+//! status is 1 where one is wrong, crashes, or hangs, a cell of the wide programs' table is empty, or a
+//! seeded fault lives on.
+#![forbid(unsafe_code)]
+
+mod child;
+mod mutants;
+mod smaller;
+mod tally;
+
+use gradus_ir::mutant::Mutant;
+use gradus_testkit::{
+    C_INCLUDES, CProgram, ROUTES, Verdict, Way, WideProgram, c_program, check_c, check_unit,
+    wide_program, wide_unit,
+};
+use std::process::ExitCode;
+use tally::Tally;
+
+/// Wide programs of one number share a module and a way.
+const WIDE_BATCH: u64 = 100;
+/// C programs that share a module.
+const C_BATCH: u64 = 20;
+
+/// What is asked on the command line.
+#[derive(Clone, Debug)]
+struct Settings {
+    count: u64,
+    seed: u64,
+    statements: u32,
+    route: Option<usize>,
+    child: bool,
+    show: bool,
+    reduce: bool,
+    ir: bool,
+    /// Whether each seeded fault is to be found, and the one that this process works with.
+    mutants: bool,
+    mutant: Option<Mutant>,
+    file: Option<String>,
+}
+
+const USAGE: &str = "there are --ir, --mutants, --mutant NAME, --show, --reduce, --count, --seed, --statements, \
+     --route, --file";
+
+fn settings() -> Result<Settings, String> {
+    let mut settings = Settings {
+        count: 200,
+        seed: 0,
+        statements: 14,
+        route: None,
+        child: false,
+        show: false,
+        reduce: false,
+        ir: false,
+        mutants: false,
+        mutant: None,
+        file: None,
+    };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--batch" => settings.child = true,
+            "--ir" => settings.ir = true,
+            "--show" => settings.show = true,
+            "--reduce" => settings.reduce = true,
+            "--mutants" => (settings.mutants, settings.ir) = (true, true),
+            "--mutant" => {
+                let name = words.next().ok_or("--mutant needs a name")?;
+                settings.mutant = Mutant::ALL.iter().copied().find(|m| m.name() == name);
+                settings
+                    .mutant
+                    .ok_or(format!("there is no mutant {name}"))?;
+            }
+            "--file" => settings.file = Some(words.next().ok_or("--file needs a name")?),
+            "--count" | "--seed" | "--statements" | "--route" => {
+                let value = words.next().ok_or(format!("{word} needs a number"))?;
+                let number: u64 = value.parse().map_err(|_| format!("{value} is no number"))?;
+                match word.as_str() {
+                    "--count" => settings.count = number,
+                    "--seed" => settings.seed = number,
+                    "--statements" => settings.statements = number as u32,
+                    _ => settings.route = Some(number as usize),
+                }
+            }
+            _ => return Err(format!("{word}? {USAGE}")),
+        }
+    }
+    if settings.file.is_some() {
+        settings.count = 1;
+    }
+    Ok(settings)
+}
+
+impl Settings {
+    fn seeds(&self) -> impl Iterator<Item = u64> {
+        self.seed..self.seed + self.count
+    }
+
+    /// The C program of a seed, or that of the file.
+    fn c_program(&self, seed: u64) -> CProgram {
+        let mut program = c_program(seed, self.statements);
+        if let Some(text) = self.text() {
+            program.single = text.contains("float");
+            program.source = text;
+        }
+        program
+    }
+
+    /// The wide program of a seed, or that of the file.
+    fn wide_program(&self, seed: u64) -> WideProgram {
+        let mut program = wide_program(seed);
+        if let Some(text) = self.text() {
+            program.single = text.contains("f32");
+            program.text = text;
+        }
+        program
+    }
+
+    /// The way of the seed's batch, or that of the route asked for.
+    fn way(&self) -> Way {
+        Way::of(match self.route {
+            Some(route) => route as u64,
+            None => self.seed / WIDE_BATCH,
+        })
+    }
+
+    fn text(&self) -> Option<String> {
+        let file = self.file.as_ref()?;
+        Some(std::fs::read_to_string(file).unwrap_or_default())
+    }
+}
+
+fn main() -> ExitCode {
+    let settings = match settings() {
+        Ok(settings) => settings,
+        Err(message) => {
+            eprintln!("{message}");
+            return ExitCode::from(2);
+        }
+    };
+    if settings.show {
+        match settings.ir {
+            true => print!("{}", settings.wide_program(settings.seed).text),
+            false => print!("{C_INCLUDES}{}", settings.c_program(settings.seed).source),
+        }
+        return ExitCode::SUCCESS;
+    }
+    if settings.reduce {
+        std::panic::set_hook(Box::new(|_| ()));
+        return match smaller::page(&settings) {
+            Some(page) => {
+                print!("{page}");
+                ExitCode::from(1)
+            }
+            None => ExitCode::SUCCESS,
+        };
+    }
+    if settings.mutants {
+        return mutants::run(&settings);
+    }
+    if settings.child {
+        plant(settings.mutant);
+        batch(&settings);
+        return ExitCode::SUCCESS;
+    }
+    let mut tally = Tally::run(&settings);
+    tally.print();
+    match tally.is_clean() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(1),
+    }
+}
+
+/// Plants a fault in what this process compiles.
+#[cfg(debug_assertions)]
+fn plant(mutant: Option<Mutant>) {
+    gradus_ir::mutant::plant(mutant);
+}
+
+/// A release build has no faults to plant.
+#[cfg(not(debug_assertions))]
+fn plant(_: Option<Mutant>) {}
+
+/// What a child does: checks its programs, a line for each outcome.
+fn batch(settings: &Settings) {
+    std::panic::set_hook(Box::new(|_| ()));
+    match settings.ir {
+        true => wide_batch(settings),
+        false => c_batch(settings),
+    }
+    println!("done");
+}
+
+fn c_batch(settings: &Settings) {
+    let programs: Vec<CProgram> = settings.seeds().map(|s| settings.c_program(s)).collect();
+    for (route, flags) in ROUTES.iter().enumerate() {
+        if settings
+            .route
+            .is_some_and(|own| own % ROUTES.len() != route)
+        {
+            continue;
+        }
+        let verdicts = check_c(&programs, flags)
+            .unwrap_or_else(|why| vec![Verdict::Crash(why); programs.len()]);
+        tell(settings, &format!("{flags:?}"), verdicts);
+    }
+}
+
+fn wide_batch(settings: &Settings) {
+    let programs: Vec<WideProgram> = settings.seeds().map(|s| settings.wide_program(s)).collect();
+    let way = settings.way();
+    let verdicts = wide_unit(&programs)
+        .and_then(|unit| check_unit(&unit, &programs, &way))
+        .unwrap_or_else(|why| vec![Verdict::Crash(why); programs.len()]);
+    tell(settings, &format!("{way:?}"), verdicts);
+}
+
+/// Seed, route, kind and text in a line.
+fn tell(settings: &Settings, route: &str, verdicts: Vec<Verdict>) {
+    for (seed, verdict) in std::iter::zip(settings.seeds(), verdicts) {
+        let (kind, text) = match verdict {
+            Verdict::Right => ("ok".into(), String::new()),
+            Verdict::Refused { code, place } => (format!("refused {code}"), place),
+            Verdict::Wrong(why) => ("WRONG".into(), why),
+            Verdict::Crash(why) => ("crash".into(), why),
+        };
+        let text: String = text.replace(['\n', '\t'], " ").chars().take(300).collect();
+        println!("{seed}\t{route}\t{kind}\t{text}");
+    }
+}

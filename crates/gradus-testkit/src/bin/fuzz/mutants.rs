@@ -1,0 +1,68 @@
+//! Each seeded fault, and the number of programs after which it was told.
+
+use crate::{Settings, WIDE_BATCH, child};
+use gradus_ir::mutant::Mutant;
+use std::process::ExitCode;
+
+/// The first programs have nothing switched off.
+const FIRST: u64 = WIDE_BATCH;
+/// Programs of one child: most faults are told early.
+const STEP: u64 = 25;
+
+/// Seeds one fault after the other (or the one of the settings); at most as many programs for each as
+/// the settings say.
+pub fn run(settings: &Settings) -> ExitCode {
+    if !cfg!(debug_assertions) {
+        eprintln!("a release build has no seeded faults: build with --profile dev");
+        return ExitCode::from(2);
+    }
+    let mut alive = 0;
+    for &mutant in Mutant::ALL {
+        if settings.mutant.is_some_and(|own| own != mutant) {
+            continue;
+        }
+        let settings = Settings {
+            mutant: Some(mutant),
+            ..settings.clone()
+        };
+        let died = match dies_at(&settings) {
+            Some((count, how)) => format!("dead after {count:5} programs  {how}"),
+            None => {
+                alive += 1;
+                format!("ALIVE after {:4} programs", settings.count)
+            }
+        };
+        println!(
+            "{:24} {died}\n{:24}   {}",
+            mutant.name(),
+            "",
+            mutant.fault()
+        );
+    }
+    println!("{alive} of {} live on", Mutant::ALL.len());
+    match alive {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(1),
+    }
+}
+
+/// How many programs it took, and how the fault showed.
+fn dies_at(settings: &Settings) -> Option<(u64, String)> {
+    let mut done = 0;
+    while done < settings.count {
+        let lines = match child::run(settings, FIRST + done, STEP) {
+            Ok(lines) => lines,
+            Err(kind) => return Some((done + STEP, kind.into())),
+        };
+        for (at, line) in lines.iter().enumerate() {
+            let mut parts = line.split('\t').skip(2);
+            let kind = parts.next().unwrap_or_default();
+            if matches!(kind, "WRONG" | "crash") {
+                let text: String = parts.next().unwrap_or_default().chars().take(60).collect();
+                return Some((done + at as u64 + 1, format!("{kind}: {text}")));
+            }
+        }
+        done += STEP;
+    }
+    None
+}

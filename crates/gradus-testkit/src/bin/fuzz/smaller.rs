@@ -1,0 +1,69 @@
+//! A program that is wrong, as small as it gets, as a page: what is wrong, how to see it, the program.
+
+use crate::Settings;
+use gradus_testkit::{
+    C_INCLUDES, ROUTES, Verdict, check_c, check_unit, reduce, reduce_text, wide_unit,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The page of the settings' program; nothing where it is right.
+pub fn page(settings: &Settings) -> Option<String> {
+    match settings.ir {
+        true => wide_page(settings),
+        false => c_page(settings),
+    }
+}
+
+/// What is wrong, without the numbers that change with every step.
+fn kind(verdict: &Verdict) -> Option<String> {
+    let text = match verdict {
+        Verdict::Wrong(text) | Verdict::Crash(text) => text,
+        Verdict::Right | Verdict::Refused { .. } => return None,
+    };
+    let words = text.split_whitespace();
+    let plain = words.filter(|w| !w.contains(|c: char| c.is_ascii_digit() || c == '`'));
+    Some(plain.take(6).collect::<Vec<_>>().join(" "))
+}
+
+/// The first verdict of a check that may panic.
+fn judged(check: impl FnOnce() -> Result<Vec<Verdict>, String>) -> Option<Verdict> {
+    let found = catch_unwind(AssertUnwindSafe(check)).ok()?;
+    found.ok()?.into_iter().next()
+}
+
+fn wide_page(settings: &Settings) -> Option<String> {
+    let programs = [settings.wide_program(settings.seed)];
+    let way = settings.way();
+    let unit = wide_unit(&programs).ok()?;
+    let judge = |unit: &_| judged(|| check_unit(unit, &programs, &way));
+    let verdict = judge(&unit)?;
+    let wanted = kind(&verdict)?;
+    let small = reduce(&unit, |candidate| {
+        judge(candidate).and_then(|v| kind(&v)).as_ref() == Some(&wanted)
+    });
+    let last = judge(&small)?;
+    Some(format!(
+        "# {wanted}\n\nProgram {} in the way {way:?}: {last:?}\n\n```\n{}```\n",
+        settings.seed,
+        gradus_testkit::without_unused(&small)
+    ))
+}
+
+fn c_page(settings: &Settings) -> Option<String> {
+    let mut program = settings.c_program(settings.seed);
+    let route = settings.route.unwrap_or(0) % ROUTES.len();
+    let mut judge = |source: &str| {
+        program.source = source.to_string();
+        judged(|| check_c(std::slice::from_ref(&program), ROUTES[route]))
+    };
+    let source = settings.c_program(settings.seed).source;
+    let wanted = kind(&judge(&source)?)?;
+    let small = reduce_text(&source, |candidate| {
+        judge(candidate).and_then(|v| kind(&v)).as_ref() == Some(&wanted)
+    });
+    let last = judge(&small)?;
+    Some(format!(
+        "# {wanted}\n\nProgram {} compiled with {:?}: {last:?}\n\n```c\n{C_INCLUDES}{small}```\n",
+        settings.seed, ROUTES[route]
+    ))
+}

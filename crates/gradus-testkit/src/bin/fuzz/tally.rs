@@ -1,0 +1,145 @@
+//! How a run of many programs fared, and what they held.
+
+use crate::{C_BATCH, Settings, WIDE_BATCH, child};
+use gradus_testkit::{Coverage, wide_unit};
+use std::collections::BTreeMap;
+
+/// So many programs are enough to judge what the generator makes.
+const COVERED: u64 = 2000;
+
+/// Outcomes so far.
+pub struct Tally<'s> {
+    settings: &'s Settings,
+    /// Seeds by outcome.
+    outcomes: BTreeMap<String, Vec<u64>>,
+    /// An example of each refusal.
+    examples: BTreeMap<String, String>,
+    bad: Vec<String>,
+    /// The cells that no program filled.
+    empty: Vec<String>,
+}
+
+impl<'s> Tally<'s> {
+    /// Runs all programs of the settings.
+    pub fn run(settings: &'s Settings) -> Tally<'s> {
+        let mut tally = Tally {
+            settings,
+            outcomes: BTreeMap::new(),
+            examples: BTreeMap::new(),
+            bad: Vec::new(),
+            empty: Vec::new(),
+        };
+        let mut first = settings.seed;
+        let end = settings.seed + settings.count;
+        while first < end {
+            // A module's programs are of one batch, which has one way.
+            let count = match settings.ir {
+                true => WIDE_BATCH - first % WIDE_BATCH,
+                false => C_BATCH,
+            };
+            let count = count.min(end - first);
+            tally.take(first, count);
+            first += count;
+            eprintln!("{} of {} programs", first - settings.seed, settings.count);
+        }
+        tally
+    }
+
+    /// Where a child fails, its programs are tried in two halves, down to the one that fails.
+    fn take(&mut self, first: u64, count: u64) {
+        match child::run(self.settings, first, count) {
+            Ok(lines) => lines.iter().for_each(|line| self.line(line)),
+            Err(_) if count > 1 => {
+                self.take(first, count / 2);
+                self.take(first + count / 2, count - count / 2);
+            }
+            Err(kind) => {
+                self.outcomes.entry(kind.into()).or_default().push(first);
+                self.fault(format!("seed {first}: {kind}"));
+            }
+        }
+    }
+
+    /// Told at once, and again at the end.
+    fn fault(&mut self, told: String) {
+        eprintln!("{told}");
+        self.bad.push(told);
+    }
+
+    fn line(&mut self, line: &str) {
+        let parts: Vec<&str> = line.splitn(4, '\t').collect();
+        let [seed, route, kind, text] = parts.as_slice() else {
+            return;
+        };
+        let number = seed.parse().unwrap_or(0);
+        self.outcomes
+            .entry(kind.to_string())
+            .or_default()
+            .push(number);
+        let told = format!("seed {seed} {route}: {kind}: {text}");
+        match kind.starts_with("refused") {
+            true => drop(self.examples.entry(kind.to_string()).or_insert(told)),
+            false if *kind != "ok" => self.fault(told),
+            false => {}
+        }
+    }
+
+    /// Prints what the programs contained, and how they fared.
+    pub fn print(&mut self) {
+        match self.settings.ir {
+            true => self.print_coverage(),
+            false => self.print_contents(),
+        }
+        println!("Outcomes (programs × routes):");
+        for (kind, seeds) in &self.outcomes {
+            println!("  {:6}  {kind}", seeds.len());
+        }
+        for told in self.examples.values().chain(&self.bad) {
+            println!("{told}");
+        }
+        for cell in &self.empty {
+            println!("no program: {cell}");
+        }
+    }
+
+    fn print_coverage(&mut self) {
+        let mut coverage = Coverage::default();
+        let seeds: Vec<u64> = self.settings.seeds().take(COVERED as usize).collect();
+        for batch in seeds.chunks(WIDE_BATCH as usize) {
+            let programs: Vec<_> = batch
+                .iter()
+                .map(|s| self.settings.wide_program(*s))
+                .collect();
+            if let Ok(unit) = wide_unit(&programs) {
+                coverage.count(&unit, &programs);
+            }
+        }
+        println!(
+            "The first {} programs contain:\n{}",
+            seeds.len(),
+            coverage.table()
+        );
+        // A short run shows little of what the generator makes.
+        if self.settings.count >= COVERED {
+            self.empty = coverage.missing().into_iter().map(String::from).collect();
+        }
+    }
+
+    fn print_contents(&self) {
+        let mut contents: BTreeMap<&str, u32> = BTreeMap::new();
+        for seed in self.settings.seeds() {
+            for what in self.settings.c_program(seed).contents {
+                *contents.entry(what).or_default() += 1;
+            }
+        }
+        println!("Of {} programs contain:", self.settings.count);
+        for (what, count) in contents {
+            println!("  {count:6}  {what}");
+        }
+    }
+
+    /// Whether nothing is wrong, crashed or hung, and every cell was met.
+    pub fn is_clean(&self) -> bool {
+        self.bad.is_empty() && self.empty.is_empty()
+    }
+}

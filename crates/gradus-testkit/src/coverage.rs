@@ -1,0 +1,180 @@
+//! What random programs held, as a table in which no cell may be empty.
+//!
+//! Ops, structures inside each other and library functions are counted in the programs themselves;
+//! what the generator alone knows ([`FEATURES`]) is counted as it says.
+
+use crate::generate::math_names;
+use crate::generate::{FEATURES, WideProgram};
+use gradus_ir::{BinaryOp, Body, CastOp, Op, OpKind, Unit};
+use std::collections::BTreeMap;
+
+/// The structures that nest.
+const STRUCTURES: &[&str] = &["if", "switch", "for", "loop"];
+/// How many structures inside each other make a cell.
+const NESTED: usize = 3;
+
+/// How often each cell was met.
+#[derive(Clone, Debug)]
+pub struct Coverage {
+    cells: BTreeMap<String, u64>,
+}
+
+/// Where an op that no wide program holds is tested.
+fn elsewhere(kind: &OpKind) -> Option<&'static str> {
+    use OpKind::*;
+    match kind {
+        Invoke(_) | LandingPad(_) | Resume => Some("C++ programs with exceptions"),
+        Scope
+        | Spawn { .. }
+        | Sync
+        | ParFor { .. }
+        | Spmd { .. }
+        | Barrier(_)
+        | ShareFor { .. }
+        | Single { .. }
+        | Critical(_) => Some("pages of parallel programs"),
+        Foreign(_) => Some("the import's own tests: only the host understands them"),
+        Cast(CastOp::AddrSpaceCast | CastOp::PtrToAddr) => Some("programs for other machines"),
+        Cast(CastOp::IntToPtr) => Some("refused on active memory"),
+        Binary(_)
+        | FNeg
+        | Cast(_)
+        | ICmp(_)
+        | FCmp(_)
+        | Select
+        | Freeze
+        | ExtractElement
+        | InsertElement
+        | Shuffle(_)
+        | ExtractValue(_)
+        | InsertValue(_)
+        | Alloca(_)
+        | Load(_)
+        | Store(_)
+        | Addr { .. }
+        | AtomicRmw(..)
+        | CmpXchg { .. }
+        | Fence { .. }
+        | Call(_)
+        | If
+        | Switch(_)
+        | Loop { .. }
+        | For { .. }
+        | Yield
+        | Repeat
+        | Return
+        | Unreachable => None,
+    }
+}
+
+/// The ops that are not told apart by what they carry.
+// table
+const OPS: &[&str] = &[
+    "fneg",
+    "icmp",
+    "fcmp",
+    "select",
+    "freeze",
+    "extractelement",
+    "insertelement",
+    "shuffle",
+    "extractvalue",
+    "insertvalue",
+    "alloca",
+    "load",
+    "store",
+    "addr",
+    "atomicrmw",
+    "cmpxchg",
+    "fence",
+    "call",
+    "if",
+    "switch",
+    "loop",
+    "for",
+    "yield",
+    "repeat",
+    "return",
+    "unreachable",
+];
+
+impl Default for Coverage {
+    /// Every cell, met never.
+    fn default() -> Self {
+        let mut cells: Vec<String> = OPS.iter().map(|op| format!("op {op}")).collect();
+        let binary = BinaryOp::ALL.iter().map(|op| OpKind::Binary(*op));
+        let casts = CastOp::ALL.iter().map(|op| OpKind::Cast(*op));
+        let here = binary.chain(casts).filter(|kind| elsewhere(kind).is_none());
+        cells.extend(here.map(|kind| format!("op {}", kind.mnemonic())));
+        let mut paths: Vec<String> = vec!["nest".into()];
+        for _ in 0..NESTED {
+            let longer = |path: &String| {
+                let path = path.clone();
+                STRUCTURES.iter().map(move |s| format!("{path} {s}"))
+            };
+            paths = paths.iter().flat_map(longer).collect();
+        }
+        cells.extend(paths);
+        cells.extend(FEATURES.iter().map(|feature| format!("has {feature}")));
+        cells.extend(math_names().map(|name| format!("calls {name}")));
+        Coverage {
+            cells: cells.into_iter().map(|cell| (cell, 0)).collect(),
+        }
+    }
+}
+
+impl Coverage {
+    /// Counts what some programs hold, given as one unit.
+    pub fn count(&mut self, unit: &Unit, programs: &[WideProgram]) {
+        for feature in programs.iter().flat_map(|p| &p.contents) {
+            self.met(format!("has {feature}"));
+        }
+        for (_, function) in unit.functions.iter() {
+            if let Some(body) = &function.body {
+                self.count_body(unit, body);
+            }
+        }
+    }
+
+    fn met(&mut self, cell: String) {
+        if let Some(count) = self.cells.get_mut(&cell) {
+            *count += 1;
+        }
+    }
+
+    fn count_body(&mut self, unit: &Unit, body: &Body) {
+        let mut open: Vec<(Op, Vec<&'static str>)> = Vec::new();
+        open.extend(body.ops_in(body.root()).map(|op| (op, Vec::new())));
+        while let Some((op, around)) = open.pop() {
+            let kind = body.kind(op);
+            self.met(format!("op {}", kind.mnemonic()));
+            if let OpKind::Call(_) = kind
+                && let Some(callee) = unit.callee(body, op)
+            {
+                self.met(format!("calls {}", unit.functions[callee].name));
+            }
+            let structure = STRUCTURES.iter().find(|s| **s == kind.mnemonic());
+            let Some(structure) = structure else { continue };
+            let mut path = around.clone();
+            path.push(structure);
+            if let Some(start) = path.len().checked_sub(NESTED) {
+                self.met(format!("nest {}", path[start..].join(" ")));
+            }
+            for region in body.op_regions(op) {
+                open.extend(body.ops_in(*region).map(|inner| (inner, path.clone())));
+            }
+        }
+    }
+
+    /// The cells that were never met.
+    pub fn missing(&self) -> Vec<&str> {
+        let empty = self.cells.iter().filter(|(_, count)| **count == 0);
+        empty.map(|(cell, _)| cell.as_str()).collect()
+    }
+
+    /// The table, a cell in a line.
+    pub fn table(&self) -> String {
+        let line = |(cell, count): (&String, &u64)| format!("{count:9}  {cell}\n");
+        self.cells.iter().map(line).collect()
+    }
+}

@@ -1,0 +1,281 @@
+//! Wide programs, many in one module, through the pipeline, and what they give held to three oracles.
+//!
+//! Per batch: programs as text → a unit → LLVM's bitcode → both derivatives of each → run in this
+//! process without LLVM's optimiser and after its -O3. The oracles: reverse against forward mode by the
+//! dot test, forward mode against differences, and the interpreter against the machine: it runs primal
+//! and derivatives too, on memory where a wrong access, a double free or a block that is never freed is an answer.
+//!
+//! A batch's number picks whether the early pipeline runs, and what is switched off.
+
+use crate::check::{Numbers, Runner, Verdict, checked, directions, points};
+use crate::generate::{CELLS, WideProgram, wide_declarations};
+use crate::made::{Made, Module, Subject, make};
+use gradus_interp::{Machine, Options as Limits, TrapKind, Value};
+use gradus_ir::{Diagnostic, Layout, Unit, parse, verify};
+use gradus_llvm::{Host, OptLevel};
+use gradus_pipeline::{Derivative, Level, Options, Role, SWITCHES};
+
+/// How a batch of programs is differentiated.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Way {
+    /// The derivatives are made of the bodies as they are written, not of what LLVM makes of them first.
+    pub as_written: bool,
+    /// A measure of differentiation that is switched off.
+    pub off: Option<&'static str>,
+    /// Whether LLVM's optimiser works on what is made.
+    pub optimised: bool,
+}
+
+impl Way {
+    /// The way of a batch: half of them as written, every second with something switched off. LLVM's
+    /// optimiser takes more time than all else, so it works on three of sixteen.
+    pub fn of(batch: u64) -> Way {
+        let half = batch as usize / 2;
+        let off = match batch % 2 {
+            0 => Some(SWITCHES[half % SWITCHES.len()]),
+            _ => None,
+        };
+        Way {
+            // Something must bring signs set by masks into the form that has a derivative.
+            as_written: matches!(batch % 4, 1 | 2) && off != Some("simplify"),
+            off,
+            optimised: matches!(batch % 16, 2 | 7 | 13),
+        }
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            skip_early: self.as_written,
+            skip_late: true,
+            off: self.off.iter().map(|s| s.to_string()).collect(),
+            ..Options::default()
+        }
+    }
+}
+
+/// The unit of some programs.
+///
+/// # Errors
+/// A program that cannot be read, or breaks a rule: a fault of the generator.
+pub fn wide_unit(programs: &[WideProgram]) -> Result<Unit, String> {
+    let mut text = wide_declarations();
+    programs.iter().for_each(|p| text.push_str(&p.text));
+    let mut unit = parse(&text, "programs").map_err(|d| format!("{d} {:?}", d.labels))?;
+    if let Some(first) = verify(&unit).first() {
+        return Err(format!("{first} {:?}", first.notes));
+    }
+    for func in unit.functions.ids() {
+        unit.functions[func].defined = false;
+        let function = &mut unit.functions[func];
+        if function.body.is_some() && !function.name.starts_with("f_") {
+            function.linkage = gradus_ir::Linkage::Internal;
+        }
+    }
+    Ok(unit)
+}
+
+/// Checks a unit's programs, each a function `f_SEED`, in one way; one verdict for each.
+///
+/// # Errors
+/// Where the unit cannot be exported, or what was made cannot be loaded.
+pub fn check_unit(
+    unit: &Unit,
+    programs: &[WideProgram],
+    way: &Way,
+) -> Result<Vec<Verdict>, String> {
+    let bytes = bitcode(unit)?;
+    let subjects: Vec<Subject> = programs
+        .iter()
+        .map(|p| Subject {
+            function: p.function.clone(),
+            single: p.single,
+        })
+        .collect();
+    let blamed = |d: &Diagnostic| {
+        let (_, tag) = d.function.as_ref()?.rsplit_once('_')?;
+        let own = |p: &WideProgram| p.function.strip_prefix("f_") == Some(tag);
+        programs.iter().position(own)
+    };
+    let shown = |d: &Diagnostic| d.function.clone().unwrap_or_default();
+    let (made, verdicts) = make(&Module {
+        bytes: &bytes,
+        subjects: &subjects,
+        blamed: &blamed,
+        shown: &shown,
+        options: way.options(),
+        level: Level::O0,
+    })?;
+    let Some(made) = made else {
+        return Ok(verdicts.into_iter().flatten().collect());
+    };
+    let interpreted = interpreted_unit(&made)?;
+    let level = way.optimised.then_some(OptLevel::O3);
+    let loaded = made.load(level)?;
+    let judge = |(i, verdict): (usize, Option<Verdict>)| {
+        if let Some(verdict) = verdict {
+            return verdict;
+        }
+        let found = Runner::new(&loaded, i, &subjects[i]).and_then(|runner| {
+            let single = subjects[i].single;
+            same_as_interpreted(unit, &interpreted, &runner, &subjects[i])?;
+            checked(&runner, single)
+        });
+        match found {
+            Ok(()) => Verdict::Right,
+            Err(why) => Verdict::Wrong(why),
+        }
+    };
+    Ok(verdicts.into_iter().enumerate().map(judge).collect())
+}
+
+/// A module with the functions of a unit.
+fn bitcode(unit: &Unit) -> Result<Vec<u8>, String> {
+    let layout = Layout::default();
+    let mut host = Host::create("programs", "x86_64-unknown-linux-gnu", layout.text());
+    // What is exported belongs to a host that was imported: here one without functions.
+    let _ = host.import_all();
+    host.export_all(unit).map_err(|d| d.to_string())?;
+    host.verify().map_err(|d| d.to_string())?;
+    Ok(host.to_bitcode())
+}
+
+/// The derivatives as they are before LLVM's optimiser, back in the language.
+fn interpreted_unit(made: &Made) -> Result<Unit, String> {
+    let mut host = Host::parse(&made.bytes, "made.bc").map_err(|d| d.message)?;
+    let pairs = made.derivatives.iter().flatten();
+    let names: Vec<&str> = pairs
+        .flat_map(|(vjp, jvp)| [vjp.name.as_str(), jvp.name.as_str()])
+        .collect();
+    let imported = host.import(&names).map_err(|d| d.message)?;
+    match imported.refused.first() {
+        Some((func, why)) => Err(format!("{func:?} is not imported: {why:?}")),
+        None => Ok(imported.unit),
+    }
+}
+
+/// Whether primal and derivatives give the same to the interpreter as to the machine, and free all that
+/// they allocate.
+fn same_as_interpreted(
+    primal: &Unit,
+    derived: &Unit,
+    runner: &Runner,
+    subject: &Subject,
+) -> Result<(), String> {
+    let x = points()[0];
+    let (x_tan, y_adj) = directions(0, 0);
+    let compare = |what: &str, own: Option<Vec<f64>>, machine: &[f64]| match own {
+        Some(own) => same(what, subject, &own, machine),
+        None => Ok(()),
+    };
+    let own = interpret(primal, &subject.function, &primal_arguments(&x))?;
+    compare("the primal", own, &runner.primal(&x)?)?;
+    let arguments = arguments(runner.jvp, &x, &x_tan[..CELLS], x_tan[CELLS])?;
+    let own = interpret(derived, &runner.jvp.name, &arguments)?;
+    let (value, tangent) = runner.forward(&x, &x_tan)?;
+    compare("the JVP", own, &interleaved(&value, &tangent))?;
+    let arguments = self::arguments(runner.vjp, &x, &y_adj[1..], y_adj[0])?;
+    let own = interpret(derived, &runner.vjp.name, &arguments)?;
+    let (value, adjoint) = runner.reverse(&x, &y_adj)?;
+    let mut rotated = adjoint;
+    rotated.rotate_right(1);
+    compare("the VJP", own, &interleaved(&value, &rotated))
+}
+
+/// Both results, then both arrays.
+fn interleaved(value: &Numbers, other: &Numbers) -> Vec<f64> {
+    let mut all = vec![value[0], other[0]];
+    all.extend(&value[1..]);
+    all.extend(&other[1..]);
+    all
+}
+
+enum Argument<'a> {
+    Int(i64),
+    Number(f64),
+    Cells(&'a [f64]),
+}
+
+fn primal_arguments(x: &Numbers) -> [Argument<'_>; 3] {
+    let cells = Argument::Cells(&x[..CELLS]);
+    [
+        Argument::Int(CELLS as i64),
+        cells,
+        Argument::Number(x[CELLS]),
+    ]
+}
+
+/// A derivative's arguments: the point, what goes beside `x`, and the other number.
+fn arguments<'a>(
+    derivative: &Derivative,
+    x: &'a Numbers,
+    beside: &'a [f64],
+    other: f64,
+) -> Result<Vec<Argument<'a>>, String> {
+    let one = |role: Role| match role {
+        Role::Inactive(0) => Ok(Argument::Int(CELLS as i64)),
+        Role::Active(1) => Ok(Argument::Cells(&x[..CELLS])),
+        Role::Shadow(1, _) => Ok(Argument::Cells(beside)),
+        Role::Active(2) => Ok(Argument::Number(x[CELLS])),
+        Role::Shadow(2, _) | Role::Cotangent(_) => Ok(Argument::Number(other)),
+        role => Err(format!("an argument is {role:?}")),
+    };
+    derivative.arguments.iter().map(|a| one(a.role)).collect()
+}
+
+/// The results and then the arrays of a call; nothing where the interpreter does not know how to run it.
+fn interpret(unit: &Unit, name: &str, arguments: &[Argument]) -> Result<Option<Vec<f64>>, String> {
+    let limits = Limits {
+        max_steps: 5_000_000,
+        ..Limits::default()
+    };
+    let mut machine = Machine::with_options(unit, limits);
+    let told = |trap: gradus_interp::Trap| format!("interpreted, {name} goes wrong: {trap}");
+    let (mut values, mut arrays) = (Vec::new(), Vec::new());
+    for argument in arguments {
+        values.push(match argument {
+            Argument::Int(n) => Value::i64(*n),
+            Argument::Number(x) => Value::f64(*x),
+            Argument::Cells(cells) => {
+                let address = machine.alloc_f64(cells).map_err(told)?;
+                arrays.push(address);
+                Value::ptr(address)
+            }
+        });
+    }
+    let result = match machine.call(name, &values) {
+        Err(trap) if trap.kind == TrapKind::Unsupported => return Ok(None),
+        other => other.map_err(told)?,
+    };
+    if machine.heap_blocks() > 0 {
+        return Err(format!("interpreted, {name} leaves memory unfreed"));
+    }
+    let mut numbers: Vec<Option<f64>> = match &result {
+        Some(Value::Many(members)) => members.iter().map(Value::as_f64).collect(),
+        Some(value) => vec![value.as_f64()],
+        None => Vec::new(),
+    };
+    for address in arrays {
+        let cells = machine.read_f64(address, CELLS).map_err(told)?;
+        numbers.extend(cells.into_iter().map(Some));
+    }
+    let all: Option<Vec<f64>> = numbers.into_iter().collect();
+    all.map(Some)
+        .ok_or(format!("interpreted, {name} gives something undefined"))
+}
+
+fn same(what: &str, subject: &Subject, own: &[f64], machine: &[f64]) -> Result<(), String> {
+    let tolerance = if subject.single { 1e-4 } else { 1e-9 };
+    let scale = machine.iter().fold(1e-3, |m: f64, x| m.max(x.abs()));
+    let apart = |(a, b): (&f64, &f64)| {
+        let both_none = a.is_nan() && b.is_nan();
+        a != b && !both_none && ((a - b).abs() > tolerance * scale || (a - b).is_nan())
+    };
+    match std::iter::zip(own, machine).position(apart) {
+        Some(i) => Err(format!(
+            "{what}: number {i} is {:e} to the interpreter, {:e} to the machine",
+            own[i], machine[i]
+        )),
+        None if own.len() != machine.len() => Err(format!("{what} gives {} numbers", own.len())),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,239 @@
+//! Functions of one module to functions that run in this process, with both derivatives of each.
+//!
+//! Flow: bitcode → `gradus_pipeline::compile` → bitcode → JIT. Many programs share a run; one that is
+//! refused, or makes the pipeline panic, leaves it, and the others are tried again.
+
+use crate::check::Verdict;
+use gradus_ir::{Diagnostic, Severity};
+use gradus_llvm::jit::Jit;
+use gradus_llvm::{Host, OptLevel, Pipeline};
+use gradus_pipeline::{
+    Derivative, GradRequest, GradTask, Input, Level, Mode, Options, OutputKind, Reply, Request,
+    Task, compile,
+};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A function to be differentiated by `x` and `s`.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    /// Its symbol.
+    pub function: String,
+    /// Whether numbers pass through binary32, which leaves seven digits.
+    pub single: bool,
+}
+
+/// A module, and what is asked of it.
+pub(crate) struct Module<'m> {
+    pub bytes: &'m [u8],
+    pub subjects: &'m [Subject],
+    /// The program that a finding speaks of.
+    pub blamed: &'m dyn Fn(&Diagnostic) -> Option<usize>,
+    /// What is shown of the source beside a finding.
+    pub shown: &'m dyn Fn(&Diagnostic) -> String,
+    pub options: Options,
+    pub level: Level,
+}
+
+/// The module with its derivatives.
+pub(crate) struct Made {
+    pub bytes: Vec<u8>,
+    /// Per program its VJP and JVP; `None` where there is a verdict already.
+    pub derivatives: Vec<Option<(Derivative, Derivative)>>,
+}
+
+/// Programs that run.
+pub(crate) struct Loaded {
+    pub jit: Jit,
+    /// As in [`Made`].
+    pub derivatives: Vec<Option<(Derivative, Derivative)>>,
+}
+
+/// Makes the derivatives of as many programs as it can; gives the verdicts on the others.
+///
+/// # Errors
+/// Where what was made is not as it says.
+pub(crate) fn make(module: &Module) -> Result<(Option<Made>, Vec<Option<Verdict>>), String> {
+    let count = module.subjects.len();
+    let mut verdicts: Vec<Option<Verdict>> = vec![None; count];
+    let reply = loop {
+        let left: Vec<usize> = (0..count).filter(|i| verdicts[*i].is_none()).collect();
+        if left.is_empty() {
+            return Ok((None, verdicts));
+        }
+        let faults = match module.attempt(&left) {
+            Ok(reply) => break reply,
+            Err(faults) => faults,
+        };
+        let mut found = faults.blamed(module, &left);
+        if found.is_empty() {
+            found = module.culprits(&left);
+        }
+        if found.is_empty() {
+            // They fail only together.
+            found = left
+                .iter()
+                .map(|i| (*i, faults.verdict(module, 0)))
+                .collect();
+        }
+        for (i, verdict) in found {
+            verdicts[i] = Some(verdict);
+        }
+    };
+    let made = Made::of(&reply, module.subjects, &verdicts)?;
+    Ok((Some(made), verdicts))
+}
+
+/// Why a module was not made.
+enum Faults {
+    Refused(Vec<Diagnostic>),
+    Panicked(String),
+}
+
+impl Faults {
+    /// The programs that the findings speak of, each with its first one.
+    fn blamed(&self, module: &Module, left: &[usize]) -> BTreeMap<usize, Verdict> {
+        let Faults::Refused(findings) = self else {
+            return BTreeMap::new();
+        };
+        let mut found = BTreeMap::new();
+        for (at, finding) in findings.iter().enumerate() {
+            if let Some(i) = (module.blamed)(finding).filter(|i| left.contains(i)) {
+                found.entry(i).or_insert_with(|| self.verdict(module, at));
+            }
+        }
+        found
+    }
+
+    /// What finding number `at` says.
+    fn verdict(&self, module: &Module, at: usize) -> Verdict {
+        let findings = match self {
+            Faults::Panicked(text) => {
+                return Verdict::Crash(format!("the pipeline panics: {text}"));
+            }
+            Faults::Refused(findings) => findings,
+        };
+        let Some(first) = findings.get(at) else {
+            return Verdict::Crash("refused without a reason".into());
+        };
+        let code = format!("{:?}", first.code);
+        let place = format!("{} | {}", first.message, (module.shown)(first));
+        // What the verifiers find in what was made is a fault, not a refusal.
+        match code.as_str() {
+            "BrokenOutput" | "BrokenRule" | "CompilerDied" => {
+                Verdict::Crash(format!("{code}: {place}"))
+            }
+            _ => Verdict::Refused { code, place },
+        }
+    }
+}
+
+impl Module<'_> {
+    /// Those of the programs that fail alone, found by halving.
+    fn culprits(&self, left: &[usize]) -> BTreeMap<usize, Verdict> {
+        let (mut found, mut open) = (BTreeMap::new(), vec![left]);
+        while let Some(part) = open.pop() {
+            let Err(faults) = self.attempt(part) else {
+                continue;
+            };
+            match part {
+                [] => {}
+                [one] => drop(found.insert(*one, faults.verdict(self, 0))),
+                _ => {
+                    let (a, b) = part.split_at(part.len() / 2);
+                    open.extend([a, b]);
+                }
+            }
+        }
+        found
+    }
+
+    /// Asks for both derivatives of some of the programs.
+    fn attempt(&self, which: &[usize]) -> Result<Reply, Faults> {
+        let wish = |i: usize, mode| GradRequest {
+            function: self.subjects[i].function.clone(),
+            wrt: vec!["x".into(), "s".into()],
+            mode,
+            with_primal: true,
+            ..GradRequest::default()
+        };
+        let both = |i: &usize| [wish(*i, Mode::Reverse), wish(*i, Mode::Forward)];
+        let request = Request {
+            inputs: vec![Input::new("programs.bc", self.bytes)],
+            task: Task::Grad(GradTask {
+                derivatives: which.iter().flat_map(both).collect(),
+                beside: false,
+            }),
+            level: self.level,
+            emit: vec![OutputKind::Bitcode],
+            options: self.options.clone(),
+        };
+        match catch_unwind(AssertUnwindSafe(|| compile(&request))) {
+            Err(payload) => {
+                let text = payload.downcast_ref::<String>().cloned();
+                let short = payload.downcast_ref::<&str>().map(|s| s.to_string());
+                Err(Faults::Panicked(text.or(short).unwrap_or_default()))
+            }
+            Ok(reply) if reply.has_errors() => {
+                let errors = reply.diagnostics.into_iter();
+                let errors = errors.filter(|d| d.severity == Severity::Error);
+                Err(Faults::Refused(errors.collect()))
+            }
+            Ok(reply) => Ok(reply),
+        }
+    }
+}
+
+impl Made {
+    fn of(
+        reply: &Reply,
+        subjects: &[Subject],
+        verdicts: &[Option<Verdict>],
+    ) -> Result<Made, String> {
+        let find = |subject: &Subject, mode| {
+            let mut made = reply.derivatives.iter();
+            made.find(|d| d.function == subject.function && d.mode == mode)
+                .cloned()
+        };
+        let mut derivatives = Vec::new();
+        for (subject, verdict) in std::iter::zip(subjects, verdicts) {
+            let both = find(subject, Mode::Reverse).zip(find(subject, Mode::Forward));
+            if verdict.is_none() && both.is_none() {
+                return Err("a derivative is not listed".into());
+            }
+            derivatives.push(both.filter(|_| verdict.is_none()));
+        }
+        Ok(Made {
+            bytes: reply
+                .output(OutputKind::Bitcode)
+                .ok_or("no bitcode")?
+                .to_vec(),
+            derivatives,
+        })
+    }
+
+    /// Loads it, after LLVM's optimiser where a level is given.
+    ///
+    /// # Errors
+    /// Where LLVM refuses the module.
+    pub fn load(&self, level: Option<OptLevel>) -> Result<Loaded, String> {
+        let mut host = Host::parse(&self.bytes, "made.bc").map_err(|d| d.message)?;
+        if let Some(level) = level {
+            host.run(Pipeline::Late(level)).map_err(|d| d.message)?;
+        }
+        let pairs = self.derivatives.iter().flatten();
+        let names: Vec<&str> = pairs
+            .flat_map(|(vjp, jvp)| [&vjp.function, &vjp.name, &jvp.name])
+            .map(String::as_str)
+            .collect();
+        let jit = match level {
+            Some(_) => Jit::new(host, &names),
+            None => Jit::quick(host, &names),
+        };
+        let jit = jit.map_err(|d| d.message)?;
+        Ok(Loaded {
+            jit,
+            derivatives: self.derivatives.clone(),
+        })
+    }
+}

@@ -1,0 +1,118 @@
+//! Makes a C program that shows a fault smaller, line by line, as long as it goes on showing it.
+//!
+//! Programs are written with a statement or a brace in a line. To a fixed point: a block goes with its
+//! head, or stays without its head and braces; a line goes. Long runs are tried first, so that most of
+//! a program falls in few steps (delta debugging, Zeller and Hildebrandt 2002, on the tree of blocks).
+
+/// The smallest source found for which `shows` holds, as it does for `source`.
+pub fn reduce_text(source: &str, mut shows: impl FnMut(&str) -> bool) -> String {
+    let mut lines: Vec<String> = source.lines().map(String::from).collect();
+    loop {
+        let before = lines.len();
+        let mut length = lines.len() / 2;
+        while length > 0 {
+            let mut start = 0;
+            while start + length <= lines.len() {
+                if !try_without(&mut lines, start, start + length, &mut shows) {
+                    start += (length / 2).max(1);
+                }
+            }
+            length /= 2;
+        }
+        let mut at = 0;
+        while at < lines.len() {
+            if !unwrap_block(&mut lines, at, &mut shows) {
+                at += 1;
+            }
+        }
+        if lines.len() == before {
+            return lines.join("\n") + "\n";
+        }
+    }
+}
+
+fn joined(lines: &[String]) -> String {
+    lines.join("\n") + "\n"
+}
+
+/// How much deeper in braces it is after a line, and whether it closes more than it opened before.
+fn depth(line: &str) -> (i32, bool) {
+    let (mut depth, mut below) = (0, false);
+    for c in line.chars() {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        below |= depth < 0;
+    }
+    (depth, below)
+}
+
+/// Leaves out the lines of a range, if their braces match.
+fn try_without(
+    lines: &mut Vec<String>,
+    start: usize,
+    end: usize,
+    shows: &mut impl FnMut(&str) -> bool,
+) -> bool {
+    let mut open = 0;
+    for line in &lines[start..end] {
+        let (change, _) = depth(line);
+        open += change;
+        if open < 0 {
+            return false;
+        }
+    }
+    let mut shorter = lines.clone();
+    shorter.drain(start..end);
+    if open != 0 || !shows(&joined(&shorter)) {
+        return false;
+    }
+    *lines = shorter;
+    true
+}
+
+/// Leaves out the block that begins at a line, or its first and last line only.
+fn unwrap_block(
+    lines: &mut Vec<String>,
+    start: usize,
+    shows: &mut impl FnMut(&str) -> bool,
+) -> bool {
+    if depth(&lines[start]).0 != 1 {
+        return false;
+    }
+    let mut open = 0;
+    let end = (start..lines.len()).find(|at| {
+        open += depth(&lines[*at]).0;
+        open == 0
+    });
+    let Some(end) = end else { return false };
+    if try_without(lines, start, end + 1, shows) {
+        return true;
+    }
+    let mut shorter = lines.clone();
+    shorter.remove(end);
+    shorter.remove(start);
+    if !shows(&joined(&shorter)) {
+        return false;
+    }
+    *lines = shorter;
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::c_program;
+
+    #[test]
+    fn what_does_not_matter_goes() {
+        let wanted = "0.9 * sqrt(";
+        let shows = |text: &str| {
+            let balanced = text
+                .chars()
+                .fold(0, |n, c| n + i32::from(c == '{') - i32::from(c == '}'));
+            text.contains(wanted) && balanced == 0
+        };
+        let seed = (0..100).find(|s| shows(&c_program(*s, 14).source)).unwrap();
+        let small = reduce_text(&c_program(seed, 14).source, shows);
+        assert!(small.lines().count() <= 3, "{small}");
+    }
+}

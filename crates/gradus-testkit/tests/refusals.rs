@@ -1,0 +1,59 @@
+//! Refusals teach: the example of a diagnostic's page is refused with its code at the line that the
+//! page marks, and what the page says to write instead is differentiated and right.
+//!
+//! A page that shows C under "What to do" takes part; both programs define
+//! `double f(int n, double *x, double s)`.
+
+use gradus_ir::Code;
+use gradus_testkit::{CProgram, ROUTES, Verdict, check_c};
+use std::collections::BTreeSet;
+
+/// Fewer would mean that pages are not found.
+const LEAST: usize = 8;
+
+/// The first C program of a part of a page.
+fn program(part: &str) -> Option<CProgram> {
+    let (_, rest) = part.split_once("```c\n")?;
+    let (source, _) = rest.split_once("```")?;
+    Some(CProgram {
+        source: format!("#include <setjmp.h>\n#include <stdarg.h>\n{source}"),
+        function: "f".into(),
+        contents: BTreeSet::new(),
+        single: false,
+    })
+}
+
+fn verdict(program: CProgram) -> Verdict {
+    let found = check_c(&[program], ROUTES[1]).map(|mut all| all.remove(0));
+    found.unwrap_or_else(Verdict::Crash)
+}
+
+fn check(code: Code, example: &str, remedy: &str) -> Result<(), String> {
+    let number = code.number();
+    let refused = program(example).ok_or(format!("{number}: the example is no C"))?;
+    let own = format!("{code:?}");
+    match verdict(refused) {
+        Verdict::Refused { code, place } if code == own && place.contains("refused here") => {}
+        other => return Err(format!("{number}: the example gives {other:?}")),
+    }
+    match program(remedy).map(verdict) {
+        Some(Verdict::Right) => Ok(()),
+        other => Err(format!("{number}: the remedy gives {other:?}")),
+    }
+}
+
+#[test]
+fn what_pages_say_to_do_works() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/diagnostics");
+    let (mut checked, mut wrong) = (0, Vec::new());
+    for &code in Code::ALL {
+        let page = std::fs::read_to_string(format!("{folder}/{}.md", code.number())).unwrap();
+        let (example, remedy) = page.split_once("## What to do").unwrap();
+        if remedy.contains("```c") {
+            checked += 1;
+            wrong.extend(check(code, example, remedy).err());
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(checked >= LEAST, "{checked}");
+}
