@@ -5,6 +5,7 @@
 use crate::course::{self, Program, Purpose, Times, Tool};
 use crate::gradus;
 use crate::process::{Failure, Outcome};
+use crate::switches;
 use crate::table::Table;
 use crate::workspace;
 
@@ -58,6 +59,9 @@ pub struct Figures {
 /// # Errors
 /// Where a gradient is wrong, or a name is no workload's.
 pub fn run(arguments: &[String]) -> Outcome<()> {
+    if arguments == ["--switches"] {
+        return switches::run();
+    }
     for name in arguments {
         if !COURSE.iter().any(|p| p.name == name) {
             return Err(Failure::new(format!("no workload `{name}` in the course")));

@@ -17,6 +17,7 @@ mod roundtrip;
 mod setup;
 mod sources;
 mod suite;
+mod switches;
 mod table;
 mod tidy;
 mod workspace;
@@ -65,7 +66,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        arguments: "[WORKLOAD …]",
+        arguments: "[WORKLOAD …] | --switches",
         summary: "the course: gradient over primal, by hand and by Gradus, side by side",
         run: bench::run,
     },

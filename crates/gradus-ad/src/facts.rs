@@ -15,6 +15,7 @@ use gradus_ir::{
 };
 use std::collections::{HashMap, HashSet};
 
+pub(crate) use loops::trips;
 pub(crate) use make::MakeFacts;
 pub(crate) use own_adds::is_independent;
 

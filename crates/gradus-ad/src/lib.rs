@@ -58,6 +58,12 @@ pub struct Options {
     pub variance_cost: bool,
     /// A minimum cut chooses between keeping and recomputing; else all that is asked for is kept.
     pub recompute: bool,
+    /// A condition may be kept, one byte, instead of what it was computed from.
+    pub conditions: bool,
+    /// The cut weighs shadow pointers, too; else each that is asked for is kept.
+    pub shadow_pointers: bool,
+    /// What is pushed in loops lies on a stack of segments; else each piece is a block of the heap.
+    pub segment_stack: bool,
     /// Arrays may be copied as a whole, so that loads from them can be done again.
     pub snapshots: bool,
     /// A test at run time picks between two bodies where disjoint arguments pay.
@@ -73,6 +79,9 @@ impl Default for Options {
             variance_cost: true,
             recompute: true,
             redo_calls: true,
+            conditions: true,
+            shadow_pointers: true,
+            segment_stack: true,
             snapshots: true,
             versioning: true,
         }

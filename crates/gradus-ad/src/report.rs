@@ -3,10 +3,12 @@
 use crate::facts::Facts;
 use crate::node::{Node, Source, home_region, source};
 use crate::tape::plan::{Home, Plan};
-use gradus_ir::{Body, OpKind, SourceSpan, Unit};
+use gradus_ir::known::{IntFn, Known};
+use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, SourceSpan, Unit, Value};
+use std::collections::HashMap;
 
 /// A value that the tape keeps.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
     /// Where it is computed.
     pub span: Option<SourceSpan>,
@@ -14,8 +16,11 @@ pub struct Kept {
     pub what: String,
     /// Bytes of one.
     pub bytes: u64,
-    /// In how many nested loops there is one for each iteration.
-    pub loops: usize,
+    /// How often there is one: the lengths of the loops it varies in, outermost first, in the
+    /// program's words.
+    pub times: Vec<String>,
+    /// All bytes of it, by the estimate of trip counts that the plan was made with.
+    pub total_bytes: f64,
     /// Where it lies: `slot`, `array`, `frame`.
     pub place: &'static str,
     /// Why it could not be recomputed.
@@ -23,7 +28,7 @@ pub struct Kept {
 }
 
 /// What was decided about one derivative.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// The symbol of the primal.
     pub function: String,
@@ -31,8 +36,10 @@ pub struct Report {
     pub active_values: (usize, usize),
     /// What the tape keeps.
     pub kept: Vec<Kept>,
-    /// Arithmetic ops of the primal and of the derivative, as they stand in the text.
+    /// Arithmetic ops and math calls of the primal and of the derivative, as they stand in the text.
     pub ops: (usize, usize),
+    /// The same, each times the iterations of the loops around it, by the plan's estimate.
+    pub runs: (f64, f64),
     /// Pointers whose activity is asked at run time.
     pub asked_at_run_time: usize,
     /// Whether a test at run time picks between two bodies.
@@ -67,6 +74,7 @@ impl Report {
                 .filter(|v| facts.shadow_may_be_primal(**v))
                 .count();
         }
+        let (own, derived) = (arithmetic(unit, body), arithmetic(unit, derivative));
         Report {
             function: unit.functions[facts.func].name.clone(),
             active_values: (active, all),
@@ -75,7 +83,8 @@ impl Report {
                 .iter()
                 .map(|node| kept(unit, facts, plan, *node))
                 .collect(),
-            ops: (count_arithmetic(body), count_arithmetic(derivative)),
+            ops: (own.0, derived.0),
+            runs: (own.1, derived.1),
             asked_at_run_time: asked,
             versions: false,
         }
@@ -104,11 +113,20 @@ fn kept(unit: &Unit, facts: &Facts<'_>, plan: &Plan, node: Node) -> Kept {
         Some(Home::Frame(..)) => "frame",
         _ => "slot",
     };
+    let bytes = facts.kept_bytes(unit, node, facts.width as u32);
+    let loops = home_region(facts, node).map_or(Vec::new(), |_| facts.varying_loops(node));
+    let mut times: Vec<String> = loops.iter().map(|l| length(unit, facts, *l)).collect();
+    let mut total_bytes = bytes as f64 * facts.variations(unit, node);
+    if let Node::Snapshot(number) = node {
+        times.push("the array".to_string());
+        total_bytes = 8.0 * facts.snapshot_numbers(unit, number);
+    }
     Kept {
         span: unit.span(facts.location(node)),
         what,
-        bytes: facts.kept_bytes(unit, node, facts.width as u32),
-        loops: home_region(facts, node).map_or(0, |_| facts.varying_loops(node).len()),
+        bytes,
+        times,
+        total_bytes,
         place,
         why,
     }
@@ -141,12 +159,85 @@ fn why_not_again(facts: &Facts<'_>, node: Node) -> String {
     why.to_string()
 }
 
-fn count_arithmetic(body: &Body) -> usize {
-    body.walk(body.root())
-        .filter(|op| match body.kind(*op) {
+/// How often a loop runs, in the program's words: a number, an argument's name, or the line of the loop.
+fn length(unit: &Unit, facts: &Facts<'_>, at: Op) -> String {
+    let by_line = || match unit.span(facts.body.ops[at].loc) {
+        Some(span) => format!("iterations of line {}", span.line),
+        None => "iterations".to_string(),
+    };
+    match facts.body.kind(at) {
+        OpKind::For { .. } => named(unit, facts, facts.body.operand(at, 0)).unwrap_or_else(by_line),
+        _ => by_line(),
+    }
+}
+
+/// The text of a trip count: a constant, an argument, or one of them and a constant more or less.
+fn named(unit: &Unit, facts: &Facts<'_>, value: Value) -> Option<String> {
+    const MOST_STEPS: usize = 16;
+    let (body, mut at, mut more) = (facts.body, value, 0i64);
+    let with = |name: String, more: i64| match more {
+        0 => name,
+        n if n < 0 => format!("({name} - {})", n.unsigned_abs()),
+        n => format!("({name} + {n})"),
+    };
+    for _ in 0..MOST_STEPS {
+        if let Some(n) = body.as_int(unit, at) {
+            return Some(n.wrapping_add(more).to_string());
+        }
+        if let Definition::Param(region, index) = body.values[at].def {
+            let name = unit.functions[facts.func].param_names.get(index as usize)?;
+            let is_argument = body.owner(region).is_none();
+            return name.clone().filter(|_| is_argument).map(|n| with(n, more));
+        }
+        let op = body.def_op(at)?;
+        let constant = |number: usize| body.as_int(unit, body.operand(op, number));
+        at = match body.kind(op) {
+            OpKind::Cast(_) => body.operand(op, 0),
+            OpKind::Binary(BinaryOp::Add) => {
+                more = more.wrapping_add(constant(1)?);
+                body.operand(op, 0)
+            }
+            OpKind::Binary(BinaryOp::Sub) => {
+                more = more.wrapping_sub(constant(1)?);
+                body.operand(op, 0)
+            }
+            OpKind::Call(_) => match unit.callee(body, op).and_then(|f| unit.known(f))? {
+                Known::Integer(IntFn::Smax | IntFn::Umax) => {
+                    constant(2)?;
+                    body.operand(op, 1)
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+    }
+    None
+}
+
+/// How many arithmetic ops and math calls a body holds, and how many run, with loops of unknown
+/// length taken as the plan takes them.
+fn arithmetic(unit: &Unit, body: &Body) -> (usize, f64) {
+    let mut weights: HashMap<Region, f64> = HashMap::from([(body.root(), 1.0)]);
+    let (mut count, mut runs) = (0, 0.0);
+    for op in body.walk(body.root()) {
+        let weight = body.parent(op).and_then(|r| weights.get(&r).copied());
+        let weight = weight.unwrap_or(1.0);
+        for &region in body.op_regions(op) {
+            weights.insert(region, weight * crate::facts::trips(unit, body, op));
+        }
+        let counts = match body.kind(op) {
             OpKind::Binary(op) => op.is_float(),
             OpKind::FNeg => true,
+            OpKind::Call(_) => matches!(
+                unit.callee(body, op).and_then(|f| unit.known(f)),
+                Some(Known::Math(_))
+            ),
             _ => false,
-        })
-        .count()
+        };
+        if counts {
+            count += 1;
+            runs += weight;
+        }
+    }
+    (count, runs)
 }

@@ -4,6 +4,7 @@ use crate::requests::source_arguments;
 use crate::worklist::Made;
 use gradus_ad::{ArgActivity, Kept, Mode, ResultActivity};
 use gradus_ir::{SourceSpan, Unit};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The report on these roots: for each, all functions made for it.
@@ -40,14 +41,21 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
     let (active, all) = report.active_values;
     let _ = writeln!(text, "{indent}  active: {active} of {all} numbers");
     let (own, derived) = report.ops;
-    let ratio = match own {
-        0 => String::new(),
-        _ => format!(" ({:.1} times)", derived as f64 / own as f64),
-    };
     let _ = writeln!(
         text,
-        "{indent}  arithmetic: {own} operations, derivative {derived}{ratio}"
+        "{indent}  arithmetic: {own} operations, derivative {derived}{}",
+        ratio(own as f64, derived as f64)
     );
+    let (own_runs, runs) = report.runs;
+    if own_runs > own as f64 || runs > derived as f64 {
+        let _ = writeln!(
+            text,
+            "{indent}  as they run: {} operations, derivative {}{}",
+            short(own_runs),
+            short(runs),
+            ratio(own_runs, runs)
+        );
+    }
     if report.asked_at_run_time > 0 {
         let _ = writeln!(
             text,
@@ -98,21 +106,72 @@ fn place(span: &SourceSpan) -> String {
     format!("{}:{}", span.file, span.line)
 }
 
-/// The table of what the tape keeps.
+fn ratio(own: f64, derived: f64) -> String {
+    match own > 0.0 {
+        true => format!(" ({:.1} times)", derived / own),
+        false => String::new(),
+    }
+}
+
+/// A number of things in at most four figures.
+fn short(number: f64) -> String {
+    match number {
+        n if n < 1e4 => format!("{n:.0}"),
+        n if n < 1e6 => format!("{:.0} thousand", n / 1e3),
+        n if n < 1e9 => format!("{:.1} million", n / 1e6),
+        n => format!("{n:.1e}"),
+    }
+}
+
+fn short_bytes(number: f64) -> String {
+    match number {
+        n if n < 1e4 => format!("{n:.0} bytes"),
+        n if n < 1e6 => format!("{:.0} KB", n / 1e3),
+        n if n < 1e9 => format!("{:.1} MB", n / 1e6),
+        n => format!("{:.1} GB", n / 1e9),
+    }
+}
+
+/// What the tape keeps, by source line: the line that costs most comes first, and in it what costs
+/// most.
 fn tape(text: &mut String, kept: &[Kept], indent: &str) {
     if kept.is_empty() {
         let _ = writeln!(text, "{indent}  tape: nothing is kept");
         return;
     }
-    let _ = writeln!(text, "{indent}  tape:");
-    let rows: Vec<[String; 4]> = kept.iter().map(row).collect();
-    let width = |column: usize| {
-        rows.iter()
-            .map(|r| r[column].chars().count())
-            .max()
-            .unwrap_or(0)
+    let line = |kept: &Kept| kept.span.as_ref().map_or("no line".to_string(), place);
+    let mut totals: BTreeMap<String, f64> = BTreeMap::new();
+    for one in kept {
+        *totals.entry(line(one)).or_default() += one.total_bytes;
+    }
+    let mut order: Vec<&Kept> = kept.iter().collect();
+    order.sort_by(|a, b| {
+        let (at_a, at_b) = (line(a), line(b));
+        let by_line = totals[&at_b].total_cmp(&totals[&at_a]);
+        by_line
+            .then_with(|| at_a.cmp(&at_b))
+            .then_with(|| b.total_bytes.total_cmp(&a.total_bytes))
+    });
+    let all: f64 = totals.values().sum();
+    let guessed = kept.iter().flat_map(|k| &k.times);
+    let guessed = guessed.filter(|t| t.parse::<u64>().is_err()).count();
+    let about = match guessed {
+        0 => "",
+        _ => ", where a length that is not known here counts as 1000",
     };
-    let widths = [width(0), width(1), width(2)];
+    let _ = writeln!(text, "{indent}  tape: {}{about}", short_bytes(all));
+    let mut rows: Vec<[String; 4]> = Vec::new();
+    for (number, one) in order.iter().enumerate() {
+        let at = line(one);
+        let again = number > 0 && line(order[number - 1]) == at;
+        let head = match again {
+            true => String::new(),
+            false => format!("{at}: {}", short_bytes(totals[&at])),
+        };
+        rows.push([head, size(one), one.what.clone(), one.why.clone()]);
+    }
+    let width = |column: usize| rows.iter().map(|r| r[column].chars().count()).max();
+    let widths = [0, 1, 2].map(|column| width(column).unwrap_or(0));
     for [line, bytes, what, why] in &rows {
         let _ = writeln!(
             text,
@@ -122,13 +181,8 @@ fn tape(text: &mut String, kept: &[Kept], indent: &str) {
     }
 }
 
-fn row(kept: &Kept) -> [String; 4] {
-    let line = kept.span.as_ref().map_or("no line".to_string(), place);
-    let loops = match kept.loops {
-        0 => String::new(),
-        1 => " per iteration".to_string(),
-        n => format!(" per iteration of {n} loops"),
-    };
-    let bytes = format!("{} bytes{loops} ({})", kept.bytes, kept.place);
-    [line, bytes, kept.what.clone(), kept.why.clone()]
+/// How large a kept value is, how often there is one, and where it lies.
+fn size(kept: &Kept) -> String {
+    let times: String = kept.times.iter().map(|t| format!(" × {t}")).collect();
+    format!("{} bytes{times} ({})", kept.bytes, kept.place)
 }

@@ -241,6 +241,9 @@ pub const SWITCHES: &[&str] = &[
     "variance-cost",
     "recompute",
     "redo-calls",
+    "conditions",
+    "shadow-pointers",
+    "segment-stack",
     "snapshots",
     "versioning",
 ];
@@ -258,6 +261,9 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
             "variance-cost" => options.variance_cost = false,
             "recompute" => options.recompute = false,
             "redo-calls" => options.redo_calls = false,
+            "conditions" => options.conditions = false,
+            "shadow-pointers" => options.shadow_pointers = false,
+            "segment-stack" => options.segment_stack = false,
             "snapshots" => options.snapshots = false,
             "versioning" => options.versioning = false,
             _ => {

@@ -50,20 +50,7 @@ impl Facts<'_> {
     }
     /// An estimate of the trips of a loop.
     pub fn trips(&self, unit: &Unit, op: Op) -> f64 {
-        match self.body.kind(op) {
-            OpKind::For { trip_max } => {
-                let known = self.body.as_int(unit, self.body.operand(op, 0));
-                match (known, trip_max) {
-                    (Some(n), _) => n.max(1) as f64,
-                    (None, Some(max)) if (*max as f64) < UNKNOWN_TRIPS => (*max).max(1) as f64,
-                    _ => UNKNOWN_TRIPS,
-                }
-            }
-            OpKind::Loop {
-                trip_max: Some(max),
-            } if (*max as f64) < UNKNOWN_TRIPS => (*max).max(1) as f64,
-            _ => UNKNOWN_TRIPS,
-        }
+        trips(unit, self.body, op)
     }
     /// An estimate of how many different values a node takes.
     pub fn variations(&self, unit: &Unit, node: Node) -> f64 {
@@ -91,7 +78,12 @@ impl Facts<'_> {
         let sizes = snapshot.loads.iter().map(inside);
         let size = match snapshot.extent {
             Extent::Addresses(_) => sizes.fold(1.0, f64::max),
-            Extent::Block(_) | Extent::Bytes(_) => sizes.fold(f64::INFINITY, f64::min),
+            Extent::Bytes(bytes) => bytes as f64 / 8.0,
+            // A load from one place in it tells nothing of its size.
+            Extent::Block(_) => match sizes.fold(f64::INFINITY, f64::min) {
+                size if size <= 1.0 => UNKNOWN_TRIPS,
+                size => size,
+            },
         };
         size.max(1.0) * self.executions(unit, region)
     }
@@ -120,5 +112,24 @@ impl Facts<'_> {
             Some(at) => around[at + 1..].to_vec(),
             None => around,
         }
+    }
+}
+
+/// An estimate of how often the regions of an op run each time that it does.
+pub(crate) fn trips(unit: &Unit, body: &Body, op: Op) -> f64 {
+    match body.kind(op) {
+        OpKind::For { trip_max } => {
+            let known = body.as_int(unit, body.operand(op, 0));
+            match (known, trip_max) {
+                (Some(n), _) => n.max(1) as f64,
+                (None, Some(max)) if (*max as f64) < UNKNOWN_TRIPS => (*max).max(1) as f64,
+                _ => UNKNOWN_TRIPS,
+            }
+        }
+        OpKind::Loop {
+            trip_max: Some(max),
+        } if (*max as f64) < UNKNOWN_TRIPS => (*max).max(1) as f64,
+        OpKind::Loop { .. } => UNKNOWN_TRIPS,
+        _ => 1.0,
     }
 }

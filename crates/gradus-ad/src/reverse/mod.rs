@@ -53,6 +53,9 @@ pub(crate) fn derive<'u>(unit: &'u mut Unit, inputs: &mut Inputs<'_, '_>) -> (Ou
             width: inputs.variant.width,
             variance_cost: inputs.options.variance_cost,
             recompute: inputs.options.recompute,
+            conditions: inputs.options.conditions,
+            shadow_pointers: inputs.options.shadow_pointers,
+            segment_stack: inputs.options.segment_stack,
         },
     );
     let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();

@@ -94,17 +94,26 @@ impl TapeLayout {
         let ptr = out.unit.types.ptr();
         out.load(ptr, frame, Space::Tape, None)
     }
-    /// Takes bytes off the tape's stack.
+    /// Takes bytes off the tape's stack; a block of the heap where there is none.
     pub fn push(&self, out: &mut Out<'_>, bytes: Value) -> Option<Value> {
-        let (functions, state) = (self.stack.as_ref()?, self.state?);
-        let call = out.build().call(functions.push, &[state, bytes]);
+        let call = match (self.stack.as_ref(), self.state) {
+            (Some(functions), Some(state)) => out.build().call(functions.push, &[state, bytes]),
+            _ => {
+                let malloc = crate::alloc::malloc_function(out.unit);
+                out.build().call(malloc, &[bytes])
+            }
+        };
         Some(out.body.result(call))
     }
     /// Gives back what was pushed at `at` and since.
     pub fn release(&self, out: &mut Out<'_>, at: Value) {
-        if let (Some(functions), Some(state)) = (self.stack.as_ref(), self.state) {
-            out.build().call(functions.release, &[state, at]);
-        }
+        match (self.stack.as_ref(), self.state) {
+            (Some(functions), Some(state)) => out.build().call(functions.release, &[state, at]),
+            _ => {
+                let free = crate::alloc::free_function(out.unit);
+                out.build().call(free, &[at])
+            }
+        };
     }
 
     /// The address of an element: indices, and the trip counts of all but the outermost loop.

@@ -16,7 +16,7 @@ use crate::node::{Node, Source, home_region, source};
 use crate::tape::mincut::{INFINITE, Network, SINK, SOURCE};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Op, OpKind, Region, TypeId, Unit};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Where a kept node lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,8 @@ pub struct Plan {
     /// Per `loop`: what each iteration's frame holds.
     pub frames: HashMap<Op, Vec<Field>>,
     stacked_snapshots: bool,
+    /// Whether what is pushed lies on a stack; else each piece is a block of the heap.
+    segment_stack: bool,
     /// What the slots hold.
     pub slots: Vec<Field>,
     /// The kept nodes in the order in which they were asked for.
@@ -72,7 +74,10 @@ pub struct Plan {
 impl Plan {
     /// Whether anything lies on the tape's stack.
     pub fn uses_stack(&self) -> bool {
-        !self.frames.is_empty() || self.stacked_snapshots || self.arrays.iter().any(|a| !a.on_heap)
+        let pushes = !self.frames.is_empty()
+            || self.stacked_snapshots
+            || self.arrays.iter().any(|a| !a.on_heap);
+        self.segment_stack && pushes
     }
     /// The snapshots made before an op.
     pub fn snapshots_at(&self, op: Op) -> &[usize] {
@@ -95,6 +100,19 @@ pub struct PlanOptions {
     pub variance_cost: bool,
     /// Whether a minimum cut chooses; else everything asked for is kept.
     pub recompute: bool,
+    /// Whether conditions may be kept.
+    pub conditions: bool,
+    /// Whether shadow pointers are weighed; else those asked for are kept.
+    pub shadow_pointers: bool,
+    /// Whether there is a stack of segments.
+    pub segment_stack: bool,
+}
+
+impl PlanOptions {
+    /// Whether a node that the return sweep asks for is kept without weighing.
+    fn never_redone(&self, node: &Node) -> bool {
+        !self.recompute || !self.shadow_pointers && matches!(node, Node::Shadow(_))
+    }
 }
 
 /// The plan for a return sweep that asks for `needed`.
@@ -105,7 +123,10 @@ pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOp
         unit,
         facts,
         options,
-        plan: Plan::default(),
+        plan: Plan {
+            segment_stack: options.segment_stack,
+            ..Plan::default()
+        },
     };
     for &node in &graph.direct {
         planner.plan.homes.insert(node, Home::Direct);
@@ -179,6 +200,7 @@ impl Graph {
         needed: &[Node],
         options: PlanOptions,
     ) -> Vec<Node> {
+        let asked: HashSet<&Node> = needed.iter().collect();
         let mut network = Network::default();
         let pairs: Vec<(usize, usize)> = self
             .nodes
@@ -190,16 +212,24 @@ impl Graph {
             let redo = match from {
                 Source::AtHand => continue,
                 Source::KeepOnly => INFINITE,
-                Source::Recompute { .. } if !options.recompute && needed.contains(node) => INFINITE,
+                Source::Recompute { .. } if options.never_redone(node) && asked.contains(node) => {
+                    INFINITE
+                }
                 Source::Recompute { cost, .. } => {
                     weigh(*cost as f64 * facts.variations(unit, *node))
                 }
             };
-            network.add_arc(
-                available,
-                recomputed,
-                keep_cost(unit, facts, *node, options),
-            );
+            let keep = match from {
+                Source::Recompute { .. }
+                    if options.recompute
+                        && !options.conditions
+                        && is_condition(unit, facts, *node) =>
+                {
+                    INFINITE
+                }
+                _ => keep_cost(unit, facts, *node, options),
+            };
+            network.add_arc(available, recomputed, keep);
             network.add_arc(recomputed, SINK, redo);
             if let Source::Recompute { from, .. } = from {
                 for dependency in from {
@@ -222,6 +252,13 @@ impl Graph {
             .filter(|&at| kept(at))
             .map(|at| self.nodes[at].0)
             .collect()
+    }
+}
+
+fn is_condition(unit: &Unit, facts: &Facts<'_>, node: Node) -> bool {
+    match node {
+        Node::Primal(value) => unit.types.int_bits(facts.body.ty(value)) == Some(1),
+        _ => false,
     }
 }
 

@@ -1,0 +1,73 @@
+//! Every measure of the tape plan has a switch and a page of `bench/switches` on which it pays: off,
+//! the derivative is as right, and takes at least twice the bytes where bytes are what it saves.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn pages() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/switches")
+}
+
+/// The bytes that the gradient of a page takes, of a small size; the page itself checks the gradient.
+fn bytes(page: &str, without: Option<&str>, size: &str) -> f64 {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("switches");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let program = folder.join(format!("{page}-{}", without.unwrap_or("on")));
+    let mut build = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    build
+        .args(["cc", "-O2", "-Wl,--wrap=malloc,--wrap=calloc,--wrap=free"])
+        .arg(pages().join(format!("{page}.c")))
+        .arg("-o")
+        .arg(&program)
+        .arg("-lm")
+        .args(without.map(|switch| format!("--gradus-without={switch}")));
+    let built = build.output().expect("gradus runs");
+    let said = String::from_utf8_lossy(&built.stderr).into_owned();
+    assert!(built.status.success(), "{page} without {without:?}: {said}");
+    let ran = Command::new(&program).args([size, "1"]).output();
+    let ran = ran.expect("the page runs");
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(ran.status.success(), "{page} without {without:?}: {said}");
+    let word = said.split_whitespace().nth(1).map(str::parse);
+    word.and_then(Result::ok).expect("bytes")
+}
+
+/// How much more a page takes with its switch off.
+fn ratio(page: &str, size: &str) -> f64 {
+    bytes(page, Some(page), size) / bytes(page, None, size).max(1.0)
+}
+
+#[test]
+fn variance_cost() {
+    assert!(ratio("variance-cost", "100") > 2.0);
+}
+
+#[test]
+fn snapshots() {
+    assert!(ratio("snapshots", "60") > 2.0);
+}
+
+#[test]
+fn versioning() {
+    assert!(ratio("versioning", "2000") > 2.0);
+}
+
+#[test]
+fn conditions() {
+    assert!(ratio("conditions", "500") > 2.0);
+}
+
+#[test]
+fn shadow_pointers() {
+    assert!(ratio("shadow-pointers", "8000") > 2.0);
+}
+
+/// It saves time: a segment takes less than as many blocks only where there are many frames. That its
+/// frames are blocks of the heap without it is seen in small.
+#[test]
+fn segment_stack() {
+    let page = "segment-stack";
+    let (on, off) = (bytes(page, None, "4"), bytes(page, Some(page), "4"));
+    assert!(on > 60_000.0, "one segment: {on}");
+    assert!(off < 20_000.0, "only the frames: {off}");
+}
