@@ -395,7 +395,7 @@ fn an_early_exit_keeps_no_condition_per_iteration() {
     write(&at, "early.c", EARLY);
     let said = succeeds(&at, "grad early.c -f early --wrt x,s -o early.o");
     let (_, tape) = said.split_once("tape:").expect("the report has a tape");
-    let of_iterations = |line: &&str| line.contains(" per iteration");
+    let of_iterations = |line: &&str| line.contains("× iterations");
     let kept: Vec<&str> = tape.lines().filter(of_iterations).collect();
     assert!(!kept.is_empty(), "{said}");
     assert!(kept.iter().all(|line| line.contains("8 bytes")), "{said}");
