@@ -164,7 +164,7 @@ const SECOND_REFUSED: usize = 3;
 
 #[test]
 fn hessian_vector_products_agree_with_differences() {
-    check_derivatives(derive::check_second, 30, true, SECOND_REFUSED);
+    check_derivatives(derive::check_second, 40, true, SECOND_REFUSED);
 }
 
 #[test]
