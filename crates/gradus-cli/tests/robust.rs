@@ -144,6 +144,8 @@ fn at_work(folder: &Path, line: &str) -> (std::process::Child, u32) {
         assert!(ended.is_none(), "gradus {line} ended before");
         std::thread::sleep(Duration::from_millis(5));
     }
+    running.kill().expect("it can be stopped");
+    running.wait().expect("it ends");
     panic!("no compiling process was seen");
 }
 
