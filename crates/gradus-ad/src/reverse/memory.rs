@@ -138,7 +138,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// Frees what the forward sweep allocated beside a block, and the block itself where its own
     /// free was put off.
     fn free_block(&mut self, op: Op, with_primal: bool) {
-        let Some(result) = self.facts.given(op) else {
+        let body = self.facts.body;
+        let block = match body.kind(op) {
+            OpKind::Alloca(_) => Some(body.result(op)),
+            _ => self.facts.given(op),
+        };
+        let Some(result) = block else {
             return;
         };
         let free = alloc::free_function(self.out.unit);
