@@ -89,9 +89,7 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<Fu
 ///
 /// [`Flags::INDEPENDENT`]: gradus_ir::Flags::INDEPENDENT
 pub fn project(unit: &mut Unit, body: &mut Body) {
-    while let Some(op) = outermost(body) {
-        serial::lower(unit, body, op);
-    }
+    serial::project(unit, body);
     gradus_edit::raise_private(body);
 }
 

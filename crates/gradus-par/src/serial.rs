@@ -4,7 +4,45 @@
 
 use crate::combine::{self, copied};
 use gradus_edit::{ValueMap, clone_ops_within, inline_region};
+use gradus_ir::known::Known;
 use gradus_ir::{Body, Builder, CastOp, Flags, Op, OpKind, Region, Unit, Value};
+
+/// Replaces all parallel ops of a body by their serial projections. A loop that calls functions of the
+/// program is not said to be independent: what orders its iterations there, a lock or the number of a
+/// thread, is not seen from here, and a lock inside of a callee is projected away.
+pub(crate) fn project(unit: &mut Unit, body: &mut Body) {
+    while let Some(op) = crate::outermost(body) {
+        let mut regions = body.op_regions(op).iter();
+        let hidden = regions.any(|region| calls_program(unit, body, *region));
+        let before = body.ops.len();
+        lower(unit, body, op);
+        if hidden {
+            let made: Vec<Op> = body.ops.ids().skip(before).collect();
+            for op in made {
+                let flags = &mut body.ops[op].flags;
+                *flags = flags.without(Flags::INDEPENDENT);
+            }
+        }
+    }
+}
+
+/// Whether a region calls what is not a function of numbers or a statement to the compiler.
+fn calls_program(unit: &Unit, body: &Body, region: Region) -> bool {
+    body.walk(region).any(|op| {
+        let known = unit.callee(body, op).and_then(|func| unit.known(func));
+        let harmless = matches!(
+            known,
+            Some(
+                Known::Math(_)
+                    | Known::MathOut(_)
+                    | Known::Marker(_)
+                    | Known::Integer(_)
+                    | Known::Reduce(_)
+            )
+        );
+        body.kind(op).call_info().is_some() && !harmless
+    })
+}
 
 /// Replaces a parallel op by its serial projection; parallel ops inside of it stay.
 pub(crate) fn lower(unit: &mut Unit, body: &mut Body, op: Op) {

@@ -306,16 +306,16 @@ fn shared_loop(b: &mut Builder<'_>, state: Rank, op: Op, schedule: Schedule) {
     let chunk = chunk.map(|chunk| wide(b, chunk));
     match (schedule, chunk) {
         (Schedule::Static, None) => {
-            // Ranks differ by one iteration at most.
-            let share = b.binary(BinaryOp::UDiv, trips, state.size);
-            let rest = b.binary(BinaryOp::URem, trips, state.size);
-            let more = b.icmp(IntPredicate::Ult, state.rank, rest);
-            let extra = b.select(more, state.rank, rest);
+            // Rank r has iterations r·p to (r+1)·p, p = ⌈n/ranks⌉: loops that an optimiser turned into
+            // rank arithmetic rely on exactly this.
+            let one = b.i64(1);
+            let less = b.binary(BinaryOp::Sub, state.size, one);
+            let sum = b.add(trips, less);
+            let share = b.binary(BinaryOp::UDiv, sum, state.size);
             let start = b.mul(state.rank, share);
-            let start = b.add(start, extra);
-            let long = b.unit.types.int(64);
-            let more = b.cast(CastOp::ZExt, more, long);
-            let length = b.add(share, more);
+            let start = at_most(b, start, trips);
+            let left = b.binary(BinaryOp::Sub, trips, start);
+            let length = at_most(b, share, left);
             run_part(b, op, start, length);
         }
         (Schedule::Static, Some(chunk)) => dealt(b, state, op, trips, chunk),
@@ -366,6 +366,11 @@ fn dealt(b: &mut Builder<'_>, state: Rank, op: Op, trips: Value, chunk: Value) {
     run_part(b, op, start, length);
     b.yield_(&[]);
     b.restore(back);
+}
+
+fn at_most(b: &mut Builder<'_>, value: Value, most: Value) -> Value {
+    let less = b.icmp(IntPredicate::Ult, value, most);
+    b.select(less, value, most)
 }
 
 fn at_least(b: &mut Builder<'_>, value: Value, least: Value) -> Value {
