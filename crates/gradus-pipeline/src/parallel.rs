@@ -8,8 +8,8 @@ use crate::reply::Output;
 use crate::run::{Run, Stop};
 use crate::{OutputKind, simplify};
 use gradus_analysis::Closure;
-use gradus_ir::known::{Known, lookup};
-use gradus_ir::{FuncId, Unit};
+use gradus_ir::known::{Known, OpenMpFn, lookup};
+use gradus_ir::{Code, Diagnostic, FuncId, Op, Severity, Unit};
 use gradus_llvm::{Host, Imported};
 use gradus_raise::Raised;
 use std::fmt::Write;
@@ -37,6 +37,9 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     if raised.changed.is_empty() {
         return Ok(());
     }
+    if let Some(finding) = asks_for_thread(unit) {
+        return run.take(vec![finding]);
+    }
     run.pass("simplify", |run| {
         let closure = Closure::of(unit, &raised.changed);
         simplify::parallel(unit, &closure, &raised.changed);
@@ -48,6 +51,29 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         run.check(host.verify())?;
         run.after_host("export", host)
     })
+}
+
+/// The finding for a function that asks for the number of its thread outside of every team: libomp
+/// gives it, and knows nothing of our workers. The whole program then stays with libomp.
+fn asks_for_thread(unit: &Unit) -> Option<Diagnostic> {
+    let bodies = unit.functions.iter();
+    let asking = bodies
+        .filter_map(|(_, f)| f.body.as_deref())
+        .find_map(|body| {
+            let asks = |op: &Op| {
+                let known = unit.callee(body, *op).and_then(|func| unit.known(func));
+                matches!(known, Some(Known::OpenMp(OpenMpFn::Rank | OpenMpFn::Size)))
+            };
+            let op = body.walk(body.root()).find(asks)?;
+            Some(unit.span(body.ops[op].loc))
+        });
+    let span = asking?;
+    let message = "all parallel regions stay as they are: the number of a thread is asked for";
+    let finding = Diagnostic {
+        severity: Severity::Note,
+        ..Diagnostic::warning(Code::ParallelKept, message)
+    };
+    Some(finding.at(span, "here, outside of a region or in a task"))
 }
 
 /// Before differentiation: parallel ops as the serial loops that they are when the parallelism is
