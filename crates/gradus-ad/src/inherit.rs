@@ -11,6 +11,7 @@ use gradus_ir::{Attr, AttrSet, AttrValue, FuncId, Unit};
 /// Function attributes that restrict, by LLVM's names.
 const RESTRICTIONS: &[&str] = &[
     "nobuiltin",
+    "noinline",
     "null_pointer_is_valid",
     "convergent",
     "nomerge",

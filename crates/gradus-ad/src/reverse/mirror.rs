@@ -1,7 +1,10 @@
 //! Mirrors: for each region of the primal, the region of the return sweep that undoes it.
 //!
-//! What is recalled is put into a mirror's prologue, before the ops that undo. The prologue grows
-//! while later ops are made, and stays in front of them.
+//! What is recalled is put into the mirror of the region that it comes from, as late as can be: where
+//! building has got to in that mirror. What is built later stands behind it, and between its first
+//! use and the mirror's beginning it takes no register. Nothing that is undone in between can have
+//! changed it: its uses come after it in the primal, so they are undone before anything that
+//! precedes it.
 
 use crate::out::Out;
 use gradus_ir::{Op, Region, Value};
@@ -10,17 +13,11 @@ use std::collections::HashMap;
 /// The mirrored regions made so far.
 #[derive(Debug, Default)]
 pub struct Mirrors {
-    regions: HashMap<Region, Mirror>,
+    regions: HashMap<Region, Region>,
     frames: HashMap<Op, Value>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Mirror {
-    region: Region,
-    prologue_end: Option<Op>,
-}
-
-/// Where building went on before a prologue was entered.
+/// Where building goes on after a recall.
 pub struct Outside {
     place: (Region, Option<Op>),
     loc: Option<gradus_ir::LocId>,
@@ -28,15 +25,9 @@ pub struct Outside {
 }
 
 impl Mirrors {
-    /// States that `region` mirrors `primal`; its prologue begins after `after`, or at its start.
-    pub fn add(&mut self, primal: Region, region: Region, after: Option<Op>) {
-        self.regions.insert(
-            primal,
-            Mirror {
-                region,
-                prologue_end: after,
-            },
-        );
+    /// States that `region` mirrors `primal`.
+    pub fn add(&mut self, primal: Region, region: Region) {
+        self.regions.insert(primal, region);
     }
     /// States which frame the current reversed iteration of a `loop` has.
     pub fn set_frame(&mut self, at: Op, frame: Value) {
@@ -46,30 +37,23 @@ impl Mirrors {
     pub fn frame(&self, at: Op) -> Option<Value> {
         self.frames.get(&at).copied()
     }
-    /// Goes to the end of the prologue of `primal`'s mirror.
-    pub fn enter_prologue(&mut self, primal: Region, out: &mut Out<'_>) -> Outside {
+    /// Goes to where building has got to in the mirror of `primal`: before its last op where that one's
+    /// regions are being built.
+    pub fn enter(&self, primal: Region, out: &mut Out<'_>) -> Outside {
         let outside = Outside {
             place: out.place,
             loc: out.loc,
             fast: out.fast,
         };
-        if let Some(mirror) = self.regions.get(&primal) {
-            let before = match mirror.prologue_end {
-                Some(op) => out.body.next(op),
-                None => out.body.first(mirror.region),
-            };
-            out.place = (mirror.region, before);
+        if let Some(&mirror) = self.regions.get(&primal)
+            && mirror != out.place.0
+        {
+            out.place = (mirror, out.body.last(mirror));
         }
         outside
     }
-    /// Notes what was put into the prologue and goes back.
-    pub fn leave_prologue(&mut self, primal: Region, out: &mut Out<'_>, outside: Outside) {
-        if let Some(mirror) = self.regions.get_mut(&primal) {
-            mirror.prologue_end = match out.place.1 {
-                Some(next) => out.body.prev(next),
-                None => out.body.last(mirror.region),
-            };
-        }
+    /// Goes back.
+    pub fn leave(&self, out: &mut Out<'_>, outside: Outside) {
         out.place = outside.place;
         out.loc = outside.loc;
         out.fast = outside.fast;

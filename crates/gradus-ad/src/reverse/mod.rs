@@ -23,7 +23,7 @@ use crate::node::Node;
 use crate::out::{Lanes, Out};
 use crate::sweep::{ForwardSweep, TapeWriter};
 use crate::tape::layout::TapeLayout;
-use crate::tape::plan::{Plan, PlanOptions, plan};
+use crate::tape::plan::{Plan, PlanOptions, is_direct, plan};
 use crate::variant::{Mode, ParamRole, ResultRole, Signature, Variant};
 use crate::{Options, alloc};
 use gradus_ir::{Diagnostic, Unit, Value};
@@ -49,7 +49,7 @@ pub(crate) fn derive<'u>(unit: &'u mut Unit, inputs: &mut Inputs<'_, '_>) -> (Ou
         inputs.facts,
         &needed,
         PlanOptions {
-            combined: inputs.variant.mode == Mode::Combined,
+            direct: inputs.variant.mode == Mode::Combined && is_direct(inputs.facts.body),
             width: inputs.variant.width,
             variance_cost: inputs.options.variance_cost,
             recompute: inputs.options.recompute,
@@ -134,7 +134,11 @@ fn parameters_at_hand(
 }
 
 fn combined(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signature, plan: &Plan) {
-    let layout = TapeLayout::in_frame(out, plan);
+    let block = TapeLayout::needs_block(plan).then(|| allocate_block(out, plan));
+    let layout = match block {
+        Some(block) => TapeLayout::in_block(out, plan, block),
+        None => TapeLayout::in_frame(out, plan),
+    };
     let writer = TapeWriter {
         plan,
         layout: &layout,
@@ -159,6 +163,10 @@ fn combined(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatur
     let mut at_hand = forward.at_hand(direct.into_iter());
     at_hand.extend(parameters_at_hand(out, inputs.facts, signature));
     let parts = undo(out, inputs, signature, plan, &layout, at_hand);
+    if let Some(block) = block {
+        let free = alloc::free_function(out.unit);
+        out.build().call(free, &[block]);
+    }
     finish(
         out,
         signature,
@@ -171,17 +179,22 @@ fn combined(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatur
     );
 }
 
-fn augmented(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signature, plan: &Plan) {
-    let ty = TapeLayout::block_type(out, plan);
-    let bytes = out.unit.layout.size_bytes(out.unit, ty);
-    let bytes = out.build().i64(bytes as i64);
+/// Makes the block that holds the slots and the stack's state, which is empty.
+fn allocate_block(out: &mut Out<'_>, plan: &Plan) -> Value {
+    let bytes = TapeLayout::block_bytes(out, plan);
+    let bytes = out.build().i64(bytes);
     let malloc = alloc::malloc_function(out.unit);
     let call = out.build().call(malloc, &[bytes]);
     let block = out.body.result(call);
-    let layout = TapeLayout::in_block(out, plan, block);
     if plan.uses_stack() {
         crate::tape::stack::initialise(out, block);
     }
+    block
+}
+
+fn augmented(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signature, plan: &Plan) {
+    let block = allocate_block(out, plan);
+    let layout = TapeLayout::in_block(out, plan, block);
     let writer = TapeWriter {
         plan,
         layout: &layout,

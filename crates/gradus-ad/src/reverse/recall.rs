@@ -2,8 +2,8 @@
 //!
 //! The return sweep is written once and run twice. The first run records which nodes it asks for
 //! and gets placeholders; the tape plan is made from that. In the second run a node comes from its
-//! home on the tape, or is recomputed from other nodes, each once per mirrored region, at that
-//! region's beginning: a region of the forward sweep and its mirror run equally often, so nothing
+//! home on the tape, or is recomputed from other nodes, each once per mirrored region, before its
+//! first use: a region of the forward sweep and its mirror run equally often, so nothing
 //! runs that did not run before.
 
 use super::mirror::Mirrors;
@@ -154,13 +154,13 @@ impl Replay<'_> {
         let Some(region) = region else {
             return self.constant(node, facts, out);
         };
-        let back = mirrors.enter_prologue(region, out);
+        let back = mirrors.enter(region, out);
         out.loc = facts.location(node);
         let lanes = match home {
             Some(home) => self.load(node, home, facts, out, mirrors),
             None => self.recompute(node, facts, out),
         };
-        mirrors.leave_prologue(region, out, back);
+        mirrors.leave(out, back);
         lanes
     }
 

@@ -77,8 +77,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
     /// Undoes the whole body. `cotangents` are those of the result.
     pub fn run(&mut self, cotangents: &[Value]) {
         let root = self.facts.body.root();
-        let after = self.out.body.last(self.out.place.0);
-        self.mirrors.add(root, self.out.place.0, after);
+        self.mirrors.add(root, self.out.place.0);
         let Some(end) = self.facts.body.last(root) else {
             return;
         };

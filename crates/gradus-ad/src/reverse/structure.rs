@@ -157,7 +157,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             false => mirrors[number],
         };
         self.out.place = (mirror, None);
-        self.mirrors.add(arm, mirror, None);
+        self.mirrors.add(arm, mirror);
         for (value, lanes) in open.outer.iter().zip(&open.incoming) {
             match lanes {
                 Some(lanes) => self.adjoints.insert(*value, lanes.clone()),
@@ -320,7 +320,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     .insert(node, std::iter::once(index).collect());
             }
         }
-        self.mirrors.add(inside, region, self.out.body.last(region));
+        self.mirrors.add(inside, region);
     }
 
     pub(super) fn end_loop(&mut self) {

@@ -1,21 +1,58 @@
 //! Where the tape's parts lie in memory, and how they are read and written.
 //!
 //! Slots are allocas of a combined derivative, which LLVM turns into registers where it can, or
-//! fields of the one heap block that an augmented run hands to its return sweep. Frames are
-//! structures `{previous frame, fields…}` on the tape's stack. All are ordinary typed memory, so
-//! that derivatives of derivatives see nothing special.
+//! fields of one heap block: of the block that an augmented run hands to its return sweep, or of a
+//! combined derivative's own where there are very many. Thousands of registers that live from one
+//! sweep to the other cost LLVM time that grows with their square: a phi for each of them wherever
+//! paths meet, and their live ranges. Frames are
+//! structures `{previous frame, fields…}` on the tape's stack. All are ordinary memory, so that
+//! derivatives of derivatives see nothing special; fields are addressed by their bytes, as a type of
+//! thousands of fields would be walked for each of them.
 
 use super::plan::{Plan, TapeArray};
 use super::stack::{self, StackFunctions};
 use crate::out::{Lanes, Out, Space};
-use gradus_ir::{CastOp, Flags, Op, OpKind, TypeId, Value};
+use gradus_ir::{CastOp, Flags, Op, TypeId, Unit, Value};
 use std::collections::HashMap;
+
+/// Most slots that a combined derivative has in its own frame.
+const FRAME_SLOTS_MAX: usize = 128;
+
+/// Where the fields of a structure lie.
+#[derive(Debug, Default)]
+struct Record {
+    offsets_bytes: Vec<i64>,
+    size_bytes: i64,
+}
+
+impl Record {
+    /// Fields one after the other, each aligned as its type asks for.
+    fn of(unit: &Unit, types: impl Iterator<Item = TypeId>) -> Self {
+        let mut record = Record::default();
+        let mut end = 0;
+        for ty in types {
+            let start = u64::next_multiple_of(end, unit.layout.align_bytes(unit, ty));
+            record.offsets_bytes.push(start as i64);
+            end = start + unit.layout.size_bytes(unit, ty);
+        }
+        record.size_bytes = end.next_multiple_of(16) as i64;
+        record
+    }
+
+    /// The address of a field.
+    fn field(&self, out: &mut Out<'_>, base: Value, number: usize) -> Value {
+        let offset = out.build().i64(self.offsets_bytes[number]);
+        out.build().byte_addr(base, offset)
+    }
+}
 
 /// Where the tape's parts lie in one function.
 #[derive(Debug, Default)]
 pub struct TapeLayout {
     slots: Vec<Value>,
-    frames: HashMap<Op, TypeId>,
+    /// The block that holds the slots instead.
+    block: Option<(Record, Value)>,
+    frames: HashMap<Op, Record>,
     state: Option<Value>,
     stack: Option<StackFunctions>,
 }
@@ -37,31 +74,37 @@ impl TapeLayout {
         layout
     }
 
-    /// In a split derivative: slots and the stack's state are fields of the block at `block`.
+    /// Whether a combined derivative has more slots than its frame should hold, and so a block.
+    pub fn needs_block(plan: &Plan) -> bool {
+        plan.slots.len() > FRAME_SLOTS_MAX
+    }
+
+    /// Slots and the stack's state are fields of the block at `block`: in a split derivative, and in a
+    /// combined one of very many slots.
     pub fn in_block(out: &mut Out<'_>, plan: &Plan, block: Value) -> Self {
         let mut layout = TapeLayout::common(out, plan);
-        let ty = Self::block_type(out, plan);
-        for number in 0..plan.slots.len() {
-            let slot = field(out, ty, block, number as u64 + 1);
-            layout.slots.push(slot);
-        }
+        layout.block = Some((Self::block_record(out, plan), block));
         layout.state = plan.uses_stack().then_some(block);
         layout
     }
 
-    /// The type of a split derivative's block: the stack's state, then the slots.
-    pub fn block_type(out: &mut Out<'_>, plan: &Plan) -> TypeId {
-        let mut fields = vec![stack::state_type(out.unit)];
-        fields.extend(plan.slots.iter().map(|(_, ty)| *ty));
-        out.unit.types.tuple(fields)
+    /// The bytes of the block.
+    pub fn block_bytes(out: &mut Out<'_>, plan: &Plan) -> i64 {
+        Self::block_record(out, plan).size_bytes
+    }
+
+    /// A block: the stack's state, then the slots.
+    fn block_record(out: &mut Out<'_>, plan: &Plan) -> Record {
+        let state = stack::state_type(out.unit);
+        let slots = plan.slots.iter().map(|(_, ty)| *ty);
+        Record::of(out.unit, std::iter::once(state).chain(slots))
     }
 
     fn common(out: &mut Out<'_>, plan: &Plan) -> Self {
         let ptr = out.unit.types.ptr();
         let frames = plan.frames.iter().map(|(&at, fields)| {
-            let mut types = vec![ptr];
-            types.extend(fields.iter().map(|(_, ty)| *ty));
-            (at, out.unit.types.tuple(types))
+            let types = std::iter::once(ptr).chain(fields.iter().map(|(_, ty)| *ty));
+            (at, Record::of(out.unit, types))
         });
         let frames = frames.collect();
         let stack = plan.uses_stack().then(|| stack::functions(out.unit));
@@ -73,18 +116,19 @@ impl TapeLayout {
     }
 
     /// The address of a slot.
-    pub fn slot(&self, _out: &mut Out<'_>, number: usize) -> Value {
-        self.slots[number]
+    pub fn slot(&self, out: &mut Out<'_>, number: usize) -> Value {
+        match &self.block {
+            Some((record, block)) => record.field(out, *block, number + 1),
+            None => self.slots[number],
+        }
     }
     /// The address of a field of a frame.
     pub fn frame_field(&self, out: &mut Out<'_>, at: Op, frame: Value, number: usize) -> Value {
-        field(out, self.frames[&at], frame, number as u64 + 1)
+        self.frames[&at].field(out, frame, number + 1)
     }
     /// Pushes a frame of a `loop` and links it to the one before.
     pub fn push_frame(&self, out: &mut Out<'_>, at: Op, previous: Value) -> Option<Value> {
-        let ty = self.frames[&at];
-        let bytes = out.unit.layout.size_bytes(out.unit, ty);
-        let bytes = out.build().i64(bytes as i64);
+        let bytes = out.build().i64(self.frames[&at].size_bytes);
         let frame = self.push(out, bytes)?;
         out.store(previous, frame, Space::Tape, None);
         Some(frame)
@@ -190,19 +234,6 @@ fn lane_address(out: &mut Out<'_>, ty: TypeId, base: Value, lane: usize) -> Valu
     }
     let lane = out.build().i64(lane as i64);
     out.build().addr(ty, base, lane)
-}
-
-fn field(out: &mut Out<'_>, ty: TypeId, base: Value, number: u64) -> Value {
-    let zero = out.build().i64(0);
-    let int = out.unit.types.int(32);
-    let number = out.build().int(int, i128::from(number));
-    let ptr = out.body.ty(base);
-    let value = out
-        .build()
-        .value(OpKind::Addr { source: ty }, &[base, zero, number], ptr);
-    out.build()
-        .set_flags(value, Flags::INBOUNDS.with(Flags::NUSW));
-    value
 }
 
 /// An unsigned number as 64 bits.

@@ -15,7 +15,7 @@ use crate::facts::Facts;
 use crate::node::{Node, Source, home_region, source};
 use crate::tape::mincut::{INFINITE, Network, SINK, SOURCE};
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{Op, OpKind, Region, TypeId, Unit};
+use gradus_ir::{Body, Op, OpKind, Region, TypeId, Unit};
 use std::collections::{HashMap, HashSet};
 
 /// Where a kept node lies.
@@ -89,11 +89,26 @@ impl Plan {
     }
 }
 
+/// Most regions of a body whose outermost values are kept in registers.
+const DIRECT_REGIONS_MAX: usize = 256;
+
+/// Whether one function of forward and return sweep should keep its outermost values in registers: not
+/// where very many paths lie between, as LLVM's register allocation takes time that grows with the
+/// product of live ranges and blocks, and puts them into memory in the end.
+pub fn is_direct(body: &Body) -> bool {
+    let regions = body
+        .ops
+        .iter()
+        .filter(|(op, _)| body.parent(*op).is_some())
+        .map(|(op, _)| body.op_regions(op).len());
+    regions.sum::<usize>() <= DIRECT_REGIONS_MAX
+}
+
 /// How a plan is made.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanOptions {
-    /// Whether forward and return sweep are one function, so that outermost values are at hand.
-    pub combined: bool,
+    /// Whether the return sweep sees the forward sweep's outermost values in registers.
+    pub direct: bool,
     /// Values per shadow.
     pub width: u32,
     /// Whether a kept value costs by the loops it varies in, not by those it stands in.
@@ -179,7 +194,7 @@ impl Graph {
             }
             graph.index.insert(node, graph.nodes.len());
             let outermost = home_region(facts, node) == Some(facts.body.root());
-            if options.combined && outermost && !matches!(node, Node::Snapshot(_)) {
+            if options.direct && outermost && !matches!(node, Node::Snapshot(_)) {
                 graph.direct.push(node);
                 graph.nodes.push((node, Source::AtHand));
                 continue;
@@ -314,7 +329,7 @@ impl Planner<'_, '_> {
         let (mut node, mut region, mut varying) = (node, region, varying);
         loop {
             let Some(&innermost) = varying.last() else {
-                let home = match self.options.combined && region == self.facts.body.root() {
+                let home = match self.options.direct && region == self.facts.body.root() {
                     true => Home::Direct,
                     false => self.slot(node),
                 };
