@@ -51,11 +51,12 @@ fn branches(n: usize) -> String {
 
 /// n exits to one label; the middle one is taken.
 fn exits(n: usize) -> String {
-    let mut text = String::from("double f(const double *x) { double a = x[0];\n");
+    let mut text =
+        String::from("#include <math.h>\ndouble f(const double *x) { double a = x[0];\n");
     for i in 0..n {
         let limit = if i == n / 2 { 0.0 } else { 100.0 };
         text += &format!(
-            "a = a * a * x[{}] + 0.3; if (a > {limit}) goto fail;\n",
+            "a = cos(a) * x[{}] + 0.3; if (a > {limit}) goto fail;\n",
             i % 4
         );
     }
