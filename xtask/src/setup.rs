@@ -84,7 +84,11 @@ pub fn run(_: &[String]) -> Outcome<()> {
     install
         .args(["-y", "-qq", "--no-install-recommends"])
         .args(&packages);
-    process::show(&mut install)?;
+    process::show(&mut install).map_err(|failure| {
+        Failure::new(format!(
+            "{failure}; where Debian's own lists lack LLVM 22, add LLVM's repository for Debian, then try again"
+        ))
+    })?;
     match NEEDS.iter().find(|need| !(need.present)()) {
         None => Ok(()),
         Some(need) => Err(Failure::new(format!(
@@ -100,8 +104,9 @@ fn apt(verb: &str) -> Command {
     let mut command = if root || !process::on_path("sudo") {
         Command::new("apt-get")
     } else {
+        // sudo does not hand the environment on.
         let mut command = Command::new("sudo");
-        command.arg("apt-get");
+        command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]);
         command
     };
     command.env("DEBIAN_FRONTEND", "noninteractive").arg(verb);
