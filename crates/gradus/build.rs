@@ -1,7 +1,9 @@
 //! Builds the run-time library that parallel programs are linked with, for [`runtime`] to hold.
 //!
-//! It becomes one relocatable object whose only global symbols are the `gr_*` entries: a program that
-//! has Rust code of its own would otherwise find the standard library in it twice.
+//! It becomes one relocatable object whose only global symbols are the `gr_*` entries, and those that
+//! stand before OpenMP's functions: a program that has Rust code of its own would otherwise find the
+//! standard library in it twice. `__wrap_f` stands before `f`; it is also found as `f`, weakly, by
+//! shared libraries.
 //!
 //! [`runtime`]: src/runtime.rs
 
@@ -39,23 +41,32 @@ fn main() {
     );
 }
 
-/// Links `archive` into one object that shows its `gr_*` symbols only.
+/// What the names of entries begin with.
+const ENTRIES: [&str; 2] = ["gr_", WRAPPER];
+/// What the names of those that stand before other functions begin with.
+const WRAPPER: &str = "__wrap_";
+
+/// Links `archive` into one object that shows its entries only.
 fn keep_entries(archive: &Path, object: &Path, tools: &Path) {
     let whole = object.with_extension("whole.o");
     let mut link = Command::new("ld");
     link.args(["-r", "--gc-sections", "-o"]).arg(&whole);
+    let mut hide = Command::new(tools.join("llvm-objcopy"));
+    hide.args(["--strip-debug", "--discard-all"]);
     for entry in entries(archive, tools) {
         link.args(["-u", &entry]);
+        hide.arg(format!("--keep-global-symbol={entry}"));
+        if let Some(name) = entry.strip_prefix(WRAPPER) {
+            link.arg(format!("--defsym={name}={entry}"));
+            hide.arg(format!("--keep-global-symbol={name}"));
+            hide.arg(format!("--weaken-symbol={name}"));
+        }
     }
     run(link.arg(archive));
-    run(Command::new(tools.join("llvm-objcopy"))
-        .args(["--strip-debug", "--discard-all", "--wildcard"])
-        .arg("--keep-global-symbol=gr_*")
-        .arg(&whole)
-        .arg(object));
+    run(hide.arg(&whole).arg(object));
 }
 
-/// The `gr_*` functions that an archive defines.
+/// The entries that an archive defines.
 fn entries(archive: &Path, tools: &Path) -> Vec<String> {
     let output = Command::new(tools.join("llvm-nm"))
         .args(["--defined-only", "--extern-only", "--format=just-symbols"])
@@ -63,8 +74,8 @@ fn entries(archive: &Path, tools: &Path) -> Vec<String> {
         .output()
         .expect("llvm-nm runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let entries = text.lines().filter(|line| line.starts_with("gr_"));
-    entries.map(String::from).collect()
+    let is_entry = |line: &&str| ENTRIES.iter().any(|start| line.starts_with(start));
+    text.lines().filter(is_entry).map(String::from).collect()
 }
 
 fn run(command: &mut Command) {

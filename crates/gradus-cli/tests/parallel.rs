@@ -211,3 +211,56 @@ int main(void) { double x[3] = {1, 2, 3}; twice(x, 3); printf(\"%g\\n\", fold(x,
     assert!(said.contains("program.c:8: left as it is"), "{said}");
     assert_eq!(numbers(&folder, 2), [8.5]);
 }
+
+/// Runs `command` in `folder`, all words separated by spaces.
+fn shell(folder: &Path, command: &str) -> Output {
+    let gradus = env!("CARGO_BIN_EXE_gradus");
+    let mut words = command.split(' ').map(|word| match word {
+        "gradus" => gradus,
+        _ => word,
+    });
+    let mut command = Command::new(words.next().expect("a program"));
+    succeeds(command.args(words).current_dir(folder))
+}
+
+/// What a program asks of its threads from another file, and how it shares work there: the answers fit
+/// what runs, whoever compiled which of the files.
+#[test]
+fn threads_are_told_apart_across_files() {
+    let folder = folder("two_files");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parallel");
+    for name in ["main.c", "other.c"] {
+        std::fs::copy(sources.join(name), folder.join(name)).expect("copied");
+    }
+    let ways: &[&[&str]] = &[
+        &["gradus cc -O2 -fopenmp main.c other.c -o program"],
+        &[
+            "clang-22 -O2 -fopenmp -c other.c -o other.o",
+            "gradus cc -O2 -fopenmp main.c other.o -o program",
+        ],
+        &[
+            "clang-22 -O2 -fopenmp -c main.c -o main.o",
+            "gradus cc -O2 -fopenmp main.o other.c -o program",
+        ],
+        &[
+            "clang-22 -O2 -fopenmp -shared -fPIC other.c -o libother.so",
+            "gradus cc -O2 -fopenmp main.c ./libother.so -o program",
+        ],
+    ];
+    for way in ways {
+        for command in *way {
+            shell(&folder, command);
+        }
+        for (workers, forced) in [("1", "1"), ("2", "0"), ("4", "0"), ("4", "1")] {
+            let mut command = Command::new(folder.join("program"));
+            command.env("OMP_NUM_THREADS", workers);
+            command.env("GRADUS_FORCE_FORK", forced);
+            command.current_dir(&folder);
+            let said = text(&succeeds(&mut command).stdout);
+            assert_eq!(
+                said, "right\n",
+                "{way:?}, {workers} workers, forced {forced}"
+            );
+        }
+    }
+}

@@ -21,6 +21,8 @@ pub(crate) enum Entry {
     LoopNext,
     Lock,
     Unlock,
+    Enter,
+    Leave,
 }
 
 /// The type of an entry's parameter or result.
@@ -48,11 +50,13 @@ impl Entry {
             Entry::Hungry => ("gr_hungry", Bool, &[]),
             Entry::Team => ("gr_team", Void, &[I32, Ptr, Ptr]),
             Entry::Barrier => ("gr_barrier", Void, &[Ptr]),
-            Entry::Single => ("gr_single", Bool, &[Ptr, Ptr]),
-            Entry::LoopBegin => ("gr_loop_begin", Void, &[Ptr, Ptr]),
-            Entry::LoopNext => ("gr_loop_next", I64, &[Ptr, Ptr, I64, I64, Bool, Ptr]),
+            Entry::Single => ("gr_single", Bool, &[Ptr]),
+            Entry::LoopBegin => ("gr_loop_begin", Void, &[Ptr]),
+            Entry::LoopNext => ("gr_loop_next", I64, &[Ptr, I64, I64, Bool, Ptr]),
             Entry::Lock => ("gr_lock", Void, &[Ptr]),
             Entry::Unlock => ("gr_unlock", Void, &[Ptr]),
+            Entry::Enter => ("gr_enter", Bool, &[]),
+            Entry::Leave => ("gr_leave", Void, &[Bool]),
         }
     }
 
@@ -70,12 +74,13 @@ impl Entry {
             function: vec![flag("nounwind")],
             ..AttrSet::default()
         };
-        if matches!(self, Entry::Hungry | Entry::Single) {
+        if matches!(self, Entry::Hungry | Entry::Single | Entry::Enter) {
             // C's bool: the other bits of the byte are zero.
             attrs.result.push(flag("zeroext"));
         }
-        if matches!(self, Entry::LoopNext) {
-            attrs.params = vec![Vec::new(); 4];
+        let truths = self.row().2.iter().position(|ty| matches!(ty, Ty::Bool));
+        if let Some(at) = truths {
+            attrs.params = vec![Vec::new(); at];
             attrs.params.push(vec![flag("zeroext")]);
         }
         unit.declare(name, ty, attrs)
@@ -99,11 +104,20 @@ pub(crate) fn always_fork(b: &mut Builder<'_>) -> Value {
     address(b, global)
 }
 
-/// The address of the lock of all critical regions of a name in the program.
+/// The address of the lock of all critical regions of a name in the program: the variable that its
+/// compiler made for it, so that code which was left to the other library takes the same.
 pub(crate) fn lock(b: &mut Builder<'_>, name: &str) -> Value {
-    let word = b.unit.types.int(32);
-    let symbol = format!("__gradus1_lock_{name}");
-    let global = variable(b.unit, &symbol, word, Linkage::LinkOnceOdr, true);
+    let clang = format!(".gomp_critical_user_{name}.var");
+    let known = [&clang, name].map(|name| b.unit.symbol(name));
+    let global = known.into_iter().find_map(|symbol| match symbol {
+        Some(Symbol::Global(id)) => Some(id),
+        _ => None,
+    });
+    let global = global.unwrap_or_else(|| {
+        let word = b.unit.types.int(32);
+        let words = b.unit.types.array(word, 8);
+        variable(b.unit, &clang, words, Linkage::LinkOnceOdr, true)
+    });
     address(b, global)
 }
 

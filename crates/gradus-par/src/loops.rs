@@ -8,7 +8,7 @@ use crate::Lowering;
 use crate::abi::{self, Entry};
 use crate::combine::{self, Reduction, copied};
 use crate::serial::{is_independent, narrow, wide, yielded};
-use crate::work;
+use crate::{tasks, work};
 use gradus_edit::{
     ValueMap, block_type, captured, clone_op, clone_ops, entry_alloca, pack, unpack,
 };
@@ -95,7 +95,11 @@ impl Lowering<'_> {
         let types: Vec<TypeId> = plan.reductions.iter().map(|r| r.ty).collect();
         let (choice, direct, forked) = b.if_(is_small, &types);
         b.at_end(direct);
+        let entered = work.calls.then(|| tasks::enter(b));
         let results = direct_call(b, &plan, range, trips);
+        if let Some(entered) = entered {
+            tasks::leave(b, entered);
+        }
         b.yield_(&results);
         b.at_end(forked);
         let grain = match plan.grain {

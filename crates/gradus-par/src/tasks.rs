@@ -6,6 +6,7 @@
 
 use crate::Lowering;
 use crate::abi::Entry;
+use crate::work;
 use gradus_edit::{
     ValueMap, block_type, captured, clone_ops, entry_alloca, inline_region, pack, unpack,
 };
@@ -25,6 +26,8 @@ impl Lowering<'_> {
         b.at_op(op);
         let zero = b.i64(0);
         b.store(zero, group);
+        let calls = work::of(b.unit, b.body, region).calls;
+        let entered = calls.then(|| enter(b));
         let (spawns, syncs) = members(body, region);
         for &spawn in &spawns {
             self.enclose(body, spawn);
@@ -42,6 +45,9 @@ impl Lowering<'_> {
         if let Some(end) = b.body.last(region) {
             b.at_op(end);
             wait(b, group);
+            if let Some(entered) = entered {
+                leave(b, entered);
+            }
         }
         inline_region(b, op, region, &[]);
     }
@@ -121,6 +127,20 @@ impl Lowering<'_> {
             }
         })
     }
+}
+
+/// From here on a function that asks for the number of its thread gets that of the worker: it may ask
+/// from several at once. Gives what [`leave`] needs.
+pub(crate) fn enter(b: &mut Builder<'_>) -> Value {
+    let enter = Entry::Enter.declare(b.unit);
+    let call = b.call(enter, &[]);
+    b.body.result(call)
+}
+
+/// Ends what [`enter`] began.
+pub(crate) fn leave(b: &mut Builder<'_>, entered: Value) {
+    let leave = Entry::Leave.declare(b.unit);
+    b.call(leave, &[entered]);
 }
 
 fn wait(b: &mut Builder<'_>, group: Value) {

@@ -1,6 +1,6 @@
 //! Teams and what is shared inside of them, and critical regions.
 //!
-//! The region of a team becomes `f.gr_team(team, rank, size, context)`, which the library calls once
+//! The region of a team becomes `f.gr_team(member, rank, size, context)`, which the library calls once
 //! for every rank. A shared loop is dealt out by arithmetic (static) or fetched from the team (dynamic,
 //! guided); a single region runs on the rank that comes first.
 
@@ -21,11 +21,9 @@ use std::collections::HashMap;
 /// What every rank's code needs at hand.
 #[derive(Clone, Copy)]
 struct Rank {
-    team: Value,
+    member: Value,
     rank: Value,
     size: Value,
-    /// How far this rank has come through the regions that the team shares.
-    progress: Value,
     /// Where the last iteration fetched is written.
     end: Value,
 }
@@ -148,31 +146,18 @@ fn critical(unit: &mut Unit, body: &mut Body, op: Op) {
 /// `places` are those of the single regions that give their values to all ranks, in order.
 fn share(b: &mut Builder<'_>, given: &[Value], places: &[Value]) {
     let long = b.unit.types.int(64);
-    let progress_type = b.unit.types.array(long, 2);
-    let progress = entry_alloca(b, progress_type);
     let end = entry_alloca(b, long);
     let first = b.body.first(b.body.root());
-    let after_slots = b.body.ops_in(b.body.root()).nth(2).or(first);
-    if let Some(at) = after_slots {
-        let back = b.at_op(at);
-        let zero = b.i64(0);
-        for word in 0..2 {
-            let word = b.i64(word);
-            let at = b.addr(long, progress, word);
-            b.store(zero, at);
-        }
-        b.restore(back);
-    }
+    let after_slots = b.body.ops_in(b.body.root()).nth(1).or(first);
     let at_start = after_slots.map(|at| b.at_op(at));
     let (rank, size) = (wide(b, given[1]), wide(b, given[2]));
     if let Some(back) = at_start {
         b.restore(back);
     }
     let state = Rank {
-        team: given[0],
+        member: given[0],
         rank,
         size,
-        progress,
         end,
     };
     let mut places = places.iter();
@@ -230,7 +215,7 @@ fn shared_ops(body: &Body) -> Vec<Op> {
 
 fn barrier(b: &mut Builder<'_>, state: Rank) {
     let entry = Entry::Barrier.declare(b.unit);
-    b.call(entry, &[state.team]);
+    b.call(entry, &[state.member]);
 }
 
 /// `if (this rank is the one) { region }`, with the operands as results elsewhere.
@@ -278,7 +263,7 @@ fn single_for_all(b: &mut Builder<'_>, state: Rank, op: Op, place: Value) {
 
 fn chosen_rank(b: &mut Builder<'_>, state: Rank, op: Op) -> Op {
     let entry = Entry::Single.declare(b.unit);
-    let call = b.call(entry, &[state.team, state.progress]);
+    let call = b.call(entry, &[state.member]);
     let mine = b.body.result(call);
     let types: Vec<TypeId> = b.body.results(op).iter().map(|v| b.body.ty(*v)).collect();
     b.if_(mine, &types).0
@@ -385,11 +370,11 @@ fn fetched(b: &mut Builder<'_>, state: Rank, op: Op, trips: Value, chunk: Value,
         Entry::LoopBegin.declare(b.unit),
         Entry::LoopNext.declare(b.unit),
     );
-    b.call(begin, &[state.team, state.progress]);
+    b.call(begin, &[state.member]);
     let (_, round) = b.loop_(&[], &[]);
     let back = b.at_end(round);
     let guided = b.bool(guided);
-    let args = [state.team, state.progress, trips, chunk, guided, state.end];
+    let args = [state.member, trips, chunk, guided, state.end];
     let call = b.call(next, &args);
     let start = b.body.result(call);
     let end = b.load(long, state.end);

@@ -23,6 +23,8 @@ const FACTORS: usize = 2;
 pub(crate) struct Work {
     pub(crate) fixed: u64,
     pub(crate) terms: Vec<(Vec<Value>, u64)>,
+    /// Whether it calls functions that are not known by name.
+    pub(crate) calls: bool,
 }
 
 /// The work of one run of `region`.
@@ -34,7 +36,9 @@ pub(crate) fn of(unit: &Unit, body: &Body, region: Region) -> Work {
         let Some((times, factors)) = body.parent(op).and_then(|r| runs.get(&r)).cloned() else {
             continue;
         };
-        let cost = times.saturating_mul(cost(unit, body, op));
+        let cost = cost(unit, body, op);
+        work.calls |= cost == CALL;
+        let cost = times.saturating_mul(cost);
         match work.terms.iter_mut().find(|(known, _)| *known == factors) {
             _ if factors.is_empty() => work.fixed = work.fixed.saturating_add(cost),
             Some((_, sum)) => *sum = sum.saturating_add(cost),

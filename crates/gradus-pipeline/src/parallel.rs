@@ -8,10 +8,10 @@ use crate::reply::Output;
 use crate::run::{Run, Stop};
 use crate::{OutputKind, simplify};
 use gradus_analysis::Closure;
-use gradus_ir::known::{Known, OpenMpFn, lookup};
-use gradus_ir::{Code, Diagnostic, FuncId, Op, Severity, Unit};
+use gradus_ir::known::{Known, lookup};
+use gradus_ir::{FuncId, Unit};
 use gradus_llvm::{Host, Imported};
-use gradus_raise::Raised;
+use gradus_raise::{Orphans, Raised};
 use std::fmt::Write;
 
 /// Whether a name is one of a parallel run time.
@@ -28,7 +28,7 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     let mut imported = run.pass("import", |run| import(run, host))?;
     let unit = &mut imported.unit;
     let raised = run.pass("raise", |run| {
-        let raised = gradus_raise::raise(unit);
+        let raised = gradus_raise::raise(unit, Orphans::Leave);
         run.after_unit("raise", unit)?;
         Ok(raised)
     })?;
@@ -36,9 +36,6 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     run.take(raised.remarks())?;
     if raised.changed.is_empty() {
         return Ok(());
-    }
-    if let Some(finding) = asks_for_thread(unit) {
-        return run.take(vec![finding]);
     }
     run.pass("simplify", |run| {
         let closure = Closure::of(unit, &raised.changed);
@@ -53,34 +50,11 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     })
 }
 
-/// The finding for a function that asks for the number of its thread outside of every team: libomp
-/// gives it, and knows nothing of our workers. The whole program then stays with libomp.
-fn asks_for_thread(unit: &Unit) -> Option<Diagnostic> {
-    let bodies = unit.functions.iter();
-    let asking = bodies
-        .filter_map(|(_, f)| f.body.as_deref())
-        .find_map(|body| {
-            let asks = |op: &Op| {
-                let known = unit.callee(body, *op).and_then(|func| unit.known(func));
-                matches!(known, Some(Known::OpenMp(OpenMpFn::Rank | OpenMpFn::Size)))
-            };
-            let op = body.walk(body.root()).find(asks)?;
-            Some(unit.span(body.ops[op].loc))
-        });
-    let span = asking?;
-    let message = "all parallel regions stay as they are: the number of a thread is asked for";
-    let finding = Diagnostic {
-        severity: Severity::Note,
-        ..Diagnostic::warning(Code::ParallelKept, message)
-    };
-    Some(finding.at(span, "here, outside of a region or in a task"))
-}
-
 /// Before differentiation: parallel ops as the serial loops that they are when the parallelism is
 /// dropped; those with independent iterations say so, and keep saying so in derivatives.
 pub(crate) fn project(run: &mut Run<'_>, unit: &mut Unit) -> Result<(), Stop> {
     run.pass("raise", |run| {
-        let raised = gradus_raise::raise(unit);
+        let raised = gradus_raise::raise(unit, Orphans::Raise);
         run.take(raised.remarks())?;
         for func in raised.changed {
             if let Some(mut body) = unit.functions[func].body.take() {

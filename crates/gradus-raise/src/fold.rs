@@ -12,8 +12,7 @@
 //!
 //! Anything else stays a team. Barriers end with the team: what stood on both sides runs in order.
 
-use crate::openmp::REDUCTION_LOCK;
-use crate::openmp::ranks;
+use crate::openmp::{REDUCTION_LOCK, calls_unseen, ranks};
 use crate::privates::{Own, own_memory};
 use crate::reductions::{self, Reduction};
 use crate::regions::{splice, strand_of};
@@ -31,6 +30,8 @@ pub(crate) struct Reach {
     pub speaking: HashSet<FuncId>,
     /// Those that reach tasks or regions.
     pub working: HashSet<FuncId>,
+    /// Those that reach code which may ask for rank and size, or share work between ranks.
+    pub unseen: HashSet<FuncId>,
 }
 
 /// Folds all teams of a body that can be, inner ones first; gives where they stood.
@@ -75,6 +76,12 @@ fn plan(unit: &Unit, body: &Body, team: Op, reach: &Reach) -> Option<Plan> {
         return None;
     }
     let region = body.op_regions(team)[0];
+    // With a number of its own, what is not seen may count on no other thread coming by.
+    if body.as_int(unit, asked) != Some(0)
+        && body.walk(region).any(|op| is_unseen(unit, body, op, reach))
+    {
+        return None;
+    }
     let (shared, level) = rank_level(unit, body, region, reach)?;
     let compared = compared(unit, body, region, &shared)?;
     let mut combined: HashSet<Op> = HashSet::new();
@@ -141,6 +148,7 @@ fn rank_level(
                 }
                 OpKind::Barrier(scope) if *scope != BarrierScope::Team => return None,
                 _ if speaks(unit, body, op, reach) => return None,
+                _ if is_unseen(unit, body, op, reach) => return None,
                 OpKind::Call(_) | OpKind::Invoke(_) => {
                     let callee = unit.callee(body, op);
                     parallel |= callee.is_some_and(|func| reach.working.contains(&func));
@@ -162,6 +170,12 @@ fn speaks(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
         Some(func) => reach.speaking.contains(&func) || ranks::asked(unit, body, op).is_some(),
         None => !reach.speaking.is_empty(),
     }
+}
+
+/// Whether an op calls, or leads to, code that is neither seen nor known by name. Every rank must run it.
+fn is_unseen(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
+    let leads = |func| reach.unseen.contains(&func);
+    calls_unseen(unit, body, op) || unit.callee(body, op).is_some_and(leads)
 }
 
 /// The comparisons of the rank with numbers; `None` where rank or size are used otherwise.

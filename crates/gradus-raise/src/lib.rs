@@ -1,7 +1,7 @@
 //! Outside parallel calls become parallel ops.
 //!
 //! ```text
-//! let raised = gradus_raise::raise(&mut unit);   // before anything is inlined
+//! let raised = gradus_raise::raise(&mut unit, Orphans::Leave);   // before anything is inlined
 //! raised.changed                                  // functions with new bodies
 //! raised.regions                                  // what became of every region, by source line
 //! ```
@@ -62,7 +62,17 @@ impl Raised {
     }
 }
 
+/// What is done with a function that shares the work of a team which it did not begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Orphans {
+    /// It is raised: whoever calls it gets its meaning, a team or code on one thread, from the same ops.
+    Raise,
+    /// It stays as it is: a team calls it that may stand in another file and be of either library, and
+    /// the run time finds out which.
+    Leave,
+}
+
 /// Raises all that is understood in a unit.
-pub fn raise(unit: &mut Unit) -> Raised {
-    openmp::raise(unit)
+pub fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
+    openmp::raise(unit, orphans)
 }

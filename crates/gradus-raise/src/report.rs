@@ -25,6 +25,8 @@ pub enum Outcome {
     Team,
     /// Tasks or shared work in a function that regions call.
     Orphan,
+    /// Shared work in a function that teams of either library may call.
+    Left,
     /// It stays as it was, and runs on the run time that its compiler meant.
     Kept(Reason),
 }
@@ -53,6 +55,7 @@ impl fmt::Display for Outcome {
             Outcome::Loops => f.write_str("raised to parallel loops and tasks"),
             Outcome::Team => f.write_str("raised to a team of ranks"),
             Outcome::Orphan => f.write_str("raised where it stands"),
+            Outcome::Left => f.write_str("left to the team that calls it"),
             Outcome::Kept(reason) => write!(f, "left as it is: {}", reason.text),
         }
     }

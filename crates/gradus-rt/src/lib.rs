@@ -10,17 +10,24 @@
 //! own queue is empty (Tzannes et al., *Lazy Binary Splitting*, PPoPP'10), the same with one worker as
 //! with many. `GRADUS_FORCE_FORK=1` forks eagerly, for tests.
 //!
+//! Where a program asks OpenMP's library which thread it is on, or for its part of a loop, and stands
+//! in work of ours, the answer is ours ([`answers`], [`worksharing`]); all else goes on to that library.
+//!
 //! Nothing unwinds through this library: bodies that may throw catch before they return.
 //!
 //! `unsafe` is what a C interface is made of; every entry states what its caller promises.
 #![deny(missing_docs)]
 
+pub mod answers;
+mod foreign;
 pub mod pool;
 pub mod ranges;
 pub mod reduce;
+pub mod strand;
 pub mod tasks;
 pub mod team;
 mod tsan;
+pub mod worksharing;
 
 use std::ffi::c_void;
 

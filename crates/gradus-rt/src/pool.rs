@@ -3,12 +3,16 @@
 //! Where the main thread makes it, that thread is worker 0, and comes to work only inside of our calls.
 //! A further thread of the program is a guest: its work is handed in and it waits, or it works alone
 //! where nobody would come to fetch it. A pool that another thread makes has workers of its own only.
+//!
+//! A program that asks for another number of threads later gets a pool of that size beside the first,
+//! whose workers then sleep.
 
-use rayon_core::{ThreadPoolBuilder, Yield};
-use std::cell::Cell;
+use crate::strand;
+use rayon_core::{ThreadPool, ThreadPoolBuilder, Yield};
+use std::collections::HashMap;
 use std::ffi::CStr;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// What the environment asks for.
 struct Settings {
@@ -23,9 +27,8 @@ const FORCED_DEPTH: u32 = 10;
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-thread_local! {
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-}
+/// The number of threads that the program itself asked for; 0 where it did not.
+static WANTED: AtomicUsize = AtomicUsize::new(0);
 
 fn number(name: &str) -> Option<usize> {
     // OMP_NUM_THREADS may be a list, one number for each level of nesting.
@@ -46,11 +49,48 @@ fn is_main_thread() -> bool {
     unsafe { libc::pthread_main_np() == 1 }
 }
 
+/// The number of workers that the next fork outside of the pool has: what the program set last, else
+/// what the environment says, else what the machine has.
+pub(crate) fn wanted() -> usize {
+    static OUTSIDE: OnceLock<usize> = OnceLock::new();
+    match WANTED.load(Ordering::Relaxed) {
+        0 => *OUTSIDE.get_or_init(|| {
+            let asked = number("GRADUS_NUM_THREADS").or_else(|| number("OMP_NUM_THREADS"));
+            asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into))
+        }),
+        set => set,
+    }
+}
+
+/// From now on forks outside of the pool have `workers` workers.
+pub(crate) fn set_wanted(workers: usize) {
+    // GRADUS_NUM_THREADS is how a run is told otherwise than its program says.
+    if workers > 0 && number("GRADUS_NUM_THREADS").is_none() {
+        WANTED.store(workers, Ordering::Relaxed);
+    }
+}
+
+/// The pool for a fork outside of any pool, where it is not the first one.
+fn another() -> Option<&'static ThreadPool> {
+    static OTHERS: Mutex<Option<HashMap<usize, &'static ThreadPool>>> = Mutex::new(None);
+    let wanted = wanted();
+    if wanted == settings().workers || strand::depth() > 0 {
+        return None;
+    }
+    let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let others = others.get_or_insert_default();
+    if let Some(pool) = others.get(&wanted) {
+        return Some(pool);
+    }
+    let pool = ThreadPoolBuilder::new().num_threads(wanted).build().ok()?;
+    let pool = &*Box::leak(Box::new(pool));
+    others.insert(wanted, pool);
+    Some(pool)
+}
+
 fn settings() -> &'static Settings {
     SETTINGS.get_or_init(|| {
-        let asked = number("GRADUS_NUM_THREADS").or_else(|| number("OMP_NUM_THREADS"));
-        let workers =
-            asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
+        let workers = wanted();
         let has_main = is_main_thread();
         let mut pool = ThreadPoolBuilder::new().num_threads(workers);
         if has_main {
@@ -86,30 +126,24 @@ pub(crate) fn forces() -> bool {
     settings().force_fork && is_worker()
 }
 
-/// Runs `work` one level of forks deeper.
-pub(crate) fn deeper<R>(depth: u32, work: impl FnOnce() -> R) -> R {
-    let before = DEPTH.replace(depth + 1);
-    let result = work();
-    DEPTH.set(before);
-    result
-}
-
-/// The present depth of forks.
-pub(crate) fn depth() -> u32 {
-    DEPTH.get()
-}
-
 /// Whether there is reason to make something that others can steal: this worker has nothing left
-/// that they could. A guest has no queue, and no reason.
+/// that they could. A guest has no queue, and no reason; nor has a rank of a team that not all workers
+/// are in: others must not come to its tasks.
 pub(crate) fn is_hungry() -> bool {
+    if strand::is_narrow() {
+        return false;
+    }
     match rayon_core::current_thread_has_pending_tasks() {
-        Some(pending) => !pending || forces() && DEPTH.get() < FORCED_DEPTH,
+        Some(pending) => !pending || forces() && strand::depth() < FORCED_DEPTH,
         None => false,
     }
 }
 
 /// Runs `work` on a worker: here, if this thread is one or if nobody else would.
 pub(crate) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    if let Some(pool) = another() {
+        return pool.install(work);
+    }
     let deserted = settings().has_main && settings().workers == 1;
     if is_worker() || deserted {
         return work();
@@ -140,10 +174,14 @@ pub(crate) fn pause(times: u32) {
     }
 }
 
-/// The number of workers.
+/// The number of workers: those of the pool that runs this, else those that the next fork will have.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_workers() -> i32 {
-    i32::try_from(settings().workers).unwrap_or(i32::MAX)
+    let workers = match strand::depth() {
+        0 => wanted(),
+        _ => rayon_core::current_num_threads(),
+    };
+    i32::try_from(workers).unwrap_or(i32::MAX)
 }
 
 /// The number of the worker that runs this, from 0; 0 outside of the pool.
@@ -156,7 +194,7 @@ pub extern "C" fn gr_worker() -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_hungry() -> bool {
     settings();
-    is_hungry()
+    is_hungry() && another().is_none()
 }
 
 /// Not zero where every loop forks, whatever its size: lowered code reads it before it decides that a

@@ -1,6 +1,6 @@
 //! Parallel loops: a body that runs over ranges, so that a vectoriser sees a plain loop in it.
 
-use crate::{Carried, pool, tsan};
+use crate::{Carried, pool, strand, tsan};
 use std::ffi::c_void;
 
 /// Runs iterations `lo .. hi`.
@@ -49,7 +49,7 @@ impl Loop {
         rayon_core::join(
             || self.run(lo, middle),
             || {
-                pool::deeper(self.depth, || {
+                strand::deeper(self.depth, || {
                     tsan::acquire(place.get());
                     self.run(middle, hi);
                     tsan::release(place.get());
@@ -87,9 +87,13 @@ pub unsafe extern "C" fn gr_for(
     if hi <= lo {
         return;
     }
+    if strand::must_not_wait() {
+        // SAFETY: promised by the caller.
+        return unsafe { body(lo, hi, context) };
+    }
     let context = Carried(context);
     pool::on_worker(move || {
-        let depth = pool::depth();
+        let depth = strand::depth();
         let leaf = leaf_size(hi - lo, grain);
         let all = Loop {
             body,
@@ -97,6 +101,6 @@ pub unsafe extern "C" fn gr_for(
             leaf,
             depth,
         };
-        pool::deeper(depth, || all.run(lo, hi));
+        strand::deeper(depth, || all.run(lo, hi));
     });
 }

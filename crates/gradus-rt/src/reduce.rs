@@ -1,7 +1,7 @@
 //! Reductions: leaves are cut and combined in an order that depends on the number of iterations
 //! alone, so that a sum has the same bits on any number of workers.
 
-use crate::{Carried, pool, tsan};
+use crate::{Carried, pool, strand, tsan};
 use std::ffi::c_void;
 
 /// Adds iterations `lo .. hi` to the partial result at `partial`.
@@ -27,6 +27,8 @@ struct Reduction {
     hi: i64,
     leaf: i64,
     depth: u32,
+    /// Whether parts may run on other threads.
+    forks: bool,
 }
 
 impl Reduction {
@@ -41,7 +43,7 @@ impl Reduction {
         let middle = first + (last - first) / 2;
         let mut right = self.fresh();
         let other = Carried(right.as_mut_ptr().cast());
-        if pool::is_hungry() {
+        if self.forks && pool::is_hungry() {
             self.fork(first, middle, last, partial, other);
         } else {
             self.run(first, middle, partial);
@@ -56,7 +58,7 @@ impl Reduction {
         rayon_core::join(
             || self.run(first, middle, partial),
             || {
-                pool::deeper(self.depth, || {
+                strand::deeper(self.depth, || {
                     tsan::acquire(other.get());
                     self.run(middle, last, other);
                     tsan::release(other.get());
@@ -109,8 +111,8 @@ pub unsafe extern "C" fn gr_reduce(
         Carried(context),
         Carried(result),
     );
-    pool::on_worker(move || {
-        let depth = pool::depth();
+    let forks = !strand::must_not_wait();
+    let all = move |depth| {
         let all = Reduction {
             body,
             combine,
@@ -121,13 +123,19 @@ pub unsafe extern "C" fn gr_reduce(
             hi,
             leaf,
             depth,
+            forks,
         };
-        pool::deeper(depth, || {
-            let mut partial = all.fresh();
-            let partial = Carried(partial.as_mut_ptr().cast());
-            all.run(0, leaves, partial);
-            // SAFETY: as promised.
-            unsafe { combine(result.get(), partial.get(), context.get()) }
-        });
-    });
+        let mut partial = all.fresh();
+        let partial = Carried(partial.as_mut_ptr().cast());
+        all.run(0, leaves, partial);
+        // SAFETY: as promised.
+        unsafe { combine(result.get(), partial.get(), context.get()) }
+    };
+    match forks {
+        true => pool::on_worker(move || {
+            let depth = strand::depth();
+            strand::deeper(depth, || all(depth));
+        }),
+        false => all(strand::depth()),
+    }
 }

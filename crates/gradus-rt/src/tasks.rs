@@ -1,6 +1,6 @@
 //! Fork and join: two calls at once, and scopes of any number of tasks.
 
-use crate::{Carried, pool, tsan};
+use crate::{Carried, pool, strand, tsan};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -27,17 +27,24 @@ pub unsafe extern "C" fn gr_join(
     second: Task,
     second_context: *mut c_void,
 ) {
+    if strand::must_not_wait() {
+        // SAFETY: promised by the caller.
+        return unsafe {
+            first(first_context);
+            second(second_context);
+        };
+    }
     let (first_context, second_context) = (Carried(first_context), Carried(second_context));
     pool::on_worker(move || {
-        let depth = pool::depth();
+        let depth = strand::depth();
         let mut fence = 0_u8;
         let place = Carried((&raw mut fence).cast());
         tsan::release(place.get());
         rayon_core::join(
             // SAFETY: promised by the caller.
-            || pool::deeper(depth, || unsafe { first(first_context.get()) }),
+            || strand::deeper(depth, || unsafe { first(first_context.get()) }),
             || {
-                pool::deeper(depth, || {
+                strand::deeper(depth, || {
                     tsan::acquire(place.get());
                     // SAFETY: promised by the caller.
                     unsafe { second(second_context.get()) };
@@ -62,7 +69,7 @@ pub unsafe extern "C" fn gr_spawn(
     context: *const c_void,
     size_bytes: usize,
 ) {
-    if !pool::is_worker() || !pool::is_hungry() {
+    if !pool::is_worker() || !pool::gr_hungry() {
         // SAFETY: promised by the caller; a task may use its context up.
         return unsafe { task(context.cast_mut()) };
     }
@@ -73,11 +80,11 @@ pub unsafe extern "C" fn gr_spawn(
     };
     // SAFETY: the scope outlives its tasks.
     unsafe { &*scope }.open.fetch_add(1, Ordering::Relaxed);
-    let depth = pool::depth();
+    let depth = strand::depth();
     let place = Carried(scope.cast_mut().cast());
     tsan::release(place.get());
     rayon_core::spawn(move || {
-        pool::deeper(depth, || {
+        strand::deeper(depth, || {
             tsan::acquire(place.get());
             // SAFETY: promised by the caller.
             unsafe { task(copy.as_mut_ptr().cast()) };

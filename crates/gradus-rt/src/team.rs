@@ -4,14 +4,15 @@
 //! needs a worker of its own: a team that is asked for while another one runs, or from inside a task,
 //! gets one rank, which is a legal run.
 
-use crate::{Carried, pool, tsan};
+use crate::{Carried, pool, strand, tsan};
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Runs rank `rank` of `size`.
 pub type TeamBody =
-    unsafe extern "C" fn(team: *const Team, rank: i32, size: i32, context: *mut c_void);
+    unsafe extern "C" fn(member: *const Member, rank: i32, size: i32, context: *mut c_void);
 
 /// Loops without a barrier between them that may be under way at once: ranks that are further ahead
 /// wait.
@@ -26,6 +27,8 @@ pub struct Team {
     /// How many single regions have found the rank that runs them.
     singles: AtomicU64,
     loops: [SharedLoop; LOOPS],
+    /// What one rank gives to all.
+    pub(crate) given: AtomicPtr<c_void>,
 }
 
 /// A loop whose iterations the ranks fetch from one counter.
@@ -38,12 +41,122 @@ struct SharedLoop {
     left: AtomicU32,
 }
 
-/// A rank's way through the regions that its team shares, kept on the rank's stack. Begins as zeros.
-#[repr(C)]
-#[derive(Debug, Default)]
-pub struct Progress {
-    singles: u64,
-    loops: u64,
+/// A rank: its team, and its way through the regions that the team shares.
+#[derive(Debug)]
+pub struct Member {
+    pub(crate) team: *const Team,
+    pub(crate) rank: u32,
+    /// Whether there are workers that are not in the team.
+    narrow: bool,
+    singles: Cell<u64>,
+    loops: Cell<u64>,
+    /// The loop that a foreign compiler's code has under way.
+    pub(crate) dispatch: Cell<Dispatch>,
+}
+
+/// A loop whose parts are asked for by its own numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Dispatch {
+    pub(crate) lower: i64,
+    pub(crate) step: i64,
+    pub(crate) trips: i64,
+    pub(crate) chunk: i64,
+    pub(crate) guided: bool,
+}
+
+impl Member {
+    fn new(team: &Team, rank: u32, narrow: bool) -> Self {
+        Member {
+            team,
+            rank,
+            narrow,
+            singles: Cell::new(0),
+            loops: Cell::new(0),
+            dispatch: Cell::default(),
+        }
+    }
+
+    /// Whether there are workers that are not in the team.
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.narrow
+    }
+
+    pub(crate) fn team(&self) -> &Team {
+        // SAFETY: the team is there until all of its ranks have ended.
+        unsafe { &*self.team }
+    }
+
+    /// Whether this rank is the one that runs the single region that it has come to.
+    pub(crate) fn single(&self) -> bool {
+        let number = self.singles.replace(self.singles.get() + 1);
+        let singles = &self.team().singles;
+        let claim =
+            singles.compare_exchange(number, number + 1, Ordering::AcqRel, Ordering::Relaxed);
+        claim.is_ok()
+    }
+
+    /// Begins a loop whose iterations are fetched.
+    pub(crate) fn loop_begin(&self) {
+        let team = self.team();
+        let number = self.loops.get() + 1;
+        self.loops.set(number);
+        let place = &team.loops[number as usize % LOOPS];
+        let before = number.saturating_sub(LOOPS as u64);
+        let mut times = 0;
+        loop {
+            let now = place.number.load(Ordering::Acquire);
+            if now == number {
+                return;
+            }
+            // The place is free when nobody has had it, or all ranks have left the loop that did; the
+            // counter was put back by the last of them.
+            let unused = now == 0 && number <= LOOPS as u64;
+            let left = || now == before && place.left.load(Ordering::Acquire) == team.size;
+            if unused || left() {
+                let claim = place.number.compare_exchange(
+                    now,
+                    u64::MAX,
+                    Ordering::AcqRel,
+                    Ordering::Relaxed,
+                );
+                if claim.is_ok() {
+                    place.left.store(0, Ordering::Relaxed);
+                    place.next.store(0, Ordering::Relaxed);
+                    place.number.store(number, Ordering::Release);
+                    return;
+                }
+            }
+            times += 1;
+            pool::pause(times);
+        }
+    }
+
+    /// Fetches the next `chunk` of `trips` iterations, or with `guided` the next share of what is
+    /// left, at least `chunk`: the first and one past the last; two times `trips` where none is left.
+    pub(crate) fn loop_next(&self, trips: i64, chunk: i64, guided: bool) -> (i64, i64) {
+        let team = self.team();
+        let place = &team.loops[self.loops.get() as usize % LOOPS];
+        let chunk = chunk.max(1);
+        let share = |first: i64| match guided {
+            true => chunk.max((trips - first) / (2 * i64::from(team.size))),
+            false => chunk,
+        };
+        let mut first = place.next.load(Ordering::Relaxed);
+        while first < trips {
+            let after = first.saturating_add(share(first)).min(trips);
+            match place.next.compare_exchange_weak(
+                first,
+                after,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return (first, after),
+                Err(now) => first = now,
+            }
+        }
+        place.left.fetch_add(1, Ordering::Release);
+        (trips, trips)
+    }
 }
 
 /// One team at a time: ranks of two could wait for each other's workers.
@@ -57,6 +170,7 @@ impl Team {
             generation: AtomicU32::new(0),
             singles: AtomicU64::new(0),
             loops: Default::default(),
+            given: AtomicPtr::default(),
         }
     }
 
@@ -64,8 +178,13 @@ impl Team {
         (&raw const self.generation).cast_mut().cast()
     }
 
-    /// Every rank comes here before any goes on.
-    fn wait(&self) {
+    /// The number of ranks.
+    pub(crate) fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Every rank comes here before any goes on; who waits does other work meanwhile.
+    pub(crate) fn wait(&self) {
         if self.size == 1 {
             return;
         }
@@ -75,11 +194,7 @@ impl Team {
             self.arrived.store(0, Ordering::Relaxed);
             self.generation.fetch_add(1, Ordering::Release);
         } else {
-            let mut times = 0;
-            while self.generation.load(Ordering::Acquire) == generation {
-                times += 1;
-                pool::pause(times);
-            }
+            pool::work_until(|| self.generation.load(Ordering::Acquire) != generation);
         }
         tsan::acquire(self.fence());
     }
@@ -99,12 +214,14 @@ pub unsafe extern "C" fn gr_team(wanted: i32, body: TeamBody, context: *mut c_vo
         workers
     };
     let context = Carried(context);
-    let alone = size == 1 || pool::depth() > 0 || !pool::can_gather();
+    let alone = size == 1 || strand::depth() > 0 || !pool::can_gather();
     let busy = if alone { None } else { BUSY.try_lock().ok() };
     if busy.is_none() {
         let team = Team::new(1);
+        let member = Member::new(&team, 0, workers > 1);
         // SAFETY: promised by the caller.
-        return unsafe { body(&raw const team, 0, 1, context.get()) };
+        let run = || unsafe { body(&raw const member, 0, 1, context.get()) };
+        return strand::as_member(&member, run);
     }
     let team = Team::new(size.unsigned_abs());
     tsan::release(team.fence());
@@ -112,10 +229,11 @@ pub unsafe extern "C" fn gr_team(wanted: i32, body: TeamBody, context: *mut c_vo
         rayon_core::broadcast(|worker| {
             let rank = i32::try_from(worker.index()).unwrap_or(i32::MAX);
             if rank < size {
-                pool::deeper(0, || {
+                let member = Member::new(&team, rank.unsigned_abs(), size < workers);
+                strand::as_member(&member, || {
                     tsan::acquire(team.fence());
                     // SAFETY: promised by the caller.
-                    unsafe { body(&raw const team, rank, size, context.get()) };
+                    unsafe { body(&raw const member, rank, size, context.get()) };
                     tsan::release(team.fence());
                 });
             }
@@ -124,31 +242,24 @@ pub unsafe extern "C" fn gr_team(wanted: i32, body: TeamBody, context: *mut c_vo
     tsan::acquire(team.fence());
 }
 
-/// Every rank of `team` comes here before any goes on.
+/// Every rank of the team comes here before any goes on.
 ///
 /// # Safety
-/// `team` is the calling rank's.
+/// `member` is the calling rank.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gr_barrier(team: *const Team) {
+pub unsafe extern "C" fn gr_barrier(member: *const Member) {
     // SAFETY: promised by the caller.
-    unsafe { &*team }.wait();
+    unsafe { &*member }.team().wait();
 }
 
 /// Whether this rank is the one that runs the single region that it has come to.
 ///
 /// # Safety
-/// `team` and `progress` are the calling rank's; all ranks come to the same single regions in the same
-/// order.
+/// `member` is the calling rank; all ranks come to the same single regions in the same order.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gr_single(team: *const Team, progress: *mut Progress) -> bool {
+pub unsafe extern "C" fn gr_single(member: *const Member) -> bool {
     // SAFETY: promised by the caller.
-    let (team, progress) = unsafe { (&*team, &mut *progress) };
-    let number = progress.singles;
-    progress.singles += 1;
-    let claim =
-        team.singles
-            .compare_exchange(number, number + 1, Ordering::AcqRel, Ordering::Relaxed);
-    claim.is_ok()
+    unsafe { &*member }.single()
 }
 
 /// Begins a loop whose iterations are fetched by [`gr_loop_next`].
@@ -156,38 +267,9 @@ pub unsafe extern "C" fn gr_single(team: *const Team, progress: *mut Progress) -
 /// # Safety
 /// As for [`gr_single`], for such loops.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gr_loop_begin(team: *const Team, progress: *mut Progress) {
+pub unsafe extern "C" fn gr_loop_begin(member: *const Member) {
     // SAFETY: promised by the caller.
-    let (team, progress) = unsafe { (&*team, &mut *progress) };
-    progress.loops += 1;
-    let number = progress.loops;
-    let place = &team.loops[number as usize % LOOPS];
-    let before = number.saturating_sub(LOOPS as u64);
-    let mut times = 0;
-    loop {
-        let now = place.number.load(Ordering::Acquire);
-        if now == number {
-            return;
-        }
-        // The place is free when nobody has had it, or all ranks have left the loop that did; the
-        // counter was put back by the last of them.
-        let unused = now == 0 && number <= LOOPS as u64;
-        let left = || now == before && place.left.load(Ordering::Acquire) == team.size;
-        if unused || left() {
-            let claim =
-                place
-                    .number
-                    .compare_exchange(now, u64::MAX, Ordering::AcqRel, Ordering::Relaxed);
-            if claim.is_ok() {
-                place.left.store(0, Ordering::Relaxed);
-                place.next.store(0, Ordering::Relaxed);
-                place.number.store(number, Ordering::Release);
-                return;
-            }
-        }
-        times += 1;
-        pool::pause(times);
-    }
+    unsafe { &*member }.loop_begin();
 }
 
 /// Fetches iterations of the loop begun last: the next `chunk` of `trips`, or with `guided` the next
@@ -198,40 +280,17 @@ pub unsafe extern "C" fn gr_loop_begin(team: *const Team, progress: *mut Progres
 /// As for [`gr_loop_begin`]; `end` can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_loop_next(
-    team: *const Team,
-    progress: *const Progress,
+    member: *const Member,
     trips: i64,
     chunk: i64,
     guided: bool,
     end: *mut i64,
 ) -> i64 {
     // SAFETY: promised by the caller.
-    let (team, progress) = unsafe { (&*team, &*progress) };
-    let place = &team.loops[progress.loops as usize % LOOPS];
-    let chunk = chunk.max(1);
-    let share = |first: i64| match guided {
-        true => chunk.max((trips - first) / (2 * i64::from(team.size))),
-        false => chunk,
-    };
-    let mut first = place.next.load(Ordering::Relaxed);
-    while first < trips {
-        let after = first.saturating_add(share(first)).min(trips);
-        match place
-            .next
-            .compare_exchange_weak(first, after, Ordering::Relaxed, Ordering::Relaxed)
-        {
-            Ok(_) => {
-                // SAFETY: promised by the caller.
-                unsafe { *end = after };
-                return first;
-            }
-            Err(now) => first = now,
-        }
-    }
-    place.left.fetch_add(1, Ordering::Release);
+    let (first, after) = unsafe { &*member }.loop_next(trips, chunk, guided);
     // SAFETY: promised by the caller.
-    unsafe { *end = trips };
-    trips
+    unsafe { *end = after };
+    first
 }
 
 /// Enters a critical section: `lock` begins as 0.

@@ -4,7 +4,7 @@ use gradus_rt::ranges::gr_for;
 use gradus_rt::reduce::gr_reduce;
 use gradus_rt::tasks::{Scope, gr_join, gr_spawn, gr_sync};
 use gradus_rt::team::{
-    Progress, Team, gr_barrier, gr_lock, gr_loop_begin, gr_loop_next, gr_single, gr_team, gr_unlock,
+    Member, gr_barrier, gr_lock, gr_loop_begin, gr_loop_next, gr_single, gr_team, gr_unlock,
 };
 use std::ffi::c_void;
 use std::ptr::{from_ref, null_mut};
@@ -151,24 +151,22 @@ struct Phases {
     locked: AtomicU32,
 }
 
-unsafe extern "C" fn phases(team: *const Team, _: i32, size: i32, context: *mut c_void) {
+unsafe extern "C" fn phases(member: *const Member, _: i32, size: i32, context: *mut c_void) {
     let this: &Phases = unsafe { behind(context) };
-    let mut progress = Progress::default();
     for round in 1..=100 {
         this.here.fetch_add(1, Ordering::Relaxed);
-        unsafe { gr_barrier(team) };
+        unsafe { gr_barrier(member) };
         if this.here.load(Ordering::Relaxed) < round * size.unsigned_abs() {
             this.early.fetch_add(1, Ordering::Relaxed);
         }
-        if unsafe { gr_single(team, &raw mut progress) } {
+        if unsafe { gr_single(member) } {
             this.singles.fetch_add(1, Ordering::Relaxed);
         }
-        unsafe { gr_loop_begin(team, &raw mut progress) };
+        unsafe { gr_loop_begin(member) };
         let mut end = 0;
         loop {
             let guided = round % 2 == 0;
-            let first =
-                unsafe { gr_loop_next(team, &raw const progress, 37, 3, guided, &raw mut end) };
+            let first = unsafe { gr_loop_next(member, 37, 3, guided, &raw mut end) };
             if first == 37 {
                 break;
             }

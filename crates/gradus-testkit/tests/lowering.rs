@@ -6,7 +6,7 @@ use gradus_ir::{FuncId, OpKind, Unit, parse, print, verify};
 use gradus_llvm::Host;
 use gradus_llvm::jit::Jit;
 use gradus_par::{Options, Target, lower, project, restore};
-use gradus_rt::{pool, ranges, reduce, tasks, team};
+use gradus_rt::{pool, ranges, reduce, strand, tasks, team};
 
 /// Programs: a name, and text with a function `@f() -> i64`.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -160,6 +160,8 @@ fn run(unit: &Unit) -> i64 {
         ("gr_single", team::gr_single as *const () as usize),
         ("gr_loop_begin", team::gr_loop_begin as *const () as usize),
         ("gr_loop_next", team::gr_loop_next as *const () as usize),
+        ("gr_enter", strand::gr_enter as *const () as usize),
+        ("gr_leave", strand::gr_leave as *const () as usize),
         ("gr_lock", team::gr_lock as *const () as usize),
         ("gr_unlock", team::gr_unlock as *const () as usize),
     ])

@@ -6,7 +6,8 @@ use gradus_ir::Diagnostic;
 use object::{Object, ObjectSymbol};
 use std::path::Path;
 
-/// The library as one relocatable object; its symbols are the `gr_*` entries.
+/// The library as one relocatable object; its symbols are the `gr_*` entries, and for each function `f`
+/// of OpenMP's library that it stands before `__wrap_f` and `f` itself.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gradus_rt.o"));
 
 /// The linker's job, with the library where one of its objects calls it.
@@ -22,6 +23,7 @@ pub(crate) fn linked(job: &Job, scratch: &Scratch) -> Result<Job, Diagnostic> {
     let library = scratch.file("gradus_rt.o");
     files::write(&library, OBJECT)?;
     let mut job = job.clone();
+    job.args.extend(wrapped());
     job.args.extend([
         library.display().to_string(),
         "--as-needed".to_string(),
@@ -29,6 +31,18 @@ pub(crate) fn linked(job: &Job, scratch: &Scratch) -> Result<Job, Diagnostic> {
         "-lc".to_string(),
     ]);
     Ok(job)
+}
+
+/// Options with which calls of OpenMP's functions reach ours first.
+fn wrapped() -> Vec<String> {
+    let Ok(file) = object::File::parse(OBJECT) else {
+        return Vec::new();
+    };
+    let names = file.symbols().filter_map(|symbol| {
+        let name = symbol.name().ok()?.strip_prefix("__wrap_")?;
+        symbol.is_global().then(|| format!("--wrap={name}"))
+    });
+    names.collect()
 }
 
 /// Whether an object refers to an entry of the library that it does not define.

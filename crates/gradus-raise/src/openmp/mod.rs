@@ -17,9 +17,10 @@ mod survey;
 mod tasks;
 mod turns;
 
+pub(crate) use survey::calls_unseen;
 pub(crate) use turns::REDUCTION_LOCK;
 
-use crate::{Outcome, Raised};
+use crate::{Orphans, Outcome, Raised};
 use calls::{Calls, Step, reason};
 use gradus_ir::known::OpenMpFn;
 use gradus_ir::{Body, Builder, FuncId, Unit};
@@ -34,15 +35,15 @@ pub(crate) struct Converted {
 }
 
 /// Raises what is understood of a unit's OpenMP.
-pub(crate) fn raise(unit: &mut Unit) -> Raised {
+pub(crate) fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
     let calls = Calls::of(unit);
     if calls.is_empty() {
         return Raised::default();
     }
-    let mut survey = Survey::of(unit, &calls);
+    let mut survey = Survey::of(unit, &calls, orphans);
     let mut converted: HashMap<FuncId, Converted> = HashMap::new();
     for func in survey.functions() {
-        if survey.is_held(func) {
+        if survey.is_held(func) || survey.is_left(func) {
             continue;
         }
         match convert(unit, &calls, func) {

@@ -2,10 +2,11 @@
 
 use super::calls::{Calls, function, reason, span_of};
 use super::fork;
+use crate::Orphans;
 use crate::fold::Reach;
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
 use gradus_ir::known::OpenMpFn;
-use gradus_ir::{ConstKind, FuncId, Linkage, SourceSpan, Symbol, Unit};
+use gradus_ir::{Body, ConstKind, FuncId, Linkage, Op, SourceSpan, Symbol, Unit};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What is known of one function with a body.
@@ -25,6 +26,10 @@ struct Seen {
     holds: bool,
     /// Whether it asks for the number of the thread or of all, or shares work between them.
     asks: bool,
+    /// Whether it shares the work of a team that is not its own.
+    shares: bool,
+    /// Whether it calls code that is neither seen nor known by name.
+    calls_unseen: bool,
     /// Why it must stay as it is.
     held: Option<Reason>,
 }
@@ -38,15 +43,18 @@ pub(super) struct Survey {
     parts: HashSet<FuncId>,
     /// Regions that stay, by the function that runs there.
     kept: HashMap<FuncId, Reason>,
+    /// What is done with functions that share the work of a team that calls them.
+    orphans: Orphans,
 }
 
 impl Survey {
-    pub fn of(unit: &Unit, calls: &Calls) -> Survey {
+    pub fn of(unit: &Unit, calls: &Calls, orphans: Orphans) -> Survey {
         let mut survey = Survey {
             seen: HashMap::new(),
             order: Vec::new(),
             parts: HashSet::new(),
             kept: HashMap::new(),
+            orphans,
         };
         for func in unit.functions.ids() {
             if let Some(seen) = look(unit, calls, func) {
@@ -90,6 +98,11 @@ impl Survey {
     pub fn is_part(&self, func: FuncId) -> bool {
         self.parts.contains(&func)
     }
+    /// Whether a function is left to the team that calls it, which may be one of either library.
+    pub fn is_left(&self, func: FuncId) -> bool {
+        let shares = self.seen.get(&func).is_some_and(|seen| seen.shares);
+        shares && self.orphans == Orphans::Leave && !self.is_part(func)
+    }
     /// Whether the region that runs `func` stays.
     pub fn is_kept(&self, func: FuncId) -> bool {
         self.kept.contains_key(&func)
@@ -126,8 +139,10 @@ impl Survey {
                 if let (None, Some(why)) = (&seen.held, entry) {
                     news.push((func, why.clone()));
                 }
+                let left = || self.is_left(func).then(left);
                 for (target, ..) in &seen.regions {
-                    let why = seen.held.clone().or_else(|| self.obstacle(*target));
+                    let held = seen.held.clone().or_else(left);
+                    let why = held.or_else(|| self.obstacle(*target));
                     if let Some(why) = why.filter(|_| !self.kept.contains_key(target)) {
                         kept.push((*target, why));
                     }
@@ -180,6 +195,7 @@ impl Survey {
         Reach {
             speaking: self.reaching(|func| self.seen[&func].asks || self.is_held(func)),
             working: self.reaching(|func| self.holds_any(func)),
+            unseen: self.reaching(|func| self.seen[&func].calls_unseen || self.is_held(func)),
         }
     }
 
@@ -229,12 +245,21 @@ impl Survey {
                 span: seen.constructs.first().and_then(|c| c.span.clone()),
                 outcome: match &seen.held {
                     Some(why) => Outcome::Kept(why.clone()),
+                    None if self.is_left(func) => Outcome::Left,
                     None => Outcome::Orphan,
                 },
                 constructs: seen.constructs.clone(),
             });
         }
         records
+    }
+}
+
+/// Why regions stay in a function that is left to the team that calls it.
+fn left() -> Reason {
+    Reason {
+        text: "its function shares the work of a team that calls it".into(),
+        span: None,
     }
 }
 
@@ -272,11 +297,14 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
                 _ => {}
             }
         }
+        // What compilers make for tasks calls functions of theirs that it is handed.
+        seen.calls_unseen |= !is_wrapped(unit, func) && calls_unseen(unit, body, op);
         let Some(id) = calls.id(unit, body, op) else {
             continue;
         };
         seen.holds |= !is_question(id);
         seen.asks |= is_for_ranks(id);
+        seen.shares |= is_for_ranks(id) && !is_question(id) && !is_wrapped(unit, func);
         if let Some(text) = obstacle(id) {
             seen.held.get_or_insert(reason(unit, body, op, text));
         }
@@ -304,6 +332,14 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         }
     }
     Some(seen)
+}
+
+/// Whether an op calls code that is neither seen nor known by name: it may ask for anything.
+pub(crate) fn calls_unseen(unit: &Unit, body: &Body, op: Op) -> bool {
+    body.kind(op).call_info().is_some()
+        && unit
+            .callee(body, op)
+            .is_none_or(|func| unit.functions[func].body.is_none() && unit.known(func).is_none())
 }
 
 /// Whether a function is one that its compiler made to be inlined.

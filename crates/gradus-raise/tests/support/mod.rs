@@ -3,7 +3,7 @@
 use gradus_interp::{Machine, Options};
 use gradus_ir::Unit;
 use gradus_llvm::{Host, Pipeline};
-use gradus_raise::{Outcome, Raised, raise};
+use gradus_raise::{Orphans, Outcome, Raised, raise};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -123,7 +123,7 @@ pub fn imported(bytes: &[u8]) -> Unit {
 
 /// Raises, and holds what comes out to the verifier.
 pub fn raised(unit: &mut Unit) -> Raised {
-    let raised = raise(unit);
+    let raised = raise(unit, Orphans::Raise);
     let findings = gradus_ir::verify(unit);
     if let Some(first) = findings.first() {
         panic!("{first} {:?}\n{}", first.notes, gradus_ir::print(unit));

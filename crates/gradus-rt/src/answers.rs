@@ -1,0 +1,140 @@
+//! Questions about threads that a program asks of OpenMP's library, answered where the work is ours.
+//!
+//! On a worker a thread's number is the worker's and there are as many threads as workers; a rank of a
+//! team has its rank. Two pieces of work that run at once never get the same number. Everywhere else
+//! the other library answers, or what holds for one thread. How many threads there may be is known to
+//! both: a program that makes room for each of them has enough for ours.
+
+use crate::foreign::{self, Function, call};
+use crate::{pool, strand};
+
+/// The number of this thread and how many there are, where the work is ours.
+fn standing() -> Option<(i32, i32)> {
+    let here = strand::here();
+    if !here.inside || here.foreign_level != foreign::level() {
+        return None;
+    }
+    strand::numbered();
+    // SAFETY: a member lives as long as it is somebody's place.
+    match unsafe { here.member.as_ref() } {
+        Some(member) => {
+            let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+            Some((number(member.rank), number(member.team().size())))
+        }
+        None => Some((pool::gr_worker(), pool::gr_workers())),
+    }
+}
+
+fn asked(function: Function, otherwise: i32) -> i32 {
+    function.find().map_or(otherwise, |f| call!(f, () -> i32,))
+}
+
+fn thread_number(function: Function) -> i32 {
+    standing().map_or_else(|| asked(function, 0), |(number, _)| number)
+}
+
+fn threads(function: Function) -> i32 {
+    standing().map_or_else(|| asked(function, 1), |(_, threads)| threads)
+}
+
+fn most_threads(function: Function) -> i32 {
+    asked(function, 1).max(pool::gr_workers())
+}
+
+fn is_parallel(function: Function) -> i32 {
+    standing().map_or_else(|| asked(function, 0), |(_, threads)| i32::from(threads > 1))
+}
+
+fn level(function: Function) -> i32 {
+    let ours = i32::from(standing().is_some());
+    asked(function, 0) + ours
+}
+
+/// Sets how many threads later regions have.
+fn set(function: Function, threads: i32) {
+    pool::set_wanted(usize::try_from(threads).unwrap_or(0));
+    if let Some(f) = function.find() {
+        call!(f, (i32), threads);
+    }
+}
+
+/// Entries that take nothing and give a number.
+macro_rules! entries {
+    ($($(#[$doc:meta])* $name:ident: $answer:ident($function:ident);)*) => {$(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name() -> i32 {
+            $answer(Function::$function)
+        }
+    )*};
+}
+
+entries! {
+    /// The number of this thread.
+    __wrap_omp_get_thread_num: thread_number(ThreadNum);
+    /// The number of threads at work together.
+    __wrap_omp_get_num_threads: threads(NumThreads);
+    /// How many threads a region may have.
+    __wrap_omp_get_max_threads: most_threads(MaxThreads);
+    /// Whether several threads are at work.
+    __wrap_omp_in_parallel: is_parallel(InParallel);
+    /// The number of regions around this.
+    __wrap_omp_get_level: level(Level);
+    /// As asked by Fortran.
+    __wrap_omp_get_thread_num_: thread_number(ThreadNumF);
+    /// As asked by Fortran.
+    __wrap_omp_get_num_threads_: threads(NumThreadsF);
+    /// As asked by Fortran.
+    __wrap_omp_get_max_threads_: most_threads(MaxThreadsF);
+    /// As asked by Fortran.
+    __wrap_omp_in_parallel_: is_parallel(InParallelF);
+    /// As asked by Fortran.
+    __wrap_omp_get_level_: level(LevelF);
+}
+
+/// The number of regions with several threads around this.
+#[unsafe(no_mangle)]
+pub extern "C" fn __wrap_omp_get_active_level() -> i32 {
+    let ours = standing().is_some_and(|(_, threads)| threads > 1);
+    asked(Function::ActiveLevel, 0) + i32::from(ours)
+}
+
+/// The number of threads of the region around this that has this level.
+#[unsafe(no_mangle)]
+pub extern "C" fn __wrap_omp_get_team_size(level: i32) -> i32 {
+    of_level(level, Function::TeamSize, 1, |(_, threads)| threads)
+}
+
+/// The number that this thread or the one that began its region has at this level.
+#[unsafe(no_mangle)]
+pub extern "C" fn __wrap_omp_get_ancestor_thread_num(level: i32) -> i32 {
+    of_level(level, Function::Ancestor, 0, |(number, _)| number)
+}
+
+fn of_level(level: i32, function: Function, alone: i32, own: fn((i32, i32)) -> i32) -> i32 {
+    if let Some(standing) = standing()
+        && level == __wrap_omp_get_level()
+    {
+        return own(standing);
+    }
+    let otherwise = if level == 0 { alone } else { -1 };
+    function
+        .find()
+        .map_or(otherwise, |f| call!(f, (i32) -> i32, level))
+}
+
+/// Sets how many threads later regions have.
+#[unsafe(no_mangle)]
+pub extern "C" fn __wrap_omp_set_num_threads(threads: i32) {
+    set(Function::SetNumThreads, threads);
+}
+
+/// As asked by Fortran.
+///
+/// # Safety
+/// `threads` can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_omp_set_num_threads_(threads: *const i32) {
+    // SAFETY: promised by the caller. The C function takes a number.
+    set(Function::SetNumThreads, unsafe { *threads });
+}

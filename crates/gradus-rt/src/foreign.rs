@@ -1,0 +1,222 @@
+//! The other OpenMP library of a process, if there is one: the functions that [`crate::answers`] and
+//! [`crate::worksharing`] stand before.
+//!
+//! The link wraps each of their names (`--wrap`), so that the program calls ours, `__wrap_…`, and we
+//! find the library's as `__real_…`. Shared libraries find ours under the name itself; then the
+//! library's is the next definition behind it. Without such a library a question has the answer of a
+//! program with one thread.
+
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+
+/// Lists the functions: for each the address that the linker found and that of ours.
+macro_rules! functions {
+    ($($id:ident $name:literal,)*) => {
+        /// A function of the other library.
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) enum Function { $($id,)* }
+
+        const NAMES: &[&CStr] = &[$(
+            // SAFETY: the literal ends with its only zero.
+            unsafe { CStr::from_bytes_with_nul_unchecked(concat!($name, "\0").as_bytes()) },
+        )*];
+
+        const COUNT: usize = NAMES.len();
+
+        std::arch::global_asm!(
+            $(concat!(".weak __real_", $name),)*
+            ".pushsection .data.rel.ro.gr_foreign,\"aw\"",
+            ".p2align 3",
+            ".local gr_foreign_entries",
+            "gr_foreign_entries:",
+            $(
+                concat!(".8byte __real_", $name),
+                concat!(".8byte __wrap_", $name),
+            )*
+            ".popsection",
+        );
+    };
+}
+
+functions! {
+    ThreadNum "omp_get_thread_num",
+    NumThreads "omp_get_num_threads",
+    MaxThreads "omp_get_max_threads",
+    SetNumThreads "omp_set_num_threads",
+    InParallel "omp_in_parallel",
+    Level "omp_get_level",
+    ActiveLevel "omp_get_active_level",
+    TeamSize "omp_get_team_size",
+    Ancestor "omp_get_ancestor_thread_num",
+    ThreadNumF "omp_get_thread_num_",
+    NumThreadsF "omp_get_num_threads_",
+    MaxThreadsF "omp_get_max_threads_",
+    InParallelF "omp_in_parallel_",
+    LevelF "omp_get_level_",
+    Static4 "__kmpc_for_static_init_4",
+    Static4u "__kmpc_for_static_init_4u",
+    Static8 "__kmpc_for_static_init_8",
+    Static8u "__kmpc_for_static_init_8u",
+    StaticEnd "__kmpc_for_static_fini",
+    Dispatch4 "__kmpc_dispatch_init_4",
+    Dispatch4u "__kmpc_dispatch_init_4u",
+    Dispatch8 "__kmpc_dispatch_init_8",
+    Dispatch8u "__kmpc_dispatch_init_8u",
+    Next4 "__kmpc_dispatch_next_4",
+    Next4u "__kmpc_dispatch_next_4u",
+    Next8 "__kmpc_dispatch_next_8",
+    Next8u "__kmpc_dispatch_next_8u",
+    DispatchEnd "__kmpc_dispatch_deinit",
+    DispatchFini4 "__kmpc_dispatch_fini_4",
+    DispatchFini4u "__kmpc_dispatch_fini_4u",
+    DispatchFini8 "__kmpc_dispatch_fini_8",
+    DispatchFini8u "__kmpc_dispatch_fini_8u",
+    Ordered "__kmpc_ordered",
+    EndOrdered "__kmpc_end_ordered",
+    Barrier "__kmpc_barrier",
+    CancelBarrier "__kmpc_cancel_barrier",
+    Single "__kmpc_single",
+    EndSingle "__kmpc_end_single",
+    Master "__kmpc_master",
+    EndMaster "__kmpc_end_master",
+    Masked "__kmpc_masked",
+    EndMasked "__kmpc_end_masked",
+    Reduce "__kmpc_reduce",
+    ReduceNowait "__kmpc_reduce_nowait",
+    EndReduce "__kmpc_end_reduce",
+    EndReduceNowait "__kmpc_end_reduce_nowait",
+    CopyPrivate "__kmpc_copyprivate",
+    Serial "__kmpc_serialized_parallel",
+    Fork "__kmpc_fork_call",
+}
+
+unsafe extern "C" {
+    static gr_foreign_entries: [[*mut c_void; 2]; COUNT];
+}
+
+/// What was found so far; a place of its own stands for nothing.
+static FOUND: [AtomicPtr<c_void>; COUNT] = [const { AtomicPtr::new(std::ptr::null_mut()) }; COUNT];
+
+/// Whether the other library was asked to run a region; before, its level is 0.
+#[unsafe(no_mangle)]
+static gr_foreign_regions: AtomicU8 = AtomicU8::new(0);
+
+impl Function {
+    /// Its address; `None` where no library has it.
+    pub(crate) fn find(self) -> Option<*mut c_void> {
+        let slot = &FOUND[self as usize];
+        let nothing = FOUND.as_ptr().cast_mut().cast();
+        let mut found = slot.load(Ordering::Relaxed);
+        if found.is_null() {
+            // SAFETY: the table is filled by the linker and never written.
+            let [real, own] = unsafe { gr_foreign_entries[self as usize] };
+            found = real;
+            if found.is_null() || found == own {
+                // SAFETY: a C string.
+                found = unsafe { libc::dlsym(libc::RTLD_NEXT, NAMES[self as usize].as_ptr()) };
+            }
+            if found.is_null() || found == own {
+                found = nothing;
+            }
+            slot.store(found, Ordering::Relaxed);
+        }
+        (found != nothing).then_some(found)
+    }
+
+    /// Its address, where going on without it would be wrong.
+    pub(crate) fn needed(self) -> *mut c_void {
+        self.find().unwrap_or_else(|| {
+            let name = NAMES[self as usize].to_string_lossy();
+            let text = format!("this program needs OpenMP's library for {name}\n");
+            // SAFETY: the text is that long. Nothing unwinds through this library.
+            unsafe {
+                libc::write(2, text.as_ptr().cast(), text.len());
+                libc::abort()
+            }
+        })
+    }
+}
+
+/// Calls the other library's function with the arguments and the types given.
+macro_rules! call {
+    ($function:expr, ($($ty:ty),* $(,)?) $(-> $result:ty)?, $($arg:expr),* $(,)?) => {{
+        // SAFETY: the library's function has this type.
+        unsafe {
+            let function: unsafe extern "C" fn($($ty),*) $(-> $result)? =
+                std::mem::transmute($function);
+            function($($arg),*)
+        }
+    }};
+}
+pub(crate) use call;
+
+/// How many regions of the other library this thread is in.
+pub(crate) fn level() -> i32 {
+    if gr_foreign_regions.load(Ordering::Relaxed) == 0 {
+        return 0;
+    }
+    Function::Level.find().map_or(0, |f| call!(f, () -> i32,))
+}
+
+/// # Safety
+/// As the library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __wrap___kmpc_serialized_parallel(place: *mut c_void, thread: i32) {
+    gr_foreign_regions.store(1, Ordering::Relaxed);
+    call!(Function::Serial.needed(), (*mut c_void, i32), place, thread);
+}
+
+/// Where a fork goes.
+#[unsafe(no_mangle)]
+extern "C" fn gr_foreign_fork() -> *mut c_void {
+    gr_foreign_regions.store(1, Ordering::Relaxed);
+    Function::Fork.needed()
+}
+
+// A fork has any number of arguments: they stay where they are.
+#[cfg(target_arch = "x86_64")]
+std::arch::global_asm!(
+    ".pushsection .text.gr_fork,\"ax\",@progbits",
+    ".globl __wrap___kmpc_fork_call",
+    ".type __wrap___kmpc_fork_call,@function",
+    "__wrap___kmpc_fork_call:",
+    "push rdi",
+    "push rsi",
+    "push rdx",
+    "push rcx",
+    "push r8",
+    "push r9",
+    "push rax",
+    "call gr_foreign_fork",
+    "mov r11, rax",
+    "pop rax",
+    "pop r9",
+    "pop r8",
+    "pop rcx",
+    "pop rdx",
+    "pop rsi",
+    "pop rdi",
+    "jmp r11",
+    ".popsection",
+);
+#[cfg(target_arch = "aarch64")]
+std::arch::global_asm!(
+    ".pushsection .text.gr_fork,\"ax\",@progbits",
+    ".globl __wrap___kmpc_fork_call",
+    ".type __wrap___kmpc_fork_call,@function",
+    "__wrap___kmpc_fork_call:",
+    "stp x29, x30, [sp, #-80]!",
+    "stp x0, x1, [sp, #16]",
+    "stp x2, x3, [sp, #32]",
+    "stp x4, x5, [sp, #48]",
+    "stp x6, x7, [sp, #64]",
+    "bl gr_foreign_fork",
+    "mov x16, x0",
+    "ldp x0, x1, [sp, #16]",
+    "ldp x2, x3, [sp, #32]",
+    "ldp x4, x5, [sp, #48]",
+    "ldp x6, x7, [sp, #64]",
+    "ldp x29, x30, [sp], #80",
+    "br x16",
+    ".popsection",
+);

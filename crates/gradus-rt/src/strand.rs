@@ -1,0 +1,115 @@
+//! Where a thread stands: how deep in forks, and as which of how many threads.
+//!
+//! A program may ask for its thread's number anywhere, also in files that know nothing of us; what it
+//! gets must fit what really runs at once ([`crate::answers`]). Every entry of the library that makes
+//! work for several threads says here who runs it, and takes it back at its end.
+
+use crate::team::Member;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A thread's place.
+#[derive(Clone, Copy)]
+pub(crate) struct Strand {
+    /// Forks around it.
+    pub(crate) depth: u32,
+    /// Whether several threads of ours may be at work around it: the number of its worker is that of
+    /// its thread, unless it is a rank.
+    pub(crate) inside: bool,
+    /// The rank, directly in a team.
+    pub(crate) member: *const Member,
+    /// Regions of another run-time library around it when its work began.
+    pub(crate) foreign_level: i32,
+}
+
+const OUTSIDE: Strand = Strand {
+    depth: 0,
+    inside: false,
+    member: std::ptr::null(),
+    foreign_level: 0,
+};
+
+thread_local! {
+    static STRAND: Cell<Strand> = const { Cell::new(OUTSIDE) };
+}
+
+/// Whether work of ours was ever told its thread's number: see [`must_not_wait`].
+static NUMBERED: AtomicBool = AtomicBool::new(false);
+
+/// This thread's place.
+pub(crate) fn here() -> Strand {
+    STRAND.get()
+}
+
+/// The present depth of forks.
+pub(crate) fn depth() -> u32 {
+    STRAND.get().depth
+}
+
+/// Whether this is a rank of a team with fewer ranks than there are workers.
+pub(crate) fn is_narrow() -> bool {
+    let member = STRAND.get().member;
+    // SAFETY: a member lives as long as it is somebody's place.
+    !member.is_null() && unsafe { &*member }.is_narrow()
+}
+
+/// Runs `work` as a worker, one level of forks deeper.
+pub(crate) fn deeper<R>(depth: u32, work: impl FnOnce() -> R) -> R {
+    as_strand(depth + 1, std::ptr::null(), work)
+}
+
+/// Runs `work` as a rank of a team.
+pub(crate) fn as_member<R>(member: &Member, work: impl FnOnce() -> R) -> R {
+    as_strand(1.max(depth()), member, work)
+}
+
+fn as_strand<R>(depth: u32, member: *const Member, work: impl FnOnce() -> R) -> R {
+    let before = STRAND.replace(Strand {
+        depth,
+        inside: true,
+        member,
+        foreign_level: crate::foreign::level(),
+    });
+    let result = work();
+    STRAND.set(before);
+    result
+}
+
+/// Work that was told its thread's number may keep something of its own under that number: while it
+/// waits for a loop of its own, no other work that could ask for the same number may run on its thread.
+/// A rank knows its number from the start.
+pub(crate) fn must_not_wait() -> bool {
+    let here = STRAND.get();
+    // SAFETY: a member lives as long as it is somebody's place.
+    let is_rank = !here.member.is_null() && unsafe { &*here.member }.team().size() > 1;
+    is_rank || here.inside && NUMBERED.load(Ordering::Relaxed)
+}
+
+/// Work of ours has been told its thread's number.
+pub(crate) fn numbered() {
+    NUMBERED.store(true, Ordering::Relaxed);
+}
+
+/// What follows may make tasks: until [`gr_leave`] this thread is one of the workers. Gives what that
+/// is to be called with.
+#[unsafe(no_mangle)]
+pub extern "C" fn gr_enter() -> bool {
+    let before = STRAND.get();
+    let enters = !before.inside;
+    if enters {
+        STRAND.set(Strand {
+            inside: true,
+            foreign_level: crate::foreign::level(),
+            ..before
+        });
+    }
+    enters
+}
+
+/// Ends what [`gr_enter`] began.
+#[unsafe(no_mangle)]
+pub extern "C" fn gr_leave(entered: bool) {
+    if entered {
+        STRAND.set(OUTSIDE);
+    }
+}

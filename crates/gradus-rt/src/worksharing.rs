@@ -1,0 +1,378 @@
+//! Code that shares the work of a team, compiled for OpenMP's own library, in a team of ours: a function
+//! of another file, or of a library, that a region calls.
+//!
+//! The parts are those that our lowering deals out, so that loops which rely on meeting the same
+//! iterations in the same rank still do. Outside of our teams the other library does the work.
+
+use crate::foreign::{self, Function, call};
+use crate::strand;
+use crate::team::{Dispatch, Member, gr_lock, gr_unlock};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The rank that this thread is, directly in a team of ours.
+fn member() -> Option<&'static Member> {
+    let here = strand::here();
+    if here.member.is_null() || here.foreign_level != foreign::level() {
+        return None;
+    }
+    // SAFETY: a member lives as long as it is somebody's place, so longer than this call.
+    Some(unsafe { &*here.member })
+}
+
+/// A source location of the compiler's.
+type Place = *mut c_void;
+
+/// The bits of a schedule that say how, not which.
+const SCHEDULE: i32 = 0x1fff_ffff;
+const STATIC_CHUNKED: i32 = 33;
+const GUIDED: [i32; 3] = [36, 42, 46];
+/// Schedules from here on give iterations to one after the other.
+const ORDERED: i32 = 64;
+/// Schedules from here on deal out between teams.
+const DISTRIBUTE: i32 = 91;
+
+/// The iterations from `lower` to `upper` in steps.
+fn trip_count(lower: i64, upper: i64, step: i64, unsigned: bool) -> i64 {
+    let wide = |x: i64| match unsigned {
+        true => i128::from(x.cast_unsigned()),
+        false => i128::from(x),
+    };
+    let distance = match step > 0 {
+        true => wide(upper) - wide(lower),
+        false => wide(lower) - wide(upper),
+    };
+    match distance < 0 {
+        true => 0,
+        false => i64::try_from(distance / i128::from(step.unsigned_abs()) + 1).unwrap_or(i64::MAX),
+    }
+}
+
+/// A rank's part of a static loop: the first and last index, how far it is to its next part, and
+/// whether it has the last iteration.
+struct Part {
+    lower: i64,
+    upper: i64,
+    stride: i64,
+    is_last: bool,
+}
+
+fn static_part(
+    member: &Member,
+    schedule: i32,
+    (lower, upper): (i64, i64),
+    step: i64,
+    chunk: i64,
+    unsigned: bool,
+) -> Part {
+    let trips = trip_count(lower, upper, step, unsigned);
+    let (rank, size) = (i64::from(member.rank), i64::from(member.team().size()));
+    if schedule & SCHEDULE == STATIC_CHUNKED {
+        let chunk = chunk.max(1);
+        let first = lower.wrapping_add((rank * chunk).wrapping_mul(step));
+        return Part {
+            lower: first,
+            upper: first.wrapping_add((chunk - 1).wrapping_mul(step)),
+            stride: (size * chunk).wrapping_mul(step),
+            is_last: trips > 0 && (trips - 1) / chunk % size == rank,
+        };
+    }
+    let share = trips / size + i64::from(trips % size != 0);
+    let start = rank.saturating_mul(share).min(trips);
+    let end = start.saturating_add(share).min(trips);
+    let at = |index: i64| lower.wrapping_add(index.wrapping_mul(step));
+    Part {
+        lower: if start < end {
+            at(start)
+        } else {
+            upper.wrapping_add(step)
+        },
+        upper: if start < end { at(end - 1) } else { upper },
+        stride: trips.max(1).wrapping_mul(step),
+        is_last: start < end && end == trips,
+    }
+}
+
+fn begin_dispatch(
+    member: &Member,
+    schedule: i32,
+    (lower, upper): (i64, i64),
+    step: i64,
+    chunk: i64,
+    unsigned: bool,
+) {
+    let schedule = schedule & SCHEDULE;
+    let trips = trip_count(lower, upper, step, unsigned);
+    let ordered = (ORDERED..DISTRIBUTE).contains(&schedule);
+    let share = (trips / (8 * i64::from(member.team().size()))).max(1);
+    member.loop_begin();
+    member.dispatch.set(Dispatch {
+        lower,
+        step,
+        // In order: the first rank runs them all.
+        trips: if ordered && member.rank > 0 { 0 } else { trips },
+        chunk: match schedule {
+            _ if ordered => trips,
+            35 | 36 | 42 | 46 => chunk,
+            _ => share,
+        },
+        guided: GUIDED.contains(&schedule),
+    });
+}
+
+/// The next part: the first and last index, the step, and whether it has the last iteration.
+fn next_part(member: &Member) -> Option<(i64, i64, i64, bool)> {
+    let this = member.dispatch.get();
+    let (first, after) = member.loop_next(this.trips, this.chunk, this.guided);
+    let at = |index: i64| this.lower.wrapping_add(index.wrapping_mul(this.step));
+    (first < after).then(|| (at(first), at(after - 1), this.step, after == this.trips))
+}
+
+/// The loop entries for an index type.
+macro_rules! loops {
+    ($index:ty, $signed:ty, $unsigned:literal, $init:ident $Init:ident, $begin:ident $Begin:ident,
+     $next:ident $Next:ident) => {
+        /// A static loop asks for its part.
+        ///
+        /// # Safety
+        /// As the library's.
+        #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments, reason = "the library's interface")]
+        pub unsafe extern "C" fn $init(
+            place: Place,
+            thread: i32,
+            schedule: i32,
+            last: *mut i32,
+            lower: *mut $index,
+            upper: *mut $index,
+            stride: *mut $signed,
+            step: $signed,
+            chunk: $signed,
+        ) {
+            let Some(member) = member().filter(|_| schedule & SCHEDULE < DISTRIBUTE) else {
+                let f = Function::$Init.needed();
+                return call!(
+                    f,
+                    (Place, i32, i32, *mut i32, *mut $index, *mut $index, *mut $signed, $signed, $signed),
+                    place, thread, schedule, last, lower, upper, stride, step, chunk
+                );
+            };
+            // SAFETY: promised by the caller.
+            unsafe {
+                let bounds = (*lower as i64, *upper as i64);
+                let part =
+                    static_part(member, schedule, bounds, step.into(), chunk.into(), $unsigned);
+                *lower = part.lower as $index;
+                *upper = part.upper as $index;
+                *stride = part.stride as $signed;
+                if !last.is_null() {
+                    *last = part.is_last.into();
+                }
+            }
+        }
+
+        /// A loop begins whose parts are asked for one by one.
+        ///
+        /// # Safety
+        /// As the library's.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $begin(
+            place: Place,
+            thread: i32,
+            schedule: i32,
+            lower: $index,
+            upper: $index,
+            step: $signed,
+            chunk: $signed,
+        ) {
+            match member() {
+                Some(member) => {
+                    let bounds = (lower as i64, upper as i64);
+                    begin_dispatch(member, schedule, bounds, step.into(), chunk.into(), $unsigned);
+                }
+                None => call!(
+                    Function::$Begin.needed(),
+                    (Place, i32, i32, $index, $index, $signed, $signed),
+                    place, thread, schedule, lower, upper, step, chunk
+                ),
+            }
+        }
+
+        /// Whether there is a further part, and which.
+        ///
+        /// # Safety
+        /// As the library's.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $next(
+            place: Place,
+            thread: i32,
+            last: *mut i32,
+            lower: *mut $index,
+            upper: *mut $index,
+            stride: *mut $signed,
+        ) -> i32 {
+            let Some(member) = member() else {
+                return call!(
+                    Function::$Next.needed(),
+                    (Place, i32, *mut i32, *mut $index, *mut $index, *mut $signed) -> i32,
+                    place, thread, last, lower, upper, stride
+                );
+            };
+            let Some((first, end, step, is_last)) = next_part(member) else {
+                return 0;
+            };
+            // SAFETY: promised by the caller.
+            unsafe {
+                *lower = first as $index;
+                *upper = end as $index;
+                *stride = step as $signed;
+                if !last.is_null() {
+                    *last = is_last.into();
+                }
+            }
+            1
+        }
+    };
+}
+
+loops!(i32, i32, false, __wrap___kmpc_for_static_init_4 Static4,
+    __wrap___kmpc_dispatch_init_4 Dispatch4, __wrap___kmpc_dispatch_next_4 Next4);
+loops!(u32, i32, true, __wrap___kmpc_for_static_init_4u Static4u,
+    __wrap___kmpc_dispatch_init_4u Dispatch4u, __wrap___kmpc_dispatch_next_4u Next4u);
+loops!(i64, i64, false, __wrap___kmpc_for_static_init_8 Static8,
+    __wrap___kmpc_dispatch_init_8 Dispatch8, __wrap___kmpc_dispatch_next_8 Next8);
+loops!(u64, i64, true, __wrap___kmpc_for_static_init_8u Static8u,
+    __wrap___kmpc_dispatch_init_8u Dispatch8u, __wrap___kmpc_dispatch_next_8u Next8u);
+
+/// Entries that do something in a team of ours, and else go on with their arguments.
+macro_rules! entries {
+    ($($(#[$doc:meta])* $name:ident $Name:ident ($($arg:ident: $ty:ty),*) $(-> $result:ty)?,
+       $member:pat => $ours:expr;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As the library's.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(place: Place, thread: i32, $($arg: $ty),*) $(-> $result)? {
+            match member() {
+                Some($member) => $ours,
+                None => call!(
+                    Function::$Name.needed(),
+                    (Place, i32, $($ty),*) $(-> $result)?,
+                    place, thread, $($arg),*
+                ),
+            }
+        }
+    )*};
+}
+
+entries! {
+    /// The end of a static loop.
+    __wrap___kmpc_for_static_fini StaticEnd(), _ => {};
+    /// The end of a loop whose parts were asked for.
+    __wrap___kmpc_dispatch_deinit DispatchEnd(), _ => {};
+    /// The end of a part whose iterations are ordered: one rank has them all.
+    __wrap___kmpc_dispatch_fini_4 DispatchFini4(), _ => {};
+    /// As above.
+    __wrap___kmpc_dispatch_fini_4u DispatchFini4u(), _ => {};
+    /// As above.
+    __wrap___kmpc_dispatch_fini_8 DispatchFini8(), _ => {};
+    /// As above.
+    __wrap___kmpc_dispatch_fini_8u DispatchFini8u(), _ => {};
+    /// An iteration's turn: one rank has them all.
+    __wrap___kmpc_ordered Ordered(), _ => {};
+    /// The end of the turn.
+    __wrap___kmpc_end_ordered EndOrdered(), _ => {};
+    /// All ranks meet.
+    __wrap___kmpc_barrier Barrier(), member => member.team().wait();
+    /// All ranks meet, unless they are cancelled: never.
+    __wrap___kmpc_cancel_barrier CancelBarrier() -> i32, member => {
+        member.team().wait();
+        0
+    };
+    /// Whether this rank does what one does.
+    __wrap___kmpc_single Single() -> i32, member => member.single().into();
+    /// The end of what one does.
+    __wrap___kmpc_end_single EndSingle(), _ => {};
+    /// Whether this rank is the first.
+    __wrap___kmpc_master Master() -> i32, member => (member.rank == 0).into();
+    /// The end of what the first rank does.
+    __wrap___kmpc_end_master EndMaster(), _ => {};
+    /// Whether this rank is the one named.
+    __wrap___kmpc_masked Masked(wanted: i32) -> i32,
+        member => (i64::from(member.rank) == i64::from(wanted)).into();
+    /// The end of what the named rank does.
+    __wrap___kmpc_end_masked EndMasked(), _ => {};
+    /// A rank may now combine its part of a reduction, alone.
+    __wrap___kmpc_reduce Reduce(count: i32, bytes: usize, data: *mut c_void, combine: *mut c_void,
+        lock: *const AtomicU32) -> i32, _ => enter(lock);
+    /// As above; the ranks do not meet behind it.
+    __wrap___kmpc_reduce_nowait ReduceNowait(count: i32, bytes: usize, data: *mut c_void,
+        combine: *mut c_void, lock: *const AtomicU32) -> i32, _ => enter(lock);
+    /// A rank has combined; all ranks meet.
+    __wrap___kmpc_end_reduce EndReduce(lock: *const AtomicU32), member => {
+        // SAFETY: promised by the caller.
+        unsafe { gr_unlock(lock) };
+        member.team().wait();
+    };
+    /// A rank has combined.
+    __wrap___kmpc_end_reduce_nowait EndReduceNowait(lock: *const AtomicU32), _ => {
+        // SAFETY: promised by the caller.
+        unsafe { gr_unlock(lock) }
+    };
+    /// The rank that ran a single region gives its values to all.
+    __wrap___kmpc_copyprivate CopyPrivate(bytes: usize, data: *mut c_void,
+        copy: unsafe extern "C" fn(*mut c_void, *mut c_void), did_it: i32), member => {
+        let team = member.team();
+        if did_it != 0 {
+            team.given.store(data, Ordering::Release);
+        }
+        team.wait();
+        if did_it == 0 {
+            // SAFETY: promised by the caller; the one waits until all have copied.
+            unsafe { copy(data, team.given.load(Ordering::Acquire)) };
+        }
+        team.wait();
+    };
+}
+
+fn enter(lock: *const AtomicU32) -> i32 {
+    // SAFETY: promised by the caller of the entry.
+    unsafe { gr_lock(lock) };
+    1
+}
+
+/// A critical section begins: the same lock for all threads of the program, whoever runs them.
+///
+/// # Safety
+/// As the library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap___kmpc_critical(_: Place, _: i32, lock: *const AtomicU32) {
+    // SAFETY: promised by the caller.
+    unsafe { gr_lock(lock) }
+}
+
+/// As above, with advice.
+///
+/// # Safety
+/// As the library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap___kmpc_critical_with_hint(
+    _: Place,
+    _: i32,
+    lock: *const AtomicU32,
+    _: u32,
+) {
+    // SAFETY: promised by the caller.
+    unsafe { gr_lock(lock) }
+}
+
+/// A critical section ends.
+///
+/// # Safety
+/// As the library's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap___kmpc_end_critical(_: Place, _: i32, lock: *const AtomicU32) {
+    // SAFETY: promised by the caller.
+    unsafe { gr_unlock(lock) }
+}
