@@ -52,6 +52,7 @@ pages! {
     "GRD0034",
     "GRD0035",
     "GRD0036",
+    "GRD0037",
 }
 
 /// Prints a page, or the list of all; gives the exit status.

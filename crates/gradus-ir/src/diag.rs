@@ -203,4 +203,6 @@ codes! {
     BadOption = "0035",
     /// A parallel region is not understood and stays as it is.
     ParallelKept = "0036",
+    /// A GPU kernel that cannot become loops.
+    KernelRefused = "0037",
 }

@@ -1,4 +1,5 @@
-//! The parallel part of the pipeline: early pipeline → import → raise → simplify → lower → export.
+//! The parallel part of the pipeline: early pipeline → import → raise → simplify → gpu → lower →
+//! export.
 //!
 //! Works on the functions that hold calls of a parallel run time and on what they reach. A region that
 //! is not understood stays as it was; a program without such calls is left alone.
@@ -7,7 +8,7 @@ use crate::compile::early_parallel;
 use crate::reply::Output;
 use crate::run::{Run, Stop};
 use crate::{OutputKind, simplify};
-use gradus_analysis::Closure;
+use gradus_analysis::{Closure, Effects};
 use gradus_ir::known::{Known, lookup};
 use gradus_ir::{FuncId, Unit};
 use gradus_llvm::{Host, Imported};
@@ -42,11 +43,27 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         simplify::parallel(unit, &closure, &raised.changed);
         run.after_unit("simplify", unit)
     })?;
+    kernels(run, unit, &raised.changed)?;
     let functions = run.pass("lower", |run| lower(run, unit, &raised.changed))?;
     run.pass("export", |run| {
         run.check(host.export(unit, &functions))?;
         run.check(host.verify())?;
         run.after_host("export", host)
+    })
+}
+
+/// Makes loops of the kernels in the changed functions, and these short.
+fn kernels(run: &mut Run<'_>, unit: &mut Unit, changed: &[FuncId]) -> Result<(), Stop> {
+    run.pass("gpu", |run| {
+        let effects = Effects::of(unit, &Closure::of(unit, changed));
+        let options = gradus_gpu::Options::default();
+        let lowered = gradus_gpu::lower(unit, changed, &effects, &options);
+        run.take(lowered.findings)?;
+        if !lowered.changed.is_empty() {
+            let closure = Closure::of(unit, &lowered.changed);
+            simplify::parallel(unit, &closure, &lowered.changed);
+        }
+        run.after_unit("gpu", unit)
     })
 }
 

@@ -20,6 +20,7 @@ pub const PASSES: &[&str] = &[
     "differentiate",
     "simplify-derivatives",
     "gather",
+    "gpu",
     "lower",
     "export",
     "late",

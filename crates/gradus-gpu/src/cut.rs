@@ -1,0 +1,524 @@
+//! The new code of a block: loops over threads, one for each segment, in the structure of the spine.
+//!
+//! A walk over the spine with a stack of open regions. What is common to all threads is copied where the
+//! walk stands; what threads run for themselves is gathered, and flushed as one loop over the threads
+//! when the segment ends. Code under a divergent branch has a *mask*: a truth value for each thread that
+//! says whether it is there.
+
+use crate::Options;
+use crate::homes::Homes;
+use crate::levels::Levels;
+use crate::segment::{Outs, Test};
+use crate::spine::Spine;
+use crate::threads::{Rows, Slot, Threads, of_block};
+use gradus_edit::{ValueMap, clone_op_within};
+use gradus_ir::{AllocaPlace, Body, Builder, Flags, Op, OpKind, Region, TypeId, Unit, Value};
+use std::collections::{HashMap, HashSet};
+
+/// What is known about a block that is cut.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan<'a> {
+    pub spine: &'a Spine,
+    pub levels: &'a Levels,
+    pub homes: &'a Homes,
+    /// The reads that give the same wherever they stand.
+    pub steady: &'a HashSet<Op>,
+    pub options: &'a Options,
+}
+
+/// Puts loops over threads in the place of a block.
+pub(crate) fn block(unit: &mut Unit, body: &mut Body, plan: &Plan) {
+    let op = plan.spine.block;
+    let threads = Threads::of(unit, body, op, plan.options);
+    let b = &mut Builder::new(unit, body);
+    b.at_op(op);
+    b.loc = b.body.ops[op].loc;
+    let sizes: Vec<Value> = threads.extents().collect();
+    let map = ValueMap::zip(&threads.sizes, &sizes);
+    let mut cut = Cut {
+        plan: *plan,
+        threads,
+        map,
+        slots: HashMap::new(),
+        stored: HashMap::new(),
+        rows: HashMap::new(),
+        open: Vec::new(),
+    };
+    cut.make_memory(b);
+    cut.walk(b);
+    b.body.erase(op);
+}
+
+/// A region of the spine that is being walked.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    next: Option<Op>,
+    place: Place,
+    /// Which threads are here; `None` for all.
+    pub mask: Option<Slot>,
+    /// What each thread is to run before the next cut.
+    pub pending: Vec<Op>,
+}
+
+/// Where the copy of a region goes.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Before(Op),
+    End(Region),
+}
+
+pub(crate) struct Cut<'a> {
+    pub plan: Plan<'a>,
+    pub threads: Threads,
+    /// What stands for common values.
+    pub map: ValueMap,
+    /// Where threads keep values that every segment can read.
+    pub slots: HashMap<Value, Slot>,
+    /// The slots of values that are stored where they are made.
+    pub stored: HashMap<Value, Slot>,
+    /// The memory of allocations that live on.
+    pub rows: HashMap<Op, Rows>,
+    open: Vec<Frame>,
+}
+
+impl Cut<'_> {
+    // ---- memory ----------------------------------------------------------------------------
+
+    fn make_memory(&mut self, b: &mut Builder<'_>) {
+        let homes = self.plan.homes;
+        for &op in &homes.kept {
+            let OpKind::Alloca(info) = *b.body.kind(op) else {
+                continue;
+            };
+            let count = b.body.as_int(b.unit, b.body.operand(op, 0)).unwrap_or(1);
+            let count = u64::try_from(count).unwrap_or(1);
+            let rows = Rows::new(b, &self.threads, &info, count);
+            self.rows.insert(op, rows);
+        }
+        for &value in &homes.stored {
+            let slot = self.slot(b, value);
+            self.stored.insert(value, slot);
+        }
+        for &region in self.plan.spine.regions() {
+            let ops: Vec<Op> = b.body.ops_in(region).collect();
+            for op in ops {
+                if self.plan.spine.is_structural(op) {
+                    self.make_slots(b, op);
+                }
+            }
+        }
+    }
+
+    /// The slot of a value, made where it is new.
+    fn slot(&mut self, b: &mut Builder<'_>, value: Value) -> Slot {
+        if let Some(&slot) = self.slots.get(&value) {
+            return slot;
+        }
+        let ty = b.body.ty(value);
+        let slot = Slot::new(b, &self.threads, ty);
+        self.slots.insert(value, slot);
+        slot
+    }
+
+    /// Slots for what a branch or loop of the spine carries and gives, where threads have it of their
+    /// own. A result that is what was carried last is found in its slot.
+    fn make_slots(&mut self, b: &mut Builder<'_>, op: Op) {
+        let results = b.body.results(op).to_vec();
+        let is_own = |value: &Value| self.plan.levels.is_own(*value);
+        let own: Vec<Value> = results.iter().copied().filter(is_own).collect();
+        if let OpKind::Loop { .. } | OpKind::For { .. } = b.body.kind(op) {
+            let region = b.body.op_regions(op)[0];
+            let params: Vec<Value> = b.body.region_params(region).to_vec();
+            for &param in params.iter().filter(|p| is_own(p)) {
+                let ty = b.body.ty(param);
+                let slot = Slot::new(b, &self.threads, ty);
+                self.slots.insert(param, slot);
+            }
+            for (index, &result) in results.iter().enumerate() {
+                let carried = carried_as(b.body, op, index);
+                if let Some(&slot) = carried.and_then(|p| self.slots.get(&p)) {
+                    self.slots.insert(result, slot);
+                }
+            }
+        }
+        for value in own {
+            self.slot(b, value);
+        }
+    }
+
+    // ---- the walk --------------------------------------------------------------------------
+
+    fn walk(&mut self, b: &mut Builder<'_>) {
+        let (block, root) = (self.plan.spine.block, self.plan.spine.root);
+        self.open.push(Frame {
+            next: b.body.first(root),
+            place: Place::Before(block),
+            mask: None,
+            pending: Vec::new(),
+        });
+        while let Some(mut frame) = self.open.pop() {
+            go_to(b, frame.place);
+            while let Some(op) = frame.next {
+                frame.next = b.body.next(op);
+                if b.body.kind(op).is_terminator() {
+                    self.end(b, &mut frame, op);
+                    break;
+                }
+                if self.plan.spine.is_structural(op) {
+                    self.structural(b, frame, op);
+                    break;
+                }
+                match self.plan.levels.is_per_thread(op) {
+                    true => frame.pending.push(op),
+                    false => self.common(b, op),
+                }
+            }
+        }
+    }
+
+    /// Runs an op once for the block.
+    fn common(&mut self, b: &mut Builder<'_>, op: Op) {
+        match b.body.kind(op) {
+            OpKind::Alloca(info) if info.place == AllocaPlace::Shared => {
+                let memory = of_block(b, op, self.plan.options);
+                self.map.set(b.body.result(op), memory);
+            }
+            _ => {
+                clone_op_within(op, b, &mut self.map);
+            }
+        }
+    }
+
+    fn enter(&mut self, b: &Builder<'_>, from: Region, into: Region, mask: Option<Slot>) {
+        self.open.push(Frame {
+            next: b.body.first(from),
+            place: Place::End(into),
+            mask,
+            pending: Vec::new(),
+        });
+    }
+
+    /// Ends the segment, and goes into a structural op; what follows it comes after.
+    fn structural(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
+        b.loc = b.body.ops[op].loc;
+        let divergent = self.plan.levels.is_divergent(op);
+        match b.body.kind(op).clone() {
+            OpKind::If | OpKind::Switch(_) if divergent => self.ways(b, frame, op),
+            OpKind::If | OpKind::Switch(_) => self.branch(b, frame, op),
+            OpKind::For { .. } => self.counted(b, frame, op),
+            OpKind::Loop { .. } => self.repeated(b, frame, op),
+            _ => {
+                self.flush(b, &mut frame, Outs::default());
+                self.open.push(frame);
+            }
+        }
+    }
+
+    /// What arms without code give is kept before the branch.
+    fn idle_arms(&self, body: &Body, op: Op, outs: &mut Outs) {
+        for &arm in body.op_regions(op) {
+            let Some(end) = body.last(arm).filter(|_| is_idle(body, arm)) else {
+                continue;
+            };
+            for (&result, value) in body.results(op).iter().zip(body.operands(end)) {
+                self.keep(outs, result, value);
+            }
+        }
+    }
+
+    /// A branch that all threads take alike.
+    fn branch(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
+        let mut outs = Outs::default();
+        self.idle_arms(b.body, op, &mut outs);
+        self.flush(b, &mut frame, outs);
+        let condition = self.map.get_or_same(b.body.operand(op, 0));
+        let kind = b.body.kind(op).clone();
+        let arms = b.body.op_regions(op).to_vec();
+        let (values, types) = self.common_results(b, op);
+        let made = b.op(kind, &[condition], &types, arms.len());
+        self.stand_for(b, &values, made);
+        let mask = frame.mask;
+        self.open.push(frame);
+        for (index, &arm) in arms.iter().enumerate().rev() {
+            let into = b.body.op_regions(made)[index];
+            self.enter(b, arm, into, mask);
+        }
+    }
+
+    /// A branch at which threads go different ways: the arms one after the other, each for those who
+    /// take it.
+    fn ways(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
+        let condition = b.body.operand(op, 0);
+        let arms = b.body.op_regions(op).to_vec();
+        let truth = b.unit.types.int(1);
+        let mut ways = Vec::new();
+        let mut outs = Outs::default();
+        self.idle_arms(b.body, op, &mut outs);
+        for (index, &arm) in arms.iter().enumerate() {
+            if is_idle(b.body, arm) {
+                continue;
+            }
+            let mask = Slot::above(b, self.plan.spine.block, &self.threads, truth);
+            outs.masks
+                .push((mask, Test::way(b.body, op, condition, index)));
+            ways.push((arm, mask));
+        }
+        let any = self.flush(b, &mut frame, outs);
+        self.open.push(frame);
+        let mut made = Vec::new();
+        for (&(arm, mask), any) in ways.iter().zip(any) {
+            let (_, some, none) = b.if_(any, &[]);
+            let place = b.at_end(none);
+            b.yield_(&[]);
+            b.restore(place);
+            made.push((arm, mask, some));
+        }
+        for (arm, mask, into) in made.into_iter().rev() {
+            self.enter(b, arm, into, Some(mask));
+        }
+    }
+
+    /// A counted loop.
+    fn counted(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
+        let region = b.body.op_regions(op)[0];
+        let operands: Vec<Value> = b.body.operands(op).collect();
+        let params = b.body.region_params(region).to_vec();
+        let results = b.body.results(op).to_vec();
+        let mut outs = Outs::default();
+        for (i, &initial) in operands[1..].iter().enumerate() {
+            self.keep(&mut outs, params[i + 1], initial);
+            if !self.is_same_slot(params[i + 1], results[i]) {
+                self.keep(&mut outs, results[i], initial);
+            }
+        }
+        let divergent = self.plan.levels.is_divergent(op);
+        outs.most = divergent.then_some(operands[0]);
+        let most = self.flush(b, &mut frame, outs).last().copied();
+        let trips = match divergent {
+            true => most,
+            false => Some(self.map.get_or_same(operands[0])),
+        };
+        let Some(trips) = trips else { return };
+        let mut initial = vec![trips];
+        let mut carried = Vec::new();
+        for (i, &param) in params.iter().enumerate().skip(1) {
+            if !self.plan.levels.is_own(param) {
+                initial.push(self.map.get_or_same(operands[i]));
+                carried.push(i);
+            }
+        }
+        let (made, into) = b.for_(trips, &initial[1..]);
+        self.like(b, op, made);
+        let fresh = b.body.region_params(into).to_vec();
+        self.map.set(params[0], fresh[0]);
+        for (number, &i) in carried.iter().enumerate() {
+            self.map.set(params[i], fresh[number + 1]);
+            self.map.set(results[i - 1], b.body.results(made)[number]);
+        }
+        let mut mask = frame.mask;
+        if divergent {
+            let truth = b.unit.types.int(1);
+            let active = Slot::above(b, self.plan.spine.block, &self.threads, truth);
+            let mut inside = Frame {
+                next: None,
+                place: Place::End(into),
+                mask,
+                pending: Vec::new(),
+            };
+            let back = b.at_end(into);
+            let mut outs = Outs::default();
+            outs.masks
+                .push((active, Test::Below(fresh[0], operands[0])));
+            self.flush(b, &mut inside, outs);
+            b.restore(back);
+            mask = Some(active);
+        }
+        self.open.push(frame);
+        self.enter(b, region, into, mask);
+    }
+
+    /// A loop that leaves at its bottom.
+    fn repeated(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
+        let region = b.body.op_regions(op)[0];
+        let operands: Vec<Value> = b.body.operands(op).collect();
+        let params = b.body.region_params(region).to_vec();
+        let mut outs = Outs::default();
+        for (&param, &initial) in params.iter().zip(&operands) {
+            self.keep(&mut outs, param, initial);
+        }
+        let mut mask = frame.mask;
+        if self.plan.levels.is_divergent(op) {
+            let truth = b.unit.types.int(1);
+            let active = Slot::above(b, self.plan.spine.block, &self.threads, truth);
+            outs.masks.push((active, Test::Always));
+            mask = Some(active);
+        }
+        self.flush(b, &mut frame, outs);
+        let common: Vec<usize> = (0..params.len())
+            .filter(|i| !self.plan.levels.is_own(params[*i]))
+            .collect();
+        let initial: Vec<Value> = common
+            .iter()
+            .map(|i| self.map.get_or_same(operands[*i]))
+            .collect();
+        let (values, types) = self.common_results(b, op);
+        let (made, into) = b.loop_(&initial, &types);
+        self.like(b, op, made);
+        self.stand_for(b, &values, made);
+        for (number, &i) in common.iter().enumerate() {
+            self.map.set(params[i], b.body.region_params(into)[number]);
+        }
+        self.open.push(frame);
+        self.enter(b, region, into, mask);
+    }
+
+    // ---- ends of regions -------------------------------------------------------------------
+
+    /// Ends a region: what it gives goes to slots, or to the end of the copy.
+    fn end(&mut self, b: &mut Builder<'_>, frame: &mut Frame, end: Op) {
+        let region = b.body.parent(end);
+        let owner = region.and_then(|region| b.body.owner(region));
+        let Some(owner) = owner.filter(|op| *op != self.plan.spine.block) else {
+            self.flush(b, frame, Outs::default());
+            return;
+        };
+        let given: Vec<Value> = b.body.operands(end).collect();
+        let results = b.body.results(owner).to_vec();
+        match b.body.kind(owner) {
+            OpKind::Loop { .. } => self.end_repeated(b, frame, owner, &given),
+            OpKind::For { .. } => {
+                let params = region.map(|r| b.body.region_params(r).to_vec());
+                let params = params.unwrap_or_default();
+                let mut outs = Outs::default();
+                let mut common = Vec::new();
+                for (i, &value) in given.iter().enumerate() {
+                    self.keep(&mut outs, params[i + 1], value);
+                    if !self.is_same_slot(params[i + 1], results[i]) {
+                        self.keep(&mut outs, results[i], value);
+                    }
+                    if !self.plan.levels.is_own(params[i + 1]) {
+                        common.push(value);
+                    }
+                }
+                self.flush(b, frame, outs);
+                let common: Vec<Value> = common.iter().map(|v| self.map.get_or_same(*v)).collect();
+                b.yield_(&common);
+            }
+            _ => {
+                let idle = region.is_some_and(|region| is_idle(b.body, region));
+                let mut outs = Outs::default();
+                let mut common = Vec::new();
+                for (&result, &value) in results.iter().zip(&given) {
+                    match self.plan.levels.is_own(result) {
+                        true if idle => {}
+                        true => self.keep(&mut outs, result, value),
+                        false => common.push(value),
+                    }
+                }
+                self.flush(b, frame, outs);
+                let common: Vec<Value> = common.iter().map(|v| self.map.get_or_same(*v)).collect();
+                b.yield_(&common);
+            }
+        }
+    }
+
+    fn end_repeated(&mut self, b: &mut Builder<'_>, frame: &mut Frame, owner: Op, given: &[Value]) {
+        let region = b.body.op_regions(owner)[0];
+        let params = b.body.region_params(region).to_vec();
+        let results = b.body.results(owner).to_vec();
+        let (again, rest) = (given[0], &given[1..]);
+        let (next, last) = rest.split_at(params.len());
+        let mut outs = Outs::default();
+        let mut carried = Vec::new();
+        let mut leaving = Vec::new();
+        for (&param, &value) in params.iter().zip(next) {
+            match self.plan.levels.is_own(param) {
+                true => self.keep(&mut outs, param, value),
+                false => carried.push(self.map.get_or_same(value)),
+            }
+        }
+        for (index, (&result, &value)) in results.iter().zip(last).enumerate() {
+            let carried = carried_as(b.body, owner, index);
+            let same = carried.is_some_and(|param| self.is_same_slot(param, result));
+            match self.plan.levels.is_own(result) {
+                true if same => {}
+                true => self.keep(&mut outs, result, value),
+                false => leaving.push(self.map.get_or_same(value)),
+            }
+        }
+        let divergent = self.plan.levels.is_divergent(owner);
+        if let Some(active) = frame.mask.filter(|_| divergent) {
+            outs.masks.push((active, Test::Is(again)));
+        }
+        let any = self.flush(b, frame, outs).first().copied();
+        let again = match any {
+            Some(any) if divergent => any,
+            _ => self.map.get_or_same(again),
+        };
+        b.repeat(again, &carried, &leaving);
+    }
+
+    // ---- small steps -----------------------------------------------------------------------
+
+    /// A value that threads have of their own goes to its slot.
+    fn keep(&self, outs: &mut Outs, value: Value, what: Value) {
+        if let Some(&slot) = self.slots.get(&value) {
+            outs.stores.push((slot, what));
+        }
+    }
+
+    fn is_same_slot(&self, a: Value, b: Value) -> bool {
+        match (self.slots.get(&a), self.slots.get(&b)) {
+            (Some(a), Some(b)) => a.is(b),
+            _ => false,
+        }
+    }
+
+    /// The results of a structural op that are common to all threads, with their types.
+    fn common_results(&self, b: &Builder<'_>, op: Op) -> (Vec<Value>, Vec<TypeId>) {
+        let results = b.body.results(op).iter().copied();
+        let values: Vec<Value> = results.filter(|v| !self.plan.levels.is_own(*v)).collect();
+        let types = values.iter().map(|v| b.body.ty(*v)).collect();
+        (values, types)
+    }
+
+    fn stand_for(&mut self, b: &Builder<'_>, values: &[Value], made: Op) {
+        for (&value, &copy) in values.iter().zip(b.body.results(made)) {
+            self.map.set(value, copy);
+        }
+    }
+
+    /// A loop keeps what is known of its original, independence apart.
+    fn like(&self, b: &mut Builder<'_>, op: Op, made: Op) {
+        b.body.ops[made].kind = b.body.kind(op).clone();
+        b.body.ops[made].flags = b.body.ops[op].flags.without(Flags::INDEPENDENT);
+        b.body.ops[made].meta = b.body.ops[op].meta;
+    }
+}
+
+/// Whether a region only ends.
+pub(crate) fn is_idle(body: &Body, region: Region) -> bool {
+    body.first(region) == body.last(region)
+}
+
+fn go_to(b: &mut Builder<'_>, place: Place) {
+    match place {
+        Place::Before(op) => b.at_op(op),
+        Place::End(region) => b.at_end(region),
+    };
+}
+
+/// The parameter of a loop's region that holds, when the loop is left, what its result `index` is.
+fn carried_as(body: &Body, op: Op, index: usize) -> Option<Value> {
+    let region = body.op_regions(op)[0];
+    let params = body.region_params(region);
+    if matches!(body.kind(op), OpKind::For { .. }) {
+        return params.get(index + 1).copied();
+    }
+    let given: Vec<Value> = body.operands(body.last(region)?).skip(1).collect();
+    let (next, last) = given.split_at_checked(params.len())?;
+    let number = next
+        .iter()
+        .position(|value| Some(value) == last.get(index))?;
+    params.get(number).copied()
+}

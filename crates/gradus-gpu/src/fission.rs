@@ -1,0 +1,97 @@
+//! Blocks become loops over threads, cut where the threads meet.
+//!
+//! What comes before a barrier runs for all threads before what comes behind it. A branch with a barrier
+//! inside keeps its condition per thread; a loop with one runs as long as any thread is in it, with a
+//! flag per thread; where the condition is common to all threads, branch and loop stay what they are.
+//! The steps: [`crate::prepare`], [`crate::spine`] (where to cut), [`crate::levels`] (what is common),
+//! [`crate::homes`] (what is stored), [`crate::cut`] (the new code).
+
+use crate::cut::{self, Plan};
+use crate::homes;
+use crate::levels::{self, Levels};
+use crate::memory::steady_reads;
+use crate::prepare::prepare;
+use crate::spine::Spine;
+use crate::{Facts, Options};
+use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, SpmdKind, Unit};
+use std::collections::HashSet;
+
+/// Runs the pass.
+pub(crate) fn run(
+    unit: &mut Unit,
+    body: &mut Body,
+    facts: &Facts,
+    options: &Options,
+) -> Vec<Diagnostic> {
+    let is_block = |op: &Op| {
+        let kind = SpmdKind::Block;
+        matches!(body.kind(*op), OpKind::Spmd { kind: own, .. } if *own == kind)
+    };
+    let blocks: Vec<Op> = body.walk(body.root()).filter(is_block).collect();
+    let mut findings = Vec::new();
+    for &block in &blocks {
+        if let Err(refused) = prepare(unit, body, block) {
+            findings.extend(refused);
+        }
+    }
+    if !findings.is_empty() {
+        return findings;
+    }
+    let steady = steady_reads(unit, body, facts, &blocks);
+    for block in blocks {
+        if let Err(refused) = block_to_loops(unit, body, options, block, &steady) {
+            findings.extend(refused);
+        }
+    }
+    gradus_edit::sweep_dead(unit, body);
+    findings
+}
+
+fn block_to_loops(
+    unit: &mut Unit,
+    body: &mut Body,
+    options: &Options,
+    block: Op,
+    steady: &HashSet<Op>,
+) -> Result<(), Vec<Diagnostic>> {
+    let spine = Spine::of(unit, body, block)?;
+    let levels = Levels::of(unit, body, &spine, steady);
+    check_arms(unit, body, &spine, &levels)?;
+    let homes = homes::plan(unit, body, &spine, &levels, steady);
+    let plan = Plan {
+        spine: &spine,
+        levels: &levels,
+        homes: &homes,
+        steady,
+        options,
+    };
+    cut::block(unit, body, &plan);
+    Ok(())
+}
+
+/// Threads that wait at different barriers wait for ever.
+fn check_arms(
+    unit: &Unit,
+    body: &Body,
+    spine: &Spine,
+    levels: &Levels,
+) -> Result<(), Vec<Diagnostic>> {
+    let splits = spine.splits(unit, body);
+    let mut findings = Vec::new();
+    let branches = spine.regions().iter().flat_map(|r| body.ops_in(*r));
+    for op in branches.filter(|op| levels.is_divergent(*op)) {
+        let meeting = levels::meeting_arms(body, op, &splits);
+        if let [(_, first), (_, second), ..] = meeting[..] {
+            let message = "threads of one block wait at different barriers";
+            let finding = Diagnostic::error(Code::KernelRefused, message)
+                .at(unit.span(body.ops[first].loc), "some wait here")
+                .at(unit.span(body.ops[second].loc), "others here")
+                .help("move the barrier behind the branch, so that all threads reach the same one");
+            findings.push(finding);
+        }
+    }
+    match findings.is_empty() {
+        true => Ok(()),
+        false => Err(findings),
+    }
+}

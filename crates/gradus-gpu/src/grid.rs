@@ -1,0 +1,122 @@
+//! Grids become parallel loops over their blocks.
+//!
+//! Place: after [`crate::fission`], when no block is left. Memory that the threads of one block share
+//! becomes private to the run of the loop's body.
+
+use crate::threads::of_block;
+use crate::{Facts, Options};
+use gradus_ir::{AllocaPlace, Body, Builder, Code, Diagnostic, Op, OpKind, SpmdKind, Unit, Value};
+
+/// Runs the pass.
+pub(crate) fn run(
+    unit: &mut Unit,
+    body: &mut Body,
+    _facts: &Facts,
+    options: &Options,
+) -> Vec<Diagnostic> {
+    let grids: Vec<Op> = body
+        .walk(body.root())
+        .filter(|op| {
+            matches!(
+                body.kind(*op),
+                OpKind::Spmd {
+                    kind: SpmdKind::Grid,
+                    ..
+                }
+            )
+        })
+        .collect();
+    let mut findings = Vec::new();
+    for grid in grids {
+        match held(unit, body, grid) {
+            Some(finding) => findings.push(finding),
+            None => grid_to_loop(unit, body, options, grid),
+        }
+    }
+    findings
+}
+
+/// What a grid holds that keeps it from being a loop.
+fn held(unit: &Unit, body: &Body, grid: Op) -> Option<Diagnostic> {
+    let region = body.op_regions(grid)[0];
+    let stays = |op: &Op| matches!(body.kind(*op), OpKind::Barrier(_) | OpKind::Spmd { .. });
+    let op = body.walk(region).find(stays)?;
+    if matches!(body.kind(op), OpKind::Spmd { .. }) {
+        // Its own finding is there already.
+        return Some(
+            Diagnostic::error(Code::KernelRefused, "a block of this grid stays as it is")
+                .at(unit.span(body.ops[grid].loc), "the launch"),
+        );
+    }
+    let message = "blocks of one grid wait for each other";
+    let finding = Diagnostic::error(Code::KernelRefused, message)
+        .at(unit.span(body.ops[op].loc), "the barrier")
+        .help("end the kernel there, and launch what follows as another one");
+    Some(finding)
+}
+
+fn grid_to_loop(unit: &mut Unit, body: &mut Body, options: &Options, grid: Op) {
+    let region = body.op_regions(grid)[0];
+    let b = &mut Builder::new(unit, body);
+    share(b, options, grid);
+    let extents: Vec<Value> = b.body.operands(grid).collect();
+    let params = b.body.region_params(region).to_vec();
+    let (ranks, sizes) = params.split_at(extents.len());
+    for (&size, &extent) in sizes.iter().zip(&extents) {
+        b.body.replace_uses(size, extent);
+    }
+    b.loc = b.body.ops[grid].loc;
+    b.at_op(grid);
+    let is_one = |b: &Builder, extent: Value| b.body.as_int(b.unit, extent) == Some(1);
+    let mut kept: Vec<usize> = (0..extents.len())
+        .filter(|i| !is_one(b, extents[*i]))
+        .collect();
+    if kept.is_empty() {
+        kept.push(0);
+    }
+    // Of a parallel loop the last index runs fastest, of a grid the first.
+    kept.reverse();
+    let bounds: Vec<Value> = kept.iter().map(|i| extents[*i]).collect();
+    let kind = OpKind::ParFor {
+        dims: bounds.len() as u32,
+        reductions: Box::default(),
+        grain: None,
+    };
+    let made = b.op(kind, &bounds, &[], 1);
+    let into = b.body.op_regions(made)[0];
+    for (i, &rank) in ranks.iter().enumerate() {
+        let ty = b.body.ty(rank);
+        if !kept.contains(&i) {
+            let zero = b.int(ty, 0);
+            b.body.replace_uses(rank, zero);
+        }
+    }
+    for &i in &kept {
+        let ty = b.body.ty(ranks[i]);
+        let index = b.body.add_param(into, ty);
+        if let Some(name) = b.body.name(ranks[i]).map(str::to_string) {
+            b.body.set_name(index, &name);
+        }
+        b.body.replace_uses(ranks[i], index);
+    }
+    b.body.move_ops(region, into);
+    b.body.erase(grid);
+}
+
+/// Gives every block its own of the grid's allocations.
+fn share(b: &mut Builder<'_>, options: &Options, grid: Op) {
+    let region = b.body.op_regions(grid)[0];
+    let of_grid = |op: &Op| match b.body.kind(*op) {
+        OpKind::Alloca(info) => info.place != AllocaPlace::Private,
+        _ => false,
+    };
+    let shared: Vec<Op> = b.body.ops_in(region).filter(of_grid).collect();
+    for op in shared {
+        b.at_op(op);
+        b.loc = b.body.ops[op].loc;
+        let memory = of_block(b, op, options);
+        let result = b.body.result(op);
+        b.body.replace_uses(result, memory);
+        b.body.erase(op);
+    }
+}

@@ -1,0 +1,224 @@
+//! Where a thread's own values are while other threads run: what crosses from segment to segment is
+//! stored for each thread, or computed again.
+//!
+//! Place: after [`crate::levels`], before the cut. The values that cross are the sinks of a network in
+//! which values flow along cheap pure ops; its sources are what can only be had once (results of calls,
+//! of loads from memory that is written, of structured ops). The cheapest vertex cut is stored; what
+//! lies behind it is computed again in every segment that needs it. Ranks, values that the spine's own
+//! branches and loops give or carry, and what is common to all threads cost nothing.
+
+use crate::flow::Network;
+use crate::levels::Levels;
+use crate::spine::Spine;
+use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, Unit, Value};
+use std::collections::{HashMap, HashSet};
+
+/// What is done with values that cross.
+#[derive(Debug, Default)]
+pub(crate) struct Homes {
+    /// Values stored for each thread, in the order of the program.
+    pub stored: Vec<Value>,
+    /// Private allocations that live on from segment to segment, in the order of the program.
+    pub kept: Vec<Op>,
+    /// The number of values that cross and are computed again.
+    pub recomputed: usize,
+}
+
+/// Plans where the values of a block are kept.
+pub(crate) fn plan(
+    unit: &Unit,
+    body: &Body,
+    spine: &Spine,
+    levels: &Levels,
+    steady: &HashSet<Op>,
+) -> Homes {
+    let plan = Plan {
+        unit,
+        body,
+        spine,
+        levels,
+        steady,
+    };
+    let mut homes = Homes::default();
+    if !spine.is_cut() {
+        return homes;
+    }
+    let mut wanted = Vec::new();
+    for &region in spine.regions() {
+        for op in body.ops_in(region) {
+            plan.crossing(op, &mut homes, &mut wanted);
+        }
+    }
+    plan.choose(&wanted, &mut homes);
+    homes
+}
+
+struct Plan<'a> {
+    unit: &'a Unit,
+    body: &'a Body,
+    spine: &'a Spine,
+    levels: &'a Levels,
+    steady: &'a HashSet<Op>,
+}
+
+impl Plan<'_> {
+    /// Enters what of an op's results is used in other segments.
+    fn crossing(&self, op: Op, homes: &mut Homes, wanted: &mut Vec<Value>) {
+        let body = self.body;
+        if self.spine.is_structural(op) {
+            // The number of runs is compared with in every run.
+            if matches!(body.kind(op), OpKind::For { .. }) && self.levels.is_divergent(op) {
+                let trips = body.operand(op, 0);
+                if self.levels.is_own(trips) && !self.is_free(trips) {
+                    wanted.push(trips);
+                }
+            }
+            return;
+        }
+        if !self.levels.is_per_thread(op) {
+            return;
+        }
+        if let OpKind::Alloca(_) = body.kind(op) {
+            if self.lives_on(op) {
+                homes.kept.push(op);
+            }
+            return;
+        }
+        let own = self.spine.segment(op);
+        for &result in body.results(op) {
+            let crosses = |used: gradus_ir::Use| self.spine.segment_of(used.op) != own;
+            if body.uses(result).any(crosses) {
+                wanted.push(result);
+            }
+        }
+    }
+
+    /// Whether what a thread has in an allocation must survive the end of a segment.
+    fn lives_on(&self, alloca: Op) -> bool {
+        let body = self.body;
+        let mut open = vec![body.result(alloca)];
+        let mut seen: HashSet<Value> = HashSet::new();
+        let mut segment = None;
+        while let Some(pointer) = open.pop() {
+            if !seen.insert(pointer) {
+                continue;
+            }
+            for used in body.uses(pointer) {
+                let derives = match body.kind(used.op) {
+                    OpKind::Addr { .. } | OpKind::Select | OpKind::Freeze => true,
+                    OpKind::Load(_) => false,
+                    OpKind::Store(_) | OpKind::AtomicRmw(..) if used.index != 0 => false,
+                    _ => return true,
+                };
+                if derives {
+                    open.push(body.result(used.op));
+                    continue;
+                }
+                let here = self.spine.segment_of(used.op);
+                if segment.is_some_and(|known| known != here) || here.is_none() {
+                    return true;
+                }
+                segment = Some(here);
+            }
+        }
+        // In a loop of the spine that is inside of the allocation's region, every run ends a segment.
+        let region = segment.flatten().map(|s| self.spine.region_of(s));
+        region.is_some_and(|region| Some(region) != body.parent(alloca))
+    }
+
+    /// Whether every segment has a value at hand.
+    fn is_free(&self, value: Value) -> bool {
+        match self.body.values[value].def {
+            Definition::Const(_) => true,
+            Definition::Param(region, _) => self.is_of_spine(region),
+            Definition::Result(op, _) => {
+                self.spine.is_structural(op) || matches!(self.body.kind(op), OpKind::Alloca(_))
+            }
+        }
+    }
+    fn is_of_spine(&self, region: Region) -> bool {
+        self.spine.is_spine(self.body, region)
+    }
+
+    /// The op that gives a value again at little cost.
+    fn again(&self, value: Value) -> Option<Op> {
+        let op = self.body.def_op(value)?;
+        is_cheap(self.body, op, self.steady).then_some(op)
+    }
+
+    /// Chooses the cheapest set of values that all that is wanted can be had from.
+    fn choose(&self, wanted: &[Value], homes: &mut Homes) {
+        let mut vertices: HashMap<Value, usize> = HashMap::new();
+        let mut order: Vec<Value> = Vec::new();
+        let mut edges: Vec<(Value, Value)> = Vec::new();
+        let mut open: Vec<Value> = wanted.to_vec();
+        while let Some(value) = open.pop() {
+            if vertices.contains_key(&value) {
+                continue;
+            }
+            vertices.insert(value, order.len());
+            order.push(value);
+            let Some(op) = self.again(value) else {
+                continue;
+            };
+            for operand in self.body.operands(op) {
+                if self.levels.is_own(operand) && !self.is_free(operand) {
+                    edges.push((operand, value));
+                    open.push(operand);
+                }
+            }
+        }
+        let costs: Vec<u64> = order.iter().map(|v| self.cost(*v)).collect();
+        let mut network = Network::new(&costs);
+        for (vertex, &value) in order.iter().enumerate() {
+            match self.again(value) {
+                None => network.begins(vertex),
+                // Reading again is half of storing and reading.
+                Some(op) if matches!(self.body.kind(op), OpKind::Load(_)) => {
+                    network.begins_at(vertex, costs[vertex] / 2);
+                }
+                Some(_) => {}
+            }
+        }
+        for (from, to) in edges {
+            network.connect(vertices[&from], vertices[&to]);
+        }
+        for value in wanted {
+            network.ends(vertices[value]);
+        }
+        let cut = network.cut();
+        let is_cut = |value: &Value| cut[vertices[value]];
+        homes.stored = order.iter().copied().filter(is_cut).collect();
+        homes.stored.sort();
+        homes.recomputed = wanted.iter().filter(|v| !is_cut(v)).count();
+    }
+
+    /// What storing and reading a value costs, in bytes.
+    fn cost(&self, value: Value) -> u64 {
+        let ty = self.body.ty(value);
+        2 * self.unit.layout.store_bytes(self.unit, ty).max(1)
+    }
+}
+
+/// Whether an op is as cheap as reading its result from memory, and gives the same whenever it runs.
+pub(crate) fn is_cheap(body: &Body, op: Op, steady: &HashSet<Op>) -> bool {
+    use BinaryOp::{FDiv, FRem, SDiv, SRem, UDiv, URem};
+    match body.kind(op) {
+        OpKind::Binary(FDiv | FRem) => false,
+        OpKind::Binary(SDiv | SRem | UDiv | URem) => body.as_const(body.operand(op, 1)).is_some(),
+        OpKind::Load(_) => steady.contains(&op),
+        OpKind::Binary(_)
+        | OpKind::FNeg
+        | OpKind::Cast(_)
+        | OpKind::ICmp(_)
+        | OpKind::FCmp(_)
+        | OpKind::Select
+        | OpKind::ExtractElement
+        | OpKind::InsertElement
+        | OpKind::Shuffle(_)
+        | OpKind::ExtractValue(_)
+        | OpKind::InsertValue(_)
+        | OpKind::Addr { .. } => true,
+        _ => false,
+    }
+}

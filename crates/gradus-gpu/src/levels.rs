@@ -1,0 +1,206 @@
+//! What all threads of a block have in common: values that are the same for all threads that run, and
+//! the ops that are therefore run once for the block.
+//!
+//! Place: after the spine, before values that cross are planned. A value is *common* if it is computed
+//! for the block as a whole; an op of a spine region is run for the block if it writes nothing, reads
+//! only memory that the kernel does not write, and uses common values only. All else is each thread's
+//! own. A branch or loop of the spine is *divergent* if its condition is.
+//!
+//! The greatest solution is found by a work list: all is common until something that differs reaches
+//! it.
+
+use crate::spine::Spine;
+use crate::splits::Split;
+use gradus_edit::is_pure;
+use gradus_ir::{AllocaPlace, Body, Op, OpKind, Region, Unit, Value};
+use std::collections::HashSet;
+
+/// Who runs what.
+#[derive(Debug, Default)]
+pub(crate) struct Levels {
+    /// The values that threads have of their own.
+    own: HashSet<Value>,
+    /// The ops of spine regions that every thread runs for itself.
+    per_thread: HashSet<Op>,
+    /// The branches and loops of the spine whose condition threads have of their own.
+    divergent: HashSet<Op>,
+}
+
+impl Levels {
+    /// Finds what is common in a block. `steady` are the reads of memory that the kernel leaves alone.
+    pub fn of(unit: &Unit, body: &Body, spine: &Spine, steady: &HashSet<Op>) -> Levels {
+        let mut found = Find {
+            unit,
+            body,
+            spine,
+            levels: Levels::default(),
+            open: Vec::new(),
+        };
+        let dims = body.operand_count(spine.block);
+        for &rank in &body.region_params(spine.root)[..dims] {
+            found.differs(rank);
+        }
+        for &region in spine.regions() {
+            for op in body.ops_in(region) {
+                found.seed(op, steady);
+            }
+        }
+        found.run();
+        found.levels
+    }
+    /// Whether threads have a value of their own.
+    pub fn is_own(&self, value: Value) -> bool {
+        self.own.contains(&value)
+    }
+    /// Whether every thread runs an op of a spine region for itself.
+    pub fn is_per_thread(&self, op: Op) -> bool {
+        self.per_thread.contains(&op)
+    }
+    /// Whether threads go different ways at a structural op.
+    pub fn is_divergent(&self, op: Op) -> bool {
+        self.divergent.contains(&op)
+    }
+}
+
+struct Find<'a> {
+    unit: &'a Unit,
+    body: &'a Body,
+    spine: &'a Spine,
+    levels: Levels,
+    open: Vec<Value>,
+}
+
+impl Find<'_> {
+    fn differs(&mut self, value: Value) {
+        if self.levels.own.insert(value) {
+            self.open.push(value);
+        }
+    }
+
+    fn seed(&mut self, op: Op, steady: &HashSet<Op>) {
+        if self.body.kind(op).is_terminator() {
+            return;
+        }
+        if self.spine.is_structural(op) {
+            return;
+        }
+        if !self.is_quiet(op, steady) {
+            self.thread(op);
+        }
+    }
+
+    /// Whether an op with all that is in it may run once in place of once for every thread, if it uses
+    /// common values only.
+    fn is_quiet(&self, op: Op, steady: &HashSet<Op>) -> bool {
+        let body = self.body;
+        let quiet = |op: Op| match body.kind(op) {
+            OpKind::Alloca(info) => info.place == AllocaPlace::Shared,
+            OpKind::Load(_) => steady.contains(&op),
+            OpKind::Call(_) => steady.contains(&op) || is_pure(self.unit, body, op),
+            OpKind::If | OpKind::Switch(_) | OpKind::Loop { .. } | OpKind::For { .. } => true,
+            OpKind::Yield | OpKind::Repeat => true,
+            _ => is_pure(self.unit, body, op),
+        };
+        quiet(op) && body.op_regions(op).iter().all(|r| body.walk(*r).all(quiet))
+    }
+
+    fn thread(&mut self, op: Op) {
+        if self.levels.per_thread.insert(op) {
+            self.all_differ(op);
+        }
+    }
+
+    fn all_differ(&mut self, op: Op) {
+        for &result in self.body.results(op) {
+            self.differs(result);
+        }
+    }
+
+    fn run(&mut self) {
+        while let Some(value) = self.open.pop() {
+            for used in self.body.uses(value) {
+                let Some(anchor) = self.spine.anchor(used.op) else {
+                    continue;
+                };
+                if anchor != used.op || !self.is_of_spine(anchor) {
+                    self.thread(anchor);
+                } else if self.body.kind(anchor).is_terminator() {
+                    self.leave(anchor, used.index as usize);
+                } else {
+                    self.enter(anchor, used.index as usize);
+                }
+            }
+        }
+    }
+
+    /// Whether an anchor is structural, or ends a spine region.
+    fn is_of_spine(&self, anchor: Op) -> bool {
+        self.spine.is_structural(anchor) || self.body.kind(anchor).is_terminator()
+    }
+
+    fn diverges(&mut self, op: Op) {
+        if self.levels.divergent.insert(op) {
+            self.all_differ(op);
+        }
+    }
+
+    /// An operand of a structural op differs.
+    fn enter(&mut self, op: Op, index: usize) {
+        let param = |body: &Body| {
+            let region = body.op_regions(op)[0];
+            body.region_params(region).get(index).copied()
+        };
+        match self.body.kind(op) {
+            OpKind::If | OpKind::Switch(_) => self.diverges(op),
+            OpKind::For { .. } if index == 0 => self.diverges(op),
+            OpKind::For { .. } => {
+                param(self.body).into_iter().for_each(|p| self.differs(p));
+                let result = self.body.results(op).get(index - 1).copied();
+                result.into_iter().for_each(|r| self.differs(r));
+            }
+            OpKind::Loop { .. } => param(self.body).into_iter().for_each(|p| self.differs(p)),
+            _ => {}
+        }
+    }
+
+    /// What a region of a structural op ends with differs.
+    fn leave(&mut self, end: Op, index: usize) {
+        let body = self.body;
+        let Some(region) = body.parent(end) else {
+            return;
+        };
+        let Some(owner) = body.owner(region).filter(|op| *op != self.spine.block) else {
+            return;
+        };
+        let result = |number: usize| body.results(owner).get(number).copied();
+        let param = |number: usize| body.region_params(region).get(number).copied();
+        let reached: [Option<Value>; 2] = match body.kind(owner) {
+            OpKind::Loop { .. } => match index.checked_sub(1) {
+                None => return self.diverges(owner),
+                Some(number) => match number.checked_sub(body.operand_count(owner)) {
+                    None => [param(number), None],
+                    Some(number) => [result(number), None],
+                },
+            },
+            OpKind::For { .. } => [param(index + 1), result(index)],
+            _ => [result(index), None],
+        };
+        reached.into_iter().flatten().for_each(|v| self.differs(v));
+    }
+}
+
+/// The regions of a divergent op in which threads meet as a block: where there are two, no order of
+/// running them has a meaning.
+pub(crate) fn meeting_arms(body: &Body, op: Op, splits: &[(Op, Split)]) -> Vec<(Region, Op)> {
+    let mut found: Vec<(Region, Op)> = Vec::new();
+    for &region in body.op_regions(op) {
+        let meets = splits.iter().find(|(at, split)| {
+            *split == Split::Barrier
+                && body
+                    .parent(*at)
+                    .is_some_and(|inner| body.is_inside(inner, region))
+        });
+        found.extend(meets.map(|(at, _)| (region, *at)));
+    }
+    found
+}

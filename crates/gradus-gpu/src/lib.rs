@@ -1,0 +1,152 @@
+//! Kernels as loops: `spmd grid` and `spmd block` become parallel loops over blocks and plain loops over
+//! threads.
+//!
+//! ```text
+//! spmd grid { spmd block { A; barrier; B } }   →   par.for blocks { for threads { A } for threads { B } }
+//! ```
+//!
+//! Place in the flow: after raising and simplification, before gradus-par, which makes calls of the
+//! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`fission`] cuts blocks at the
+//! ops where their threads meet, [`grid`] makes parallel loops of grids. None needs a proof that a
+//! barrier is reached by all threads alike: CUDA leaves the other case undefined, and threads that have
+//! left do not count.
+//!
+//! Invariants: a kernel that cannot be cut stays as it was, and the finding says where and why. Nothing
+//! recurses over nesting.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod cut;
+mod fission;
+mod flow;
+mod grid;
+mod homes;
+mod levels;
+mod memory;
+mod prepare;
+mod segment;
+mod spine;
+mod splits;
+mod threads;
+
+use gradus_analysis::{AliasOptions, Effects};
+use gradus_ir::{Body, Diagnostic, FuncId, Op, OpKind, SpmdKind, Unit};
+
+/// How kernels are lowered.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The greatest number of threads in a block whose size is not known.
+    pub max_threads: u64,
+    /// The greatest size of shared memory whose size is not known, in bytes.
+    pub max_shared_bytes: u64,
+    /// Whether threads of a block are taken not to race between barriers (the axiom for vectorising
+    /// loops over threads).
+    pub race_free: bool,
+}
+
+impl Default for Options {
+    /// CUDA's limits.
+    fn default() -> Self {
+        Options {
+            max_threads: 1024,
+            max_shared_bytes: 227 << 10,
+            race_free: true,
+        }
+    }
+}
+
+/// What a pass may know beside the body: computed before, and still true after edits that keep the
+/// meaning.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// Whose body it is, where it belongs to a function of the unit.
+    pub function: Option<FuncId>,
+    /// What other functions do.
+    pub effects: &'a Effects,
+    /// Which alias facts may be used.
+    pub alias: &'a AliasOptions,
+}
+
+/// One pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// Its name on a command line and of its folder of cases.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub about: &'static str,
+    /// Runs it; gives what could not be done.
+    pub run: fn(&mut Unit, &mut Body, &Facts, &Options) -> Vec<Diagnostic>,
+}
+
+/// All passes, in the order in which [`lower`] runs them.
+pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "fission",
+        about: "blocks become loops over threads, cut where the threads meet",
+        run: fission::run,
+    },
+    Pass {
+        name: "grid",
+        about: "grids become parallel loops over blocks",
+        run: grid::run,
+    },
+];
+
+/// What lowering came to.
+#[derive(Clone, Debug, Default)]
+pub struct Lowered {
+    /// The functions with new bodies.
+    pub changed: Vec<FuncId>,
+    /// What could not be done, or is doubtful.
+    pub findings: Vec<Diagnostic>,
+}
+
+/// Lowers every grid and block of `functions`. Where an error is among the findings, the function stays
+/// as it was.
+pub fn lower(
+    unit: &mut Unit,
+    functions: &[FuncId],
+    effects: &Effects,
+    options: &Options,
+) -> Lowered {
+    let mut lowered = Lowered::default();
+    let alias = AliasOptions::default();
+    for &func in functions {
+        let holds = |body: &Body| body.walk(body.root()).any(|op| is_kernel(body, op));
+        let Some(before) = unit.functions[func].body.take_if(|body| holds(body)) else {
+            continue;
+        };
+        let facts = Facts {
+            function: Some(func),
+            effects,
+            alias: &alias,
+        };
+        let mut body = before.clone();
+        let mut findings = Vec::new();
+        for pass in PASSES {
+            findings.extend((pass.run)(unit, &mut body, &facts, options));
+        }
+        let failed = findings
+            .iter()
+            .any(|f| f.severity == gradus_ir::Severity::Error);
+        unit.functions[func].body = Some(if failed { before } else { body });
+        if !failed {
+            lowered.changed.push(func);
+        }
+        let name = unit.functions[func].name.clone();
+        let named = findings.into_iter().map(|f| f.in_function(name.clone()));
+        lowered.findings.extend(named);
+    }
+    lowered
+}
+
+/// Whether an op is a grid or a block.
+fn is_kernel(body: &Body, op: Op) -> bool {
+    matches!(
+        body.kind(op),
+        OpKind::Spmd {
+            kind: SpmdKind::Grid | SpmdKind::Block,
+            ..
+        }
+    )
+}

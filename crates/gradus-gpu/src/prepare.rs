@@ -1,0 +1,56 @@
+//! Brings a block into the form that it is cut in: memory that its threads share is made before
+//! everything else, and nothing says any more when private memory begins and ends to live.
+
+use gradus_ir::known::{Known, MarkerFn};
+use gradus_ir::{AllocaPlace, Body, Code, Diagnostic, Op, OpKind, Unit};
+
+/// Prepares one block.
+///
+/// # Errors
+/// Shared memory whose size is only known inside.
+pub(crate) fn prepare(unit: &Unit, body: &mut Body, block: Op) -> Result<(), Vec<Diagnostic>> {
+    let region = body.op_regions(block)[0];
+    let ops: Vec<Op> = body.walk(region).collect();
+    let mut shared = Vec::new();
+    let mut markers = Vec::new();
+    for op in ops {
+        match body.kind(op) {
+            OpKind::Alloca(info) if info.place == AllocaPlace::Shared => shared.push(op),
+            OpKind::Call(_) if is_lifetime(unit, body, op) => markers.push(op),
+            _ => {}
+        }
+    }
+    for &op in &shared {
+        let count = body.operand(op, 0);
+        let inside = body
+            .region_of(count)
+            .is_some_and(|r| body.is_inside(r, region));
+        if inside {
+            let message = "the size of shared memory is computed by the threads that share it";
+            let finding = Diagnostic::error(Code::KernelRefused, message)
+                .at(unit.span(body.ops[op].loc), "the memory")
+                .help("give it a fixed size, or its size with the launch");
+            return Err(vec![finding]);
+        }
+    }
+    for op in markers {
+        body.erase(op);
+    }
+    for op in shared.into_iter().rev() {
+        if let Some(first) = body.first(region).filter(|first| *first != op) {
+            body.detach(op);
+            body.insert_before(first, op);
+        }
+    }
+    Ok(())
+}
+
+fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
+    let known = unit.callee(body, op).and_then(|func| unit.known(func));
+    matches!(
+        known,
+        Some(Known::Marker(
+            MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd
+        ))
+    )
+}

@@ -1,0 +1,313 @@
+//! One segment as a loop over threads: what comes from other segments, the segment's own ops, what is
+//! kept for later ones, and which threads go which way from there.
+
+use crate::cut::{Cut, Frame};
+use crate::homes::is_cheap;
+use crate::threads::{Slot, Thread};
+use gradus_edit::{ValueMap, clone_op_within, is_removable};
+use gradus_ir::{AllocaPlace, BinaryOp, Body, Builder, IntPredicate, Op, OpKind, TypeId, Value};
+use std::collections::HashSet;
+
+/// What a segment gives besides what its ops do.
+#[derive(Debug, Default)]
+pub(crate) struct Outs {
+    /// Values that threads keep.
+    pub stores: Vec<(Slot, Value)>,
+    /// Which threads pass a test; those that are not here do not.
+    pub masks: Vec<(Slot, Test)>,
+    /// The greatest of a number over the threads that are here is wanted.
+    pub most: Option<Value>,
+}
+
+/// A test of each thread.
+#[derive(Clone, Debug)]
+pub(crate) enum Test {
+    /// It is here.
+    Always,
+    /// A truth value holds.
+    Is(Value),
+    /// It does not.
+    Not(Value),
+    /// A number is this one.
+    Case(Value, u128),
+    /// A number is none of these.
+    Other(Value, Box<[u128]>),
+    /// A number that is common to all is below one of its own.
+    Below(Value, Value),
+}
+
+impl Test {
+    /// Whether region `index` of a branch on `condition` is taken.
+    pub fn way(body: &Body, op: Op, condition: Value, index: usize) -> Test {
+        match body.kind(op) {
+            OpKind::Switch(cases) => match cases.get(index) {
+                Some(&case) => Test::Case(condition, case),
+                None => Test::Other(condition, cases.clone()),
+            },
+            _ if index == 0 => Test::Is(condition),
+            _ => Test::Not(condition),
+        }
+    }
+
+    fn uses(&self) -> Option<Value> {
+        match self {
+            Test::Always => None,
+            Test::Is(v) | Test::Not(v) | Test::Case(v, _) | Test::Other(v, _) => Some(*v),
+            Test::Below(_, v) => Some(*v),
+        }
+    }
+
+    fn value(&self, b: &mut Builder<'_>, local: &ValueMap) -> Value {
+        let own = self.uses().map(|v| local.get_or_same(v));
+        match (self, own) {
+            (Test::Is(_), Some(own)) => own,
+            (Test::Not(_), Some(own)) => {
+                let yes = b.bool(true);
+                b.binary(BinaryOp::Xor, own, yes)
+            }
+            (Test::Case(_, case), Some(own)) => is_case(b, own, *case, IntPredicate::Eq),
+            (Test::Other(_, cases), Some(own)) => {
+                let mut all = b.bool(true);
+                for (number, &case) in cases.iter().enumerate() {
+                    let other = is_case(b, own, case, IntPredicate::Ne);
+                    all = match number {
+                        0 => other,
+                        _ => b.binary(BinaryOp::And, all, other),
+                    };
+                }
+                all
+            }
+            (Test::Below(common, _), Some(own)) => b.icmp(IntPredicate::Ult, *common, own),
+            _ => b.bool(true),
+        }
+    }
+}
+
+fn is_case(b: &mut Builder<'_>, value: Value, case: u128, predicate: IntPredicate) -> Value {
+    let ty = b.body.ty(value);
+    let case = b.int(ty, case as i128);
+    b.icmp(predicate, value, case)
+}
+
+impl Cut<'_> {
+    /// Makes a loop over the threads of what is pending; gives for each mask whether any thread passed,
+    /// then the greatest number that was asked for.
+    pub(crate) fn flush(
+        &self,
+        b: &mut Builder<'_>,
+        frame: &mut Frame,
+        mut outs: Outs,
+    ) -> Vec<Value> {
+        let ops = std::mem::take(&mut frame.pending);
+        for &op in &ops {
+            for &result in b.body.results(op) {
+                let slot = self.stored.get(&result);
+                outs.stores.extend(slot.map(|slot| (*slot, result)));
+            }
+        }
+        let lasting = |op: &Op| !is_removable(b.unit, b.body, *op);
+        let nothing = outs.stores.is_empty() && outs.masks.is_empty() && outs.most.is_none();
+        if nothing && !ops.iter().any(lasting) {
+            return Vec::new();
+        }
+        let captured = self.captured(b.body, &ops, &outs);
+        let segment = Segment {
+            cut: self,
+            ops: &ops,
+            captured,
+            outs: &outs,
+            mask: frame.mask,
+        };
+        let initial = segment.initial(b);
+        let independent = self.plan.options.race_free && self.is_independent(b.body, &segment);
+        self.threads
+            .each(b, &initial, independent, |b, thread, carried| {
+                segment.thread(b, thread, carried)
+            })
+    }
+
+    /// What a segment uses and does not make, in the order of use.
+    fn captured(&self, body: &Body, ops: &[Op], outs: &Outs) -> Vec<Value> {
+        let mut known: HashSet<Value> = HashSet::new();
+        let mut used = Vec::new();
+        for &op in ops {
+            let inner = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
+            for op in std::iter::once(op).chain(inner) {
+                known.extend(body.results(op));
+                for &region in body.op_regions(op) {
+                    known.extend(body.region_params(region));
+                }
+                used.extend(body.operands(op));
+            }
+        }
+        used.extend(outs.stores.iter().map(|(_, value)| *value));
+        used.extend(outs.masks.iter().filter_map(|(_, test)| test.uses()));
+        used.extend(outs.most);
+        used.retain(|value| body.as_const(*value).is_none() && known.insert(*value));
+        used
+    }
+
+    /// Whether threads may run a segment at once, as far as the kind of its ops tells: nothing in there
+    /// is volatile, or uses memory that one run after the other has.
+    fn is_independent(&self, body: &Body, segment: &Segment) -> bool {
+        let shared = |op: Op| !self.rows.contains_key(&op);
+        let disturbs = |op: Op| match body.kind(op) {
+            OpKind::Load(access) | OpKind::Store(access) => access.volatile,
+            OpKind::Alloca(_) => shared(op),
+            OpKind::Critical(_) => true,
+            _ => false,
+        };
+        let inner = segment.ops.iter().flat_map(|op| body.op_regions(*op));
+        let inner = inner.flat_map(|region| body.walk(*region));
+        let own = segment
+            .captured
+            .iter()
+            .filter(|v| self.plan.levels.is_own(**v));
+        let makers = own.filter_map(|v| body.def_op(*v));
+        let taken = |op: Op| matches!(body.kind(op), OpKind::Alloca(_)) && shared(op);
+        !segment.ops.iter().copied().chain(inner).any(disturbs) && !makers.into_iter().any(taken)
+    }
+}
+
+struct Segment<'a> {
+    cut: &'a Cut<'a>,
+    ops: &'a [Op],
+    captured: Vec<Value>,
+    outs: &'a Outs,
+    mask: Option<Slot>,
+}
+
+impl Segment<'_> {
+    /// What the loop carries at first: that no thread has passed, and zero.
+    fn initial(&self, b: &mut Builder<'_>) -> Vec<Value> {
+        let mut initial: Vec<Value> = self.outs.masks.iter().map(|_| b.bool(false)).collect();
+        if let Some(most) = self.outs.most {
+            let ty = b.body.ty(most);
+            initial.push(b.zero(ty));
+        }
+        initial
+    }
+
+    /// The code of one thread.
+    fn thread(&self, b: &mut Builder<'_>, thread: &Thread, carried: &[Value]) -> Vec<Value> {
+        let given = match self.mask {
+            None => self.active(b, thread),
+            Some(mask) => {
+                let here = mask.load(b, thread);
+                let types: Vec<TypeId> = carried.iter().map(|v| b.body.ty(*v)).collect();
+                let (choice, yes, no) = b.if_(here, &types);
+                let place = b.at_end(yes);
+                let given = self.active(b, thread);
+                b.yield_(&given);
+                b.at_end(no);
+                let initial = self.initial(b);
+                b.yield_(&initial);
+                b.restore(place);
+                b.body.results(choice).to_vec()
+            }
+        };
+        let mut next = Vec::new();
+        for (index, (&before, &own)) in carried.iter().zip(&given).enumerate() {
+            if let Some((slot, _)) = self.outs.masks.get(index) {
+                slot.store(b, thread, own);
+                next.push(b.binary(BinaryOp::Or, before, own));
+            } else {
+                let more = b.icmp(IntPredicate::Ugt, own, before);
+                next.push(b.select(more, own, before));
+            }
+        }
+        next
+    }
+
+    /// The code of a thread that is here.
+    fn active(&self, b: &mut Builder<'_>, thread: &Thread) -> Vec<Value> {
+        let mut local = ValueMap::zip(&self.cut.threads.ranks, &thread.ranks);
+        for &value in &self.captured {
+            self.materialise(b, value, thread, &mut local);
+        }
+        for &op in self.ops {
+            match b.body.kind(op) {
+                OpKind::Alloca(_) => self.allocate(b, op, thread, &mut local),
+                _ => {
+                    clone_op_within(op, b, &mut local);
+                }
+            }
+        }
+        for &(slot, value) in &self.outs.stores {
+            let value = local.get_or_same(value);
+            slot.store(b, thread, value);
+        }
+        let mut given = Vec::new();
+        for (_, test) in &self.outs.masks {
+            given.push(test.value(b, &local));
+        }
+        given.extend(self.outs.most.map(|v| local.get_or_same(v)));
+        given
+    }
+
+    /// Has a value of another segment at hand: reads it, or computes it again.
+    fn materialise(
+        &self,
+        b: &mut Builder<'_>,
+        value: Value,
+        thread: &Thread,
+        local: &mut ValueMap,
+    ) {
+        let mut open = vec![value];
+        while let Some(&value) = open.last() {
+            if local.get(value).is_some() || b.body.as_const(value).is_some() {
+                open.pop();
+                continue;
+            }
+            if !self.cut.plan.levels.is_own(value) {
+                local.set(value, self.cut.map.get_or_same(value));
+                continue;
+            }
+            if let Some(slot) = self.cut.slots.get(&value) {
+                let loaded = slot.load(b, thread);
+                local.set(value, loaded);
+                continue;
+            }
+            let Some(op) = b.body.def_op(value) else {
+                open.pop();
+                continue;
+            };
+            if matches!(b.body.kind(op), OpKind::Alloca(_)) {
+                self.allocate(b, op, thread, local);
+                continue;
+            }
+            let missing: Vec<Value> = b
+                .body
+                .operands(op)
+                .filter(|v| local.get(*v).is_none() && b.body.as_const(*v).is_none())
+                .collect();
+            if !missing.is_empty() {
+                open.extend(missing);
+                continue;
+            }
+            let steady = self.cut.plan.steady;
+            assert!(
+                is_cheap(b.body, op, steady),
+                "what is not stored can be had again"
+            );
+            clone_op_within(op, b, local);
+        }
+    }
+
+    /// A thread's own memory.
+    fn allocate(&self, b: &mut Builder<'_>, op: Op, thread: &Thread, local: &mut ValueMap) {
+        let result = b.body.result(op);
+        if local.get(result).is_some() {
+            return;
+        }
+        if let Some(rows) = self.cut.rows.get(&op) {
+            let at = rows.at(b, thread);
+            local.set(result, at);
+            return;
+        }
+        let copy = clone_op_within(op, b, local);
+        if let OpKind::Alloca(info) = &mut b.body.ops[copy].kind {
+            info.place = AllocaPlace::Private;
+        }
+    }
+}

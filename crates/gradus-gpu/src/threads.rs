@@ -1,0 +1,243 @@
+//! Loops over the threads of a block, and the memory in which threads keep what is their own between
+//! two such loops.
+
+use crate::Options;
+use gradus_ir::{
+    AllocaInfo, AllocaPlace, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, TypeId, Unit,
+    Value,
+};
+
+/// The threads of one block.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    /// By dimension, the fastest first: how many, and the number where it is known.
+    extents: Vec<(Value, Option<u64>)>,
+    /// The parameters of the block's region that are ranks, and those that are sizes.
+    pub ranks: Vec<Value>,
+    /// See `ranks`.
+    pub sizes: Vec<Value>,
+    /// The number of threads that there is memory for.
+    capacity: u64,
+}
+
+/// A thread that is running.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    /// Its rank in each dimension.
+    pub ranks: Vec<Value>,
+    /// Its number in the block, 64 bits.
+    pub number: Value,
+}
+
+impl Threads {
+    /// Reads the extents of an `spmd block`.
+    pub fn of(unit: &Unit, body: &Body, block: Op, options: &Options) -> Threads {
+        let known = |v: Value| body.as_int(unit, v).and_then(|n| u64::try_from(n).ok());
+        let extents: Vec<_> = body.operands(block).map(|v| (v, known(v))).collect();
+        let params = body.region_params(body.op_regions(block)[0]);
+        let (ranks, sizes) = params.split_at(extents.len());
+        let product = |sum: u64, extent: &(Value, Option<u64>)| sum.checked_mul(extent.1?);
+        let capacity = extents.iter().try_fold(1u64, product);
+        let capacity = capacity.unwrap_or(options.max_threads).max(1);
+        Threads {
+            ranks: ranks.to_vec(),
+            sizes: sizes.to_vec(),
+            capacity: capacity.next_multiple_of(WARP),
+            extents,
+        }
+    }
+    /// The extent of each dimension.
+    pub fn extents(&self) -> impl Iterator<Item = Value> + '_ {
+        self.extents.iter().map(|(extent, _)| *extent)
+    }
+
+    /// A nest of loops over all threads, the first dimension innermost, which carries `initial`. The
+    /// builder is put into the innermost loop for `fill`, which gives what is carried on, and comes
+    /// back to its place. Gives what is carried at the end.
+    pub fn each(
+        &self,
+        b: &mut Builder<'_>,
+        initial: &[Value],
+        independent: bool,
+        fill: impl FnOnce(&mut Builder<'_>, &Thread, &[Value]) -> Vec<Value>,
+    ) -> Vec<Value> {
+        let mut loops = Vec::new();
+        let mut ranks = Vec::new();
+        let mut carried = initial.to_vec();
+        for &(extent, known) in self.extents.iter().rev() {
+            if known == Some(1) {
+                let ty = b.body.ty(extent);
+                ranks.push(b.int(ty, 0));
+                continue;
+            }
+            let (nest, region) = b.for_(extent, &carried);
+            if independent {
+                b.body.ops[nest].flags = Flags::INDEPENDENT;
+            }
+            let params = b.body.region_params(region).to_vec();
+            ranks.push(params[0]);
+            carried = params[1..].to_vec();
+            loops.push((nest, b.at_end(region)));
+        }
+        ranks.reverse();
+        let number = self.number(b, &ranks);
+        let thread = Thread { ranks, number };
+        let mut results = fill(b, &thread, &carried);
+        for (nest, place) in loops.into_iter().rev() {
+            b.yield_(&results);
+            b.restore(place);
+            results = b.body.results(nest).to_vec();
+        }
+        results
+    }
+
+    fn number(&self, b: &mut Builder<'_>, ranks: &[Value]) -> Value {
+        let mut number = None;
+        for (&rank, &(extent, known)) in ranks.iter().zip(&self.extents).rev() {
+            let rank = wide(b, rank);
+            number = match number {
+                None if known == Some(1) => None,
+                None => Some(rank),
+                Some(above) => {
+                    let extent = wide(b, extent);
+                    let above = b.mul(above, extent);
+                    b.set_flags(above, Flags::NUW.with(Flags::NSW));
+                    let sum = b.add(above, rank);
+                    b.set_flags(sum, Flags::NUW.with(Flags::NSW));
+                    Some(sum)
+                }
+            };
+        }
+        match number {
+            Some(number) => number,
+            None => b.i64(0),
+        }
+    }
+}
+
+/// The threads of a warp.
+pub(crate) const WARP: u64 = 32;
+
+/// An integer without sign as 64 bits.
+pub(crate) fn wide(b: &mut Builder<'_>, value: Value) -> Value {
+    let long = b.unit.types.int(64);
+    if let Some(n) = b.body.as_int(b.unit, value) {
+        return b.i64(n);
+    }
+    match b.unit.types.int_bits(b.body.ty(value)) {
+        Some(bits) if bits > 64 => b.cast(CastOp::Trunc, value, long),
+        _ => b.cast(CastOp::ZExt, value, long),
+    }
+}
+
+/// Memory with a place for every thread of a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    base: Value,
+    /// The type of the value kept.
+    ty: TypeId,
+    /// The type that it has in memory: a truth value takes a byte.
+    memory: TypeId,
+}
+
+impl Slot {
+    /// Memory for one `ty` for each thread, where the builder stands.
+    pub fn new(b: &mut Builder<'_>, threads: &Threads, ty: TypeId) -> Slot {
+        let memory = match b.unit.types.int_bits(ty) {
+            Some(1) => b.unit.types.int(8),
+            _ => ty,
+        };
+        let base = private(b, memory, threads.capacity, None);
+        Slot { base, ty, memory }
+    }
+    /// As [`Slot::new`], at the beginning of the region that the block stands in.
+    pub fn above(b: &mut Builder<'_>, block: Op, threads: &Threads, ty: TypeId) -> Slot {
+        let region = b.body.parent(block);
+        let first = region.and_then(|region| b.body.first(region));
+        let back = b.at_op(first.unwrap_or(block));
+        let slot = Slot::new(b, threads, ty);
+        b.restore(back);
+        slot
+    }
+    /// Whether it is the same memory.
+    pub fn is(&self, other: &Slot) -> bool {
+        self.base == other.base
+    }
+    /// What a thread keeps there.
+    pub fn load(&self, b: &mut Builder<'_>, thread: &Thread) -> Value {
+        let at = b.addr(self.memory, self.base, thread.number);
+        let value = b.load(self.memory, at);
+        if self.memory == self.ty {
+            return value;
+        }
+        let zero = b.zero(self.memory);
+        b.icmp(IntPredicate::Ne, value, zero)
+    }
+    /// Keeps a value of a thread.
+    pub fn store(&self, b: &mut Builder<'_>, thread: &Thread, value: Value) {
+        let value = b.cast(CastOp::ZExt, value, self.memory);
+        let at = b.addr(self.memory, self.base, thread.number);
+        b.store(value, at);
+    }
+}
+
+/// Private allocations of the threads of a block, side by side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows {
+    base: Value,
+    row: TypeId,
+}
+
+impl Rows {
+    /// As much memory for each thread as `info` states for one, `count` times.
+    pub fn new(b: &mut Builder<'_>, threads: &Threads, info: &AllocaInfo, count: u64) -> Rows {
+        let row = match count {
+            1 => info.ty,
+            _ => b.unit.types.array(info.ty, count),
+        };
+        let base = private(b, row, threads.capacity, Some(info.align_bytes));
+        Rows { base, row }
+    }
+    /// The address of a thread's own.
+    pub fn at(&self, b: &mut Builder<'_>, thread: &Thread) -> Value {
+        b.addr(self.row, self.base, thread.number)
+    }
+}
+
+/// Memory for `count` elements that every run of the parallel loop around has for itself.
+pub(crate) fn private(
+    b: &mut Builder<'_>,
+    element: TypeId,
+    count: u64,
+    align_bytes: Option<u32>,
+) -> Value {
+    let natural = b.unit.layout.align_bytes(b.unit, element) as u32;
+    let ty = b.unit.types.array(element, count);
+    let info = AllocaInfo {
+        ty,
+        align_bytes: align_bytes.unwrap_or(natural).max(natural).max(LINE),
+        place: AllocaPlace::Private,
+        inalloca: false,
+    };
+    let (one, ptr) = (b.i64(1), b.unit.types.ptr());
+    b.value(OpKind::Alloca(info), &[one], ptr)
+}
+
+/// A cache line, in bytes: what threads keep is read and written in whole vectors.
+const LINE: u32 = 64;
+
+/// The memory of one block in the place of an allocation that its threads share: as much as it has, or
+/// the most that there can be where that is not known.
+pub(crate) fn of_block(b: &mut Builder<'_>, alloca: Op, options: &Options) -> Value {
+    let OpKind::Alloca(info) = *b.body.kind(alloca) else {
+        return b.body.result(alloca);
+    };
+    let count = b.body.operand(alloca, 0);
+    let known = b
+        .body
+        .as_int(b.unit, count)
+        .and_then(|n| u64::try_from(n).ok());
+    let size = b.unit.layout.size_bytes(b.unit, info.ty).max(1);
+    let count = known.unwrap_or(options.max_shared_bytes / size).max(1);
+    private(b, info.ty, count, Some(info.align_bytes))
+}
