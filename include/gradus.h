@@ -12,6 +12,14 @@
  *     gradus_dupnoneed, x, x_shadow   the same, and nobody reads what x points to afterwards
  *     gradus_out, x              x is a number, its adjoint is returned (reverse)
  *
+ * Split mode, with the tape in your hands:
+ *
+ *     void *tape = gradus_augmented(f, gradus_dup, x, x_adj, gradus_const, n);
+ *     gradus_return(f, gradus_dup, x, x_adj, gradus_const, n, 1.0, tape);
+ *
+ * runs f and leaves a tape; then adds the gradient. Both take the same words and arguments, the second
+ * the result's cotangent and the tape behind them. In between memory may change. A tape serves once.
+ *
  * Without a word a number is gradus_out in reverse and gradus_dup in forward mode, a pointer
  * gradus_dup, an integer gradus_const. Adjoints are added to, never overwritten. The calls are
  * replaced at compile time: none of these functions and words exists at run time. */
@@ -25,6 +33,9 @@ extern "C" {
 extern int gradus_const, gradus_dup, gradus_dupnoneed, gradus_out;
 /* Before a number: so many tangents or adjoints at once, one shadow after the other. */
 extern int gradus_width;
+/* Split mode: the tape; the bytes of its memory, gradus_tape_bytes(f, words...), where you give it;
+ * before a pointer: nobody writes there between the two calls. */
+extern int gradus_tape, gradus_allocated, gradus_not_overwritten;
 /* Products with a zero seed are zero, whatever the other factor. */
 extern int gradus_strong_zero;
 /* The function's own result comes first in what is returned. */
@@ -38,6 +49,18 @@ template <typename Result = void, typename... Arguments>
 Result __gradus_vjp(Arguments...);
 template <typename Result = void, typename... Arguments>
 Result __gradus_jvp(Arguments...);
+
+template <typename Result = void *, typename... Arguments>
+Result __gradus_augmentfwd(Arguments...);
+template <typename Result = void, typename... Arguments>
+Result __gradus_reverse(Arguments...);
+template <typename Result = unsigned long, typename... Arguments>
+Result __gradus_augmentsize(Arguments...);
+
+#define gradus_augmented(f, ...) __gradus_augmentfwd<void *>((void *)(f), __VA_ARGS__)
+#define gradus_return(f, ...) __gradus_reverse<void>((void *)(f), __VA_ARGS__)
+#define gradus_return_double(f, ...) __gradus_reverse<double>((void *)(f), __VA_ARGS__)
+#define gradus_tape_bytes(...) __gradus_augmentsize<unsigned long>((void *)__VA_ARGS__)
 
 #define gradus_vjp(f, ...) __gradus_vjp<void>((void *)(f), __VA_ARGS__)
 #define gradus_vjp_double(f, ...) __gradus_vjp<double>((void *)(f), __VA_ARGS__)
@@ -57,6 +80,17 @@ float __gradus_vjp_float(void *function, ...);
 void __gradus_jvp(void *function, ...);
 double __gradus_jvp_double(void *function, ...);
 float __gradus_jvp_float(void *function, ...);
+
+/* Split mode: what is returned is the tape; as gradus_vjp; the bytes of a tape. */
+void *__gradus_augmentfwd(void *function, ...);
+void __gradus_reverse(void *function, ...);
+double __gradus_reverse_double(void *function, ...);
+unsigned long __gradus_augmentsize(void *function, ...);
+
+#define gradus_augmented(f, ...) __gradus_augmentfwd((void *)(f), __VA_ARGS__)
+#define gradus_return(f, ...) __gradus_reverse((void *)(f), __VA_ARGS__)
+#define gradus_return_double(f, ...) __gradus_reverse_double((void *)(f), __VA_ARGS__)
+#define gradus_tape_bytes(...) __gradus_augmentsize((void *)__VA_ARGS__)
 
 #define gradus_vjp(f, ...) __gradus_vjp((void *)(f), __VA_ARGS__)
 #define gradus_vjp_double(f, ...) __gradus_vjp_double((void *)(f), __VA_ARGS__)

@@ -39,9 +39,10 @@ pub use by_value::expand_by_value;
 pub use closure_facts::{ClosureFacts, Root};
 pub use dispatch::CALL_PREFIX;
 pub use report::{Kept, Report};
+pub use tape::mark::end_where;
 pub use variant::{
-    ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, Variant, Versions,
-    carries_float,
+    ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, TapeOwner, Variant,
+    Versions, carries_float,
 };
 
 use facts::MakeFacts;
@@ -174,7 +175,10 @@ fn make(
     };
     let mut body = out.body;
     reverse::parallel::settle(unit, &mut body);
-    let report = Report::of(unit, &facts, &plan, &body);
+    let mut report = Report::of(unit, &facts, &plan, &body);
+    if variant.mode == Mode::Augmented {
+        report.block_bytes = Some(tape::layout::block_bytes(unit, variant, &plan));
+    }
     needs.sort();
     needs.dedup();
     Ok((body, needs, report, findings))

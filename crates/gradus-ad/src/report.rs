@@ -44,6 +44,8 @@ pub struct Report {
     pub asked_at_run_time: usize,
     /// Whether a test at run time picks between two bodies.
     pub versions: bool,
+    /// The bytes of the first block of an augmented run's tape.
+    pub block_bytes: Option<u64>,
 }
 
 impl Report {
@@ -87,6 +89,7 @@ impl Report {
             runs: (own.1, derived.1),
             asked_at_run_time: asked,
             versions: false,
+            block_bytes: None,
         }
     }
 }

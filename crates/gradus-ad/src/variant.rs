@@ -65,6 +65,18 @@ pub enum Versions {
     Plain,
 }
 
+/// In whose hands the tape of a split derivative is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TapeOwner {
+    /// In those of another derivative, which calls both sweeps.
+    #[default]
+    Derivative,
+    /// In the program's: it is handed the tape and hands it on.
+    Program,
+    /// In the program's, which also gives the memory of its first block.
+    ProgramsMemory,
+}
+
 /// The key of a derivative.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Variant {
@@ -83,6 +95,8 @@ pub struct Variant {
     /// Per parameter: whether the memory behind it may be overwritten between the forward and the
     /// return sweep by somebody else. Matters to split variants only.
     pub overwritten: Vec<bool>,
+    /// In whose hands the tape is. Matters to split variants only.
+    pub tape: TapeOwner,
     /// Which assumption it is made under; matters to combined derivatives only.
     pub versions: Versions,
     /// Whether adjoint products are strong: zero times anything is zero.
@@ -155,6 +169,11 @@ impl Variant {
         }
     }
 
+    /// Whether it is an augmented run whose tape begins in memory that the program gives.
+    fn fills_given_memory(&self) -> bool {
+        self.mode == Mode::Augmented && self.tape == TapeOwner::ProgramsMemory
+    }
+
     fn params(
         &self,
         unit: &mut Unit,
@@ -178,7 +197,7 @@ impl Variant {
         if let (true, true, Some(ty)) = (returns, self.result.is_active(), primal_result) {
             params.extend(lanes.map(|lane| (ParamRole::Cotangent(lane), ty)));
         }
-        if self.mode == Mode::Return {
+        if self.mode == Mode::Return || self.fills_given_memory() {
             params.push((ParamRole::Tape, unit.types.ptr()));
         }
         params
@@ -192,7 +211,7 @@ impl Variant {
     ) -> Vec<(ResultRole, TypeId)> {
         let lanes = 0..self.width;
         let mut results = Vec::new();
-        if self.mode == Mode::Augmented {
+        if self.mode == Mode::Augmented && !self.fills_given_memory() {
             results.push((ResultRole::Tape, unit.types.ptr()));
         }
         if let Some(ty) = primal_result {
@@ -240,6 +259,11 @@ impl Variant {
             .iter()
             .map(|o| if *o { '1' } else { '0' })
             .collect();
+        let tape = match self.tape {
+            TapeOwner::Derivative => "",
+            TapeOwner::Program => "t",
+            TapeOwner::ProgramsMemory => "g",
+        };
         let name = &unit.functions[self.func].name;
         let versions = match self.versions {
             Versions::Test => "",
@@ -247,7 +271,7 @@ impl Variant {
             Versions::Plain => "s",
         };
         format!(
-            "__gradus1_{mode}{}_{args}_{result}{primal}{zero}{versions}{overwritten}_{name}",
+            "__gradus1_{mode}{}_{args}_{result}{primal}{zero}{tape}{versions}{overwritten}_{name}",
             self.width
         )
     }

@@ -99,6 +99,7 @@ fn ad(unit: &mut Unit, words: &[String]) -> Result<Check, Vec<Diagnostic>> {
         result,
         primal_result: false,
         overwritten: Vec::new(),
+        tape: Default::default(),
         versions: Default::default(),
         strong_zero: false,
     };

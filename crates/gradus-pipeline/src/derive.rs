@@ -72,6 +72,8 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
             return Err(stop);
         }
     };
+    let sizes = settle_sizes(&mut imported.unit, &requests.roots, &made);
+    run.take(sizes)?;
     describe(run, &imported.unit, &requests, &made);
     let mut functions = exported(&imported.unit, &requests);
     if run.request.options.parallel {
@@ -80,6 +82,20 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     run.pass("export", |run| {
         export(run, host, &imported.unit, &requests, &functions)
     })
+}
+
+/// Tells the program the sizes of its tapes.
+fn settle_sizes(unit: &mut Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
+    let bytes_of = |func: FuncId| {
+        let of_root = roots
+            .list
+            .iter()
+            .zip(made)
+            .find(|(root, _)| root.func == func);
+        let report = of_root.and_then(|(_, made)| Some(&made.first()?.report));
+        report.and_then(|r| r.block_bytes).unwrap_or_default()
+    };
+    calls::settle(unit, roots, &bytes_of)
 }
 
 /// Refuses what the program registers by variables of the interface's names: derivatives of its own,

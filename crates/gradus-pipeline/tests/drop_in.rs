@@ -252,11 +252,6 @@ fn calls_that_do_not_fit_are_refused_at_their_line() {
             "returns nothing",
         ),
         (
-            "double f(double x) { return x; }\nextern void *__enzyme_augmentfwd(void *, ...);\nint main(void) { return !__enzyme_augmentfwd((void *)f, 3.0); }",
-            Code::SplitMode,
-            "split",
-        ),
-        (
             "double f(double);\nint main(void) { return __enzyme_autodiff((void *)f, 3.0) > 0; }",
             Code::UnknownCallee,
             "not seen",

@@ -3,7 +3,9 @@
 use super::{Facts, FloatLane};
 use crate::Options;
 use crate::closure_facts::ClosureFacts;
-use crate::variant::{ArgActivity, Mode, ResultActivity, Variant, Versions, carries_float};
+use crate::variant::{
+    ArgActivity, Mode, ResultActivity, TapeOwner, Variant, Versions, carries_float,
+};
 use crate::versions::Test;
 use gradus_analysis::{
     AfterEnd, Alias, AliasOptions, Availability, BodyActivity, Bound, Clobbers, Disjointness,
@@ -590,6 +592,7 @@ impl Facts<'_> {
             args,
             result,
             primal_result: true,
+            tape: TapeOwner::Derivative,
             versions: Versions::Test,
             strong_zero: caller.strong_zero,
         }

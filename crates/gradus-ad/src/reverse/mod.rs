@@ -22,9 +22,10 @@ use crate::facts::Facts;
 use crate::node::Node;
 use crate::out::{Lanes, Out};
 use crate::sweep::{ForwardSweep, TapeWriter};
-use crate::tape::layout::TapeLayout;
+use crate::tape::layout::{TapeLayout, block_bytes};
+use crate::tape::mark;
 use crate::tape::plan::{Plan, PlanOptions, is_direct, plan};
-use crate::variant::{Mode, ParamRole, ResultRole, Signature, Variant};
+use crate::variant::{Mode, ParamRole, ResultRole, Signature, TapeOwner, Variant};
 use crate::{Options, alloc};
 use gradus_ir::{Diagnostic, Unit, Value};
 use recall::{Recall, Replay};
@@ -134,9 +135,9 @@ fn parameters_at_hand(
 }
 
 fn combined(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signature, plan: &Plan) {
-    let block = TapeLayout::needs_block(plan).then(|| allocate_block(out, plan));
+    let block = TapeLayout::needs_block(plan).then(|| open_block(out, inputs, signature, plan));
     let layout = match block {
-        Some(block) => TapeLayout::in_block(out, plan, block),
+        Some(block) => TapeLayout::in_block(out, inputs.variant, plan, block),
         None => TapeLayout::in_frame(out, plan),
     };
     let writer = TapeWriter {
@@ -179,13 +180,29 @@ fn combined(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatur
     );
 }
 
-/// Makes the block that holds the slots and the stack's state, which is empty.
-fn allocate_block(out: &mut Out<'_>, plan: &Plan) -> Value {
-    let bytes = TapeLayout::block_bytes(out, plan);
-    let bytes = out.build().i64(bytes);
-    let malloc = alloc::malloc_function(out.unit);
-    let call = out.build().call(malloc, &[bytes]);
-    let block = out.body.result(call);
+/// Makes the block that holds the slots and the stack's state, which is empty, where the program gives
+/// none.
+fn open_block(
+    out: &mut Out<'_>,
+    inputs: &Inputs<'_, '_>,
+    signature: &Signature,
+    plan: &Plan,
+) -> Value {
+    let block = match tape_parameter(out, signature) {
+        Some(given) => given,
+        None => {
+            let bytes = block_bytes(out.unit, inputs.variant, plan);
+            let bytes = out.build().i64(bytes as i64);
+            let malloc = alloc::malloc_function(out.unit);
+            let call = out.build().call(malloc, &[bytes]);
+            out.body.result(call)
+        }
+    };
+    if inputs.variant.tape != TapeOwner::Derivative {
+        let at = TapeLayout::mark(out, inputs.variant, plan, block);
+        let own = mark::of(out.unit, inputs.variant, plan);
+        mark::write(out, at, own);
+    }
     if plan.uses_stack() {
         crate::tape::stack::initialise(out, block);
     }
@@ -193,8 +210,8 @@ fn allocate_block(out: &mut Out<'_>, plan: &Plan) -> Value {
 }
 
 fn augmented(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signature, plan: &Plan) {
-    let block = allocate_block(out, plan);
-    let layout = TapeLayout::in_block(out, plan, block);
+    let block = open_block(out, inputs, signature, plan);
+    let layout = TapeLayout::in_block(out, inputs.variant, plan, block);
     let writer = TapeWriter {
         plan,
         layout: &layout,
@@ -222,24 +239,36 @@ fn augmented(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatu
     );
 }
 
+/// The tape that a split derivative is given.
+fn tape_parameter(out: &Out<'_>, signature: &Signature) -> Option<Value> {
+    let mut roles = signature.params.iter();
+    let at = roles.position(|(role, _)| *role == ParamRole::Tape)?;
+    out.body.params().get(at).copied()
+}
+
 fn return_alone(
     out: &mut Out<'_>,
     inputs: &mut Inputs<'_, '_>,
     signature: &Signature,
     plan: &Plan,
 ) {
-    let tape = signature
-        .params
-        .iter()
-        .position(|(role, _)| *role == ParamRole::Tape);
-    let Some(block) = tape.map(|at| out.body.params()[at]) else {
+    let Some(block) = tape_parameter(out, signature) else {
         return;
     };
-    let layout = TapeLayout::in_block(out, plan, block);
+    let layout = TapeLayout::in_block(out, inputs.variant, plan, block);
+    if inputs.variant.tape != TapeOwner::Derivative {
+        let at = TapeLayout::mark(out, inputs.variant, plan, block);
+        let own = mark::of(out.unit, inputs.variant, plan);
+        mark::check(out, at, own);
+        // It is used up: another return sweep on it is a mistake.
+        mark::write(out, at, 0);
+    }
     let at_hand = parameters_at_hand(out, inputs.facts, signature);
     let adjoints = undo(out, inputs, signature, plan, &layout, at_hand);
-    let free = alloc::free_function(out.unit);
-    out.build().call(free, &[block]);
+    if inputs.variant.tape != TapeOwner::ProgramsMemory {
+        let free = alloc::free_function(out.unit);
+        out.build().call(free, &[block]);
+    }
     finish(
         out,
         signature,

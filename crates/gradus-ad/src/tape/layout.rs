@@ -12,6 +12,7 @@
 use super::plan::{Plan, TapeArray};
 use super::stack::{self, StackFunctions};
 use crate::out::{Lanes, Out, Space};
+use crate::variant::{TapeOwner, Variant};
 use gradus_ir::{CastOp, Flags, Op, TypeId, Unit, Value};
 use std::collections::HashMap;
 
@@ -81,23 +82,16 @@ impl TapeLayout {
 
     /// Slots and the stack's state are fields of the block at `block`: in a split derivative, and in a
     /// combined one of very many slots.
-    pub fn in_block(out: &mut Out<'_>, plan: &Plan, block: Value) -> Self {
+    pub fn in_block(out: &mut Out<'_>, variant: &Variant, plan: &Plan, block: Value) -> Self {
         let mut layout = TapeLayout::common(out, plan);
-        layout.block = Some((Self::block_record(out, plan), block));
+        layout.block = Some((block_record(out.unit, variant, plan), block));
         layout.state = plan.uses_stack().then_some(block);
         layout
     }
 
-    /// The bytes of the block.
-    pub fn block_bytes(out: &mut Out<'_>, plan: &Plan) -> i64 {
-        Self::block_record(out, plan).size_bytes
-    }
-
-    /// A block: the stack's state, then the slots.
-    fn block_record(out: &mut Out<'_>, plan: &Plan) -> Record {
-        let state = stack::state_type(out.unit);
-        let slots = plan.slots.iter().map(|(_, ty)| *ty);
-        Record::of(out.unit, std::iter::once(state).chain(slots))
+    /// The address of the mark in a block that goes through the program's hands.
+    pub fn mark(out: &mut Out<'_>, variant: &Variant, plan: &Plan, block: Value) -> Value {
+        block_record(out.unit, variant, plan).field(out, block, plan.slots.len() + 1)
     }
 
     fn common(out: &mut Out<'_>, plan: &Plan) -> Self {
@@ -218,6 +212,21 @@ impl TapeLayout {
             out.store(value, at, Space::Tape, None);
         }
     }
+}
+
+/// A block: the stack's state, the slots, and a mark where it goes through the program's hands.
+fn block_record(unit: &mut Unit, variant: &Variant, plan: &Plan) -> Record {
+    let mut fields = vec![stack::state_type(unit)];
+    fields.extend(plan.slots.iter().map(|(_, ty)| *ty));
+    if variant.tape != TapeOwner::Derivative {
+        fields.push(unit.types.int(64));
+    }
+    Record::of(unit, fields.into_iter())
+}
+
+/// The bytes of a block.
+pub fn block_bytes(unit: &mut Unit, variant: &Variant, plan: &Plan) -> u64 {
+    block_record(unit, variant, plan).size_bytes as u64
 }
 
 /// The type in which a value lies in memory: a truth value takes a byte.

@@ -101,6 +101,7 @@ pub fn derive_with(
         result,
         primal_result: false,
         overwritten: Vec::new(),
+        tape: Default::default(),
         versions: Default::default(),
         strong_zero: false,
     };

@@ -236,6 +236,7 @@ fn variant(
         result,
         primal_result: setting.request.with_primal,
         overwritten: Vec::new(),
+        tape: Default::default(),
         versions: Default::default(),
         strong_zero: false,
     })

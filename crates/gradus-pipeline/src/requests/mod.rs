@@ -34,6 +34,10 @@ pub(crate) struct Roots {
     pub list: Vec<Root>,
     /// Findings that are no errors.
     pub notes: Vec<Diagnostic>,
+    /// The functions that give the sizes of tapes.
+    pub sizes: calls::Sizes,
+    /// The sizes of tapes that the program states.
+    pub allocated: Vec<calls::Allocated>,
     strong_zero: bool,
     known: BTreeMap<Variant, FuncId>,
 }

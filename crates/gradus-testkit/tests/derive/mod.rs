@@ -105,6 +105,7 @@ fn derive(
         result,
         primal_result: false,
         overwritten: Vec::new(),
+        tape: Default::default(),
         versions: Default::default(),
         strong_zero: false,
     };

@@ -33,10 +33,37 @@ pub(crate) enum Marker {
     ActiveReturn,
     /// All products are strong.
     StrongZero,
-    /// A permission or statement that combined derivatives have no use for.
+    /// A permission or statement that derivatives have no use for.
     NoEffect,
+    /// The primal's result is not returned.
+    NoReturn,
+    /// The result is a pointer, and its shadow is returned too.
+    DupReturn,
+    /// All shadows follow after all arguments.
+    Interleave,
+    /// The return sweep does not free what the forward sweep left.
+    NoFree,
+    /// Nobody overwrites what the next argument points to between the sweeps.
+    NotOverwritten,
+    /// The tape follows.
+    Tape,
+    /// The bytes of the tape's memory follow.
+    Allocated,
+    /// The bytes of a structure follow; the next argument is its address.
+    ByReference,
     /// Known to the interface, and not supported here.
     Unsupported(&'static str),
+}
+
+impl Marker {
+    /// Whether it says what an argument is.
+    pub(crate) fn is_activity(self) -> bool {
+        use Marker::*;
+        matches!(
+            self,
+            Const | Dup | DupNoNeed | Out | DupStrided | DupNoNeedStrided
+        )
+    }
 }
 
 // table
@@ -53,14 +80,14 @@ const MARKERS: &[(&str, Marker)] = &[
     ("active_return", Marker::ActiveReturn),
     ("strong_zero", Marker::StrongZero),
     ("runtime_activity", Marker::NoEffect),
-    ("nofree", Marker::NoEffect),
-    ("not_overwritten", Marker::NoEffect),
-    ("noret", Marker::Unsupported("noret")),
-    ("dup_return", Marker::Unsupported("dup_return")),
-    ("interleave", Marker::Unsupported("interleave")),
-    ("tape", Marker::Unsupported("tape")),
-    ("allocated", Marker::Unsupported("allocated")),
-    ("byref", Marker::Unsupported("byref")),
+    ("nofree", Marker::NoFree),
+    ("not_overwritten", Marker::NotOverwritten),
+    ("noret", Marker::NoReturn),
+    ("dup_return", Marker::DupReturn),
+    ("interleave", Marker::Interleave),
+    ("tape", Marker::Tape),
+    ("allocated", Marker::Allocated),
+    ("byref", Marker::ByReference),
     ("vector", Marker::Unsupported("vector")),
     ("scalar", Marker::Unsupported("scalar")),
     ("buffer", Marker::Unsupported("buffer")),

@@ -9,6 +9,7 @@ mod markers;
 mod parse;
 mod rewrite;
 mod waiting;
+mod size;
 
 use super::Roots;
 use gradus_ad::Mode;
@@ -16,10 +17,11 @@ use gradus_ir::known::{Entry, EntryMode, differentiation_call};
 use gradus_ir::{
     Body, Builder, Code, ConstKind, Diagnostic, FuncId, Linkage, Op, Severity, Type, Unit, Value,
 };
-use parse::Call;
+use parse::{Asks, Call};
 use rewrite::Wanted;
 pub(crate) use rewrite::frame_memory;
 use std::collections::HashSet;
+pub(crate) use size::{Allocated, Sizes, settle};
 
 /// Whether a symbol belongs to the call interface: an entry or a marker.
 pub(crate) fn is_interface_name(name: &str) -> bool {
@@ -101,7 +103,7 @@ fn lower_one(
         op,
         site,
     };
-    let mode = mode_of(&call, entry)?;
+    let asks = asks_of(&call, entry)?;
     let (args, place) = call.arguments();
     let Some((&(_, function), args)) = args.split_first() else {
         return Err(call.bad(
@@ -137,14 +139,12 @@ fn lower_one(
         op,
         site,
     };
-    let parsed = parse::parse(
-        call,
-        primal,
-        (mode, entry.name.starts_with("__gradus_")),
-        args,
-        place,
-    )?;
+    let parsed = parse::parse(call, primal, asks, args, place)?;
     let wanted = wanted(body, op, parsed.result_place);
+    if asks.size_only {
+        size::ask(unit, body, (op, site), &parsed, roots, wanted)?;
+        return Ok(true);
+    }
     let signature = parsed.variant.signature(unit);
     if !rewrite::fits(unit, &signature, wanted) {
         let call = Call {
@@ -157,20 +157,28 @@ fn lower_one(
     }
     let span = unit.span(body.ops[op].loc);
     let derivative = roots.root(unit, &parsed.variant, span);
+    size::check(unit, body, (op, site), &parsed, roots, derivative);
     rewrite::rewrite(unit, body, op, &parsed, derivative, wanted);
     Ok(true)
 }
 
-fn mode_of(call: &Call<'_>, entry: Entry) -> Result<Mode, Diagnostic> {
+fn asks_of(call: &Call<'_>, entry: Entry) -> Result<Asks, Diagnostic> {
+    let asks = |mode, size_only| {
+        Ok(Asks {
+            mode,
+            size_only,
+            own_interface: entry.name.starts_with("__gradus_"),
+        })
+    };
     let message = match entry.mode {
-        EntryMode::Reverse => return Ok(Mode::Combined),
-        EntryMode::Forward => return Ok(Mode::Forward),
-        EntryMode::AugmentedForward
-        | EntryMode::ReverseSplit
-        | EntryMode::TapeSize
-        | EntryMode::ForwardSplit => {
-            let message = format!("`{}`: the split interface is not supported yet", entry.name);
-            let help = "ask for both sweeps in one call, with `__enzyme_autodiff`";
+        EntryMode::Reverse => return asks(Mode::Combined, false),
+        EntryMode::Forward => return asks(Mode::Forward, false),
+        EntryMode::AugmentedForward => return asks(Mode::Augmented, false),
+        EntryMode::TapeSize => return asks(Mode::Augmented, true),
+        EntryMode::ReverseSplit => return asks(Mode::Return, false),
+        EntryMode::ForwardSplit => {
+            let message = format!("`{}`: a tape holds no tangents", entry.name);
+            let help = "ask for the tangent with `__enzyme_fwddiff`, which runs the function again";
             return Err(call.bad(Code::SplitMode, message).help(help));
         }
         EntryMode::VirtualReverse | EntryMode::Batch | EntryMode::Other => {

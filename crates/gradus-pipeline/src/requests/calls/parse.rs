@@ -6,9 +6,11 @@
 //! of them. Without a marker floating point is `out` in reverse and `dup` in forward mode, a pointer is
 //! `dup`, an integer `const`. A call that does not fit the function is refused at its line.
 
+mod split;
+
 use super::markers::{Marker, Origin, origin};
 use crate::requests::source_arguments;
-use gradus_ad::{ArgActivity, Mode, ResultActivity, Variant, carries_float};
+use gradus_ad::{ArgActivity, Mode, ResultActivity, TapeOwner, Variant, carries_float};
 use gradus_ir::{AttrValue, Body, CastOp, Code, Diagnostic, FuncId, Op, Type, TypeId, Unit, Value};
 use std::ops::Range;
 
@@ -39,6 +41,23 @@ pub(crate) struct Parsed {
     pub shadows: Vec<Vec<Passed>>,
     /// Where the call wants its result, if it is a structure in memory, and what that is.
     pub result_place: Option<(Value, TypeId)>,
+    /// The cotangents of the result, by lane; empty for ones.
+    pub cotangents: Vec<Passed>,
+    /// The tape that is given.
+    pub tape: Option<Value>,
+    /// How many bytes of memory the tape has, as the call says.
+    pub allocated: Option<Value>,
+}
+
+/// What a call asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asks {
+    /// The derivative.
+    pub mode: Mode,
+    /// The size of its tape instead.
+    pub size_only: bool,
+    /// Whether the call uses our own names, whose results have an order that we state.
+    pub own_interface: bool,
 }
 
 /// A differentiation call to be understood.
@@ -87,8 +106,8 @@ const ARGUMENT: &str = "the argument";
 #[derive(Clone, Copy)]
 enum Token {
     Marker(Marker),
-    /// A value; with the structure behind it where it is passed in memory by value.
-    Value(Value, Option<TypeId>),
+    /// A value; with the bytes of the structure behind it where it is passed in memory by value.
+    Value(Value, Option<u64>),
 }
 
 /// How an argument of the widened type becomes a parameter's.
@@ -107,8 +126,7 @@ struct Parser<'a> {
     call: Call<'a>,
     primal: FuncId,
     reverse: bool,
-    /// Whether the call uses our own names, whose results have an order that we state.
-    own_interface: bool,
+    asks: Asks,
     tokens: Vec<Token>,
     next: usize,
     variant: Variant,
@@ -116,6 +134,13 @@ struct Parser<'a> {
     shadows: Vec<Vec<Passed>>,
     result_place: Option<(Value, TypeId)>,
     const_return: bool,
+    dup_return: bool,
+    interleaved: bool,
+    not_overwritten: bool,
+    by_reference: Option<u64>,
+    cotangents: Vec<Passed>,
+    tape: Option<Value>,
+    allocated: Option<Value>,
 }
 
 /// Reads the call of `primal`'s derivative whose arguments after the function are `args`.
@@ -125,25 +150,26 @@ struct Parser<'a> {
 pub(crate) fn parse(
     call: Call<'_>,
     primal: FuncId,
-    (mode, own_interface): (Mode, bool),
+    asks: Asks,
     args: &[(usize, Value)],
     result_place: Option<(Value, TypeId)>,
 ) -> Result<Parsed, Diagnostic> {
     let mut parser = Parser {
         call,
         primal,
-        reverse: mode == Mode::Combined,
-        own_interface,
+        reverse: asks.mode != Mode::Forward,
+        asks,
         tokens: Vec::new(),
         next: 0,
         variant: Variant {
             func: primal,
-            mode,
+            mode: asks.mode,
             width: 1,
             args: Vec::new(),
             result: ResultActivity::Const,
             primal_result: false,
             overwritten: Vec::new(),
+            tape: TapeOwner::Derivative,
             versions: Default::default(),
             strong_zero: false,
         },
@@ -151,11 +177,22 @@ pub(crate) fn parse(
         shadows: Vec::new(),
         result_place,
         const_return: false,
+        dup_return: false,
+        interleaved: false,
+        not_overwritten: false,
+        by_reference: None,
+        cotangents: Vec::new(),
+        tape: None,
+        allocated: None,
     };
     parser.read_tokens(args)?;
     parser.result_parameter()?;
-    parser.arguments()?;
+    match asks.size_only && parser.has_no_values() {
+        true => parser.activities_alone()?,
+        false => parser.arguments()?,
+    }
     parser.result()?;
+    parser.rest()?;
     if parser.param_type_attr(0, "sret").is_some() && parser.variant.primal_result {
         return Err(parser.bad("`primal_return` of a function that returns a structure in memory"));
     }
@@ -164,6 +201,9 @@ pub(crate) fn parse(
         primal: parser.passed,
         shadows: parser.shadows,
         result_place: parser.result_place,
+        cotangents: parser.cotangents,
+        tape: parser.tape,
+        allocated: parser.allocated,
     })
 }
 
@@ -204,7 +244,10 @@ impl<'a> Parser<'a> {
         for &(index, value) in args {
             let token = match origin(self.call.unit, self.call.body, value) {
                 Origin::Marker(marker) => Token::Marker(marker),
-                Origin::Value => Token::Value(value, self.call.type_attr(index, "byval")),
+                Origin::Value => {
+                    let structure = self.call.type_attr(index, "byval");
+                    Token::Value(value, structure.map(|ty| self.size_bytes(ty)))
+                }
                 Origin::Mixed => {
                     let message = format!("argument {index} is a marker on some ways only");
                     return Err(self
@@ -234,27 +277,27 @@ impl<'a> Parser<'a> {
         self.passed.push(Passed::Scratch(ty));
         self.shadows.push(vec![Passed::Direct(place)]);
         self.variant.args.push(ArgActivity::Dup);
+        self.variant.overwritten.push(true);
         Ok(())
     }
 
     fn arguments(&mut self) -> Result<(), Diagnostic> {
+        let mut waiting = Vec::new();
         for argument in source_arguments(self.call.unit, self.primal) {
             if argument.params.start < self.passed.len() {
                 continue;
             }
             let marker = self.markers()?;
-            self.argument(argument.params, marker)?;
+            let group = argument.params.clone();
+            if self.argument(argument.params, marker)? {
+                waiting.push(group);
+            }
         }
-        if let Some(marker) = self.markers()? {
-            return Err(self.bad(format!(
-                "a marker ({marker:?}) without an argument behind it"
-            )));
-        }
-        let left = self.tokens.len() - self.next;
-        if left > 0 {
-            let message = format!("{left} more arguments than `{}` takes", self.name());
-            let help = "each `dup` takes the argument and its shadow; others take one value";
-            return Err(self.bad(message).help(help));
+        for group in waiting {
+            let lane = self.values("the shadow of", &group)?;
+            for (index, passed) in group.zip(lane) {
+                self.shadows[index] = vec![passed];
+            }
         }
         Ok(())
     }
@@ -266,19 +309,37 @@ impl<'a> Parser<'a> {
             self.next += 1;
             match marker {
                 Marker::Width => self.width()?,
-                Marker::PrimalReturn if self.reverse && !self.own_interface => {
+                Marker::PrimalReturn
+                    if self.asks.mode == Mode::Combined && !self.asks.own_interface =>
+                {
                     let message = "`primal_return` in reverse mode is ours only";
                     let help = "use `gradus_vjp` of gradus.h, which returns the value first";
                     return Err(self.bad(message).help(help));
                 }
                 Marker::PrimalReturn => self.variant.primal_result = true,
                 Marker::ConstReturn => self.const_return = true,
+                Marker::DupReturn => self.dup_return = true,
                 Marker::StrongZero => self.variant.strong_zero = true,
-                Marker::ActiveReturn | Marker::NoEffect => {}
-                Marker::Unsupported(name @ ("tape" | "allocated")) => {
-                    let message = format!("`{name}` belongs to the split interface");
-                    return Err(self.call.bad(Code::SplitMode, message));
+                Marker::NoReturn => self.variant.primal_result = false,
+                Marker::Interleave => self.interleaved = true,
+                Marker::NotOverwritten => self.not_overwritten = true,
+                Marker::Tape => self.tape = Some(self.tape_value()?),
+                Marker::Allocated => self.allocated = Some(self.number("allocated")?),
+                Marker::ByReference => {
+                    let bytes = self.number("byref")?;
+                    let bytes = self.call.body.as_int(self.call.unit, bytes);
+                    let bytes = bytes.and_then(|n| u64::try_from(n).ok());
+                    self.by_reference =
+                        Some(bytes.ok_or_else(|| self.bad("`byref` takes a constant"))?);
                 }
+                Marker::NoFree if self.asks.mode == Mode::Return => {
+                    let message =
+                        "a return sweep uses its tape up: `nofree` is not supported there";
+                    let help =
+                        "leave `nofree` out, and do the augmented run again for another sweep";
+                    return Err(self.call.bad(Code::SplitMode, message).help(help));
+                }
+                Marker::ActiveReturn | Marker::NoEffect | Marker::NoFree => {}
                 Marker::Unsupported(name) => {
                     return Err(self.bad(format!("the marker `{name}` is not supported")));
                 }
@@ -289,6 +350,22 @@ impl<'a> Parser<'a> {
             }
         }
         Ok(activity)
+    }
+
+    /// The whole number behind a marker.
+    fn number(&mut self, marker: &str) -> Result<Value, Diagnostic> {
+        let token = self.tokens.get(self.next).copied();
+        self.next += 1;
+        match token {
+            Some(Token::Value(value, None)) => {
+                let ty = self.call.body.ty(value);
+                match self.call.unit.types.int_bits(ty) {
+                    Some(32 | 64) => Ok(value),
+                    _ => Err(self.bad(format!("`{marker}` takes a number of bytes"))),
+                }
+            }
+            _ => Err(self.bad(format!("`{marker}` takes a number of bytes"))),
+        }
     }
 
     fn width(&mut self) -> Result<(), Diagnostic> {
@@ -308,7 +385,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The next value.
-    fn value(&mut self, what: &str, index: usize) -> Result<(Value, Option<TypeId>), Diagnostic> {
+    fn value(&mut self, what: &str, index: usize) -> Result<(Value, Option<u64>), Diagnostic> {
         let token = self.tokens.get(self.next).copied();
         self.next += 1;
         match token {
@@ -332,7 +409,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn argument(&mut self, group: Range<usize>, marker: Option<Marker>) -> Result<(), Diagnostic> {
+    /// Reads an argument; says whether its shadow is still to come.
+    fn argument(
+        &mut self,
+        group: Range<usize>,
+        marker: Option<Marker>,
+    ) -> Result<bool, Diagnostic> {
         let strided = matches!(marker, Some(Marker::DupStrided | Marker::DupNoNeedStrided));
         let stride = match strided {
             true => Some(self.value("the distance of the shadows of", group.start)?.0),
@@ -346,7 +428,13 @@ impl<'a> Parser<'a> {
         let activities = self.activities(&group, marker)?;
         let has_shadow = !matches!(marker, Marker::Const | Marker::Out);
         let mut lanes: Vec<Vec<Passed>> = Vec::new();
-        if let Some(stride) = stride {
+        let later = has_shadow && self.interleaved;
+        if later && (stride.is_some() || self.variant.width > 1) {
+            return Err(self.bad("`interleave` goes with one shadow for each argument"));
+        }
+        if later {
+            // All shadows follow after all arguments.
+        } else if let Some(stride) = stride {
             let base = self.values("the shadow of", &group)?;
             let pointer = self.call.unit.types.is_ptr(self.params()[group.start]);
             let (true, [Passed::Direct(base)]) = (pointer, &base[..]) else {
@@ -380,8 +468,11 @@ impl<'a> Parser<'a> {
                 false => Vec::new(),
             });
             self.variant.args.push(activity);
+            self.variant.overwritten.push(!self.not_overwritten);
         }
-        Ok(())
+        self.not_overwritten = false;
+        self.by_reference = None;
+        Ok(later)
     }
 
     /// One value for each parameter of a group, of fitting types.
@@ -392,8 +483,11 @@ impl<'a> Parser<'a> {
             let (value, by_value) = self.value(what, index)?;
             let from = self.call.body.ty(value);
             let taken = self.param_type_attr(index, "byval");
+            // The shadow of a structure in memory is given by its address anyhow.
+            let referred = self.by_reference;
+            let by_value = by_value.or(referred.filter(|_| what == ARGUMENT || taken.is_none()));
             values.push(match (by_value, taken) {
-                (Some(given), Some(taken)) if self.same_size(given, taken) => {
+                (Some(bytes), Some(taken)) if bytes == self.size_bytes(taken) => {
                     Passed::CopyOf(value, taken)
                 }
                 (Some(_), None) if index == group.start && !self.call.unit.types.is_ptr(to) => {
@@ -412,9 +506,8 @@ impl<'a> Parser<'a> {
         Ok(values)
     }
 
-    fn same_size(&self, a: TypeId, b: TypeId) -> bool {
-        let layout = &self.call.unit.layout;
-        layout.size_bytes(self.call.unit, a) == layout.size_bytes(self.call.unit, b)
+    fn size_bytes(&self, ty: TypeId) -> u64 {
+        self.call.unit.layout.size_bytes(self.call.unit, ty)
     }
 
     fn misfit(&self, what: &str, index: usize, from: TypeId, to: TypeId) -> Diagnostic {
@@ -505,7 +598,7 @@ impl<'a> Parser<'a> {
                 return Err(self.bad(message).help(help));
             }
             (true, _) => ResultActivity::Active,
-            (false, true) if !self.reverse => ResultActivity::Dup,
+            (false, true) if !self.reverse || self.dup_return => ResultActivity::Dup,
             _ => ResultActivity::Const,
         };
         Ok(())

@@ -52,17 +52,30 @@ pub(crate) fn rewrite(
 ) {
     let signature = parsed.variant.signature(unit);
     let args = arguments(unit, body, op, parsed, &signature);
+    replace(unit, body, op, derivative, &args, &signature, wanted);
+}
+
+/// Calls a function in place of the differentiation call `op`, which goes.
+pub(crate) fn replace(
+    unit: &mut Unit,
+    body: &mut Body,
+    op: Op,
+    derivative: FuncId,
+    args: &[Value],
+    signature: &Signature,
+    wanted: Wanted,
+) {
     let info = CallInfo::plain(signature.ty);
     match body.kind(op) {
-        OpKind::Invoke(_) => invoke(unit, body, op, derivative, &args, &signature, wanted),
+        OpKind::Invoke(_) => invoke(unit, body, op, derivative, args, signature, wanted),
         _ => {
             let mut build = Builder::new(unit, body);
             build.loc = build.body.ops[op].loc;
             build.at_op(op);
             let callee = build.func(derivative);
-            let call = build.call_with(info, callee, &args);
+            let call = build.call_with(info, callee, args);
             let result = build.body.results(call).first().copied();
-            let value = deliver(&mut build, &signature, result, wanted);
+            let value = deliver(&mut build, signature, result, wanted);
             if let Some(&old) = body.results(op).first() {
                 let new = value.unwrap_or_else(|| poison(unit, body, old));
                 body.replace_uses(old, new);
@@ -125,8 +138,14 @@ fn arguments(
         .map(|&(role, ty)| match role {
             ParamRole::Primal(i) => pass(&mut build, parsed.primal[i], ty),
             ParamRole::Shadow(i, lane) => pass(&mut build, parsed.shadows[i][lane as usize], ty),
-            ParamRole::Cotangent(_) => build.float(ty, 1.0),
-            ParamRole::Tape => build.zero(ty),
+            ParamRole::Cotangent(lane) => match parsed.cotangents.get(lane as usize) {
+                Some(given) => pass(&mut build, *given, ty),
+                None => build.float(ty, 1.0),
+            },
+            ParamRole::Tape => match parsed.tape {
+                Some(tape) => tape,
+                None => build.zero(ty),
+            },
         })
         .collect()
 }

@@ -1,0 +1,136 @@
+//! The mark of a tape that goes through a program's own hands: what the forward sweep left must be
+//! what the return sweep expects.
+//!
+//! Both sweeps are made from the same facts; asked for in two places, they may still differ in what is
+//! active, or in the program around the function. The forward sweep writes a number made from the plan
+//! into the block; the return sweep compares it, and ends the program with a message where it differs:
+//! a tape of another function, of other activities, or one that was used before.
+
+use super::plan::Plan;
+use crate::out::{Out, Space};
+use crate::variant::Variant;
+use gradus_ir::{
+    AttrSet, Body, Builder, ConstKind, FuncId, Function, Global, Initializer, IntPredicate,
+    Linkage, OpKind, Symbol, Unit, Value,
+};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// The function that ends the program where a tape is not the one expected.
+const MISFIT: &str = "__gradus1_tape_misfit";
+const MESSAGE: &str = "gradus: this tape was not left by the augmented run of the same function with \
+                       the same activities and size, or was used before\n";
+/// The file of error messages.
+const STANDARD_ERROR: i64 = 2;
+
+/// The number that stands for a plan; never zero.
+pub fn of(unit: &Unit, variant: &Variant, plan: &Plan) -> i64 {
+    let mut hasher = DefaultHasher::new();
+    let name = &unit.functions[variant.func].name;
+    let asked = (variant.width, &variant.args, variant.result);
+    (name, asked, &variant.overwritten).hash(&mut hasher);
+    for (node, ty) in &plan.slots {
+        (node, unit.layout.size_bytes(unit, *ty)).hash(&mut hasher);
+    }
+    for node in &plan.kept {
+        format!("{node:?} {:?}", plan.homes.get(node)).hash(&mut hasher);
+    }
+    (hasher.finish() | 1) as i64
+}
+
+/// Writes a mark.
+pub fn write(out: &mut Out<'_>, at: Value, mark: i64) {
+    let mark = out.build().i64(mark);
+    out.store(mark, at, Space::Tape, None);
+}
+
+/// Ends the program where the mark is another one.
+pub fn check(out: &mut Out<'_>, at: Value, mark: i64) {
+    let long = out.unit.types.int(64);
+    let found = out.load(long, at, Space::Tape, None);
+    let mark = out.build().i64(mark);
+    let wrong = out.build().icmp(IntPredicate::Ne, found, mark);
+    end_where(&mut out.build(), wrong);
+}
+
+/// Ends the program with the message where `wrong` holds.
+pub fn end_where(b: &mut Builder<'_>, wrong: Value) {
+    let misfit = misfit_function(b.unit);
+    let (_, yes, no) = b.if_(wrong, &[]);
+    let back = b.at_end(yes);
+    b.call(misfit, &[]);
+    b.yield_(&[]);
+    b.at_end(no);
+    b.yield_(&[]);
+    b.restore(back);
+}
+
+fn misfit_function(unit: &mut Unit) -> FuncId {
+    if let Some(func) = unit.function(MISFIT) {
+        return func;
+    }
+    let void = unit.types.void();
+    let ty = unit.types.func(void, Vec::new());
+    let mut body = Body::new(&[]);
+    build_misfit(&mut Builder::new(unit, &mut body));
+    let attrs = unit.intern_attrs(AttrSet::default());
+    unit.add_function(Function {
+        name: MISFIT.to_string(),
+        ty,
+        attrs,
+        convention: 0,
+        linkage: Linkage::LinkOnceOdr,
+        defined: false,
+        body: Some(Box::new(body)),
+        derived_from: None,
+        param_names: Vec::new(),
+        span: None,
+        source_name: None,
+    })
+}
+
+/// Says the message and ends the program.
+fn build_misfit(b: &mut Builder<'_>) {
+    let (void, ptr) = (b.unit.types.void(), b.unit.types.ptr());
+    let (int, long) = (b.unit.types.int(32), b.unit.types.int(64));
+    let write_ty = b.unit.types.func(long, vec![int, ptr, long]);
+    let write = b.unit.declare("write", write_ty, AttrSet::default());
+    // A program may have another function of that name: then nothing is said.
+    if b.unit.functions[write].ty == write_ty {
+        let global = message(b.unit);
+        let kind = ConstKind::Global { global, offset: 0 };
+        let text = b.unit.consts.intern(ptr, kind);
+        let text = b.constant(text);
+        let (file, length) = (
+            b.int(int, STANDARD_ERROR.into()),
+            b.i64(MESSAGE.len() as i64),
+        );
+        b.call(write, &[file, text, length]);
+    }
+    let abort_ty = b.unit.types.func(void, Vec::new());
+    let abort = b.unit.declare("abort", abort_ty, AttrSet::default());
+    b.call(abort, &[]);
+    b.op(OpKind::Unreachable, &[], &[], 0);
+}
+
+fn message(unit: &mut Unit) -> gradus_ir::GlobalId {
+    let name = format!("{MISFIT}_text");
+    if let Some(Symbol::Global(known)) = unit.symbol(&name) {
+        return known;
+    }
+    let byte = unit.types.int(8);
+    let ty = unit.types.array(byte, MESSAGE.len() as u64);
+    unit.add_global(Global {
+        name,
+        ty,
+        constant: true,
+        thread_local: false,
+        defined: true,
+        linkage: Linkage::Internal,
+        align_bytes: 1,
+        init: Some(Initializer {
+            bytes: MESSAGE.as_bytes().to_vec(),
+            relocations: Vec::new(),
+        }),
+        derived_from: None,
+    })
+}

@@ -1,0 +1,174 @@
+//! Split mode by the drivers: the same gradients at every level, without a finding of the sanitizers or
+//! of valgrind, and without a leak.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn folder(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+fn gradus(folder: &Path, line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command.args(line.split_whitespace()).current_dir(folder);
+    command.output().expect("gradus runs")
+}
+
+/// Loops with early exits, local arrays, heap blocks, lists, calls, globals; two tapes at once; what
+/// the sweeps need is overwritten and freed between them.
+const PROGRAM: &str = r#"#include <gradus.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+struct node { double value; struct node *next; };
+static double weight = 1.5;
+static __attribute__((noinline)) double part(const double *p, int n, double s)
+{
+    double local[6], sum = 0;
+    for (int i = 0; i < n; i++)
+        local[i] = p[i] * s + weight;
+    for (int i = 0; i < n; i++) {
+        if (local[i] > 8)
+            break;
+        sum += local[i] * local[(i + 1) % n];
+    }
+    return sum;
+}
+double f(double *x, int n, const struct node *list, double s)
+{
+    double *work = malloc(n * sizeof *work);
+    memcpy(work, x, n * sizeof *work);
+    double h = 1;
+    for (int k = 0; h > 0.05; k++) {
+        for (int i = 0; i < n; i++)
+            work[i] = sin(work[i]) + h * x[i];
+        h *= 0.3 + 0.01 * cos(work[k % n]);
+    }
+    for (; list; list = list->next)
+        h += list->value * list->value * part(work, n, s);
+    for (int i = 0; i < n; i++)
+        x[i] = work[i] * h;
+    free(work);
+    return h * s;
+}
+static struct node *list(double a, double b)
+{
+    struct node *two = malloc(sizeof *two), *one = malloc(sizeof *one);
+    *two = (struct node){b, NULL};
+    *one = (struct node){a, two};
+    return one;
+}
+static void drop(struct node *l) { free(l->next); free(l); }
+int main(void)
+{
+    enum { N = 5 };
+    double whole[2][N], split[2][N], s_whole[2], s_split[2], heads[2][2];
+    struct node *l[2], *d[2];
+    void *tape[2];
+    double *x[2];
+    for (int k = 0; k < 2; k++) {
+        double y[N] = {0.1, 0.4 + k, -0.2, 0.9, 1.3};
+        memset(whole[k], 0, sizeof whole[k]);
+        whole[k][2] = 1;
+        l[k] = list(2, 3 + k);
+        d[k] = list(0, 0);
+        s_whole[k] = gradus_vjp_double(f, gradus_dup, y, whole[k], gradus_const, N, gradus_dup, l[k], d[k], gradus_out, 0.5);
+        heads[k][0] = d[k]->value;
+        heads[k][1] = d[k]->next->value;
+        d[k]->value = d[k]->next->value = 0;
+    }
+    for (int k = 0; k < 2; k++) {
+        const double y[N] = {0.1, 0.4 + k, -0.2, 0.9, 1.3};
+        x[k] = malloc(sizeof y);
+        memcpy(x[k], y, sizeof y);
+        memset(split[k], 0, sizeof split[k]);
+        tape[k] = gradus_augmented(f, gradus_dup, x[k], split[k], gradus_const, N, gradus_dup, l[k], d[k], gradus_out, 0.5);
+    }
+    weight = 1e9;
+    double worst = 0;
+    for (int k = 0; k < 2; k++) {
+        struct node *const second = d[k]->next;
+        memset(x[k], 0x7f, sizeof(double) * N);
+        drop(l[k]);
+        l[k] = list(-1, -1);
+        split[k][2] = 1;
+        s_split[k] = gradus_return_double(f, gradus_dup, x[k], split[k], gradus_const, N, gradus_dup, l[k], d[k], gradus_out, 0.5, 1.0, tape[k]);
+        for (int i = 0; i < N; i++)
+            worst = fmax(worst, fabs(split[k][i] - whole[k][i]));
+        worst = fmax(worst, fabs(s_split[k] - s_whole[k]));
+        worst = fmax(worst, fabs(d[k]->value - heads[k][0]) + fabs(second->value - heads[k][1]));
+        free(x[k]);
+        drop(l[k]);
+        drop(d[k]);
+    }
+    puts(worst < 1e-10 && fabs(whole[0][1]) > 1e-3 && fabs(heads[1][1]) > 1e-3 ? "same" : "DIFFERENT");
+    return 0;
+}
+"#;
+
+fn text(output: &Output) -> String {
+    let all = [&output.stdout[..], &output.stderr].concat();
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+#[test]
+fn split_and_combined_agree_without_a_finding_of_any_checker() {
+    let at = folder("split");
+    std::fs::write(at.join("split.c"), PROGRAM).expect("written");
+    for flags in [
+        "-O0",
+        "-O1",
+        "-O2",
+        "-O3",
+        "-O0 -g -fsanitize=address,undefined -fno-sanitize-recover=all",
+        "-O2 -g -fsanitize=address,undefined -fno-sanitize-recover=all",
+    ] {
+        let made = gradus(&at, &format!("cc {flags} split.c -lm -o split"));
+        assert!(made.status.success(), "{flags}: {}", text(&made));
+        let plain = !flags.contains("sanitize");
+        let mut command = match plain && flags != "-O3" && flags != "-O1" {
+            true => {
+                let mut command = Command::new("valgrind");
+                command.args(["-q", "--leak-check=full", "--error-exitcode=9"]);
+                command.args(["--errors-for-leak-kinds=all", "--show-leak-kinds=all"]);
+                command.arg(at.join("split"));
+                command
+            }
+            false => Command::new(at.join("split")),
+        };
+        let ran = command.output().expect("it runs");
+        assert!(ran.status.success(), "{flags}: {}", text(&ran));
+        assert_eq!(text(&ran), "same\n", "{flags}");
+    }
+}
+
+#[test]
+fn a_tape_that_is_not_the_one_expected_ends_the_program() {
+    let at = folder("misfit");
+    let program = "#include <gradus.h>
+        double f(double x, double y) { return x * x * y * y; }
+        int main(int argc, char **argv)
+        {
+            void *tape = gradus_augmented(f, gradus_out, 2.0, gradus_const, 3.0);
+            if (argc > 1)
+                return gradus_return_double(f, gradus_const, 2.0, gradus_out, 3.0, 1.0, tape) > 0;
+            return gradus_return_double(f, gradus_out, 2.0, gradus_const, 3.0, 1.0, tape) != 36;
+        }";
+    std::fs::write(at.join("misfit.c"), program).expect("written");
+    let made = gradus(&at, "cc -O2 misfit.c -o misfit");
+    assert!(made.status.success(), "{}", text(&made));
+    let right = Command::new(at.join("misfit")).output().expect("it runs");
+    assert_eq!(right.status.code(), Some(0), "{}", text(&right));
+    let wrong = Command::new(at.join("misfit")).arg("wrong").output();
+    let wrong = wrong.expect("it runs");
+    assert_eq!(wrong.status.code(), None, "{}", text(&wrong));
+    assert!(
+        text(&wrong).contains("this tape was not left by"),
+        "{}",
+        text(&wrong)
+    );
+}

@@ -1,0 +1,148 @@
+//! What the split interface says beside the arguments: the result's cotangents, the tape, its memory;
+//! and questions for a tape's size, which may give activities alone.
+
+use super::{Marker, Parser, Passed, Token, conversion};
+use crate::requests::source_arguments;
+use gradus_ad::{Mode, TapeOwner};
+use gradus_ir::{Code, Diagnostic, Value};
+
+impl Parser<'_> {
+    /// Whether nothing but markers is given.
+    pub(super) fn has_no_values(&self) -> bool {
+        (self.tokens.iter()).all(|token| matches!(token, Token::Marker(_)))
+    }
+
+    /// Activities without arguments, as a question for a size may give them: one for each argument, or
+    /// none at all.
+    pub(super) fn activities_alone(&mut self) -> Result<(), Diagnostic> {
+        let is_activity = |token: &Token| matches!(token, Token::Marker(m) if m.is_activity());
+        let stated: Vec<Marker> = (self.tokens.iter().filter(|t| is_activity(t)))
+            .filter_map(|token| match token {
+                Token::Marker(marker) => Some(*marker),
+                Token::Value(..) => None,
+            })
+            .collect();
+        self.tokens.retain(|token| !is_activity(token));
+        self.markers()?;
+        let arguments = source_arguments(self.call.unit, self.primal);
+        if !stated.is_empty() && stated.len() != arguments.len() {
+            let (given, taken) = (stated.len(), arguments.len());
+            let message = format!(
+                "{given} activities for the {taken} arguments of `{}`",
+                self.name()
+            );
+            return Err(self.bad(message));
+        }
+        for (number, argument) in arguments.into_iter().enumerate() {
+            let marker = match stated.get(number) {
+                Some(marker) => *marker,
+                None => self.default_marker(&argument.params)?,
+            };
+            let activities = self.activities(&argument.params, marker)?;
+            self.variant.args.extend(activities);
+        }
+        let params = self.variant.args.len();
+        self.variant.overwritten = vec![true; params];
+        Ok(())
+    }
+
+    /// What stands behind the arguments: flags, the result's cotangents, the tape.
+    pub(super) fn rest(&mut self) -> Result<(), Diagnostic> {
+        let marker = self.markers()?;
+        if let Some(marker) = marker {
+            return Err(self.bad(format!(
+                "a marker ({marker:?}) without an argument behind it"
+            )));
+        }
+        match self.asks.mode {
+            Mode::Forward | Mode::Combined => self.variant.overwritten.clear(),
+            Mode::Augmented => {}
+            Mode::Return => self.cotangents_and_tape()?,
+        }
+        self.split()?;
+        let left = self.tokens.len() - self.next;
+        if left > 0 {
+            let message = format!("{left} more arguments than `{}` takes", self.name());
+            let help = "each `dup` takes the argument and its shadow; others take one value";
+            return Err(self.bad(message).help(help));
+        }
+        Ok(())
+    }
+
+    fn cotangents_and_tape(&mut self) -> Result<(), Diagnostic> {
+        if self.variant.result.is_active() {
+            let unit = self.call.unit;
+            let ty = unit.result_type(unit.functions[self.primal].ty);
+            for _ in 0..self.variant.width {
+                let given = match self.tokens.get(self.next) {
+                    Some(Token::Value(value, None)) => Some(*value),
+                    _ => None,
+                };
+                let fits = |v: &Value| {
+                    let from = self.call.body.ty(*v);
+                    ty.is_some_and(|to| conversion(unit, from, to).is_some())
+                };
+                let Some(value) = given.filter(fits) else {
+                    let message = format!(
+                        "the cotangent of the result of `{}` is missing",
+                        self.name()
+                    );
+                    return Err(self.bad(message).help(
+                        "behind the arguments come the result's cotangent (1.0 for a gradient) and the tape",
+                    ));
+                };
+                self.next += 1;
+                self.cotangents.push(Passed::Direct(value));
+            }
+            self.markers()?;
+        }
+        if self.tape.is_none() {
+            self.tape = Some(self.tape_value()?);
+        }
+        self.markers()?;
+        Ok(())
+    }
+
+    /// What the split interface needs, and nobody else takes.
+    fn split(&mut self) -> Result<(), Diagnostic> {
+        let split = matches!(self.asks.mode, Mode::Augmented | Mode::Return);
+        let given = self.tape.is_some() || self.allocated.is_some();
+        if !split && given {
+            let message = "`tape` and `allocated` belong to the split interface";
+            return Err(self.call.bad(Code::SplitMode, message).help(
+                "they go with `__enzyme_augmentfwd`, `__enzyme_reverse` and `__enzyme_augmentsize`",
+            ));
+        }
+        if !split {
+            return Ok(());
+        }
+        if self.asks.mode == Mode::Augmented && self.tape.is_some() != self.allocated.is_some() {
+            let message = "`tape` and `allocated` go together in an augmented run";
+            return Err(self.call.bad(Code::SplitMode, message).help(
+                "give the tape's memory and its bytes, `__enzyme_augmentsize(f, …)`, or neither",
+            ));
+        }
+        self.variant.tape = match self.allocated.is_some() || self.asks.size_only {
+            true => TapeOwner::ProgramsMemory,
+            false => TapeOwner::Program,
+        };
+        Ok(())
+    }
+
+    /// The next value, which is a tape.
+    pub(super) fn tape_value(&mut self) -> Result<Value, Diagnostic> {
+        let token = self.tokens.get(self.next).copied();
+        self.next += 1;
+        match token {
+            Some(Token::Value(value, _))
+                if self.call.unit.types.is_ptr(self.call.body.ty(value)) =>
+            {
+                Ok(value)
+            }
+            _ => Err(self
+                .call
+                .bad(Code::SplitMode, "the tape is missing")
+                .help("give what the augmented run returned, last or behind `tape`")),
+        }
+    }
+}
