@@ -100,4 +100,18 @@ unsigned long __gradus_augmentsize(void *function, ...);
 #define gradus_jvp_float(f, ...) __gradus_jvp_float((void *)(f), __VA_ARGS__)
 
 #endif
+
+/* Registrations, at file scope (docs/registrations.md): derivatives of one's own, functions without
+ * derivatives, functions like those of the C library, allocators (the number of the argument with the
+ * bytes, and what frees). */
+#define GRADUS_KEEP __attribute__((used)) static
+#define GRADUS_GRADIENT(f, augmented, reverse) \
+    GRADUS_KEEP void *__gradus_register_gradient_##f[3] = {(void *)f, (void *)augmented, (void *)reverse}
+#define GRADUS_DERIVATIVE(f, jvp) \
+    GRADUS_KEEP void *__gradus_register_derivative_##f[2] = {(void *)f, (void *)jvp}
+#define GRADUS_INACTIVE(f) GRADUS_KEEP void *__gradus_inactivefn_##f[1] = {(void *)f}
+#define GRADUS_LIKE(f, name) GRADUS_KEEP void *__gradus_function_like_##f[2] = {(void *)f, (void *)name}
+#define GRADUS_ALLOCATION(f, bytes, give) \
+    GRADUS_KEEP void *__gradus_allocation_like_##f[4] = {(void *)f, (void *)bytes, (void *)"-1", (void *)give}
+
 #endif

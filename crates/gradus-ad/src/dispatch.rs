@@ -38,6 +38,7 @@ pub(crate) fn by_address(unit: &Unit, func: FuncId, mode: Mode, caller: &Variant
         args,
         result: result(unit, unit.result_type(ty)),
         primal_result: true,
+        tape: Default::default(),
         versions: Versions::Test,
         strong_zero: caller.strong_zero,
     }

@@ -2,6 +2,7 @@
 
 use gradus::{Leftovers, Limits, Settings};
 use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 /// The settings of this process.
@@ -35,7 +36,7 @@ fn include_folder(program: &Path) -> Option<PathBuf> {
     }
     let store = given("XDG_CACHE_HOME").or_else(|| Some(given("HOME")?.join(".cache")));
     let store = store.unwrap_or_else(std::env::temp_dir).join("gradus");
-    let folder = store.join(env!("CARGO_PKG_VERSION")).join("include");
+    let folder = store.join(edition()).join("include");
     let file = folder.join("gradus.h");
     if std::fs::read(&file).is_ok_and(|text| text == HEADER.as_bytes()) {
         return Some(folder);
@@ -43,6 +44,13 @@ fn include_folder(program: &Path) -> Option<PathBuf> {
     std::fs::create_dir_all(&folder).ok()?;
     gradus::files::write(&file, HEADER.as_bytes()).ok()?;
     Some(folder)
+}
+
+/// The name of a folder for this header and no other.
+fn edition() -> String {
+    let mut hasher = DefaultHasher::new();
+    HEADER.hash(&mut hasher);
+    format!("{}-{:016x}", env!("CARGO_PKG_VERSION"), hasher.finish())
 }
 
 /// The variable `name`, where it is set to something.

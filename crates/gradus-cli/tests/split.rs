@@ -172,3 +172,40 @@ fn a_tape_that_is_not_the_one_expected_ends_the_program() {
         text(&wrong)
     );
 }
+
+#[test]
+fn structures_by_value_are_checked_too() {
+    let at = folder("by-value");
+    let program = "struct big { double a, b[4]; };
+        struct small { double x, y; };
+        double big(struct big p, double s) { double r = s; for (int i = 0; i < 4; i++) r += p.a * p.b[i] * p.b[i]; p.a = 0; return r * r; }
+        double small(struct small p, float w) { return p.x * p.x * p.y * w; }
+        struct odd { double a; int n; double b; };
+        double odd(struct odd p) { return p.a * p.n * p.b; }";
+    std::fs::write(at.join("v.c"), program).expect("written");
+    let right = gradus(&at, "check v.c -f big --arg s=0.5");
+    assert!(
+        right.status.success() && text(&right).contains("of 5 entries"),
+        "{}",
+        text(&right)
+    );
+    let right = gradus(&at, "check v.c -f small");
+    assert!(right.status.success(), "{}", text(&right));
+    let odd = gradus(&at, "check v.c -f odd");
+    assert!(
+        text(&odd).contains("several kinds of members"),
+        "{}",
+        text(&odd)
+    );
+    let user = "struct big { double a, b[4]; };
+        #include \"v.h\"
+        int main(void) { struct big p = {2, {1, 1, 0, 3}}, d = {0};
+            double s = big_vjp(p, &d, 0.5, 1.0); return d.a != 2 * 22.5 * 11 || s != 45; }";
+    std::fs::write(at.join("user.c"), user).expect("written");
+    let made = gradus(&at, "grad v.c -f big -o v.o");
+    assert!(made.status.success(), "{}", text(&made));
+    let linked = gradus(&at, "cc user.c v.o -o user");
+    assert!(linked.status.success(), "{}", text(&linked));
+    let ran = Command::new(at.join("user")).output().expect("it runs");
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+}

@@ -12,7 +12,7 @@ impl Machine<'_> {
         use MemoryFn::*;
         match id {
             Malloc | Calloc | Realloc | AlignedAlloc | New | NewNothrow | NewAligned
-            | NewAlignedNothrow | RustAlloc | RustAllocZeroed | RustRealloc => {
+            | NewAlignedNothrow | RustAlloc | RustAllocZeroed | RustRealloc | Own(_) => {
                 self.allocate(id, args)
             }
             Strdup => {

@@ -140,6 +140,8 @@ pub struct Unit {
     metas: Arena<MetaId, Meta>,
     metas_ids: HashMap<Meta, MetaId>,
     symbols: HashMap<String, Symbol>,
+    /// What the program states about functions of its own.
+    pub(crate) stated: HashMap<FuncId, crate::known::Found>,
 }
 
 impl Unit {

@@ -29,6 +29,7 @@
 //! - [`census`]: the multiset of a module's operations, for comparing before import and after export.
 //! - [`jit`]: runs functions of a module in this process, for tests.
 //! - [`keep`]: functions that must survive the early pipeline, users of symbols, what may be dropped.
+//! - [`registered`]: what variables of the program register, functions held through the pipeline.
 //! - [`symbols`]: what the module defines, who calls whom, argument names, source lines.
 //!
 //! # How LLVM looks in the unit
@@ -53,6 +54,7 @@ pub mod jit;
 pub mod keep;
 pub mod pipeline;
 mod pointers;
+pub mod registered;
 pub mod restructure;
 pub mod symbols;
 mod tables;
@@ -61,4 +63,5 @@ pub mod target;
 pub use host::{Host, Message};
 pub use import::{Imported, Refusal};
 pub use pipeline::{OptLevel, Pipeline};
+pub use registered::{Held, Word};
 pub use target::Emit;

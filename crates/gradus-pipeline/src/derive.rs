@@ -11,7 +11,7 @@ use crate::requests::header::{CTypes, header};
 use crate::requests::{Roots, calls, grad};
 use crate::run::{Run, Stop};
 use crate::worklist::{self, Made};
-use crate::{GradRequest, GradTask, OutputKind, Task, parallel, report};
+use crate::{GradRequest, GradTask, OutputKind, Task, parallel, registrations, report};
 use gradus_ir::{Code, Diagnostic, FuncId, Severity, Symbol, Unit};
 use gradus_llvm::{Host, Imported};
 
@@ -48,30 +48,45 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     {
         return Ok(());
     }
-    refuse_registrations(run, host)?;
+    let registered = match registrations::read(host) {
+        Ok(registered) => registered,
+        Err(findings) => return run.take(findings),
+    };
+    host.name_strings(&calls::is_interface_name);
     host.rename_static(DERIVED_PREFIX);
     let exposed = host.expose(&symbols);
     for symbol in &symbols {
         host.mark_differentiated(symbol);
     }
+    let called = host.expose(&registered.called());
+    let held = host.hold(&registered.held());
     early(run, host)?;
+    host.release(held);
+    host.restore(called);
     host.restore(exposed);
-    let mut imported = run.pass("import", |run| import(run, host, &symbols))?;
+    let mut imported = run.pass("import", |run| {
+        import(run, host, &symbols, &registered.called())
+    })?;
     if run.request.options.parallel {
         parallel::project(run, &mut imported.unit)?;
     }
+    let rules = match registered.state(&mut imported.unit) {
+        Ok(rules) => rules,
+        Err(findings) => return run.take(findings),
+    };
     let requests = run.pass("requests", |run| {
         let requests = find_requests(run, host, &mut imported, &symbols, partial)?;
         run.after_unit("requests", &imported.unit)?;
         Ok(requests)
     })?;
-    let made = match worklist::make_all(run, &mut imported.unit, &requests.roots) {
+    let made = match worklist::make_all(run, &mut imported.unit, &requests.roots, &rules) {
         Ok(made) => made,
         Err(stop) => {
             explain_refused_bodies(run, &imported);
             return Err(stop);
         }
     };
+    rules.end(&mut imported.unit);
     let sizes = settle_sizes(&mut imported.unit, &requests.roots, &made);
     run.take(sizes)?;
     describe(run, &imported.unit, &requests, &made);
@@ -98,35 +113,17 @@ fn settle_sizes(unit: &mut Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagn
     calls::settle(unit, roots, &bytes_of)
 }
 
-/// Refuses what the program registers by variables of the interface's names: derivatives of its own,
-/// inactive functions and globals. To pass over them in silence could give another derivative.
-fn refuse_registrations(run: &mut Run<'_>, host: &Host) -> Result<(), Stop> {
-    // table
-    const REGISTRATIONS: &[&str] = &[
-        "__enzyme_register_gradient",
-        "__enzyme_register_derivative",
-        "__enzyme_register_splitderivative",
-        "__enzyme_inactivefn",
-        "__enzyme_inactive_global",
-        "__enzyme_function_like",
-        "__enzyme_allocation_like",
-    ];
-    let variables = host.defined_variables();
-    let hits = variables
-        .iter()
-        .filter(|name| REGISTRATIONS.iter().any(|r| name.contains(r)));
-    let findings = hits.map(|name| {
-        let message = format!("the registration `{name}` is not supported yet");
-        Diagnostic::error(Code::BadRequest, message)
-            .help("remove it: the code itself is differentiated then")
-    });
-    run.take(findings.collect())
-}
-
 /// Imports the functions asked for and those that hold calls, with all that they reach.
-fn import(run: &mut Run<'_>, host: &mut Host, symbols: &[String]) -> Result<Imported, Stop> {
+fn import(
+    run: &mut Run<'_>,
+    host: &mut Host,
+    symbols: &[String],
+    called: &[String],
+) -> Result<Imported, Stop> {
     let users = host.functions_that_use(&calls::is_interface_name);
-    let mut roots: Vec<&str> = symbols.iter().chain(&users).map(String::as_str).collect();
+    let called = called.iter().filter(|name| host.defines(name));
+    let named = symbols.iter().chain(&users).chain(called);
+    let mut roots: Vec<&str> = named.map(String::as_str).collect();
     roots.sort_unstable();
     roots.dedup();
     let imported = run.check(host.import(&roots))?;

@@ -11,10 +11,12 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod adapter;
 mod compile;
 mod derive;
 mod names;
 mod parallel;
+mod registrations;
 mod reply;
 mod report;
 mod request;

@@ -82,6 +82,9 @@ pub struct Argument {
     pub c_type: String,
     /// What it is.
     pub role: Role,
+    /// Of a structure that is passed by value in memory and consists of numbers of one type: that
+    /// type in C, and how many.
+    pub elements: Option<(String, u64)>,
 }
 
 /// A part of what a derivative returns.

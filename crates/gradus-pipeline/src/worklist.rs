@@ -5,6 +5,8 @@
 //! order in which they are needed; a variant is declared before its body exists, so recursion needs
 //! nothing special. Findings of all roots are gathered before the run stops.
 
+use crate::adapter::{self, Census};
+use crate::requests::rules::{self, Rules};
 use crate::requests::{Root, Roots};
 use crate::run::{Run, Stop};
 use crate::simplify;
@@ -12,9 +14,6 @@ use gradus_ad::{ClosureFacts, Derived, Options, Report, Variant, differentiate};
 use gradus_analysis::{Callee, Closure};
 use gradus_ir::{Code, Diagnostic, FuncId, Unit};
 use std::collections::{BTreeSet, HashMap, HashSet};
-
-/// Most variants of one function that one root may need.
-const VARIANTS_PER_FUNCTION_MAX: usize = 64;
 
 /// A derivative that was made, for the report.
 #[derive(Clone, Debug)]
@@ -35,6 +34,7 @@ pub(crate) fn make_all(
     run: &mut Run<'_>,
     unit: &mut Unit,
     roots: &Roots,
+    rules: &Rules,
 ) -> Result<Vec<Vec<Made>>, Stop> {
     let mut made: Vec<Vec<Made>> = vec![Vec::new(); roots.list.len()];
     let mut pending: Vec<usize> = (0..roots.list.len()).collect();
@@ -49,7 +49,7 @@ pub(crate) fn make_all(
             let root = &roots.list[at];
             prepare(run, unit, root, &mut prepared)?;
             Roots::begin(unit, root);
-            match make(run, unit, root) {
+            match make(run, unit, root, rules) {
                 Ok(list) => {
                     let functions: Vec<FuncId> = list.iter().map(|m| m.func).collect();
                     run.pass("simplify-derivatives", |run| {
@@ -143,7 +143,7 @@ fn prepare(
 }
 
 /// Makes a root and all that it needs.
-fn make(run: &mut Run<'_>, unit: &mut Unit, root: &Root) -> Result<Vec<Made>, Stop> {
+fn make(run: &mut Run<'_>, unit: &mut Unit, root: &Root, rules: &Rules) -> Result<Vec<Made>, Stop> {
     let asked = gradus_ad::Root {
         func: root.variant.func,
         args: root.variant.args.clone(),
@@ -154,7 +154,7 @@ fn make(run: &mut Run<'_>, unit: &mut Unit, root: &Root) -> Result<Vec<Made>, St
         Err(findings) => Err(stop(run, root, findings)),
     })?;
     run.pass("differentiate", |run| {
-        let made = variants(run, unit, root, &facts)?;
+        let made = variants(run, unit, root, &facts, rules)?;
         run.after_unit("differentiate", unit)?;
         Ok(made)
     })
@@ -165,6 +165,7 @@ fn variants(
     unit: &mut Unit,
     root: &Root,
     facts: &ClosureFacts,
+    rules: &Rules,
 ) -> Result<Vec<Made>, Stop> {
     let options = match options(&run.request.options.off) {
         Ok(options) => options,
@@ -172,18 +173,23 @@ fn variants(
     };
     let mut work = vec![root.variant.clone()];
     let mut seen: BTreeSet<Variant> = work.iter().cloned().collect();
-    let mut counts: HashMap<FuncId, usize> = HashMap::new();
+    let mut census = Census::default();
     let (mut made, mut findings) = (Vec::new(), Vec::new());
     let mut next = 0;
     while let Some(variant) = work.get(next).cloned() {
         next += 1;
-        let count = counts.entry(variant.func).or_default();
-        *count += 1;
-        if *count > VARIANTS_PER_FUNCTION_MAX {
-            findings.push(too_many(unit, &variant));
-            break;
-        }
-        match differentiate(unit, facts, &variant, &options) {
+        let derived = match rules.make(unit, &variant) {
+            Some(made) => made.map(without_report).map_err(|finding| vec![finding]),
+            // The root itself is what was asked for.
+            None => match census.general(unit, &variant).filter(|_| next > 1) {
+                Some(general) => {
+                    let func = adapter::relay(unit, &variant, &general);
+                    Ok(without_report((func, vec![general])))
+                }
+                None => differentiate(unit, facts, &variant, &options),
+            },
+        };
+        match derived {
             Err(list) => findings.extend(list),
             Ok(Derived {
                 func,
@@ -212,13 +218,14 @@ fn variants(
     }
 }
 
-fn too_many(unit: &Unit, variant: &Variant) -> Diagnostic {
-    let function = &unit.functions[variant.func];
-    let name = function.source_name.as_ref().unwrap_or(&function.name);
-    let message = format!("`{name}` is needed in more than {VARIANTS_PER_FUNCTION_MAX} variants");
-    Diagnostic::error(Code::LimitReached, message)
-        .in_function(name)
-        .at(function.span.clone(), "defined here")
+/// A derivative that calls others.
+fn without_report((func, needs): rules::Made) -> Derived {
+    Derived {
+        func,
+        needs,
+        report: Report::default(),
+        warnings: Vec::new(),
+    }
 }
 
 /// Stops with findings, each of which says where the derivative was asked for.

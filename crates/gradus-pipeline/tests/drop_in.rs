@@ -276,20 +276,6 @@ fn calls_that_do_not_fit_are_refused_at_their_line() {
 }
 
 #[test]
-fn registrations_are_not_passed_over() {
-    let reply = refused(&format!(
-        "{DECLARATIONS}double f(double x) {{ return x * x; }} double df(double x) {{ return 2 * x; }}
-        void *__enzyme_register_derivative_f[] = {{(void *)f, (void *)df}};
-        int main(void) {{ return __enzyme_autodiff((void *)f, 1.0) > 0; }}"
-    ));
-    assert!(
-        reply.diagnostics[0].message.contains("registration"),
-        "{}",
-        support::findings(&reply)
-    );
-}
-
-#[test]
 fn all_findings_come_at_once() {
     let reply = refused(&format!(
         "{DECLARATIONS}double f(double x) {{ return x; }}

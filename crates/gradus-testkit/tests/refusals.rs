@@ -1,8 +1,8 @@
 //! Refusals teach: the example of a diagnostic's page is refused with its code at the line that the
 //! page marks, and what the page says to write instead is differentiated and right.
 //!
-//! A page that shows C under "What to do" takes part; both programs define
-//! `double f(int n, double *x, double s)`.
+//! A page whose example says `refused here` takes part; both programs define
+//! `double f(int n, double *x, double s)`. Other pages show single calls.
 
 use gradus_ir::Code;
 use gradus_testkit::{CProgram, ROUTES, Verdict, check_c};
@@ -49,7 +49,7 @@ fn what_pages_say_to_do_works() {
     for &code in Code::ALL {
         let page = std::fs::read_to_string(format!("{folder}/{}.md", code.number())).unwrap();
         let (example, remedy) = page.split_once("## What to do").unwrap();
-        if remedy.contains("```c") {
+        if example.contains("refused here") {
             checked += 1;
             wrong.extend(check(code, example, remedy).err());
         }

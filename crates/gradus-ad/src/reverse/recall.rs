@@ -364,6 +364,7 @@ fn again(facts: &Facts<'_>, out: &mut Out<'_>, op: Op, operands: &[Value]) -> Va
     let callee = out.unit.callee(facts.body, op);
     if let Some(Known::Math(function)) = callee.and_then(|f| out.unit.known(f))
         && function.intrinsic().is_some()
+        && !callee.is_some_and(|f| out.unit.is_stated(f))
     {
         let mut builder = out.build();
         builder.fast = data.flags;

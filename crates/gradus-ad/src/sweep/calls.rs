@@ -48,7 +48,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
     /// A math function. A derivative does not report through errno, so that LLVM may move, merge
     /// and vectorise it: it calls the intrinsic where there is one.
     fn math(&mut self, op: Op, function: MathFn) {
-        if function.intrinsic().is_none() {
+        let callee = self.out.unit.callee(self.facts.body, op);
+        let own = callee.is_some_and(|f| self.out.unit.is_stated(f));
+        if function.intrinsic().is_none() || own {
             self.clone_plain(op);
             return;
         }

@@ -6,6 +6,8 @@ use super::{Effects, Found, Known, Row};
 /// A function of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MemoryFn {
+    /// `… → ptr`: the program's own, which takes the bytes as this argument.
+    Own(u8),
     /// `size → ptr`, null on failure.
     Malloc,
     /// `count, size → ptr` to zeros, null on failure.
@@ -114,6 +116,7 @@ impl MemoryFn {
             })
         };
         match self {
+            Own(size) => block(Argument(size), None, false, None, true, Free),
             Malloc => block(Argument(0), None, false, None, true, Free),
             Calloc => block(Product(0, 1), None, true, None, true, Free),
             Realloc => block(Argument(1), None, false, Some(0), true, Free),

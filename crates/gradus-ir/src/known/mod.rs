@@ -18,6 +18,7 @@ mod markers;
 mod math;
 mod memory;
 mod openmp;
+mod stated;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -72,6 +73,8 @@ pub enum Known {
     Mpi,
     /// CUDA, HIP and their run times.
     Gpu,
+    /// A function of the program that is stated to be inactive ([`Unit::state_inactive`]).
+    Inactive,
 }
 
 /// How the names of the functions of a tape's stack begin.
@@ -94,7 +97,7 @@ struct Shape {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Found {
+pub(crate) struct Found {
     known: Known,
     effects: Effects,
     shape: Option<Shape>,
@@ -120,6 +123,7 @@ impl Index {
             index.add_row(row);
         }
         math::add_rows(&mut index);
+        index.add_effects(Known::Inactive, stated::INACTIVE);
         index
     }
     fn add_row(&mut self, row: &Row) {
@@ -206,6 +210,7 @@ fn by_prefix(name: &str) -> Option<Found> {
     exceptions::by_pattern(name)
         .or_else(|| memory::by_pattern(name))
         .or_else(|| system::by_pattern(name))
+        .or_else(|| system::sanitizer(name))
 }
 
 /// The id of the outside function of that name, `None` for an unknown one.
@@ -238,6 +243,9 @@ impl Unit {
         self.find_known(func).map(|found| found.effects)
     }
     fn find_known(&self, func: FuncId) -> Option<Found> {
+        if let Some(stated) = self.stated.get(&func) {
+            return Some(*stated);
+        }
         let function = &self.functions[func];
         let seen = function.defined && !is_text_object(&function.name);
         let has_body = seen || function.body.is_some();

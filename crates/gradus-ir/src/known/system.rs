@@ -1,6 +1,6 @@
 //! Input, output, process, clock, chance and environment.
 
-use super::{Effects, Known, Row};
+use super::{Effects, Found, Known, Row};
 
 /// A function that speaks with the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,6 +45,20 @@ const TALK: Effects = Effects::PURE.hidden().errno().inactive();
 const DIE: Effects = Effects::PURE.hidden().leaving().inactive();
 /// All arguments: those of a `printf` may be read through `%s`.
 const TELL: Effects = TALK.reading(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+
+/// The handlers of UndefinedBehaviorSanitizer: they tell, and those called `…_abort` end the program.
+pub(super) fn sanitizer(name: &str) -> Option<Found> {
+    let rest = name.strip_prefix("__ubsan_handle_")?;
+    let (known, effects) = match rest.ends_with("_abort") || rest == "builtin_unreachable" {
+        true => (SystemFn::AssertFail, DIE),
+        false => (SystemFn::Print, TALK),
+    };
+    Some(Found {
+        known: Known::System(known),
+        effects,
+        shape: None,
+    })
+}
 
 // table
 pub(super) const ROWS: &[Row] = &[

@@ -439,6 +439,23 @@ fn parts(
     Ok(parts)
 }
 
+/// Of a parameter that is a structure by value in memory: the type and number of its numbers, where
+/// they are of one type and fill it.
+fn elements(unit: &Unit, func: FuncId, index: usize) -> Option<(String, u64)> {
+    let Some(AttrValue::Type(ty)) = unit.attrs(unit.functions[func].attrs).param(index, "byval")
+    else {
+        return None;
+    };
+    let numbers = leaves(unit, *ty);
+    let (_, elem) = *numbers.first()?;
+    unit.types.float_kind(elem)?;
+    let size_bytes = unit.layout.size_bytes(unit, elem);
+    let even = |(i, (at, ty)): (usize, &(u64, TypeId))| *ty == elem && *at == i as u64 * size_bytes;
+    let fills = unit.layout.size_bytes(unit, *ty) == numbers.len() as u64 * size_bytes;
+    (fills && numbers.iter().enumerate().all(even))
+        .then(|| (super::header::c_type_of(unit, elem), numbers.len() as u64))
+}
+
 fn describe(
     unit: &Unit,
     setting: &Setting<'_>,
@@ -460,6 +477,7 @@ fn describe(
             name: param_name(unit, primal, i),
             c_type: setting.c_types.param(unit, primal, i, *ty),
             role: active(i),
+            elements: elements(unit, primal, i),
         })
         .collect();
     let names = argument_names(unit, setting, signature);
@@ -476,7 +494,12 @@ fn describe(
             }
             ParamRole::Tape => ("void *".to_string(), Role::Inactive(0)),
         };
-        Argument { name, c_type, role }
+        Argument {
+            name,
+            c_type,
+            role,
+            elements: None,
+        }
     });
     let mut derivative = Derivative {
         name,

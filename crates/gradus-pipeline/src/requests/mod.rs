@@ -10,6 +10,7 @@ pub(crate) mod abi;
 pub(crate) mod calls;
 pub(crate) mod grad;
 pub(crate) mod header;
+pub(crate) mod rules;
 
 use gradus_ad::Variant;
 use gradus_ir::{Diagnostic, FuncId, SourceSpan, Unit};

@@ -32,6 +32,8 @@ struct Slot<'a> {
     value: Value,
     /// The C type of the number, or of an element.
     elem: String,
+    /// The C type of a structure by value, whose numbers are the elements.
+    structure: Option<String>,
     active: bool,
 }
 
@@ -50,6 +52,7 @@ pub(super) fn write(
         "#define _GNU_SOURCE\n#define GR_SECONDS {}\n#define GR_MEMORY_BYTES {}ull\n",
         what.limit_seconds, what.limit_memory_bytes
     );
+    text.push_str(&structures(&slots));
     text.push_str("#include \"derivatives.h\"\n#include \"runtime.h\"\n\n");
     line(&mut text, format!("extern {};\n", forward.primal_prototype));
     if what.driver.is_some() {
@@ -99,6 +102,21 @@ pub(super) fn write(
     Ok(text)
 }
 
+/// The structures that are passed by value, as arrays of their numbers.
+fn structures(slots: &[Slot<'_>]) -> String {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut text = String::new();
+    for slot in slots {
+        if let (Some(name), Some((elem, count))) = (&slot.structure, &slot.argument.elements)
+            && !seen.contains(&name.as_str())
+        {
+            seen.push(name);
+            line(&mut text, format!("{name} {{ {elem} number[{count}]; }};"));
+        }
+    }
+    text
+}
+
 fn line(text: &mut String, more: impl AsRef<str>) {
     text.push_str(more.as_ref());
     text.push('\n');
@@ -122,6 +140,15 @@ fn slots<'a>(what: &Check, derivative: &'a Derivative) -> Result<Vec<Slot<'a>>, 
     let mut slots = Vec::new();
     let mut absent = Vec::new();
     for argument in &derivative.primal {
+        // No value would help here.
+        if is_mixed_structure(argument) {
+            let message = format!(
+                "`{}` is a structure of several kinds of members: that is not checked",
+                argument.name
+            );
+            let help = "write a small function around it that takes the members";
+            return Err(missing(message).help(help));
+        }
         let given = what
             .values
             .iter()
@@ -132,6 +159,10 @@ fn slots<'a>(what: &Check, derivative: &'a Derivative) -> Result<Vec<Slot<'a>>, 
                 slots.push(slot(argument, "", &format!("gr_given_{}", argument.name))?);
             }
             None if is_float(Some(&argument.c_type)) => slots.push(slot(argument, "", "rand()")?),
+            None if argument.elements.is_some() => {
+                let count = argument.elements.as_ref().map_or(0, |(_, count)| *count);
+                slots.push(slot(argument, "", &format!("rand({count})"))?);
+            }
             None => absent.push(argument),
         }
     }
@@ -160,12 +191,22 @@ fn slots<'a>(what: &Check, derivative: &'a Derivative) -> Result<Vec<Slot<'a>>, 
     Err(finding.help(format!("say them, for example {}", example.join(" "))))
 }
 
+/// Whether an argument is a structure by value that is not numbers of one type.
+fn is_mixed_structure(argument: &Argument) -> bool {
+    argument.elements.is_none()
+        && argument.c_type.starts_with("struct ")
+        && !argument.c_type.contains('*')
+}
+
 /// `x` of `x:float`.
 fn plain_name(name: &str) -> &str {
     name.split(':').next().unwrap_or(name)
 }
 
 fn slot<'a>(argument: &'a Argument, name: &str, value: &str) -> Result<Slot<'a>, Diagnostic> {
+    if let Some((elem, count)) = &argument.elements {
+        return structure_slot(argument, elem, *count, value);
+    }
     let array = argument.c_type.contains('*');
     let value = read(value, array)
         .ok_or_else(|| missing(format!("`{}={value}` is not understood", argument.name))
@@ -205,7 +246,36 @@ fn slot<'a>(argument: &'a Argument, name: &str, value: &str) -> Result<Slot<'a>,
         argument,
         value,
         elem,
+        structure: None,
         active,
+    })
+}
+
+/// A structure by value whose members are numbers of one type.
+fn structure_slot<'a>(
+    argument: &'a Argument,
+    elem: &str,
+    count: u64,
+    value: &str,
+) -> Result<Slot<'a>, Diagnostic> {
+    let fill = match read(value, true) {
+        Some(Value::Array { fill, .. }) if !matches!(fill, Fill::Given) => fill,
+        _ => {
+            let message = format!("`{}={value}` is not understood", argument.name);
+            return Err(missing(message).note(format!(
+                "a structure of {count} numbers is rand({count}), zeros({count}), ones({count}) or iota({count})"
+            )));
+        }
+    };
+    Ok(Slot {
+        argument,
+        value: Value::Array {
+            length: count.to_string(),
+            fill,
+        },
+        elem: elem.to_string(),
+        structure: Some(argument.c_type.clone()),
+        active: matches!(argument.role, Role::Active(_)),
     })
 }
 
@@ -343,6 +413,14 @@ fn fill(what: &Check, slots: &[Slot<'_>]) -> String {
 
 /// What of an argument goes into a call: the array, or the number in it.
 fn buffer_value(slots: &[Slot<'_>], i: usize, buffer: &str) -> String {
+    if let Some(structure) = &slots[i].structure {
+        let place = format!("({structure} *)gr_args[{i}].{buffer}");
+        // The structure itself goes by value, its shadow by address.
+        return match buffer {
+            "primal" => format!("*{place}"),
+            _ => place,
+        };
+    }
     match slots[i].value {
         Value::Array { .. } => format!("gr_args[{i}].{buffer}"),
         Value::Number(_) => format!("*({} *)gr_args[{i}].{buffer}", slots[i].elem),
@@ -361,7 +439,9 @@ fn arguments(
 ) -> Result<String, Diagnostic> {
     let value = |argument: &Argument| match argument.role {
         Role::Inactive(i) | Role::Active(i) => Ok(primal_value(slots, i)),
-        Role::Shadow(i, _) if !slots[i].active => Ok(primal_value(slots, i)),
+        Role::Shadow(i, _) if !slots[i].active && slots[i].structure.is_none() => {
+            Ok(primal_value(slots, i))
+        }
         Role::Shadow(i, _) => Ok(buffer_value(slots, i, shadow)),
         Role::Cotangent(_) => Ok("cotangent".to_string()),
         Role::PrimalResult | Role::ResultTangent(_) | Role::Adjoint(..) => {

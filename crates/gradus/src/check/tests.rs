@@ -38,6 +38,7 @@ fn argument(name: &str, c_type: &str, role: Role) -> Argument {
         name: name.into(),
         c_type: c_type.into(),
         role,
+        elements: None,
     }
 }
 

@@ -8,8 +8,8 @@
 mod markers;
 mod parse;
 mod rewrite;
-mod waiting;
 mod size;
+mod waiting;
 
 use super::Roots;
 use gradus_ad::Mode;
@@ -20,8 +20,8 @@ use gradus_ir::{
 use parse::{Asks, Call};
 use rewrite::Wanted;
 pub(crate) use rewrite::frame_memory;
-use std::collections::HashSet;
 pub(crate) use size::{Allocated, Sizes, settle};
+use std::collections::HashSet;
 
 /// Whether a symbol belongs to the call interface: an entry or a marker.
 pub(crate) fn is_interface_name(name: &str) -> bool {
@@ -73,6 +73,12 @@ pub(crate) fn lower(unit: &mut Unit, roots: &mut Roots, partial: bool) -> Lowere
         }
     }
     lowered
+}
+
+/// Whether a function's body holds differentiation calls.
+pub(crate) fn asks(unit: &Unit, func: FuncId) -> bool {
+    let body = unit.functions[func].body.as_deref();
+    body.is_some_and(|body| !find(unit, body).is_empty())
 }
 
 /// The differentiation calls of a body.

@@ -1,0 +1,49 @@
+//! What a program states about functions of its own: like a known one, inactive, an allocation.
+//!
+//! A stated function is treated as an outside one: its body, if it has one here, is not looked into.
+//! Whoever states it takes the body out of the unit.
+
+use super::{Effects, Found, INDEX, Known, MemoryFn};
+use crate::{FuncId, Unit};
+
+/// An inactive function may do anything, but not with what carries derivatives.
+pub(super) const INACTIVE: Effects = Effects::UNKNOWN.inactive();
+
+impl Unit {
+    /// States that `func` computes what the known function `name` computes; says whether there is one
+    /// of that name whose signature fits.
+    pub fn state_like(&mut self, func: FuncId, name: &str) -> bool {
+        let Some(found) = INDEX.find(name) else {
+            return false;
+        };
+        let fits = found
+            .shape
+            .is_none_or(|shape| self.fits(shape, self.functions[func].ty));
+        if fits {
+            self.stated.insert(func, found);
+        }
+        fits
+    }
+    /// States that neither the result of `func` nor what it writes carries a derivative.
+    pub fn state_inactive(&mut self, func: FuncId) {
+        let found = Found {
+            known: Known::Inactive,
+            effects: INACTIVE,
+            shape: None,
+        };
+        self.stated.insert(func, found);
+    }
+    /// States that `func` returns fresh memory of as many bytes as argument `size` says.
+    pub fn state_allocation(&mut self, func: FuncId, size: u8) {
+        let found = Found {
+            known: Known::Memory(MemoryFn::Own(size)),
+            effects: Effects::PURE.fresh(),
+            shape: None,
+        };
+        self.stated.insert(func, found);
+    }
+    /// Whether something was stated about `func`.
+    pub fn is_stated(&self, func: FuncId) -> bool {
+        self.stated.contains_key(&func)
+    }
+}

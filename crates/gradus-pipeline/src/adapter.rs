@@ -1,0 +1,193 @@
+//! Small functions between a derivative that is asked for and what computes it: the parts of a
+//! derivative's signature by name, and a relay to a derivative that works for more.
+//!
+//! Variants of one function are capped. Those beyond the cap are *general*: every pointer may turn out
+//! inactive at run time (its shadow is the pointer itself), every number is active. A relay calls the
+//! general derivative in place of one that was asked for: an inactive pointer is its own shadow, an
+//! inactive number has a zero tangent, and adjoints that nobody asked for are dropped.
+
+use gradus_ad::{
+    ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, TapeOwner, Variant,
+    Versions, carries_float,
+};
+use gradus_ir::{Body, Builder, FuncId, Linkage, TypeId, Unit, Value};
+use std::collections::{BTreeSet, HashMap};
+
+/// The most activities of one function, in one root, that get derivatives of their own.
+const ACTIVITIES_MAX: usize = 32;
+
+/// A part of what goes into a derivative and comes out of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    Primal(usize),
+    Shadow(usize, u32),
+    Cotangent(u32),
+    Tape,
+    Result,
+    ResultShadow(u32),
+    Adjoint(usize, u32),
+}
+
+impl Key {
+    pub(crate) fn of(role: ParamRole) -> Key {
+        match role {
+            ParamRole::Primal(i) => Key::Primal(i),
+            ParamRole::Shadow(i, lane) => Key::Shadow(i, lane),
+            ParamRole::Cotangent(lane) => Key::Cotangent(lane),
+            ParamRole::Tape => Key::Tape,
+        }
+    }
+    pub(crate) fn of_result(role: ResultRole) -> Key {
+        match role {
+            ResultRole::Tape => Key::Tape,
+            ResultRole::Primal => Key::Result,
+            ResultRole::Shadow(lane) => Key::ResultShadow(lane),
+            ResultRole::Adjoint(i, lane) => Key::Adjoint(i, lane),
+        }
+    }
+}
+
+/// The values of a function under construction, by what they are.
+pub(crate) type Parts = HashMap<Key, Value>;
+
+/// An empty body for a variant, and its parameters.
+pub(crate) fn begin(signature: &Signature) -> (Body, Parts) {
+    let types: Vec<TypeId> = signature.params.iter().map(|(_, ty)| *ty).collect();
+    let body = Body::new(&types);
+    let roles = signature.params.iter().map(|(role, _)| Key::of(*role));
+    let parts = roles.zip(body.params().iter().copied()).collect();
+    (body, parts)
+}
+
+/// Calls a variant on known parts and adds what it returns to them. What is not known is the pointer
+/// itself where it is a pointer's shadow, and else zero.
+pub(crate) fn call(build: &mut Builder<'_>, variant: &Variant, parts: &mut Parts) {
+    let callee = variant.declare(build.unit);
+    let signature = variant.signature(build.unit);
+    let mut args = Vec::new();
+    for (role, ty) in &signature.params {
+        let key = Key::of(*role);
+        let own = match key {
+            Key::Shadow(i, _) if build.unit.types.is_ptr(*ty) => parts.get(&Key::Primal(i)),
+            _ => None,
+        };
+        args.push(match parts.get(&key).or(own) {
+            Some(&value) => value,
+            None => build.zero(*ty),
+        });
+    }
+    let call = build.call(callee, &args);
+    for (number, (role, _)) in signature.results.iter().enumerate() {
+        let whole = build.body.result(call);
+        let value = match signature.results.len() {
+            1 => whole,
+            _ => build.extract(whole, &[number as u32]),
+        };
+        parts.insert(Key::of_result(*role), value);
+    }
+}
+
+/// Ends a variant's function: returns the parts that its signature names; what is missing is zero.
+pub(crate) fn end(
+    unit: &mut Unit,
+    variant: &Variant,
+    signature: &Signature,
+    mut body: Body,
+    parts: &Parts,
+) -> FuncId {
+    let mut build = Builder::new(unit, &mut body);
+    let mut values = Vec::new();
+    for (role, ty) in &signature.results {
+        values.push(match parts.get(&Key::of_result(*role)) {
+            Some(&value) => value,
+            None => build.zero(*ty),
+        });
+    }
+    let result = match values[..] {
+        [] => None,
+        [one] => Some(one),
+        _ => {
+            let fields = signature.results.iter().map(|(_, ty)| *ty).collect();
+            let ty = build.unit.types.tuple(fields);
+            let mut whole = build.poison(ty);
+            for (number, part) in values.into_iter().enumerate() {
+                whole = build.insert(whole, part, &[number as u32]);
+            }
+            Some(whole)
+        }
+    };
+    build.return_(result);
+    let func = variant.declare(unit);
+    let function = &mut unit.functions[func];
+    function.body = Some(Box::new(body));
+    function.linkage = Linkage::Internal;
+    function.derived_from = Some(variant.func);
+    func
+}
+
+/// Which variants of each function get derivatives of their own.
+#[derive(Debug, Default)]
+pub(crate) struct Census {
+    own: HashMap<FuncId, BTreeSet<Variant>>,
+}
+
+impl Census {
+    /// The general variant that stands for `variant`; `None` where it gets a derivative of its own. Both
+    /// sweeps of a split derivative get the same answer: they share a tape.
+    pub(crate) fn general(&mut self, unit: &Unit, variant: &Variant) -> Option<Variant> {
+        let general = general(unit, variant);
+        if general == *variant || variant.tape != TapeOwner::Derivative {
+            return None;
+        }
+        let activity = Variant {
+            mode: Mode::Combined,
+            primal_result: false,
+            overwritten: Vec::new(),
+            versions: Versions::Test,
+            ..variant.clone()
+        };
+        let own = self.own.entry(variant.func).or_default();
+        if own.contains(&activity) {
+            return None;
+        }
+        if own.len() < ACTIVITIES_MAX {
+            own.insert(activity);
+            return None;
+        }
+        Some(general)
+    }
+}
+
+/// The variant that works for all activities of pointers and floats.
+fn general(unit: &Unit, variant: &Variant) -> Variant {
+    let ty = unit.functions[variant.func].ty;
+    let of_arg = |(ty, own): (&TypeId, &ArgActivity)| {
+        if unit.types.is_ptr(*ty) {
+            ArgActivity::Maybe
+        } else if carries_float(unit, *ty) {
+            ArgActivity::Active
+        } else {
+            *own
+        }
+    };
+    let args = unit.param_types(ty).iter().zip(&variant.args).map(of_arg);
+    let result = match unit.result_type(ty) {
+        Some(ty) if unit.types.is_ptr(ty) => ResultActivity::Dup,
+        Some(ty) if unit.types.float_kind(ty).is_some() => ResultActivity::Active,
+        _ => variant.result,
+    };
+    Variant {
+        args: args.collect(),
+        result,
+        overwritten: vec![true; variant.overwritten.len()],
+        ..variant.clone()
+    }
+}
+
+/// Makes a variant that calls the general one.
+pub(crate) fn relay(unit: &mut Unit, variant: &Variant, general: &Variant) -> FuncId {
+    let signature = variant.signature(unit);
+    let (mut body, mut parts) = begin(&signature);
+    call(&mut Builder::new(unit, &mut body), general, &mut parts);
+    end(unit, variant, &signature, body, &parts)
+}

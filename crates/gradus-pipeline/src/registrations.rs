@@ -1,0 +1,329 @@
+//! What a program registers by variables of certain names, or says by attributes: derivatives of its
+//! own, inactive functions, functions that are like known ones, allocations.
+//!
+//! Flow: [`read`] before the early pipeline; the functions named are held through it as calls;
+//! [`Registrations::state`] tells the unit once it is imported, and gives the rules that the worklist
+//! asks ([`crate::requests::rules`]).
+
+use crate::requests::calls;
+use crate::requests::rules::{Gradient, Rules};
+use gradus_ir::known::lookup;
+use gradus_ir::{AttrSet, Body, Builder, Code, Diagnostic, FuncId, Type, Unit};
+use gradus_llvm::{Host, Word};
+use std::collections::BTreeSet;
+
+/// What a variable registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Gradient,
+    Derivative,
+    Inactive,
+    Like,
+    Allocation,
+    /// A permission or a hint that we have no use for.
+    Ignored,
+    Unsupported,
+}
+
+/// What is found in the middle of a variable's name, after either interface's prefix.
+// table
+const KINDS: &[(&str, Kind)] = &[
+    ("register_gradient", Kind::Gradient),
+    ("register_derivative", Kind::Derivative),
+    ("register_splitderivative", Kind::Unsupported),
+    ("inactivefn", Kind::Inactive),
+    ("inactive_global", Kind::Unsupported),
+    ("function_like", Kind::Like),
+    ("allocation_like", Kind::Allocation),
+    ("nofree", Kind::Ignored),
+    ("shouldrecompute", Kind::Ignored),
+];
+
+/// Where clang keeps what `__attribute__((annotate("…")))` says: function, text, file, line, more.
+const ANNOTATIONS: &str = "llvm.global.annotations";
+const WORDS_PER_ANNOTATION: usize = 5;
+
+/// What a program registers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Registrations {
+    gradients: Vec<[String; 3]>,
+    derivatives: Vec<[String; 2]>,
+    inactive: BTreeSet<String>,
+    like: Vec<(String, String)>,
+    allocations: Vec<(String, u8, Option<String>)>,
+}
+
+fn kind(variable: &str) -> Option<Kind> {
+    let named = |prefix: &str, key: &str| variable.contains(&format!("{prefix}{key}"));
+    let hit = KINDS
+        .iter()
+        .find(|(key, _)| named("__enzyme_", key) || named("__gradus_", key));
+    hit.map(|(_, kind)| *kind)
+}
+
+fn misfit(variable: &str, expected: &str) -> Diagnostic {
+    let message = format!("the registration `{variable}` does not hold {expected}");
+    Diagnostic::error(Code::BadRequest, message)
+        .help("write the functions and texts into its initialiser: it is read at compile time")
+}
+
+/// What the program registers.
+///
+/// # Errors
+/// Variables whose contents are not what their names promise, and kinds that are not supported.
+pub(crate) fn read(host: &Host) -> Result<Registrations, Vec<Diagnostic>> {
+    let mut found = Registrations::default();
+    let mut findings = Vec::new();
+    for variable in host.defined_variables() {
+        let words = || host.words(&variable).unwrap_or_default();
+        if variable == ANNOTATIONS {
+            let words = words();
+            let each = words.chunks_exact(WORDS_PER_ANNOTATION);
+            each.for_each(|words| found.annotation(&words[0], &words[1]));
+        } else if let Some(kind) = kind(&variable) {
+            findings.extend(found.take(kind, &variable, &words()).err());
+        }
+    }
+    for (function, name) in host.marked("enzyme_math") {
+        found.like.push((function, name));
+    }
+    for (function, _) in host.marked("enzyme_inactive") {
+        found.inactive.insert(function);
+    }
+    for (function, name) in &found.like {
+        if lookup(name).is_none() {
+            let message = format!("`{function}` is registered like `{name}`, which is not known");
+            let help = "give the name of a function of the C library, such as \"log1p\"";
+            findings.push(Diagnostic::error(Code::BadRequest, message).help(help));
+        }
+    }
+    match findings.is_empty() {
+        true => Ok(found),
+        false => Err(findings),
+    }
+}
+
+impl Registrations {
+    fn take(&mut self, kind: Kind, variable: &str, words: &[Word]) -> Result<(), Diagnostic> {
+        match (kind, words) {
+            (Kind::Gradient, [Word::Function(f), Word::Function(a), Word::Function(r)]) => {
+                self.gradients.push([f.clone(), a.clone(), r.clone()]);
+            }
+            (Kind::Gradient, _) => {
+                let expected = "a function, its augmented run and its return sweep";
+                return Err(misfit(variable, expected));
+            }
+            (Kind::Derivative, [Word::Function(f), Word::Function(d)]) => {
+                self.derivatives.push([f.clone(), d.clone()]);
+            }
+            (Kind::Derivative, _) => {
+                return Err(misfit(variable, "a function and its derivative"));
+            }
+            (Kind::Inactive, words) => {
+                for word in words {
+                    match word {
+                        Word::Function(name) => self.inactive.insert(name.clone()),
+                        Word::Number(0) => false,
+                        _ => return Err(misfit(variable, "functions only")),
+                    };
+                }
+            }
+            (Kind::Like, [Word::Function(f), Word::Text(name)]) => {
+                self.like.push((f.clone(), name.clone()));
+            }
+            (Kind::Like, _) => {
+                return Err(misfit(variable, "a function and the name of a known one"));
+            }
+            (Kind::Allocation, [Word::Function(f), Word::Number(size), rest @ ..]) => {
+                let size = u8::try_from(*size).map_err(|_| {
+                    misfit(variable, "the number of the argument that says the size")
+                })?;
+                let free = rest.iter().find_map(|word| match word {
+                    Word::Function(name) => Some(name.clone()),
+                    _ => None,
+                });
+                self.allocations.push((f.clone(), size, free));
+            }
+            (Kind::Allocation, _) => {
+                let expected = "an allocation, the number of its size argument, and what frees it";
+                return Err(misfit(variable, expected));
+            }
+            (Kind::Ignored, _) => {}
+            (Kind::Unsupported, _) => {
+                let message = format!("the registration `{variable}` is not supported yet");
+                return Err(Diagnostic::error(Code::BadRequest, message)
+                    .help("remove it: the code itself is differentiated then"));
+            }
+        }
+        Ok(())
+    }
+
+    /// `enzyme_inactive`, `enzyme_function_like=log1p` and the like.
+    fn annotation(&mut self, function: &Word, text: &Word) {
+        let (Word::Function(function), Word::Text(text)) = (function, text) else {
+            return;
+        };
+        let Some(rest) = ["enzyme_", "gradus_"]
+            .iter()
+            .find_map(|p| text.strip_prefix(p))
+        else {
+            return;
+        };
+        match rest.split_once('=') {
+            Some(("function_like", name)) => self.like.push((function.clone(), name.to_string())),
+            None if rest == "inactive" => {
+                self.inactive.insert(function.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// The functions that must stay calls until they are told apart.
+    pub(crate) fn held(&self) -> Vec<String> {
+        let rules = self.gradients.iter().map(|[f, ..]| f);
+        let rules = rules.chain(self.derivatives.iter().map(|[f, _]| f));
+        let stated = self.inactive.iter().chain(self.like.iter().map(|(f, _)| f));
+        let frees = self
+            .allocations
+            .iter()
+            .filter_map(|(_, _, free)| free.as_ref());
+        let memory = self.allocations.iter().map(|(f, ..)| f).chain(frees);
+        let all: BTreeSet<&String> = rules.chain(stated).chain(memory).collect();
+        all.into_iter().cloned().collect()
+    }
+
+    /// The functions that derivatives will call, and that must be there too.
+    pub(crate) fn called(&self) -> Vec<String> {
+        let sweeps = self.gradients.iter().flat_map(|[_, a, r]| [a, r]);
+        let all = sweeps.chain(self.derivatives.iter().map(|[_, d]| d));
+        all.cloned().collect()
+    }
+
+    /// Tells the unit what is registered, before requests are read.
+    ///
+    /// # Errors
+    /// Functions that are not what they are said to be.
+    pub(crate) fn state(&self, unit: &mut Unit) -> Result<Rules, Vec<Diagnostic>> {
+        let mut findings = Vec::new();
+        let mut stated: Vec<FuncId> = Vec::new();
+        for name in &self.inactive {
+            if let Some(func) = unit.function(name) {
+                unit.state_inactive(func);
+                stated.push(func);
+            }
+        }
+        let frees = self
+            .allocations
+            .iter()
+            .filter_map(|(_, _, free)| free.as_ref());
+        let frees: Vec<(String, String)> = frees.map(|f| (f.clone(), "free".to_string())).collect();
+        for (name, like) in self.like.iter().chain(&frees) {
+            let Some(func) = unit.function(name) else {
+                continue;
+            };
+            match unit.state_like(func, like) {
+                true => stated.push(func),
+                false => {
+                    findings.push(about(unit, func, format!("is not of the type of `{like}`")))
+                }
+            }
+        }
+        for (name, size, _) in &self.allocations {
+            let Some(func) = unit.function(name) else {
+                continue;
+            };
+            let ty = unit.functions[func].ty;
+            let sized = unit.param_types(ty).get(usize::from(*size));
+            let sized = sized.is_some_and(|ty| unit.types.int_bits(*ty).is_some());
+            let gives = unit.result_type(ty).is_some_and(|ty| unit.types.is_ptr(ty));
+            match sized && gives {
+                true => {
+                    unit.state_allocation(func, *size);
+                    stated.push(func);
+                }
+                false => findings.push(about(unit, func, "is no allocation of that form".into())),
+            }
+        }
+        for &func in &stated {
+            if calls::asks(unit, func) {
+                findings.push(about(unit, func, "asks for derivatives itself".into()));
+            } else {
+                // What it does is stated: its body is not looked into.
+                unit.functions[func].body = None;
+            }
+        }
+        let rules = self.rules(unit, &mut findings);
+        match findings.is_empty() {
+            true => Ok(rules),
+            false => Err(findings),
+        }
+    }
+
+    fn rules(&self, unit: &mut Unit, findings: &mut Vec<Diagnostic>) -> Rules {
+        let mut rules = Rules::default();
+        let mut find = |unit: &Unit, name: &String| {
+            let found = unit.function(name);
+            if found.is_none() {
+                let message =
+                    format!("`{name}` is registered as a derivative and not defined here");
+                let help = "give its source too, in the same file or the same link";
+                findings.push(Diagnostic::error(Code::BadRequest, message).help(help));
+            }
+            found
+        };
+        for [primal, augmented, reverse] in &self.gradients {
+            let Some(primal) = unit.function(primal) else {
+                continue;
+            };
+            if let (Some(augmented), Some(reverse)) = (find(unit, augmented), find(unit, reverse)) {
+                rules
+                    .gradients
+                    .insert(primal, Gradient { augmented, reverse });
+                rules.opaque.extend(make_opaque(unit, primal));
+            }
+        }
+        for [primal, derivative] in &self.derivatives {
+            let Some(primal) = unit.function(primal) else {
+                continue;
+            };
+            if let Some(derivative) = find(unit, derivative) {
+                rules.derivatives.insert(primal, derivative);
+                rules.opaque.extend(make_opaque(unit, primal));
+            }
+        }
+        rules
+    }
+}
+
+fn about(unit: &Unit, func: FuncId, what: String) -> Diagnostic {
+    let function = &unit.functions[func];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    Diagnostic::error(
+        Code::BadRequest,
+        format!("the registered function `{name}` {what}"),
+    )
+    .at(function.span.clone(), "defined here")
+    .help("take the registration away, or register another function")
+}
+
+/// Gives a function without a body here one that calls what nothing is known of, so that analyses see a
+/// function like any other; it is taken out again when all derivatives are made.
+fn make_opaque(unit: &mut Unit, func: FuncId) -> Option<FuncId> {
+    if unit.functions[func].body.is_some() {
+        return None;
+    }
+    let (ty, name) = (unit.functions[func].ty, unit.functions[func].name.clone());
+    if let Type::Func { variadic: true, .. } = unit.types.get(ty) {
+        return None;
+    }
+    let params = unit.param_types(ty).to_vec();
+    let unknown = unit.declare(&format!("__gradus1_opaque_{name}"), ty, AttrSet::default());
+    let mut body = Body::new(&params);
+    let args = body.params().to_vec();
+    let mut build = Builder::new(unit, &mut body);
+    let call = build.call(unknown, &args);
+    let result = build.body.results(call).first().copied();
+    build.return_(result);
+    unit.functions[func].body = Some(Box::new(body));
+    Some(func)
+}

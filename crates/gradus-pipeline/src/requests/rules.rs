@@ -1,0 +1,320 @@
+//! Derivatives that the program registers: a variant of such a function is a small function that calls
+//! the registered ones.
+//!
+//! A registered function takes the arguments of the primal, each pointer (in forward mode each number
+//! too) followed by its shadow. The augmented run returns the tape and the primal's result, each where
+//! there is one. The return sweep takes the result's cotangent and the tape behind the arguments and
+//! returns the adjoints of the numbers. The derivative of forward mode returns the result and its
+//! tangent, or the tangent alone where the primal takes numbers only. Whatever else it may be is refused.
+
+use super::abi::leaves;
+use super::calls::frame_memory;
+use crate::adapter::{self, Key, Parts};
+use gradus_ad::{ArgActivity, Mode, ResultActivity, Variant, carries_float};
+use gradus_ir::{AttrValue, Builder, Code, Diagnostic, FuncId, OpKind, TypeId, Unit, Value};
+use std::collections::HashMap;
+
+/// A registered gradient.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gradient {
+    /// The augmented run.
+    pub augmented: FuncId,
+    /// The return sweep.
+    pub reverse: FuncId,
+}
+
+/// All that is registered, by the primal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules {
+    /// Gradients.
+    pub gradients: HashMap<FuncId, Gradient>,
+    /// Derivatives of forward mode.
+    pub derivatives: HashMap<FuncId, FuncId>,
+    /// Functions that have a body only for analyses to see.
+    pub opaque: Vec<FuncId>,
+}
+
+/// A variant that calls what is registered: its function, and the variants that it needs.
+pub(crate) type Made = (FuncId, Vec<Variant>);
+
+impl Rules {
+    /// Makes a variant where it is registered; `None` where it is not.
+    ///
+    /// # Errors
+    /// A registered function that does not fit what is asked for.
+    pub(crate) fn make(
+        &self,
+        unit: &mut Unit,
+        variant: &Variant,
+    ) -> Option<Result<Made, Diagnostic>> {
+        let gradient = self.gradients.get(&variant.func);
+        let derivative = self.derivatives.get(&variant.func);
+        let called = match (variant.mode, gradient, derivative) {
+            (Mode::Forward, _, Some(derivative)) => *derivative,
+            (Mode::Augmented, Some(gradient), _) => gradient.augmented,
+            (Mode::Return, Some(gradient), _) => gradient.reverse,
+            (Mode::Combined, Some(_), _) => return Some(Ok(both(unit, variant))),
+            _ if self.opaque.contains(&variant.func) => {
+                let message =
+                    "only the other mode's derivative is registered, and its code is not here";
+                return Some(Err(misfit(unit, variant, message)));
+            }
+            _ => return None,
+        };
+        let maker = Maker { variant, called };
+        Some(maker.make(unit).map(|func| (func, Vec::new())))
+    }
+
+    /// Takes out the bodies that were only for analyses.
+    pub(crate) fn end(&self, unit: &mut Unit) {
+        for &func in &self.opaque {
+            unit.functions[func].body = None;
+        }
+    }
+}
+
+fn misfit(unit: &Unit, variant: &Variant, message: &str) -> Diagnostic {
+    let function = &unit.functions[variant.func];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    Diagnostic::error(Code::BadRequest, format!("the registered derivative of `{name}`: {message}"))
+        .in_function(name)
+        .at(function.span.clone(), "registered for this function")
+        .help("it takes each argument, a pointer's shadow behind the pointer; `gradus explain GRD0017` shows the forms")
+}
+
+/// A combined derivative: one sweep after the other.
+fn both(unit: &mut Unit, variant: &Variant) -> Made {
+    let split = |mode, primal_result| Variant {
+        mode,
+        primal_result,
+        overwritten: vec![true; variant.args.len()],
+        tape: Default::default(),
+        versions: Default::default(),
+        ..variant.clone()
+    };
+    let (forward, back) = (split(Mode::Augmented, true), split(Mode::Return, false));
+    let signature = variant.signature(unit);
+    let (mut body, mut parts) = adapter::begin(&signature);
+    for sweep in [&forward, &back] {
+        adapter::call(&mut Builder::new(unit, &mut body), sweep, &mut parts);
+    }
+    let func = adapter::end(unit, variant, &signature, body, &parts);
+    (func, vec![forward, back])
+}
+
+/// A variant under construction.
+struct Maker<'a> {
+    variant: &'a Variant,
+    called: FuncId,
+}
+
+impl Maker<'_> {
+    fn make(&self, unit: &mut Unit) -> Result<FuncId, Diagnostic> {
+        let variant = self.variant;
+        let bad = |unit: &Unit, message: &str| Err(misfit(unit, variant, message));
+        if variant.width > 1 {
+            return bad(unit, "it works on one tangent or cotangent at a time");
+        }
+        if matches!(variant.result, ResultActivity::Dup | ResultActivity::Both) {
+            return bad(unit, "a returned pointer has no shadow there");
+        }
+        if variant.args.contains(&ArgActivity::Maybe) {
+            return bad(
+                unit,
+                "whether a pointer is active is only known at run time",
+            );
+        }
+        let primal_ty = unit.functions[variant.func].ty;
+        let params = unit.param_types(primal_ty).to_vec();
+        let result = unit
+            .result_type(primal_ty)
+            .filter(|ty| !unit.types.is_void(*ty));
+        let place = sret(unit, self.called);
+        let taken = unit.param_types(unit.functions[self.called].ty).to_vec();
+        let taken = taken[usize::from(place.is_some())..].to_vec();
+        let plan = self.plan(unit, &params, result, &taken);
+        let Some(plan) = plan else {
+            return bad(unit, "its parameters are not those of such a function");
+        };
+        let signature = variant.signature(unit);
+        let (mut body, mut known) = adapter::begin(&signature);
+        if plan.iter().any(|key| matches!(key, Key::Shadow(i, _) if !known.contains_key(key) && unit.types.is_ptr(params[*i]))) {
+            return bad(unit, "it wants the shadow of a pointer that is inactive in this call");
+        }
+        let mut build = Builder::new(unit, &mut body);
+        let mut args = Vec::new();
+        for (key, ty) in plan.iter().zip(&taken) {
+            args.push(match known.get(key) {
+                Some(&value) => value,
+                None => build.zero(*ty),
+            });
+        }
+        let parts = call(&mut build, self.called, place, &args);
+        let primal_args: Vec<Value> = (0..params.len()).map(|i| known[&Key::Primal(i)]).collect();
+        if !self.name_parts(&mut build, &params, result, parts, &primal_args, &mut known) {
+            return bad(unit, "what it returns is not what such a function returns");
+        }
+        Ok(adapter::end(unit, variant, &signature, body, &known))
+    }
+
+    /// What each parameter of the registered function is.
+    fn plan(
+        &self,
+        unit: &mut Unit,
+        params: &[TypeId],
+        result: Option<TypeId>,
+        taken: &[TypeId],
+    ) -> Option<Vec<Key>> {
+        let variant = self.variant;
+        let forward = variant.mode == Mode::Forward;
+        let asked = |i: usize, _: &Unit| match variant.args[i] {
+            ArgActivity::Const | ArgActivity::Maybe => false,
+            ArgActivity::Dup | ArgActivity::DupNoNeed => true,
+            ArgActivity::Active => forward,
+        };
+        let all = |i: usize, unit: &Unit| {
+            unit.types.is_ptr(params[i]) || (forward && carries_float(unit, params[i]))
+        };
+        let ptr = unit.types.ptr();
+        let cotangent = result.filter(|ty| carries_float(unit, *ty));
+        let shadows: [&dyn Fn(usize, &Unit) -> bool; 2] = [&asked, &all];
+        for shadowed in shadows {
+            let mut keys = Vec::new();
+            let mut types = Vec::new();
+            for (i, &ty) in params.iter().enumerate() {
+                keys.push(Key::Primal(i));
+                types.push(ty);
+                if shadowed(i, unit) {
+                    keys.push(Key::Shadow(i, 0));
+                    types.push(ty);
+                }
+            }
+            if variant.mode == Mode::Return
+                && let Some(ty) = cotangent
+            {
+                keys.push(Key::Cotangent(0));
+                types.push(ty);
+            }
+            if types == taken {
+                return Some(keys);
+            }
+            types.push(ptr);
+            if variant.mode == Mode::Return && types == taken {
+                keys.push(Key::Tape);
+                return Some(keys);
+            }
+        }
+        None
+    }
+
+    /// Gives the scalars that came back their names; says whether they are what was expected.
+    fn name_parts(
+        &self,
+        build: &mut Builder<'_>,
+        params: &[TypeId],
+        result: Option<TypeId>,
+        parts: Vec<Value>,
+        primal_args: &[Value],
+        known: &mut Parts,
+    ) -> bool {
+        let types: Vec<TypeId> = parts.iter().map(|v| build.body.ty(*v)).collect();
+        let ptr = build.unit.types.ptr();
+        let expected: Vec<Vec<(Key, TypeId)>> = match self.variant.mode {
+            Mode::Augmented => {
+                let own: Vec<_> = result.map(|ty| (Key::Result, ty)).into_iter().collect();
+                let with_tape = [vec![(Key::Tape, ptr)], own.clone()].concat();
+                vec![with_tape, own]
+            }
+            Mode::Return | Mode::Combined => {
+                let numbers = |i: &usize| carries_float(build.unit, params[*i]);
+                let active = |i: &usize| self.variant.args[*i] == ArgActivity::Active;
+                let list = |keep: &dyn Fn(&usize) -> bool| {
+                    let kept = (0..params.len()).filter(keep);
+                    kept.map(|i| (Key::Adjoint(i, 0), params[i])).collect()
+                };
+                vec![list(&active), list(&numbers)]
+            }
+            Mode::Forward => {
+                let tangent = result.filter(|ty| carries_float(build.unit, *ty));
+                let tangent = tangent.map(|ty| (Key::ResultShadow(0), ty));
+                let own = result.map(|ty| (Key::Result, ty));
+                let both = own.into_iter().chain(tangent).collect();
+                let mut list = vec![both];
+                let numbers = params.iter().all(|ty| !build.unit.types.is_ptr(*ty));
+                list.extend(numbers.then(|| tangent.into_iter().collect()));
+                list
+            }
+        };
+        let fits =
+            |list: &&Vec<(Key, TypeId)>| list.iter().map(|(_, ty)| *ty).eq(types.iter().copied());
+        let Some(list) = expected.iter().find(fits) else {
+            return false;
+        };
+        let keys: Vec<Key> = list.iter().map(|(key, _)| *key).collect();
+        known.extend(keys.into_iter().zip(parts));
+        let misses = self.variant.primal_result && result.is_some();
+        if misses && !known.contains_key(&Key::Result) && self.variant.mode == Mode::Forward {
+            let call = build.call(self.variant.func, primal_args);
+            known.insert(Key::Result, build.body.result(call));
+        }
+        true
+    }
+}
+
+/// The structure that a function returns through its first parameter.
+fn sret(unit: &Unit, func: FuncId) -> Option<TypeId> {
+    match unit.attrs(unit.functions[func].attrs).param(0, "sret") {
+        Some(AttrValue::Type(ty)) => Some(*ty),
+        _ => None,
+    }
+}
+
+/// Calls a registered function; gives the scalars that it returns.
+fn call(
+    build: &mut Builder<'_>,
+    func: FuncId,
+    place: Option<TypeId>,
+    args: &[Value],
+) -> Vec<Value> {
+    if let Some(structure) = place {
+        let memory = frame_memory(build, &[structure]);
+        let args = [&[memory], args].concat();
+        let call = build.call(func, &args);
+        keep_sret(build, call, structure);
+        return scalars(build, memory, structure);
+    }
+    let call = build.call(func, args);
+    let Some(&result) = build.body.results(call).first() else {
+        return Vec::new();
+    };
+    let ty = build.body.ty(result);
+    if leaves(build.unit, ty) == [(0, ty)] {
+        return vec![result];
+    }
+    let memory = frame_memory(build, &[ty]);
+    build.store(result, memory);
+    scalars(build, memory, ty)
+}
+
+/// The call says, as its callee does, that its first argument is where the structure goes.
+fn keep_sret(build: &mut Builder<'_>, call: gradus_ir::Op, structure: TypeId) {
+    let mut set = gradus_ir::AttrSet::default();
+    set.params.push(vec![gradus_ir::Attr {
+        name: "sret".to_string(),
+        value: AttrValue::Type(structure),
+    }]);
+    let attrs = build.unit.intern_attrs(set);
+    if let OpKind::Call(info) = &mut build.body.ops[call].kind {
+        info.attrs = Some(attrs);
+    }
+}
+
+fn scalars(build: &mut Builder<'_>, memory: Value, structure: TypeId) -> Vec<Value> {
+    let mut values = Vec::new();
+    for (offset, ty) in leaves(build.unit, structure) {
+        let offset = build.i64(offset as i64);
+        let at = build.byte_addr(memory, offset);
+        values.push(build.load(ty, at));
+    }
+    values
+}
