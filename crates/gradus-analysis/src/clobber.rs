@@ -11,7 +11,7 @@ use crate::effects::{AccessKind, Effects, MemoryAccess, Place};
 use crate::linear::Root;
 use crate::points_to::{Object, ObjectId, Target};
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{MetaId, Op, OpKind};
+use gradus_ir::{AllocaPlace, MetaId, Op, OpKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The number of writes looked at for one question.
@@ -84,6 +84,8 @@ pub struct Clobbers<'a> {
     ends: File,
     /// Places in program order of ops after which control may not go on.
     stops: Vec<u32>,
+    /// Places in program order of ops at which ranks wait for each other.
+    waits: Vec<u32>,
     after_end: AfterEnd,
     /// The objects that what is returned leads to.
     handed_out: HashSet<ObjectId>,
@@ -99,12 +101,16 @@ impl<'a> Clobbers<'a> {
             writes: File::default(),
             ends: File::default(),
             stops: Vec::new(),
+            waits: Vec::new(),
             after_end,
             handed_out: handed_out(alias),
         };
         for op in alias.body.walk(alias.body.root()) {
             if may_stop(alias, effects, op) {
                 clobbers.stops.push(alias.nest.order(op));
+            }
+            if waits(alias.body.kind(op)) {
+                clobbers.waits.push(alias.nest.order(op));
             }
             for access in effects.of_op(alias.unit, alias.body, op) {
                 match access.destroys() {
@@ -284,8 +290,21 @@ impl<'a> Clobbers<'a> {
     /// run of it.
     pub fn destroyed_in(&self, access: &MemoryAccess, container: Op) -> bool {
         let span = self.alias.nest.span(container);
-        let frame = self.alias.nest.enclosing_loop(container);
-        self.destroyed_between(access, span, frame)
+        self.destroyed_between(access, span, self.frame_around(container))
+    }
+    /// The loop of which one iteration is held fixed while an op runs. Where ranks wait for each other
+    /// inside of it, what others write there may be met, too.
+    fn frame_around(&self, container: Op) -> Option<Op> {
+        let nest = &self.alias.nest;
+        let (first, last) = nest.span(container);
+        let at = self.waits.partition_point(|wait| *wait < first);
+        let own = nest.enclosing_loop(container);
+        if self.waits.get(at).is_none_or(|wait| *wait > last) {
+            return own;
+        }
+        let is_spmd = |op: &Op| matches!(self.alias.body.kind(*op), OpKind::Spmd { .. });
+        let ranks = nest.loops_of(container).find(is_spmd);
+        ranks.map_or(own, |spmd| nest.enclosing_loop(spmd))
     }
     /// Whether ops from one place in program order to another may write, free or end the memory of
     /// an access during one iteration of `frame`.
@@ -301,7 +320,7 @@ impl<'a> Clobbers<'a> {
     /// The writes inside an op that may touch the memory of an access, in program order.
     pub fn writers_in(&self, access: &MemoryAccess, container: Op) -> Vec<Op> {
         let span = self.alias.nest.span(container);
-        let frame = self.alias.nest.enclosing_loop(container);
+        let frame = self.frame_around(container);
         let mut found = Vec::new();
         self.visit(&self.writes, access, span, |n| {
             if self.meets(access, n, frame) {
@@ -419,11 +438,24 @@ impl<'a> Clobbers<'a> {
         let object = only(a).filter(|object| only(b) == Some(*object))?;
         match self.alias.points_to.object(object) {
             Object::Stack(op) | Object::Heap(op) => {
+                let op = self.maker(op)?;
                 let region = self.alias.nest.parent(op)?;
                 let inside = |x: Op| self.alias.nest.contains(region, x);
                 (inside(a.op) && inside(b.op)).then_some(op)
             }
             _ => None,
+        }
+    }
+
+    /// The op each run of which makes an object anew: the allocation, or the `spmd` whose ranks share it.
+    fn maker(&self, op: Op) -> Option<Op> {
+        let (nest, body) = (&self.alias.nest, self.alias.body);
+        match body.kind(op) {
+            OpKind::Alloca(info) if info.place == AllocaPlace::Shared => {
+                let is_spmd = |op: &Op| matches!(body.kind(*op), OpKind::Spmd { .. });
+                nest.loops_of(op).find(is_spmd)
+            }
+            _ => Some(op),
         }
     }
 
@@ -552,6 +584,15 @@ fn handed_out(alias: &Alias) -> HashSet<ObjectId> {
         }
     }
     found
+}
+
+/// Whether ranks wait for each other at an op, or behind it.
+fn waits(kind: &OpKind) -> bool {
+    match kind {
+        OpKind::Barrier(_) | OpKind::Critical(_) => true,
+        OpKind::ShareFor { nowait, .. } | OpKind::Single { nowait, .. } => !nowait,
+        _ => false,
+    }
 }
 
 /// Whether control may not go on after an op: it may end the program, throw, or run for ever.
