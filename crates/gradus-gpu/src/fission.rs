@@ -39,8 +39,8 @@ pub(crate) fn run(
     }
     let steady = steady_reads(unit, body, facts, &blocks);
     for block in blocks {
-        if let Err(refused) = block_to_loops(unit, body, options, block, &steady) {
-            findings.extend(refused);
+        match block_to_loops(unit, body, options, block, &steady) {
+            Ok(found) | Err(found) => findings.extend(found),
         }
     }
     gradus_edit::sweep_dead(unit, body);
@@ -53,10 +53,10 @@ fn block_to_loops(
     options: &Options,
     block: Op,
     steady: &HashSet<Op>,
-) -> Result<(), Vec<Diagnostic>> {
+) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     let spine = Spine::of(unit, body, block)?;
     let levels = Levels::of(unit, body, &spine, steady);
-    check_arms(unit, body, &spine, &levels)?;
+    let doubts = doubtful(unit, body, &spine, &levels);
     let homes = homes::plan(unit, body, &spine, &levels, steady);
     let plan = Plan {
         spine: &spine,
@@ -66,32 +66,27 @@ fn block_to_loops(
         options,
     };
     cut::block(unit, body, &plan);
-    Ok(())
+    Ok(doubts)
 }
 
-/// Threads that wait at different barriers wait for ever.
-fn check_arms(
-    unit: &Unit,
-    body: &Body,
-    spine: &Spine,
-    levels: &Levels,
-) -> Result<(), Vec<Diagnostic>> {
+/// Branches by rank with barriers in several arms. On a GPU threads that wait at different barriers wait
+/// for ever; here those of one arm run before those of the other.
+fn doubtful(unit: &Unit, body: &Body, spine: &Spine, levels: &Levels) -> Vec<Diagnostic> {
     let splits = spine.splits(unit, body);
     let mut findings = Vec::new();
     let branches = spine.regions().iter().flat_map(|r| body.ops_in(*r));
     for op in branches.filter(|op| levels.is_divergent(*op)) {
         let meeting = levels::meeting_arms(body, op, &splits);
-        if let [(_, first), (_, second), ..] = meeting[..] {
+        if let [first, second, ..] = meeting[..]
+            && levels::is_by_rank(body, spine, body.operand(op, 0))
+        {
             let message = "threads of one block wait at different barriers";
-            let finding = Diagnostic::error(Code::KernelRefused, message)
+            let finding = Diagnostic::warning(Code::KernelRefused, message)
                 .at(unit.span(body.ops[first].loc), "some wait here")
                 .at(unit.span(body.ops[second].loc), "others here")
                 .help("move the barrier behind the branch, so that all threads reach the same one");
             findings.push(finding);
         }
     }
-    match findings.is_empty() {
-        true => Ok(()),
-        false => Err(findings),
-    }
+    findings
 }

@@ -12,7 +12,7 @@
 use crate::spine::Spine;
 use crate::splits::Split;
 use gradus_edit::is_pure;
-use gradus_ir::{AllocaPlace, Body, Op, OpKind, Region, Unit, Value};
+use gradus_ir::{AllocaPlace, Body, EffectClass, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
 /// Who runs what.
@@ -189,18 +189,47 @@ impl Find<'_> {
     }
 }
 
-/// The regions of a divergent op in which threads meet as a block: where there are two, no order of
-/// running them has a meaning.
-pub(crate) fn meeting_arms(body: &Body, op: Op, splits: &[(Op, Split)]) -> Vec<(Region, Op)> {
-    let mut found: Vec<(Region, Op)> = Vec::new();
+/// The first barriers of the block in each region of an op that has any.
+pub(crate) fn meeting_arms(body: &Body, op: Op, splits: &[(Op, Split)]) -> Vec<Op> {
+    let mut found: Vec<Op> = Vec::new();
     for &region in body.op_regions(op) {
-        let meets = splits.iter().find(|(at, split)| {
-            *split == Split::Barrier
-                && body
-                    .parent(*at)
-                    .is_some_and(|inner| body.is_inside(inner, region))
-        });
-        found.extend(meets.map(|(at, _)| (region, *at)));
+        let inside = |at: Op| body.parent(at).is_some_and(|r| body.is_inside(r, region));
+        let meets = splits
+            .iter()
+            .find(|(at, split)| *split == Split::Barrier && inside(*at));
+        found.extend(meets.map(|(at, _)| *at));
     }
     found
+}
+
+/// How many ops [`is_by_rank`] looks at.
+const LOOKED_AT: usize = 64;
+
+/// Whether a value is computed from ranks without going through memory.
+pub(crate) fn is_by_rank(body: &Body, spine: &Spine, value: Value) -> bool {
+    let dims = body.operand_count(spine.block);
+    let ranks = &body.region_params(spine.root)[..dims];
+    let mut open = vec![value];
+    for _ in 0..LOOKED_AT {
+        let Some(value) = open.pop() else {
+            return false;
+        };
+        if ranks.contains(&value) {
+            return true;
+        }
+        let maker = body.def_op(value);
+        let plain = |op: &Op| {
+            matches!(
+                body.kind(*op).effects(),
+                EffectClass::Pure | EffectClass::Traps
+            )
+        };
+        open.extend(
+            maker
+                .filter(plain)
+                .into_iter()
+                .flat_map(|op| body.operands(op)),
+        );
+    }
+    false
 }

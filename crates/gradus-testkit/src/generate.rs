@@ -16,10 +16,12 @@ pub(crate) mod c;
 mod c_memory;
 mod c_statements;
 mod c_values;
+mod kernels;
 mod math;
 mod pointers;
 mod wide;
 
+pub use kernels::{KERNEL_FEATURES, KernelProgram, kernel_program};
 pub(crate) use math::math_names;
 pub(crate) use wide::wide_declarations;
 pub use wide::{FEATURES, WideProgram, wide_program};

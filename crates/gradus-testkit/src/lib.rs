@@ -57,6 +57,7 @@ pub use compare::same_outcome;
 pub use coverage::Coverage;
 pub use generate::c::{C_INCLUDES, CProgram, c_program};
 pub use generate::{CELLS, FEATURES, Style, WideProgram, program, wide_program};
+pub use generate::{KERNEL_FEATURES, KernelProgram, kernel_program};
 pub use ir_check::{Way, check_unit, wide_unit};
 pub use page::{Page, Step};
 pub use reduce::{reduce, without_unused};
