@@ -212,6 +212,41 @@ int main(void) { double x[3] = {1, 2, 3}; twice(x, 3); printf(\"%g\\n\", fold(x,
     assert_eq!(numbers(&folder, 2), [8.5]);
 }
 
+/// Handlers in a region that stands in a function without any: they come along with their language.
+#[test]
+fn code_with_handlers_is_raised() {
+    let folder = folder("handlers");
+    let source = "
+#include <cstdio>
+#include <vector>
+struct Noted { int *left; ~Noted() { ++*left; } };
+__attribute__((noinline)) double half(double x) { if (x < 0) throw 1; return x / 2; }
+void all(double *x, long n) {
+#pragma omp parallel for
+  for (long i = 0; i < n; i++) {
+    int left = 0;
+    { Noted noted{&left}; x[i] = half(x[i]); }
+    x[i] += left;
+  }
+}
+int main() {
+  std::vector<double> x(100, 3);
+  all(x.data(), 100);
+  double s = 0;
+  for (double v : x) s += v;
+  std::printf(\"%g\\n\", s);
+}
+";
+    std::fs::write(folder.join("program.cpp"), source).expect("written");
+    let said = shell(
+        &folder,
+        "gradus c++ -O3 -fopenmp --par-report program.cpp -o program",
+    );
+    let said = text(&said.stdout);
+    assert!(said.contains("raised to parallel loops"), "{said}");
+    assert_eq!(numbers(&folder, 3), [250.0]);
+}
+
 /// Runs `command` in `folder`, all words separated by spaces.
 fn shell(folder: &Path, command: &str) -> Output {
     let gradus = env!("CARGO_BIN_EXE_gradus");

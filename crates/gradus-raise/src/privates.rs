@@ -80,19 +80,37 @@ fn begins_anew(unit: &Unit, body: &Body, region: Region, alloca: Op, inside: &Ha
         return false;
     }
     let users: HashSet<Op> = users.into_iter().collect();
-    for op in body.ops_in(region) {
-        let nested = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
-        let touches = users.contains(&op) || nested.into_iter().any(|o| users.contains(&o));
-        if !touches {
-            continue;
+    // The ops that use it, and those around them.
+    let mut around = users.clone();
+    for &user in users.iter().filter(|u| inside.contains(u)) {
+        let outer = |op| body.parent(op).and_then(|r| body.owner(r));
+        let mut at = outer(user);
+        while let Some(op) = at.filter(|op| around.insert(*op)) {
+            at = outer(op);
         }
-        return match body.kind(op) {
+    }
+    // Where only one part of an iteration uses it, that part must begin it.
+    let mut part = Some(region);
+    while let Some(region) = part {
+        let mut touched = body.ops_in(region).filter(|op| around.contains(op));
+        let Some(first) = touched.next() else {
+            return false;
+        };
+        part = match body.kind(first) {
             OpKind::Store(access) => {
-                let bytes = unit.layout.store_bytes(unit, body.ty(body.operand(op, 0)));
-                access.is_plain() && body.operand(op, 1) == address && bytes >= size
+                let bytes = unit
+                    .layout
+                    .store_bytes(unit, body.ty(body.operand(first, 0)));
+                return access.is_plain() && body.operand(first, 1) == address && bytes >= size;
             }
-            OpKind::Call(_) => marker(unit, body, op) == Some(MarkerFn::LifetimeStart),
-            _ => false,
+            OpKind::Call(_) => return marker(unit, body, first) == Some(MarkerFn::LifetimeStart),
+            _ if touched.next().is_some() || users.contains(&first) => return false,
+            _ => {
+                let used = |r: &&Region| body.ops_in(**r).any(|o| around.contains(&o));
+                let mut regions = body.op_regions(first).iter().filter(used);
+                let one = regions.next().copied();
+                one.filter(|_| regions.next().is_none())
+            }
         };
     }
     false

@@ -303,6 +303,18 @@ const PROGRAMS: &[Program] = &[
           #pragma omp parallel for
           for (int j = 0; j < 6; j++) a[i * 6 + j] = i + 10 * j;
         }"),
+    Program("a variable of an inner branch", Loops, "
+        int s = 0;
+        #pragma omp parallel for reduction(+ : s)
+        for (int i = 0; i < n; i++)
+          for (int j = 0; j < 3; j++)
+            if ((i + j) % 2) {
+              double x, y;
+              halves(a[i] + j, &x, &y);
+              b[i] += x;
+              s += (int)(x + y);
+            }
+        c[0] = s;"),
     Program("orphaned", Team, "
         #pragma omp parallel
         { orphan(a, n); orphan(a, n); }"),

@@ -27,6 +27,7 @@ pub mod strand;
 pub mod tasks;
 pub mod team;
 mod tsan;
+mod waiting;
 pub mod worksharing;
 
 use std::ffi::c_void;

@@ -8,7 +8,7 @@
 //! whose workers then sleep.
 
 use crate::strand;
-use rayon_core::{ThreadPool, ThreadPoolBuilder, Yield};
+use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -149,29 +149,6 @@ pub(crate) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         return work();
     }
     rayon_core::join(work, || ()).0
-}
-
-/// Does other work of the pool until `done` holds.
-pub(crate) fn work_until(done: impl Fn() -> bool) {
-    let mut idle = 0_u32;
-    while !done() {
-        match rayon_core::yield_now() {
-            Some(Yield::Executed) => idle = 0,
-            _ => {
-                idle = idle.saturating_add(1);
-                pause(idle);
-            }
-        }
-    }
-}
-
-/// Waits a little; longer after many times in vain, so that waiting costs others nothing.
-pub(crate) fn pause(times: u32) {
-    match times {
-        0..=200 => std::hint::spin_loop(),
-        201..=2_000 => std::thread::yield_now(),
-        _ => std::thread::sleep(std::time::Duration::from_micros(50)),
-    }
 }
 
 /// The number of workers: those of the pool that runs this, else those that the next fork will have.

@@ -1,5 +1,6 @@
 //! Parallel loops: a body that runs over ranges, so that a vectoriser sees a plain loop in it.
 
+use crate::waiting::{self, Progress};
 use crate::{Carried, pool, strand, tsan};
 use std::ffi::c_void;
 
@@ -46,14 +47,23 @@ impl Loop {
         let mut fence = 0_u8;
         let place = Carried((&raw mut fence).cast());
         tsan::release(place.get());
-        rayon_core::join(
-            || self.run(lo, middle),
-            || {
+        let progress = Progress::default();
+        rayon_core::join_context(
+            |_| {
+                self.run(lo, middle);
+                waiting::for_other(&progress);
+            },
+            |how| {
+                progress.begin();
                 strand::deeper(self.depth, || {
                     tsan::acquire(place.get());
                     self.run(middle, hi);
                     tsan::release(place.get());
                 });
+                progress.end();
+                if how.migrated() {
+                    waiting::linger();
+                }
             },
         );
         tsan::acquire(place.get());

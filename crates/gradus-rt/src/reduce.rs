@@ -1,6 +1,7 @@
 //! Reductions: leaves are cut and combined in an order that depends on the number of iterations
 //! alone, so that a sum has the same bits on any number of workers.
 
+use crate::waiting::{self, Progress};
 use crate::{Carried, pool, strand, tsan};
 use std::ffi::c_void;
 
@@ -55,14 +56,23 @@ impl Reduction {
 
     fn fork(&self, first: i64, middle: i64, last: i64, partial: Carried, other: Carried) {
         tsan::release(other.get());
-        rayon_core::join(
-            || self.run(first, middle, partial),
-            || {
+        let progress = Progress::default();
+        rayon_core::join_context(
+            |_| {
+                self.run(first, middle, partial);
+                waiting::for_other(&progress);
+            },
+            |how| {
+                progress.begin();
                 strand::deeper(self.depth, || {
                     tsan::acquire(other.get());
                     self.run(middle, last, other);
                     tsan::release(other.get());
                 });
+                progress.end();
+                if how.migrated() {
+                    waiting::linger();
+                }
             },
         );
         tsan::acquire(other.get());

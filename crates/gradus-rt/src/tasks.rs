@@ -1,6 +1,6 @@
 //! Fork and join: two calls at once, and scopes of any number of tasks.
 
-use crate::{Carried, pool, strand, tsan};
+use crate::{Carried, pool, strand, tsan, waiting};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn gr_sync(scope: *const Scope) {
     // SAFETY: promised by the caller.
     let open = unsafe { &(*scope).open };
     if open.load(Ordering::Acquire) != 0 {
-        pool::work_until(|| open.load(Ordering::Acquire) == 0);
+        waiting::until(|| open.load(Ordering::Acquire) == 0);
     }
     tsan::acquire(scope.cast_mut().cast());
 }

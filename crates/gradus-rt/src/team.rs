@@ -4,7 +4,7 @@
 //! needs a worker of its own: a team that is asked for while another one runs, or from inside a task,
 //! gets one rank, which is a legal run.
 
-use crate::{Carried, pool, strand, tsan};
+use crate::{Carried, pool, strand, tsan, waiting};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::Mutex;
@@ -127,7 +127,7 @@ impl Member {
                 }
             }
             times += 1;
-            pool::pause(times);
+            waiting::pause(times);
         }
     }
 
@@ -194,7 +194,7 @@ impl Team {
             self.arrived.store(0, Ordering::Relaxed);
             self.generation.fetch_add(1, Ordering::Release);
         } else {
-            pool::work_until(|| self.generation.load(Ordering::Acquire) != generation);
+            waiting::until(|| self.generation.load(Ordering::Acquire) != generation);
         }
         tsan::acquire(self.fence());
     }
@@ -307,7 +307,7 @@ pub unsafe extern "C" fn gr_lock(lock: *const AtomicU32) {
         .is_err()
     {
         times += 1;
-        pool::pause(times);
+        waiting::pause(times);
     }
     tsan::acquire(lock.cast_mut().cast());
 }

@@ -120,6 +120,7 @@ impl<'h, 'u> Exporter<'h, 'u> {
             let blocks = blocks_of(function);
             forget_names(&blocks);
             structure::build(self, id, function, body)?;
+            self.give_personality(function, body);
             old.push((function, blocks));
         }
         for (function, blocks) in old {

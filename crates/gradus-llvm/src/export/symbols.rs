@@ -2,7 +2,9 @@
 use super::Exporter;
 use crate::ffi::*;
 use crate::pipeline::attribute_kind;
-use gradus_ir::{Diagnostic, Entity, FuncId, Function, Global, Initializer, Linkage, Symbol};
+use gradus_ir::{
+    Body, Diagnostic, Entity, FuncId, Function, Global, Initializer, Linkage, OpKind, Symbol,
+};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMLinkage, LLVMThreadLocalMode, LLVMVisibility};
@@ -112,6 +114,24 @@ impl Exporter<'_, '_> {
             }
         }
         self.derive_subprogram(raw, origin);
+    }
+
+    /// A function that took in code with handlers gets the personality of the language that it comes
+    /// from: as LLVM's inliner has it, one module has one.
+    pub(super) fn give_personality(&self, raw: LLVMValueRef, body: &Body) {
+        let handles = |op| matches!(body.kind(op), OpKind::Invoke(_));
+        unsafe {
+            if LLVMHasPersonalityFn(raw) != 0 || !body.walk(body.root()).any(handles) {
+                return;
+            }
+            let mut other = LLVMGetFirstFunction(self.host.module);
+            while !other.is_null() && LLVMHasPersonalityFn(other) == 0 {
+                other = LLVMGetNextFunction(other);
+            }
+            if !other.is_null() {
+                LLVMSetPersonalityFn(raw, LLVMGetPersonalityFn(other));
+            }
+        }
     }
 
     fn set_linkage(&self, raw: LLVMValueRef, linkage: Linkage, defined: bool) {

@@ -64,6 +64,10 @@ static long count(long n) {
   #pragma omp taskwait
   return x + y;
 }
+__attribute__((noinline)) static void halves(double v, double *x, double *y) {
+  *x = v > 4 ? v - 4 : 0;
+  *y = v > 4 ? 4 : v;
+}
 static void orphan(double *a, int n) {
   #pragma omp for
   for (int i = 0; i < n; i++) a[i] += i;

@@ -1,0 +1,105 @@
+//! How threads wait: awake for about as long as it takes to wake one up, then asleep.
+//!
+//! Rayon's workers sleep after some microseconds without work, and waking one takes longer than many a
+//! loop. So who waits for a part of a loop that another worker has looks on itself before it leaves the
+//! waiting to rayon ([`for_other`]), and a worker that has run such a part stays up for a while, as the
+//! next loop is often near ([`linger`]).
+
+use rayon_core::Yield;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a worker without work stays up, and at most looks on at what another one does.
+const AWAKE: Duration = Duration::from_micros(100);
+/// Looks between two glances at the clock.
+const LOOKS: u32 = 32;
+
+/// How far a part of a loop has come that others may take.
+#[derive(Debug, Default)]
+pub(crate) struct Progress(AtomicU8);
+
+const BEGUN: u8 = 1;
+const ENDED: u8 = 2;
+
+impl Progress {
+    pub(crate) fn begin(&self) {
+        self.0.store(BEGUN, Ordering::Relaxed);
+    }
+
+    pub(crate) fn end(&self) {
+        self.0.store(ENDED, Ordering::Relaxed);
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == BEGUN
+    }
+}
+
+thread_local! {
+    static LINGERS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does other work while a part that another worker has begun is under way, but not for long: rayon
+/// waits from then on.
+pub(crate) fn for_other(progress: &Progress) {
+    if progress.is_under_way() {
+        look(|| !progress.is_under_way());
+    }
+}
+
+/// Called by a worker that ends a part which it took from another one: it looks for more for a while,
+/// once that part is known to be done.
+pub(crate) fn linger() {
+    let here = rayon_core::current_thread_index();
+    if LINGERS.get() || here.is_none() {
+        return;
+    }
+    rayon_core::spawn(move || {
+        // Another worker may have come by first: it has its own work to wait for.
+        if rayon_core::current_thread_index() == here && !LINGERS.replace(true) {
+            look(|| false);
+            LINGERS.set(false);
+        }
+    });
+}
+
+/// Does the pool's work until `done` holds or there was none for a while.
+fn look(done: impl Fn() -> bool) {
+    let mut since: Option<Instant> = None;
+    let mut looks = 0;
+    while !done() {
+        if let Some(Yield::Executed) = rayon_core::yield_now() {
+            since = None;
+            continue;
+        }
+        std::hint::spin_loop();
+        looks += 1;
+        if looks % LOOKS == 0 && since.get_or_insert_with(Instant::now).elapsed() > AWAKE {
+            return;
+        }
+    }
+}
+
+/// Does other work of the pool until `done` holds.
+pub(crate) fn until(done: impl Fn() -> bool) {
+    let mut idle = 0_u32;
+    while !done() {
+        match rayon_core::yield_now() {
+            Some(Yield::Executed) => idle = 0,
+            _ => {
+                idle = idle.saturating_add(1);
+                pause(idle);
+            }
+        }
+    }
+}
+
+/// Waits a little; longer after many times in vain, so that waiting costs others nothing.
+pub(crate) fn pause(times: u32) {
+    match times {
+        0..=1_000 => std::hint::spin_loop(),
+        1_001..=4_000 => std::thread::yield_now(),
+        _ => std::thread::sleep(Duration::from_micros(50)),
+    }
+}
