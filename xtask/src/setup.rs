@@ -1,4 +1,5 @@
-//! Installs what the toolkit needs and the machine lacks: clang, LLVM, lld, OpenMP, zlib, a C++ library.
+//! Installs what the toolkit and its tests need and the machine lacks: clang, LLVM, lld, OpenMP,
+//! sanitizers, valgrind, zlib, a C++ library.
 //!
 //! Quick and silent where nothing is missing: it looks for files, not for packages, so that tools which
 //! came another way count too.
@@ -44,6 +45,20 @@ const NEEDS: &[Need] = &[
             Path::new("/usr/lib/llvm-22/lib/libomp.so").exists()
                 || Path::new("/usr/lib/llvm-22/lib/libomp.a").exists()
         },
+    },
+    Need {
+        package: "libclang-rt-22-dev",
+        purpose: "the sanitizers that tests run derivatives under",
+        present: || {
+            Path::new("/usr/lib/llvm-22/lib/clang/22/lib/linux/libclang_rt.asan-x86_64.a").exists()
+                || Path::new("/usr/lib/llvm-22/lib/clang/22/lib/linux/libclang_rt.asan-aarch64.a")
+                    .exists()
+        },
+    },
+    Need {
+        package: "valgrind",
+        purpose: "memcheck, which tests run derivatives under",
+        present: || process::on_path("valgrind"),
     },
     Need {
         package: "zlib1g-dev",
