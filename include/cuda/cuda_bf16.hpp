@@ -1,0 +1,2 @@
+/* Part of cuda_bf16.h. */
+#include "cuda_bf16.h"

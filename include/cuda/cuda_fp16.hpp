@@ -1,0 +1,2 @@
+/* Part of cuda_fp16.h. */
+#include "cuda_fp16.h"

@@ -1,0 +1,2 @@
+/* Part of curand_kernel.h. */
+#include "curand_kernel.h"

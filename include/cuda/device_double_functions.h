@@ -1,0 +1,2 @@
+/* Part of what every CUDA program sees. */
+#include "gradus_cuda.h"

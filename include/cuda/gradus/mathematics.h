@@ -1,0 +1,48 @@
+/* Mathematics that CUDA has and a C library has not, on the host. */
+#ifndef GRADUS_CUDA_MATHEMATICS_H
+#define GRADUS_CUDA_MATHEMATICS_H
+
+#define GR_HOST static inline __host__
+GR_HOST float rsqrtf(float x) { return 1.0f / __builtin_sqrtf(x); }
+GR_HOST double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
+GR_HOST float rsqrt(float x) { return rsqrtf(x); }
+GR_HOST float rcbrtf(float x) { return 1.0f / __builtin_cbrtf(x); }
+GR_HOST double rcbrt(double x) { return 1.0 / __builtin_cbrt(x); }
+GR_HOST float sinpif(float x) { return (float)__builtin_sin(3.14159265358979323846 * __builtin_fmod((double)x, 2.0)); }
+GR_HOST float cospif(float x) { return (float)__builtin_cos(3.14159265358979323846 * __builtin_fmod((double)x, 2.0)); }
+GR_HOST double sinpi(double x) { return __builtin_sin(3.14159265358979323846 * __builtin_fmod(x, 2.0)); }
+GR_HOST double cospi(double x) { return __builtin_cos(3.14159265358979323846 * __builtin_fmod(x, 2.0)); }
+GR_HOST float norm3df(float x, float y, float z) { return (float)__builtin_sqrt((double)x * x + (double)y * y + (double)z * z); }
+GR_HOST double norm3d(double x, double y, double z) { return __builtin_hypot(__builtin_hypot(x, y), z); }
+GR_HOST float rnorm3df(float x, float y, float z) { return 1.0f / norm3df(x, y, z); }
+GR_HOST double rnorm3d(double x, double y, double z) { return 1.0 / norm3d(x, y, z); }
+GR_HOST float rhypotf(float x, float y) { return 1.0f / __builtin_hypotf(x, y); }
+GR_HOST double rhypot(double x, double y) { return 1.0 / __builtin_hypot(x, y); }
+GR_HOST double normcdf(double x) { return 0.5 * __builtin_erfc(-x * 0.70710678118654752440); }
+GR_HOST float normcdff(float x) { return (float)normcdf((double)x); }
+GR_HOST void sincospi(double x, double *sine, double *cosine) { *sine = sinpi(x); *cosine = cospi(x); }
+GR_HOST void sincospif(float x, float *sine, float *cosine) { *sine = sinpif(x); *cosine = cospif(x); }
+#undef GR_HOST
+
+/* Saturation and fused steps that device code calls by CUDA's names. */
+static inline __device__ void __nanosleep(unsigned int) {}
+static inline __device__ unsigned int __dp4a(unsigned int a, unsigned int b, unsigned int sum)
+{
+    for (int i = 0; i < 32; i += 8) sum += ((a >> i) & 255u) * ((b >> i) & 255u);
+    return sum;
+}
+static inline __device__ int __dp4a(int a, int b, int sum)
+{
+    for (int i = 0; i < 32; i += 8) sum += (int)(signed char)(a >> i) * (int)(signed char)(b >> i);
+    return sum;
+}
+static inline __device__ int __dp2a_lo(int a, int b, int sum)
+{
+    return sum + (int)(short)a * (int)(signed char)b + (int)(short)(a >> 16) * (int)(signed char)(b >> 8);
+}
+static inline __device__ int __dp2a_hi(int a, int b, int sum)
+{
+    return sum + (int)(short)a * (int)(signed char)(b >> 16) + (int)(short)(a >> 16) * (int)(signed char)(b >> 24);
+}
+
+#endif
