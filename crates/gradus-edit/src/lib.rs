@@ -37,5 +37,5 @@ pub use outline::{
 pub use promote::promote_slots;
 pub use split::split_allocas;
 pub use sweep::{sweep_dead, sweep_from};
-pub use to_for::{loop_to_for, loops_to_fors};
+pub use to_for::{is_induction, loop_to_for, loops_to_fors};
 pub use unroll::unroll_for;

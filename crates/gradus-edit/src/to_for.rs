@@ -55,6 +55,14 @@ pub fn loop_to_for(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Op> {
     Some(fold_guard(unit, body, made.op, made.trips.guard).unwrap_or(made.op))
 }
 
+/// Whether carried value `position` of a `loop` changes by the same amount in every run.
+pub fn is_induction(unit: &Unit, body: &Body, op: Op, position: usize) -> bool {
+    let found = at_bottom(unit, body, op).map(|(found, _)| found);
+    let is = |found: &[Option<Induction>]| found.get(position).is_some_and(Option::is_some);
+    found.is_some_and(|found| is(&found))
+        || top_tested::inductions(unit, body, op).is_some_and(|found| is(&found))
+}
+
 /// A loop that was made a `for`.
 pub(crate) struct Made {
     pub op: Op,
@@ -74,21 +82,32 @@ enum Outcome {
     Extra(usize),
 }
 
-fn bottom_tested(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Made> {
-    let region = body.op_regions(op)[0];
+/// The inductions of a loop that is tested at its end, and what is carried where it goes on.
+fn at_bottom(unit: &Unit, body: &Body, op: Op) -> Option<(Vec<Option<Induction>>, Vec<Value>)> {
+    let region = *body.op_regions(op).first()?;
     let repeat = body.last(region)?;
     if !matches!(body.kind(repeat), OpKind::Repeat) {
         return None;
     }
     let scope = Scope { region, arm: None };
     let initial: Vec<Value> = body.operands(op).collect();
-    let next: Vec<Value> = body.operands(repeat).skip(1).take(initial.len()).collect();
+    let next = body.operands(repeat).skip(1).take(initial.len());
     let again = body.operand(repeat, 0);
     let going: Vec<Value> = next
-        .iter()
-        .map(|&v| counted::where_going(unit, body, again, v))
+        .map(|v| counted::where_going(unit, body, again, v))
         .collect();
     let found = counted::inductions(unit, body, scope, &initial, &going);
+    Some((found, going))
+}
+
+fn bottom_tested(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Made> {
+    let (found, going) = at_bottom(unit, body, op)?;
+    let region = body.op_regions(op)[0];
+    let repeat = body.last(region)?;
+    let carried = body.operand_count(op);
+    let next: Vec<Value> = body.operands(repeat).skip(1).take(carried).collect();
+    let again = body.operand(repeat, 0);
+    let scope = Scope { region, arm: None };
     let test = counted::test(unit, body, scope, &found, again, true)?;
     let leaves = may_leave(unit, body, region);
     let outside = body.parent(op)?;

@@ -4,7 +4,7 @@
 //! ops that do nothing but give values; `E` runs once and moves behind the loop.
 
 use crate::clone::{ValueMap, clone_op_within};
-use crate::counted::{self, Scope, without_negations};
+use crate::counted::{self, Induction, Scope, without_negations};
 use crate::effects::{is_removable, may_leave};
 use crate::sweep::sweep_from;
 use crate::to_for::{AfterLoop, Made, Rebuild};
@@ -101,12 +101,29 @@ impl Parts {
         ops.pop();
         fine.then_some(ops)
     }
+    fn scope(&self) -> Scope {
+        Scope {
+            region: self.region,
+            arm: Some(self.go),
+        }
+    }
+    fn inductions(&self, unit: &Unit, body: &Body, op: Op) -> Vec<Option<Induction>> {
+        let initial: Vec<Value> = body.operands(op).collect();
+        let next = self.next_values(body, initial.len());
+        counted::inductions(unit, body, self.scope(), &initial, &next)
+    }
     fn next_values(&self, body: &Body, carried: usize) -> Vec<Value> {
         let values = body.operands(self.repeat).skip(1).take(carried);
         values
             .map(|v| in_arm(body, self.branch, self.go, v))
             .collect()
     }
+}
+
+/// The inductions of a loop that is tested at its top.
+pub(crate) fn inductions(unit: &Unit, body: &Body, op: Op) -> Option<Vec<Option<Induction>>> {
+    let (parts, _, _) = parts(unit, body, op)?;
+    Some(parts.inductions(unit, body, op))
 }
 
 /// Turns a loop whose counted test stands at its top into a `for`.
@@ -117,15 +134,10 @@ pub(crate) fn convert(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Made> 
     if !goes_on {
         return None;
     }
-    let scope = Scope {
-        region: parts.region,
-        arm: Some(parts.go),
-    };
-    let initial: Vec<Value> = body.operands(op).collect();
-    let next = parts.next_values(body, initial.len());
-    let found = counted::inductions(unit, body, scope, &initial, &next);
+    let found = parts.inductions(unit, body, op);
+    let carried = found.len();
     let condition = body.operand(parts.branch, 0);
-    let test = counted::test(unit, body, scope, &found, condition, parts.truth)?;
+    let test = counted::test(unit, body, parts.scope(), &found, condition, parts.truth)?;
     let leaves = may_leave(unit, body, parts.go);
     let outside = body.parent(op)?;
     let loc = body.ops[op].loc;
@@ -139,7 +151,7 @@ pub(crate) fn convert(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Made> 
         trips,
     };
     leave(&mut b, op, &parts, &shape, &after, (&head, &tail));
-    assemble(&mut b, &parts, &shape, trips, initial.len());
+    assemble(&mut b, &parts, &shape, trips, carried);
     body.erase(op);
     Some(Made {
         op: shape.op,

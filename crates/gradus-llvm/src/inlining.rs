@@ -8,7 +8,9 @@
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
-use gradus_ir::known::{TAPE_PUSH, TAPE_RELEASE, differentiation_call, is_text_object};
+use gradus_ir::known::{
+    Known, TAPE_PUSH, TAPE_RELEASE, differentiation_call, is_text_object, lookup,
+};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMLinkage};
@@ -117,6 +119,27 @@ impl Host {
                         LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
                     }
                     false => LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, noinline),
+                }
+            }
+        }
+    }
+
+    /// Whether calls of a parallel run time are copied by no pass: two copies of what opens a construct
+    /// and one of what closes it are no construct any more.
+    pub(crate) fn keep_parallel_calls_single(&mut self, keep: bool) {
+        let noduplicate = attribute_kind("noduplicate");
+        for f in self.functions() {
+            let known = lookup(&unsafe { name_of(f) });
+            if !matches!(known, Some(Known::OpenMp(_))) {
+                continue;
+            }
+            unsafe {
+                match keep {
+                    true => {
+                        let attribute = LLVMCreateEnumAttribute(self.ctx, noduplicate, 0);
+                        LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+                    }
+                    false => LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, noduplicate),
                 }
             }
         }

@@ -31,6 +31,9 @@ pub enum Pipeline {
     /// Before differentiation of a serial closure: calls are hoisted before anything is inlined, small
     /// constant loops are unrolled, nothing is peeled or vectorised.
     EarlySerial,
+    /// Before differentiation of a closure that calls OpenMP's run time: as [`Pipeline::EarlySerial`],
+    /// but its calls stay one each, and nothing is read ahead for the next iteration.
+    EarlyOpenMp,
     /// Before raising a parallel closure: calls stay calls.
     EarlyParallel,
     /// LLVM's own pipeline of a level, after export.
@@ -38,15 +41,26 @@ pub enum Pipeline {
 }
 
 // `loop-unroll-full` would peel too.
-const EARLY_SERIAL: &str = "inferattrs,\
-    cgscc(function(sroa,early-cse<memssa>,simplifycfg),function-attrs),\
-    function(loop-simplify,lcssa,loop-mssa(loop-rotate,licm)),\
-    cgscc(inline,function-attrs),\
-    function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,\
-    loop-mssa(loop-rotate,licm),loop-simplify,lcssa,loop(indvars,loop-deletion),\
-    loop-unroll<O2;no-partial;no-peeling;no-profile-peeling;no-runtime;no-upperbound>,\
-    sroa,gvn,loop-mssa(licm),dse,instcombine<no-verify-fixpoint>,simplifycfg,loop-simplify,lcssa),\
-    rpo-function-attrs";
+macro_rules! early_serial {
+    ($gvn:literal) => {
+        concat!(
+            "inferattrs,\
+             cgscc(function(sroa,early-cse<memssa>,simplifycfg),function-attrs),\
+             function(loop-simplify,lcssa,loop-mssa(loop-rotate,licm)),\
+             cgscc(inline,function-attrs),\
+             function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,\
+             loop-mssa(loop-rotate,licm),loop-simplify,lcssa,loop(indvars,loop-deletion),\
+             loop-unroll<O2;no-partial;no-peeling;no-profile-peeling;no-runtime;no-upperbound>,\
+             sroa,",
+            $gvn,
+            ",loop-mssa(licm),dse,instcombine<no-verify-fixpoint>,simplifycfg,loop-simplify,lcssa),\
+             rpo-function-attrs"
+        )
+    };
+}
+const EARLY_SERIAL: &str = early_serial!("gvn");
+// What one iteration reads for the next ties them together.
+const EARLY_OPENMP: &str = early_serial!("gvn<no-load-pre>");
 const EARLY_PARALLEL: &str =
     "inferattrs,function(sroa,early-cse,simplifycfg),cgscc(function-attrs)";
 
@@ -55,6 +69,7 @@ impl Pipeline {
     pub fn text(self) -> &'static str {
         match self {
             Pipeline::EarlySerial => EARLY_SERIAL,
+            Pipeline::EarlyOpenMp => EARLY_OPENMP,
             Pipeline::EarlyParallel => EARLY_PARALLEL,
             Pipeline::Late(OptLevel::O0) => "default<O0>",
             Pipeline::Late(OptLevel::O1) => "default<O1>",
@@ -74,8 +89,10 @@ impl Host {
         if !matches!(pipeline, Pipeline::Late(_)) {
             self.strip_o0_attributes();
         }
-        if pipeline == Pipeline::EarlySerial {
+        let before_derivatives = matches!(pipeline, Pipeline::EarlySerial | Pipeline::EarlyOpenMp);
+        if before_derivatives {
             self.raise_inlining();
+            self.keep_parallel_calls_single(true);
         }
         let level = match pipeline {
             Pipeline::Late(level) => level,
@@ -98,7 +115,8 @@ impl Host {
             LLVMDisposePassBuilderOptions(options);
             error
         };
-        if pipeline == Pipeline::EarlySerial {
+        if before_derivatives {
+            self.keep_parallel_calls_single(false);
             self.lower_inlining();
         }
         match error {

@@ -154,8 +154,12 @@ pub(crate) fn early(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         return Ok(());
     }
     host.keep_tape_calls(true);
+    let pipeline = match run.request.options.parallel {
+        true => Pipeline::EarlyOpenMp,
+        false => Pipeline::EarlySerial,
+    };
     run.pass("early", |run| {
-        run.check(host.run(Pipeline::EarlySerial))?;
+        run.check(host.run(pipeline))?;
         run.after_host("early", host)
     })
 }

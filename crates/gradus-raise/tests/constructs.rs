@@ -20,6 +20,16 @@ const PROGRAMS: &[Program] = &[
     Program("unsigned", Loops, "
         #pragma omp parallel for
         for (unsigned i = 3; i < (unsigned)n; i += 2) a[i] = b[i] + 1;"),
+    Program("what two iterations read", Loops, "
+        double s = 0;
+        #pragma omp parallel for reduction(+ : s)
+        for (long i = 1; i < n; i++) s += b[i] * b[i - 1];
+        a[0] = s;"),
+    Program("the same, dealt out as they come", Loops, "
+        double s = 0;
+        #pragma omp parallel for reduction(+ : s) schedule(dynamic)
+        for (long i = 1; i < n; i++) s += b[i] * b[i - 1];
+        a[0] = s;"),
     Program("static chunks", Loops, "
         #pragma omp parallel for schedule(static, 3)
         for (int i = 0; i < n; i++) a[i] = b[i] + i;"),
@@ -387,6 +397,16 @@ fn at_o1() {
 #[test]
 fn at_o2() {
     check(PROGRAMS, &["-O2"], false);
+}
+
+/// Optimised loops that are still one loop each.
+#[test]
+fn at_o2_without_copies_of_loops() {
+    check(
+        PROGRAMS,
+        &["-O2", "-fno-vectorize", "-fno-unroll-loops"],
+        false,
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `gradus dev`: the passes at work, for those who write them.
 
-use crate::drive::names_a_derivative;
+use crate::drive::{calls_openmp, names_a_derivative};
 use crate::{Settings, child, source};
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{
@@ -40,10 +40,13 @@ pub fn dev(settings: &Settings, what: &Dev) -> Result<Reply, Diagnostic> {
     let source = source::open(settings, &what.file, &args, &scratch, &derived)?;
     let request = Request {
         task: task(what, &source.module),
+        options: Options {
+            parallel: calls_openmp(&source.module),
+            ..what.options.clone()
+        },
         inputs: vec![Input::new(what.file.display().to_string(), source.module)],
         level: source.level,
         emit: vec![OutputKind::Object, OutputKind::Report],
-        options: what.options.clone(),
     };
     Ok(child::compile(settings, &request))
 }

@@ -15,6 +15,19 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gradus_rt.o"));
 /// # Errors
 /// A file that cannot be written.
 pub(crate) fn linked(job: &Job, scratch: &Scratch) -> Result<Job, Diagnostic> {
+    with_library(job, scratch, "")
+}
+
+/// As [`linked`], for a compiler that calls the linker.
+///
+/// # Errors
+/// A file that cannot be written.
+pub(crate) fn linked_by_compiler(job: &Job, scratch: &Scratch) -> Result<Job, Diagnostic> {
+    with_library(job, scratch, "-Wl,")
+}
+
+/// The job with the library, the linker's own options behind `prefix`.
+fn with_library(job: &Job, scratch: &Scratch, prefix: &str) -> Result<Job, Diagnostic> {
     let objects = job.args.iter().filter(|arg| arg.ends_with(".o"));
     let mut calls = objects.filter(|arg| needs_runtime(Path::new(arg)));
     if calls.next().is_none() {
@@ -23,10 +36,11 @@ pub(crate) fn linked(job: &Job, scratch: &Scratch) -> Result<Job, Diagnostic> {
     let library = scratch.file("gradus_rt.o");
     files::write(&library, OBJECT)?;
     let mut job = job.clone();
-    job.args.extend(wrapped());
+    job.args
+        .extend(wrapped().iter().map(|option| format!("{prefix}{option}")));
     job.args.extend([
         library.display().to_string(),
-        "--as-needed".to_string(),
+        format!("{prefix}--as-needed"),
         "-lgcc_s".to_string(),
         "-lc".to_string(),
     ]);

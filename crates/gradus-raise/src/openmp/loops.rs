@@ -12,7 +12,7 @@
 //! from rank and size as the run time would ([`super::parts`]).
 
 use super::calls::{Calls, Step, reason, slot};
-use super::parts;
+use super::{bounds, parts};
 use crate::regions::{between, run_once, settle, strand_of};
 use gradus_edit::{
     ValueMap, clone_op_within, is_pure, is_speculatable, loop_to_for, promote_slots,
@@ -25,6 +25,10 @@ use std::collections::HashSet;
 
 /// The most times that a body is begun anew because a loop's shape did not fit.
 const ATTEMPTS: usize = 200;
+
+/// Why a loop keeps the bounds of its part.
+const PART: &str =
+    "the start of each thread's part matters to this loop (an optimiser was here before)";
 
 /// A loop that is being raised.
 struct Shared {
@@ -137,9 +141,8 @@ fn static_loop(
         .ok_or("the end of this loop is not found")?;
     let inside = between(body, start, end).unwrap_or_default();
     let last = last_branches(unit, body, slot_of(body, &args, 3)?, start)?;
-    for index in 4..7 {
-        slot_of(body, &args, index)?;
-    }
+    let bounds = [slot_of(body, &args, 4)?, slot_of(body, &args, 5)?];
+    slot_of(body, &args, 6)?;
     if chunked {
         let mut rounds = inside.iter().filter(|&&op| is_loop(body, op));
         let round = rounds.next().copied().ok_or("no loop is found here")?;
@@ -149,6 +152,9 @@ fn static_loop(
     }
     let inside = between(body, start, end).unwrap_or_default();
     let body_op = only_loop(body, &inside).ok_or("the loop itself is not found")?;
+    if !bounds::only_count(unit, body, &bounds, body_op) {
+        return Err(PART);
+    }
     let chunk = chunked.then(|| args[8]);
     body.erase(end);
     body.erase(start);
@@ -183,6 +189,9 @@ fn dispatch_loop(
     let [inner] = inner[..] else {
         return Err("the loop itself is not found");
     };
+    if !bounds::only_count(unit, body, &[lower?, upper?], inner) {
+        return Err(PART);
+    }
     let mut b = Builder::new(unit, body);
     b.at_op(next);
     for (value, slot) in [(3, lower?), (4, upper?), (5, stride?)] {

@@ -7,6 +7,7 @@
 //!    of the one kind cannot meet in the other's loops; until nothing more must stay.
 //! 4. What is left is put together, callees first: tasks and regions take in their functions ([`put`]).
 
+mod bounds;
 mod calls;
 mod fork;
 mod loops;

@@ -10,10 +10,11 @@ mod driver;
 mod tests;
 mod trace;
 
+use crate::drive::calls_openmp;
 use crate::files::{self, Scratch};
 use crate::plan::Job;
 use crate::source::{self, quiet};
-use crate::{Settings, child};
+use crate::{Settings, child, runtime};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use gradus_pipeline::{
     Derivative, GradRequest, GradTask, Input, Mode, Options, Outcome, OutputKind, Request, Task,
@@ -80,6 +81,7 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
     args.retain(|flag| !is_for_the_linker(flag));
     args.extend(["-c".into(), "-o".into(), object.display().to_string()]);
     let source = source::open(settings, &what.file, &args, &scratch, &derived)?;
+    let parallel = calls_openmp(&source.module);
     let request = Request {
         inputs: vec![Input::new(what.file.display().to_string(), source.module)],
         task: Task::Grad(task(what)),
@@ -89,6 +91,7 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
             skip_late: true,
             // Where a signal strikes is told by the lines.
             strip_debug: false,
+            parallel,
             ..what.options.clone()
         },
     };
@@ -191,10 +194,13 @@ fn build(
     // Without a random base the addresses that a signal reports are those of the file.
     args.extend(["-no-pie", "-Wl,--allow-multiple-definition", "-lm", "-o"].map(String::from));
     args.push(program.display().to_string());
-    quiet(&Job {
+    let openmp = what.flags.iter().filter(|f| f.starts_with("-fopenmp"));
+    args.extend(openmp.cloned());
+    let link = Job {
         program: settings.clang(true)?,
         args,
-    })?;
+    };
+    quiet(&runtime::linked_by_compiler(&link, scratch)?)?;
     Ok(program)
 }
 
