@@ -13,11 +13,12 @@ use crate::seen::{self, Seen};
 use crate::words::{Lane, LaneKind};
 use gradus_ir::known::Known;
 use gradus_ir::{
-    BinaryOp, Body, CastOp, Definition, Entity, Flags, FuncId, Op, OpKind, Type, TypeId, Unit,
-    Value,
+    BinaryOp, Body, CastOp, ConstKind, Definition, Entity, Flags, FloatKind, FuncId, Op, OpKind,
+    Type, TypeId, Unit, Value,
 };
 use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::num::FpCategory;
 
 /// The number of a value among all of the closure.
 pub(crate) type Node = u32;
@@ -223,8 +224,18 @@ pub(crate) struct System {
     pub equations: Vec<Equation>,
     /// Nodes that take part in integer arithmetic.
     pub integral: Vec<Node>,
-    /// Integer constants that are stored, and where.
-    pub constants: Vec<(Node, MemoryPlace)>,
+    /// Integer constants that are stored.
+    pub constants: Vec<StoredConstant>,
+}
+
+/// An integer constant that is stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoredConstant {
+    pub node: Node,
+    pub place: MemoryPlace,
+    /// What its bits are read as floats: ordinary numbers or zeros of this format, unless the host states
+    /// that an integer is stored.
+    pub number: Option<FloatKind>,
 }
 
 /// The equations of all bodies.
@@ -300,13 +311,19 @@ impl Reader<'_> {
         let (Some(node), Some(place)) = (node, self.memory.place(func, ptr)) else {
             return;
         };
-        if body.as_int(self.unit, value).is_some() {
-            self.found.constants.push((node, place));
+        let meta = body.ops[op].meta.map(|id| self.unit.meta(id));
+        let tag = meta.and_then(|m| m.tbaa);
+        let tagged = tag.map_or(Seen::NOTHING, |t| seen::of_tbaa(self.unit, t.access));
+        if is_integer_constant(self.unit, body, value) {
+            let number = number_format(self.unit, body, value).filter(|_| !tagged.has_integer());
+            let constant = StoredConstant {
+                node,
+                place,
+                number,
+            };
+            self.found.constants.push(constant);
         }
         if self.nodes.is_open(node) {
-            let meta = body.ops[op].meta.map(|id| self.unit.meta(id));
-            let tag = meta.and_then(|m| m.tbaa);
-            let tagged = tag.map_or(Seen::NOTHING, |t| seen::of_tbaa(self.unit, t.access));
             self.found.equations.push(Equation::Access {
                 node,
                 place,
@@ -511,6 +528,34 @@ struct Movement {
     from_bit: u32,
     to_bit: u32,
     bits: u32,
+}
+
+/// Whether a value is an integer constant, or a vector of integers that are all zero.
+fn is_integer_constant(unit: &Unit, body: &Body, value: Value) -> bool {
+    body.as_int(unit, value).is_some()
+        || body.as_const(value).is_some_and(|id| {
+            let zero = matches!(unit.constant(id).kind, ConstKind::Zero);
+            zero && unit.types.int_bits(body.ty(value)).is_some()
+        })
+}
+
+/// The format in which an integer constant's bits are zeros, an ordinary number or an infinity.
+fn number_format(unit: &Unit, body: &Body, value: Value) -> Option<FloatKind> {
+    let bits = image_bits(unit, body.ty(value));
+    let Some(constant) = body.as_int(unit, value) else {
+        return bits.is_multiple_of(64).then_some(FloatKind::F64);
+    };
+    let (kind, class) = match bits {
+        32 => (FloatKind::F32, f32::from_bits(constant as u32).classify()),
+        64 => (FloatKind::F64, f64::from_bits(constant as u64).classify()),
+        _ => return None,
+    };
+    // Small integers read as subnormal numbers, and small negative ones as none.
+    matches!(
+        class,
+        FpCategory::Zero | FpCategory::Normal | FpCategory::Infinite
+    )
+    .then_some(kind)
 }
 
 /// The movements that an integer op makes: shifts by constants, masks of one run of bits, sums of parts

@@ -7,7 +7,7 @@
 //! (3) declared types are taken for words of which nothing is known, and (2) again.
 
 use crate::closure::Closure;
-use crate::lanes::{self, Equation, Node, Nodes};
+use crate::lanes::{self, Equation, Node, Nodes, StoredConstant};
 use crate::layout::{self, lane_kinds, seen_of};
 use crate::memory::{ClassId, CopyBytes, Memory, MemoryPlace, Origin};
 use crate::seen::Seen;
@@ -114,22 +114,31 @@ impl Words {
         }
         words.settle(memory, &equations);
         words.see_integers(memory, &equations);
-        for (node, place) in system.constants {
-            words.stamp(memory, node, place);
+        for constant in &system.constants {
+            words.stamp(memory, constant);
         }
         words
     }
-    /// An integer constant that overwrites floats stands for floats: zeros, where `memset` was a store.
-    fn stamp(&mut self, memory: &Memory, node: Node, place: MemoryPlace) {
+    /// An integer constant that overwrites floats stands for floats: zeros, where `memset` was a store. So
+    /// does one that reads as a number, in memory that callers see and of which nothing else is known:
+    /// zeros in its shadow are right for a float, and do no harm to anything else.
+    fn stamp(&mut self, memory: &Memory, constant: &StoredConstant) {
+        let StoredConstant {
+            node,
+            place,
+            number,
+        } = *constant;
+        let nothing_known = self.visible[place.class.index()] && self.seen(memory, place).is_nothing();
+        let taken_for = number.filter(|_| nothing_known);
         for byte in 0..self.nodes.bits(node) / 8 {
             let at = MemoryPlace {
                 class: place.class,
                 offset_bytes: place.offset_bytes + i64::from(byte),
             };
-            if !self.overlaps_floats(memory, at, 1) {
-                continue;
-            }
-            let kind = self.seen(memory, at).float_kind();
+            let kind = match self.overlaps_floats(memory, at, 1) {
+                true => self.seen(memory, at).float_kind(),
+                false => taken_for,
+            };
             if let Some(kind) = kind.filter(|k| byte % (k.bits() / 8) == 0) {
                 self.nodes.stamp(node, byte * 8, LaneKind::Float(kind));
             }

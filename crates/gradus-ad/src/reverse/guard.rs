@@ -4,15 +4,16 @@
 //! takes the other side, the quotient's adjoint is 0, and 0 · ∞ would be NaN. A value that reaches
 //! the rest of the program through selects, or lanes of masked stores, only is *guarded* by their
 //! conditions; undoing its op adds `guard ? adjoint · ∂ : 0`. Where it matters under a condition
-//! that is not at hand (selects behind selects, uses inside loops and arms), the guard is
+//! that is not at hand (selects behind selects, uses inside loops and arms, single lanes), the guard is
 //! `adjoint != 0`.
 
+use super::absent::Absent;
 use super::return_sweep::ReturnSweep;
 use crate::calculus;
 use crate::masked::masked_access;
 use gradus_ir::known::{Known, MaskedFn};
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{BinaryOp, FloatPredicate, Op, OpKind, Use, Value};
+use gradus_ir::{BinaryOp, FloatPredicate, Op, OpKind, Type, Use, Value};
 use std::collections::HashMap;
 
 /// A condition under which a value matters.
@@ -30,6 +31,7 @@ pub(super) struct Guards {
     known: HashMap<Value, Vec<Guard>>,
     /// Whether a value may be infinite or not a number although all that it is made from is finite.
     unbounded: HashMap<Value, bool>,
+    pub absent: Absent,
 }
 
 /// Longer disjunctions are told by the adjoint.
@@ -163,6 +165,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 Some(self.mask_of_store(at).map(guard).into_iter().collect())
             }
             OpKind::ICmp(_) | OpKind::FCmp(_) => None,
+            // Lanes that go nowhere are those whose adjoint is zero.
+            OpKind::ExtractElement | OpKind::InsertElement | OpKind::Shuffle(_) => {
+                let whole = body.ty(value);
+                let vector = matches!(self.out.unit.types.get(whole), Type::Vector { .. });
+                Some(if vector { vec![Guard::Adjoint] } else { Vec::new() })
+            }
             _ if self.passes_on(at.op) => of_result(),
             _ => Some(Vec::new()),
         }

@@ -8,6 +8,7 @@
 //! Combined, both stand in one function. Split, the augmented function ends after step 3 and the
 //! return function consists of step 4; both make the same plan from the same facts.
 
+mod absent;
 mod calls;
 mod guard;
 mod linear;

@@ -253,12 +253,17 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
     }
 
     /// Whether a partial derivative reads a value that may be infinite or not a number although
-    /// everything that it is made from is finite.
+    /// everything that it is made from is finite, or one of which lanes are absent.
     fn reads_infinite(&mut self, op: Op, rule: &calculus::Rule, uses: calculus::Uses) -> bool {
         let body = self.facts.body;
-        (uses.result && rule.result_maybe_infinite())
-            || (0..rule.arg_count())
-                .any(|i| uses.arg(i) && self.unbounded(body.operand(op, rule.operand(i))))
+        let args = (0..rule.arg_count()).filter(|i| uses.arg(*i));
+        let mut read: Vec<Value> = args.map(|i| body.operand(op, rule.operand(i))).collect();
+        if read.iter().any(|v| self.unbounded(*v)) || uses.result && rule.result_maybe_infinite() {
+            return true;
+        }
+        read.extend(uses.result.then(|| body.result(op)));
+        let (absent, unit) = (&mut self.guards.absent, &*self.out.unit);
+        read.iter().any(|v| absent.any(unit, body, *v))
     }
 
     /// Reports that an op on active values has no derivative.
