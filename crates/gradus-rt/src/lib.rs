@@ -19,6 +19,7 @@
 #![deny(missing_docs)]
 
 pub mod answers;
+pub mod cuda;
 mod foreign;
 pub mod pool;
 pub mod ranges;

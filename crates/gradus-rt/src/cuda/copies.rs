@@ -1,0 +1,691 @@
+//! Copies and fills: one memory, so each is a `memmove` for every row, after what CUDA would have refused.
+
+use super::Status;
+use super::error::{Error, entry};
+use super::memory::{self, Owner};
+use super::profile::{self, Activity};
+use super::types::{Array, Copy3D, Extent, Pitched};
+use std::ffi::{c_int, c_void};
+
+/// Which way a copy goes: `cudaMemcpyKind`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Direction {
+    from_device: Option<bool>,
+    to_device: Option<bool>,
+}
+
+impl Direction {
+    pub(super) fn new(kind: c_int) -> Result<Direction, Error> {
+        let (from_device, to_device) = match kind {
+            0 => (Some(false), Some(false)),
+            1 => (Some(false), Some(true)),
+            2 => (Some(true), Some(false)),
+            3 => (Some(true), Some(true)),
+            4 => (None, None),
+            _ => return Err(Error::InvalidMemcpyDirection),
+        };
+        Ok(Direction {
+            from_device,
+            to_device,
+        })
+    }
+
+    fn activity(self) -> Activity {
+        match (self.from_device, self.to_device) {
+            (Some(false), Some(true)) => Activity::HostToDevice,
+            (Some(true), Some(false)) => Activity::DeviceToHost,
+            _ => Activity::DeviceToDevice,
+        }
+    }
+}
+
+/// That `count` bytes at `pointer` can be the device's (or the host's) end of a copy. Of what the runtime
+/// did not allocate (variables, the host's own memory) nothing is known.
+fn end(pointer: *const c_void, count: usize, device: Option<bool>) -> Result<(), Error> {
+    if pointer.is_null() {
+        return Err(Error::InvalidValue);
+    }
+    match memory::owner(pointer) {
+        Some((_, left)) if left < count => Err(Error::InvalidValue),
+        Some((Owner::Device, _)) if device == Some(false) => Err(Error::InvalidValue),
+        _ => Ok(()),
+    }
+}
+
+/// One end of a copy: rows of a slice, slices.
+#[derive(Clone, Copy)]
+struct Rows {
+    start: *mut u8,
+    pitch: usize,
+    slice: usize,
+}
+
+/// Copies `extent` (its width in bytes).
+fn block(to: Rows, from: Rows, extent: Extent, direction: Direction) -> Result<(), Error> {
+    let Extent {
+        width,
+        height,
+        depth,
+    } = extent;
+    if width == 0 || height == 0 || depth == 0 {
+        return Ok(());
+    }
+    if height > 1 && (to.pitch < width || from.pitch < width) {
+        return Err(Error::InvalidPitchValue);
+    }
+    let span = |rows: Rows| {
+        let slices = (depth - 1).checked_mul(rows.slice)?;
+        let lines = (height - 1).checked_mul(rows.pitch)?;
+        slices.checked_add(lines)?.checked_add(width)
+    };
+    let (Some(to_span), Some(from_span)) = (span(to), span(from)) else {
+        return Err(Error::InvalidValue);
+    };
+    end(to.start.cast(), to_span, direction.to_device)?;
+    end(from.start.cast(), from_span, direction.from_device)?;
+    profile::timed(direction.activity(), || {
+        for z in 0..depth {
+            for y in 0..height {
+                let at = |rows: Rows| rows.start.wrapping_add(z * rows.slice + y * rows.pitch);
+                // SAFETY: both spans are the caller's to copy; what the runtime knows of them was tested.
+                unsafe { libc::memmove(at(to).cast(), at(from).cast(), width) };
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Copies `count` bytes.
+fn line(to: *mut c_void, from: *const c_void, count: usize, kind: c_int) -> Result<(), Error> {
+    let direction = Direction::new(kind)?;
+    let rows = |start: *mut c_void| Rows {
+        start: start.cast(),
+        pitch: 0,
+        slice: 0,
+    };
+    let extent = Extent {
+        width: count,
+        height: 1,
+        depth: 1,
+    };
+    block(rows(to), rows(from.cast_mut()), extent, direction)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpy(
+    to: *mut c_void,
+    from: *const c_void,
+    count: usize,
+    kind: c_int,
+) -> Status {
+    entry(|| line(to, from, count, kind))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpyAsync(
+    to: *mut c_void,
+    from: *const c_void,
+    count: usize,
+    kind: c_int,
+    _stream: *mut c_void,
+) -> Status {
+    entry(|| line(to, from, count, kind))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpyPeer(
+    to: *mut c_void,
+    to_device: c_int,
+    from: *const c_void,
+    from_device: c_int,
+    count: usize,
+) -> Status {
+    entry(|| {
+        if to_device != 0 || from_device != 0 {
+            return Err(Error::InvalidDevice);
+        }
+        line(to, from, count, 3)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpyPeerAsync(
+    to: *mut c_void,
+    to_device: c_int,
+    from: *const c_void,
+    from_device: c_int,
+    count: usize,
+    _stream: *mut c_void,
+) -> Status {
+    cudaMemcpyPeer(to, to_device, from, from_device, count)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpy2D(
+    to: *mut c_void,
+    to_pitch: usize,
+    from: *const c_void,
+    from_pitch: usize,
+    width: usize,
+    height: usize,
+    kind: c_int,
+) -> Status {
+    entry(|| {
+        let direction = Direction::new(kind)?;
+        let rows = |start: *mut c_void, pitch| Rows {
+            start: start.cast(),
+            pitch,
+            slice: 0,
+        };
+        let extent = Extent {
+            width,
+            height,
+            depth: 1,
+        };
+        block(
+            rows(to, to_pitch),
+            rows(from.cast_mut(), from_pitch),
+            extent,
+            direction,
+        )
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpy2DAsync(
+    to: *mut c_void,
+    to_pitch: usize,
+    from: *const c_void,
+    from_pitch: usize,
+    width: usize,
+    height: usize,
+    kind: c_int,
+    _stream: *mut c_void,
+) -> Status {
+    cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind)
+}
+
+/// An end of a three-dimensional copy: an array, or else memory with a pitch. The element's size counts
+/// places along x in an array.
+///
+/// # Safety
+/// `array` is null or an array.
+unsafe fn corner(
+    array: *mut Array,
+    memory: &Pitched,
+    place: super::types::Place,
+) -> Result<(Rows, usize), Error> {
+    // SAFETY: promised by the caller.
+    if let Some(array) = unsafe { array.as_ref() } {
+        let offset = place.z * array.slice + place.y * array.pitch + place.x * array.element;
+        let start = array.data.wrapping_add(offset);
+        return Ok((
+            Rows {
+                start,
+                pitch: array.pitch,
+                slice: array.slice,
+            },
+            array.element,
+        ));
+    }
+    if memory.ptr.is_null() {
+        return Err(Error::InvalidValue);
+    }
+    let slice = memory.pitch * memory.ysize;
+    let offset = place.z * slice + place.y * memory.pitch + place.x;
+    let start = memory.ptr.cast::<u8>().wrapping_add(offset);
+    Ok((
+        Rows {
+            start,
+            pitch: memory.pitch,
+            slice,
+        },
+        1,
+    ))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemcpy3D(copy: *const Copy3D) -> Status {
+    entry(|| {
+        // SAFETY: promised by the caller.
+        let copy = unsafe { copy.as_ref() }.ok_or(Error::InvalidValue)?;
+        let direction = Direction::new(copy.kind)?;
+        // SAFETY: promised by the caller.
+        let (to, to_element) = unsafe { corner(copy.dst_array, &copy.dst, copy.dst_pos)? };
+        // SAFETY: promised by the caller.
+        let (from, from_element) = unsafe { corner(copy.src_array, &copy.src, copy.src_pos)? };
+        // With an array the width counts its elements, else bytes.
+        let mut extent = copy.extent;
+        extent.width *= to_element.max(from_element);
+        block(to, from, extent, direction)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemcpy3DAsync(copy: *const Copy3D, _stream: *mut c_void) -> Status {
+    // SAFETY: promised by the caller.
+    unsafe { cudaMemcpy3D(copy) }
+}
+
+/// Fills `extent` with a byte.
+fn fill(to: Rows, value: c_int, extent: Extent) -> Result<(), Error> {
+    let Extent {
+        width,
+        height,
+        depth,
+    } = extent;
+    if width == 0 || height == 0 || depth == 0 {
+        return Ok(());
+    }
+    let span = (depth - 1) * to.slice + (height - 1) * to.pitch + width;
+    end(to.start.cast(), span, None)?;
+    profile::timed(Activity::Fill, || {
+        for z in 0..depth {
+            for y in 0..height {
+                let start = to.start.wrapping_add(z * to.slice + y * to.pitch);
+                // SAFETY: the span is the caller's to fill; what the runtime knows of it was tested.
+                unsafe { libc::memset(start.cast(), value, width) };
+            }
+        }
+    });
+    Ok(())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemset(to: *mut c_void, value: c_int, count: usize) -> Status {
+    let rows = Rows {
+        start: to.cast(),
+        pitch: 0,
+        slice: 0,
+    };
+    let extent = Extent {
+        width: count,
+        height: 1,
+        depth: 1,
+    };
+    entry(|| fill(rows, value, extent))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemsetAsync(
+    to: *mut c_void,
+    value: c_int,
+    count: usize,
+    _stream: *mut c_void,
+) -> Status {
+    cudaMemset(to, value, count)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemset2D(
+    to: *mut c_void,
+    pitch: usize,
+    value: c_int,
+    width: usize,
+    height: usize,
+) -> Status {
+    let rows = Rows {
+        start: to.cast(),
+        pitch,
+        slice: 0,
+    };
+    entry(|| {
+        fill(
+            rows,
+            value,
+            Extent {
+                width,
+                height,
+                depth: 1,
+            },
+        )
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemset2DAsync(
+    to: *mut c_void,
+    pitch: usize,
+    value: c_int,
+    width: usize,
+    height: usize,
+    _stream: *mut c_void,
+) -> Status {
+    cudaMemset2D(to, pitch, value, width, height)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemset3D(to: Pitched, value: c_int, extent: Extent) -> Status {
+    let rows = Rows {
+        start: to.ptr.cast(),
+        pitch: to.pitch,
+        slice: to.pitch * to.ysize,
+    };
+    entry(|| fill(rows, value, extent))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemset3DAsync(
+    to: Pitched,
+    value: c_int,
+    extent: Extent,
+    _stream: *mut c_void,
+) -> Status {
+    cudaMemset3D(to, value, extent)
+}
+
+/// A symbol is the one variable of host and device: its address.
+fn symbol(symbol: *const c_void, offset: usize) -> Result<*mut c_void, Error> {
+    match symbol.is_null() {
+        true => Err(Error::InvalidSymbol),
+        false => Ok(symbol.cast_mut().wrapping_byte_add(offset)),
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpyToSymbol(
+    to: *const c_void,
+    from: *const c_void,
+    count: usize,
+    offset: usize,
+    kind: c_int,
+) -> Status {
+    entry(|| match kind {
+        1 | 3 | 4 => line(symbol(to, offset)?, from, count, kind),
+        _ => Err(Error::InvalidMemcpyDirection),
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpyToSymbolAsync(
+    to: *const c_void,
+    from: *const c_void,
+    count: usize,
+    offset: usize,
+    kind: c_int,
+    _stream: *mut c_void,
+) -> Status {
+    cudaMemcpyToSymbol(to, from, count, offset, kind)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpyFromSymbol(
+    to: *mut c_void,
+    from: *const c_void,
+    count: usize,
+    offset: usize,
+    kind: c_int,
+) -> Status {
+    entry(|| match kind {
+        2..=4 => line(to, symbol(from, offset)?, count, kind),
+        _ => Err(Error::InvalidMemcpyDirection),
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpyFromSymbolAsync(
+    to: *mut c_void,
+    from: *const c_void,
+    count: usize,
+    offset: usize,
+    kind: c_int,
+    _stream: *mut c_void,
+) -> Status {
+    cudaMemcpyFromSymbol(to, from, count, offset, kind)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaGetSymbolAddress(to: *mut *mut c_void, from: *const c_void) -> Status {
+    // SAFETY: promised by the caller.
+    entry(|| unsafe { memory::give(to, symbol(from, 0)?) })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpyToArray(
+    to: *mut Array,
+    x: usize,
+    y: usize,
+    from: *const c_void,
+    count: usize,
+    kind: c_int,
+) -> Status {
+    // SAFETY: promised by the caller.
+    entry(|| unsafe { wrapped(to, [x, y], from.cast_mut().cast(), count, kind, true) })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpyToArrayAsync(
+    to: *mut Array,
+    x: usize,
+    y: usize,
+    from: *const c_void,
+    count: usize,
+    kind: c_int,
+    _stream: *mut c_void,
+) -> Status {
+    cudaMemcpyToArray(to, x, y, from, count, kind)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpyFromArray(
+    to: *mut c_void,
+    from: *const Array,
+    x: usize,
+    y: usize,
+    count: usize,
+    kind: c_int,
+) -> Status {
+    // SAFETY: promised by the caller.
+    entry(|| unsafe { wrapped(from.cast_mut(), [x, y], to.cast(), count, kind, false) })
+}
+
+/// Copies `count` bytes between memory and the rows of an array from byte `x` of row `y` on.
+///
+/// # Safety
+/// `array` is null or an array.
+unsafe fn wrapped(
+    array: *mut Array,
+    [x, y]: [usize; 2],
+    memory: *mut u8,
+    count: usize,
+    kind: c_int,
+    into: bool,
+) -> Result<(), Error> {
+    let direction = Direction::new(kind)?;
+    // SAFETY: promised by the caller.
+    let array = unsafe { array.as_ref() }.ok_or(Error::InvalidValue)?;
+    let width = array.width * array.element;
+    if x > width || y * width + x + count > width * array.height.max(1) {
+        return Err(Error::InvalidValue);
+    }
+    let (mut done, mut column, mut row) = (0, x, y);
+    while done < count {
+        let part = (width - column).min(count - done);
+        let start = array.data.wrapping_add(row * array.pitch + column);
+        let inside = Rows {
+            start,
+            pitch: 0,
+            slice: 0,
+        };
+        let outside = Rows {
+            start: memory.wrapping_add(done),
+            pitch: 0,
+            slice: 0,
+        };
+        let extent = Extent {
+            width: part,
+            height: 1,
+            depth: 1,
+        };
+        match into {
+            true => block(inside, outside, extent, direction)?,
+            false => block(outside, inside, extent, direction)?,
+        }
+        (done, column, row) = (done + part, 0, row + 1);
+    }
+    Ok(())
+}
+
+/// A rectangle of an array, from byte `x` of row `y`.
+///
+/// # Safety
+/// `array` is null or an array.
+unsafe fn rectangle(
+    array: *mut Array,
+    [x, y]: [usize; 2],
+    width: usize,
+    height: usize,
+) -> Result<Rows, Error> {
+    // SAFETY: promised by the caller.
+    let array = unsafe { array.as_ref() }.ok_or(Error::InvalidValue)?;
+    if x + width > array.width * array.element || y + height > array.height.max(1) {
+        return Err(Error::InvalidValue);
+    }
+    let start = array.data.wrapping_add(y * array.pitch + x);
+    Ok(Rows {
+        start,
+        pitch: array.pitch,
+        slice: array.slice,
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpy2DToArray(
+    to: *mut Array,
+    x: usize,
+    y: usize,
+    from: *const c_void,
+    pitch: usize,
+    width: usize,
+    height: usize,
+    kind: c_int,
+) -> Status {
+    entry(|| {
+        let direction = Direction::new(kind)?;
+        // SAFETY: promised by the caller.
+        let to = unsafe { rectangle(to, [x, y], width, height)? };
+        let from = Rows {
+            start: from.cast_mut().cast(),
+            pitch,
+            slice: 0,
+        };
+        block(
+            to,
+            from,
+            Extent {
+                width,
+                height,
+                depth: 1,
+            },
+            direction,
+        )
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpy2DToArrayAsync(
+    to: *mut Array,
+    x: usize,
+    y: usize,
+    from: *const c_void,
+    pitch: usize,
+    width: usize,
+    height: usize,
+    kind: c_int,
+    _stream: *mut c_void,
+) -> Status {
+    cudaMemcpy2DToArray(to, x, y, from, pitch, width, height, kind)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpy2DFromArray(
+    to: *mut c_void,
+    pitch: usize,
+    from: *const Array,
+    x: usize,
+    y: usize,
+    width: usize,
+    height: usize,
+    kind: c_int,
+) -> Status {
+    entry(|| {
+        let direction = Direction::new(kind)?;
+        // SAFETY: promised by the caller.
+        let from = unsafe { rectangle(from.cast_mut(), [x, y], width, height)? };
+        let to = Rows {
+            start: to.cast(),
+            pitch,
+            slice: 0,
+        };
+        block(
+            to,
+            from,
+            Extent {
+                width,
+                height,
+                depth: 1,
+            },
+            direction,
+        )
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemcpy2DFromArrayAsync(
+    to: *mut c_void,
+    pitch: usize,
+    from: *const Array,
+    x: usize,
+    y: usize,
+    width: usize,
+    height: usize,
+    kind: c_int,
+    _stream: *mut c_void,
+) -> Status {
+    cudaMemcpy2DFromArray(to, pitch, from, x, y, width, height, kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::memory::{Owner, allocate};
+    use std::ptr::{null, null_mut};
+
+    #[test]
+    fn wrong_copies_have_cudas_codes() {
+        let device = allocate(64, Owner::Device, 0).unwrap();
+        let mut host = [1_u8; 64];
+        let at: *mut c_void = host.as_mut_ptr().cast();
+        assert_eq!(cudaMemcpy(device, at, 64, 1), 0);
+        assert_eq!(cudaMemcpy(device, at, 65, 1), Error::InvalidValue as Status);
+        assert_eq!(
+            cudaMemcpy(null_mut(), at, 4, 1),
+            Error::InvalidValue as Status
+        );
+        assert_eq!(
+            cudaMemcpy(device, null(), 4, 1),
+            Error::InvalidValue as Status
+        );
+        assert_eq!(cudaMemcpy(null_mut(), null(), 0, 1), 0);
+        assert_eq!(
+            cudaMemcpy(device, at, 4, 7),
+            Error::InvalidMemcpyDirection as Status
+        );
+        assert_eq!(cudaMemcpy(at, device, 4, 1), Error::InvalidValue as Status);
+        assert_eq!(cudaMemcpy(device, at, 4, 2), Error::InvalidValue as Status);
+        assert_eq!(cudaMemset(device, 3, 65), Error::InvalidValue as Status);
+    }
+
+    #[test]
+    fn rows_keep_what_lies_between_them() {
+        let from: Vec<u8> = (0..12).collect();
+        let mut to = [99_u8; 15];
+        let at = to.as_mut_ptr().cast();
+        assert_eq!(cudaMemcpy2D(at, 5, from.as_ptr().cast(), 4, 3, 3, 0), 0);
+        assert_eq!(to, [0, 1, 2, 99, 99, 4, 5, 6, 99, 99, 8, 9, 10, 99, 99]);
+        assert_eq!(cudaMemset2D(at, 5, 7, 2, 2), 0);
+        assert_eq!(to, [7, 7, 2, 99, 99, 7, 7, 6, 99, 99, 8, 9, 10, 99, 99]);
+        let pitch = cudaMemcpy2D(at, 2, from.as_ptr().cast(), 4, 3, 3, 0);
+        assert_eq!(pitch, Error::InvalidPitchValue as Status);
+    }
+}

@@ -1,0 +1,261 @@
+//! Launches: `k<<<grid, block, shared, stream>>>(…)` pushes its configuration, the kernel's stub pops it and asks
+//! for the launch by the stub's address. What CUDA refuses is refused with its code, before anything runs.
+
+use super::Status;
+use super::device::{MAX_BLOCK, MAX_GRID, MAX_THREADS, SHARED_OPTIN};
+use super::error::{self, Error, entry};
+use super::kernels::{self, Kernel};
+use super::profile;
+use super::types::Dim3;
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
+
+/// What a launch's angle brackets say.
+#[derive(Clone, Copy)]
+struct Configuration {
+    grid: Dim3,
+    block: Dim3,
+    shared: usize,
+    stream: *mut c_void,
+}
+
+thread_local! {
+    static PUSHED: RefCell<Vec<Configuration>> = const { RefCell::new(Vec::new()) };
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __cudaPushCallConfiguration(
+    grid: Dim3,
+    block: Dim3,
+    shared: usize,
+    stream: *mut c_void,
+) -> c_int {
+    let configuration = Configuration {
+        grid,
+        block,
+        shared,
+        stream,
+    };
+    PUSHED.with_borrow_mut(|pushed| pushed.push(configuration));
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __cudaPopCallConfiguration(
+    grid: *mut Dim3,
+    block: *mut Dim3,
+    shared: *mut usize,
+    stream: *mut *mut c_void,
+) -> Status {
+    match PUSHED.with_borrow_mut(Vec::pop) {
+        Some(configuration) => {
+            // SAFETY: a stub gives its own variables.
+            unsafe {
+                grid.write(configuration.grid);
+                block.write(configuration.block);
+                shared.write(configuration.shared);
+                stream.write(configuration.stream);
+            }
+            0
+        }
+        None => error::keep(Error::MissingConfiguration),
+    }
+}
+
+/// That sizes are ones that the device can run.
+fn fits(grid: Dim3, block: Dim3, shared: usize) -> Result<(), Error> {
+    let within = |size: Dim3, most: [u32; 3]| {
+        let each = [(size.x, most[0]), (size.y, most[1]), (size.z, most[2])];
+        each.iter().all(|(n, most)| (1..=*most).contains(n))
+    };
+    if !within(grid, MAX_GRID) || !within(block, MAX_BLOCK) || threads(block) > MAX_THREADS {
+        return Err(Error::InvalidConfiguration);
+    }
+    match shared <= SHARED_OPTIN {
+        true => Ok(()),
+        false => Err(Error::InvalidValue),
+    }
+}
+
+fn threads(block: Dim3) -> u32 {
+    block.x.saturating_mul(block.y).saturating_mul(block.z)
+}
+
+/// 0 where a launch of these sizes can run; else the error that it made the last one.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_launch_ok(
+    gx: u32,
+    gy: u32,
+    gz: u32,
+    bx: u32,
+    by: u32,
+    bz: u32,
+    shared: usize,
+) -> Status {
+    let (grid, block) = (
+        Dim3 {
+            x: gx,
+            y: gy,
+            z: gz,
+        },
+        Dim3 {
+            x: bx,
+            y: by,
+            z: bz,
+        },
+    );
+    entry(|| fits(grid, block, shared))
+}
+
+/// That this kernel can run so.
+fn suits(kernel: &Kernel, grid: Dim3, block: Dim3, shared: usize) -> Result<(), Error> {
+    fits(grid, block, shared)?;
+    if threads(block) > kernel.max_threads {
+        return Err(Error::LaunchOutOfResources);
+    }
+    match kernel.holds(shared) {
+        true => Ok(()),
+        false => Err(Error::InvalidValue),
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaLaunchKernel(
+    stub: *const c_void,
+    grid: Dim3,
+    block: Dim3,
+    arguments: *mut *mut c_void,
+    shared: usize,
+    _stream: *mut c_void,
+) -> Status {
+    entry(|| {
+        let kernel = kernels::find(stub)?;
+        suits(kernel, grid, block, shared)?;
+        profile::launched(kernel.name, || {
+            let ([gx, gy, gz], [bx, by, bz]) = (sizes(grid), sizes(block));
+            // SAFETY: the arguments are the kernel's, by the caller's promise.
+            unsafe { (kernel.entry)(arguments, gx, gy, gz, bx, by, bz, shared as u64) };
+        });
+        Ok(())
+    })
+}
+
+fn sizes(size: Dim3) -> [u64; 3] {
+    [size.x, size.y, size.z].map(u64::from)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaLaunchCooperativeKernel(
+    stub: *const c_void,
+    grid: Dim3,
+    block: Dim3,
+    arguments: *mut *mut c_void,
+    shared: usize,
+    stream: *mut c_void,
+) -> Status {
+    // A barrier of the grid is refused where the kernel is compiled.
+    // SAFETY: promised by the caller.
+    unsafe { cudaLaunchKernel(stub, grid, block, arguments, shared, stream) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::kernels::__gr_kernel_register;
+    use crate::cuda::kernels::cudaFuncSetAttribute;
+    use std::ptr::null_mut;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    static RUN: AtomicU64 = AtomicU64::new(0);
+
+    unsafe extern "C" fn count(
+        arguments: *mut *mut c_void,
+        gx: u64,
+        gy: u64,
+        gz: u64,
+        bx: u64,
+        by: u64,
+        bz: u64,
+        shared: u64,
+    ) {
+        let factor = unsafe { *(*arguments).cast::<u64>() };
+        let all = gx * gy * gz * bx * by * bz + shared;
+        RUN.fetch_add(factor * all, Ordering::Relaxed);
+    }
+
+    fn size(x: u32, y: u32, z: u32) -> Dim3 {
+        Dim3 { x, y, z }
+    }
+
+    #[test]
+    fn a_stub_runs_its_kernel_or_says_why_not() {
+        let stub: *const c_void = c"a stub".as_ptr().cast();
+        unsafe { __gr_kernel_register(stub, count, c"count".as_ptr(), 128, 1 << 10) };
+        let mut factor = 3_u64;
+        let mut arguments = [(&raw mut factor).cast::<c_void>()];
+        let mut launch = |grid, block, shared| unsafe {
+            let (mut g, mut b, mut s, mut at) = (size(0, 0, 0), size(0, 0, 0), 0, null_mut());
+            assert_eq!(
+                __cudaPushCallConfiguration(grid, block, shared, null_mut()),
+                0
+            );
+            assert_eq!(
+                __cudaPopCallConfiguration(&mut g, &mut b, &mut s, &mut at),
+                0
+            );
+            cudaLaunchKernel(stub, g, b, arguments.as_mut_ptr(), s, at)
+        };
+        assert_eq!(launch(size(2, 3, 1), size(4, 5, 2), 100), 0);
+        assert_eq!(RUN.load(Ordering::Relaxed), 3 * (240 + 100));
+        let refused = [
+            (
+                size(1, 1, 1),
+                size(2000, 1, 1),
+                0,
+                Error::InvalidConfiguration,
+            ),
+            (size(0, 1, 1), size(1, 1, 1), 0, Error::InvalidConfiguration),
+            (
+                size(1, 65_536, 1),
+                size(1, 1, 1),
+                0,
+                Error::InvalidConfiguration,
+            ),
+            (
+                size(1, 1, 1),
+                size(1, 1, 65),
+                0,
+                Error::InvalidConfiguration,
+            ),
+            (
+                size(1, 1, 1),
+                size(129, 1, 1),
+                0,
+                Error::LaunchOutOfResources,
+            ),
+            (
+                size(1, 1, 1),
+                size(1, 1, 1),
+                47 << 10 | 1,
+                Error::InvalidValue,
+            ),
+        ];
+        for (grid, block, shared, error) in refused {
+            assert_eq!(launch(grid, block, shared), error as Status);
+        }
+        assert_eq!(RUN.load(Ordering::Relaxed), 3 * (240 + 100));
+        assert_eq!(cudaFuncSetAttribute(stub, 8, 64 << 10), 0);
+        assert_eq!(launch(size(1, 1, 1), size(1, 1, 1), 64 << 10), 0);
+        let unknown = c"no stub".as_ptr().cast();
+        let (one, none) = (size(1, 1, 1), null_mut());
+        let error = unsafe { cudaLaunchKernel(unknown, one, one, none, 0, null_mut()) };
+        assert_eq!(error, Error::InvalidDeviceFunction as Status);
+    }
+
+    #[test]
+    fn a_stub_called_without_a_configuration_says_so() {
+        let (mut g, mut b, mut s, mut at) = (size(0, 0, 0), size(0, 0, 0), 0, null_mut());
+        let error = unsafe { __cudaPopCallConfiguration(&mut g, &mut b, &mut s, &mut at) };
+        assert_eq!(error, Error::MissingConfiguration as Status);
+    }
+}

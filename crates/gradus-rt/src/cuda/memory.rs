@@ -1,0 +1,462 @@
+//! Memory of the device and pinned memory of the host: both are this machine's. What was allocated is known by
+//! its address, so that a wrong pointer is told.
+
+use super::Status;
+use super::error::{Error, entry};
+use super::types::{Extent, Pitched, PointerAttributes};
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Whose memory it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// Pinned by `cudaMallocHost` and its kin.
+    Host = 1,
+    /// The device's.
+    Device = 2,
+    /// Both sides'.
+    Managed = 3,
+    /// The program's own, registered.
+    Registered = 4,
+}
+
+struct Allocation {
+    size: usize,
+    owner: Owner,
+    flags: c_uint,
+}
+
+type Allocations = BTreeMap<usize, Allocation>;
+
+fn allocations() -> MutexGuard<'static, Allocations> {
+    static ALL: Mutex<Allocations> = Mutex::new(BTreeMap::new());
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The alignment that CUDA promises; also that of rows with a pitch.
+pub(super) const ALIGNMENT: usize = 256;
+/// From this size on memory is asked for in large pages.
+const LARGE: usize = 4 << 20;
+const LARGE_PAGE: usize = 2 << 20;
+
+/// New memory, known as `owner`'s.
+pub(super) fn allocate(size: usize, owner: Owner, flags: c_uint) -> Result<*mut c_void, Error> {
+    let alignment = if size >= LARGE { LARGE_PAGE } else { ALIGNMENT };
+    let rounded = size.max(1).checked_next_multiple_of(alignment);
+    let rounded = rounded.ok_or(Error::MemoryAllocation)?;
+    // SAFETY: the alignment is a power of two that divides the size.
+    let memory = unsafe { libc::aligned_alloc(alignment, rounded) };
+    if memory.is_null() {
+        return Err(Error::MemoryAllocation);
+    }
+    #[cfg(target_os = "linux")]
+    if size >= LARGE {
+        // SAFETY: the range was just allocated; the advice changes no contents.
+        unsafe { libc::madvise(memory, rounded, libc::MADV_HUGEPAGE) };
+    }
+    let allocation = Allocation { size, owner, flags };
+    allocations().insert(memory as usize, allocation);
+    Ok(memory)
+}
+
+/// Gives memory back that is one of `owners`'.
+fn release(memory: *mut c_void, owners: &[Owner]) -> Result<(), Error> {
+    if memory.is_null() {
+        return Ok(());
+    }
+    let mut all = allocations();
+    let known = all.get(&(memory as usize));
+    if !known.is_some_and(|found| owners.contains(&found.owner)) {
+        return Err(Error::InvalidValue);
+    }
+    all.remove(&(memory as usize));
+    drop(all);
+    // SAFETY: it came from `allocate`, and nobody else gives it back now.
+    unsafe { libc::free(memory) };
+    Ok(())
+}
+
+/// Whose memory an address is in, where the runtime knows it, and how many bytes follow there.
+pub(super) fn owner(address: *const c_void) -> Option<(Owner, usize)> {
+    let all = allocations();
+    let (start, found) = all.range(..=address as usize).next_back()?;
+    let offset = address as usize - start;
+    (offset < found.size).then(|| (found.owner, found.size - offset))
+}
+
+/// Writes what a call gives back.
+///
+/// # Safety
+/// `to` is null or may be written.
+pub(super) unsafe fn give<T>(to: *mut T, value: T) -> Result<(), Error> {
+    if to.is_null() {
+        return Err(Error::InvalidValue);
+    }
+    // SAFETY: promised by the caller.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
+/// New memory where `to` is; a size of 0 gives null.
+///
+/// # Safety
+/// `to` is null or may be written.
+pub(super) unsafe fn give_memory(
+    to: *mut *mut c_void,
+    size: usize,
+    owner: Owner,
+    flags: c_uint,
+) -> Result<(), Error> {
+    if to.is_null() {
+        return Err(Error::InvalidValue);
+    }
+    let memory = match size {
+        0 => std::ptr::null_mut(),
+        _ => allocate(size, owner, flags)?,
+    };
+    // SAFETY: promised by the caller.
+    unsafe { give(to, memory) }
+}
+
+/// Everything of the device goes.
+pub(super) fn reset() {
+    let mut all = allocations();
+    let gone: Vec<usize> = all
+        .iter()
+        .filter(|(_, a)| a.owner != Owner::Registered)
+        .map(|(&at, _)| at)
+        .collect();
+    for at in gone {
+        all.remove(&at);
+        // SAFETY: it came from `allocate`; the program gave up all that the device held.
+        unsafe { libc::free(at as *mut c_void) };
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMalloc(to: *mut *mut c_void, size: usize) -> Status {
+    // SAFETY: promised by the caller.
+    entry(|| unsafe { give_memory(to, size, Owner::Device, 0) })
+}
+
+#[unsafe(no_mangle)]
+pub(super) extern "C" fn cudaFree(memory: *mut c_void) -> Status {
+    entry(|| release(memory, &[Owner::Device, Owner::Managed]))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMallocHost(to: *mut *mut c_void, size: usize) -> Status {
+    // SAFETY: promised by the caller.
+    entry(|| unsafe { give_memory(to, size, Owner::Host, 0) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaHostAlloc(to: *mut *mut c_void, size: usize, flags: c_uint) -> Status {
+    entry(|| {
+        if flags > 7 {
+            return Err(Error::InvalidValue);
+        }
+        // SAFETY: promised by the caller.
+        unsafe { give_memory(to, size, Owner::Host, flags) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaFreeHost(memory: *mut c_void) -> Status {
+    entry(|| release(memory, &[Owner::Host]))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMallocManaged(to: *mut *mut c_void, size: usize, flags: c_uint) -> Status {
+    entry(|| {
+        if size == 0 || !(1..=2).contains(&flags) {
+            return Err(Error::InvalidValue);
+        }
+        // SAFETY: promised by the caller.
+        unsafe { give_memory(to, size, Owner::Managed, flags) }
+    })
+}
+
+/// Memory for `height` rows of `width` bytes, and the bytes from one to the next.
+fn rows(width: usize, height: usize) -> Result<(*mut c_void, usize), Error> {
+    let pitch = width.checked_next_multiple_of(ALIGNMENT);
+    let pitch = pitch.ok_or(Error::MemoryAllocation)?;
+    let size = pitch.checked_mul(height).ok_or(Error::MemoryAllocation)?;
+    match size {
+        0 => Ok((std::ptr::null_mut(), pitch)),
+        _ => Ok((allocate(size, Owner::Device, 0)?, pitch)),
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMallocPitch(
+    to: *mut *mut c_void,
+    to_pitch: *mut usize,
+    width: usize,
+    height: usize,
+) -> Status {
+    entry(|| {
+        if to.is_null() || to_pitch.is_null() {
+            return Err(Error::InvalidValue);
+        }
+        let (memory, pitch) = rows(width, height)?;
+        // SAFETY: promised by the caller.
+        unsafe {
+            give(to, memory)?;
+            give(to_pitch, pitch)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMalloc3D(to: *mut Pitched, extent: Extent) -> Status {
+    entry(|| {
+        if to.is_null() {
+            return Err(Error::InvalidValue);
+        }
+        let count = extent.height.checked_mul(extent.depth);
+        let (ptr, pitch) = rows(extent.width, count.ok_or(Error::MemoryAllocation)?)?;
+        let (xsize, ysize) = (extent.width, extent.height);
+        // SAFETY: promised by the caller.
+        unsafe {
+            give(
+                to,
+                Pitched {
+                    ptr,
+                    pitch,
+                    xsize,
+                    ysize,
+                },
+            )
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaHostRegister(memory: *mut c_void, size: usize, _flags: c_uint) -> Status {
+    entry(|| {
+        if memory.is_null() || size == 0 {
+            return Err(Error::InvalidValue);
+        }
+        if owner(memory).is_some() {
+            return Err(Error::HostMemoryAlreadyRegistered);
+        }
+        let owner = Owner::Registered;
+        let allocation = Allocation {
+            size,
+            owner,
+            flags: 0,
+        };
+        allocations().insert(memory as usize, allocation);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaHostUnregister(memory: *mut c_void) -> Status {
+    entry(|| {
+        let mut all = allocations();
+        match all.get(&(memory as usize)).map(|found| found.owner) {
+            Some(Owner::Registered) => {
+                all.remove(&(memory as usize));
+                Ok(())
+            }
+            _ => Err(Error::HostMemoryNotRegistered),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaHostGetDevicePointer(
+    to: *mut *mut c_void,
+    host: *mut c_void,
+    _flags: c_uint,
+) -> Status {
+    entry(|| {
+        if !owner(host).is_some_and(|(owner, _)| owner != Owner::Device) {
+            return Err(Error::InvalidValue);
+        }
+        // SAFETY: promised by the caller.
+        unsafe { give(to, host) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaHostGetFlags(to: *mut c_uint, host: *mut c_void) -> Status {
+    entry(|| {
+        let all = allocations();
+        let known = all.get(&(host as usize)).filter(|a| a.owner == Owner::Host);
+        let flags = known.ok_or(Error::InvalidValue)?.flags;
+        // SAFETY: promised by the caller.
+        unsafe { give(to, flags) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemGetInfo(free: *mut usize, total: *mut usize) -> Status {
+    entry(|| {
+        let (available, all) = super::device::memory();
+        // SAFETY: promised by the caller.
+        unsafe {
+            give(free, available)?;
+            give(total, all)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemGetInfo(free: *mut usize, total: *mut usize) -> Status {
+    // SAFETY: promised by the caller.
+    unsafe { cudaMemGetInfo(free, total) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaPointerGetAttributes(
+    to: *mut PointerAttributes,
+    pointer: *const c_void,
+) -> Status {
+    entry(|| {
+        let known = owner(pointer).map(|(owner, _)| owner);
+        let (kind, device) = match known {
+            None => (0, -2),
+            Some(Owner::Host | Owner::Registered) => (1, 0),
+            Some(Owner::Device) => (2, 0),
+            Some(Owner::Managed) => (3, 0),
+        };
+        let pointer = pointer.cast_mut();
+        let nothing = std::ptr::null_mut();
+        let attributes = PointerAttributes {
+            kind,
+            device,
+            device_pointer: if known.is_some() { pointer } else { nothing },
+            host_pointer: if known == Some(Owner::Device) {
+                nothing
+            } else {
+                pointer
+            },
+        };
+        // SAFETY: promised by the caller.
+        unsafe { give(to, attributes) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemPrefetchAsync(
+    pointer: *const c_void,
+    count: usize,
+    device: c_int,
+    _stream: *mut c_void,
+) -> Status {
+    entry(|| {
+        if !(-1..=0).contains(&device) {
+            return Err(Error::InvalidDevice);
+        }
+        managed(pointer, count)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemAdvise(
+    pointer: *const c_void,
+    count: usize,
+    advice: c_int,
+    _device: c_int,
+) -> Status {
+    entry(|| {
+        if !(1..=6).contains(&advice) {
+            return Err(Error::InvalidValue);
+        }
+        managed(pointer, count)
+    })
+}
+
+/// That a range is managed memory.
+fn managed(pointer: *const c_void, count: usize) -> Result<(), Error> {
+    match owner(pointer) {
+        Some((Owner::Managed, size)) if count > 0 && count <= size => Ok(()),
+        _ => Err(Error::InvalidValue),
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaStreamAttachMemAsync(
+    _stream: *mut c_void,
+    pointer: *mut c_void,
+    _length: usize,
+    _flags: c_uint,
+) -> Status {
+    entry(|| managed(pointer, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::null_mut;
+
+    #[test]
+    fn memory_is_aligned_known_and_given_back_once() {
+        let mut memory = null_mut();
+        for size in [1, 1000, 5 << 20] {
+            assert_eq!(unsafe { cudaMalloc(&mut memory, size) }, 0);
+            assert_eq!(memory as usize % ALIGNMENT, 0);
+            assert_eq!(owner(memory), Some((Owner::Device, size)));
+            let last = memory.wrapping_byte_add(size - 1);
+            assert_eq!(owner(last), Some((Owner::Device, 1)));
+            assert_ne!(
+                owner(memory.wrapping_byte_add(size)),
+                Some((Owner::Device, 0))
+            );
+            assert_eq!(cudaFreeHost(memory), Error::InvalidValue as Status);
+            assert_eq!(cudaFree(memory), 0);
+            assert_eq!(cudaFree(memory), Error::InvalidValue as Status);
+        }
+        assert_eq!(cudaFree(null_mut()), 0);
+    }
+
+    #[test]
+    fn wrong_requests_have_cudas_codes() {
+        let mut memory = null_mut();
+        assert_eq!(
+            unsafe { cudaMalloc(null_mut(), 8) },
+            Error::InvalidValue as Status
+        );
+        assert_eq!(
+            unsafe { cudaMalloc(&mut memory, usize::MAX / 2) },
+            Error::MemoryAllocation as Status
+        );
+        assert_eq!(
+            unsafe { cudaMalloc(&mut memory, usize::MAX) },
+            Error::MemoryAllocation as Status
+        );
+        assert_eq!(
+            unsafe { cudaMallocManaged(&mut memory, 0, 1) },
+            Error::InvalidValue as Status
+        );
+        let word = 0_u64;
+        let place = (&raw const word).cast_mut().cast::<c_void>();
+        assert_eq!(cudaFree(place), Error::InvalidValue as Status);
+        assert_eq!(
+            cudaHostUnregister(place),
+            Error::HostMemoryNotRegistered as Status
+        );
+        assert_eq!(cudaHostRegister(place, 8, 0), 0);
+        assert_eq!(
+            cudaHostRegister(place, 8, 0),
+            Error::HostMemoryAlreadyRegistered as Status
+        );
+        assert_eq!(cudaHostUnregister(place), 0);
+    }
+
+    #[test]
+    fn rows_start_aligned() {
+        let (mut memory, mut pitch) = (null_mut(), 0);
+        assert_eq!(
+            unsafe { cudaMallocPitch(&mut memory, &mut pitch, 100, 7) },
+            0
+        );
+        assert_eq!(pitch, 256);
+        assert_eq!(owner(memory), Some((Owner::Device, 7 * 256)));
+        assert_eq!(cudaFree(memory), 0);
+    }
+}

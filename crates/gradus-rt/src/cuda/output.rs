@@ -1,0 +1,253 @@
+//! What kernels say: `printf` from the packed arguments that clang makes of it, failed assertions, and clocks.
+
+use super::error::{self, Error};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::OnceLock;
+use std::time::Instant;
+
+unsafe extern "C" {
+    #[cfg_attr(target_os = "macos", link_name = "__stdoutp")]
+    static stdout: *mut libc::FILE;
+}
+
+/// The arguments of one `printf`, each aligned to its own size.
+struct Packed {
+    at: *const u8,
+    taken: usize,
+}
+
+impl Packed {
+    /// The next argument.
+    ///
+    /// # Safety
+    /// It is there, and a `T`.
+    unsafe fn next<T: Copy>(&mut self) -> T {
+        let start = self.taken.next_multiple_of(size_of::<T>());
+        self.taken = start + size_of::<T>();
+        // SAFETY: promised by the caller.
+        unsafe { self.at.add(start).cast::<T>().read() }
+    }
+}
+
+/// A conversion of a format: its text from `%` on with its stars, and what it takes.
+struct Conversion<'a> {
+    text: &'a [u8],
+    letter: u8,
+    /// Whether an integer has 64 bits.
+    long: bool,
+}
+
+/// The conversion that `format` begins with, after its `%`; `None` where there is none.
+fn conversion(format: &[u8]) -> Option<Conversion<'_>> {
+    let letter_at = format[1..]
+        .iter()
+        .position(|c| !b"-+ #0123456789.*hlLqjzt".contains(c))?
+        + 1;
+    let text = &format[..=letter_at];
+    let long = text.iter().any(|c| b"lqjzt".contains(c));
+    Some(Conversion {
+        text,
+        letter: format[letter_at],
+        long,
+    })
+}
+
+/// Writes one conversion of one argument.
+///
+/// # Safety
+/// The packed arguments are those of the format.
+unsafe fn convert(conversion: &Conversion<'_>, packed: &mut Packed, out: &mut Vec<u8>) {
+    // Stars become the numbers that stand for them, so that one value is left; half-sized integers too.
+    let mut format = Vec::new();
+    for &c in &conversion.text[..conversion.text.len() - 1] {
+        match c {
+            // SAFETY: promised by the caller.
+            b'*' => format.extend(unsafe { packed.next::<c_int>() }.to_string().bytes()),
+            b'l' | b'L' | b'q' | b'j' | b'z' | b't' => {}
+            _ => format.push(c),
+        }
+    }
+    if conversion.long && b"diouxX".contains(&conversion.letter) {
+        format.extend(b"ll");
+    }
+    format.extend([conversion.letter, 0]);
+    // SAFETY: promised by the caller; the format has one conversion of the type given.
+    unsafe {
+        match conversion.letter {
+            b'd' | b'i' | b'o' | b'u' | b'x' | b'X' if conversion.long => {
+                let value = packed.next::<i64>();
+                print(out, |to, size| {
+                    libc::snprintf(to, size, format.as_ptr().cast(), value)
+                });
+            }
+            b'd' | b'i' | b'o' | b'u' | b'x' | b'X' | b'c' => {
+                let value = packed.next::<c_int>();
+                print(out, |to, size| {
+                    libc::snprintf(to, size, format.as_ptr().cast(), value)
+                });
+            }
+            b'a' | b'A' | b'e' | b'E' | b'f' | b'F' | b'g' | b'G' => {
+                let value = packed.next::<f64>();
+                print(out, |to, size| {
+                    libc::snprintf(to, size, format.as_ptr().cast(), value)
+                });
+            }
+            b's' | b'p' => {
+                let value = packed.next::<*const c_void>();
+                print(out, |to, size| {
+                    libc::snprintf(to, size, format.as_ptr().cast(), value)
+                });
+            }
+            _ => out.extend(conversion.text),
+        }
+    }
+}
+
+/// Appends what `write` writes into room of a size, and gives the length of.
+fn print(out: &mut Vec<u8>, write: impl Fn(*mut c_char, usize) -> c_int) {
+    let length = usize::try_from(write(std::ptr::null_mut(), 0)).unwrap_or(0);
+    let start = out.len();
+    out.resize(start + length + 1, 0);
+    write(out[start..].as_mut_ptr().cast(), length + 1);
+    out.truncate(start + length);
+}
+
+/// The text of a format with its packed arguments, and the number of its conversions.
+///
+/// # Safety
+/// The packed arguments are those of the format.
+unsafe fn formatted(mut format: &[u8], arguments: *const c_void) -> (Vec<u8>, c_int) {
+    let mut packed = Packed {
+        at: arguments.cast(),
+        taken: 0,
+    };
+    let (mut out, mut count) = (Vec::new(), 0);
+    while let Some(at) = format.iter().position(|&c| c == b'%') {
+        out.extend(&format[..at]);
+        format = &format[at..];
+        let Some(found) = conversion(format) else {
+            break;
+        };
+        if found.letter == b'%' {
+            out.push(b'%');
+        } else {
+            // SAFETY: promised by the caller.
+            unsafe { convert(&found, &mut packed, &mut out) };
+            count += 1;
+        }
+        format = &format[found.text.len()..];
+    }
+    out.extend(format);
+    (out, count)
+}
+
+/// Writes on the program's standard error.
+pub(super) fn say(text: &str) {
+    // SAFETY: the text is that long.
+    unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+}
+
+/// `printf` of a kernel: a format and its arguments in a structure. Gives the number of arguments.
+///
+/// # Safety
+/// Both come from one call of `printf`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __gr_vprintf(format: *const c_char, arguments: *const c_void) -> c_int {
+    if format.is_null() {
+        return -1;
+    }
+    // SAFETY: promised by the caller.
+    let (text, count) = unsafe { formatted(CStr::from_ptr(format).to_bytes(), arguments) };
+    // SAFETY: C's own stream, which locks itself.
+    unsafe { libc::fwrite(text.as_ptr().cast(), 1, text.len(), stdout) };
+    count
+}
+
+/// A kernel's assertion does not hold: it is said, and every later call of the runtime fails.
+///
+/// # Safety
+/// The texts are C strings.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __gr_assertfail(
+    message: *const c_char,
+    file: *const c_char,
+    line: u32,
+    function: *const c_char,
+    _width: usize,
+) {
+    // SAFETY: promised by the caller.
+    let text = |text: *const c_char| unsafe { CStr::from_ptr(text).to_string_lossy() };
+    let (message, file, function) = (text(message), text(file), text(function));
+    say(&format!(
+        "{file}:{line}: {function}: Assertion `{message}` failed.\n"
+    ));
+    error::stick(Error::Assert);
+}
+
+/// Nanoseconds since the first question.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_clock64() -> i64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let passed = START.get_or_init(Instant::now).elapsed();
+    i64::try_from(passed.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The lower half of that.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_clock() -> i32 {
+    __gr_clock64() as i32
+}
+
+/// Nanoseconds of the machine's clock.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_globaltimer() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |passed| {
+        i64::try_from(passed.as_nanos()).unwrap_or(i64::MAX)
+    })
+}
+
+/// Lets others go first: what a kernel that waits for a while asks for.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_nanosleep(_nanoseconds: i32) {
+    std::thread::yield_now();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(C)]
+    struct Arguments {
+        a: c_int,
+        b: f64,
+        c: i64,
+        d: *const c_char,
+        e: c_int,
+        width: c_int,
+        f: c_int,
+    }
+
+    #[test]
+    fn a_format_is_filled_from_the_structure() {
+        let arguments = Arguments {
+            a: -5,
+            b: 2.5,
+            c: 1 << 40,
+            d: c"text".as_ptr(),
+            e: 'x' as c_int,
+            width: 6,
+            f: 255,
+        };
+        let format = b"a=%03d b=%.2f c=%llu 100%% %s [%c] %*x|";
+        let (text, count) = unsafe { formatted(format, (&raw const arguments).cast()) };
+        assert_eq!(text, b"a=-05 b=2.50 c=1099511627776 100% text [x]     ff|");
+        assert_eq!(count, 6);
+    }
+
+    #[test]
+    fn a_format_that_breaks_off_ends_there() {
+        let (text, count) = unsafe { formatted(b"50%", std::ptr::null()) };
+        assert_eq!((text.as_slice(), count), (&b"50%"[..], 0));
+    }
+}

@@ -1,0 +1,278 @@
+//! Textures: what a kernel's fetch reads is one descriptor, filled here from a description or by binding. The
+//! fetches are in the header `gradus/textures.h`, in the kernel's own code.
+
+use super::Status;
+use super::arrays;
+use super::error::{Error, entry};
+use super::memory::give;
+use super::types::{Array, Format, Resource, Texture, TextureDesc};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// `cudaResourceType`.
+const ARRAY: i32 = 0;
+const LINEAR: i32 = 2;
+const PITCH_2D: i32 = 3;
+/// `cudaChannelFormatKind`: floating point.
+const FLOAT: i32 = 2;
+/// `cudaFilterModeLinear`, `cudaReadModeNormalizedFloat`.
+const LINEAR_FILTER: i32 = 1;
+const FRACTIONS: i32 = 1;
+
+/// A resource, kept for who asks for it.
+struct Kept(Resource);
+// SAFETY: the pointer in it is only given back to the program, never followed from another thread.
+unsafe impl Send for Kept {}
+
+/// The objects, by their handles: each with what it was made of.
+fn objects() -> MutexGuard<'static, BTreeMap<u64, Kept>> {
+    static ALL: Mutex<BTreeMap<u64, Kept>> = Mutex::new(BTreeMap::new());
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Texture {
+    /// Reads `width` by `height` elements from memory on.
+    fn read_memory(&mut self, base: *const c_void, width: usize, height: usize, pitch: usize) {
+        self.base = base.cast();
+        (self.width, self.height, self.depth) = (width, height, 1);
+        (self.pitch, self.slice) = (pitch, 0);
+    }
+
+    fn read_array(&mut self, array: &Array) {
+        self.base = array.data;
+        self.width = array.width;
+        self.height = array.height.max(1);
+        self.depth = array.depth.max(1);
+        (self.pitch, self.slice) = (array.pitch, array.slice);
+    }
+
+    /// Reads what a resource describes.
+    ///
+    /// # Safety
+    /// Its array is one.
+    unsafe fn read(&mut self, resource: &Resource) -> Result<(), Error> {
+        match resource.kind {
+            ARRAY => {
+                // SAFETY: promised by the caller.
+                let array = unsafe { arrays::behind(resource.pointer)? };
+                self.format = array.format;
+                self.read_array(array);
+            }
+            LINEAR => {
+                self.format = resource.format;
+                let element = self.format.bytes().ok_or(Error::InvalidChannelDescriptor)?;
+                self.read_memory(resource.pointer, resource.sizes[0] / element, 1, 0);
+            }
+            PITCH_2D => {
+                self.format = resource.format;
+                let [width, height, pitch] = resource.sizes;
+                let element = self.format.bytes().ok_or(Error::InvalidChannelDescriptor)?;
+                if width * element > pitch {
+                    return Err(Error::InvalidPitchValue);
+                }
+                self.read_memory(resource.pointer, width, height, pitch);
+            }
+            _ => return Err(Error::NotSupported),
+        }
+        match self.base.is_null() {
+            true => Err(Error::InvalidValue),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What a texture does with what it reads.
+fn described(texture: &TextureDesc) -> Texture {
+    Texture {
+        normalized: i32::from(texture.normalized != 0),
+        filter: texture.filter,
+        address: texture.address,
+        format: Format::default(),
+        srgb: texture.srgb,
+        anisotropy: texture.anisotropy,
+        mipmap_filter: texture.mipmap_filter,
+        mipmap: texture.mipmap,
+        trilinear: texture.trilinear,
+        fractions: i32::from(texture.read == FRACTIONS),
+        border: texture.border,
+        base: std::ptr::null(),
+        width: 0,
+        height: 0,
+        depth: 0,
+        pitch: 0,
+        slice: 0,
+    }
+}
+
+/// That the way of reading suits the elements.
+fn suits(texture: &Texture, resource: i32) -> Result<(), Error> {
+    let float = texture.format.f == FLOAT;
+    if texture.fractions != 0 && !float && texture.format.x > 16 {
+        return Err(Error::InvalidNormSetting);
+    }
+    // Elements of linear memory are fetched one by one, whatever the filter.
+    if texture.filter == LINEAR_FILTER && !float && texture.fractions == 0 && resource != LINEAR {
+        return Err(Error::InvalidFilterSetting);
+    }
+    if texture.srgb != 0 {
+        return Err(Error::NotSupported);
+    }
+    Ok(())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaCreateTextureObject(
+    to: *mut u64,
+    resource: *const Resource,
+    texture: *const TextureDesc,
+    view: *const c_void,
+) -> Status {
+    entry(|| {
+        // SAFETY: promised by the caller.
+        let (resource, texture) = unsafe { (resource.as_ref(), texture.as_ref()) };
+        let (Some(resource), Some(texture)) = (resource, texture) else {
+            return Err(Error::InvalidValue);
+        };
+        if to.is_null() {
+            return Err(Error::InvalidValue);
+        }
+        if !view.is_null() {
+            return Err(Error::NotSupported);
+        }
+        let mut made = described(texture);
+        // SAFETY: promised by the caller.
+        unsafe { made.read(resource)? };
+        suits(&made, resource.kind)?;
+        let handle = Box::into_raw(Box::new(made)) as u64;
+        objects().insert(handle, Kept(*resource));
+        // SAFETY: promised by the caller.
+        unsafe { give(to, handle) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaDestroyTextureObject(object: u64) -> Status {
+    entry(|| {
+        if object == 0 {
+            return Ok(());
+        }
+        objects().remove(&object).ok_or(Error::InvalidValue)?;
+        // SAFETY: it was made by `cudaCreateTextureObject` and is no longer known.
+        drop(unsafe { Box::from_raw(object as *mut Texture) });
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaGetTextureObjectResourceDesc(to: *mut Resource, object: u64) -> Status {
+    entry(|| {
+        let resource = objects().get(&object).ok_or(Error::InvalidValue)?.0;
+        // SAFETY: promised by the caller.
+        unsafe { give(to, resource) }
+    })
+}
+
+/// A texture reference's variable, to be bound.
+///
+/// # Safety
+/// `reference` is null or a texture reference that nobody else uses now.
+unsafe fn variable<'a>(reference: *const Texture) -> Result<&'a mut Texture, Error> {
+    // SAFETY: promised by the caller; the interface takes a pointer to const, and writes.
+    unsafe { reference.cast_mut().as_mut() }.ok_or(Error::InvalidTexture)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaBindTexture(
+    offset: *mut usize,
+    reference: *const Texture,
+    memory: *const c_void,
+    format: *const Format,
+    size: usize,
+) -> Status {
+    entry(|| {
+        // SAFETY: promised by the caller.
+        let (texture, format) = unsafe { (variable(reference)?, format.as_ref()) };
+        let format = format.ok_or(Error::InvalidValue)?;
+        let element = format.bytes().ok_or(Error::InvalidChannelDescriptor)?;
+        if memory.is_null() {
+            return Err(Error::InvalidValue);
+        }
+        // By default all that follows the address.
+        let known = super::memory::owner(memory).map_or(size, |(_, left)| size.min(left));
+        texture.read_memory(memory, known / element, 1, 0);
+        if !offset.is_null() {
+            // SAFETY: promised by the caller.
+            unsafe { offset.write(0) };
+        }
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaBindTexture2D(
+    offset: *mut usize,
+    reference: *const Texture,
+    memory: *const c_void,
+    format: *const Format,
+    width: usize,
+    height: usize,
+    pitch: usize,
+) -> Status {
+    entry(|| {
+        // SAFETY: promised by the caller.
+        let (texture, format) = unsafe { (variable(reference)?, format.as_ref()) };
+        let format = format.ok_or(Error::InvalidValue)?;
+        let element = format.bytes().ok_or(Error::InvalidChannelDescriptor)?;
+        if memory.is_null() || width * element > pitch {
+            return Err(Error::InvalidValue);
+        }
+        texture.format = *format;
+        texture.read_memory(memory, width, height, pitch);
+        if !offset.is_null() {
+            // SAFETY: promised by the caller.
+            unsafe { offset.write(0) };
+        }
+        suits(texture, PITCH_2D)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaBindTextureToArray(
+    reference: *const Texture,
+    array: *const Array,
+    _format: *const Format,
+) -> Status {
+    entry(|| {
+        // SAFETY: promised by the caller.
+        let (texture, array) = unsafe { (variable(reference)?, arrays::behind(array.cast())?) };
+        texture.format = array.format;
+        texture.read_array(array);
+        suits(texture, ARRAY)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaUnbindTexture(reference: *const Texture) -> Status {
+    entry(|| {
+        // SAFETY: promised by the caller.
+        unsafe { variable(reference)? }.read_memory(std::ptr::null(), 0, 0, 0);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaGetTextureAlignmentOffset(
+    to: *mut usize,
+    reference: *const Texture,
+) -> Status {
+    entry(|| {
+        // SAFETY: promised by the caller.
+        let bound = unsafe { variable(reference)? };
+        if bound.base.is_null() {
+            return Err(Error::InvalidTextureBinding);
+        }
+        // SAFETY: promised by the caller.
+        unsafe { give(to, 0) }
+    })
+}
