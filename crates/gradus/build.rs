@@ -1,7 +1,7 @@
 //! Builds the run-time library that parallel programs are linked with, for [`runtime`] to hold.
 //!
-//! It becomes one relocatable object whose only global symbols are the `gr_*` entries, and those that
-//! stand before OpenMP's functions: a program that has Rust code of its own would otherwise find the
+//! It becomes one relocatable object whose only global symbols are the `gr_*` entries, the functions of
+//! CUDA's run time, and those that stand before OpenMP's functions: a program that has Rust code of its own would otherwise find the
 //! standard library in it twice. `__wrap_f` stands before `f`; it is also found as `f`, weakly, by
 //! shared libraries.
 //!
@@ -42,7 +42,7 @@ fn main() {
 }
 
 /// What the names of entries begin with.
-const ENTRIES: [&str; 2] = ["gr_", WRAPPER];
+const ENTRIES: [&str; 6] = ["gr_", "__gr_", "cuda", "__cuda", "curand", WRAPPER];
 /// What the names of those that stand before other functions begin with.
 const WRAPPER: &str = "__wrap_";
 

@@ -1,43 +1,74 @@
-//! `gradus cc` and `gradus c++`: clang's command line, and a few words of our own.
+//! `gradus cc`, `gradus c++` and `gradus nvcc`: the command line of a compiler, and a few words of our own.
 
 use crate::options::words;
 use crate::session::Session;
-use gradus::drive::{DriveOptions, drive};
+use gradus::drive::{DriveOptions, Driven, drive};
+use gradus::nvcc::nvcc as drive_nvcc;
 use std::ffi::OsString;
 
-/// Runs a driver; gives the exit status.
+/// Runs clang's driver; gives the exit status.
 pub fn run(session: &Session, args: &[OsString], plus_plus: bool) -> u8 {
-    let args = match words(args) {
-        Ok(args) => args,
-        Err(diagnostic) => return session.fail(diagnostic),
-    };
-    let mut how = DriveOptions {
-        plus_plus,
-        ..DriveOptions::default()
-    };
-    let mut rest = Vec::new();
-    let (mut report, mut regions) = (false, false);
-    for arg in args {
+    match asked(args) {
+        Ok(mut asked) => {
+            asked.how.plus_plus = plus_plus;
+            let driven = drive(&session.settings, &asked.how, &asked.rest);
+            shown(session, &asked, &driven)
+        }
+        Err(diagnostic) => session.fail(diagnostic),
+    }
+}
+
+/// Runs nvcc's; gives the exit status.
+pub fn nvcc(session: &Session, args: &[OsString]) -> u8 {
+    match asked(args) {
+        Ok(mut asked) => {
+            asked.report |= asked
+                .rest
+                .iter()
+                .any(|word| word == "--version" || word == "-V");
+            let driven = drive_nvcc(&session.settings, &asked.how, &asked.rest);
+            shown(session, &asked, &driven)
+        }
+        Err(diagnostic) => session.fail(diagnostic),
+    }
+}
+
+/// A driver's command line without our own words.
+#[derive(Debug, Default)]
+struct Asked {
+    how: DriveOptions,
+    rest: Vec<String>,
+    report: bool,
+    regions: bool,
+}
+
+fn asked(args: &[OsString]) -> Result<Asked, gradus::Diagnostic> {
+    let mut asked = Asked::default();
+    for arg in words(args)? {
         match arg.as_str() {
-            "--restructure-all" => how.restructure_all = true,
-            "--strong-zero" => how.options.strong_zero = true,
-            "--gradus-report" => report = true,
-            "--par-report" => regions = true,
+            "--restructure-all" => asked.how.restructure_all = true,
+            "--strong-zero" => asked.how.options.strong_zero = true,
+            "--gradus-report" => asked.report = true,
+            "--par-report" => asked.regions = true,
             _ => match arg.strip_prefix("--gradus-without=") {
-                Some(names) => how.options.off.extend(crate::options::list(names)),
-                None => rest.push(arg),
+                Some(names) => asked.how.options.off.extend(crate::options::list(names)),
+                None => asked.rest.push(arg),
             },
         }
     }
-    let driven = drive(&session.settings, &how, &rest);
+    Ok(asked)
+}
+
+/// Shows what a driver says; gives the exit status.
+fn shown(session: &Session, asked: &Asked, driven: &Driven) -> u8 {
     for remark in &driven.remarks {
         eprint!("{remark}");
     }
     session.show(&driven.diagnostics);
-    if report {
+    if asked.report {
         driven.reports.iter().for_each(|text| print!("{text}"));
     }
-    if regions {
+    if asked.regions {
         driven.regions.iter().for_each(|text| print!("{text}"));
     }
     u8::try_from(driven.status).unwrap_or(crate::FAILED)

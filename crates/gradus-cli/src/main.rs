@@ -2,7 +2,7 @@
 //! reads environment and clock.
 //!
 //! `gradus __compile` is the compiling process: a request on standard input, a reply on standard
-//! output. A link to this program called `gradus-cc` or `gradus-c++` is `gradus cc`, `gradus c++`.
+//! output. A link to this program called `gradus-cc`, `gradus-c++` or `gradus-nvcc` is `gradus cc`, `gradus c++`, `gradus nvcc`.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -52,6 +52,8 @@ gradus: derivatives of programs as they are
       clang, for programs that call __enzyme_autodiff, __enzyme_fwddiff or gradus.h
       --par-report      what became of every parallel region (with -fopenmp), by source line
       --restructure-all every function through the intermediate language and back: a self-test
+  gradus nvcc …
+      nvcc's command line: CUDA programs become programs for this machine's processors
   gradus dev IN [-f NAME] [--after=PASS] [--print] [--verify-each] [--time]
       what the passes do
   gradus explain CODE
@@ -80,7 +82,7 @@ fn main() -> ExitCode {
             .rsplit('/')
             .next()
             .and_then(|name| name.strip_prefix("gradus-"));
-        if let Some(command @ ("cc" | "c++")) = command {
+        if let Some(command @ ("cc" | "c++" | "nvcc")) = command {
             args.insert(0, command.into());
         }
     }
@@ -97,7 +99,7 @@ fn run(args: &[OsString]) -> u8 {
     }
     let driver = args
         .first()
-        .is_some_and(|word| word == "cc" || word == "c++");
+        .is_some_and(|word| word == "cc" || word == "c++" || word == "nvcc");
     let (mut session, args) = match Session::begin(args, driver) {
         Ok(begun) => begun,
         Err((session, finding)) => return session.fail(finding),
@@ -122,6 +124,7 @@ fn command(session: &Session, args: &[OsString]) -> u8 {
         Some("check") => check::run(session, rest),
         Some("cc") => drivers::run(session, rest, false),
         Some("c++") => drivers::run(session, rest, true),
+        Some("nvcc") => drivers::nvcc(session, rest),
         Some("dev") => dev::run(session, rest),
         Some("explain") => explain::run(session, rest),
         Some("--version" | "-V") => {

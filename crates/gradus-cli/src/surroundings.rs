@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 pub fn settings() -> Settings {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let child = std::env::current_exe().unwrap_or_else(|_| "gradus".into());
+    let include = include_folder(&child);
     Settings {
         clang: given("GRADUS_CLANG"),
         path: std::env::split_paths(&path).collect(),
-        environment: include_folder(&child).map(search).unwrap_or_default(),
+        environment: include.clone().map(search).unwrap_or_default(),
+        include,
         temp: std::env::temp_dir(),
         child,
         limits: Limits::default(),
@@ -24,11 +26,12 @@ pub fn settings() -> Settings {
     }
 }
 
-/// The header for programs that ask for derivatives under our names.
-const HEADER: &str = include_str!("../../../include/gradus.h");
+/// Our headers, by their path below `include`: for programs that ask for derivatives under our names, and
+/// for CUDA programs.
+const HEADERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/headers.rs"));
 
-/// The folder of `gradus.h`: `include` beside this program's folder, else one of the user's, where
-/// it is written once for each version.
+/// The folder of our headers: `include` beside this program's folder, else one of the user's, where they
+/// are written once for each version.
 fn include_folder(program: &Path) -> Option<PathBuf> {
     let installed = program.parent()?.parent()?.join("include");
     if installed.join("gradus.h").is_file() {
@@ -37,19 +40,21 @@ fn include_folder(program: &Path) -> Option<PathBuf> {
     let store = given("XDG_CACHE_HOME").or_else(|| Some(given("HOME")?.join(".cache")));
     let store = store.unwrap_or_else(std::env::temp_dir).join("gradus");
     let folder = store.join(edition()).join("include");
-    let file = folder.join("gradus.h");
-    if std::fs::read(&file).is_ok_and(|text| text == HEADER.as_bytes()) {
-        return Some(folder);
+    for (name, text) in HEADERS {
+        let file = folder.join(name);
+        if std::fs::read(&file).is_ok_and(|there| there == text.as_bytes()) {
+            continue;
+        }
+        std::fs::create_dir_all(file.parent()?).ok()?;
+        gradus::files::write(&file, text.as_bytes()).ok()?;
     }
-    std::fs::create_dir_all(&folder).ok()?;
-    gradus::files::write(&file, HEADER.as_bytes()).ok()?;
     Some(folder)
 }
 
-/// The name of a folder for this header and no other.
+/// The name of a folder for these headers and no others.
 fn edition() -> String {
     let mut hasher = DefaultHasher::new();
-    HEADER.hash(&mut hasher);
+    HEADERS.hash(&mut hasher);
     format!("{}-{:016x}", env!("CARGO_PKG_VERSION"), hasher.finish())
 }
 

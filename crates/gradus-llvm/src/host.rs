@@ -112,11 +112,25 @@ impl Host {
 
     fn link_one(&mut self, module: &Source<'_>, name: &str) -> Result<(), Diagnostic> {
         let other = self.read(module, name)?;
+        self.link_module(other, name)
+    }
+
+    /// Links a module of this context into this one, which takes it over.
+    pub(crate) fn link_module(
+        &mut self,
+        other: LLVMModuleRef,
+        name: &str,
+    ) -> Result<(), Diagnostic> {
         self.touch();
         if unsafe { LLVMLinkModules2(self.module, other) } != 0 {
             return Err(self.failure(Code::UnreadableInput, &format!("cannot link {name}")));
         }
         Ok(())
+    }
+
+    /// A module of this context from LLVM's text.
+    pub(crate) fn read_text(&self, text: &[u8], name: &str) -> Result<LLVMModuleRef, Diagnostic> {
+        self.read(&Source::Text(text), name)
     }
 
     fn read(&self, source: &Source<'_>, name: &str) -> Result<LLVMModuleRef, Diagnostic> {

@@ -28,6 +28,7 @@
 //!   goes straight to the place tested for, so that blocks come out much as they came in.
 //! - [`census`]: the multiset of a module's operations, for comparing before import and after export.
 //! - [`jit`]: runs functions of a module in this process, for tests.
+//! - `merge`: the two halves of a CUDA source ([`Host::merge_device`]).
 //! - [`keep`]: functions that must survive the early pipeline, users of symbols, what may be dropped.
 //! - [`registered`]: what variables of the program register, functions held through the pipeline.
 //! - [`symbols`]: what the module defines, who calls whom, argument names, source lines.
@@ -52,6 +53,7 @@ pub mod import;
 mod inlining;
 pub mod jit;
 pub mod keep;
+mod merge;
 pub mod pipeline;
 mod pointers;
 pub mod registered;

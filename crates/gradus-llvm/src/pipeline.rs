@@ -36,6 +36,9 @@ pub enum Pipeline {
     EarlyOpenMp,
     /// Before raising a parallel closure: calls stay calls.
     EarlyParallel,
+    /// Before raising the launches of a merged CUDA source: device functions that ask for their thread
+    /// are in their kernels afterwards.
+    EarlyKernels,
     /// LLVM's own pipeline of a level, after export.
     Late(OptLevel),
 }
@@ -63,6 +66,10 @@ const EARLY_SERIAL: &str = early_serial!("gvn");
 const EARLY_OPENMP: &str = early_serial!("gvn<no-load-pre>");
 const EARLY_PARALLEL: &str =
     "inferattrs,function(sroa,early-cse,simplifycfg),cgscc(function-attrs)";
+// Nothing is unrolled: a barrier in a loop stays one.
+const EARLY_KERNELS: &str = "inferattrs,always-inline,\
+    function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,sroa,\
+    early-cse<memssa>,simplifycfg),cgscc(function-attrs)";
 
 impl Pipeline {
     /// The pipeline in LLVM's own notation.
@@ -71,6 +78,7 @@ impl Pipeline {
             Pipeline::EarlySerial => EARLY_SERIAL,
             Pipeline::EarlyOpenMp => EARLY_OPENMP,
             Pipeline::EarlyParallel => EARLY_PARALLEL,
+            Pipeline::EarlyKernels => EARLY_KERNELS,
             Pipeline::Late(OptLevel::O0) => "default<O0>",
             Pipeline::Late(OptLevel::O1) => "default<O1>",
             Pipeline::Late(OptLevel::O2) => "default<O2>",

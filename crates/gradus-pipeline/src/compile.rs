@@ -86,6 +86,9 @@ fn read(run: &mut Run<'_>) -> Result<Host, Stop> {
     for input in others {
         run.check(host.link(&input.bytes, &input.name))?;
     }
+    if let Some(device) = &run.request.options.device {
+        run.check(host.merge_device(&device.bytes, &device.name))?;
+    }
     run.check(host.verify())?;
     run.after_host("read", &host)?;
     Ok(host)
@@ -166,8 +169,12 @@ pub(crate) fn early(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
 
 /// The pipeline before raising: calls stay calls.
 pub(crate) fn early_parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
+    let pipeline = match run.request.options.device {
+        Some(_) => Pipeline::EarlyKernels,
+        None => Pipeline::EarlyParallel,
+    };
     run.pass("early", |run| {
-        run.check(host.run(Pipeline::EarlyParallel))?;
+        run.check(host.run(pipeline))?;
         run.after_host("early", host)
     })
 }

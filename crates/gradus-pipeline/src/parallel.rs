@@ -9,15 +9,18 @@ use crate::reply::Output;
 use crate::run::{Run, Stop};
 use crate::{OutputKind, simplify};
 use gradus_analysis::{Closure, Effects};
-use gradus_ir::known::{Known, lookup};
-use gradus_ir::{FuncId, Unit};
+use gradus_ir::known::{GpuFn, KERNEL, Known, SHARED, SHARED_DYNAMIC, lookup};
+use gradus_ir::{Code, Diagnostic, FuncId, Unit};
 use gradus_llvm::{Host, Imported};
 use gradus_raise::{Orphans, Raised};
 use std::fmt::Write;
 
 /// Whether a name is one of a parallel run time.
 fn is_parallel_name(name: &str) -> bool {
-    matches!(lookup(name), Some(Known::OpenMp(_)))
+    matches!(
+        lookup(name),
+        Some(Known::OpenMp(_) | Known::Kernel(GpuFn::Launch))
+    )
 }
 
 /// Raises, simplifies and lowers what is parallel in the program.
@@ -35,6 +38,18 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     })?;
     report(run, &raised);
     run.take(raised.remarks())?;
+    if !raised.refused.is_empty() {
+        let unread = imported.refused.iter();
+        let unread = unread.filter(|(func, _)| unit_name(&imported, *func).starts_with(KERNEL));
+        let reasons: Vec<_> = unread
+            .filter_map(|(func, _)| imported.refusal(*func))
+            .collect();
+        return run.take(match reasons.is_empty() {
+            true => raised.refused,
+            false => reasons,
+        });
+    }
+    let unit = &mut imported.unit;
     if raised.changed.is_empty() {
         return Ok(());
     }
@@ -47,9 +62,33 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     let functions = run.pass("lower", |run| lower(run, unit, &raised.changed))?;
     run.pass("export", |run| {
         run.check(host.export(unit, &functions))?;
+        host.drop_kernels();
+        run.take(unanswered(host))?;
         run.check(host.verify())?;
         run.after_host("export", host)
     })
+}
+
+/// What asks for its thread although no kernel has taken it in.
+fn unanswered(host: &Host) -> Vec<Diagnostic> {
+    let asks = |name: &str| {
+        let of_thread = matches!(lookup(name), Some(Known::Kernel(f)) if f.is_of_thread());
+        of_thread || name.starts_with(SHARED) || name.starts_with(SHARED_DYNAMIC)
+    };
+    let left = host.functions_that_use(&asks).into_iter();
+    let findings = left.map(|name| {
+        let shown = host.source_name(&name).unwrap_or(name);
+        let message =
+            format!("{shown} asks for its thread or its block's memory outside of a kernel's code");
+        Diagnostic::error(Code::KernelRefused, message)
+            .in_function(shown)
+            .help("call it directly, not through a pointer, and without recursion")
+    });
+    findings.collect()
+}
+
+fn unit_name(imported: &Imported, func: FuncId) -> &str {
+    &imported.unit.functions[func].name
 }
 
 /// Makes loops of the kernels in the changed functions, and these short.
@@ -104,7 +143,9 @@ pub(crate) fn fork(
 /// Imports the functions that call a parallel run time, with all that they reach.
 fn import(run: &mut Run<'_>, host: &mut Host) -> Result<Imported, Stop> {
     let users = host.functions_that_use(&is_parallel_name);
-    let roots: Vec<&str> = users.iter().map(String::as_str).collect();
+    let defined = host.defined_functions();
+    let kernels = defined.iter().filter(|name| name.starts_with(KERNEL));
+    let roots: Vec<&str> = users.iter().chain(kernels).map(String::as_str).collect();
     let imported = run.check(host.import(&roots))?;
     run.after_unit("import", &imported.unit)?;
     Ok(imported)

@@ -142,6 +142,9 @@ pub struct Options {
     /// Drops debug information from the output: it was asked of the compiler for messages and
     /// reports only.
     pub strip_debug: bool,
+    /// The GPU's half of the only input, as LLVM's text: kernels and device functions, which become code
+    /// of this machine.
+    pub device: Option<Input>,
     /// The switches of differentiation, by name, that are off (`snapshots`, `replay` …).
     pub off: Vec<String>,
 }

@@ -8,7 +8,7 @@
 //!
 //! Place: after the import of a parallel closure (`Pipeline::EarlyParallel`), before simplification. A
 //! program's parallel constructs come as calls of a run time: OpenMP's as clang and flang emit them
-//! ([`openmp`]). Each construct becomes the op that means the same; then teams whose ranks do nothing
+//! ([`openmp`]), CUDA's launches as the merge of its halves leaves them ([`cuda`]). Each construct becomes the op that means the same; then teams whose ranks do nothing
 //! but share loops become parallel loops ([`fold`]).
 //!
 //! Invariants: a region that is not understood as a whole stays exactly as it was, with all functions
@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod cuda;
 mod fold;
 mod openmp;
 mod privates;
@@ -35,6 +36,8 @@ pub struct Raised {
     pub regions: Vec<RegionRecord>,
     /// The functions with new bodies.
     pub changed: Vec<FuncId>,
+    /// Launches that cannot become grids.
+    pub refused: Vec<Diagnostic>,
 }
 
 impl Raised {
@@ -74,5 +77,11 @@ pub enum Orphans {
 
 /// Raises all that is understood in a unit.
 pub fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
-    openmp::raise(unit, orphans)
+    let mut raised = openmp::raise(unit, orphans);
+    let launches = cuda::raise(unit);
+    raised.changed.extend(launches.changed);
+    raised.changed.sort_unstable();
+    raised.changed.dedup();
+    raised.refused = launches.refused;
+    raised
 }

@@ -16,6 +16,7 @@ pub mod files;
 pub mod grad;
 mod leftovers;
 mod link;
+pub mod nvcc;
 pub mod plan;
 pub mod reproducer;
 mod runtime;

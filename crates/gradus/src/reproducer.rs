@@ -186,6 +186,7 @@ mod tests {
             clang: None,
             path: Vec::new(),
             environment: Vec::new(),
+            include: None,
             temp: std::env::temp_dir(),
             child: "gradus".into(),
             limits: Default::default(),

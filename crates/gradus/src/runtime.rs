@@ -6,7 +6,7 @@ use gradus_ir::Diagnostic;
 use object::{Object, ObjectSymbol};
 use std::path::Path;
 
-/// The library as one relocatable object; its symbols are the `gr_*` entries, and for each function `f`
+/// The library as one relocatable object; its symbols are the `gr_*` entries, CUDA's run time, and for each function `f`
 /// of OpenMP's library that it stands before `__wrap_f` and `f` itself.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gradus_rt.o"));
 
@@ -68,5 +68,13 @@ fn needs_runtime(path: &Path) -> bool {
         return false;
     };
     file.symbols()
-        .any(|symbol| symbol.is_undefined() && symbol.name().is_ok_and(|n| n.starts_with("gr_")))
+        .filter(|symbol| symbol.is_undefined())
+        .any(|symbol| symbol.name().is_ok_and(is_entry))
+}
+
+/// How the names of the library's own entries begin.
+const ENTRIES: [&str; 5] = ["gr_", "__gr_", "cuda", "__cuda", "curand"];
+
+fn is_entry(name: &str) -> bool {
+    ENTRIES.iter().any(|start| name.starts_with(start))
 }

@@ -35,6 +35,8 @@ pub struct Settings {
     pub path: Vec<PathBuf>,
     /// Variables that compilers see beside those of this process: where `gradus.h` is.
     pub environment: Vec<(String, OsString)>,
+    /// The folder with our headers.
+    pub include: Option<PathBuf>,
     /// Where temporary files go.
     pub temp: PathBuf,
     /// The program that, called with [`crate::CHILD_COMMAND`], compiles a request.

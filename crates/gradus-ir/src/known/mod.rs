@@ -11,6 +11,7 @@ mod complex;
 mod differentiation;
 mod effects;
 mod exceptions;
+mod gpu;
 mod integer;
 mod intrinsic;
 mod mangle;
@@ -29,6 +30,7 @@ pub use complex::ComplexFn;
 pub use differentiation::{Entry, EntryMode, differentiation_call};
 pub use effects::{Effects, Places};
 pub use exceptions::ExceptionFn;
+pub use gpu::{ENTRY, GpuFn, KERNEL, LAUNCH, SHARED, SHARED_DYNAMIC, VARIABLE};
 pub use integer::IntFn;
 pub use markers::MarkerFn;
 pub use math::{MathFn, MathOutFn};
@@ -73,6 +75,8 @@ pub enum Known {
     Mpi,
     /// CUDA, HIP and their run times.
     Gpu,
+    /// What a kernel asks of the machine that runs it, and its launch.
+    Kernel(GpuFn),
     /// A function of the program that is stated to be inactive ([`Unit::state_inactive`]).
     Inactive,
 }
@@ -175,6 +179,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
         markers::ROWS,
         system::ROWS,
         openmp::ROWS,
+        gpu::ROWS,
         exceptions::ROWS,
     ]
     .into_iter()
@@ -200,7 +205,8 @@ fn by_prefix(name: &str) -> Option<Found> {
         ("__hip", Known::Gpu),
         ("__nvvm_", Known::Gpu),
     ];
-    if let Some(&(_, known)) = PREFIXES.iter().find(|(p, _)| name.starts_with(p)) {
+    let mut prefixes = PREFIXES.iter().chain(gpu::PREFIXES);
+    if let Some(&(_, known)) = prefixes.find(|(p, _)| name.starts_with(p)) {
         return Some(Found {
             known,
             effects: Effects::UNKNOWN,

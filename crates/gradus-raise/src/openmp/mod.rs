@@ -66,6 +66,7 @@ pub(crate) fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
     Raised {
         regions,
         changed: done.changed,
+        refused: Vec::new(),
     }
 }
 

@@ -95,6 +95,7 @@ fn settings() -> Settings {
     Settings {
         clang: None,
         environment: Vec::new(),
+        include: None,
         path: std::env::split_paths(&path).collect(),
         temp: std::env::temp_dir(),
         child: PathBuf::new(),

@@ -1,0 +1,132 @@
+//! What a kernel asks of the machine that runs it, under the names that the merge of host and device gives
+//! it, and how the merge's own names begin.
+
+use super::{Effects, Known, Row};
+
+/// Before the name of a kernel, an internal function of the merged module.
+pub const KERNEL: &str = "__gr_kernel.";
+/// Before the name of a variable that the threads of a block share.
+pub const SHARED: &str = "__gr_shared.";
+/// Before the name of memory that the threads of a block share and whose size the launch gives.
+pub const SHARED_DYNAMIC: &str = "__gr_shared_dyn.";
+/// Before the name of a variable of the device.
+pub const VARIABLE: &str = "__gr_variable.";
+/// Before a kernel's name: the declared function whose call is a launch. It takes the sizes of grid and
+/// block (x, y, z each), the bytes of shared memory, and the kernel's arguments.
+pub const LAUNCH: &str = "__gr_launch.";
+/// Before a kernel's name: the function that launches it with arguments behind pointers.
+pub const ENTRY: &str = "__gr_entry.";
+
+/// A function of a kernel's surroundings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum GpuFn {
+    /// The thread's number in its block, along x, y or z.
+    Thread(u8),
+    /// The block's size.
+    BlockSize(u8),
+    /// The block's number in the grid.
+    Block(u8),
+    /// The grid's size.
+    GridSize(u8),
+    /// All threads of the block meet.
+    Barrier,
+    /// They meet, and learn for how many of them something holds.
+    BarrierCount,
+    /// They meet, and learn whether it holds for all.
+    BarrierAnd,
+    /// They meet, and learn whether it holds for one.
+    BarrierOr,
+    /// The threads of a warp that a mask names meet.
+    SyncWarp,
+    /// The thread's number in its warp.
+    Lane,
+    /// The threads of the warp that are at the same place.
+    ActiveMask,
+    /// A value of another thread of the warp.
+    Shuffle,
+    /// What holds for the threads of the warp.
+    Vote,
+    /// Which threads of the warp have the same value.
+    Match,
+    /// Runs a kernel ([`LAUNCH`]).
+    Launch,
+    /// Prints, from one structure with all values.
+    Print,
+    /// Ends the program with a message.
+    Assert,
+    /// Reads a clock, or waits.
+    Clock,
+}
+
+impl GpuFn {
+    /// Whether the answer depends on which thread asks, so that the call belongs into a kernel.
+    pub fn is_of_thread(self) -> bool {
+        !matches!(
+            self,
+            GpuFn::Launch | GpuFn::Print | GpuFn::Assert | GpuFn::Clock
+        )
+    }
+}
+
+const TALK: Effects = Effects::PURE.hidden().inactive();
+const ASK: Effects = Effects::PURE.inactive();
+
+// table
+pub(super) const ROWS: &[Row] = &[
+    row(&["__gr_tid_x"], GpuFn::Thread(0), ASK),
+    row(&["__gr_tid_y"], GpuFn::Thread(1), ASK),
+    row(&["__gr_tid_z"], GpuFn::Thread(2), ASK),
+    row(&["__gr_ntid_x"], GpuFn::BlockSize(0), ASK),
+    row(&["__gr_ntid_y"], GpuFn::BlockSize(1), ASK),
+    row(&["__gr_ntid_z"], GpuFn::BlockSize(2), ASK),
+    row(&["__gr_ctaid_x"], GpuFn::Block(0), ASK),
+    row(&["__gr_ctaid_y"], GpuFn::Block(1), ASK),
+    row(&["__gr_ctaid_z"], GpuFn::Block(2), ASK),
+    row(&["__gr_nctaid_x"], GpuFn::GridSize(0), ASK),
+    row(&["__gr_nctaid_y"], GpuFn::GridSize(1), ASK),
+    row(&["__gr_nctaid_z"], GpuFn::GridSize(2), ASK),
+    row(&["__gr_laneid"], GpuFn::Lane, ASK),
+    row(&["__gr_barrier"], GpuFn::Barrier, Effects::UNKNOWN),
+    row(
+        &["__gr_barrier_count"],
+        GpuFn::BarrierCount,
+        Effects::UNKNOWN,
+    ),
+    row(&["__gr_barrier_and"], GpuFn::BarrierAnd, Effects::UNKNOWN),
+    row(&["__gr_barrier_or"], GpuFn::BarrierOr, Effects::UNKNOWN),
+    row(&["__gr_syncwarp"], GpuFn::SyncWarp, Effects::UNKNOWN),
+    row(&["__gr_activemask"], GpuFn::ActiveMask, Effects::UNKNOWN),
+    row(&["__gr_vprintf"], GpuFn::Print, TALK.reading(&[0, 1])),
+    row(
+        &["__gr_assertfail"],
+        GpuFn::Assert,
+        TALK.reading(&[0, 1, 3]).leaving(),
+    ),
+    row(
+        &[
+            "__gr_clock",
+            "__gr_clock64",
+            "__gr_globaltimer",
+            "__gr_nanosleep",
+        ],
+        GpuFn::Clock,
+        TALK,
+    ),
+];
+
+const fn row(names: &'static [&'static str], id: GpuFn, effects: Effects) -> Row {
+    Row {
+        names,
+        known: Known::Kernel(id),
+        effects,
+    }
+}
+
+/// The families that are known by how their names begin.
+// table
+pub(super) const PREFIXES: &[(&str, Known)] = &[
+    (LAUNCH, Known::Kernel(GpuFn::Launch)),
+    ("__gr_shfl_", Known::Kernel(GpuFn::Shuffle)),
+    ("__gr_vote_", Known::Kernel(GpuFn::Vote)),
+    ("__gr_match_", Known::Kernel(GpuFn::Match)),
+];

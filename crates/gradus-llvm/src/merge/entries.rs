@@ -1,0 +1,237 @@
+//! The entry of a kernel: a function that takes its arguments behind pointers, as a launch by address does,
+//! and launches it.
+
+use super::threads::users;
+use crate::ffi::*;
+use crate::host::Host;
+use crate::pipeline::attribute_kind;
+use gradus_ir::known::{ENTRY, LAUNCH, SHARED};
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use llvm_sys::target::{LLVMABISizeOfType, LLVMGetModuleDataLayout};
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMLinkage, LLVMOpcode, LLVMTypeKind};
+use std::ptr::null_mut;
+
+/// Sizes of grid and block, and of the memory that a launch gives its blocks.
+const SIZES: usize = 7;
+
+impl Host {
+    /// Makes `void ENTRY(ptr argv, i64 grid x, y, z, i64 block x, y, z, i64 shared bytes)`.
+    pub(super) fn add_entry(&mut self, kernel: LLVMValueRef, name: &str) -> LLVMValueRef {
+        unsafe {
+            self.own_copies(kernel);
+            let long = LLVMInt64TypeInContext(self.ctx);
+            let ptr = LLVMPointerTypeInContext(self.ctx, 0);
+            let void = LLVMVoidTypeInContext(self.ctx);
+            let params: Vec<LLVMTypeRef> = (0..LLVMCountParams(kernel))
+                .map(|i| LLVMTypeOf(LLVMGetParam(kernel, i)))
+                .collect();
+            let mut types = vec![long; SIZES];
+            types.extend(&params);
+            let launch_type = LLVMFunctionType(void, types.as_mut_ptr(), types.len() as u32, 0);
+            let launch = self.declared(&c_string(&format!("{LAUNCH}{name}")), launch_type);
+            let mut types = vec![long; SIZES + 1];
+            types[0] = ptr;
+            let ty = LLVMFunctionType(void, types.as_mut_ptr(), types.len() as u32, 0);
+            let entry = LLVMAddFunction(
+                self.module,
+                c_string(&format!("{ENTRY}{name}")).as_ptr(),
+                ty,
+            );
+            LLVMSetLinkage(entry, LLVMLinkage::LLVMInternalLinkage);
+            self.copy_attributes(kernel, entry);
+            let b = LLVMCreateBuilderInContext(self.ctx);
+            let block = LLVMAppendBasicBlockInContext(self.ctx, entry, NO_NAME);
+            LLVMPositionBuilderAtEnd(b, block);
+            let mut args: Vec<LLVMValueRef> =
+                (1..=SIZES as u32).map(|i| LLVMGetParam(entry, i)).collect();
+            for (i, &param) in params.iter().enumerate() {
+                let mut index = [LLVMConstInt(long, i as u64, 0)];
+                let argv = LLVMGetParam(entry, 0);
+                let slot = LLVMBuildInBoundsGEP2(b, ptr, argv, index.as_mut_ptr(), 1, NO_NAME);
+                let place = LLVMBuildLoad2(b, ptr, slot, NO_NAME);
+                args.push(self.argument(b, kernel, i as u32, param, place));
+            }
+            LLVMBuildCall2(
+                b,
+                launch_type,
+                launch,
+                args.as_mut_ptr(),
+                args.len() as u32,
+                NO_NAME,
+            );
+            LLVMBuildRetVoid(b);
+            LLVMDisposeBuilder(b);
+            entry
+        }
+    }
+
+    /// The argument whose value lies at `place`.
+    unsafe fn argument(
+        &self,
+        b: LLVMBuilderRef,
+        kernel: LLVMValueRef,
+        index: u32,
+        ty: LLVMTypeRef,
+        place: LLVMValueRef,
+    ) -> LLVMValueRef {
+        unsafe {
+            if self.by_value(kernel, index) {
+                return place;
+            }
+            let is_bool = LLVMGetTypeKind(ty) == LLVMTypeKind::LLVMIntegerTypeKind
+                && LLVMGetIntTypeWidth(ty) == 1;
+            if !is_bool {
+                return LLVMBuildLoad2(b, ty, place, NO_NAME);
+            }
+            let byte = LLVMBuildLoad2(b, LLVMInt8TypeInContext(self.ctx), place, NO_NAME);
+            LLVMBuildTrunc(b, byte, ty, NO_NAME)
+        }
+    }
+
+    /// Whether a kernel takes the contents behind a pointer.
+    unsafe fn by_value(&self, kernel: LLVMValueRef, index: u32) -> bool {
+        let key = BY_VALUE;
+        let found = unsafe {
+            LLVMGetStringAttributeAtIndex(kernel, index + 1, key.as_ptr().cast(), key.len() as u32)
+        };
+        !found.is_null()
+    }
+
+    /// What a kernel is given by value belongs to each thread: pointers to it become plain ones, to copies
+    /// of the thread's own where it is written.
+    unsafe fn own_copies(&self, kernel: LLVMValueRef) {
+        let byval = attribute_kind("byval");
+        unsafe {
+            for i in 0..LLVMCountParams(kernel) {
+                let attribute = LLVMGetEnumAttributeAtIndex(kernel, i + 1, byval);
+                if attribute.is_null() {
+                    continue;
+                }
+                let ty = LLVMGetTypeAttributeValue(attribute);
+                let param = LLVMGetParam(kernel, i);
+                let align = LLVMGetEnumAttributeAtIndex(kernel, i + 1, attribute_kind("align"));
+                let align = match align.is_null() {
+                    true => 1,
+                    false => LLVMGetEnumAttributeValue(align) as u32,
+                };
+                LLVMRemoveEnumAttributeAtIndex(kernel, i + 1, byval);
+                let mark = LLVMCreateStringAttribute(
+                    self.ctx,
+                    BY_VALUE.as_ptr().cast(),
+                    BY_VALUE.len() as u32,
+                    NO_NAME,
+                    0,
+                );
+                LLVMAddAttributeAtIndex(kernel, i + 1, mark);
+                if !only_read(param) {
+                    self.copy_in(kernel, param, ty, align);
+                }
+            }
+        }
+    }
+
+    unsafe fn copy_in(
+        &self,
+        kernel: LLVMValueRef,
+        param: LLVMValueRef,
+        ty: LLVMTypeRef,
+        align: u32,
+    ) {
+        unsafe {
+            let first = LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(kernel));
+            let b = LLVMCreateBuilderInContext(self.ctx);
+            LLVMPositionBuilderBefore(b, first);
+            let copy = LLVMBuildAlloca(b, ty, NO_NAME);
+            LLVMSetAlignment(copy, align.max(1));
+            LLVMReplaceAllUsesWith(param, copy);
+            let bytes = LLVMABISizeOfType(LLVMGetModuleDataLayout(self.module), ty);
+            let size = LLVMConstInt(LLVMInt64TypeInContext(self.ctx), bytes, 0);
+            LLVMBuildMemCpy(b, copy, align.max(1), param, align.max(1), size);
+            LLVMDisposeBuilder(b);
+        }
+    }
+
+    /// Gives `to` what `from` says about the machine.
+    unsafe fn copy_attributes(&self, from: LLVMValueRef, to: LLVMValueRef) {
+        unsafe {
+            let count = LLVMGetAttributeCountAtIndex(from, LLVMAttributeFunctionIndex) as usize;
+            let mut list: Vec<LLVMAttributeRef> = vec![null_mut(); count];
+            LLVMGetAttributesAtIndex(from, LLVMAttributeFunctionIndex, list.as_mut_ptr());
+            for attribute in list {
+                if LLVMIsStringAttribute(attribute) != 0 {
+                    LLVMAddAttributeAtIndex(to, LLVMAttributeFunctionIndex, attribute);
+                }
+            }
+        }
+    }
+
+    /// The number of threads of a block that a kernel is made for at most; 0 where it does not say.
+    pub(super) unsafe fn most_threads(&self, kernel: LLVMValueRef) -> u64 {
+        let key = "nvvm.maxntid";
+        unsafe {
+            let attribute = LLVMGetStringAttributeAtIndex(
+                kernel,
+                LLVMAttributeFunctionIndex,
+                key.as_ptr().cast(),
+                key.len() as u32,
+            );
+            if attribute.is_null() {
+                return 0;
+            }
+            let mut len = 0;
+            let start = LLVMGetStringAttributeValue(attribute, &mut len);
+            let sizes = text_of(start, len as usize);
+            let product = sizes
+                .split(',')
+                .map(|s| s.trim().parse::<u64>().unwrap_or(1));
+            product.product()
+        }
+    }
+
+    /// The bytes of shared memory with a size of its own that a kernel uses.
+    pub(super) fn shared_bytes(&self, kernel: LLVMValueRef) -> u64 {
+        let reached = self.closure(&[&unsafe { name_of(kernel) }]);
+        let layout = unsafe { LLVMGetModuleDataLayout(self.module) };
+        let shared = self.variables().into_iter().filter(|v| unsafe {
+            name_of(*v).starts_with(SHARED)
+                && users(*v).iter().any(|f| reached.contains(&name_of(*f)))
+        });
+        let size = |v| unsafe { LLVMABISizeOfType(layout, LLVMGlobalGetValueType(v)) };
+        shared.map(size).sum()
+    }
+}
+
+/// Marks a parameter that takes the contents behind a pointer.
+const BY_VALUE: &str = "gradus-by-value";
+
+/// Whether memory behind a pointer is read and nothing else.
+unsafe fn only_read(pointer: LLVMValueRef) -> bool {
+    let mut open = vec![pointer];
+    while let Some(pointer) = open.pop() {
+        unsafe {
+            let mut at = LLVMGetFirstUse(pointer);
+            while !at.is_null() {
+                let user = LLVMGetUser(at);
+                if LLVMIsAInstruction(user).is_null() {
+                    return false;
+                }
+                match LLVMGetInstructionOpcode(user) {
+                    LLVMOpcode::LLVMLoad => {}
+                    LLVMOpcode::LLVMGetElementPtr => open.push(user),
+                    LLVMOpcode::LLVMCall => {
+                        let callee = name_of(LLVMGetCalledValue(user));
+                        let copies =
+                            callee.starts_with("llvm.memcpy") && LLVMGetOperand(user, 0) != pointer;
+                        if !copies {
+                            return false;
+                        }
+                    }
+                    _ => return false,
+                }
+                at = LLVMGetNextUse(at);
+            }
+        }
+    }
+    true
+}

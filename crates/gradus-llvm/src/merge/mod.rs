@@ -1,0 +1,213 @@
+//! The two halves of a CUDA translation unit become one module.
+//!
+//! ```text
+//! let mut host = Host::parse(&host_half, "a.cu")?;
+//! host.merge_device(&device_half_as_text, "a.cu")?;
+//! ```
+//!
+//! Flow: the device's text is retargeted ([`retarget`]) and linked; device functions that ask which thread
+//! they are, or use memory of the block, are marked for inlining ([`threads`]); the calls with which the
+//! host would register its kernels and variables are read, and replaced ([`registration`]): a variable of
+//! the device and the host's shadow of it become one, and every kernel gets an entry ([`entries`]).
+//!
+//! Afterwards a kernel is an internal function `__gr_kernel.NAME` that nobody calls, and
+//! `__gr_launch.NAME` a declared one, called by its entry, that raising makes a grid of. The memory of the
+//! device is the host's.
+
+mod assembly;
+mod entries;
+mod names;
+mod registration;
+mod retarget;
+mod threads;
+
+use crate::ffi::*;
+use crate::host::Host;
+use crate::pipeline::attribute_kind;
+use gradus_ir::known::{KERNEL, SHARED, SHARED_DYNAMIC, VARIABLE};
+use gradus_ir::{Code, Diagnostic};
+use llvm_sys::comdat::LLVMSetComdat;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMLinkage, LLVMVisibility};
+use std::ptr::null_mut;
+
+const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
+
+impl Host {
+    /// Takes in the device's half of this module's source, given as LLVM's text for a GPU.
+    ///
+    /// # Errors
+    /// Text that LLVM cannot read, instructions of the GPU that have no counterpart here, and what a
+    /// program registers that is not supported.
+    pub fn merge_device(&mut self, text: &[u8], name: &str) -> Result<(), Diagnostic> {
+        let text = String::from_utf8_lossy(text);
+        let device = retarget::retarget(&text, &self.triple(), &self.data_layout());
+        if let Some(unknown) = device.unknown.first() {
+            return Err(unsupported(unknown));
+        }
+        let module = self.read_text(device.text.as_bytes(), name)?;
+        self.replace_assembly(module)?;
+        self.make_internal(module);
+        self.link_module(module, name)?;
+        self.make_own_internal();
+        self.check_libdevice()?;
+        self.mark_thread_functions();
+        let registered = self.registered_on_device()?;
+        self.unify_variables(&registered);
+        self.register_here(&registered)
+    }
+
+    /// Makes all of the device's own symbols invisible outside, for the host's machine.
+    fn make_internal(&self, module: LLVMModuleRef) {
+        let target = self.target_attributes();
+        unsafe {
+            let mut f = LLVMGetFirstFunction(module);
+            while !f.is_null() {
+                if LLVMIsDeclaration(f) == 0 {
+                    internal(f);
+                    for &attribute in &target {
+                        LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+                    }
+                }
+                f = LLVMGetNextFunction(f);
+            }
+            let mut v = LLVMGetFirstGlobal(module);
+            while !v.is_null() {
+                if name_of(v).starts_with(SHARED_DYNAMIC) && LLVMIsDeclaration(v) != 0 {
+                    LLVMSetInitializer(v, LLVMGetUndef(LLVMGlobalGetValueType(v)));
+                }
+                if LLVMIsDeclaration(v) == 0 {
+                    internal(v);
+                }
+                v = LLVMGetNextGlobal(v);
+            }
+        }
+    }
+
+    /// Makes kernels and variables invisible outside, too: a link leaves out what only its own module
+    /// could use.
+    fn make_own_internal(&self) {
+        for value in self.functions().into_iter().chain(self.variables()) {
+            unsafe {
+                if is_found_by_name(&name_of(value)) {
+                    LLVMSetLinkage(value, LLVMLinkage::LLVMInternalLinkage);
+                }
+            }
+        }
+    }
+
+    /// What the host's functions say about the machine that they are for.
+    fn target_attributes(&self) -> Vec<LLVMAttributeRef> {
+        let defined = |f: &LLVMValueRef| unsafe { LLVMIsDeclaration(*f) } == 0;
+        let Some(f) = self.functions().into_iter().find(defined) else {
+            return Vec::new();
+        };
+        let attribute = |key: &&str| unsafe {
+            LLVMGetStringAttributeAtIndex(f, FUNCTION, key.as_ptr().cast(), key.len() as u32)
+        };
+        let keys = ["target-cpu", "target-features", "tune-cpu", "frame-pointer"];
+        keys.iter()
+            .map(attribute)
+            .filter(|a| !a.is_null())
+            .collect()
+    }
+
+    /// Refuses functions of the device's library that our header does not define.
+    fn check_libdevice(&self) -> Result<(), Diagnostic> {
+        let missing = self.functions().into_iter().find_map(|f| unsafe {
+            let name = name_of(f);
+            let used = LLVMIsDeclaration(f) != 0 && !LLVMGetFirstUse(f).is_null();
+            (used && name.starts_with("__nv_")).then_some(name)
+        });
+        missing.map_or(Ok(()), |name| Err(unsupported(&name)))
+    }
+
+    /// Deletes the kernels' own functions, when all that launches them holds their code.
+    pub fn drop_kernels(&mut self) {
+        let is_kernel = |f: &LLVMValueRef| unsafe {
+            name_of(*f).starts_with(KERNEL) && LLVMGetFirstUse(*f).is_null()
+        };
+        let kernels: Vec<LLVMValueRef> = self.functions().into_iter().filter(is_kernel).collect();
+        for f in kernels {
+            unsafe { LLVMDeleteFunction(f) };
+        }
+        let is_shared = |v: &LLVMValueRef| unsafe {
+            let name = name_of(*v);
+            (name.starts_with(SHARED) || name.starts_with(SHARED_DYNAMIC))
+                && LLVMGetFirstUse(*v).is_null()
+        };
+        let shared: Vec<LLVMValueRef> = self.variables().into_iter().filter(is_shared).collect();
+        for v in shared {
+            unsafe { LLVMDeleteGlobal(v) };
+        }
+        self.touch();
+    }
+}
+
+/// Makes a definition one of this module alone.
+///
+/// # Safety
+/// `value` is a live function or variable with a definition.
+unsafe fn internal(value: LLVMValueRef) {
+    unsafe {
+        let name = name_of(value);
+        if name.starts_with("llvm.") {
+            return;
+        }
+        LLVMSetComdat(value, null_mut());
+        LLVMSetVisibility(value, LLVMVisibility::LLVMDefaultVisibility);
+        LLVMSetLinkage(
+            value,
+            match is_found_by_name(&name) {
+                true => LLVMLinkage::LLVMExternalLinkage,
+                false => LLVMLinkage::LLVMInternalLinkage,
+            },
+        );
+    }
+}
+
+/// Whether a symbol of the device is looked for by its name after the link.
+fn is_found_by_name(name: &str) -> bool {
+    name.starts_with(KERNEL) || name.starts_with(VARIABLE)
+}
+
+/// The calls in a function, in order.
+///
+/// # Safety
+/// `f` is a live function.
+unsafe fn calls_in(f: LLVMValueRef) -> Vec<LLVMValueRef> {
+    let mut found = Vec::new();
+    unsafe {
+        let mut block = LLVMGetFirstBasicBlock(f);
+        while !block.is_null() {
+            let mut inst = LLVMGetFirstInstruction(block);
+            while !inst.is_null() {
+                if !LLVMIsACallInst(inst).is_null() {
+                    found.push(inst);
+                }
+                inst = LLVMGetNextInstruction(inst);
+            }
+            block = LLVMGetNextBasicBlock(block);
+        }
+    }
+    found
+}
+
+/// Adds an attribute that has no value.
+///
+/// # Safety
+/// `f` is a live function of `host`.
+unsafe fn add_attribute(host: &Host, f: LLVMValueRef, name: &str) {
+    unsafe {
+        let attribute = LLVMCreateEnumAttribute(host.ctx, attribute_kind(name), 0);
+        LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+    }
+}
+
+fn unsupported(intrinsic: &str) -> Diagnostic {
+    let message =
+        format!("an instruction of the GPU has no counterpart on this machine: {intrinsic}");
+    Diagnostic::error(Code::KernelRefused, message)
+        .help("guard the code that uses it with `#if`, or write it without the instruction")
+}

@@ -1,0 +1,179 @@
+//! What the host would register with a driver: kernels by their stubs, and variables by their shadows.
+//! The calls are read and the constructor that makes them gets new contents.
+
+use super::calls_in;
+use crate::ffi::*;
+use crate::host::Host;
+use gradus_ir::known::{KERNEL, VARIABLE};
+use gradus_ir::{Code, Diagnostic};
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+
+/// The calls of a module's registration.
+#[derive(Debug, Default)]
+pub(super) struct Registered {
+    /// Stub, name and the address of the name.
+    kernels: Vec<(LLVMValueRef, String, LLVMValueRef)>,
+    /// Shadow and name.
+    variables: Vec<(LLVMValueRef, String)>,
+    /// Texture and surface references, the same.
+    textures: Vec<(LLVMValueRef, String)>,
+}
+
+/// What clang calls the function with the calls.
+const CALLS: &str = "__cuda_register_globals";
+/// What it calls the constructor.
+const CONSTRUCTOR: &str = "__cuda_module_ctor";
+/// What it makes beside them, that means nothing here.
+const REST: [&str; 2] = [CALLS, "__cuda_module_dtor"];
+
+impl Host {
+    /// Reads what the host registers.
+    pub(super) fn registered_on_device(&self) -> Result<Registered, Diagnostic> {
+        let mut registered = Registered::default();
+        let Some(f) = self.function(CALLS) else {
+            return Ok(registered);
+        };
+        for call in unsafe { calls_in(f) } {
+            let operand = |i: u32| unsafe { LLVMGetOperand(call, i) };
+            let callee = unsafe { name_of(LLVMGetCalledValue(call)) };
+            let name = unsafe { text(operand(2)) };
+            match callee.as_str() {
+                "__cudaRegisterFunction" => registered.kernels.push((operand(1), name, operand(2))),
+                "__cudaRegisterVar" | "__cudaRegisterManagedVar" => {
+                    registered.variables.push((operand(1), name));
+                }
+                "__cudaRegisterTexture" | "__cudaRegisterSurface" => {
+                    registered.textures.push((operand(1), name));
+                }
+                _ => {
+                    let message = format!("the program registers `{name}` by `{callee}`");
+                    return Err(Diagnostic::error(Code::KernelRefused, message)
+                        .help("variables, kernels and textures can be registered"));
+                }
+            }
+        }
+        Ok(registered)
+    }
+
+    /// A variable of the device takes the place of the host's shadow of it. A texture is what the host has:
+    /// to the device it is an address.
+    pub(super) fn unify_variables(&mut self, registered: &Registered) {
+        for (shadow, name) in &registered.variables {
+            let own = c_string(&format!("{VARIABLE}{name}"));
+            unsafe {
+                let variable = LLVMGetNamedGlobal(self.module, own.as_ptr());
+                if !variable.is_null() {
+                    LLVMReplaceAllUsesWith(*shadow, variable);
+                }
+            }
+        }
+        for (texture, name) in &registered.textures {
+            let device = c_string(&format!("{VARIABLE}{name}"));
+            unsafe {
+                let handle = LLVMGetNamedGlobal(self.module, device.as_ptr());
+                if !handle.is_null() {
+                    LLVMReplaceAllUsesWith(handle, *texture);
+                }
+            }
+        }
+    }
+
+    /// Makes the entries of all kernels, and a constructor that hands them to the run time.
+    pub(super) fn register_here(&mut self, registered: &Registered) -> Result<(), Diagnostic> {
+        let Some(constructor) = self.function(CONSTRUCTOR) else {
+            return Ok(());
+        };
+        let mut rows = Vec::new();
+        for (stub, name, text) in &registered.kernels {
+            if let Some(kernel) = self.function(&format!("{KERNEL}{name}")) {
+                let entry = self.add_entry(kernel, name);
+                let threads = unsafe { self.most_threads(kernel) };
+                let shared = self.shared_bytes(kernel);
+                rows.push((*stub, entry, *text, threads, shared));
+            }
+        }
+        unsafe {
+            clear(constructor);
+            for name in REST {
+                if let Some(f) = self.function(name) {
+                    clear(f);
+                    LLVMDeleteFunction(f);
+                }
+            }
+            let ptr = LLVMPointerTypeInContext(self.ctx, 0);
+            let (int, long) = (
+                LLVMInt32TypeInContext(self.ctx),
+                LLVMInt64TypeInContext(self.ctx),
+            );
+            let mut types = [ptr, ptr, ptr, int, long];
+            let void = LLVMVoidTypeInContext(self.ctx);
+            let ty = LLVMFunctionType(void, types.as_mut_ptr(), types.len() as u32, 0);
+            let register = self.declared(c"__gr_kernel_register", ty);
+            let b = LLVMCreateBuilderInContext(self.ctx);
+            let block = LLVMAppendBasicBlockInContext(self.ctx, constructor, NO_NAME);
+            LLVMPositionBuilderAtEnd(b, block);
+            for (stub, entry, text, threads, shared) in rows {
+                let threads = LLVMConstInt(int, threads, 0);
+                let shared = LLVMConstInt(long, shared, 0);
+                let mut args = [stub, entry, text, threads, shared];
+                LLVMBuildCall2(
+                    b,
+                    ty,
+                    register,
+                    args.as_mut_ptr(),
+                    args.len() as u32,
+                    NO_NAME,
+                );
+            }
+            LLVMBuildRetVoid(b);
+            LLVMDisposeBuilder(b);
+        }
+        self.touch();
+        Ok(())
+    }
+
+    /// The function of that name and type, declared where it is new.
+    pub(super) fn declared(&self, name: &std::ffi::CStr, ty: LLVMTypeRef) -> LLVMValueRef {
+        unsafe {
+            let known = LLVMGetNamedFunction(self.module, name.as_ptr());
+            match known.is_null() {
+                true => LLVMAddFunction(self.module, name.as_ptr(), ty),
+                false => known,
+            }
+        }
+    }
+}
+
+/// The text that a constant points to.
+unsafe fn text(pointer: LLVMValueRef) -> String {
+    unsafe {
+        if LLVMIsAGlobalVariable(pointer).is_null() {
+            return String::new();
+        }
+        let contents = LLVMGetInitializer(pointer);
+        if contents.is_null() || LLVMIsConstantString(contents) == 0 {
+            return String::new();
+        }
+        let mut len = 0;
+        let start = LLVMGetAsString(contents, &mut len);
+        text_of(start, len).trim_end_matches('\0').to_string()
+    }
+}
+
+/// Takes a function's code away.
+unsafe fn clear(f: LLVMValueRef) {
+    unsafe {
+        let mut last = LLVMGetLastBasicBlock(f);
+        while !last.is_null() {
+            // What is used by later code is gone with it.
+            let mut inst = LLVMGetLastInstruction(last);
+            while !inst.is_null() {
+                LLVMInstructionEraseFromParent(inst);
+                inst = LLVMGetLastInstruction(last);
+            }
+            LLVMDeleteBasicBlock(last);
+            last = LLVMGetLastBasicBlock(f);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! CUDA launches become grids of blocks.
+//!
+//! The merge of host and device leaves a launch as a call of `__gr_launch.NAME` with the sizes of grid and
+//! block and the kernel's arguments. Here it becomes `spmd grid { spmd block { … } }` with the code of
+//! the kernel inside; what the kernel asks about its thread becomes the regions' parameters
+//! ([`answers`]), what it shares with its block an allocation ([`shared`]).
+//!
+//! Invariants: a launch that is not understood stays a call and is an error, since nothing else could
+//! run it. A kernel is taken in once for each launch of it.
+
+mod answers;
+mod shared;
+
+use gradus_edit::inline_call;
+use gradus_ir::known::{GpuFn, KERNEL, Known, LAUNCH};
+use gradus_ir::{
+    Body, Builder, Code, Diagnostic, FuncId, Op, OpKind, Region, SpmdKind, Unit, Value,
+};
+
+/// What raising the launches of a unit came to.
+#[derive(Debug, Default)]
+pub(crate) struct Launches {
+    /// The functions with new bodies.
+    pub changed: Vec<FuncId>,
+    /// Launches that stay calls.
+    pub refused: Vec<Diagnostic>,
+}
+
+/// The regions of a launch, and what the launch says.
+struct Launch {
+    grid: Region,
+    block: Region,
+    /// The block, an op of the grid's region.
+    inner: Op,
+    /// The bytes of shared memory that the launch asks for.
+    shared_bytes: Value,
+}
+
+/// Numbers before the kernel's arguments: three sizes each of grid and block, and bytes of shared memory.
+const SIZES: usize = 7;
+
+/// Raises all launches.
+pub(crate) fn raise(unit: &mut Unit) -> Launches {
+    let mut launches = Launches::default();
+    let functions: Vec<FuncId> = unit.functions.iter().map(|(func, _)| func).collect();
+    for func in functions {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        let calls: Vec<Op> = body
+            .walk(body.root())
+            .filter(|op| asks(unit, &body, *op) == Some(GpuFn::Launch))
+            .collect();
+        for &call in &calls {
+            if let Err(refused) = launch(unit, &mut body, call) {
+                launches.refused.push(refused);
+            }
+        }
+        unit.functions[func].body = Some(body);
+        if !calls.is_empty() {
+            launches.changed.push(func);
+        }
+    }
+    launches
+}
+
+/// Which of a kernel's surroundings a call speaks with.
+fn asks(unit: &Unit, body: &Body, op: Op) -> Option<GpuFn> {
+    match unit.known(unit.callee(body, op)?)? {
+        Known::Kernel(id) => Some(id),
+        _ => None,
+    }
+}
+
+fn launch(unit: &mut Unit, body: &mut Body, call: Op) -> Result<(), Diagnostic> {
+    let kernel = kernel_of(unit, body, call)?;
+    let code = match &unit.functions[kernel].body {
+        Some(code) => (**code).clone(),
+        None => {
+            return Err(refused(
+                unit,
+                kernel,
+                "its code cannot be brought into regions",
+            ));
+        }
+    };
+    let args = unit.call_args(body, call);
+    let (sizes, given) = args.split_at(SIZES);
+    let (made, inside) = regions(unit, body, call, sizes, kernel, given);
+    if let Err(why) = inline_call(unit, body, inside, kernel, &code) {
+        return Err(refused(unit, kernel, &why.to_string()));
+    }
+    shared::allocate(unit, body, &made);
+    answers::answer(unit, body, &made).map_err(|finding| {
+        let name = source_name(unit, kernel);
+        finding.in_function(name)
+    })?;
+    body.erase(call);
+    Ok(())
+}
+
+fn kernel_of(unit: &Unit, body: &Body, call: Op) -> Result<FuncId, Diagnostic> {
+    let name = unit
+        .callee(body, call)
+        .map(|func| unit.functions[func].name.clone());
+    let name = name.unwrap_or_default();
+    let kernel = name
+        .strip_prefix(LAUNCH)
+        .and_then(|name| unit.function(&format!("{KERNEL}{name}")));
+    kernel.ok_or_else(|| {
+        let message = format!("the kernel of `{name}` is not in this file");
+        Diagnostic::error(Code::KernelRefused, message)
+    })
+}
+
+/// The grid and the block, with a call of the kernel inside.
+fn regions(
+    unit: &mut Unit,
+    body: &mut Body,
+    call: Op,
+    sizes: &[Value],
+    kernel: FuncId,
+    args: &[Value],
+) -> (Launch, Op) {
+    let mut b = Builder::new(unit, body);
+    b.at_op(call);
+    b.loc = b.body.ops[call].loc;
+    let (_, grid) = spmd(&mut b, SpmdKind::Grid, &sizes[..3]);
+    b.at_end(grid);
+    let (inner, block) = spmd(&mut b, SpmdKind::Block, &sizes[3..6]);
+    b.yield_(&[]);
+    b.at_end(block);
+    let inside = b.call(kernel, args);
+    b.yield_(&[]);
+    let launch = Launch {
+        grid,
+        block,
+        inner,
+        shared_bytes: sizes[6],
+    };
+    (launch, inside)
+}
+
+/// An `spmd` over some extents, with its ranks and sizes as parameters.
+fn spmd(b: &mut Builder, kind: SpmdKind, extents: &[Value]) -> (Op, Region) {
+    let dims = extents.len() as u32;
+    let op = b.op(OpKind::Spmd { kind, dims }, extents, &[], 1);
+    let region = b.body.op_regions(op)[0];
+    let long = b.unit.types.int(64);
+    for _ in 0..2 * extents.len() {
+        b.body.add_param(region, long);
+    }
+    (op, region)
+}
+
+fn source_name(unit: &Unit, kernel: FuncId) -> String {
+    let function = &unit.functions[kernel];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    name.strip_prefix(KERNEL).unwrap_or(name).to_string()
+}
+
+fn refused(unit: &Unit, kernel: FuncId, why: &str) -> Diagnostic {
+    let name = source_name(unit, kernel);
+    let message = format!("the kernel {name} cannot become loops: {why}");
+    Diagnostic::error(Code::KernelRefused, message)
+        .in_function(name)
+        .at(unit.functions[kernel].span.clone(), "defined here")
+}

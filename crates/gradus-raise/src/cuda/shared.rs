@@ -1,0 +1,101 @@
+//! Memory of the block: variables that its threads share become allocations at the head of its region.
+
+use super::Launch;
+use gradus_ir::known::{SHARED, SHARED_DYNAMIC};
+use gradus_ir::{
+    AllocaInfo, AllocaPlace, Body, Builder, ConstKind, Definition, GlobalId, OpKind, Unit, Value,
+};
+use std::collections::HashMap;
+
+/// The alignment of memory whose size the launch gives, in bytes.
+const DYNAMIC_ALIGN: u32 = 16;
+
+/// Makes the allocations of a launch's block.
+pub(super) fn allocate(unit: &mut Unit, body: &mut Body, launch: &Launch) {
+    let used: Vec<(Value, GlobalId, i64)> = body
+        .values
+        .iter()
+        .filter_map(|(value, data)| {
+            let Definition::Const(id) = data.def else {
+                return None;
+            };
+            match unit.constant(id).kind {
+                ConstKind::Global { global, offset } => Some((value, global, offset)),
+                _ => None,
+            }
+        })
+        .filter(|(_, global, _)| is_shared(unit, *global))
+        .collect();
+    let mut memory: HashMap<Option<GlobalId>, Value> = HashMap::new();
+    for (value, global, offset) in used {
+        let places: Vec<_> = body
+            .uses(value)
+            .filter(|at| {
+                body.parent(at.op)
+                    .is_some_and(|r| body.is_inside(r, launch.block))
+            })
+            .collect();
+        if places.is_empty() {
+            continue;
+        }
+        let dynamic = unit.globals[global].name.starts_with(SHARED_DYNAMIC);
+        // All memory of a size of the launch's begins at the same place.
+        let key = (!dynamic).then_some(global);
+        let base = match memory.get(&key) {
+            Some(&base) => base,
+            None => alloca(unit, body, launch, key),
+        };
+        memory.insert(key, base);
+        let address = address(unit, body, base, offset);
+        for at in places {
+            body.set_operand(at.op, at.index as usize, address);
+        }
+    }
+}
+
+fn is_shared(unit: &Unit, global: GlobalId) -> bool {
+    let name = &unit.globals[global].name;
+    name.starts_with(SHARED) || name.starts_with(SHARED_DYNAMIC)
+}
+
+/// The allocation for a variable, or for the memory whose size the launch gives.
+fn alloca(unit: &mut Unit, body: &mut Body, launch: &Launch, global: Option<GlobalId>) -> Value {
+    let (ty, align_bytes) = match global {
+        Some(global) => {
+            let global = &unit.globals[global];
+            (global.ty, global.align_bytes.max(1))
+        }
+        None => (unit.types.int(8), DYNAMIC_ALIGN),
+    };
+    let first = body.first(launch.block);
+    let mut b = Builder::new(unit, body);
+    if let Some(first) = first {
+        b.at_op(first);
+    }
+    let count = match global {
+        Some(_) => b.i64(1),
+        None => launch.shared_bytes,
+    };
+    let info = AllocaInfo {
+        ty,
+        align_bytes,
+        place: AllocaPlace::Shared,
+        inalloca: false,
+    };
+    let ptr = b.unit.types.ptr();
+    b.value(OpKind::Alloca(info), &[count], ptr)
+}
+
+/// The address so many bytes behind an allocation's beginning.
+fn address(unit: &mut Unit, body: &mut Body, base: Value, offset: i64) -> Value {
+    if offset == 0 {
+        return base;
+    }
+    let Some(next) = body.def_op(base).and_then(|op| body.next(op)) else {
+        return base;
+    };
+    let mut b = Builder::new(unit, body);
+    b.at_op(next);
+    let bytes = b.i64(offset);
+    b.byte_addr(base, bytes)
+}

@@ -1,0 +1,175 @@
+//! `gradus nvcc`: CUDA programs on this machine.
+//!
+//! Flow: the command line is read ([`options`]); each source with device code is compiled by clang twice,
+//! for the host and for a GPU, both halves go through our passes in one go, and the host's own job makes
+//! the object ([`unit`]); all other files, and the link, are the ordinary driver's ([`crate::drive`]).
+//! Objects are the outputs of one run: all appear, or none.
+
+mod libraries;
+mod options;
+mod unit;
+
+use crate::Settings;
+use crate::drive::{DriveOptions, Driven, drive};
+use crate::files::{Content, Outputs, Scratch};
+use gradus_ir::{Code, Diagnostic};
+use options::{Invocation, Source, Stop};
+use std::path::{Path, PathBuf};
+
+/// What `--version` says, in the words that build systems look for.
+pub const VERSION: &str = "\
+nvcc: NVIDIA (R) Cuda compiler driver (spoken by gradus: code is made for this machine's processors)
+Cuda compilation tools, release 12.0, V12.0.140
+";
+
+/// Runs nvcc's command line.
+pub fn nvcc(settings: &Settings, how: &DriveOptions, args: &[String]) -> Driven {
+    let mut driven = Driven::default();
+    if let Err(diagnostic) = run(settings, how, args, &mut driven) {
+        driven.diagnostics.push(diagnostic);
+        driven.status = 1;
+    }
+    driven
+}
+
+fn run(
+    settings: &Settings,
+    how: &DriveOptions,
+    args: &[String],
+    driven: &mut Driven,
+) -> Result<(), Diagnostic> {
+    let asked = options::read(args)?;
+    if asked.version {
+        driven.reports.push(VERSION.to_string());
+        return Ok(());
+    }
+    check(&asked)?;
+    let scratch = settings.scratch()?;
+    let mut outputs = Outputs::default();
+    let mut objects: Vec<Option<PathBuf>> = vec![None; asked.files.len()];
+    if asked.stop != Stop::Preprocess {
+        for (at, source) in asked.files.iter().enumerate().filter(|(_, s)| s.cuda) {
+            let object = scratch.file(&format!("{at}.o"));
+            let session = unit::Unit {
+                settings,
+                how,
+                asked: &asked,
+                scratch: &scratch,
+            };
+            driven.status = session.compile(at, source, &object, driven)?;
+            if driven.status != 0 {
+                return Ok(());
+            }
+            if asked.stop == Stop::Object {
+                outputs.add(&object_name(&asked, source), Content::File(object.clone()));
+            }
+            objects[at] = Some(object);
+        }
+    }
+    if let Some(line) = rest(settings, &asked, &objects, &scratch)? {
+        let other = DriveOptions {
+            plus_plus: true,
+            ..how.clone()
+        };
+        let done = drive(settings, &other, &line);
+        driven.status = done.status;
+        driven.remarks.extend(done.remarks);
+        driven.diagnostics.extend(done.diagnostics);
+        driven.reports.extend(done.reports);
+        driven.regions.extend(done.regions);
+        if done.status != 0 {
+            return Ok(());
+        }
+    }
+    outputs.commit(&settings.leftovers)
+}
+
+fn check(asked: &Invocation) -> Result<(), Diagnostic> {
+    if asked.files.is_empty() {
+        return Err(Diagnostic::error(Code::BadOption, "no file is given"));
+    }
+    let several = asked.files.len() > 1 && asked.stop == Stop::Object;
+    if several && asked.output.is_some() {
+        let message = "one output is named for several objects";
+        return Err(Diagnostic::error(Code::BadOption, message).help("leave `-o` out"));
+    }
+    Ok(())
+}
+
+/// Where the object of a source goes: where the user says, or beside nobody, under its own name.
+fn object_name(asked: &Invocation, source: &Source) -> PathBuf {
+    match &asked.output {
+        Some(output) => output.into(),
+        None => {
+            let stem = Path::new(&source.path).file_stem().unwrap_or_default();
+            PathBuf::from(format!("{}.o", stem.to_string_lossy()))
+        }
+    }
+}
+
+/// The ordinary driver's command line: the files without device code, and the link; `None` where it has
+/// nothing to do.
+fn rest(
+    settings: &Settings,
+    asked: &Invocation,
+    objects: &[Option<PathBuf>],
+    scratch: &Scratch,
+) -> Result<Option<Vec<String>>, Diagnostic> {
+    let files: Vec<String> = asked
+        .files
+        .iter()
+        .zip(objects)
+        .filter_map(|(source, object)| match (object, asked.stop) {
+            (Some(object), Stop::Link) => Some(object.display().to_string()),
+            (Some(_), _) => None,
+            (None, _) => Some(source.path.clone()),
+        })
+        .collect();
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let mut line = unit::search(settings, scratch);
+    let is_c = |f: &String| f.ends_with(".c");
+    if files.iter().any(is_c) {
+        line.extend(OLD_C.map(String::from));
+    }
+    line.extend(asked.common.iter().cloned());
+    line.extend(asked.host.iter().cloned());
+    line.extend(asked.level.clone());
+    match asked.stop {
+        Stop::Object => line.push("-c".into()),
+        Stop::Link => line.extend(libraries::kept(&asked.link)?),
+        Stop::Preprocess => line.extend(unit::as_host()),
+    }
+    line.extend(
+        asked
+            .output
+            .iter()
+            .flat_map(|o| ["-o".to_string(), o.clone()]),
+    );
+    // Libraries are looked through for what stands before them.
+    let at = line
+        .iter()
+        .position(|w| w.starts_with("-l"))
+        .unwrap_or(line.len());
+    let with_language = files.iter().flat_map(|file| {
+        let text = file.ends_with(".c");
+        let named = text.then(|| ["-x".to_string(), "c".to_string()]);
+        let back = text.then(|| ["-x".to_string(), "none".to_string()]);
+        let named = named.into_iter().flatten();
+        named
+            .chain([file.clone()])
+            .chain(back.into_iter().flatten())
+    });
+    let words: Vec<String> = with_language.collect();
+    line.splice(at..at, words);
+    Ok(Some(line))
+}
+
+/// What the C of programs from before C99 needs: nvcc gives it to a compiler of its time.
+const OLD_C: [&str; 4] = [
+    "-Wno-implicit-function-declaration",
+    "-Wno-implicit-int",
+    "-Wno-int-conversion",
+    "-Wno-incompatible-pointer-types",
+];

@@ -1,0 +1,220 @@
+//! One source with device code: clang twice, our passes, and clang's back end.
+
+use super::options::{Invocation, Source};
+use crate::cc1::{self, Detail};
+use crate::drive::{DriveOptions, Driven};
+use crate::files::{self, Scratch};
+use crate::plan::{self, Job};
+use crate::{Settings, child, source};
+use gradus_ir::{Code, Diagnostic};
+use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
+use std::path::Path;
+use std::process::Stdio;
+
+/// What compiles the sources of a command line.
+pub(super) struct Unit<'a> {
+    pub settings: &'a Settings,
+    pub how: &'a DriveOptions,
+    pub asked: &'a Invocation,
+    pub scratch: &'a Scratch,
+}
+
+/// What clang needs to take CUDA sources without a toolkit.
+const LANGUAGE: &[&str] = &[
+    "-x",
+    "cuda",
+    "-nocudainc",
+    "-nocudalib",
+    "--offload-arch=sm_70",
+    "-Xclang",
+    "-target-sdk-version=12.0",
+    "-include",
+    "cuda_runtime.h",
+    "-Wno-unknown-cuda-version",
+    "-Wno-unused-command-line-argument",
+    "-Wno-register",
+    "-Wno-reserved-user-defined-literal",
+    "-Wno-invalid-constexpr",
+];
+
+/// Where our headers for CUDA are.
+pub(super) fn search(settings: &Settings, _scratch: &Scratch) -> Vec<String> {
+    let folder = settings.include.iter().map(|folder| folder.join("cuda"));
+    folder
+        .flat_map(|folder| ["-isystem".to_string(), folder.display().to_string()])
+        .collect()
+}
+
+/// The options of a host half that is only preprocessed.
+pub(super) fn as_host() -> Vec<String> {
+    let words = LANGUAGE.iter().copied().chain(["--cuda-host-only"]);
+    words.map(String::from).collect()
+}
+
+impl Unit<'_> {
+    /// Compiles a source to an object; gives the exit status of a compiler that refuses it.
+    pub fn compile(
+        &self,
+        at: usize,
+        source: &Source,
+        object: &Path,
+        driven: &mut Driven,
+    ) -> Result<i32, Diagnostic> {
+        let host = self.host_job(source, object)?;
+        let bitcode = self.scratch.file(&format!("{at}.host.bc"));
+        let derived = self.scratch.file(&format!("{at}.derived.bc"));
+        let halves = cc1::halves(&host, &bitcode, &derived, Detail::Lines);
+        let (status, said) = run(&halves.front)?;
+        if status != 0 {
+            driven.remarks.push(said);
+            return Ok(status);
+        }
+        driven.remarks.push(said);
+        let text = self.scratch.file(&format!("{at}.device.ll"));
+        let (status, said) = run(&self.device_job(source, &text)?)?;
+        if status != 0 {
+            driven.remarks.push(said);
+            return Ok(status);
+        }
+        let request = Request {
+            inputs: vec![Input::new(source.path.clone(), files::read(&bitcode)?)],
+            task: Task::Calls(CallsTask { partial: true }),
+            level: halves.level,
+            emit: vec![
+                OutputKind::Bitcode,
+                OutputKind::Report,
+                OutputKind::ParallelReport,
+            ],
+            options: Options {
+                parallel: true,
+                skip_late: true,
+                strip_debug: !halves.debug,
+                device: Some(Input::new(source.path.clone(), files::read(&text)?)),
+                ..self.how.options.clone()
+            },
+        };
+        let reply = child::compile(self.settings, &request);
+        let Some(bytes) = self.bitcode(reply, driven) else {
+            return Ok(1);
+        };
+        files::write(&derived, &bytes)?;
+        source::quiet(&halves.back)?;
+        Ok(0)
+    }
+
+    fn bitcode(&self, reply: Reply, driven: &mut Driven) -> Option<Vec<u8>> {
+        let text = |kind| reply.text(kind).map(String::from);
+        driven.reports.extend(text(OutputKind::Report));
+        driven.regions.extend(text(OutputKind::ParallelReport));
+        let bytes = reply.output(OutputKind::Bitcode).map(<[u8]>::to_vec);
+        driven.diagnostics.extend(reply.diagnostics);
+        bytes.filter(|_| reply.outcome == Outcome::Ok)
+    }
+
+    /// The host's compilation, as clang plans it.
+    fn host_job(&self, source: &Source, object: &Path) -> Result<Job, Diagnostic> {
+        let mut args = self.line();
+        args.extend(
+            [
+                "--cuda-host-only",
+                "-Xclang",
+                "-fcuda-include-gpubinary",
+                "-Xclang",
+                "/dev/null",
+                "-c",
+            ]
+            .map(String::from),
+        );
+        let named = |word: &String| word.starts_with("-march=");
+        if !self.asked.host.iter().any(named) {
+            // Kernels are made for the device that is there: this machine.
+            args.push("-march=native".into());
+        }
+        args.extend(self.asked.host.iter().cloned());
+        args.push(self.level());
+        self.job(args, source, object)
+    }
+
+    /// The device's compilation to text.
+    fn device_job(&self, source: &Source, text: &Path) -> Result<Job, Diagnostic> {
+        let mut args = self.line();
+        args.extend(
+            [
+                "--cuda-device-only",
+                "--cuda-feature=+ptx80",
+                "-w",
+                "-O2",
+                "-Xclang",
+                "-disable-llvm-passes",
+                "-fno-discard-value-names",
+                "-emit-llvm",
+                "-S",
+            ]
+            .map(String::from),
+        );
+        if !self.asked.common.iter().any(|word| word == "-g") {
+            args.push("-gline-tables-only".into());
+        }
+        self.job(args, source, text)
+    }
+
+    /// What both compilations are told.
+    fn line(&self) -> Vec<String> {
+        let mut line: Vec<String> = LANGUAGE.iter().map(|w| w.to_string()).collect();
+        if !self
+            .asked
+            .common
+            .iter()
+            .any(|word| word.starts_with("-std="))
+        {
+            line.push("-std=gnu++17".into());
+        }
+        line.extend(search(self.settings, self.scratch));
+        line.extend(self.asked.common.iter().cloned());
+        line
+    }
+
+    /// The level that code is made for. Device code is optimised unless it is for a debugger.
+    fn level(&self) -> String {
+        match self.asked.level.as_deref() {
+            _ if self.asked.device_debug => "-O1".into(),
+            None => "-O3".into(),
+            Some("-O0") => "-O2".into(),
+            Some(level) => level.to_string(),
+        }
+    }
+
+    fn job(
+        &self,
+        mut args: Vec<String>,
+        source: &Source,
+        output: &Path,
+    ) -> Result<Job, Diagnostic> {
+        let clang = self.settings.clang(true)?;
+        args.extend([
+            "-o".to_string(),
+            output.display().to_string(),
+            source.path.clone(),
+        ]);
+        let plan = plan::ask(self.settings, &clang, &args)?;
+        let is_cc1 = |job: &&Job| job.args.first().is_some_and(|a| a == "-cc1");
+        let job = plan.jobs.iter().find(is_cc1).filter(|_| plan.ok);
+        job.cloned().ok_or_else(|| {
+            let message = format!("the compiler does not take {}", source.path);
+            let mut finding = Diagnostic::error(Code::ToolFailed, message);
+            finding.notes.clone_from(&plan.remarks);
+            finding
+        })
+    }
+}
+
+/// Runs a compiler; gives its exit status and what it said.
+fn run(job: &Job) -> Result<(i32, String), Diagnostic> {
+    let output = job.command().stdin(Stdio::null()).output();
+    let output = output.map_err(|e| {
+        let message = format!("cannot run {}: {e}", job.program.display());
+        Diagnostic::error(Code::ToolFailed, message)
+    })?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Ok((output.status.code().unwrap_or(1), said))
+}
