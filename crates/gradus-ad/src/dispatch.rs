@@ -41,6 +41,7 @@ pub(crate) fn by_address(unit: &Unit, func: FuncId, mode: Mode, caller: &Variant
         tape: Default::default(),
         versions: Versions::Test,
         strong_zero: caller.strong_zero,
+        concurrent: false,
     }
 }
 

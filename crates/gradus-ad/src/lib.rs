@@ -98,8 +98,16 @@ pub struct Derived {
     pub needs: Vec<Variant>,
     /// What was decided.
     pub report: Report,
+    /// Whether it must not run beside others that add to the same shadow memory.
+    pub exclusive: bool,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
+}
+
+/// When all derivatives of a root are made: loops that call one which must not run beside others are
+/// serial. `made` gives each derivative, and whether it is one of these.
+pub fn settle(unit: &mut Unit, made: &[(FuncId, bool)]) {
+    reverse::parallel::settle(unit, made);
 }
 
 /// Makes a variant: builds its body and puts it into the unit.
@@ -116,22 +124,30 @@ pub fn differentiate(
     let Some(primal) = unit.functions[variant.func].body.clone() else {
         return Err(vec![no_body(unit, variant.func)]);
     };
-    let (body, needs, report, mut findings) = make(unit, &primal, closure, variant, options)?;
-    if findings.iter().any(|f| f.severity == Severity::Error) {
-        findings.dedup();
-        return Err(findings);
+    let mut made = make(unit, &primal, closure, variant, options)?;
+    if made.findings.iter().any(|f| f.severity == Severity::Error) {
+        made.findings.dedup();
+        return Err(made.findings);
     }
     inherit::attributes(unit, variant, func);
-    unit.functions[func].body = Some(Box::new(body));
+    unit.functions[func].body = Some(Box::new(made.body));
     Ok(Derived {
         func,
-        needs,
-        report,
-        warnings: findings,
+        needs: made.needs,
+        report: made.report,
+        exclusive: made.exclusive,
+        warnings: made.findings,
     })
 }
 
-type Made = (gradus_ir::Body, Vec<Variant>, Report, Vec<Diagnostic>);
+/// A derivative's body, and what goes with it.
+struct Made {
+    body: gradus_ir::Body,
+    needs: Vec<Variant>,
+    report: Report,
+    findings: Vec<Diagnostic>,
+    exclusive: bool,
+}
 
 fn make(
     unit: &mut Unit,
@@ -149,7 +165,13 @@ fn make(
             versions: true,
             ..Report::new(unit, variant.func)
         };
-        return Ok((body, needs, report, Vec::new()));
+        return Ok(Made {
+            body,
+            needs,
+            report,
+            findings: Vec::new(),
+            exclusive: false,
+        });
     }
     let facts = MakeFacts {
         unit,
@@ -173,15 +195,20 @@ fn make(
         ),
         _ => reverse::derive(unit, &mut inputs),
     };
-    let mut body = out.body;
-    reverse::parallel::settle(unit, &mut body);
+    let (body, exclusive) = (out.body, out.exclusive);
     let mut report = Report::of(unit, &facts, &plan, &body);
     if variant.mode == Mode::Augmented {
         report.block_bytes = Some(tape::layout::block_bytes(unit, variant, &plan));
     }
     needs.sort();
     needs.dedup();
-    Ok((body, needs, report, findings))
+    Ok(Made {
+        body,
+        needs,
+        report,
+        findings,
+        exclusive,
+    })
 }
 
 fn no_body(unit: &Unit, func: FuncId) -> Diagnostic {

@@ -42,6 +42,8 @@ pub struct Out<'u> {
     pub loc: Option<LocId>,
     /// The fast-math flags of ops to come.
     pub fast: Flags,
+    /// Whether it must not run beside others that add to the same shadow memory.
+    pub exclusive: bool,
     scopes: Option<Scopes>,
 }
 
@@ -58,6 +60,7 @@ impl<'u> Out<'u> {
             place,
             loc: None,
             fast: Flags::NONE,
+            exclusive: false,
             scopes,
         }
     }

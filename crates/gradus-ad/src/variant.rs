@@ -101,6 +101,9 @@ pub struct Variant {
     pub versions: Versions,
     /// Whether adjoint products are strong: zero times anything is zero.
     pub strong_zero: bool,
+    /// Whether several runs of it may add to the same shadow memory at once: adds to memory that is not
+    /// its own are atomic. Matters to derivatives with a return sweep only.
+    pub concurrent: bool,
 }
 
 /// What a parameter of a derivative is.
@@ -254,6 +257,7 @@ impl Variant {
         };
         let primal = if self.primal_result { "p" } else { "" };
         let zero = if self.strong_zero { "z" } else { "" };
+        let concurrent = if self.concurrent { "k" } else { "" };
         let overwritten: String = self
             .overwritten
             .iter()
@@ -271,7 +275,7 @@ impl Variant {
             Versions::Plain => "s",
         };
         format!(
-            "__gradus1_{mode}{}_{args}_{result}{primal}{zero}{tape}{versions}{overwritten}_{name}",
+            "__gradus1_{mode}{}_{args}_{result}{primal}{zero}{concurrent}{tape}{versions}{overwritten}_{name}",
             self.width
         )
     }

@@ -129,7 +129,36 @@ const OBJECTIVES: &[(&str, &str)] = &[
          }
          return s * t;",
     ),
+    (
+        "functions that iterations call, with memory of their own and of all",
+        "double s = 0;
+         #pragma omp parallel for
+         for (long i = 0; i < n; i++) y[i] = weighted(x, n, i, a) + x[0];
+         #pragma omp parallel for reduction(+ : s)
+         for (long i = 0; i < n; i++) s += weighted(y, n, i, a) * square(y[i]);
+         return s;",
+    ),
+    (
+        "functions that lock",
+        "double s = 0;
+         #pragma omp parallel for
+         for (long i = 0; i < n; i++) locked_add(&s, x[i] * x[(i * 3) % n] * a);
+         return s;",
+    ),
 ];
+
+/// Functions that objectives call.
+const CALLED: &str = "
+    static __attribute__((noinline)) double square(double v) { return v * v; }
+    static __attribute__((noinline)) double weighted(const double *x, long n, long i, double a) {
+      double own[3] = {x[i], x[(i * 7) % n], x[0]}, t = 0;
+      for (int k = 0; k < 3; k++) t += own[k] * own[(k + i) % 3] * (k + a);
+      return t;
+    }
+    static __attribute__((noinline)) void locked_add(double *s, double v) {
+      #pragma omp critical
+      *s += v;
+    }";
 
 /// A program that prints the value, the derivative by `a`, and the gradient by `x` of an objective.
 fn program(objective: &str) -> String {
@@ -139,6 +168,7 @@ fn program(objective: &str) -> String {
          #include <stdlib.h>
          extern int enzyme_dup, enzyme_const;
          double __enzyme_autodiff(void *, ...);
+         {CALLED}
          double f(double *x, double *y, long n, double a) {{ {objective} }}
          int main(int argc, char **argv) {{
            long n = 60;
@@ -184,6 +214,52 @@ fn gradients_of_parallel_loops_are_those_of_the_serial_program() {
             }
         }
     }
+}
+
+/// For each of these programs, how many loops of its derivative fork, and how many teams there are in
+/// all: loops of the forward and of the return sweep are loops of the run-time library, also where their
+/// iterations call functions; where these lock, none is.
+#[test]
+fn gradients_of_parallel_loops_are_parallel() {
+    let forks = |name: &str| {
+        let objective = OBJECTIVES.iter().find(|(n, _)| *n == name);
+        let (_, objective) = objective.expect("it is listed");
+        let folder = folder(&format!("forks_{}", name.replace(' ', "_")));
+        std::fs::write(folder.join("program.c"), program(objective)).expect("written");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+        command.args([
+            "grad",
+            "program.c",
+            "-f",
+            "f",
+            "--emit",
+            "llvm",
+            "-o",
+            "f.ll",
+        ]);
+        command.args(["--", "-O2", "-fopenmp"]);
+        succeeds(command.current_dir(&folder));
+        let code = std::fs::read_to_string(folder.join("f.ll")).expect("written");
+        let (mut inside, mut bodies, mut forks) = (false, 0, 0);
+        for line in code.lines() {
+            if line.starts_with("define") {
+                inside = line.contains("vjp");
+                bodies += usize::from(inside);
+            }
+            let forks_here = line.contains("@gr_for(") || line.contains("@gr_reduce(");
+            forks += usize::from(inside && forks_here);
+        }
+        assert!(bodies > 0, "{name}");
+        let teams = code.matches("call void @gr_team(").count();
+        (forks, teams)
+    };
+    // The function itself is compiled as it came to be differentiated: its sum is a reduction there, too.
+    let (forked, teams) = forks("a map and a sum");
+    assert!(forked >= 3 && teams == 0, "{forked} {teams}");
+    let (forked, teams) =
+        forks("functions that iterations call, with memory of their own and of all");
+    assert!(forked >= 4 && teams == 0, "{forked} {teams}");
+    assert_eq!(forks("functions that lock").0, 0);
 }
 
 #[test]

@@ -14,6 +14,7 @@
 mod abi;
 mod combine;
 mod loops;
+mod ordered;
 mod outlined;
 mod restore;
 mod serial;
@@ -83,14 +84,20 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<Fu
     made
 }
 
-/// Puts the serial projection in place of every parallel op of a body. Loops whose iterations are
+/// Puts the serial projection in place of every parallel op of `functions`. Loops whose iterations are
 /// independent say so ([`Flags::INDEPENDENT`]), for [`restore`] to find them again: what works on
 /// serial code, like differentiation, can stand in between.
 ///
 /// [`Flags::INDEPENDENT`]: gradus_ir::Flags::INDEPENDENT
-pub fn project(unit: &mut Unit, body: &mut Body) {
-    serial::project(unit, body);
-    gradus_edit::raise_private(body);
+pub fn project(unit: &mut Unit, functions: &[FuncId]) {
+    let ordered = ordered::ordered(unit);
+    for &func in functions {
+        if let Some(mut body) = unit.functions[func].body.take() {
+            serial::project(unit, &mut body, &ordered);
+            gradus_edit::raise_private(&mut body);
+            unit.functions[func].body = Some(body);
+        }
+    }
 }
 
 /// A body that is being lowered.

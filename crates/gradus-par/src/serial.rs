@@ -3,17 +3,20 @@
 //! Loops count up in order, a team has one rank, tasks run where they are spawned.
 
 use crate::combine::{self, copied};
+use crate::ordered::orders;
 use gradus_edit::{ValueMap, clone_ops_within, inline_region};
-use gradus_ir::known::Known;
-use gradus_ir::{Body, Builder, CastOp, Flags, Op, OpKind, Region, Unit, Value};
+use gradus_ir::{Body, Builder, CastOp, Flags, FuncId, Op, OpKind, Region, Unit, Value};
+use std::collections::HashSet;
 
-/// Replaces all parallel ops of a body by their serial projections. A loop that calls functions of the
-/// program is not said to be independent: what orders its iterations there, a lock or the number of a
-/// thread, is not seen from here, and a lock inside of a callee is projected away.
-pub(crate) fn project(unit: &mut Unit, body: &mut Body) {
+/// Replaces all parallel ops of a body by their serial projections. A loop that calls one of the
+/// functions in `ordered` is not said to be independent: what orders its iterations there is projected
+/// away, too.
+pub(crate) fn project(unit: &mut Unit, body: &mut Body, ordered: &HashSet<FuncId>) {
     while let Some(op) = crate::outermost(body) {
         let mut regions = body.op_regions(op).iter();
-        let hidden = regions.any(|region| calls_program(unit, body, *region));
+        let calls_ordered =
+            |op: Op| body.kind(op).call_info().is_some() && orders(unit, body, op, ordered);
+        let hidden = regions.any(|region| body.walk(*region).any(calls_ordered));
         let before = body.ops.len();
         lower(unit, body, op);
         if hidden {
@@ -24,24 +27,6 @@ pub(crate) fn project(unit: &mut Unit, body: &mut Body) {
             }
         }
     }
-}
-
-/// Whether a region calls what is not a function of numbers or a statement to the compiler.
-fn calls_program(unit: &Unit, body: &Body, region: Region) -> bool {
-    body.walk(region).any(|op| {
-        let known = unit.callee(body, op).and_then(|func| unit.known(func));
-        let harmless = matches!(
-            known,
-            Some(
-                Known::Math(_)
-                    | Known::MathOut(_)
-                    | Known::Marker(_)
-                    | Known::Integer(_)
-                    | Known::Reduce(_)
-            )
-        );
-        body.kind(op).call_info().is_some() && !harmless
-    })
 }
 
 /// Replaces a parallel op by its serial projection; parallel ops inside of it stay.

@@ -144,6 +144,7 @@ impl Census {
             primal_result: false,
             overwritten: Vec::new(),
             versions: Versions::Test,
+            concurrent: false,
             ..variant.clone()
         };
         let own = self.own.entry(variant.func).or_default();

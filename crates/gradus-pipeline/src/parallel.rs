@@ -112,12 +112,7 @@ pub(crate) fn project(run: &mut Run<'_>, unit: &mut Unit) -> Result<(), Stop> {
     run.pass("raise", |run| {
         let raised = gradus_raise::raise(unit, Orphans::Raise);
         run.take(raised.remarks())?;
-        for func in raised.changed {
-            if let Some(mut body) = unit.functions[func].body.take() {
-                gradus_par::project(unit, &mut body);
-                unit.functions[func].body = Some(body);
-            }
-        }
+        gradus_par::project(unit, &raised.changed);
         run.after_unit("raise", unit)
     })
 }

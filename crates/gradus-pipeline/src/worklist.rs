@@ -174,17 +174,20 @@ fn variants(
     let mut work = vec![root.variant.clone()];
     let mut seen: BTreeSet<Variant> = work.iter().cloned().collect();
     let mut census = Census::default();
-    let (mut made, mut findings) = (Vec::new(), Vec::new());
+    let (mut made, mut alone, mut findings) = (Vec::new(), Vec::new(), Vec::new());
     let mut next = 0;
     while let Some(variant) = work.get(next).cloned() {
         next += 1;
         let derived = match rules.make(unit, &variant) {
-            Some(made) => made.map(without_report).map_err(|finding| vec![finding]),
+            // What the program's own code adds, it adds plainly.
+            Some(made) => made
+                .map(|made| without_report(made, true))
+                .map_err(|finding| vec![finding]),
             // The root itself is what was asked for.
             None => match census.general(unit, &variant).filter(|_| next > 1) {
                 Some(general) => {
                     let func = adapter::relay(unit, &variant, &general);
-                    Ok(without_report((func, vec![general])))
+                    Ok(without_report((func, vec![general]), false))
                 }
                 None => differentiate(unit, facts, &variant, &options),
             },
@@ -195,8 +198,10 @@ fn variants(
                 func,
                 needs,
                 report,
+                exclusive,
                 warnings,
             }) => {
+                alone.push((func, exclusive));
                 run.reply.diagnostics.extend(warnings);
                 for need in needs {
                     if seen.insert(need.clone()) {
@@ -212,6 +217,7 @@ fn variants(
             }
         }
     }
+    gradus_ad::settle(unit, &alone);
     match findings.is_empty() {
         true => Ok(made),
         false => Err(stop(run, root, findings)),
@@ -219,11 +225,12 @@ fn variants(
 }
 
 /// A derivative that calls others.
-fn without_report((func, needs): rules::Made) -> Derived {
+fn without_report((func, needs): rules::Made, exclusive: bool) -> Derived {
     Derived {
         func,
         needs,
         report: Report::default(),
+        exclusive,
         warnings: Vec::new(),
     }
 }

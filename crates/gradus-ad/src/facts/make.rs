@@ -595,6 +595,7 @@ impl Facts<'_> {
             tape: TapeOwner::Derivative,
             versions: Versions::Test,
             strong_zero: caller.strong_zero,
+            concurrent: false,
         }
     }
 }

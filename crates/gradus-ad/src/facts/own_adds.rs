@@ -7,6 +7,9 @@
 //! - all loads of the loop that may go to the same shadow memory have one injective subscript: they
 //!   start at the same address, and what one iteration reads lies within one step of the loop's index.
 //!
+//! Where several runs of a whole derivative may add at once, the same holds of the function as of an
+//! iteration, and memory that a run allocated is its own.
+//!
 //! Shadows of different arguments may coincide, so that different arguments count as one memory here.
 //! Everywhere else the add is atomic.
 
@@ -47,25 +50,37 @@ impl MakeFacts<'_> {
             .filter(|op| is_independent(body, *op))
         {
             let loads = self.loads(facts, alias, lp);
+            let hidden = self.calls_read(facts, lp);
             for load in &loads {
                 all.insert(load.op);
-                if !self.is_own(alias, lp, load, &loads) {
+                if !self.is_own(alias, lp, load, &loads, hidden) {
                     shared.insert(load.op);
                 }
             }
         }
+        if self.variant.concurrent {
+            self.of_this_run(facts, &mut all, &mut shared);
+        }
         facts.own_adds = all.difference(&shared).copied().collect();
+    }
+
+    /// Where several runs of the derivative add at once: the loads of memory that is not this run's.
+    fn of_this_run(&self, facts: &Facts<'_>, all: &mut HashSet<Op>, shared: &mut HashSet<Op>) {
+        let body = facts.body;
+        for op in body.walk(body.root()).filter(|op| becomes_add(facts, *op)) {
+            all.insert(op);
+            let start = Root::Value(base(body, body.operand(op, 0)));
+            let own = matches!(self.class(body, start), Class::Own(_));
+            if !own && !is_written(body, body.root(), op) {
+                shared.insert(op);
+            }
+        }
     }
 
     /// The loads of a loop that become adds.
     fn loads(&self, facts: &Facts<'_>, alias: &Alias<'_>, lp: Op) -> Vec<Load> {
         let body = facts.body;
         let region = body.op_regions(lp)[0];
-        let active = |op: &Op| {
-            matches!(body.kind(*op), OpKind::Load(_))
-                && facts.active(body.result(*op))
-                && facts.has_shadow(body.operand(*op, 0))
-        };
         let load = |op: Op| {
             let form = affine(alias, body.operand(op, 0), Some(lp)).filter(|form| form.exact);
             let class = form.as_ref().and_then(|form| form.start);
@@ -79,7 +94,24 @@ impl MakeFacts<'_> {
                     .store_bytes(self.unit, body.ty(body.result(op))),
             }
         };
-        body.walk(region).filter(active).map(load).collect()
+        let adds = |op: &Op| becomes_add(facts, *op);
+        body.walk(region).filter(adds).map(load).collect()
+    }
+
+    /// Whether a loop calls functions of the program that read memory: their derivatives add there, too.
+    fn calls_read(&self, facts: &Facts<'_>, lp: Op) -> bool {
+        let body = facts.body;
+        let region = body.op_regions(lp)[0];
+        let reads = |op: Op| {
+            let active = facts.is_active_call(op) || facts.pointer_targets(op).is_some();
+            active
+                && self
+                    .closure
+                    .effects
+                    .of_call(self.unit, body, op)
+                    .reads_memory()
+        };
+        body.walk(region).any(reads)
     }
 
     fn class(&self, body: &Body, root: Root) -> Class {
@@ -103,9 +135,19 @@ impl MakeFacts<'_> {
     }
 
     /// Whether no other iteration of `lp` adds to the place of a load.
-    fn is_own(&self, alias: &Alias<'_>, lp: Op, load: &Load, all: &[Load]) -> bool {
-        if is_written(alias.body, lp, load.op) {
+    fn is_own(
+        &self,
+        alias: &Alias<'_>,
+        lp: Op,
+        load: &Load,
+        all: &[Load],
+        calls_read: bool,
+    ) -> bool {
+        if is_written(alias.body, alias.body.op_regions(lp)[0], load.op) {
             return true;
+        }
+        if calls_read {
+            return false;
         }
         let meets = |other: &&Load| {
             other.class == load.class || [load.class, other.class].contains(&Class::Unknown)
@@ -194,12 +236,29 @@ pub(crate) fn is_independent(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::For { .. }) && body.ops[op].flags.has(Flags::INDEPENDENT)
 }
 
-/// Whether every iteration that comes to a load writes to the same address: a plain store through the
-/// same pointer in the load's region or in one around it.
-fn is_written(body: &Body, lp: Op, load: Op) -> bool {
+/// The pointer that an address is computed from.
+fn base(body: &Body, mut pointer: Value) -> Value {
+    while let Some(op) = body.def_op(pointer)
+        && matches!(body.kind(op), OpKind::Addr { .. })
+    {
+        pointer = body.operand(op, 0);
+    }
+    pointer
+}
+
+/// Whether a load becomes an add to shadow memory.
+fn becomes_add(facts: &Facts<'_>, op: Op) -> bool {
+    let body = facts.body;
+    matches!(body.kind(op), OpKind::Load(_))
+        && facts.active(body.result(op))
+        && facts.has_shadow(body.operand(op, 0))
+}
+
+/// Whether every run of the region `inside` that comes to a load writes to the same address: a plain
+/// store through the same pointer in the load's region or in one around it.
+fn is_written(body: &Body, inside: Region, load: Op) -> bool {
     let ptr = body.operand(load, 0);
     let loaded = body.ty(body.result(load));
-    let inside = body.op_regions(lp)[0];
     let surely = |region: Option<Region>| {
         let mut at = body.parent(load);
         while let Some(here) = at {

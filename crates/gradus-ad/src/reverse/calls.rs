@@ -98,6 +98,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             .facts
             .call_variant(self.out.unit, op, callee, mode, self.variant);
         variant.primal_result = variant.primal_result && mode == Mode::Return;
+        variant.concurrent = self.meets_others();
         let signature = variant.signature(self.out.unit);
         let func = variant.declare(self.out.unit);
         self.needs.push(variant.clone());

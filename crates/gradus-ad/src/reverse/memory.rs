@@ -31,7 +31,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let guard = self.real_shadow(ptr, shadow);
             self.when(guard, &[], |sweep| {
                 let ty = sweep.facts.body.ty(result);
-                if sweep.is_parallel() && !sweep.facts.adds_alone(op) {
+                if sweep.meets_others() && !sweep.facts.adds_alone(op) {
                     sweep.add_atomically(op, ty, shadow, seed);
                     return None;
                 }

@@ -3,16 +3,18 @@
 //! They come as serial loops whose iterations are independent, and the reversed loop is independent
 //! again: what an iteration wrote, no other touched, so its adjoint is its own; what several read, they
 //! add to, by atomic adds where it cannot be shown that only one does (`facts/own_adds.rs`); each
-//! iteration has its own place on the tape. What is not of these kinds makes the reversed loop a serial
-//! one.
+//! iteration has its own place on the tape. A function that an iteration calls has a derivative for that
+//! ([`Variant::concurrent`](crate::Variant)), whose adds are atomic but for those to its own memory. What
+//! is not of these kinds makes the reversed loop a serial one.
 
 use super::return_sweep::ReturnSweep;
 use crate::facts::is_independent;
 use crate::out::Space;
 use gradus_ir::known::Known;
 use gradus_ir::{
-    Access, Atomicity, Body, Flags, FloatKind, Op, OpKind, RmwOp, Type, TypeId, Unit, Value,
+    Access, Atomicity, Flags, FloatKind, FuncId, Op, OpKind, RmwOp, Type, TypeId, Unit, Value,
 };
+use std::collections::HashSet;
 
 impl ReturnSweep<'_, '_, '_, '_> {
     /// Whether the present place is in a reversed loop whose iterations may run at once.
@@ -21,14 +23,22 @@ impl ReturnSweep<'_, '_, '_, '_> {
         open.any(|mirror| is_independent(&self.out.body, mirror))
     }
 
-    /// Before an op is undone: the loops around it become serial where undoing it could meet other
-    /// iterations.
+    /// Whether other iterations or other runs of this derivative may add to the same shadow memory at
+    /// the same time.
+    pub(super) fn meets_others(&self) -> bool {
+        self.variant.concurrent || self.is_parallel()
+    }
+
+    /// Before an op is undone: where undoing it could meet others, the loops around it become serial,
+    /// and a derivative that others may run beside runs alone.
     pub(super) fn keep_independence(&mut self, op: Op) {
-        if self.is_parallel() && !self.stays_apart(op) {
-            for open in &self.loops {
-                let flags = &mut self.out.body.ops[open.mirror].flags;
-                *flags = flags.without(Flags::INDEPENDENT);
-            }
+        if !self.meets_others() || self.stays_apart(op) {
+            return;
+        }
+        self.out.exclusive |= self.variant.concurrent;
+        for open in &self.loops {
+            let flags = &mut self.out.body.ops[open.mirror].flags;
+            *flags = flags.without(Flags::INDEPENDENT);
         }
     }
 
@@ -40,19 +50,25 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     || self.has_atomic_add(body.result(op), access.align_bytes)
             }
             OpKind::Store(access) => access.is_plain(),
-            OpKind::Call(_) => {
-                let known = self
-                    .out
-                    .unit
-                    .callee(body, op)
-                    .and_then(|f| self.out.unit.known(f));
-                matches!(
-                    known,
-                    Some(Known::Math(_) | Known::Marker(_) | Known::Integer(_))
-                )
-            }
-            OpKind::If | OpKind::Switch(_) | OpKind::For { .. } | OpKind::Loop { .. } => true,
+            OpKind::Call(_) => self.call_stays_apart(op),
+            OpKind::Alloca(_)
+            | OpKind::If
+            | OpKind::Switch(_)
+            | OpKind::For { .. }
+            | OpKind::Loop { .. } => true,
             _ => gradus_edit::is_pure(self.out.unit, body, op),
+        }
+    }
+
+    /// Of functions of the program there is a derivative that adds atomically; whether it may run beside
+    /// others is only known when it is made ([`settle`]).
+    fn call_stays_apart(&self, op: Op) -> bool {
+        let callee = self.out.unit.callee(self.facts.body, op);
+        match callee.and_then(|func| self.out.unit.known(func)) {
+            Some(Known::Math(_) | Known::Marker(_) | Known::Integer(_)) => true,
+            Some(Known::Memory(function)) => function.allocation().is_some() || function.frees(),
+            Some(_) => false,
+            None => self.facts.is_active_call(op) && self.facts.pointer_targets(op).is_none(),
         }
     }
 
@@ -83,31 +99,66 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 }
 
-/// Takes the word of independence from loops of a finished derivative whose iterations share what the
-/// primal's did not: the tape's stack, and the plain adds of other derivatives.
-pub(crate) fn settle(unit: &Unit, body: &mut Body) {
-    let loops: Vec<Op> = body
-        .walk(body.root())
-        .filter(|op| is_independent(body, *op))
-        .collect();
-    for op in loops {
-        let region = body.op_regions(op)[0];
-        let shares = |op: Op| {
-            let callee = unit
-                .callee(body, op)
-                .map(|func| unit.functions[func].name.as_str());
-            callee.is_some_and(shares_state)
+/// Takes the word of independence from loops of finished derivatives whose iterations share what the
+/// primal's did not: the tape's stack, and the plain adds of other derivatives. `made` says of each
+/// derivative whether it must not run beside others.
+pub(crate) fn settle(unit: &mut Unit, made: &[(FuncId, bool)]) {
+    let apart = apart(unit, made);
+    for &(func, _) in made {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
         };
-        if body.walk(region).any(shares) {
-            let flags = &mut body.ops[op].flags;
-            *flags = flags.without(Flags::INDEPENDENT);
+        let loops: Vec<Op> = body
+            .walk(body.root())
+            .filter(|op| is_independent(&body, *op))
+            .collect();
+        for op in loops {
+            let region = body.op_regions(op)[0];
+            let mut callees = body.walk(region).filter_map(|op| unit.callee(&body, op));
+            if callees.any(|callee| shares_state(unit, callee) && !apart.contains(&callee)) {
+                let flags = &mut body.ops[op].flags;
+                *flags = flags.without(Flags::INDEPENDENT);
+            }
+        }
+        unit.functions[func].body = Some(body);
+    }
+}
+
+/// The derivatives that may run beside others: those that are not exclusive, and call no other that is.
+fn apart(unit: &Unit, made: &[(FuncId, bool)]) -> HashSet<FuncId> {
+    let own = made.iter().filter(|(_, exclusive)| !exclusive);
+    let mut apart: HashSet<FuncId> = own.map(|(func, _)| *func).collect();
+    loop {
+        let calls_other = |func: &FuncId| {
+            let body = unit.functions[*func].body.as_ref();
+            body.is_some_and(|body| {
+                let mut callees = body
+                    .walk(body.root())
+                    .filter_map(|op| unit.callee(body, op));
+                callees.any(|callee| {
+                    shares_state(unit, callee) && !is_tape(unit, callee) && !apart.contains(&callee)
+                })
+            })
+        };
+        let lost: Vec<FuncId> = apart.iter().copied().filter(calls_other).collect();
+        if lost.is_empty() {
+            return apart;
+        }
+        for func in lost {
+            apart.remove(&func);
         }
     }
 }
 
 /// Whether an emitted function works on memory that the iterations of a loop share.
-fn shares_state(name: &str) -> bool {
+fn shares_state(unit: &Unit, func: FuncId) -> bool {
+    let name = unit.functions[func].name.as_str();
     name.starts_with("__gradus1_")
         && !name.starts_with("__gradus1_aug")
         && !name.starts_with("__gradus1_jvp")
+}
+
+/// Whether a function works on the stack of a tape, which each run of a derivative has to itself.
+fn is_tape(unit: &Unit, func: FuncId) -> bool {
+    matches!(unit.known(func), Some(Known::Memory(function)) if function.is_tape())
 }

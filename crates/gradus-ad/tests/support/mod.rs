@@ -104,6 +104,7 @@ pub fn derive_with(
         tape: Default::default(),
         versions: Default::default(),
         strong_zero: false,
+        concurrent: false,
     };
     let roots = [variant(Mode::Combined), variant(Mode::Forward)];
     let names: Vec<String> = roots.iter().map(|v| v.symbol(&unit)).collect();

@@ -136,6 +136,14 @@ impl MemoryFn {
         }
     }
 
+    /// Whether it gives a block back and does nothing else.
+    pub fn frees(self) -> bool {
+        matches!(
+            self,
+            MemoryFn::Free | MemoryFn::Delete | MemoryFn::RustDealloc
+        )
+    }
+
     /// Whether it works on a tape's stack: such a function is known although its body is at hand, as
     /// every push is an allocation of its own, which the body, one for all, does not tell.
     pub fn is_tape(self) -> bool {

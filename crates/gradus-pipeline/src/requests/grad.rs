@@ -239,6 +239,7 @@ fn variant(
         tape: Default::default(),
         versions: Default::default(),
         strong_zero: false,
+        concurrent: false,
     })
 }
 

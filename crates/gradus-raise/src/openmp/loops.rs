@@ -12,7 +12,7 @@
 //! from rank and size as the run time would ([`super::parts`]).
 
 use super::calls::{Calls, Step, reason, slot};
-use super::{bounds, parts};
+use super::{bounds, mirrors, parts};
 use crate::regions::{between, run_once, settle, strand_of};
 use gradus_edit::{
     ValueMap, clone_op_within, is_pure, is_speculatable, loop_to_for, promote_slots,
@@ -347,6 +347,7 @@ fn share(unit: &mut Unit, body: &mut Body, shared: &Shared) -> Result<(), &'stat
     for &branch in &shared.last {
         write_last(unit, body, counted, branch)?;
     }
+    mirrors::to_memory(unit, body, counted);
     let carried = body.operand_count(counted) - 1;
     for index in (0..carried).rev() {
         keep_in_memory(unit, body, counted, index);

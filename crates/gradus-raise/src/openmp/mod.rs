@@ -11,6 +11,7 @@ mod bounds;
 mod calls;
 mod fork;
 mod loops;
+mod mirrors;
 mod parts;
 mod put;
 pub(crate) mod ranks;

@@ -108,6 +108,7 @@ fn derive(
         tape: Default::default(),
         versions: Default::default(),
         strong_zero: false,
+        concurrent: false,
     };
     let roots: Vec<Variant> = modes.iter().map(variant).collect();
     let names: Vec<String> = roots.iter().map(|v| v.symbol(unit)).collect();

@@ -172,6 +172,7 @@ pub(crate) fn parse(
             tape: TapeOwner::Derivative,
             versions: Default::default(),
             strong_zero: false,
+            concurrent: false,
         },
         passed: Vec::new(),
         shadows: Vec::new(),
