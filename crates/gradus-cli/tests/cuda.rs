@@ -1,0 +1,69 @@
+//! CUDA programs through `gradus nvcc`, run: each checks itself, at every optimisation level and with one and two
+//! workers.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn succeeds(what: &str, output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{what}\n{said}{errors}");
+    said
+}
+
+fn source(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/cuda")
+        .join(file)
+}
+
+/// What the program of these files prints, the same at each level and with each number of workers.
+fn runs(files: &[&str]) -> String {
+    let mut said = Vec::new();
+    for level in ["-O0", "-O3"] {
+        let program =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cuda_{}{level}", files[0]));
+        let output = Command::new(env!("CARGO_BIN_EXE_gradus"))
+            .args(["nvcc", level])
+            .args(files.iter().map(|file| source(file)))
+            .arg("-o")
+            .arg(&program)
+            .output()
+            .expect("gradus runs");
+        succeeds(&format!("nvcc {level} {files:?}"), &output);
+        for workers in ["1", "2"] {
+            let mut run = Command::new(&program);
+            let output = run
+                .env("GRADUS_NUM_THREADS", workers)
+                .output()
+                .expect("it runs");
+            said.push(succeeds(
+                &format!("{files:?} {level}, {workers} workers"),
+                &output,
+            ));
+        }
+    }
+    assert!(said.iter().all(|text| *text == said[0]), "{said:?}");
+    said.swap_remove(0)
+}
+
+#[test]
+fn shared_memory_and_barriers() {
+    runs(&["shared.cu"]);
+}
+
+#[test]
+fn atomics_and_symbols() {
+    runs(&["atomics.cu"]);
+}
+
+#[test]
+fn textures() {
+    runs(&["textures.cu"]);
+}
+
+#[test]
+fn the_runtime() {
+    let said = runs(&["runtime.cu", "runtime_other.cu"]);
+    assert_eq!(said, "kernel 7 says 1.75\n");
+}

@@ -1,0 +1,114 @@
+/* Textures against the programming guide's formulas: references and objects, point and linear filters, every
+   address mode, elements as fractions; and surfaces. */
+#include "check.h"
+
+const int W = 8, H = 5;
+texture<float, 2, cudaReadModeElementType> picture;
+texture<int, 1, cudaReadModeElementType> line;
+
+__global__ void by_reference(float *out, const float *x, const float *y, int n, int *fetched)
+{
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t < n) out[t] = tex2D(picture, x[t], y[t]);
+    if (t < 16) fetched[t] = tex1Dfetch(line, t - 4);
+}
+__global__ void by_object(float *out, cudaTextureObject_t object, const float *x, const float *y, int n)
+{
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t < n) out[t] = tex2D<float>(object, x[t], y[t]);
+}
+__global__ void written(cudaSurfaceObject_t surface)
+{
+    float here = surf2Dread<float>(surface, 4 * threadIdx.x, threadIdx.y);
+    surf2Dwrite(here + 100, surface, 4 * threadIdx.x, threadIdx.y);
+}
+
+static float texels[H][W];
+
+/* The index that an address mode gives; -1 outside of a border. */
+static int place(int i, int n, int mode, bool normalized)
+{
+    if (mode == cudaAddressModeBorder) return i < 0 || i >= n ? -1 : i;
+    if (normalized && mode == cudaAddressModeWrap) return ((i % n) + n) % n;
+    if (normalized && mode == cudaAddressModeMirror) {
+        int period = ((i % (2 * n)) + 2 * n) % (2 * n);
+        return period < n ? period : 2 * n - 1 - period;
+    }
+    return i < 0 ? 0 : i >= n ? n - 1 : i;
+}
+static double texel(int i, int j, int mode, bool normalized)
+{
+    int x = place(i, W, mode, normalized), y = place(j, H, mode, normalized);
+    return x < 0 || y < 0 ? 0 : texels[y][x];
+}
+static double sampled(double x, double y, int mode, bool normalized, bool linear)
+{
+    if (normalized) x *= W, y *= H;
+    if (!linear) return texel((int)std::floor(x), (int)std::floor(y), mode, normalized);
+    double xb = x - 0.5, yb = y - 0.5;
+    int i = (int)std::floor(xb), j = (int)std::floor(yb);
+    double a = std::rint((xb - i) * 256) / 256, b = std::rint((yb - j) * 256) / 256;
+    return (1 - a) * (1 - b) * texel(i, j, mode, normalized) + a * (1 - b) * texel(i + 1, j, mode, normalized) +
+           (1 - a) * b * texel(i, j + 1, mode, normalized) + a * b * texel(i + 1, j + 1, mode, normalized);
+}
+
+int main()
+{
+    for (int j = 0; j < H; j++)
+        for (int i = 0; i < W; i++) texels[j][i] = 3 * i + j * j;
+    cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+    cudaArray_t array;
+    OK(cudaMallocArray(&array, &format, W, H));
+    OK(cudaMemcpy2DToArray(array, 0, 0, texels, sizeof texels[0], sizeof texels[0], H, cudaMemcpyHostToDevice));
+
+    const int n = 400;
+    float *x, *y, *out;
+    int *fetched, *numbers;
+    OK(cudaMallocManaged(&x, n * 4)), OK(cudaMallocManaged(&y, n * 4)), OK(cudaMallocManaged(&out, n * 4));
+    OK(cudaMallocManaged(&fetched, 64)), OK(cudaMallocManaged(&numbers, 40));
+    for (int t = 0; t < 10; t++) numbers[t] = 10 + t;
+    OK(cudaBindTexture(NULL, line, numbers, 40));
+    OK(cudaBindTextureToArray(picture, array));
+
+    for (int mode = cudaAddressModeWrap; mode <= cudaAddressModeBorder; mode++)
+        for (int normalized = 0; normalized < 2; normalized++)
+            for (int linear = 0; linear < 2; linear++) {
+                /* Exact in binary, so that both sides round alike. */
+                for (int t = 0; t < n; t++) {
+                    x[t] = (t % 20) * 0.1875f - 1.0f, y[t] = (t / 20) * 0.21875f - 1.0f;
+                    if (!normalized) x[t] *= 4, y[t] *= 2;
+                }
+                picture.normalized = normalized;
+                picture.filterMode = linear ? cudaFilterModeLinear : cudaFilterModePoint;
+                picture.addressMode[0] = picture.addressMode[1] = (cudaTextureAddressMode)mode;
+                by_reference<<<(n + 63) / 64, 64>>>(out, x, y, n, fetched);
+                OK(cudaDeviceSynchronize());
+                for (int t = 0; t < n; t++) near(out[t], sampled(x[t], y[t], mode, normalized, linear), "reference");
+
+                cudaResourceDesc resource = {};
+                resource.resType = cudaResourceTypeArray;
+                resource.res.array.array = array;
+                cudaTextureDesc reading = {};
+                reading.addressMode[0] = reading.addressMode[1] = (cudaTextureAddressMode)mode;
+                reading.filterMode = picture.filterMode;
+                reading.normalizedCoords = normalized;
+                cudaTextureObject_t object;
+                OK(cudaCreateTextureObject(&object, &resource, &reading, NULL));
+                by_object<<<(n + 63) / 64, 64>>>(out, object, x, y, n);
+                OK(cudaDestroyTextureObject(object));
+                for (int t = 0; t < n; t++) near(out[t], sampled(x[t], y[t], mode, normalized, linear), "object");
+            }
+    for (int t = 0; t < 16; t++) expect(fetched[t] == (t >= 4 && t < 14 ? 6 + t : 0), "fetch");
+
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeArray;
+    resource.res.array.array = array;
+    cudaSurfaceObject_t surface;
+    OK(cudaCreateSurfaceObject(&surface, &resource));
+    written<<<1, dim3(W, H)>>>(surface);
+    float back[H][W];
+    OK(cudaMemcpy2DFromArray(back, sizeof back[0], array, 0, 0, sizeof back[0], H, cudaMemcpyDeviceToHost));
+    for (int j = 0; j < H; j++)
+        for (int i = 0; i < W; i++) near(back[j][i], texels[j][i] + 100, "surface");
+    return wrong;
+}
