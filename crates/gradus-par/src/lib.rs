@@ -5,6 +5,7 @@
 //! of them. A body is lowered from the outside in: the region of the outermost parallel op becomes a
 //! function of its own ([`outlined`]), which comes to the end of the list and is lowered in its turn.
 //!
+//! Functions that spawn and call themselves are split before ([`clones`]): small tasks need no estimate.
 //! Small work stays serial: every parallel loop is tested against an estimate of what one iteration
 //! costs ([`work`]), where the compiler can make one out, and runs as a plain call of its own range
 //! function where a fork would cost more than it gives.
@@ -12,6 +13,7 @@
 #![deny(missing_docs)]
 
 mod abi;
+mod clones;
 mod combine;
 mod loops;
 mod ordered;
@@ -64,6 +66,11 @@ impl Default for Options {
 pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<FuncId> {
     let mut pending = functions.to_vec();
     let mut made = Vec::new();
+    if options.target == Target::Runtime {
+        let split = clones::split(unit, functions);
+        made.extend(split.into_iter().filter(|func| !functions.contains(func)));
+        pending.extend(&made);
+    }
     while let Some(func) = pending.pop() {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;

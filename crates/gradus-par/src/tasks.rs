@@ -19,7 +19,14 @@ impl Lowering<'_> {
     /// Replaces a scope, its spawns and its syncs; scopes inside of it stay.
     pub(crate) fn scope(&mut self, body: &mut Body, op: Op) {
         let region = body.op_regions(op)[0];
+        let (spawns, syncs) = members(body, region);
         let b = &mut Builder::new(self.unit, body);
+        if spawns.is_empty() {
+            for sync in syncs {
+                b.body.erase(sync);
+            }
+            return inline_region(b, op, region, &[]);
+        }
         b.loc = b.body.ops[op].loc;
         let long = b.unit.types.int(64);
         let group = entry_alloca(b, long);
@@ -28,7 +35,6 @@ impl Lowering<'_> {
         b.store(zero, group);
         let calls = work::of(b.unit, b.body, region).calls;
         let entered = calls.then(|| enter(b));
-        let (spawns, syncs) = members(body, region);
         for &spawn in &spawns {
             self.enclose(body, spawn);
         }

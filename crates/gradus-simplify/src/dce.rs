@@ -2,7 +2,7 @@
 //!
 //! Mark and sweep over the whole body (Cytron et al., TOPLAS 13, 1991, on regions instead of edges):
 //! a living result of a branch keeps what its arms yield for it, a living carried value keeps its
-//! initial and its next value; results, parameters and carried values that do not live are taken out
+//! initial and its next value, a living task the syncs of its scope; results, parameters and carried values that do not live are taken out
 //! of ops that do.
 
 use crate::Facts;
@@ -36,6 +36,9 @@ impl Marks {
         for op in body.walk(body.root()) {
             let does = match body.kind(op) {
                 OpKind::If | OpKind::Switch(_) | OpKind::For { .. } => false,
+                OpKind::ParFor { .. } | OpKind::Scope | OpKind::Spawn { .. } | OpKind::Sync => {
+                    false
+                }
                 OpKind::Loop { trip_max } => trip_max.is_none() && !ends,
                 OpKind::Yield | OpKind::Repeat => false,
                 _ => body.results(op).is_empty() || !is_removable(unit, body, op),
@@ -94,8 +97,25 @@ impl Marks {
                 }
             }
         }
+        if matches!(body.kind(op), OpKind::Spawn { .. }) {
+            self.syncs(body, op);
+        }
         if let Some(owner) = body.parent(op).and_then(|r| body.owner(r)) {
             self.op(owner);
+        }
+    }
+
+    /// A task that lives is waited for: the syncs of its scope stay.
+    fn syncs(&mut self, body: &Body, spawn: Op) {
+        let owner = |op: Op| body.parent(op).and_then(|r| body.owner(r));
+        let mut around = std::iter::successors(owner(spawn), |&op| owner(op));
+        let Some(scope) = around.find(|&op| matches!(body.kind(op), OpKind::Scope)) else {
+            return;
+        };
+        for op in body.walk(body.op_regions(scope)[0]) {
+            if matches!(body.kind(op), OpKind::Sync) {
+                self.op(op);
+            }
         }
     }
 

@@ -1,11 +1,16 @@
-//! Loads of what was stored or loaded before, with nothing in between that may change it.
+//! Loads of what was stored or loaded before, and calls that only read and were made before, with
+//! nothing in between that may change what they read.
 //!
 //! One walk with a short list of what memory is known to hold. Entering a loop, and after every op that
 //! may write, entries that may have changed are dropped, as alias analysis tells; what an arm adds is
 //! forgotten at its end. The list is short, so the pass is linear.
+//!
+//! Across tasks and parallel loops the walk is that of the serial projection: where accesses at once do
+//! not conflict, what a task may change counts as changed at its spawn, and a sync changes nothing more.
 
 use crate::Facts;
-use gradus_analysis::{AfterEnd, Alias, Clobbers, MemoryAccess, is_loop};
+use crate::quiet;
+use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, MemoryAccess, is_loop};
 use gradus_edit::sweep_from;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Builder, CastOp, Op, OpKind, Type, TypeId, Unit, Value};
@@ -13,7 +18,7 @@ use gradus_ir::{Body, Builder, CastOp, Op, OpKind, Type, TypeId, Unit, Value};
 /// How much is known at a time.
 const ENTRIES: usize = 48;
 
-/// Replaces loads whose value is known.
+/// Replaces loads and calls whose value is known.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     let found = {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
@@ -43,17 +48,32 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
         }
         now.insert(result, value);
         body.replace_uses(result, value);
-        sweep_from(unit, body, [result]);
+        match body.kind(load) {
+            OpKind::Call(_) => body.erase(load),
+            _ => {
+                sweep_from(unit, body, [result]);
+            }
+        }
     }
     changed
 }
 
-/// Memory known to hold a value.
+/// A value that is known to be what an op would give.
 #[derive(Clone)]
 struct Entry {
-    ptr: Value,
+    source: Source,
     value: Value,
-    access: MemoryAccess,
+    /// What the op would read.
+    reads: Vec<MemoryAccess>,
+}
+
+/// What gives a value.
+#[derive(Clone, PartialEq, Eq)]
+enum Source {
+    /// A load of this address.
+    At(Value),
+    /// A call of this function with these arguments.
+    Call(Vec<Value>),
 }
 
 struct Walk<'a> {
@@ -88,14 +108,15 @@ impl Walk<'_> {
                 continue;
             }
             let kind = self.body.kind(op);
-            let inside: Vec<Entry> = if kind.is_parallel() {
+            let opaque = kind.is_parallel() && !self.is_projected(kind);
+            let inside: Vec<Entry> = if opaque {
                 Vec::new()
             } else if is_loop(kind) {
                 self.kept(&top.known, op)
             } else {
                 top.known.clone()
             };
-            top.known = if kind.is_parallel() {
+            top.known = if opaque {
                 Vec::new()
             } else {
                 self.kept(&top.known, op)
@@ -112,12 +133,17 @@ impl Walk<'_> {
         }
     }
 
+    /// Whether a parallel op is seen as its serial projection.
+    fn is_projected(&self, kind: &OpKind) -> bool {
+        use OpKind::{ParFor, Scope, Spawn, Sync};
+        self.facts.alias.race_free && matches!(kind, ParFor { .. } | Scope | Spawn { .. } | Sync)
+    }
+
     /// What of `known` an op, or one inside it, cannot change.
     fn kept(&self, known: &[Entry], op: Op) -> Vec<Entry> {
         let past = planted(Mutant::ForwardedPastStores);
-        let kept = known
-            .iter()
-            .filter(|e| past || !self.clobbers.destroyed_in(&e.access, op));
+        let stays = |read: &MemoryAccess| past || !self.clobbers.destroyed_in(read, op);
+        let kept = known.iter().filter(|e| e.reads.iter().all(stays));
         kept.cloned().collect()
     }
 
@@ -132,7 +158,10 @@ impl Walk<'_> {
                     self.learn(op, ptr, value, known);
                 }
             }
-            kind if kind.is_parallel() => known.clear(),
+            kind if kind.is_parallel() && !self.is_projected(kind) => known.clear(),
+            OpKind::Call(_) if quiet::is_reading_call(self.unit, self.body, self.facts, op) => {
+                self.call(op, known);
+            }
             OpKind::Load(_)
             | OpKind::AtomicRmw(..)
             | OpKind::CmpXchg { .. }
@@ -146,7 +175,8 @@ impl Walk<'_> {
     fn load(&mut self, op: Op, known: &mut Vec<Entry>) {
         let (ptr, result) = (self.body.operand(op, 0), self.body.result(op));
         let ty = self.body.ty(result);
-        let fits = |e: &&Entry| e.ptr == ptr && self.same_bits(self.body.ty(e.value), ty);
+        let fits =
+            |e: &&Entry| e.source == Source::At(ptr) && self.same_bits(self.body.ty(e.value), ty);
         if let Some(entry) = known.iter().rev().find(fits) {
             self.found.push((op, entry.value));
         } else {
@@ -154,15 +184,35 @@ impl Walk<'_> {
         }
     }
 
+    fn call(&mut self, op: Op, known: &mut Vec<Entry>) {
+        let source = Source::Call(self.body.operands(op).collect());
+        let result = self.body.result(op);
+        let same = |e: &&Entry| e.source == source && self.body.ty(e.value) == self.body.ty(result);
+        if let Some(entry) = known.iter().rev().find(same) {
+            self.found.push((op, entry.value));
+            return;
+        }
+        let mut reads = self.facts.effects.of_op(self.unit, self.body, op);
+        reads.retain(|access| access.kind == AccessKind::Read);
+        self.add(known, source, result, reads);
+    }
+
     fn learn(&self, op: Op, ptr: Value, value: Value, known: &mut Vec<Entry>) {
         let accesses = self.facts.effects.of_op(self.unit, self.body, op);
-        let Some(&access) = accesses.iter().find(|a| a.ptr() == Some(ptr)) else {
-            return;
-        };
+        if let Some(&access) = accesses.iter().find(|a| a.ptr() == Some(ptr)) {
+            self.add(known, Source::At(ptr), value, vec![access]);
+        }
+    }
+
+    fn add(&self, known: &mut Vec<Entry>, source: Source, value: Value, reads: Vec<MemoryAccess>) {
         if known.len() == ENTRIES {
             known.remove(0);
         }
-        known.push(Entry { ptr, value, access });
+        known.push(Entry {
+            source,
+            value,
+            reads,
+        });
     }
 
     /// Whether a value of one type may be read as the other: they are equal, or plain numbers of the

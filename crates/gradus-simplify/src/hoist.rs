@@ -243,13 +243,8 @@ impl Plan<'_> {
             } else {
                 Need::Unchanged
             }),
-            OpKind::Call(info) if info.bundles.is_empty() && !self.body.results(op).is_empty() => {
-                let effects = self.facts.effects.of_call(self.unit, self.body, op);
-                let quiet = !effects.returns_fresh
-                    && !effects.may_throw
-                    && !effects.may_not_return
-                    && !effects.calls_unknown
-                    && quiet::only_reads(&self.accesses(op));
+            OpKind::Call(_) => {
+                let quiet = quiet::is_reading_call(self.unit, self.body, self.facts, op);
                 quiet.then_some(Need::Unchanged)
             }
             OpKind::For { .. } => {

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod anticipate;
 mod carried;
 mod cse;
 mod dce;
@@ -23,6 +24,7 @@ mod idioms;
 mod literals;
 mod quiet;
 mod structure;
+mod unread;
 
 pub use gather::{gather, scatters};
 
@@ -80,8 +82,18 @@ pub const PASSES: &[Pass] = &[
     },
     Pass {
         name: "forward",
-        about: "loads of what was stored or loaded before",
+        about: "loads of what was stored or loaded before, calls that were made before",
         run: forward::run,
+    },
+    Pass {
+        name: "anticipate",
+        about: "calls that a task and what follows its spawn both make are made before it",
+        run: anticipate::run,
+    },
+    Pass {
+        name: "unread",
+        about: "memory that is only written",
+        run: unread::run,
     },
     Pass {
         name: "hoist",
@@ -122,6 +134,7 @@ pub const ORDER: &[&str] = &[
     "fold",
     "structure",
     "cse",
+    "anticipate",
     "forward",
     "carried",
     "hoist",
@@ -130,6 +143,7 @@ pub const ORDER: &[&str] = &[
     "structure",
     "carried",
     "cse",
+    "unread",
     "dce",
 ];
 

@@ -1,5 +1,6 @@
 //! Structure that only reads: such a loop may be moved as a whole.
 
+use crate::Facts;
 use gradus_analysis::{AccessKind, MemoryAccess, Place};
 use gradus_edit::is_pure;
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
@@ -25,6 +26,21 @@ pub(crate) fn only_reads(accesses: &[MemoryAccess]) -> bool {
         AccessKind::Write => matches!(access.place, Place::Errno),
         _ => false,
     })
+}
+
+/// Whether a call gives values that follow from its arguments and the memory that it reads, and does
+/// nothing else: it comes back.
+pub(crate) fn is_reading_call(unit: &Unit, body: &Body, facts: &Facts, op: Op) -> bool {
+    let plain = matches!(body.kind(op), OpKind::Call(info) if info.bundles.is_empty());
+    if !plain || body.results(op).is_empty() {
+        return false;
+    }
+    let effects = facts.effects.of_call(unit, body, op);
+    !effects.returns_fresh
+        && !effects.may_throw
+        && !effects.may_not_return
+        && !effects.calls_unknown
+        && only_reads(&facts.effects.of_op(unit, body, op))
 }
 
 /// Whether structure gives values and does nothing else: it comes to its end, and what is in there is

@@ -1,0 +1,293 @@
+//! Two clones of functions that spawn and call themselves: one that may fork, for the upper levels of a
+//! recursion, and the serial projection of all of it for the levels below.
+//!
+//! ```text
+//! f(args)                   f.gr_fork(args, 0)
+//! f.gr_fork(args, level)    f as it was; calls among such functions go to their gr_level, deeper
+//! f.gr_level(args, level)   f.gr_fork where level is below the cut-off, else f.gr_serial
+//! f.gr_serial(args)         no task anywhere; calls its like
+//! ```
+//!
+//! A spawned call goes down several levels, another call one: a list that is walked by recursion still
+//! comes to many tasks, and a tree with two branches not to more than a thousand tests. No estimate of
+//! work is needed, and one worker runs the same code as many.
+
+use crate::serial;
+use gradus_analysis::Closure;
+use gradus_ir::{
+    AttrSet, Body, Builder, CallInfo, FuncId, Function, IntPredicate, Linkage, Op, OpKind,
+    TailKind, Type, Unit, Value,
+};
+use std::collections::{HashMap, HashSet};
+
+/// What a spawned call goes down.
+const SPAWNED: i64 = 8;
+/// What another call goes down.
+const CALLED: i64 = 1;
+/// From this level on nothing is spawned.
+const CUT_OFF: i64 = 40;
+
+/// The clones of a function.
+#[derive(Clone, Copy)]
+struct Clones {
+    fork: FuncId,
+    level: FuncId,
+    serial: FuncId,
+}
+
+/// Splits the recursive functions that spawn among what `functions` reach. Gives all functions with new
+/// bodies, those that were made among them.
+pub(crate) fn split(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
+    let chosen = chosen(unit, functions);
+    let clones: HashMap<FuncId, Clones> = chosen
+        .iter()
+        .map(|&func| (func, declare(unit, func)))
+        .collect();
+    for &func in &chosen {
+        let Some(body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        let made = clones[&func];
+        unit.functions[made.serial].body = Some(serial_body(unit, &body, &clones));
+        unit.functions[made.level].body = Some(level_body(unit, made));
+        unit.functions[func].body = Some(entry_body(unit, func, made.fork));
+        unit.functions[made.fork].body = Some(fork_body(unit, body, &clones));
+    }
+    let all = chosen.iter().flat_map(|func| {
+        let made = clones[func];
+        [*func, made.fork, made.level, made.serial]
+    });
+    all.collect()
+}
+
+/// The functions to split: those in cycles of calls that spawn, and what these call that spawns too.
+fn chosen(unit: &Unit, functions: &[FuncId]) -> Vec<FuncId> {
+    let closure = Closure::of(unit, functions);
+    let mut spawning: HashSet<FuncId> = HashSet::new();
+    let mut open: Vec<FuncId> = Vec::new();
+    for component in closure.components() {
+        let spawns = |func: &FuncId| {
+            let body = unit.functions[*func].body.as_deref();
+            body.is_some_and(|b| {
+                b.walk(b.root())
+                    .any(|op| matches!(b.kind(op), OpKind::Spawn { .. }))
+            })
+        };
+        let own = component.functions.iter().any(spawns);
+        let below = component.functions.iter().any(|func| {
+            let called = callees(unit, &closure, *func);
+            called.iter().any(|callee| spawning.contains(callee))
+        });
+        if own || below {
+            spawning.extend(&component.functions);
+        }
+        if own && component.recursive {
+            open.extend(&component.functions);
+        }
+    }
+    let mut chosen: Vec<FuncId> = Vec::new();
+    while let Some(func) = open.pop() {
+        if spawning.contains(&func) && !chosen.contains(&func) && can_be_split(unit, func) {
+            chosen.push(func);
+            open.extend(callees(unit, &closure, func));
+        }
+    }
+    chosen
+}
+
+/// The functions with bodies that one calls directly.
+fn callees(unit: &Unit, closure: &Closure, func: FuncId) -> Vec<FuncId> {
+    let Some(body) = unit.functions[func].body.as_deref() else {
+        return Vec::new();
+    };
+    body.walk(body.root())
+        .filter_map(|op| unit.callee(body, op))
+        .filter(|callee| closure.contains(*callee))
+        .collect()
+}
+
+/// Whether its code may stand in other functions, and its parallel ops can be projected alone: what
+/// shares the work of a team around it cannot.
+fn can_be_split(unit: &Unit, func: FuncId) -> bool {
+    let function = &unit.functions[func];
+    let variadic = matches!(
+        unit.types.get(function.ty),
+        Type::Func { variadic: true, .. }
+    );
+    let Some(body) = function.body.as_deref() else {
+        return false;
+    };
+    let fits = |op: Op| match body.kind(op) {
+        OpKind::Call(info) => info.tail != TailKind::MustTail,
+        OpKind::ShareFor { .. } | OpKind::Single { .. } | OpKind::Barrier(_) => in_team(body, op),
+        _ => true,
+    };
+    !variadic && function.linkage != Linkage::Interposable && body.walk(body.root()).all(fits)
+}
+
+fn owners(body: &Body, op: Op) -> impl Iterator<Item = Op> + '_ {
+    let owner = |op: Op| body.parent(op).and_then(|region| body.owner(region));
+    std::iter::successors(owner(op), move |&op| owner(op))
+}
+
+fn in_team(body: &Body, op: Op) -> bool {
+    owners(body, op).any(|o| matches!(body.kind(o), OpKind::Spmd { .. }))
+}
+
+fn declare(unit: &mut Unit, func: FuncId) -> Clones {
+    Clones {
+        fork: clone_of(unit, func, "fork", true),
+        level: clone_of(unit, func, "level", true),
+        serial: clone_of(unit, func, "serial", false),
+    }
+}
+
+/// A function like another one, without code so far; the level comes behind the parameters.
+fn clone_of(unit: &mut Unit, func: FuncId, suffix: &str, levelled: bool) -> FuncId {
+    let parent = unit.functions[func].clone();
+    let mut params = unit.param_types(parent.ty).to_vec();
+    if levelled {
+        params.push(unit.types.int(64));
+    }
+    let result = unit.result_type(parent.ty);
+    let result = result.unwrap_or_else(|| unit.types.void());
+    let ty = unit.types.func(result, params);
+    let name = unit.fresh_name(&format!("{}.gr_{suffix}", parent.name));
+    unit.add_function(Function {
+        name,
+        ty,
+        linkage: Linkage::Internal,
+        defined: false,
+        body: None,
+        derived_from: Some(func),
+        param_names: Vec::new(),
+        ..parent
+    })
+}
+
+/// Calls a clone as `like` says its parameters are passed.
+fn call(b: &mut Builder<'_>, callee: FuncId, like: FuncId, args: &[Value]) -> Option<Value> {
+    let function = &b.unit.functions[like];
+    let (own, convention) = (b.unit.attrs(function.attrs).clone(), function.convention);
+    let attrs = b.unit.intern_attrs(AttrSet {
+        function: Vec::new(),
+        ..own
+    });
+    let info = CallInfo {
+        convention,
+        attrs: Some(attrs),
+        ..CallInfo::plain(b.unit.functions[callee].ty)
+    };
+    let target = b.func(callee);
+    let call = b.call_with(info, target, args);
+    b.body.results(call).first().copied()
+}
+
+fn entry_body(unit: &mut Unit, func: FuncId, fork: FuncId) -> Box<Body> {
+    let params = unit.param_types(unit.functions[func].ty).to_vec();
+    let mut body = Body::new(&params);
+    let b = &mut Builder::new(unit, &mut body);
+    let mut args = b.body.params().to_vec();
+    args.push(b.i64(0));
+    let result = call(b, fork, func, &args);
+    b.return_(result);
+    Box::new(body)
+}
+
+fn level_body(unit: &mut Unit, made: Clones) -> Box<Body> {
+    let ty = unit.functions[made.level].ty;
+    let params = unit.param_types(ty).to_vec();
+    let void = unit.types.void();
+    let result = unit.result_type(ty).filter(|ty| *ty != void);
+    let types: Vec<_> = result.into_iter().collect();
+    let mut body = Body::new(&params);
+    let b = &mut Builder::new(unit, &mut body);
+    let args = b.body.params().to_vec();
+    let (&level, plain) = args.split_last().expect("the level is a parameter");
+    let cut_off = b.i64(CUT_OFF);
+    let above = b.icmp(IntPredicate::Ult, level, cut_off);
+    let outside = b.at_end(b.body.root());
+    let (choice, forks, stays) = b.if_(above, &types);
+    for (region, callee, args) in [(forks, made.fork, &args[..]), (stays, made.serial, plain)] {
+        b.at_end(region);
+        let result = call(b, callee, made.serial, args);
+        b.yield_(&result.into_iter().collect::<Vec<_>>());
+    }
+    b.restore(outside);
+    let result = b.body.results(choice).first().copied();
+    b.return_(result);
+    Box::new(body)
+}
+
+/// The code that may fork: what it calls among its like is told how deep it is.
+fn fork_body(unit: &mut Unit, mut body: Box<Body>, clones: &HashMap<FuncId, Clones>) -> Box<Body> {
+    let root = body.root();
+    let long = unit.types.int(64);
+    let level = body.add_param(root, long);
+    let b = &mut Builder::new(unit, &mut body);
+    if let Some(first) = b.body.first(root) {
+        b.at_op(first);
+    }
+    let [spawned, called] = [SPAWNED, CALLED].map(|down| {
+        let down = b.i64(down);
+        b.add(level, down)
+    });
+    let calls: Vec<Op> = b.body.walk(root).collect();
+    for op in calls {
+        let Some(made) = b.unit.callee(b.body, op).and_then(|f| clones.get(&f)) else {
+            continue;
+        };
+        let parallel = |o: Op| {
+            matches!(
+                b.body.kind(o),
+                OpKind::Spawn { .. } | OpKind::ParFor { .. } | OpKind::Spmd { .. }
+            )
+        };
+        let level = match owners(b.body, op).any(parallel) {
+            true => spawned,
+            false => called,
+        };
+        redirect(b, op, made.level, Some(level));
+    }
+    body
+}
+
+/// Makes a call that of another function, with one argument more.
+fn redirect(b: &mut Builder<'_>, op: Op, callee: FuncId, further: Option<Value>) {
+    let args = b.unit.call_args(b.body, op);
+    let bundled: Vec<Value> = b.body.operands(op).skip(1 + args.len()).collect();
+    let target = b.func(callee);
+    let operands: Vec<Value> = std::iter::once(target)
+        .chain(args)
+        .chain(further)
+        .chain(bundled)
+        .collect();
+    b.body.set_operands(op, &operands);
+    let signature = b.unit.functions[callee].ty;
+    if let OpKind::Call(info) | OpKind::Invoke(info) = &mut b.body.ops[op].kind {
+        info.signature = signature;
+    }
+}
+
+/// The serial projection, in which locks stay: other tasks may run at the same time.
+fn serial_body(unit: &mut Unit, body: &Body, clones: &HashMap<FuncId, Clones>) -> Box<Body> {
+    let mut body = body.clone();
+    let projected = |body: &Body| {
+        body.walk(body.root()).find(|&op| {
+            body.kind(op).is_parallel() && !matches!(body.kind(op), OpKind::Critical(_))
+        })
+    };
+    while let Some(op) = projected(&body) {
+        serial::lower(unit, &mut body, op);
+    }
+    gradus_edit::raise_private(&mut body);
+    let b = &mut Builder::new(unit, &mut body);
+    let calls: Vec<Op> = b.body.walk(b.body.root()).collect();
+    for op in calls {
+        let callee = b.unit.callee(b.body, op);
+        if let Some(made) = callee.and_then(|f| clones.get(&f)) {
+            redirect(b, op, made.serial, None);
+        }
+    }
+    Box::new(body)
+}

@@ -1,0 +1,129 @@
+//! A call that a task begins with, and that what follows its spawn makes again, is made before the spawn:
+//! it then stands where both see its value.
+//!
+//! Only calls that read and do nothing else, with arguments from outside of the task. The two may run at
+//! once, so that neither the task nor another one writes what they read: a race otherwise. One call is
+//! less work than two, even two at once.
+
+use crate::{Facts, quiet};
+use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers};
+use gradus_edit::is_pure;
+use gradus_ir::{Body, Op, OpKind, Unit};
+use std::collections::HashSet;
+
+/// How many ops behind a spawn are looked at.
+const AHEAD: usize = 200;
+
+/// Moves such calls in front of their spawns.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
+    let spawns: Vec<Op> = body
+        .walk(body.root())
+        .filter(|&op| matches!(body.kind(op), OpKind::Spawn { .. }))
+        .collect();
+    if spawns.is_empty() || !facts.alias.race_free {
+        return false;
+    }
+    let mut found: Vec<Found> = {
+        let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
+        let clobbers = Clobbers::of(&alias, facts.effects, AfterEnd::default());
+        let search = Search {
+            unit,
+            body,
+            facts,
+            clobbers: &clobbers,
+        };
+        spawns.iter().flat_map(|&spawn| search.of(spawn)).collect()
+    };
+    let mut gone = HashSet::new();
+    found.retain(|one| gone.insert(one.again) && !gone.contains(&one.call));
+    for one in &found {
+        body.detach(one.call);
+        body.insert_before(one.spawn, one.call);
+        let (old, new) = (body.result(one.again), body.result(one.call));
+        body.replace_uses(old, new);
+        body.erase(one.again);
+    }
+    !found.is_empty()
+}
+
+/// A call of a task, its spawn, and the same call behind.
+struct Found {
+    call: Op,
+    spawn: Op,
+    again: Op,
+}
+
+struct Search<'a> {
+    unit: &'a Unit,
+    body: &'a Body,
+    facts: &'a Facts<'a>,
+    clobbers: &'a Clobbers<'a>,
+}
+
+impl Search<'_> {
+    /// The calls that only read, with nothing before them in the task that does more.
+    fn first_calls(&self, spawn: Op) -> Vec<Op> {
+        let body = self.body;
+        let region = body.op_regions(spawn)[0];
+        let mut calls = Vec::new();
+        for op in body.ops_in(region) {
+            if quiet::is_reading_call(self.unit, body, self.facts, op) {
+                let outside = |v| !body.region_of(v).is_some_and(|r| body.is_inside(r, region));
+                if body.operands(op).all(outside) {
+                    calls.push(op);
+                }
+                continue;
+            }
+            let harmless = matches!(body.kind(op), OpKind::Load(_) | OpKind::Alloca(_));
+            if !harmless && !is_pure(self.unit, body, op) {
+                break;
+            }
+        }
+        calls
+    }
+
+    fn of(&self, spawn: Op) -> Vec<Found> {
+        let calls = self.first_calls(spawn).into_iter();
+        let found = calls.filter_map(|call| {
+            let again = self.made_again(spawn, call)?;
+            Some(Found { call, spawn, again })
+        });
+        found.collect()
+    }
+
+    /// Where what follows a spawn, up to the next sync, makes this call of its task, too, with nothing
+    /// before that may change what it reads.
+    fn made_again(&self, spawn: Op, call: Op) -> Option<Op> {
+        let mut reads = self.facts.effects.of_op(self.unit, self.body, call);
+        reads.retain(|access| access.kind == AccessKind::Read);
+        let mut at = self.body.next(spawn);
+        for _ in 0..AHEAD {
+            let op = at?;
+            at = self.body.next(op);
+            match self.body.kind(op) {
+                OpKind::Spawn { .. } => {
+                    let region = self.body.op_regions(op)[0];
+                    let twin = self.body.ops_in(region).find(|&op| self.is_twin(op, call));
+                    if twin.is_some() {
+                        return twin;
+                    }
+                }
+                OpKind::Sync => return None,
+                _ if self.is_twin(op, call) => return Some(op),
+                _ => {
+                    let changes = |read| self.clobbers.destroyed_in(read, op);
+                    if reads.iter().any(changes) {
+                        return None;
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn is_twin(&self, op: Op, call: Op) -> bool {
+        op != call
+            && self.body.kind(op) == self.body.kind(call)
+            && self.body.operands(op).eq(self.body.operands(call))
+    }
+}
