@@ -448,7 +448,7 @@ impl Finder<'_> {
             Known::Integer(IntFn::Ptrmask) if shadowed => return self.masked_address(op),
             Known::Reduce(_) | Known::Integer(_) => return,
             Known::Marker(MarkerFn::VaStart) => return,
-            Known::OpenMp(_) if varied || shadowed => {
+            Known::OpenMp(_) | Known::Fork(_) if varied || shadowed => {
                 let help = "build without -fopenmp";
                 return self.refuse(op, Code::OpenMp, "OpenMP on an active path", help);
             }

@@ -22,7 +22,9 @@ impl Reader<'_, '_> {
             Known::Masked(masked) => return self.masked(op, masked, &args),
             Known::MathOut(math) => self.math_out(op, math, &args),
             Known::System(SystemFn::Qsort | SystemFn::Bsearch) => return self.sort(op, &args),
-            Known::OpenMp(_) | Known::Mpi | Known::Gpu => return self.anything(op, 1),
+            Known::OpenMp(_) | Known::Fork(_) | Known::Mpi | Known::Gpu => {
+                return self.anything(op, 1);
+            }
             _ => {}
         }
         if effects.captures != 0 || effects.calls_back {

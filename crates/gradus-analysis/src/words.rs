@@ -128,7 +128,8 @@ impl Words {
             place,
             number,
         } = *constant;
-        let nothing_known = self.visible[place.class.index()] && self.seen(memory, place).is_nothing();
+        let nothing_known =
+            self.visible[place.class.index()] && self.seen(memory, place).is_nothing();
         let taken_for = number.filter(|_| nothing_known);
         for byte in 0..self.nodes.bits(node) / 8 {
             let at = MemoryPlace {

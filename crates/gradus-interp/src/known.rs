@@ -49,9 +49,12 @@ impl Machine<'_> {
             Known::System(id) => self.system(id, func, site, args),
             Known::Exception(id) => self.exception(id, func, site, args),
             Known::OpenMp(id) => self.openmp(id, func),
-            Known::Complex(_) | Known::Mpi | Known::Gpu | Known::Kernel(_) | Known::Inactive => {
-                self.refused(func)
-            }
+            Known::Complex(_)
+            | Known::Fork(_)
+            | Known::Mpi
+            | Known::Gpu
+            | Known::Kernel(_)
+            | Known::Inactive => self.refused(func),
         }
     }
 

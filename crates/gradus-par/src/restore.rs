@@ -11,17 +11,21 @@ use crate::combine::Reduction;
 use gradus_ir::{BinaryOp, Body, Builder, Flags, Op, OpKind, ReduceOp, Unit, Use, Value};
 use std::collections::HashSet;
 
-/// Turns the independent loops of a body into parallel loops, where that keeps their meaning.
-pub fn restore(unit: &mut Unit, body: &mut Body) {
+/// Turns the independent loops of a body into parallel loops, where that keeps their meaning; gives those
+/// that stay, as they carry what is no reduction.
+pub fn restore(unit: &mut Unit, body: &mut Body) -> Vec<Op> {
+    let mut stay = Vec::new();
     let marked = |op: &Op| {
         matches!(body.kind(*op), OpKind::For { .. }) && body.ops[*op].flags.has(Flags::INDEPENDENT)
     };
     let loops: Vec<Op> = body.walk(body.root()).filter(marked).collect();
     for op in loops {
-        if let Some(carried) = carried(body, op) {
-            rebuild(unit, body, op, &carried);
+        match carried(body, op) {
+            Some(carried) => rebuild(unit, body, op, &carried),
+            None => stay.push(op),
         }
     }
+    stay
 }
 
 /// What becomes of a carried value.

@@ -12,6 +12,7 @@
 #![deny(missing_docs)]
 
 mod adapter;
+mod callers;
 mod compile;
 mod derive;
 mod names;

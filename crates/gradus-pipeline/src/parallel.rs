@@ -4,22 +4,24 @@
 //! Works on the functions that hold calls of a parallel run time and on what they reach. A region that
 //! is not understood stays as it was; a program without such calls is left alone.
 
+use crate::callers;
 use crate::compile::early_parallel;
 use crate::reply::Output;
 use crate::run::{Run, Stop};
 use crate::{OutputKind, simplify};
 use gradus_analysis::{Closure, Effects};
 use gradus_ir::known::{GpuFn, KERNEL, Known, SHARED, SHARED_DYNAMIC, lookup};
-use gradus_ir::{Code, Diagnostic, FuncId, Unit};
+use gradus_ir::{Code, Diagnostic, Flags, FuncId, Unit};
 use gradus_llvm::{Host, Imported};
-use gradus_raise::{Orphans, Raised};
+use gradus_raise::{Orphans, Raised, Reason, RegionRecord};
+use std::collections::HashSet;
 use std::fmt::Write;
 
 /// Whether a name is one of a parallel run time.
 fn is_parallel_name(name: &str) -> bool {
     matches!(
         lookup(name),
-        Some(Known::OpenMp(_) | Known::Kernel(GpuFn::Launch))
+        Some(Known::OpenMp(_) | Known::Fork(_) | Known::Kernel(GpuFn::Launch))
     )
 }
 
@@ -29,10 +31,10 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         return Ok(());
     }
     early_parallel(run, host)?;
-    let mut imported = run.pass("import", |run| import(run, host))?;
+    let (mut imported, roots) = run.pass("import", |run| import(run, host))?;
     let unit = &mut imported.unit;
     let raised = run.pass("raise", |run| {
-        let raised = gradus_raise::raise(unit, Orphans::Leave);
+        let raised = raise(unit, Orphans::Leave);
         run.after_unit("raise", unit)?;
         Ok(raised)
     })?;
@@ -53,13 +55,21 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     if raised.changed.is_empty() {
         return Ok(());
     }
+    let mut changed = raised.changed;
     run.pass("simplify", |run| {
-        let closure = Closure::of(unit, &raised.changed);
-        simplify::parallel(unit, &closure, &raised.changed);
+        let closure = Closure::of(unit, &roots);
+        let others: Vec<FuncId> = roots
+            .iter()
+            .copied()
+            .filter(|f| !changed.contains(f))
+            .collect();
+        let callers = callers::take_in(unit, &changed, &others);
+        changed.extend(callers);
+        simplify::parallel(unit, &closure, &changed);
         run.after_unit("simplify", unit)
     })?;
-    kernels(run, unit, &raised.changed)?;
-    let functions = run.pass("lower", |run| lower(run, unit, &raised.changed))?;
+    kernels(run, unit, &changed)?;
+    let functions = run.pass("lower", |run| lower(run, unit, &changed))?;
     run.pass("export", |run| {
         run.check(host.export(unit, &functions))?;
         host.drop_kernels();
@@ -91,6 +101,31 @@ fn unit_name(imported: &Imported, func: FuncId) -> &str {
     &imported.unit.functions[func].name
 }
 
+/// Raises all that is understood. Loops that are only said to be independent become parallel where what
+/// they carry can be taken in any order.
+fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
+    let mut raised = gradus_raise::raise(unit, orphans);
+    for &func in &raised.changed {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        for op in gradus_par::restore(unit, &mut body) {
+            let flags = &mut body.ops[op].flags;
+            *flags = flags.without(Flags::INDEPENDENT);
+            let span = unit.span(body.ops[op].loc);
+            let text = "`gr_for`: an iteration uses what another one gives it".to_string();
+            raised.regions.push(RegionRecord {
+                function: unit.functions[func].name.clone(),
+                span: span.clone(),
+                outcome: gradus_raise::Outcome::Serial(Reason { text, span }),
+                constructs: Vec::new(),
+            });
+        }
+        unit.functions[func].body = Some(body);
+    }
+    raised
+}
+
 /// Makes loops of the kernels in the changed functions, and these short.
 fn kernels(run: &mut Run<'_>, unit: &mut Unit, changed: &[FuncId]) -> Result<(), Stop> {
     run.pass("gpu", |run| {
@@ -110,7 +145,7 @@ fn kernels(run: &mut Run<'_>, unit: &mut Unit, changed: &[FuncId]) -> Result<(),
 /// dropped; those with independent iterations say so, and keep saying so in derivatives.
 pub(crate) fn project(run: &mut Run<'_>, unit: &mut Unit) -> Result<(), Stop> {
     run.pass("raise", |run| {
-        let raised = gradus_raise::raise(unit, Orphans::Raise);
+        let raised = raise(unit, Orphans::Raise);
         run.take(raised.remarks())?;
         gradus_par::project(unit, &raised.changed);
         run.after_unit("raise", unit)
@@ -135,15 +170,25 @@ pub(crate) fn fork(
     })
 }
 
-/// Imports the functions that call a parallel run time, with all that they reach.
-fn import(run: &mut Run<'_>, host: &mut Host) -> Result<Imported, Stop> {
-    let users = host.functions_that_use(&is_parallel_name);
+/// Imports the functions that call a parallel run time, and those that call these, with all that they
+/// reach; gives both.
+fn import(run: &mut Run<'_>, host: &mut Host) -> Result<(Imported, Vec<FuncId>), Stop> {
+    let users: HashSet<String> = host
+        .functions_that_use(&is_parallel_name)
+        .into_iter()
+        .collect();
+    let callers = host.functions_that_use(&|name| users.contains(name));
     let defined = host.defined_functions();
     let kernels = defined.iter().filter(|name| name.starts_with(KERNEL));
-    let roots: Vec<&str> = users.iter().chain(kernels).map(String::as_str).collect();
-    let imported = run.check(host.import(&roots))?;
+    let names = users.iter().chain(&callers).chain(kernels);
+    let mut names: Vec<&str> = names.map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    let imported = run.check(host.import(&names))?;
     run.after_unit("import", &imported.unit)?;
-    Ok(imported)
+    let roots = names.iter().filter_map(|name| imported.unit.function(name));
+    let roots = roots.collect();
+    Ok((imported, roots))
 }
 
 /// Lowers the parallel ops of the changed functions; gives all that must go back to the host.

@@ -8,7 +8,8 @@
 //!
 //! Place: after the import of a parallel closure (`Pipeline::EarlyParallel`), before simplification. A
 //! program's parallel constructs come as calls of a run time: OpenMP's as clang and flang emit them
-//! ([`openmp`]), CUDA's launches as the merge of its halves leaves them ([`cuda`]). Each construct becomes the op that means the same; then teams whose ranks do nothing
+//! ([`openmp`]), CUDA's launches as the merge of its halves leaves them ([`cuda`]), the words of our header
+//! as markers ([`markers`]). Each construct becomes the op that means the same; then teams whose ranks do nothing
 //! but share loops become parallel loops ([`fold`]).
 //!
 //! Invariants: a region that is not understood as a whole stays exactly as it was, with all functions
@@ -19,11 +20,13 @@
 
 mod cuda;
 mod fold;
+mod markers;
 mod openmp;
 mod privates;
 mod reductions;
 mod regions;
 mod report;
+mod scopes;
 
 pub use report::{Construct, Outcome, Reason, RegionRecord};
 
@@ -41,17 +44,18 @@ pub struct Raised {
 }
 
 impl Raised {
-    /// A remark for each region that stays as it is.
+    /// A remark for each region that stays as it is, and each statement that runs serially.
     pub fn remarks(&self) -> Vec<Diagnostic> {
         let kept = self
             .regions
             .iter()
             .filter_map(|region| match &region.outcome {
-                Outcome::Kept(reason) => Some((region, reason)),
+                Outcome::Kept(reason) => Some((region, reason, "region stays as it is")),
+                Outcome::Serial(reason) => Some((region, reason, "statement runs serially")),
                 _ => None,
             });
-        kept.map(|(region, reason)| {
-            let message = format!("this parallel region stays as it is: {}", reason.text);
+        kept.map(|(region, reason, what)| {
+            let message = format!("this parallel {what}: {}", reason.text);
             let finding = Diagnostic {
                 severity: Severity::Note,
                 ..Diagnostic::warning(Code::ParallelKept, message)
@@ -77,7 +81,10 @@ pub enum Orphans {
 
 /// Raises all that is understood in a unit.
 pub fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
-    let mut raised = openmp::raise(unit, orphans);
+    let mut raised = markers::raise(unit);
+    let regions = openmp::raise(unit, orphans);
+    raised.regions.extend(regions.regions);
+    raised.changed.extend(regions.changed);
     let launches = cuda::raise(unit);
     raised.changed.extend(launches.changed);
     raised.changed.sort_unstable();

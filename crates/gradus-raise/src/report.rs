@@ -27,6 +27,8 @@ pub enum Outcome {
     Orphan,
     /// Shared work in a function that teams of either library may call.
     Left,
+    /// A statement that its marker says may run at once runs where it stands.
+    Serial(Reason),
     /// It stays as it was, and runs on the run time that its compiler meant.
     Kept(Reason),
 }
@@ -56,6 +58,7 @@ impl fmt::Display for Outcome {
             Outcome::Team => f.write_str("raised to a team of ranks"),
             Outcome::Orphan => f.write_str("raised where it stands"),
             Outcome::Left => f.write_str("left to the team that calls it"),
+            Outcome::Serial(reason) => write!(f, "runs serially: {}", reason.text),
             Outcome::Kept(reason) => write!(f, "left as it is: {}", reason.text),
         }
     }

@@ -1,6 +1,6 @@
 //! `gradus dev`: the passes at work, for those who write them.
 
-use crate::drive::{calls_openmp, names_a_derivative};
+use crate::drive::{is_parallel, names_a_derivative};
 use crate::{Settings, child, source};
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{
@@ -41,7 +41,7 @@ pub fn dev(settings: &Settings, what: &Dev) -> Result<Reply, Diagnostic> {
     let request = Request {
         task: task(what, &source.module),
         options: Options {
-            parallel: calls_openmp(&source.module),
+            parallel: is_parallel(&source.module),
             ..what.options.clone()
         },
         inputs: vec![Input::new(what.file.display().to_string(), source.module)],

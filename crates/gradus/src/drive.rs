@@ -101,6 +101,9 @@ fn run(
         compiled: HashMap::new(),
         compiler: clang,
     };
+    for job in plan.jobs.iter_mut().filter(|job| job.is_compilation()) {
+        name_ourselves(job);
+    }
     let links = plan.jobs.iter().any(is_link);
     for (at, job) in plan.jobs.iter().enumerate() {
         let status = match job {
@@ -117,6 +120,15 @@ fn run(
         session.attach()?;
     }
     outputs.commit(&settings.leftovers)
+}
+
+/// Lets a compilation of C or C++ know that it is ours: `gradus/parallel.h` asks.
+fn name_ourselves(job: &mut Job) {
+    if matches!(job.value("-x"), Some("c" | "c++")) {
+        let at = job.args.len().min(1);
+        let words = ["-D", "__GRADUS__=1"].map(String::from);
+        job.args.splice(at..at, words);
+    }
 }
 
 /// Whether a job is the linker's.
@@ -193,7 +205,8 @@ impl Session<'_> {
             self.compiled.insert(output.into(), carried);
         }
         let derives = names_a_derivative(&bytes);
-        let parallel = (derives || halves.level != Level::O0) && calls_openmp(&bytes);
+        let optimises = derives || halves.level != Level::O0;
+        let parallel = has_markers(&bytes) || optimises && calls_openmp(&bytes);
         if !self.how.restructure_all && !parallel && !derives {
             // Says again what its front half said.
             return status(job);
@@ -294,16 +307,28 @@ impl Session<'_> {
 }
 
 /// Whether a module calls OpenMP's run time.
-pub(crate) fn calls_openmp(bitcode: &[u8]) -> bool {
-    let key = b"__kmpc_";
+fn calls_openmp(bitcode: &[u8]) -> bool {
+    holds(bitcode, b"__kmpc_")
+}
+
+/// Whether a module holds markers of `gradus/parallel.h`, which nobody defines.
+fn has_markers(bitcode: &[u8]) -> bool {
+    holds(bitcode, b"__gr_")
+}
+
+/// Whether a module has something to raise.
+pub(crate) fn is_parallel(bitcode: &[u8]) -> bool {
+    calls_openmp(bitcode) || has_markers(bitcode)
+}
+
+fn holds(bitcode: &[u8], key: &[u8]) -> bool {
     bitcode.windows(key.len()).any(|w| w == key)
 }
 
 /// Whether a module's table of symbols holds a name of the differentiation interface.
 pub fn names_a_derivative(bitcode: &[u8]) -> bool {
     let keys: [&[u8]; 2] = [b"__enzyme_", b"__gradus_"];
-    keys.iter()
-        .any(|key| bitcode.windows(key.len()).any(|w| w == *key))
+    keys.iter().any(|key| holds(bitcode, key))
 }
 
 /// Whether a path names LLVM IR, or an object that may carry it.

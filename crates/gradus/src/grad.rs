@@ -5,7 +5,7 @@
 //! passes in the child → object (back half) → files, written whole.
 
 use crate::cc1;
-use crate::drive::calls_openmp;
+use crate::drive::is_parallel;
 use crate::files::{self, Content, Outputs};
 use crate::plan::Job;
 use crate::source::{self, quiet};
@@ -82,7 +82,7 @@ fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diag
         &scratch,
         &derived,
     )?;
-    let parallel = calls_openmp(&source.module);
+    let parallel = is_parallel(&source.module);
     let request = Request {
         inputs: vec![Input::new(what.file.display().to_string(), source.module)],
         task: Task::Grad(what.task.clone()),

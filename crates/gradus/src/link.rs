@@ -6,7 +6,7 @@
 //! archives take part where a merged object needs them; the archive itself stays.
 
 use crate::cc1;
-use crate::drive::{DriveOptions, calls_openmp};
+use crate::drive::{DriveOptions, is_parallel};
 use crate::fat::{self, Carried, Facts};
 use crate::files::{self, Scratch};
 use crate::plan::Job;
@@ -213,7 +213,7 @@ fn derive(
             OutputKind::ParallelReport,
         ],
         options: Options {
-            parallel: parts.iter().any(|(_, part)| calls_openmp(&part.bitcode)),
+            parallel: parts.iter().any(|(_, part)| is_parallel(&part.bitcode)),
             skip_late: true,
             strip_debug: !cc1::has_debug(leader),
             ..how.options.clone()

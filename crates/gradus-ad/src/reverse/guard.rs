@@ -169,7 +169,11 @@ impl ReturnSweep<'_, '_, '_, '_> {
             OpKind::ExtractElement | OpKind::InsertElement | OpKind::Shuffle(_) => {
                 let whole = body.ty(value);
                 let vector = matches!(self.out.unit.types.get(whole), Type::Vector { .. });
-                Some(if vector { vec![Guard::Adjoint] } else { Vec::new() })
+                Some(if vector {
+                    vec![Guard::Adjoint]
+                } else {
+                    Vec::new()
+                })
             }
             _ if self.passes_on(at.op) => of_result(),
             _ => Some(Vec::new()),

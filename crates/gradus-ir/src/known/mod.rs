@@ -11,6 +11,7 @@ mod complex;
 mod differentiation;
 mod effects;
 mod exceptions;
+mod fork;
 mod gpu;
 mod integer;
 mod intrinsic;
@@ -30,6 +31,7 @@ pub use complex::ComplexFn;
 pub use differentiation::{Entry, EntryMode, differentiation_call};
 pub use effects::{Effects, Places};
 pub use exceptions::ExceptionFn;
+pub use fork::ForkFn;
 pub use gpu::{ENTRY, GpuFn, KERNEL, LAUNCH, SHARED, SHARED_DYNAMIC, VARIABLE};
 pub use integer::IntFn;
 pub use markers::MarkerFn;
@@ -71,6 +73,8 @@ pub enum Known {
     Exception(ExceptionFn),
     /// OpenMP's run time.
     OpenMp(OpenMpFn),
+    /// Fork and join, as the words of our header say it.
+    Fork(ForkFn),
     /// MPI.
     Mpi,
     /// CUDA, HIP and their run times.
@@ -179,6 +183,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
         markers::ROWS,
         system::ROWS,
         openmp::ROWS,
+        fork::ROWS,
         gpu::ROWS,
         exceptions::ROWS,
     ]

@@ -10,7 +10,7 @@ mod driver;
 mod tests;
 mod trace;
 
-use crate::drive::calls_openmp;
+use crate::drive::is_parallel;
 use crate::files::{self, Scratch};
 use crate::plan::Job;
 use crate::source::{self, quiet};
@@ -81,7 +81,7 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
     args.retain(|flag| !is_for_the_linker(flag));
     args.extend(["-c".into(), "-o".into(), object.display().to_string()]);
     let source = source::open(settings, &what.file, &args, &scratch, &derived)?;
-    let parallel = calls_openmp(&source.module);
+    let parallel = is_parallel(&source.module);
     let request = Request {
         inputs: vec![Input::new(what.file.display().to_string(), source.module)],
         task: Task::Grad(task(what)),

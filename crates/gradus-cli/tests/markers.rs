@@ -1,0 +1,88 @@
+//! `gradus/parallel.h`: the words mean the same under every compiler, at every level, for any number of
+//! workers; and what runs where it stands is said.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn folder(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn succeeds(command: &mut Command) -> Output {
+    let output = command.output().expect("it starts");
+    assert!(
+        output.status.success(),
+        "{command:?}\n{}",
+        text(&output.stderr)
+    );
+    output
+}
+
+/// Compiles a program of `tests/parallel` by a command, all words separated by spaces, to `program`.
+fn compile(folder: &Path, name: &str, command: &str) -> Output {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parallel");
+    let mut words = command.split(' ').map(|word| match word {
+        "gradus" => env!("CARGO_BIN_EXE_gradus"),
+        _ => word,
+    });
+    let mut command = Command::new(words.next().expect("a program"));
+    command.args(words).arg(source.join(name));
+    succeeds(command.args(["-o", "program", "-lm"]).current_dir(folder))
+}
+
+/// What `program` prints with so many workers, everything forked or nothing.
+fn printed(folder: &Path, workers: u32, forced: bool) -> String {
+    let mut command = Command::new(folder.join("program"));
+    command.env("GRADUS_NUM_THREADS", workers.to_string());
+    command.env("GRADUS_FORCE_FORK", if forced { "1" } else { "0" });
+    text(&succeeds(&mut command).stdout)
+}
+
+const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../include");
+
+fn means_the_same(test: &str, name: &str, stock: &str, ours: &str) {
+    let folder = folder(test);
+    compile(&folder, name, &format!("{stock} -O1 -I{HEADERS}"));
+    let serial = printed(&folder, 1, false);
+    assert!(serial.lines().count() > 2, "{serial}");
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        compile(&folder, name, &format!("{ours} {level}"));
+        for (workers, forced) in [(1, false), (1, true), (4, false), (4, true), (4, true)] {
+            assert_eq!(
+                printed(&folder, workers, forced),
+                serial,
+                "{level}, {workers} workers, forced: {forced}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_word_means_the_same_in_c() {
+    means_the_same("words", "markers.c", "clang-22", "gradus cc");
+}
+
+#[test]
+fn lambdas_and_objects_mean_the_same_in_cplusplus() {
+    means_the_same("lambdas", "lambdas.cpp", "clang++-22", "gradus c++");
+}
+
+#[test]
+fn what_runs_where_it_stands_is_said() {
+    let folder = folder("serial_statements");
+    let output = compile(&folder, "markers.c", "gradus cc -O2 -g --par-report");
+    let report = text(&output.stdout);
+    let serial = report.lines().filter(|l| l.contains("runs serially"));
+    // A loop that is left, one that carries, and a task that is left by `return`.
+    assert!(serial.count() >= 3, "{report}");
+    assert!(report.contains("gr_scope"), "{report}");
+    let said = text(&output.stderr);
+    assert!(said.contains("GRD0036"), "{said}");
+}

@@ -1,0 +1,505 @@
+//! The words of `gradus/parallel.h`, as markers in the code that a compiler made of them.
+//!
+//! A marker gives a number that a condition asks for; what it marks is the side of 1, so that the program
+//! with 1 for every marker is its serial projection. That is what becomes of one whose statement is not
+//! understood: control leaves it, or an optimiser has made something else of the condition.
+//!
+//! - `Spawning`: that side becomes a `spawn`. Values that it gives to the code behind go through memory and
+//!   are read after the next sync; one that is wanted before gets a sync in front.
+//! - `SpawningCall`: the same for the last call there and what is done with its result; what comes before,
+//!   arguments and the place of the result, is computed before the spawn.
+//! - `Looping`: the loop there becomes a `for` whose iterations are said to be independent. What it carries
+//!   from one to the next must be sums and the like; who makes a `par.for` of it finds out.
+//! - `Scoping`: that side becomes a `scope`. `Syncing` becomes a `sync`.
+
+use crate::Raised;
+use crate::regions::{settle, splice, wrap_ops};
+use crate::report::{Construct, Outcome, Reason, RegionRecord};
+use crate::scopes;
+use gradus_edit::{is_pure, loop_to_for};
+use gradus_ir::integers::{fold_cast, fold_icmp, int_value};
+use gradus_ir::known::{ForkFn, Known};
+use gradus_ir::{
+    AllocaPlace, Body, Builder, ConstKind, Flags, FuncId, Op, OpKind, Region, TypeId, Unit, Value,
+};
+use std::collections::HashSet;
+
+/// Raises all markers of a unit; none is left.
+pub(crate) fn raise(unit: &mut Unit) -> Raised {
+    let mut raised = Raised::default();
+    let ids: Vec<FuncId> = unit.functions.ids().collect();
+    for func in ids {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        if !markers(unit, &body).is_empty() {
+            let name = unit.functions[func].source_name.clone();
+            let name = name.unwrap_or_else(|| unit.functions[func].name.clone());
+            raised.regions.extend(function(unit, &mut body, &name));
+            raised.changed.push(func);
+        }
+        unit.functions[func].body = Some(body);
+    }
+    raised
+}
+
+/// The markers of a body in program order, outer ones first.
+fn markers(unit: &Unit, body: &Body) -> Vec<(Op, ForkFn)> {
+    let known = |op| match unit.known(unit.callee(body, op)?) {
+        Some(Known::Fork(id)) => Some((op, id)),
+        _ => None,
+    };
+    body.walk(body.root()).filter_map(known).collect()
+}
+
+/// What a word is called in the source.
+fn word(id: ForkFn) -> &'static str {
+    match id {
+        ForkFn::Spawning => "gr_spawn",
+        ForkFn::SpawningCall => "cilk_spawn",
+        ForkFn::Looping => "gr_for",
+        ForkFn::Scoping => "gr_scope",
+        ForkFn::Syncing => "gr_sync",
+    }
+}
+
+/// Raises the markers of one function: waits first, as values are read behind them; inner loops before
+/// outer ones, which are rebuilt; outer tasks before inner ones.
+fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
+    let mut records = Vec::new();
+    let mut constructs = Vec::new();
+    let steps: [(&[ForkFn], bool); 4] = [
+        (&[ForkFn::Syncing], false),
+        (&[ForkFn::Looping], true),
+        (&[ForkFn::Scoping], false),
+        (&[ForkFn::Spawning, ForkFn::SpawningCall], false),
+    ];
+    for (ids, inner_first) in steps {
+        loop {
+            let mut found = markers(unit, body).into_iter();
+            let next = match inner_first {
+                true => found.rfind(|(_, id)| ids.contains(id)),
+                false => found.find(|(_, id)| ids.contains(id)),
+            };
+            let Some((op, id)) = next else {
+                break;
+            };
+            let span = unit.span(body.ops[op].loc);
+            if let Some(why) = statement(unit, body, op, id) {
+                records.push(RegionRecord {
+                    function: name.to_string(),
+                    span: span.clone(),
+                    outcome: Outcome::Serial(Reason {
+                        text: format!("`{}`: {why}", word(id)),
+                        span: span.clone(),
+                    }),
+                    constructs: Vec::new(),
+                });
+            }
+            let name = word(id);
+            constructs.push(Construct { name, span });
+        }
+    }
+    scopes::scopes(unit, body);
+    scopes::drop_idle_syncs(body);
+    constructs.sort_by_key(|c| c.span.as_ref().map(|s| (s.line, s.column)));
+    records.insert(
+        0,
+        RegionRecord {
+            function: name.to_string(),
+            span: constructs.first().and_then(|c| c.span.clone()),
+            outcome: Outcome::Orphan,
+            constructs,
+        },
+    );
+    records
+}
+
+/// Raises what one marker marks and erases it; where that stays serial, says why.
+fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ForkFn) -> Option<&'static str> {
+    let sides = sides(unit, body, marker);
+    let mut why = None;
+    for (branch, side) in sides {
+        let raised = match id {
+            ForkFn::Syncing => Ok(()),
+            ForkFn::Looping => independent(unit, body, branch, side),
+            ForkFn::Scoping => scope(unit, body, branch, side),
+            ForkFn::Spawning => spawn(unit, body, branch, side),
+            ForkFn::SpawningCall => {
+                arguments_first(unit, body, branch, side);
+                take_in_store(unit, body, branch, side);
+                spawn(unit, body, branch, side)
+            }
+        };
+        why = why.or(raised.err());
+    }
+    if id == ForkFn::Syncing {
+        let mut b = Builder::new(unit, body);
+        b.at_op(marker);
+        b.loc = b.body.ops[marker].loc;
+        b.op(OpKind::Sync, &[], &[], 0);
+    }
+    if let Some(&value) = body.results(marker).first() {
+        settle(unit, body, value, 1);
+    }
+    body.erase(marker);
+    why
+}
+
+/// The branches that ask a marker's number, each with its side for 1.
+fn sides(unit: &Unit, body: &Body, marker: Op) -> Vec<(Op, Region)> {
+    let mut sides = Vec::new();
+    let number = body.results(marker).first();
+    let mut open: Vec<(Value, u128)> = number.map(|&v| (v, 1)).into_iter().collect();
+    while let Some((value, is)) = open.pop() {
+        let Some(bits) = unit.types.int_bits(body.ty(value)) else {
+            continue;
+        };
+        for used in body.uses(value) {
+            let op = used.op;
+            let given = match *body.kind(op) {
+                OpKind::If if used.index == 0 => {
+                    sides.push((op, body.op_regions(op)[usize::from(is == 0)]));
+                    None
+                }
+                OpKind::ICmp(predicate) => {
+                    let other = body.operand(op, 1 - used.index as usize);
+                    int_value(unit, body, other).map(|(other, _)| match used.index {
+                        0 => u128::from(fold_icmp(predicate, bits, is, other)),
+                        _ => u128::from(fold_icmp(predicate, bits, other, is)),
+                    })
+                }
+                OpKind::Cast(cast) => {
+                    let width = unit.types.int_bits(body.ty(body.result(op)));
+                    width.and_then(|width| fold_cast(cast, bits, width, is))
+                }
+                _ => None,
+            };
+            open.extend(given.map(|given| (body.result(op), given)));
+        }
+    }
+    sides
+}
+
+/// The other side of a branch.
+fn other(body: &Body, branch: Op, side: Region) -> Option<Region> {
+    let mut regions = body.op_regions(branch).iter();
+    regions.find(|r| **r != side).copied()
+}
+
+// ---- loops and scopes --------------------------------------------------------------------------
+
+/// Makes the loop of a side a `for` with independent iterations.
+fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(), &'static str> {
+    let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::Loop { .. } | OpKind::For { .. });
+    let loops: Vec<Op> = body.ops_in(side).filter(is_loop).collect();
+    let [only] = loops[..] else {
+        // One that an optimiser has taken away needs nothing.
+        return match loops.is_empty() {
+            true => Ok(()),
+            false => Err("its loop does not stand alone"),
+        };
+    };
+    let made = match body.kind(only) {
+        OpKind::For { .. } => Some(only),
+        _ => loop_to_for(unit, body, only),
+    };
+    let Some(made) = made.filter(|op| matches!(body.kind(*op), OpKind::For { .. })) else {
+        return Err("the number of its iterations is not known before it starts");
+    };
+    let region = body.op_regions(made)[0];
+    let leaves = |op: Op| matches!(body.kind(op), OpKind::Resume | OpKind::Return);
+    if body.walk(region).any(leaves) {
+        return Err("control may leave it");
+    }
+    body.ops[made].flags = body.ops[made].flags.with(Flags::INDEPENDENT);
+    own_memory(body, region);
+    let tasks = markers(unit, body).into_iter().any(|(op, id)| {
+        matches!(id, ForkFn::Spawning | ForkFn::SpawningCall)
+            && body.parent(op).is_some_and(|r| body.is_inside(r, region))
+    });
+    let waits = body
+        .walk(region)
+        .any(|op| matches!(body.kind(op), OpKind::Sync));
+    if tasks || waits {
+        wrap(unit, body, region);
+    }
+    Ok(())
+}
+
+/// Puts all of a region but its end into a scope.
+fn wrap(unit: &mut Unit, body: &mut Body, region: Region) {
+    let frame = |op: &Op| matches!(body.kind(*op), OpKind::Alloca(_));
+    let ops: Vec<Op> = body
+        .ops_in(region)
+        .filter(|op| !body.kind(*op).is_terminator() && !frame(op))
+        .collect();
+    if !ops.is_empty() {
+        wrap_ops(&mut Builder::new(unit, body), &ops, OpKind::Scope);
+    }
+}
+
+fn scope(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(), &'static str> {
+    let ends = |op: Op| matches!(body.kind(op), OpKind::Yield);
+    if !body.last(side).is_some_and(ends) {
+        return Err("control does not come to its end");
+    }
+    wrap(unit, body, side);
+    Ok(())
+}
+
+/// Gives a region the allocations that are used nowhere else: each run of it has its own.
+fn own_memory(body: &mut Body, region: Region) {
+    let inside: HashSet<Op> = body.walk(region).collect();
+    let own = |op: &Op| {
+        let OpKind::Alloca(info) = body.kind(*op) else {
+            return false;
+        };
+        let constant = body.as_const(body.operand(*op, 0)).is_some();
+        let address = body.result(*op);
+        let used = body.has_uses(address) && body.uses(address).all(|u| inside.contains(&u.op));
+        info.place == AllocaPlace::Frame && constant && used && !inside.contains(op)
+    };
+    let allocas: Vec<Op> = body.walk(body.root()).filter(own).collect();
+    for op in allocas {
+        if let OpKind::Alloca(info) = &mut body.ops[op].kind {
+            info.place = AllocaPlace::Private;
+        }
+        body.detach(op);
+        match body.first(region) {
+            Some(first) => body.insert_before(first, op),
+            None => body.append(region, op),
+        }
+    }
+}
+
+// ---- tasks -------------------------------------------------------------------------------------
+
+/// Moves what comes before the last call of a side in front of its branch: it is computed before the
+/// task is made.
+fn arguments_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
+    let calls = |op: &Op| match body.kind(*op) {
+        OpKind::Call(_) => {
+            let known = unit.callee(body, *op).and_then(|func| unit.known(func));
+            !matches!(known, Some(Known::Marker(_)))
+        }
+        kind => matches!(kind, OpKind::Invoke(_)),
+    };
+    let Some(call) = body.ops_in_rev(side).find(calls) else {
+        return;
+    };
+    let before: Vec<Op> = body.ops_in(side).take_while(|op| *op != call).collect();
+    for op in before {
+        body.detach(op);
+        body.insert_before(branch, op);
+    }
+}
+
+/// How far behind a task the store of its result is looked for.
+const AHEAD: usize = 64;
+
+/// Takes the store of the one result of a branch into its side. What computes the place comes before.
+fn take_in_store(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
+    let Some((chain, before)) = store_of(unit, body, branch) else {
+        return;
+    };
+    let Some(end) = body.last(side) else {
+        return;
+    };
+    let given = body.operand(end, 0);
+    for op in before {
+        body.detach(op);
+        body.insert_before(branch, op);
+    }
+    let result = body.result(branch);
+    body.replace_uses(result, given);
+    for op in chain {
+        body.detach(op);
+        body.insert_before(end, op);
+    }
+}
+
+/// The ops that take the result of a branch to memory, and what else stands before the last of them;
+/// `None` where it is used otherwise, or something happens in between.
+fn store_of(unit: &Unit, body: &Body, branch: Op) -> Option<(Vec<Op>, Vec<Op>)> {
+    let [mut value] = *body.results(branch) else {
+        return None;
+    };
+    let mut chain = Vec::new();
+    loop {
+        let mut uses = body.uses(value);
+        let (Some(used), None) = (uses.next(), uses.next()) else {
+            return None;
+        };
+        chain.push(used.op);
+        match body.kind(used.op) {
+            OpKind::Cast(_) => value = body.result(used.op),
+            OpKind::Store(access) if access.is_plain() && used.index == 0 => break,
+            _ => return None,
+        }
+    }
+    let store = *chain.last()?;
+    let (mut before, mut at) = (Vec::new(), body.next(branch));
+    for _ in 0..AHEAD {
+        let op = at?;
+        if op == store {
+            return Some((chain, before));
+        }
+        let load = matches!(body.kind(op), OpKind::Load(access) if access.is_plain());
+        if !chain.contains(&op) {
+            if !load && !is_pure(unit, body, op) {
+                return None;
+            }
+            before.push(op);
+        }
+        at = body.next(op);
+    }
+    None
+}
+
+/// Makes a side of a branch a task.
+fn spawn(unit: &mut Unit, body: &mut Body, branch: Op, side: Region) -> Result<(), &'static str> {
+    let other = other(body, branch, side);
+    let empty = other.is_none_or(|other| {
+        let alone = body.first(other) == body.last(other);
+        let never = |op: Op| matches!(body.kind(op), OpKind::Unreachable);
+        alone || body.last(other).is_some_and(never)
+    });
+    let ends = |op: Op| matches!(body.kind(op), OpKind::Yield);
+    let leaves = |op: Op| matches!(body.kind(op), OpKind::Resume | OpKind::Return);
+    if !empty || !body.last(side).is_some_and(ends) || body.walk(side).any(leaves) {
+        return Err("control may leave it");
+    }
+    let before = other.and_then(|other| {
+        let end = body.last(other)?;
+        ends_with_values(body, end)
+    });
+    let b = &mut Builder::new(unit, body);
+    let results = b.body.results(branch).to_vec();
+    let slots = slots(b, branch, &results);
+    b.loc = b.body.ops[branch].loc;
+    b.at_op(branch);
+    for (index, slot) in slots.iter().enumerate() {
+        let old = before.as_ref().map(|values| values[index]);
+        if let (Some(slot), Some(old)) = (*slot, old.filter(|v| is_defined(b, *v))) {
+            b.store(old, slot);
+        }
+    }
+    let kind = OpKind::Spawn {
+        when: false,
+        serial: false,
+    };
+    let task = b.op(kind, &[], &[], 1);
+    let region = b.body.op_regions(task)[0];
+    b.at_end(region);
+    let end = b.yield_(&[]);
+    let values = splice(b.body, side, end);
+    b.at_op(end);
+    for (slot, value) in slots.iter().zip(values) {
+        if let Some(slot) = *slot {
+            b.store(value, slot);
+        }
+    }
+    for (slot, result) in slots.into_iter().zip(results) {
+        if let Some(slot) = slot {
+            read_behind(b, task, result, slot);
+        }
+    }
+    b.body.erase(branch);
+    own_memory(body, region);
+    Ok(())
+}
+
+fn ends_with_values(body: &Body, end: Op) -> Option<Vec<Value>> {
+    matches!(body.kind(end), OpKind::Yield).then(|| body.operands(end).collect())
+}
+
+fn is_defined(b: &Builder<'_>, value: Value) -> bool {
+    let constant = b.body.as_const(value);
+    !constant.is_some_and(|id| {
+        matches!(
+            b.unit.constant(id).kind,
+            ConstKind::Undef | ConstKind::Poison
+        )
+    })
+}
+
+/// Memory for each result that is used, in the frame of what runs the branch.
+fn slots(b: &mut Builder<'_>, branch: Op, results: &[Value]) -> Vec<Option<Value>> {
+    let home = home(b.body, branch);
+    let types: Vec<Option<TypeId>> = results
+        .iter()
+        .map(|v| b.body.has_uses(*v).then(|| b.body.ty(*v)))
+        .collect();
+    if let Some(first) = b.body.first(home) {
+        b.at_op(first);
+    }
+    let mut slots = Vec::new();
+    for ty in types {
+        slots.push(ty.map(|ty| b.alloca(ty)));
+    }
+    if home != b.body.root() {
+        for slot in slots.iter().flatten() {
+            if let Some(op) = b.body.def_op(*slot)
+                && let OpKind::Alloca(info) = &mut b.body.ops[op].kind
+            {
+                info.place = AllocaPlace::Private;
+            }
+        }
+    }
+    slots
+}
+
+/// The region that is run anew by every task or iteration around an op, or the root.
+fn home(body: &Body, op: Op) -> Region {
+    let mut at = body.parent(op).unwrap_or(body.root());
+    while let Some(owner) = body.owner(at) {
+        let own = match body.kind(owner) {
+            OpKind::Spawn { .. } => true,
+            OpKind::For { .. } => body.ops[owner].flags.has(Flags::INDEPENDENT),
+            _ => false,
+        };
+        match body.parent(owner) {
+            Some(outer) if !own => at = outer,
+            _ => break,
+        }
+    }
+    at
+}
+
+/// Makes the users of a task's value read it from its slot, behind a sync.
+fn read_behind(b: &mut Builder<'_>, task: Op, value: Value, slot: Value) {
+    let ty = b.body.ty(value);
+    let uses: Vec<_> = b.body.uses(value).collect();
+    for used in uses {
+        b.at_op(used.op);
+        if !is_waited_for(b.body, task, used.op) {
+            b.op(OpKind::Sync, &[], &[], 0);
+        }
+        let now = b.load(ty, slot);
+        b.body.set_operand(used.op, used.index as usize, now);
+    }
+}
+
+/// Whether a sync stands on every way from a task to an op that its value reaches.
+fn is_waited_for(body: &Body, task: Op, user: Op) -> bool {
+    let syncs = |op: Op| matches!(body.kind(op), OpKind::Sync);
+    let home = body.parent(task);
+    let mut at = user;
+    loop {
+        let mut before = body.prev(at);
+        while let Some(op) = before.filter(|op| *op != task) {
+            if syncs(op) {
+                return true;
+            }
+            before = body.prev(op);
+        }
+        if body.parent(at) == home {
+            return false;
+        }
+        match body.parent(at).and_then(|r| body.owner(r)) {
+            Some(owner) => at = owner,
+            None => return false,
+        }
+    }
+}
