@@ -42,6 +42,8 @@ fn with_library(job: &Job, scratch: &Scratch, prefix: &str) -> Result<Job, Diagn
         library.display().to_string(),
         format!("{prefix}--as-needed"),
         "-lgcc_s".to_string(),
+        // The CUDA library's random numbers.
+        "-lm".to_string(),
         "-lc".to_string(),
     ]);
     Ok(job)
