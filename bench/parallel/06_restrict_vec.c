@@ -1,3 +1,4 @@
+// restrict is lost: the vectoriser tests every pair of arrays
 #include "t.h"
 // six outputs from seven inputs: without restrict no run-time test of overlap is worth making
 NOINL void f(double*restrict p,double*restrict q,double*restrict r,double*restrict s,double*restrict t,double*restrict u,

@@ -1,3 +1,4 @@
+// small region: the fork costs more than the work
 #include "t.h"
 // eight iterations: no team is worth forking
 NOINL void f(double*restrict o,const double*restrict a){

@@ -1,5 +1,5 @@
-#include "t.h"
 // parameters in a structure: captured by reference, they are read anew in every iteration
+#include "t.h"
 struct par{double a,b,c,d;long n;double*out;const double*in;};
 NOINL void f(struct par p){
 #pragma omp parallel for

@@ -1,3 +1,4 @@
+// sums in neighbouring cells of an array
 #include "t.h"
 #include <omp.h>
 // each thread gathers in its own cell of an array

@@ -1,3 +1,4 @@
+// invariant call of a parallel function in a serial loop
 #include "t.h"
 // a parallel function of values that do not change, called in a serial loop
 NOINL static double norm(const double*a,long n){ double s=0;

@@ -1,3 +1,4 @@
+// invariant reading call that may read what the loop writes, but for races
 #include "t.h"
 // without restrict only the freedom from races tells that mag may leave the loop
 NOINL static double mag(const double*a,long n){double s=0;for(long i=0;i<n;i++)s+=a[i]*a[i];return sqrt(s);}

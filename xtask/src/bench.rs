@@ -4,6 +4,7 @@
 
 use crate::course::{self, Program, Purpose, Times, Tool};
 use crate::gradus;
+use crate::parallel;
 use crate::process::{Failure, Outcome};
 use crate::switches;
 use crate::table::Table;
@@ -59,6 +60,9 @@ pub struct Figures {
 /// # Errors
 /// Where a gradient is wrong, or a name is no workload's.
 pub fn run(arguments: &[String]) -> Outcome<()> {
+    if let Some(("--parallel", rows)) = arguments.split_first().map(|(a, b)| (a.as_str(), b)) {
+        return parallel::run(rows);
+    }
     if arguments == ["--switches"] {
         return switches::run();
     }

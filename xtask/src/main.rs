@@ -12,6 +12,7 @@ mod erfa;
 mod gradus;
 mod growth;
 mod levels;
+mod parallel;
 mod process;
 mod roundtrip;
 mod setup;
@@ -66,7 +67,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        arguments: "[WORKLOAD …] | --switches",
+        arguments: "[WORKLOAD …] | --switches | --parallel [ROW …]",
         summary: "the course: gradient over primal, by hand and by Gradus, side by side",
         run: bench::run,
     },
