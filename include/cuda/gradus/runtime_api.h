@@ -72,6 +72,7 @@ cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t count
                                       enum cudaMemcpyKind kind, cudaStream_t stream __dv(0));
 cudaError_t cudaGetSymbolAddress(void **pointer, const void *symbol);
 cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol);
+const void *__gr_symbol(const void *address_or_name);
 
 /* Arrays. */
 cudaError_t cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *format, size_t width,

@@ -39,30 +39,34 @@ template <class T> static inline cudaError_t cudaStreamAttachMemAsync(cudaStream
     return ::cudaStreamAttachMemAsync(stream, (void *)pointer, length, flags);
 }
 
-/* A symbol's address is that of the one variable that host and device share. */
+/* A symbol's address is that of the one variable that host and device share. Text may be a variable of text, or
+   the name of one, as CUDA 4 had it: the runtime tells which. */
+template <class T> static inline const void *gr_symbol(const T &symbol) { return (const void *)&symbol; }
+template <int n> static inline const void *gr_symbol(const char (&symbol)[n]) { return __gr_symbol(symbol); }
+
 template <class T> static inline cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *from, size_t count, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyHostToDevice)
 {
-    return ::cudaMemcpyToSymbol((const void *)&symbol, from, count, offset, kind);
+    return ::cudaMemcpyToSymbol(gr_symbol(symbol), from, count, offset, kind);
 }
 template <class T> static inline cudaError_t cudaMemcpyToSymbolAsync(const T &symbol, const void *from, size_t count, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyHostToDevice, cudaStream_t stream = 0)
 {
-    return ::cudaMemcpyToSymbolAsync((const void *)&symbol, from, count, offset, kind, stream);
+    return ::cudaMemcpyToSymbolAsync(gr_symbol(symbol), from, count, offset, kind, stream);
 }
 template <class T> static inline cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t count, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyDeviceToHost)
 {
-    return ::cudaMemcpyFromSymbol(to, (const void *)&symbol, count, offset, kind);
+    return ::cudaMemcpyFromSymbol(to, gr_symbol(symbol), count, offset, kind);
 }
 template <class T> static inline cudaError_t cudaMemcpyFromSymbolAsync(void *to, const T &symbol, size_t count, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyDeviceToHost, cudaStream_t stream = 0)
 {
-    return ::cudaMemcpyFromSymbolAsync(to, (const void *)&symbol, count, offset, kind, stream);
+    return ::cudaMemcpyFromSymbolAsync(to, gr_symbol(symbol), count, offset, kind, stream);
 }
 template <class T> static inline cudaError_t cudaGetSymbolAddress(void **pointer, const T &symbol)
 {
-    return ::cudaGetSymbolAddress(pointer, (const void *)&symbol);
+    return ::cudaGetSymbolAddress(pointer, gr_symbol(symbol));
 }
 template <class A, class T> static inline cudaError_t cudaGetSymbolAddress(A **pointer, const T &symbol)
 {
-    return ::cudaGetSymbolAddress((void **)(void *)pointer, (const void *)&symbol);
+    return ::cudaGetSymbolAddress((void **)(void *)pointer, gr_symbol(symbol));
 }
 template <class T> static inline cudaError_t cudaGetSymbolSize(size_t *size, const T &)
 {

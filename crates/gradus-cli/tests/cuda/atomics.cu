@@ -5,6 +5,8 @@
 __constant__ int weights[4];
 __device__ unsigned long long total = 5;
 __managed__ double scale = 2;
+__constant__ int offset;
+__constant__ char letters[4];
 struct Range { int first, last; double factor; };
 
 __global__ void histogram(const unsigned char *x, int n, unsigned *bins)
@@ -37,7 +39,16 @@ __global__ void applied(double *x, Range range, bool square)
 {
     double (*f)(double) = square ? squared : twice;
     int t = threadIdx.x;
-    if (t >= range.first && t < range.last) x[t] = f(x[t]) * range.factor * scale + weights[t % 4];
+    if (t >= range.first && t < range.last) x[t] = f(x[t]) * range.factor * scale + weights[t % 4] + offset + letters[0] - 'a';
+}
+
+/* A shift by all bits of a value or more gives nothing, or copies of the sign. */
+__global__ void shifted(unsigned *out, unsigned x, int y, unsigned long long z)
+{
+    unsigned by = threadIdx.x;
+    out[3 * by] = x << by | x >> (32 - by);
+    out[3 * by + 1] = (unsigned)(y >> (by + 8));
+    out[3 * by + 2] = (unsigned)(z >> (2 * by));
 }
 
 int main()
@@ -53,6 +64,19 @@ int main()
     histogram<<<5, 96>>>(x, n, bins);
     OK(cudaDeviceSynchronize());
     for (int i = 0; i < 16; i++) expect(bins[i] == expected[i], "histogram");
+
+    unsigned *moved;
+    OK(cudaMallocManaged(&moved, 120 * sizeof(unsigned)));
+    shifted<<<1, 40>>>(moved, 0x80000001u, -1000000, 1ull << 40);
+    OK(cudaDeviceSynchronize());
+    for (int by = 0; by < 40; by++) {
+        unsigned right = by == 0 ? 0 : by > 32 ? 0 : 0x80000001u >> (32 - by);
+        if (by == 32) right = 0x80000001u;
+        unsigned left = by < 32 ? 0x80000001u << by : 0;
+        expect(moved[3 * by] == (left | right), "rotation");
+        expect((int)moved[3 * by + 1] == -1000000 >> (by + 8 > 31 ? 31 : by + 8), "arithmetic shift");
+        expect(moved[3 * by + 2] == (by > 31 ? 0 : (unsigned)((1ull << 40) >> (2 * by))), "long shift");
+    }
 
     int *i;
     unsigned *u;
@@ -75,13 +99,16 @@ int main()
     OK(cudaMemcpyToSymbol(weights, host, sizeof host));
     OK(cudaMemcpyToSymbol(weights, &host[3], sizeof(int), 2 * sizeof(int)));
     OK(cudaMallocManaged(&values, 32 * sizeof(double)));
+    OK(cudaMemcpyToSymbol("offset", "\5\0\0", 4, 0, cudaMemcpyHostToDevice));
+    OK(cudaMemcpyToSymbol(letters, "abc", 4));
+    expect(cudaMemcpyToSymbol("nothing", host, 4) == cudaErrorInvalidSymbol, "no symbol of that name");
     for (int t = 0; t < 32; t++) values[t] = t;
     scale = 3;
     applied<<<1, 32>>>(values, Range{4, 30, 0.5}, true);
     applied<<<1, 32>>>(values, Range{0, 2, 2.0}, false);
     OK(cudaDeviceSynchronize());
     for (int t = 0; t < 32; t++) {
-        double w = t % 4 == 2 ? 4 : t % 4 + 1;
+        double w = 5 + (t % 4 == 2 ? 4 : t % 4 + 1);
         double v = t < 2 ? 12.0 * t + w : t >= 4 && t < 30 ? 1.5 * t * t + w : t;
         near(values[t], v, "by value, by pointer");
     }

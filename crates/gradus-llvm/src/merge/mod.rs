@@ -19,6 +19,7 @@ mod entries;
 mod names;
 mod registration;
 mod retarget;
+mod shifts;
 mod threads;
 
 use crate::ffi::*;
@@ -48,6 +49,7 @@ impl Host {
         }
         let module = self.read_text(device.text.as_bytes(), name)?;
         self.replace_assembly(module)?;
+        self.bound_shifts(module);
         self.make_internal(module);
         self.link_module(module, name)?;
         self.make_own_internal();

@@ -14,12 +14,14 @@ use llvm_sys::prelude::*;
 pub(super) struct Registered {
     /// Stub, name and the address of the name.
     kernels: Vec<(LLVMValueRef, String, LLVMValueRef)>,
-    /// Shadow and name.
-    variables: Vec<(LLVMValueRef, String)>,
+    /// Shadow and name, the address of the name, and the size.
+    variables: Vec<(LLVMValueRef, String, [LLVMValueRef; 2])>,
     /// Texture and surface references, the same.
     textures: Vec<(LLVMValueRef, String)>,
 }
 
+/// What the host asks for a variable by its name with.
+const BY_NAME: &str = "__gr_symbol";
 /// What clang calls the function with the calls.
 const CALLS: &str = "__cuda_register_globals";
 /// What it calls the constructor.
@@ -41,7 +43,10 @@ impl Host {
             match callee.as_str() {
                 "__cudaRegisterFunction" => registered.kernels.push((operand(1), name, operand(2))),
                 "__cudaRegisterVar" | "__cudaRegisterManagedVar" => {
-                    registered.variables.push((operand(1), name));
+                    // The managed form has the address of the host's pointer in between.
+                    let size = operand(u32::from(callee.len() == "__cudaRegisterVar".len()) + 4);
+                    let row = (operand(1), name, [operand(2), size]);
+                    registered.variables.push(row);
                 }
                 "__cudaRegisterTexture" | "__cudaRegisterSurface" => {
                     registered.textures.push((operand(1), name));
@@ -59,24 +64,23 @@ impl Host {
     /// A variable of the device takes the place of the host's shadow of it. A texture is what the host has:
     /// to the device it is an address.
     pub(super) fn unify_variables(&mut self, registered: &Registered) {
-        for (shadow, name) in &registered.variables {
-            let own = c_string(&format!("{VARIABLE}{name}"));
-            unsafe {
-                let variable = LLVMGetNamedGlobal(self.module, own.as_ptr());
-                if !variable.is_null() {
-                    LLVMReplaceAllUsesWith(*shadow, variable);
-                }
+        for (shadow, name, _) in &registered.variables {
+            if let Some(variable) = self.device_variable(name) {
+                unsafe { LLVMReplaceAllUsesWith(*shadow, variable) };
             }
         }
         for (texture, name) in &registered.textures {
-            let device = c_string(&format!("{VARIABLE}{name}"));
-            unsafe {
-                let handle = LLVMGetNamedGlobal(self.module, device.as_ptr());
-                if !handle.is_null() {
-                    LLVMReplaceAllUsesWith(handle, *texture);
-                }
+            if let Some(handle) = self.device_variable(name) {
+                unsafe { LLVMReplaceAllUsesWith(handle, *texture) };
             }
         }
+    }
+
+    /// The device's variable of that name.
+    fn device_variable(&self, name: &str) -> Option<LLVMValueRef> {
+        let own = c_string(&format!("{VARIABLE}{name}"));
+        let variable = unsafe { LLVMGetNamedGlobal(self.module, own.as_ptr()) };
+        (!variable.is_null()).then_some(variable)
     }
 
     /// Makes the entries of all kernels, and a constructor that hands them to the run time.
@@ -84,6 +88,7 @@ impl Host {
         let Some(constructor) = self.function(CONSTRUCTOR) else {
             return Ok(());
         };
+        let symbols = self.named_symbols(registered);
         let mut rows = Vec::new();
         for (stub, name, text) in &registered.kernels {
             if let Some(kernel) = self.function(&format!("{KERNEL}{name}")) {
@@ -126,11 +131,38 @@ impl Host {
                     NO_NAME,
                 );
             }
+            self.register_symbols(b, symbols);
             LLVMBuildRetVoid(b);
             LLVMDisposeBuilder(b);
         }
         self.touch();
         Ok(())
+    }
+
+    /// The variables that a host may ask for by their names, where it does: address, name, size.
+    fn named_symbols(&self, registered: &Registered) -> Vec<[LLVMValueRef; 3]> {
+        if self.function(BY_NAME).is_none() {
+            return Vec::new();
+        }
+        let rows = registered.variables.iter().map(|(shadow, name, rest)| {
+            let variable = self.device_variable(name).unwrap_or(*shadow);
+            [variable, rest[0], rest[1]]
+        });
+        rows.collect()
+    }
+
+    /// Tells the run time the names of variables.
+    unsafe fn register_symbols(&self, b: LLVMBuilderRef, rows: Vec<[LLVMValueRef; 3]>) {
+        unsafe {
+            let ptr = LLVMPointerTypeInContext(self.ctx, 0);
+            let mut types = [ptr, ptr, LLVMInt64TypeInContext(self.ctx)];
+            let void = LLVMVoidTypeInContext(self.ctx);
+            let ty = LLVMFunctionType(void, types.as_mut_ptr(), types.len() as u32, 0);
+            for mut row in rows {
+                let register = self.declared(c"__gr_symbol_register", ty);
+                LLVMBuildCall2(b, ty, register, row.as_mut_ptr(), row.len() as u32, NO_NAME);
+            }
+        }
     }
 
     /// The function of that name and type, declared where it is new.

@@ -18,6 +18,7 @@ mod pools;
 mod profile;
 mod random;
 mod streams;
+mod symbols;
 mod textures;
 pub mod types;
 
