@@ -8,7 +8,6 @@ mod adbench;
 mod bench;
 mod course;
 mod demo;
-mod erfa;
 mod gradus;
 mod growth;
 mod levels;
@@ -18,6 +17,7 @@ mod roundtrip;
 mod setup;
 mod sources;
 mod suite;
+mod survey;
 mod switches;
 mod table;
 mod tidy;
@@ -79,9 +79,9 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "survey",
-        arguments: "erfa [--tool dual] [FUNCTION …]",
-        summary: "every function of a library nobody here wrote: done, refused, wrong",
-        run: erfa::run,
+        arguments: "[LIBRARY [FUNCTION …]] [--tool dual]",
+        summary: "every function of libraries nobody here wrote: done, refused, wrong",
+        run: survey::run,
     },
     Command {
         name: "roundtrip",

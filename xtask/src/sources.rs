@@ -1,13 +1,15 @@
-//! Finds the C sources that other people's crates ship: real code, of a fixed version, from the registry.
+//! Finds other people's C sources: those that crates ship, of a fixed version, and Debian's source packages.
 //!
-//! Cargo does the work: a manifest written into the build folder names the crate, and `cargo metadata`
-//! downloads it (once) and says where it lies. None of its Rust code is built, and none of its code
-//! becomes part of this project.
+//! Cargo does the work for crates: a manifest written into the build folder names the crate, and `cargo
+//! metadata` downloads it (once) and says where it lies. None of its Rust code is built. For Debian's
+//! packages apt-get does it, with lists of its own in the build folder, so that neither the machine's lists
+//! nor its packages change. None of this code becomes part of this project.
 
 use crate::process::{self, Failure, Outcome};
 use crate::workspace;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A crate that ships C sources, and the folder inside it where they lie.
 pub struct Shipped {
@@ -36,6 +38,101 @@ pub const ZLIB: Shipped = Shipped {
     version: "1.1.31",
     folder: "src/zlib",
 };
+
+/// A source package of Debian: the sources as they were released, without Debian's changes.
+pub struct Debian {
+    package: &'static str,
+}
+
+/// musl, a C library; its libm.
+pub const MUSL: Debian = Debian { package: "musl" };
+
+/// GSL, the GNU Scientific Library.
+pub const GSL: Debian = Debian { package: "gsl" };
+
+/// NLopt, an optimisation library.
+pub const NLOPT: Debian = Debian { package: "nlopt" };
+
+/// Where Debian's packages are, and of which release.
+const DEBIAN: &str = "deb-src http://deb.debian.org/debian bookworm main\n";
+
+impl Debian {
+    /// The folder of the sources.
+    ///
+    /// # Errors
+    /// Where the package cannot be had.
+    pub fn locate(&self) -> Outcome<PathBuf> {
+        let folder = workspace::target().join("sources").join(self.package);
+        let unpacked = folder.join("unpacked");
+        if unpacked.is_dir() {
+            return Ok(unpacked);
+        }
+        let lists = workspace::target().join("sources/debian");
+        for made in [
+            &folder,
+            &lists.join("lists/partial"),
+            &lists.join("cache/archives/partial"),
+        ] {
+            std::fs::create_dir_all(made)
+                .map_err(|e| Failure::new(format!("cannot make {}: {e}", made.display())))?;
+        }
+        let list = lists.join("sources.list");
+        if !list.is_file() {
+            std::fs::write(&list, DEBIAN)
+                .map_err(|e| Failure::new(format!("cannot write {}: {e}", list.display())))?;
+            let updated = process::capture(apt_get(&lists).arg("update"));
+            if let Err(failure) = updated {
+                // The next call tries again.
+                let _ = std::fs::remove_file(&list);
+                return Err(failure);
+            }
+        }
+        let mut fetch = apt_get(&lists);
+        fetch.args(["source", "--download-only", self.package]);
+        process::capture(fetch.current_dir(&folder))?;
+        self.unpack(&folder, &unpacked)
+    }
+
+    fn unpack(&self, folder: &Path, unpacked: &Path) -> Outcome<PathBuf> {
+        let failed = |e: std::io::Error| Failure::new(format!("{}: {e}", folder.display()));
+        let entries = std::fs::read_dir(folder).map_err(failed)?;
+        let mut names = entries.flatten().map(|e| e.path());
+        let archive = names.find(|path| {
+            let name = path.to_string_lossy();
+            name.contains(".orig.tar.") && !name.ends_with(".asc")
+        });
+        let archive =
+            archive.ok_or_else(|| Failure::new(format!("{} has no sources", self.package)))?;
+        let half = folder.join("half");
+        std::fs::create_dir_all(&half).map_err(failed)?;
+        let mut tar = Command::new("tar");
+        tar.arg("xf")
+            .arg(&archive)
+            .args(["--strip-components=1", "-C"])
+            .arg(&half);
+        process::capture(&mut tar)?;
+        std::fs::rename(&half, unpacked).map_err(failed)?;
+        Ok(unpacked.to_path_buf())
+    }
+}
+
+/// apt-get with lists of its own.
+fn apt_get(lists: &Path) -> Command {
+    let mut command = Command::new("apt-get");
+    for (option, value) in [
+        ("Dir::Etc::SourceList", "sources.list"),
+        ("Dir::Etc::SourceParts", "none"),
+        ("Dir::State::Lists", "lists"),
+        ("Dir::Cache", "cache"),
+    ] {
+        command
+            .arg("-o")
+            .arg(format!("{option}={}", lists.join(value).display()));
+    }
+    // The lists lie where its own user may not write.
+    command.args(["-o", "APT::Sandbox::User=root"]);
+    command
+}
 
 impl Shipped {
     /// The folder of the sources.

@@ -2,8 +2,8 @@
 //! for the derivative (`__enzyme_fwddiff`, `__enzyme_autodiff`) and checks it.
 
 use super::Kitchen;
-use crate::erfa::Library;
 use crate::process::{Failure, Outcome};
+use crate::survey::Library;
 use std::collections::BTreeSet;
 
 /// A program: its name, its text, the function of ERFA that it differentiates, others that it calls, and

@@ -76,15 +76,6 @@ impl Library {
         })
     }
 
-    /// The function of this name.
-    ///
-    /// # Errors
-    /// Where there is none.
-    pub fn function(&self, name: &str) -> Outcome<&Function> {
-        let found = self.functions.iter().find(|f| f.name == name);
-        found.ok_or_else(|| Failure::new(format!("ERFA has no function {name}")))
-    }
-
     /// The sources that define a function and all that it may call.
     pub fn closure(&self, name: &str) -> BTreeSet<&str> {
         let mut files = BTreeSet::new();

@@ -14,9 +14,9 @@ typedef struct {
     const double *x;    /* where to differentiate */
     const int *fixed;   /* the integer arguments */
     const char *text;   /* the string argument, or NULL */
+    int spare;          /* judged only in place of the one before, where that has no finite value */
 } judge_point;
 
-JUDGE_C const char judge_name[];
 JUDGE_C const int judge_ny;
 JUDGE_C const int judge_points_count;
 JUDGE_C const judge_point judge_points[];

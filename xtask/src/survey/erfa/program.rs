@@ -1,28 +1,32 @@
-//! The C units of one function's survey: the function as y = f(x) with its points, compiled by clang; and
-//! the same with its derivatives, compiled by the tool under survey.
+//! The C units of one of ERFA's functions: it as y = f(x), and its points.
 //!
 //! Invariant: the two units share no symbol of the library: in the first every function of it is renamed.
 
 use super::library::Library;
 use super::points::Point;
 use super::prototypes::{Function, Returns, Shape};
+use crate::survey::subject::{self, Place, Units};
 use std::fmt::Write;
 
-/// Which derivatives a unit holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Modes {
-    /// Tangents alone.
-    Forward,
-    /// Adjoints alone.
-    Reverse,
-    /// Both.
-    Both,
-    /// Tangents by dual numbers, in C++.
-    Dual,
+/// The units of a function at these points.
+pub fn units(library: &Library, function: &Function, points: &[Point]) -> Units {
+    let derived = |before: &str| {
+        let primal = primal(function, "static void primal", "double");
+        format!(
+            "#include \"judge.h\"\n{before}{}{primal}",
+            includes(library, function)
+        )
+    };
+    Units {
+        plain: plain(library, function, points),
+        derived: derived(""),
+        dual: Some(derived("#include \"dual.hpp\"\n") + DUAL),
+        remedy: None,
+    }
 }
 
 /// The function and its points: `judge_primal`, `judge_ny`, `judge_points`.
-pub fn primal_unit(library: &Library, function: &Function, points: &[Point]) -> String {
+fn plain(library: &Library, function: &Function, points: &[Point]) -> String {
     let files = library.closure(&function.name);
     let mut text = String::from("#include \"judge.h\"\n");
     for name in library.defined_by(&files) {
@@ -30,97 +34,18 @@ pub fn primal_unit(library: &Library, function: &Function, points: &[Point]) -> 
     }
     text += &includes(library, function);
     text += &primal(function, "void judge_primal", "double");
-    let _ = writeln!(text, "const char judge_name[] = \"{}\";", function.name);
-    let _ = writeln!(
-        text,
-        "const int judge_ny = (int)({});",
-        results(function).join(" + ")
-    );
-    let mut list = String::new();
-    for (k, point) in points.iter().enumerate() {
-        let reals: Vec<String> = point.x.iter().map(|v| format!("{v:e}")).collect();
-        let whole: Vec<String> = point.fixed.iter().map(i64::to_string).collect();
-        let _ = writeln!(
-            text,
-            "static const double x{k}[] = {{{}, 0}};",
-            reals.join(", ")
-        );
-        let _ = writeln!(
-            text,
-            "static const int fixed{k}[] = {{{}}};",
-            [whole.as_slice(), &["0".into()]].concat().join(", ")
-        );
-        let string = point
-            .text
-            .as_ref()
-            .map_or("0".into(), |t| format!("\"{t}\""));
-        let _ = write!(list, "{{{}, x{k}, fixed{k}, {string}}}, ", point.x.len());
-    }
-    let _ = writeln!(text, "const judge_point judge_points[] = {{{list}}};");
-    let _ = writeln!(text, "const int judge_points_count = {};", points.len());
-    text
+    let places: Vec<Place> = points.iter().map(place).collect();
+    text + &subject::points(&places, &results(function).join(" + "))
 }
 
-/// The derivatives: `judge_tangent`, `judge_adjoint`.
-pub fn derivative_unit(library: &Library, function: &Function, modes: Modes) -> String {
-    let mut text = String::from("#include \"judge.h\"\n");
-    if modes == Modes::Dual {
-        text += "#include \"dual.hpp\"\n";
+fn place(point: &Point) -> Place {
+    Place {
+        x: point.x.iter().map(|v| format!("{v:e}")).collect(),
+        fixed: point.fixed.iter().map(i64::to_string).collect(),
+        text: point.text.clone(),
+        spare: false,
     }
-    text += &includes(library, function);
-    text += &primal(function, "static void primal", "double");
-    if modes == Modes::Dual {
-        text += DUAL;
-        return text;
-    }
-    text += MARKERS;
-    if matches!(modes, Modes::Forward | Modes::Both) {
-        text += TANGENT;
-    }
-    if matches!(modes, Modes::Reverse | Modes::Both) {
-        text += ADJOINT;
-    }
-    let or_null = |there: bool, name: &'static str| if there { name } else { "0" };
-    text += &format!(
-        "void (*const judge_tangent)({TANGENT_PARAMETERS}) = {};\n",
-        or_null(modes != Modes::Reverse, "tangent")
-    );
-    text += &format!(
-        "void (*const judge_adjoint)({ADJOINT_PARAMETERS}) = {};\n",
-        or_null(modes != Modes::Forward, "adjoint")
-    );
-    text
 }
-
-const TANGENT_PARAMETERS: &str = "const double *x, const double *x_tan, double *y, double *y_tan, const int *fixed, const char *text";
-const ADJOINT_PARAMETERS: &str =
-    "const double *x, double *x_adj, double *y, double *y_adj, const int *fixed, const char *text";
-
-const MARKERS: &str = "
-extern int enzyme_dup, enzyme_const;
-void __enzyme_fwddiff(void *, ...);
-void __enzyme_autodiff(void *, ...);
-";
-
-const TANGENT: &str = "
-static void tangent(const double *x, const double *x_tan, double *y, double *y_tan, const int *fixed,
-                    const char *text)
-{
-    int status = 0;
-    __enzyme_fwddiff((void *)primal, enzyme_dup, x, x_tan, enzyme_dup, y, y_tan, enzyme_const, fixed,
-                     enzyme_const, text, enzyme_const, &status);
-}
-";
-
-const ADJOINT: &str = "
-static void adjoint(const double *x, double *x_adj, double *y, double *y_adj, const int *fixed,
-                    const char *text)
-{
-    int status = 0;
-    __enzyme_autodiff((void *)primal, enzyme_dup, x, x_adj, enzyme_dup, y, y_adj, enzyme_const, fixed,
-                      enzyme_const, text, enzyme_const, &status);
-}
-";
 
 const DUAL: &str = "
 static void tangent(const real *x, const real *x_tan, real *y, real *y_tan, const int *fixed,

@@ -1,15 +1,11 @@
-//! `cargo xtask survey erfa`: every function of the library with a real argument and a real result,
-//! differentiated both ways and judged by differences; the table of done, refused and wrong.
+//! Judges subjects: builds each one's yardstick and derivatives, runs the judge, and counts done, refused
+//! and wrong.
 
-use super::library::Library;
-use super::points::{self, Point};
-use super::program::{self, Modes};
-use super::prototypes::Function;
+use super::subject::{self, Collection, Modes, Subject, Units};
 use crate::gradus;
 use crate::process::{self, Failure, Finished, Outcome};
 use crate::table::Table;
 use crate::workspace;
-use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,8 +13,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-const BUILD_LIMIT: Duration = Duration::from_secs(120);
+const BUILD_LIMIT: Duration = Duration::from_secs(240);
 const JUDGE_LIMIT: Duration = Duration::from_secs(300);
+
+/// Codes that say that Gradus itself is at fault: no refusals.
+const FAULTS: &[&str] = &["GRD0024", "GRD0025", "GRD0030"];
 
 /// Who differentiates.
 pub enum Tool {
@@ -30,8 +29,8 @@ pub enum Tool {
 
 /// What became of one function.
 enum Verdict {
-    /// Both modes agree with the differences.
-    Done(Vec<Judged>),
+    /// Both modes agree with the differences; whether only with what a user may add.
+    Done(Vec<Judged>, bool),
     /// One mode is refused at least, none is wrong; with the reason.
     Refused(String),
     /// A derivative is wrong, or the program with it fails; with what was seen.
@@ -47,39 +46,10 @@ struct Judged {
     entries: usize,
     wrong: usize,
     unsure: usize,
+    /// Points where the code branches on equality.
+    isolated: usize,
     worst: f64,
     at: String,
-}
-
-/// Runs the survey: `erfa`, then functions (all, if none is named); `--tool dual` for dual numbers.
-///
-/// # Errors
-/// Where a derivative is wrong, or fewer than 95 % are done.
-pub fn run(arguments: &[String]) -> Outcome<()> {
-    let usage = || Failure::new("usage: cargo xtask survey erfa [--tool dual] [FUNCTION …]");
-    let Some(([library], names)) = arguments.split_at_checked(1).map(|(a, b)| (a, b.to_vec()))
-    else {
-        return Err(usage());
-    };
-    if library != "erfa" {
-        return Err(usage());
-    }
-    let (tool, names) = match names.split_first() {
-        Some((option, rest)) if option == "--tool" => match rest.split_first() {
-            Some((name, rest)) if name == "dual" => (Some(Tool::Dual), rest.to_vec()),
-            _ => return Err(usage()),
-        },
-        _ => (gradus::binary()?.map(Tool::Gradus), names),
-    };
-    let Some(tool) = tool else {
-        return Err(Failure::new(
-            "gradus is not there yet; --tool dual surveys dual numbers",
-        ));
-    };
-    let tally = survey(&tool, &names)?;
-    println!("{}", tally.table);
-    println!("{}", tally.summary());
-    tally.check()
 }
 
 /// What a survey found.
@@ -87,6 +57,7 @@ pub struct Tally {
     /// A row for each function.
     pub table: Table,
     done: usize,
+    registered: usize,
     refused: usize,
     wrong: usize,
     skipped: usize,
@@ -96,94 +67,94 @@ impl Tally {
     /// The counts, in words.
     pub fn summary(&self) -> String {
         let judged = self.done + self.refused + self.wrong;
+        let registered = match self.registered {
+            0 => String::new(),
+            n => format!(" ({n} of them registered)"),
+        };
         format!(
-            "{judged} functions: {} done, {} refused, {} wrong ({} not judged)",
+            "{judged} functions: {} done{registered}, {} refused, {} wrong ({} not judged)",
             self.done, self.refused, self.wrong, self.skipped
         )
     }
 
-    fn check(&self) -> Outcome<()> {
+    /// Whether it is as it must be: none wrong, and of a hundred at least so many done.
+    ///
+    /// # Errors
+    /// Where it is not.
+    pub fn check(&self, least_done: usize) -> Outcome<()> {
         let judged = self.done + self.refused + self.wrong;
         if self.wrong > 0 {
             return Err(Failure::new(format!("{} wrong derivatives", self.wrong)));
         }
-        if self.done * 100 < judged * 95 {
+        if self.done * 100 < judged * least_done {
             return Err(Failure::new(format!(
-                "{} of {judged} done: fewer than 95 %",
+                "{} of {judged} done: fewer than {least_done} %",
                 self.done
             )));
         }
         Ok(())
     }
+
+    fn count(&mut self, name: &str, verdict: Verdict) {
+        let row = match verdict {
+            Verdict::Done(judged, registered) => {
+                self.done += 1;
+                self.registered += usize::from(registered);
+                done_row(&judged, registered)
+            }
+            Verdict::Refused(why) => {
+                self.refused += 1;
+                told("refused", why)
+            }
+            Verdict::Wrong(what) => {
+                self.wrong += 1;
+                told("WRONG", what)
+            }
+            Verdict::Skipped(why) => {
+                self.skipped += 1;
+                told("not judged", why)
+            }
+        };
+        self.table.row([vec![name.to_owned()], row].concat());
+    }
 }
 
-/// Surveys the named functions, or all.
+/// Surveys a collection.
 ///
 /// # Errors
-/// Where the library cannot be had, or a name is not one of its functions.
-pub fn survey(tool: &Tool, names: &[String]) -> Outcome<Tally> {
-    let library = Library::open()?;
-    let folder = workspace::target().join("survey");
+/// Where its folder cannot be written, or the judge does not compile.
+pub fn survey(name: &str, tool: &Tool, collection: &Collection) -> Outcome<Tally> {
+    let folder = workspace::target().join("survey").join(name);
     std::fs::create_dir_all(&folder)
         .map_err(|e| Failure::new(format!("{}: {e}", folder.display())))?;
-    let points = points::record(&library, &folder)?;
-    let judge = Survey {
-        library: &library,
+    let survey = Survey {
+        collection,
         tool,
         folder: &folder,
         judge: build_judge(&folder)?,
     };
-    let mut functions: Vec<&Function> = library
-        .functions
-        .iter()
-        .filter(|f| f.is_differentiable())
-        .collect();
-    if !names.is_empty() {
-        functions = names
-            .iter()
-            .map(|n| library.function(n))
-            .collect::<Outcome<_>>()?;
-    }
-    let verdicts = judge.all(&functions, &points);
     let mut tally = Tally {
         table: Table::new(&[
-            "function", "", "forward", "reverse", "entries", "unsure", "note",
+            "function", "", "forward", "reverse", "entries", "unsure", "isolated", "note",
         ]),
         done: 0,
+        registered: 0,
         refused: 0,
         wrong: 0,
         skipped: 0,
     };
-    for (function, verdict) in functions.iter().zip(verdicts) {
-        let row = match verdict {
-            Verdict::Done(judged) => {
-                tally.done += 1;
-                done_row(&judged)
-            }
-            Verdict::Refused(why) => {
-                tally.refused += 1;
-                told("refused", why)
-            }
-            Verdict::Wrong(what) => {
-                tally.wrong += 1;
-                told("WRONG", what)
-            }
-            Verdict::Skipped(why) => {
-                tally.skipped += 1;
-                told("not judged", why)
-            }
-        };
-        tally.table.row([vec![function.name.clone()], row].concat());
+    for (subject, verdict) in collection.subjects.iter().zip(survey.all()) {
+        tally.count(&subject.name, verdict);
     }
     Ok(tally)
 }
 
 fn told(verdict: &str, note: String) -> Vec<String> {
     let none = String::new;
-    vec![verdict.into(), none(), none(), none(), none(), note]
+    vec![verdict.into(), none(), none(), none(), none(), none(), note]
 }
 
-fn done_row(judged: &[Judged]) -> Vec<String> {
+fn done_row(judged: &[Judged], registered: bool) -> Vec<String> {
     let mode = |name: &str| judged.iter().find(|j| j.mode == name);
     let worst = |name: &str| mode(name).map_or(String::new(), |j| format!("{:.0e}", j.worst));
     let first = judged.first();
@@ -193,12 +164,18 @@ fn done_row(judged: &[Judged]) -> Vec<String> {
         worst("adjoint"),
         first.map_or(String::new(), |j| j.entries.to_string()),
         first.map_or(String::new(), |j| j.unsure.to_string()),
+        first.map_or(String::new(), |j| j.isolated.to_string()),
+        if registered {
+            "registered".into()
+        } else {
+            String::new()
+        },
     ]
 }
 
 /// What the survey of a function needs.
 struct Survey<'a> {
-    library: &'a Library,
+    collection: &'a Collection,
     tool: &'a Tool,
     folder: &'a Path,
     /// The judge's object.
@@ -210,10 +187,9 @@ fn build_judge(folder: &Path) -> Outcome<PathBuf> {
     for (name, text) in [
         ("judge.h", include_str!("judge.h")),
         ("judge.c", include_str!("judge.c")),
-        ("dual.hpp", include_str!("dual.hpp")),
+        ("dual.hpp", include_str!("erfa/dual.hpp")),
     ] {
-        std::fs::write(folder.join(name), text)
-            .map_err(|e| Failure::new(format!("{name}: {e}")))?;
+        write(&folder.join(name), text)?;
     }
     let object = folder.join("judge.o");
     let mut clang = Command::new(workspace::clang());
@@ -225,9 +201,14 @@ fn build_judge(folder: &Path) -> Outcome<PathBuf> {
     Ok(object)
 }
 
+fn write(path: &Path, text: &str) -> Outcome<()> {
+    std::fs::write(path, text).map_err(|e| Failure::new(format!("{}: {e}", path.display())))
+}
+
 impl Survey<'_> {
-    /// The verdicts, in the functions' order; on all cores, with progress shown.
-    fn all(&self, functions: &[&Function], points: &BTreeMap<String, Vec<Point>>) -> Vec<Verdict> {
+    /// The verdicts, in the subjects' order; on all cores, with progress shown.
+    fn all(&self) -> Vec<Verdict> {
+        let subjects = &self.collection.subjects;
         let next = AtomicUsize::new(0);
         let verdicts: Mutex<Vec<(usize, Verdict)>> = Mutex::new(Vec::new());
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -236,11 +217,11 @@ impl Survey<'_> {
                 scope.spawn(|| {
                     loop {
                         let i = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(function) = functions.get(i) else {
+                        let Some(subject) = subjects.get(i) else {
                             break;
                         };
-                        progress(i, functions.len(), &function.name);
-                        let verdict = self.one(function, points.get(&function.name));
+                        progress(i, subjects.len(), &subject.name);
+                        let verdict = self.one(subject);
                         if let Ok(mut all) = verdicts.lock() {
                             all.push((i, verdict));
                         }
@@ -253,68 +234,65 @@ impl Survey<'_> {
         all.into_iter().map(|(_, verdict)| verdict).collect()
     }
 
-    fn one(&self, function: &Function, points: Option<&Vec<Point>>) -> Verdict {
-        let Some(points) = points else {
-            return Verdict::Skipped("ERFA's test program does not call it".into());
+    fn one(&self, subject: &Subject) -> Verdict {
+        let units = match &subject.units {
+            Ok(units) => units,
+            Err(why) => return Verdict::Skipped(why.clone()),
         };
-        let folder = self.folder.join(&function.name);
-        match self.judge(function, points, &folder) {
-            Ok(verdict) => verdict,
-            Err(failure) => Verdict::Skipped(failure.to_string()),
-        }
+        let folder = self.folder.join(&subject.name);
+        let verdict = self.judge(units, &folder);
+        verdict.unwrap_or_else(|failure| Verdict::Skipped(failure.to_string()))
     }
 
-    fn judge(&self, function: &Function, points: &[Point], folder: &Path) -> Outcome<Verdict> {
+    fn judge(&self, units: &Units, folder: &Path) -> Outcome<Verdict> {
         std::fs::create_dir_all(folder)
             .map_err(|e| Failure::new(format!("{}: {e}", folder.display())))?;
-        let write = |name: &str, text: String| {
-            std::fs::write(folder.join(name), text)
-                .map_err(|e| Failure::new(format!("{name}: {e}")))
+        self.yardstick(units, folder)?;
+        let Tool::Gradus(_) = self.tool else {
+            let dual = units.dual.as_ref();
+            let dual = dual.ok_or_else(|| Failure::new("there is no unit for dual numbers"))?;
+            let built = self.built(dual, folder)?;
+            return match built.succeeded() {
+                true => judged(folder),
+                false => Ok(Verdict::Skipped(gradus::reason(&built.stderr))),
+            };
         };
-        write(
-            "primal.c",
-            program::primal_unit(self.library, function, points),
-        )?;
-        let mut clang = Command::new(workspace::clang());
-        process::capture(
-            self.units(&mut clang, folder)
-                .args(["-c", "primal.c", "-o", "primal.o"]),
-        )?;
-        let modes = if matches!(self.tool, Tool::Dual) {
-            Modes::Dual
-        } else {
-            Modes::Both
+        let refused = match self.asked(&units.derived, folder)? {
+            refused @ Verdict::Refused(_) => refused,
+            verdict => return Ok(verdict),
         };
-        let name = if modes == Modes::Dual {
-            "derivative.cpp"
-        } else {
-            "derivative.c"
+        let Some(remedy) = &units.remedy else {
+            return Ok(refused);
         };
-        write(
-            name,
-            program::derivative_unit(self.library, function, modes),
-        )?;
-        let built = self.derivative(name, folder)?;
+        Ok(
+            match self.asked(&(units.derived.clone() + remedy), folder)? {
+                Verdict::Done(judged, _) => Verdict::Done(judged, true),
+                wrong @ Verdict::Wrong(_) => wrong,
+                _ => refused,
+            },
+        )
+    }
+
+    /// The verdict on both modes; where they are not done together, on each.
+    fn asked(&self, derived: &str, folder: &Path) -> Outcome<Verdict> {
+        let unit = |modes: Modes| format!("{derived}{}", subject::requests(modes));
+        let built = self.built(&unit(Modes::Both), folder)?;
         if built.succeeded() {
-            return self.judged(folder);
+            return judged(folder);
         }
         let reason = match built.status {
             None => "the compiler was stopped at its time limit".to_owned(),
             Some(_) => gradus::reason(&built.stderr),
         };
-        // Which mode is it?
+        if !reason.contains("error[GRD") || FAULTS.iter().any(|fault| reason.contains(fault)) {
+            return Ok(Verdict::Wrong(reason));
+        }
         let mut refused = Vec::new();
         for (modes, word) in [(Modes::Forward, "forward"), (Modes::Reverse, "reverse")] {
-            if self.tool.is_gradus() {
-                write(
-                    name,
-                    program::derivative_unit(self.library, function, modes),
-                )?;
-                if !self.derivative(name, folder)?.succeeded() {
-                    refused.push(word);
-                } else if let wrong @ Verdict::Wrong(_) = self.judged(folder)? {
-                    return Ok(wrong);
-                }
+            if !self.built(&unit(modes), folder)?.succeeded() {
+                refused.push(word);
+            } else if let wrong @ Verdict::Wrong(_) = judged(folder)? {
+                return Ok(wrong);
             }
         }
         Ok(Verdict::Refused(format!(
@@ -323,57 +301,67 @@ impl Survey<'_> {
         )))
     }
 
-    fn units<'c>(&self, compiler: &'c mut Command, folder: &Path) -> &'c mut Command {
-        compiler
-            .args(["-w", "-O2", "-I"])
-            .arg(self.folder)
-            .arg("-I")
-            .arg(&self.library.folder)
-            .current_dir(folder)
+    /// `plain.o`: the function as clang compiles it, with the library's code inside and nothing of it seen.
+    fn yardstick(&self, units: &Units, folder: &Path) -> Outcome<()> {
+        write(&folder.join("plain.c"), &units.plain)?;
+        let mut clang = Command::new(workspace::clang());
+        let clang = self.flags(&mut clang, folder);
+        process::capture(clang.args(["-c", "plain.c", "-o", "plain.o"]))?;
+        let Some(archives) = &self.collection.archives else {
+            return Ok(());
+        };
+        let mut join = Command::new("ld");
+        join.args(["-r", "plain.o"]).arg(&archives.plain);
+        process::capture(join.args(["-o", "joined.o"]).current_dir(folder))?;
+        let mut close = Command::new("objcopy");
+        for name in [
+            "judge_primal",
+            "judge_ny",
+            "judge_points",
+            "judge_points_count",
+        ] {
+            close.arg(format!("--keep-global-symbol={name}"));
+        }
+        process::capture(close.args(["joined.o", "plain.o"]).current_dir(folder))?;
+        Ok(())
     }
 
-    fn derivative(&self, name: &str, folder: &Path) -> Outcome<Finished> {
-        let mut compiler = match self.tool {
+    fn flags<'c>(&self, compiler: &'c mut Command, folder: &Path) -> &'c mut Command {
+        compiler.args(["-w", "-O2", "-I"]).arg(self.folder);
+        compiler.args(&self.collection.flags).current_dir(folder)
+    }
+
+    /// The program of judge, yardstick and derivatives, built by the tool.
+    fn built(&self, unit: &str, folder: &Path) -> Outcome<Finished> {
+        let (name, mut compiler) = match self.tool {
             Tool::Gradus(binary) => {
                 let mut gradus = Command::new(binary);
-                gradus.arg("cc");
-                gradus
+                gradus.arg("cc").args(&self.collection.options);
+                ("derived.c", gradus)
             }
             Tool::Dual => {
                 let mut clang = Command::new(workspace::clang());
-                clang.args(["-x", "c++", "-std=c++17"]);
-                clang
+                clang.args(["-std=c++17"]);
+                ("derived.cpp", clang)
             }
         };
-        process::within(
-            self.units(&mut compiler, folder)
-                .args(["-c", name, "-o", "derivative.o"]),
-            BUILD_LIMIT,
-        )
-    }
-
-    fn judged(&self, folder: &Path) -> Outcome<Verdict> {
-        let mut link = Command::new(workspace::clang());
-        link.args(["primal.o", "derivative.o"])
-            .arg(&self.judge)
-            .args(["-lm", "-o", "judged"])
-            .current_dir(folder);
-        let linked = process::within(&mut link, BUILD_LIMIT)?;
-        if !linked.succeeded() {
-            return Ok(Verdict::Wrong(format!(
-                "does not link: {}",
-                gradus::reason(&linked.stderr)
-            )));
+        write(&folder.join(name), unit)?;
+        let compiler = self.flags(&mut compiler, folder);
+        compiler.arg(name);
+        if let Some(archives) = &self.collection.archives {
+            compiler.arg(&archives.carried);
         }
-        let done = process::within(&mut Command::new(folder.join("judged")), JUDGE_LIMIT)?;
-        Ok(verdict(&done))
+        compiler
+            .arg("plain.o")
+            .arg(&self.judge)
+            .args(["-lm", "-o", "judged"]);
+        process::within(compiler, BUILD_LIMIT)
     }
 }
 
-impl Tool {
-    fn is_gradus(&self) -> bool {
-        matches!(self, Tool::Gradus(_))
-    }
+fn judged(folder: &Path) -> Outcome<Verdict> {
+    let done = process::within(&mut Command::new(folder.join("judged")), JUDGE_LIMIT)?;
+    Ok(verdict(&done))
 }
 
 /// What the judge's program says.
@@ -399,7 +387,7 @@ fn verdict(done: &Finished) -> Verdict {
         None if judged.iter().all(|j| j.unsure == j.entries) => {
             Verdict::Skipped("differences cannot tell any entry".into())
         }
-        None => Verdict::Done(judged),
+        None => Verdict::Done(judged, false),
     }
 }
 
@@ -418,6 +406,7 @@ fn parse(line: &str) -> Option<Judged> {
         entries: count("entries")?,
         wrong: count("wrong")?,
         unsure: count("unsure")?,
+        isolated: count("isolated")?,
         worst: after("worst")?.parse().ok()?,
         at: format!(
             "y[{}] by x[{}] is {}, differences say {}",
@@ -447,7 +436,7 @@ mod tests {
 
     #[test]
     fn the_judges_lines_are_read() {
-        let line = "tangent entries 12 wrong 1 unsure 2 worst 1.000e+00 row 2 column 3 derivative 0.5 difference 1";
+        let line = "tangent entries 12 wrong 1 unsure 2 isolated 0 worst 1.000e+00 row 2 column 3 derivative 0.5 difference 1";
         let judged = parse(line).unwrap();
         assert_eq!((judged.entries, judged.wrong, judged.unsure), (12, 1, 2));
         assert_eq!(judged.at, "y[2] by x[3] is 0.5, differences say 1");
@@ -456,10 +445,9 @@ mod tests {
 
     /// y = (sin(x0) x1, x0²); its derivatives are off by WRONG, their own result by MOVED.
     const UNIT: &str = "#include \"judge.h\"\n#include <math.h>\n
-        const char judge_name[] = \"test\";
         const int judge_ny = 2, judge_points_count = 1;
         static const double x0[] = {0.7, 1e6};
-        const judge_point judge_points[] = {{2, x0, 0, 0}};
+        const judge_point judge_points[] = {{2, x0, 0, 0, 0}};
         void judge_primal(const double *x, double *y, const int *fixed, const char *text, int *status)
         { y[0] = sin(x[0]) * x[1]; y[1] = x[0] * x[0]; }
         static void tangent(const double *x, const double *x_tan, double *y, double *y_tan, const int *fixed, const char *text)
@@ -494,7 +482,7 @@ mod tests {
 
     #[test]
     fn the_judge_accepts_what_is_right() {
-        let Verdict::Done(judged) = judged_unit("right", "0", "0") else {
+        let Verdict::Done(judged, _) = judged_unit("right", "0", "0") else {
             panic!("not done")
         };
         assert_eq!(judged.len(), 2);

@@ -1,0 +1,136 @@
+//! `cargo xtask survey`: whole libraries that nobody here wrote, function by function, differentiated
+//! both ways and judged by differences: done, refused with a code, or wrong (which must not be).
+//!
+//! Flow: a library's sources come from a package registry (`crate::sources`); its headers say which
+//! functions take a real number and give one; each becomes a `Subject`, y = f(x) with three points or more
+//! (`erfa`, `scalar` for libm and GSL, `objectives` for NLopt); `judged` builds both derivatives of it and
+//! lets the judge (`judge.c`) compare them with differences. Nothing of a library becomes part of this
+//! project.
+
+mod archives;
+mod erfa;
+mod gsl;
+mod judged;
+mod musl;
+mod objectives;
+mod scalar;
+mod subject;
+
+pub use erfa::Library;
+
+use crate::gradus;
+use crate::process::{Failure, Outcome};
+use judged::{Tally, Tool};
+use std::path::Path;
+use subject::Collection;
+
+/// A library: its name, how many of a hundred functions must be done, and what reads it.
+struct Known {
+    name: &'static str,
+    says: &'static str,
+    least_done: usize,
+    open: fn(&Path) -> Outcome<Collection>,
+}
+
+const LIBRARIES: &[Known] = &[
+    Known {
+        name: "erfa",
+        says: "the astronomers' library",
+        least_done: 95,
+        open: |_| erfa::collection(),
+    },
+    Known {
+        name: "libm",
+        says: "musl's libm, whose functions are known by name",
+        least_done: 90,
+        open: musl::own_names,
+    },
+    Known {
+        name: "musl",
+        says: "the same code under other names; where it is refused, registered as like the function it is",
+        least_done: 90,
+        open: musl::code,
+    },
+    Known {
+        name: "gsl",
+        says: "GSL's special functions, with --strong-zero",
+        least_done: 90,
+        open: gsl::collection,
+    },
+    Known {
+        name: "nlopt",
+        says: "NLopt's test objectives",
+        least_done: 90,
+        open: objectives::collection,
+    },
+];
+
+/// Runs the survey: of all libraries, or of the one named, or of the functions named behind it; with
+/// `--tool dual` by dual numbers.
+///
+/// # Errors
+/// Where a derivative is wrong, or fewer than a library's least part are done.
+pub fn run(arguments: &[String]) -> Outcome<()> {
+    let (tool, words) = match arguments {
+        [words @ .., option, value] if option == "--tool" && value == "dual" => (Tool::Dual, words),
+        words => match gradus::binary()? {
+            Some(binary) => (Tool::Gradus(binary), words),
+            None => {
+                return Err(Failure::new(
+                    "gradus is not there yet; --tool dual surveys dual numbers",
+                ));
+            }
+        },
+    };
+    let (library, names) = match words.split_first() {
+        Some((library, names)) => (Some(library), names),
+        None => (None, words),
+    };
+    let chosen: Vec<&Known> = LIBRARIES
+        .iter()
+        .filter(|known| library.is_none_or(|name| name == known.name))
+        .collect();
+    if chosen.is_empty() {
+        let all: Vec<&str> = LIBRARIES.iter().map(|known| known.name).collect();
+        return Err(Failure::new(format!(
+            "the libraries are {}",
+            all.join(", ")
+        )));
+    }
+    let mut failed = Vec::new();
+    for known in chosen {
+        println!("\n{}: {}\n", known.name, known.says);
+        match one(known, &tool, names) {
+            Ok(tally) => {
+                println!("{}\n{}: {}", tally.table, known.name, tally.summary());
+                if let Err(failure) = tally.check(known.least_done) {
+                    failed.push(format!("{}: {failure}", known.name));
+                }
+            }
+            Err(failure) => failed.push(format!("{}: {failure}", known.name)),
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::new(failed.join("; "))),
+    }
+}
+
+fn one(known: &Known, tool: &Tool, names: &[String]) -> Outcome<Tally> {
+    let binary = match tool {
+        Tool::Gradus(binary) => binary.as_path(),
+        Tool::Dual if known.name == "erfa" => Path::new(""),
+        Tool::Dual => return Err(Failure::new("dual numbers survey erfa alone")),
+    };
+    let mut collection = (known.open)(binary)?;
+    if let Some(name) = names
+        .iter()
+        .find(|name| !collection.subjects.iter().any(|s| s.name == **name))
+    {
+        return Err(Failure::new(format!("there is no function {name}")));
+    }
+    collection
+        .subjects
+        .retain(|subject| names.is_empty() || names.contains(&subject.name));
+    judged::survey(known.name, tool, &collection)
+}
