@@ -12,6 +12,7 @@ use crate::closure::Callee;
 use crate::flows;
 use crate::lanes;
 use crate::memory::ClassId;
+use crate::rounding;
 use gradus_ir::known::{Effects, Known, MaskedFn, MathOutFn};
 use gradus_ir::{Body, Entity, FuncId, Op, OpKind, Type, Unit, Value};
 use std::collections::HashMap;
@@ -157,6 +158,7 @@ pub(crate) fn value_flows(unit: &Unit, body: &Body, op: Op, mut flow: impl FnMut
                 }
             }
         }
+        OpKind::Binary(_) if rounding::rounds(unit, body, op) => {}
         _ if body.op_regions(op).is_empty() => {
             for value in body.operands(op) {
                 for &result in body.results(op) {
