@@ -2,8 +2,8 @@
 //! made.
 
 use crate::variant::{ArgActivity, ResultActivity};
-use gradus_analysis::{Activity, ClassFacts, Closure, Effects, Memory, Thrown, Words};
-use gradus_ir::{Diagnostic, FuncId, Severity, Unit};
+use gradus_analysis::{Activity, ClassFacts, Closure, Effects, Memory, ShadowState, Thrown, Words};
+use gradus_ir::{Diagnostic, FuncId, GlobalId, Severity, Unit};
 
 /// The function that a request asks to differentiate, and what its arguments are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +68,19 @@ impl ClosureFacts {
     /// The functions in question, callees before callers.
     pub fn functions(&self) -> &[FuncId] {
         self.closure.functions()
+    }
+
+    /// Whether a global has a shadow in which floats carry derivatives.
+    pub(crate) fn carries_floats(&self, unit: &Unit, global: GlobalId) -> bool {
+        let class = self.memory.global(global).map(|place| place.class);
+        self.classes.global(self.view(unit), global) == ShadowState::Real
+            && class.is_some_and(|class| self.classes.holds_active_floats(class))
+    }
+
+    /// Whether the memory of a global may hold pointers.
+    pub(crate) fn holds_pointers(&self, global: GlobalId) -> bool {
+        let place = self.memory.global(global);
+        place.is_some_and(|place| self.words.seen_anywhere(place.class).has_pointer())
     }
 
     pub(crate) fn view<'a>(&'a self, unit: &'a Unit) -> gradus_analysis::Facts<'a> {

@@ -42,6 +42,7 @@ pub(crate) fn by_address(unit: &Unit, func: FuncId, mode: Mode, caller: &Variant
         versions: Versions::Test,
         strong_zero: caller.strong_zero,
         concurrent: false,
+        outermost: false,
     }
 }
 

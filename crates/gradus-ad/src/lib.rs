@@ -30,6 +30,7 @@ mod out;
 mod report;
 mod reverse;
 mod shadow;
+mod static_state;
 mod sweep;
 mod tape;
 mod variant;
@@ -180,9 +181,11 @@ fn make(
         options,
     }
     .make(primal)?;
+    let cleared = static_state::cleared(unit, closure, variant)?;
     let (mut needs, mut findings) = (Vec::new(), Vec::new());
     let mut inputs = Inputs {
         facts: &facts,
+        cleared: &cleared,
         variant,
         options,
         needs: &mut needs,

@@ -130,6 +130,16 @@ impl<'u> Out<'u> {
             access.align_bytes = access.align_bytes.min(TAPE_ALIGN_BYTES);
         }
     }
+    /// Sets bytes to zero.
+    pub fn clear(&mut self, at: Value, bytes: Value, space: Space) {
+        let memset = crate::alloc::memset_function(self.unit);
+        let (byte, bit) = (self.unit.types.int(8), self.unit.types.int(1));
+        let zero = self.build().zero(byte);
+        let no = self.build().zero(bit);
+        let call = self.build().call(memset, &[at, zero, bytes, no]);
+        self.mark_access(call, None, space);
+    }
+
     /// The alignment of an access op, put onto another.
     pub fn set_align(&mut self, op: Op, align_bytes: u32) {
         if let Some(access) = access_of(&mut self.body, op) {

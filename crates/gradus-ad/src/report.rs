@@ -46,6 +46,9 @@ pub struct Report {
     pub versions: bool,
     /// The bytes of the first block of an augmented run's tape.
     pub block_bytes: Option<u64>,
+    /// Whether no number is active and nothing is stored or called that could carry a derivative
+    /// through memory: what is asked for is zero.
+    pub idle: bool,
 }
 
 impl Report {
@@ -90,8 +93,26 @@ impl Report {
             asked_at_run_time: asked,
             versions: false,
             block_bytes: None,
+            idle: active == 0 && is_idle(unit, facts),
         }
     }
+}
+
+/// Whether a body without active numbers has no way for derivatives through memory either.
+fn is_idle(unit: &Unit, facts: &Facts<'_>) -> bool {
+    let body = facts.body;
+    let passes = |op: Op| match body.kind(op) {
+        OpKind::Store(_) | OpKind::Invoke(_) | OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
+            true
+        }
+        OpKind::Call(_) => {
+            let known = unit.callee(body, op).and_then(|func| unit.known(func));
+            !matches!(known, Some(Known::Math(_)))
+        }
+        _ => false,
+    };
+    let mut params = body.params().iter();
+    !params.any(|param| facts.active(*param)) && !body.walk(body.root()).any(passes)
 }
 
 fn kept(unit: &Unit, facts: &Facts<'_>, plan: &Plan, node: Node) -> Kept {

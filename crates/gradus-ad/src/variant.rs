@@ -104,6 +104,8 @@ pub struct Variant {
     /// Whether several runs of it may add to the same shadow memory at once: adds to memory that is not
     /// its own are atomic. Matters to derivatives with a return sweep only.
     pub concurrent: bool,
+    /// Whether the program itself calls it: shadows of global variables then begin as zero.
+    pub outermost: bool,
 }
 
 /// What a parameter of a derivative is.
@@ -258,6 +260,7 @@ impl Variant {
         let primal = if self.primal_result { "p" } else { "" };
         let zero = if self.strong_zero { "z" } else { "" };
         let concurrent = if self.concurrent { "k" } else { "" };
+        let outermost = if self.outermost { "o" } else { "" };
         let overwritten: String = self
             .overwritten
             .iter()
@@ -275,7 +278,7 @@ impl Variant {
             Versions::Plain => "s",
         };
         format!(
-            "__gradus1_{mode}{}_{args}_{result}{primal}{zero}{concurrent}{tape}{versions}{overwritten}_{name}",
+            "__gradus1_{mode}{}_{args}_{result}{primal}{zero}{concurrent}{outermost}{tape}{versions}{overwritten}_{name}",
             self.width
         )
     }

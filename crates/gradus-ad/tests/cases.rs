@@ -103,6 +103,7 @@ fn ad(unit: &mut Unit, words: &[String]) -> Result<Check, Vec<Diagnostic>> {
         versions: Default::default(),
         strong_zero: false,
         concurrent: false,
+        outermost: false,
     };
     let mut work = vec![variant(Mode::Combined), variant(Mode::Forward)];
     let names: Vec<String> = work.iter().map(|v| v.symbol(unit)).collect();

@@ -169,6 +169,8 @@ impl ClassFacts {
                 source.constant && !source.dup && !source.inside,
             )
         });
+        let outliving = crate::outliving::findings(facts, &found);
+        found.findings.extend(outliving);
         found
     }
 

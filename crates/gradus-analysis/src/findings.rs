@@ -495,6 +495,11 @@ impl Finder<'_> {
     }
     fn underivable(&mut self, op: Op, func: FuncId) {
         let name = name_of(self.facts.unit, func);
+        if self.facts.unit.functions[func].name.starts_with(STRICT) {
+            let message = "the strict floating-point mode is on where active values are computed";
+            let help = "take `#pragma STDC FENV_ACCESS` and `-ffp-model=strict` off this function";
+            return self.refuse(op, Code::UnsupportedControl, message, help);
+        }
         let message = format!("`{name}` works on active values, and its derivative is not known");
         let help = format!(
             "compile the file that defines `{name}` together with this one, or register a derivative for it"
@@ -524,6 +529,9 @@ impl Finder<'_> {
         }
     }
 }
+
+/// What the names of operations in strict floating-point mode begin with.
+const STRICT: &str = "llvm.experimental.constrained.";
 
 const HELP_INACTIVE: &str = "keep it out of the function that is differentiated, or give the function a derivative of its own";
 

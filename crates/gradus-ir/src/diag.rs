@@ -195,8 +195,8 @@ codes! {
     AtomicAccess = "0031",
     /// A floating-point format whose derivative is not supported.
     FloatFormat = "0032",
-    /// Memory of active values is freed or reallocated in a way that is not understood.
-    Lifetime = "0033",
+    /// Memory that carries derivatives outlives the call in a global variable.
+    Outlives = "0033",
     /// Variadic arguments carry active values.
     Variadic = "0034",
     /// A command-line option that does not exist or does not fit.

@@ -596,6 +596,7 @@ impl Facts<'_> {
             versions: Versions::Test,
             strong_zero: caller.strong_zero,
             concurrent: false,
+            outermost: false,
         }
     }
 }

@@ -238,7 +238,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     Some(source) => {
                         sweep.move_back(function, kind, [to_shadow, source, bytes], from)
                     }
-                    None => sweep.clear(to_shadow, bytes),
+                    None => sweep.out.clear(to_shadow, bytes, Space::Shadow),
                 }
                 None
             });
@@ -257,7 +257,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             MemoryFn::Memmove | MemoryFn::MemmoveIntrinsic | MemoryFn::Bcopy
         );
         let back = copy_back::function(self.out.unit, kind, overlap);
-        let clear = |sweep: &mut Self| sweep.clear(args[0], args[2]);
+        let clear = |sweep: &mut Self| sweep.out.clear(args[0], args[2], Space::Shadow);
         match self.real_shadow(from, args[1]) {
             None => {
                 self.out.build().call(back, &args);
@@ -292,7 +292,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         for shadow in self.shadows(args[0]) {
             let guard = self.real_shadow(args[0], shadow);
             self.when(guard, &[], |sweep| {
-                sweep.clear(shadow, bytes);
+                sweep.out.clear(shadow, bytes, Space::Shadow);
                 None
             });
         }
@@ -457,15 +457,6 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let ty = self.out.body.ty(value);
         let func = masked_function(self.out, ty, mask, false);
         let call = self.out.build().call(func, &[value, shadow, mask]);
-        self.out.mark_access(call, None, Space::Shadow);
-    }
-
-    fn clear(&mut self, at: Value, bytes: Value) {
-        let memset = alloc::memset_function(self.out.unit);
-        let (byte, bit) = (self.out.unit.types.int(8), self.out.unit.types.int(1));
-        let zero = self.out.build().zero(byte);
-        let no = self.out.build().zero(bit);
-        let call = self.out.build().call(memset, &[at, zero, bytes, no]);
         self.out.mark_access(call, None, Space::Shadow);
     }
 }

@@ -22,6 +22,7 @@ pub(crate) mod structure;
 use crate::facts::Facts;
 use crate::node::Node;
 use crate::out::{Lanes, Out};
+use crate::static_state::{self, Cleared};
 use crate::sweep::{ForwardSweep, TapeWriter};
 use crate::tape::layout::{TapeLayout, block_bytes};
 use crate::tape::mark;
@@ -36,6 +37,7 @@ use std::collections::HashMap;
 /// What a derivative is made from.
 pub(crate) struct Inputs<'a, 'f> {
     pub facts: &'a Facts<'f>,
+    pub cleared: &'a [Cleared],
     pub variant: &'a Variant,
     pub options: &'a Options,
     pub needs: &'a mut Vec<Variant>,
@@ -62,6 +64,7 @@ pub(crate) fn derive<'u>(unit: &'u mut Unit, inputs: &mut Inputs<'_, '_>) -> (Ou
     );
     let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();
     let mut out = Out::new(unit, &params, inputs.options.alias_scopes);
+    static_state::clear(&mut out, inputs.variant, inputs.cleared);
     match inputs.variant.mode {
         Mode::Augmented => augmented(&mut out, inputs, &signature, &plan),
         Mode::Return => return_alone(&mut out, inputs, &signature, &plan),

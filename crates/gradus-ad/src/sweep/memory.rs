@@ -60,7 +60,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let ptr = self.facts.body.ty(self.facts.body.result(op));
         let shadow = self.out.build().value(OpKind::Alloca(info), &[count], ptr);
         if !planted(Mutant::StackShadowNotZeroed) {
-            self.fill_zero(shadow, bytes, Space::Shadow);
+            self.out.clear(shadow, bytes, Space::Shadow);
         }
         shadow
     }
@@ -75,16 +75,6 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let one = self.out.build().i64(1);
         let call = self.out.build().call(calloc, &[one, bytes]);
         self.out.body.result(call)
-    }
-
-    /// Sets bytes to zero.
-    pub(super) fn fill_zero(&mut self, at: Value, bytes: Value, space: Space) {
-        let memset = alloc::memset_function(self.out.unit);
-        let (byte, bit) = (self.out.unit.types.int(8), self.out.unit.types.int(1));
-        let zero = self.out.build().zero(byte);
-        let no = self.out.build().zero(bit);
-        let call = self.out.build().call(memset, &[at, zero, bytes, no]);
-        self.out.mark_access(call, None, space);
     }
 
     /// A store, and beside it that of the shadow pointer or of the tangent.
@@ -196,7 +186,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         for _ in 0..self.facts.width {
             let call = self.out.build().call(push, &[stack, bytes]);
             let shadow = self.out.body.result(call);
-            self.fill_zero(shadow, bytes, Space::Shadow);
+            self.out.clear(shadow, bytes, Space::Shadow);
             lanes.push(shadow);
         }
         self.companions.insert(result, lanes);
@@ -365,7 +355,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             let guard = self.real_shadow(to, to_shadow);
             self.when(guard, |sweep| {
                 if floats && source_inactive {
-                    sweep.fill_zero(to_shadow, bytes, Space::Shadow);
+                    sweep.out.clear(to_shadow, bytes, Space::Shadow);
                     return;
                 }
                 let mut operands: Vec<Value> = body.operands(op).map(|v| sweep.value(v)).collect();
@@ -412,7 +402,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let bytes = crate::tape::layout::widen(self.out, bytes);
         for shadow in self.companion(to) {
             let guard = self.real_shadow(to, shadow);
-            self.when(guard, |sweep| sweep.fill_zero(shadow, bytes, Space::Shadow));
+            self.when(guard, |sweep| sweep.out.clear(shadow, bytes, Space::Shadow));
         }
     }
 }

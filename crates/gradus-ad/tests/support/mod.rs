@@ -105,6 +105,7 @@ pub fn derive_with(
         versions: Default::default(),
         strong_zero: false,
         concurrent: false,
+        outermost: false,
     };
     let roots = [variant(Mode::Combined), variant(Mode::Forward)];
     let names: Vec<String> = roots.iter().map(|v| v.symbol(&unit)).collect();

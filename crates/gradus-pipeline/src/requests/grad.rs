@@ -240,6 +240,7 @@ fn variant(
         versions: Default::default(),
         strong_zero: false,
         concurrent: false,
+        outermost: false,
     })
 }
 

@@ -61,6 +61,7 @@ impl Roots {
     ) -> FuncId {
         let mut variant = variant.clone();
         variant.strong_zero |= self.strong_zero;
+        variant.outermost = true;
         if let Some(&known) = self.known.get(&variant) {
             return known;
         }

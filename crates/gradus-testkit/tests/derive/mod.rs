@@ -109,6 +109,7 @@ fn derive(
         versions: Default::default(),
         strong_zero: false,
         concurrent: false,
+        outermost: false,
     };
     let roots: Vec<Variant> = modes.iter().map(variant).collect();
     let names: Vec<String> = roots.iter().map(|v| v.symbol(unit)).collect();

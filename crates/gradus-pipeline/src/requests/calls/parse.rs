@@ -173,6 +173,7 @@ pub(crate) fn parse(
             versions: Default::default(),
             strong_zero: false,
             concurrent: false,
+            outermost: false,
         },
         passed: Vec::new(),
         shadows: Vec::new(),

@@ -1,0 +1,134 @@
+//! Shadows of global variables at the start of a derivative that a program asks for.
+//!
+//! What a global holds when the function is called is no input of the derivative, and what it holds
+//! afterwards no output: tangents and cotangents of it begin as zero, each time. Without this the adjoint
+//! of the initial contents would stay in the shadow and count as a cotangent in the next call.
+//! Pointers in shadows stay: they lead to the shadows of what the variable's own point to.
+
+use crate::closure_facts::ClosureFacts;
+use crate::out::{Out, Space};
+use crate::shadow::shadow_global;
+use crate::variant::{Mode, Variant};
+use gradus_ir::{Code, Diagnostic, GlobalId, Type, TypeId, Unit, Value};
+
+/// More numbers than this among pointers are refused: each is cleared by a store.
+const MOST_STORES: usize = 4096;
+
+/// A global whose shadow is cleared.
+pub(crate) struct Cleared {
+    global: GlobalId,
+    /// Where its numbers lie, in bytes, and their types; none where all bytes may be cleared.
+    numbers: Option<Vec<(u64, TypeId)>>,
+}
+
+/// The globals whose shadows a variant begins by clearing.
+///
+/// # Errors
+/// Where numbers cannot be told from pointers, or are too many among them.
+pub(crate) fn cleared(
+    unit: &Unit,
+    closure: &ClosureFacts,
+    variant: &Variant,
+) -> Result<Vec<Cleared>, Vec<Diagnostic>> {
+    if !variant.outermost || variant.mode == Mode::Augmented {
+        return Ok(Vec::new());
+    }
+    let (mut list, mut findings) = (Vec::new(), Vec::new());
+    for global in unit.globals.ids() {
+        if !closure.carries_floats(unit, global) {
+            continue;
+        }
+        let ty = unit.globals[global].ty;
+        let numbers = match closure.holds_pointers(global) {
+            false => Ok(None),
+            true => numbers(unit, ty).map(Some).ok_or(global),
+        };
+        match numbers {
+            Ok(numbers) => list.push(Cleared { global, numbers }),
+            Err(global) => findings.push(mixed(unit, global)),
+        }
+    }
+    match findings.is_empty() {
+        true => Ok(list),
+        false => Err(findings),
+    }
+}
+
+fn mixed(unit: &Unit, global: GlobalId) -> Diagnostic {
+    let name = &unit.globals[global].name;
+    let message =
+        format!("`{name}` holds active numbers among pointers, and they cannot be told apart");
+    Diagnostic::error(Code::UnknownMemoryType, message).help(format!(
+        "keep the numbers of `{name}` in a variable of their own, or pass it as an argument"
+    ))
+}
+
+/// Where the numbers of a type lie; `None` for bytes that may be anything, and for too many.
+fn numbers(unit: &Unit, ty: TypeId) -> Option<Vec<(u64, TypeId)>> {
+    let mut found = Vec::new();
+    let mut open = vec![(0, ty)];
+    while let Some((at, ty)) = open.pop() {
+        if found.len() + open.len() > MOST_STORES {
+            return None;
+        }
+        match unit.types.get(ty) {
+            Type::Struct { fields, .. } => {
+                let field = |(i, field): (usize, &TypeId)| {
+                    (
+                        at + unit.layout.field_offset_bytes(unit, ty, i as u64),
+                        *field,
+                    )
+                };
+                open.extend(fields.iter().enumerate().map(field));
+            }
+            Type::Array { len, elem } => {
+                // Fewer bytes than a number has are padding.
+                let bytes = matches!(unit.types.get(*elem), Type::Int(8)) && *len >= 8;
+                if bytes || usize::try_from(*len).ok()? > MOST_STORES {
+                    return None;
+                }
+                let bytes = unit.layout.size_bytes(unit, *elem);
+                open.extend((0..*len).map(|i| (at + i * bytes, *elem)));
+            }
+            Type::Float(_) | Type::Vector { .. } => found.push((at, ty)),
+            _ => {}
+        }
+    }
+    Some(found)
+}
+
+/// Clears the shadows in all lanes.
+pub(crate) fn clear(out: &mut Out<'_>, variant: &Variant, list: &[Cleared]) {
+    for Cleared { global, numbers } in list {
+        for lane in 0..variant.width as usize {
+            let forward = variant.mode == Mode::Forward;
+            let shadow = shadow_global(out.unit, *global, forward, lane);
+            let ty = out.unit.globals[*global].ty;
+            match numbers {
+                None => {
+                    let at = address(out, shadow, 0);
+                    let bytes = out.unit.layout.size_bytes(out.unit, ty);
+                    let bytes = out.build().i64(bytes as i64);
+                    out.clear(at, bytes, Space::Shadow);
+                }
+                Some(numbers) => {
+                    for (offset, ty) in numbers {
+                        let at = address(out, shadow, *offset);
+                        let zero = out.build().zero(*ty);
+                        out.store(zero, at, Space::Shadow, None);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn address(out: &mut Out<'_>, global: GlobalId, offset: u64) -> Value {
+    let ptr = out.unit.types.ptr();
+    let kind = gradus_ir::ConstKind::Global {
+        global,
+        offset: offset as i64,
+    };
+    let id = out.unit.consts.intern(ptr, kind);
+    out.body.constant(out.unit, id)
+}
