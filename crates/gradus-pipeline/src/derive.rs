@@ -8,10 +8,11 @@ use crate::names::resolve;
 use crate::reply::Output;
 use crate::requests::grad::{Setting, Wrapped};
 use crate::requests::header::{CTypes, header};
-use crate::requests::{Roots, calls, grad};
+use crate::requests::{Root, Roots, calls, grad};
 use crate::run::{Run, Stop};
 use crate::worklist::{self, Made};
 use crate::{GradRequest, GradTask, OutputKind, Task, parallel, registrations, report};
+use gradus_ad::Mode;
 use gradus_ir::{Code, Diagnostic, FuncId, Severity, Symbol, Unit};
 use gradus_llvm::{Host, Imported};
 
@@ -89,6 +90,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     rules.end(&mut imported.unit);
     let sizes = settle_sizes(&mut imported.unit, &requests.roots, &made);
     run.take(sizes)?;
+    run.take(zeros(&imported.unit, &requests.roots, &made))?;
     describe(run, &imported.unit, &requests, &made);
     let mut functions = exported(&imported.unit, &requests);
     if run.request.options.parallel {
@@ -97,6 +99,27 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     run.pass("export", |run| {
         export(run, host, &imported.unit, &requests, &functions)
     })
+}
+
+/// Warnings for derivatives that are zero whatever the arguments.
+fn zeros(unit: &Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
+    let of_root = |root: &Root| {
+        let mut whole = made.iter().filter_map(|list| list.first());
+        let made = whole.find(|made| made.func == root.func)?;
+        // An augmented run has no derivative; its return sweep is asked for too.
+        let idle = made.report.idle && root.variant.mode != Mode::Augmented;
+        idle.then(|| {
+            let primal = &unit.functions[root.variant.func];
+            let name = primal.source_name.as_ref().unwrap_or(&primal.name);
+            let message = format!(
+                "the derivative of `{name}` is zero: no active input reaches an active output"
+            );
+            Diagnostic::warning(Code::ZeroDerivative, message)
+                .at(root.span.clone().or(primal.span.clone()), "asked for here")
+                .help("look at the markers, or at `--wrt`; where zero is meant, nothing is to be done")
+        })
+    };
+    roots.list.iter().filter_map(of_root).collect()
 }
 
 /// Tells the program the sizes of its tapes.

@@ -211,9 +211,20 @@ impl Session<'_> {
             // Says again what its front half said.
             return status(job);
         }
-        self.driven.remarks.push(said);
         let name = job.input().unwrap_or_default();
         let reply = self.derive(&halves, name, bytes, parallel);
+        let carries = job
+            .output()
+            .is_some_and(|o| self.compiled.contains_key(Path::new(o)));
+        if carries && needs_other_files(&reply) {
+            let notes = reply.diagnostics.into_iter().map(|finding| Diagnostic {
+                severity: Severity::Note,
+                ..finding
+            });
+            self.driven.diagnostics.extend(notes);
+            return status(job);
+        }
+        self.driven.remarks.push(said);
         match self.bitcode(reply) {
             Some(bytes) => {
                 files::write(&derived, &bytes)?;
@@ -304,6 +315,27 @@ impl Session<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether what a module was refused for may be mended by files that a later link brings: then its calls
+/// wait for that.
+fn needs_other_files(reply: &Reply) -> bool {
+    let mut errors = reply
+        .diagnostics
+        .iter()
+        .filter(|d| d.severity == Severity::Error)
+        .peekable();
+    reply.outcome != Outcome::Ok
+        && errors.peek().is_some()
+        && errors.all(|d| {
+            matches!(
+                d.code,
+                Code::UnknownCallee
+                    | Code::UnseenGlobal
+                    | Code::ThreadLocalGlobal
+                    | Code::UnknownTarget
+            )
+        })
 }
 
 /// Whether a module calls OpenMP's run time.
