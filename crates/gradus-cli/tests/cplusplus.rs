@@ -56,6 +56,11 @@ fn is_refused(name: &str, code: &str, line: u32) {
 }
 
 #[test]
+fn every_form_of_new_and_delete_has_shadows() {
+    is_right("allocation.cpp");
+}
+
+#[test]
 fn vectors_grow_and_are_sorted() {
     is_right("vectors.cpp");
 }

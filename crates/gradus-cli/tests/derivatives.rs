@@ -250,6 +250,111 @@ fn derivatives_cross_files_in_two_steps_and_out_of_archives() {
     assert!(!at.join("missing").exists());
 }
 
+/// The call stands beside its function, and only what that calls is in another file.
+#[test]
+fn what_a_function_calls_may_stand_in_another_file() {
+    let at = folder("callee-elsewhere");
+    let caller = CALLER.replace("double f(const double *x, int n);", SUM);
+    write(&at, "main.c", &caller);
+    write(&at, "cube.c", CUBE);
+    for flags in ["-O0", "-O2"] {
+        succeeds(&at, &format!("cc {flags} main.c cube.c -o program"));
+        assert_eq!(run(&at, "program"), "3 12 27\n", "{flags}");
+    }
+    let output = gradus(&at, "cc -O2 -c main.c cube.c");
+    let said = text(&output.stderr);
+    assert!(
+        output.status.success() && said.contains("note[GRD0005]") && said.contains("`cube`"),
+        "{said}"
+    );
+    succeeds(&at, "cc main.o cube.o -o program");
+    assert_eq!(run(&at, "program"), "3 12 27\n");
+    clang(&at, "-c cube.c -o cube.o");
+    refuses(&at, "cc main.c cube.o -o missing", "GRD0005");
+    refuses(&at, "cc main.c -S -o main.s", "GRD0005");
+    assert!(!at.join("missing").exists() && !at.join("main.s").exists());
+}
+
+/// Adding a large number and taking it away again is a step, not the identity.
+#[test]
+fn rounding_by_a_large_constant_has_no_derivative() {
+    let at = folder("rounding");
+    let program =
+        "double part(double x) { double y = x + 0x1.8p52 - 0x1.8p52; return (x - y) * (x - y); }
+        double whole(double x) { double y = -0x1p52 + x; return (y + 0x1p52) * x; }
+        float single(float x) { float y = x - 0x1.8p23f; y += 0x1.8p23f; return (x - y) * x; }
+        double shifted(double x) { double y = x + 1e3; return (y - 1e3) * x; }\n";
+    write(&at, "rounding.c", program);
+    for level in ["-O0", "-O2"] {
+        for function in ["part", "whole", "single", "shifted"] {
+            let line = format!("check rounding.c -f {function} --arg x=2.300001 -- {level}");
+            let said = succeeds(&at, &line);
+            assert!(said.contains("the derivative is right"), "{said}");
+        }
+    }
+}
+
+/// What a global holds before a call is no input: its shadow begins as zero at each.
+#[test]
+fn static_state_is_not_carried_from_call_to_call() {
+    let at = folder("state");
+    let program = "#include <gradus.h>
+        #include <stdio.h>
+        static double total;
+        static struct { double *at, value; int n; } mixed = {&total, 0, 0};
+        static double f(double x) {
+            *mixed.at += x * x;
+            mixed.value += total * x;
+            return mixed.value;
+        }
+        int main(void) {
+            for (int i = 0; i < 2; i++) {
+                total = mixed.value = 0;
+                printf(\"%g \", gradus_vjp_double(f, gradus_out, 3.0));
+                total = mixed.value = 0;
+                printf(\"%g \", gradus_jvp_double(f, gradus_dup, 3.0, 1.0));
+                total = mixed.value = 0;
+                void *tape = gradus_augmented(f, gradus_out, 3.0);
+                printf(\"%g \", gradus_return_double(f, gradus_out, 3.0, 1.0, tape));
+            }
+        }\n";
+    write(&at, "state.c", program);
+    for level in ["-O0", "-O2"] {
+        succeeds(&at, &format!("cc {level} state.c -o state"));
+        assert_eq!(run(&at, "state"), "27 27 27 27 27 27 ", "{level}");
+    }
+}
+
+/// Nothing is refused, yet something is probably not meant.
+#[test]
+fn a_derivative_that_is_zero_is_warned_of() {
+    let at = folder("zero");
+    let program = "#include <math.h>
+        double step(double x) { return floor(x); }
+        int sign(double x) { return x > 0; }
+        double square(const double *x, int n) { return n * x[0] * x[0]; }
+        void copied(const double *x, double *y) { y[0] = x[0]; }\n";
+    let asks = "#include <gradus.h>
+        double square(const double *x, int n) { return n * x[0] * x[0]; }
+        int main(void) { double x = 2; gradus_vjp(square, gradus_const, &x, gradus_const, 3); return 0; }\n";
+    write(&at, "zero.c", program);
+    write(&at, "asks.c", asks);
+    let warned = |line: &str| {
+        let output = gradus(&at, line);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stderr).matches("warning[GRD0019]").count()
+    };
+    for function in ["step", "sign"] {
+        let line = format!("grad zero.c -f {function} -o zero.o");
+        assert_eq!(warned(&line), 1, "{function}");
+    }
+    for function in ["square", "copied"] {
+        let line = format!("grad zero.c -f {function} -o zero.o");
+        assert_eq!(warned(&line), 0, "{function}");
+    }
+    assert_eq!(warned("cc asks.c -o asks"), 1);
+}
+
 #[test]
 fn cplusplus_programs_may_ask_too() {
     let at = folder("plus-plus");
@@ -399,4 +504,14 @@ fn an_early_exit_keeps_no_condition_per_iteration() {
     let kept: Vec<&str> = tape.lines().filter(of_iterations).collect();
     assert!(!kept.is_empty(), "{said}");
     assert!(kept.iter().all(|line| line.contains("8 bytes")), "{said}");
+}
+
+#[test]
+fn third_derivatives_agree_in_two_orders() {
+    let at = folder("third");
+    write(&at, "third.c", include_str!("third_order/third.c"));
+    for level in ["-O0", "-O2"] {
+        succeeds(&at, &format!("cc {level} third.c -lm -o third"));
+        run(&at, "third");
+    }
 }

@@ -298,6 +298,98 @@ fn requests_that_cannot_be_are_one_finding() {
     }
 }
 
+/// Bitcode of a few records, written bit by bit: it says that a newer LLVM wrote it.
+fn newer_bitcode() -> Vec<u8> {
+    #[derive(Default)]
+    struct Bits(Vec<bool>);
+    impl Bits {
+        fn put(&mut self, value: u32, width: u32) {
+            self.0.extend((0..width).map(|i| value >> i & 1 == 1));
+        }
+        fn varying(&mut self, mut value: u32, width: u32) {
+            let more = 1 << (width - 1);
+            while value >= more {
+                self.put(value & (more - 1) | more, width);
+                value >>= width - 1;
+            }
+            self.put(value, width);
+        }
+        fn align(&mut self) {
+            while self.0.len() % 32 != 0 {
+                self.0.push(false);
+            }
+        }
+        fn block(&mut self, number: u32, records: &[(u32, &[u8])]) {
+            self.put(1, 2);
+            self.varying(number, 8);
+            self.varying(3, 4);
+            self.align();
+            let mut inner = Bits::default();
+            for (code, words) in records {
+                inner.put(3, 3);
+                inner.varying(*code, 6);
+                inner.varying(words.len() as u32, 6);
+                words
+                    .iter()
+                    .for_each(|word| inner.varying((*word).into(), 6));
+            }
+            inner.put(0, 3);
+            inner.align();
+            self.put(inner.0.len() as u32 / 32, 32);
+            self.0.extend(inner.0);
+        }
+    }
+    let mut bits = Bits::default();
+    b"BC\xc0\xde"
+        .iter()
+        .for_each(|byte| bits.put((*byte).into(), 8));
+    bits.block(13, &[(1, b"LLVM99.0.0"), (2, &[1])]);
+    bits.block(8, &[(1, &[2])]);
+    let byte = |bits: &[bool]| (0..8).map(|i| u8::from(bits[i]) << i).sum();
+    bits.0.chunks(8).map(byte).collect()
+}
+
+#[test]
+fn bitcode_of_a_newer_llvm_is_one_finding() {
+    let at = folder("newer");
+    write(&at, "newer.bc", newer_bitcode());
+    let text = refused(&at, "grad newer.bc -f curve -o out.o", "GRD0001", 1);
+    assert!(text.contains("epoch"), "{text}");
+}
+
+#[test]
+fn calls_that_do_not_fit_are_one_finding() {
+    let at = folder("misfits");
+    // table
+    let calls = [
+        ("enzyme_out, &x, 3", "`out` on the pointer `x`"),
+        ("enzyme_dup, &x, 3", "another type"),
+        ("enzyme_dup, &x", "the shadow of `x` of `f` is missing"),
+        ("enzyme_dup, &x, &dx", "the argument `n` of `f` is missing"),
+        (
+            "enzyme_dup, &x, &dx, enzyme_const, 3, 4, 5",
+            "2 more arguments",
+        ),
+        ("enzyme_dup, &x, &dx, enzyme_dup, 3, 4", "`n` is an integer"),
+        ("enzyme_out, 3, &x", "another type"),
+        ("enzyme_width, 0, enzyme_dup, &x, &dx, 3", "from 1 to 64"),
+    ];
+    for (arguments, says) in calls {
+        let program = format!(
+            "extern int enzyme_dup, enzyme_const, enzyme_out, enzyme_width;
+            void __enzyme_autodiff(void *, ...);
+            double f(const double *x, int n) {{ return x[0] * n; }}
+            int main(void) {{ double x = 1, dx = 0; __enzyme_autodiff((void *)f, {arguments}); return dx != 3; }}\n"
+        );
+        write(&at, "call.c", program);
+        let text = refused(&at, "cc call.c -o call", "GRD0017", 1);
+        assert!(
+            text.contains(says) && text.contains("call.c:4"),
+            "{arguments}\n{text}"
+        );
+    }
+}
+
 #[test]
 fn a_limit_on_files_is_one_finding() {
     let at = folder("file-size");

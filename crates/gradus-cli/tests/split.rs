@@ -115,10 +115,15 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&all).into_owned()
 }
 
-#[test]
-fn split_and_combined_agree_without_a_finding_of_any_checker() {
-    let at = folder("split");
-    std::fs::write(at.join("split.c"), PROGRAM).expect("written");
+/// Every level, and two with the sanitizers; without them two levels run under valgrind.
+fn same_under_every_checker(test: &str, files: &[(&str, &str)]) {
+    let at = folder(test);
+    for (name, text) in files {
+        std::fs::write(at.join(name), text).expect("written");
+    }
+    let sources: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    let sources: Vec<&str> = sources.into_iter().filter(|n| n.ends_with(".c")).collect();
+    let sources = sources.join(" ");
     for flags in [
         "-O0",
         "-O1",
@@ -127,8 +132,8 @@ fn split_and_combined_agree_without_a_finding_of_any_checker() {
         "-O0 -g -fsanitize=address,undefined -fno-sanitize-recover=all",
         "-O2 -g -fsanitize=address,undefined -fno-sanitize-recover=all",
     ] {
-        let made = gradus(&at, &format!("cc {flags} split.c -lm -o split"));
-        assert!(made.status.success(), "{flags}: {}", text(&made));
+        let made = gradus(&at, &format!("cc {flags} {sources} -lm -o split"));
+        assert!(made.status.success(), "{test} {flags}: {}", text(&made));
         let plain = !flags.contains("sanitize");
         let mut command = match plain && flags != "-O3" && flags != "-O1" {
             true => {
@@ -141,9 +146,141 @@ fn split_and_combined_agree_without_a_finding_of_any_checker() {
             false => Command::new(at.join("split")),
         };
         let ran = command.output().expect("it runs");
-        assert!(ran.status.success(), "{flags}: {}", text(&ran));
-        assert_eq!(text(&ran), "same\n", "{flags}");
+        assert!(ran.status.success(), "{test} {flags}: {}", text(&ran));
+        assert_eq!(text(&ran), "same\n", "{test} {flags}");
     }
+}
+
+#[test]
+fn split_and_combined_agree_without_a_finding_of_any_checker() {
+    same_under_every_checker("split", &[("split.c", PROGRAM)]);
+}
+
+/// What the test's own programs share: both ways to a gradient of `f`, and what differences say.
+const BOTH_WAYS: &str = r#"#include <gradus.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+enum { N = 6 };
+double f(const double *x, int n);
+int main(void)
+{
+    double x[N] = {0.3, -0.7, 1.1, 0.45, 0.9, -0.2}, worst = 0, size = 0;
+    for (int round = 0; round < 3; round++) {
+        double whole[N] = {0}, split[N] = {0}, tangent[N];
+        gradus_vjp(f, gradus_dup, x, whole, gradus_const, N);
+        void *tape = gradus_augmented(f, gradus_dup, x, split, gradus_const, N);
+        gradus_return(f, gradus_dup, x, split, gradus_const, N, 1.0, tape);
+        for (int i = 0; i < N; i++) {
+            const double h = 1e-5, at = x[i];
+            double way[N] = {0};
+            way[i] = 1;
+            tangent[i] = gradus_jvp_double(f, gradus_dup, x, way, gradus_const, N);
+            x[i] = at + h;
+            double up = f(x, N);
+            x[i] = at - h;
+            double down = f(x, N);
+            x[i] = at;
+            worst = fmax(worst, fabs((up - down) / (2 * h) - whole[i]) * 1e-5);
+            worst = fmax(worst, fabs(split[i] - whole[i]) + fabs(tangent[i] - whole[i]));
+            size += fabs(whole[i]);
+        }
+    }
+    puts(worst < 1e-11 && size > 1 ? "same" : "DIFFERENT");
+    return 0;
+}
+"#;
+
+/// Variables of files, of functions, of threads and shared ones; each call finds what the one before
+/// left, and its derivative takes that as given.
+#[test]
+fn static_state_of_several_files_is_followed_by_every_checker() {
+    let header = "extern double total;
+        extern _Thread_local double scratch[4];
+        double part(const double *x, int n);
+        double seen(void);
+        void forget(void);\n";
+    let one = "#include <string.h>
+        #include \"state.h\"
+        double total = 0.5;
+        _Thread_local double scratch[4];
+        static double memory[3];
+        static double *const second = memory + 1;
+        void forget(void) { memset(memory, 0, sizeof memory); memset(scratch, 0, sizeof scratch); total = 0.5; }
+        double seen(void) { return total * total + *second; }
+        double part(const double *x, int n) {
+            static int calls;
+            double s = 0;
+            for (int i = 0; i < n; i++) {
+                memory[i % 3] = memory[(i + 1) % 3] * 0.5 + x[i] * x[i];
+                scratch[i % 4] += memory[i % 3] * x[0];
+                s += scratch[i % 4];
+            }
+            calls++;
+            total += s;
+            return s;
+        }\n";
+    let two = "#include \"state.h\"
+        static double weight = 2;
+        double f(const double *x, int n) {
+            double r = part(x, n) * weight;
+            r += seen();
+            if (r > 1e9) weight += 1;
+            r = (r + part(x, n)) * total;
+            forget();
+            return r;
+        }\n";
+    let files = [
+        ("state.h", header),
+        ("main.c", BOTH_WAYS),
+        ("one.c", one),
+        ("two.c", two),
+    ];
+    same_under_every_checker("static-state", &files);
+}
+
+/// A gradient of the program's own with a tape, a function like a known one, an inactive one, an
+/// allocator.
+#[test]
+fn registrations_are_followed_by_every_checker() {
+    let rules = "#include <math.h>
+        #include <stdlib.h>
+        #define KEEP __attribute__((noinline))
+        KEEP void square(const double *x, double *y) { *y = *x * *x; }
+        static void *square_augmented(const double *x, double *x_adj, double *y, double *y_adj) {
+            double *tape = malloc(sizeof *tape);
+            *tape = *x;
+            *y = *x * *x;
+            return tape;
+        }
+        static void square_reverse(const double *x, double *x_adj, double *y, double *y_adj, void *tape) {
+            *x_adj += 2 * *(double *)tape * *y_adj;
+            *y_adj = 0;
+            free(tape);
+        }
+        void *__enzyme_register_gradient_square[] = {(void *)square, (void *)square_augmented, (void *)square_reverse};
+        KEEP double slow_sin(double x) { double s = 0, t = x; for (int i = 1; i < 40; i += 2) { s += t; t *= -x * x / ((i + 1) * (i + 2)); } return s; }
+        void *__enzyme_function_like_sin[] = {(void *)slow_sin, (void *)\"sin\"};
+        static double heard;
+        KEEP void listen(double x) { heard += x; }
+        void *__enzyme_inactivefn[] = {(void *)listen};
+        KEEP void *take(size_t bytes) { return calloc(1, bytes); }
+        KEEP void give(void *p) { free(p); }
+        void *__enzyme_allocation_like_take[4] = {(void *)take, (void *)0, (void *)\"-1\", (void *)give};
+        double f(const double *x, int n) {
+            double *work = take(n * sizeof *work), s = 0;
+            for (int i = 0; i < n; i++) {
+                square(&x[i], &work[i]);
+                work[i] += slow_sin(x[i]);
+                listen(work[i]);
+            }
+            for (int i = 0; i < n; i++)
+                s += work[i] * work[(i + 1) % n];
+            give(work);
+            return s;
+        }\n";
+    same_under_every_checker("rules", &[("main.c", BOTH_WAYS), ("rules.c", rules)]);
 }
 
 #[test]

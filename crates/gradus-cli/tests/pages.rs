@@ -1,0 +1,182 @@
+//! The diagnostics' pages are true: the commands of a page's example are refused with its code, at the
+//! line that the page marks, and the commands of its remedy, typed after it, go through.
+//!
+//! A page's part is a session in one folder: a block ```` ```c energy.c ```` is a file, a block
+//! ```` ```sh ```` is what is typed. Of an example all commands but the last must succeed. Pages whose
+//! example is a block of C without a name are followed by another test (gradus-testkit's `refusals`).
+
+use gradus::Code;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The codes that no program of a user's brings about, and why.
+const ASIDE: &[(Code, &str)] = &[
+    (
+        Code::CompilerDied,
+        "a fault of ours; a process is killed in `robust`",
+    ),
+    (Code::BrokenOutput, "a fault of ours"),
+    (
+        Code::BadText,
+        "the text form is read by our own tests alone",
+    ),
+    (Code::BrokenRule, "a fault of ours"),
+    (
+        Code::KernelRefused,
+        "kernels have no command yet; seen in gradus-gpu's own tests",
+    ),
+];
+
+fn pages() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/diagnostics")
+}
+
+/// A block of a page: what follows its opening, and its text.
+type Block<'a> = (&'a str, String);
+
+fn blocks(part: &str) -> Vec<Block<'_>> {
+    let mut found: Vec<Block<'_>> = Vec::new();
+    let mut open = false;
+    for line in part.lines() {
+        match (line.strip_prefix("```"), open) {
+            (Some(info), false) => {
+                found.push((info.trim(), String::new()));
+                open = true;
+            }
+            (Some(_), true) => open = false,
+            (None, true) => {
+                if let Some((_, text)) = found.last_mut() {
+                    *text += line;
+                    text.push('\n');
+                }
+            }
+            (None, false) => {}
+        }
+    }
+    found
+}
+
+/// Where a file's line is marked.
+fn mark(blocks: &[Block<'_>]) -> Option<String> {
+    blocks.iter().find_map(|(info, text)| {
+        let (_, name) = info.split_once(' ')?;
+        let is_marked = |line: &str| {
+            ["refused here", "warned of here"]
+                .iter()
+                .any(|m| line.contains(m))
+        };
+        let line = text.lines().position(is_marked)?;
+        Some(format!("{name}:{}", line + 1))
+    })
+}
+
+/// Writes a part's files and types its commands; gives the output of each.
+fn follow(folder: &Path, blocks: &[Block<'_>]) -> Vec<(String, Output)> {
+    let mut outputs = Vec::new();
+    for (info, text) in blocks {
+        if let Some((_, name)) = info.split_once(' ') {
+            let path = folder.join("work").join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(path, text).expect("written");
+        }
+        for line in text.lines().filter(|_| *info == "sh") {
+            let path = std::env::var("PATH").unwrap_or_default();
+            let output = Command::new("sh")
+                .args(["-c", line])
+                .env("PATH", format!("{}:{path}", folder.join("bin").display()))
+                .env("TMPDIR", folder.join("tmp"))
+                .current_dir(folder.join("work"))
+                .output();
+            outputs.push((line.to_owned(), output.expect("a shell runs")));
+        }
+    }
+    outputs
+}
+
+fn prepared(code: Code) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{}", code.number()));
+    let _ = std::fs::remove_dir_all(&folder);
+    for inner in ["bin", "work", "tmp"] {
+        std::fs::create_dir_all(folder.join(inner)).expect("a folder");
+    }
+    let link = |to: &Path, name: &str| {
+        std::os::unix::fs::symlink(to, folder.join("bin").join(name)).expect("a link");
+    };
+    link(Path::new(env!("CARGO_BIN_EXE_gradus")), "gradus");
+    if let Some(clang) = std::env::var_os("GRADUS_CLANG") {
+        link(Path::new(&clang), "clang-22");
+    }
+    folder
+}
+
+/// Whether the output speaks of a code as a page's example must.
+fn speaks_of(output: &Output, code: Code) -> bool {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let of = |word: &str| said.contains(&format!("{word}[{}]", code.number()));
+    match code {
+        Code::ZeroDerivative => output.status.success() && of("warning"),
+        Code::ParallelKept => output.status.success() && (of("note") || of("warning")),
+        Code::LimitReached => output.status.code() == Some(3) && of("error"),
+        _ => output.status.code() == Some(1) && of("error"),
+    }
+}
+
+fn check(code: Code, page: &str) -> Result<(), String> {
+    let (example, remedy) = page.split_once("## What to do").ok_or("no remedy")?;
+    let (example, remedy) = (blocks(example), blocks(remedy));
+    let folder = prepared(code);
+    let told = |line: &str, output: &Output| {
+        format!(
+            "`{line}`: {}\n{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        )
+    };
+    let mut typed = follow(&folder, &example);
+    let (line, last) = typed.pop().ok_or("nothing is typed")?;
+    if let Some((line, output)) = typed.iter().find(|(_, output)| !output.status.success()) {
+        return Err(format!("before: {}", told(line, output)));
+    }
+    if !speaks_of(&last, code) {
+        return Err(format!("the example: {}", told(&line, &last)));
+    }
+    if let Some(place) = mark(&example) {
+        let said = String::from_utf8_lossy(&last.stderr).into_owned();
+        if !said.contains(&place) {
+            return Err(format!("the example's line is not {place}: {said}"));
+        }
+    }
+    let typed = follow(&folder, &remedy);
+    let bad = typed.iter().find(|(_, output)| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        !output.status.success() || said.contains(code.number())
+    });
+    match (bad, typed.is_empty()) {
+        (Some((line, output)), _) => Err(format!("the remedy: {}", told(line, output))),
+        (None, true) => Err("the remedy is not shown".into()),
+        (None, false) => Ok(()),
+    }
+}
+
+#[test]
+fn what_pages_show_is_so() {
+    let (mut wrong, mut elsewhere) = (Vec::new(), 0);
+    for &code in Code::ALL {
+        let number = code.number();
+        let page = std::fs::read_to_string(pages().join(format!("{number}.md"))).expect("a page");
+        let is_session = blocks(&page).iter().any(|(info, _)| *info == "sh");
+        let is_aside = ASIDE.iter().any(|(aside, _)| *aside == code);
+        match (is_session, is_aside) {
+            (true, false) => {
+                wrong.extend(check(code, &page).err().map(|e| format!("{number}: {e}")))
+            }
+            (true, true) => wrong.push(format!("{number} is followed after all")),
+            (false, true) => {}
+            // The other test follows these.
+            (false, false) if page.contains("refused here") => elsewhere += 1,
+            (false, false) => wrong.push(format!("{number} shows no session")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(elsewhere < 10, "{elsewhere}");
+}
