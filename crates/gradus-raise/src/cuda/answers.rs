@@ -1,6 +1,7 @@
 //! What a kernel asks of its surroundings: numbers become the ranks and extents of its regions, barriers
-//! ops.
+//! ops, and what threads tell each other memory of the block ([`super::warps`]).
 
+use super::warps::{self, Place, Question, Shuffle};
 use super::{Launch, asks};
 use gradus_ir::known::GpuFn;
 use gradus_ir::{BarrierScope, Body, Builder, CastOp, Code, Diagnostic, Op, OpKind, Unit, Value};
@@ -9,32 +10,106 @@ use std::collections::HashMap;
 /// Answers all that a launch's code asks.
 ///
 /// # Errors
-/// A question without an answer yet.
+/// A question without an answer.
 pub(super) fn answer(unit: &mut Unit, body: &mut Body, launch: &Launch) -> Result<(), Diagnostic> {
     let ops: Vec<(Op, GpuFn)> = body
         .walk(launch.block)
         .filter_map(|op| Some((op, asks(unit, body, op)?)))
         .collect();
-    let mut numbers: HashMap<GpuFn, Value> = HashMap::new();
+    let needs_place = |id: &GpuFn| id.is_of_thread() && !is_number(*id) && *id != GpuFn::Barrier;
+    let mut answers = Answers {
+        launch,
+        numbers: HashMap::new(),
+        place: match ops.iter().any(|(_, id)| needs_place(id)) {
+            true => Some(warps::place(unit, body, launch)),
+            false => None,
+        },
+    };
     for (op, id) in ops {
-        match id {
-            GpuFn::Thread(_) | GpuFn::BlockSize(_) | GpuFn::Block(_) | GpuFn::GridSize(_) => {
-                let number = match numbers.get(&id) {
-                    Some(&number) => number,
-                    None => number(unit, body, launch, id),
-                };
-                numbers.insert(id, number);
-                let result = body.result(op);
-                body.replace_uses(result, number);
-                body.erase(op);
-            }
-            GpuFn::Barrier => meet(unit, body, op, BarrierScope::Block),
-            GpuFn::SyncWarp => meet(unit, body, op, BarrierScope::Warp),
-            GpuFn::Print | GpuFn::Assert | GpuFn::Clock => {}
-            _ => return Err(unanswered(unit, body, op)),
-        }
+        answers.one(unit, body, op, id)?;
     }
     Ok(())
+}
+
+/// Whether a question is for a number that the regions know.
+fn is_number(id: GpuFn) -> bool {
+    use GpuFn::{Block, BlockSize, GridSize, Thread};
+    matches!(id, Thread(_) | BlockSize(_) | Block(_) | GridSize(_))
+}
+
+struct Answers<'a> {
+    launch: &'a Launch,
+    numbers: HashMap<GpuFn, Value>,
+    place: Option<Place>,
+}
+
+impl Answers<'_> {
+    fn one(
+        &mut self,
+        unit: &mut Unit,
+        body: &mut Body,
+        op: Op,
+        id: GpuFn,
+    ) -> Result<(), Diagnostic> {
+        match id {
+            _ if is_number(id) => {
+                let number = match self.numbers.get(&id) {
+                    Some(&number) => number,
+                    None => number(unit, body, self.launch, id),
+                };
+                self.numbers.insert(id, number);
+                becomes(body, op, number);
+                return Ok(());
+            }
+            GpuFn::Barrier => return Ok(meet(unit, body, op, BarrierScope::Block)),
+            GpuFn::SyncWarp => return Ok(meet(unit, body, op, BarrierScope::Warp)),
+            GpuFn::Print | GpuFn::Assert | GpuFn::Clock => return Ok(()),
+            _ => {}
+        }
+        let Some(place) = self.place else {
+            return Err(unanswered(unit, body, op));
+        };
+        let name = unit
+            .callee(body, op)
+            .map(|func| unit.functions[func].name.clone());
+        let name = name.unwrap_or_default();
+        let args = unit.call_args(body, op);
+        let arg = |i: usize| args.get(i).copied();
+        match (id, name.as_str()) {
+            (GpuFn::Lane, _) => becomes(body, op, place.lane),
+            (GpuFn::Shuffle, _) => match Shuffle::named(&name) {
+                Some(how) => warps::shuffle(unit, body, self.launch, place, op, how),
+                None => return Err(unanswered(unit, body, op)),
+            },
+            _ => match question(id, &name) {
+                Some(question) => {
+                    let mask = arg(0).filter(|_| id == GpuFn::Vote);
+                    warps::ask(unit, body, self.launch, place, op, (question, mask, arg(1)));
+                }
+                None => return Err(unanswered(unit, body, op)),
+            },
+        }
+        Ok(())
+    }
+}
+
+/// The question that a call asks.
+fn question(id: GpuFn, name: &str) -> Option<Question> {
+    Some(match (id, name) {
+        (GpuFn::BarrierCount, _) => Question::Count,
+        (GpuFn::BarrierOr, _) => Question::BlockAny,
+        (GpuFn::BarrierAnd, _) => Question::BlockAll,
+        (GpuFn::ActiveMask, _) | (_, "__gr_vote_ballot") => Question::Ballot,
+        (_, "__gr_vote_any") => Question::Any,
+        (_, "__gr_vote_all") => Question::All,
+        _ => return None,
+    })
+}
+
+fn becomes(body: &mut Body, op: Op, value: Value) {
+    let result = body.result(op);
+    body.replace_uses(result, value);
+    body.erase(op);
 }
 
 /// A number that the regions know, as the kernel asks for it: in 32 bits.
@@ -75,7 +150,7 @@ fn unanswered(unit: &Unit, body: &Body, op: Op) -> Diagnostic {
         .map(|func| unit.functions[func].name.clone());
     let name = name.unwrap_or_default();
     let name = name.trim_start_matches("__gr_");
-    let message = format!("a warp's `{name}` is not supported yet");
+    let message = format!("a warp's `{name}` is not supported");
     Diagnostic::error(Code::KernelRefused, message)
         .at(unit.span(body.ops[op].loc), "called here")
         .help("exchange the values through shared memory and `__syncthreads()`")

@@ -10,6 +10,7 @@
 
 mod answers;
 mod shared;
+mod warps;
 
 use gradus_edit::inline_call;
 use gradus_ir::known::{GpuFn, KERNEL, Known, LAUNCH};
@@ -74,29 +75,38 @@ fn asks(unit: &Unit, body: &Body, op: Op) -> Option<GpuFn> {
 
 fn launch(unit: &mut Unit, body: &mut Body, call: Op) -> Result<(), Diagnostic> {
     let kernel = kernel_of(unit, body, call)?;
-    let code = match &unit.functions[kernel].body {
-        Some(code) => (**code).clone(),
-        None => {
-            return Err(refused(
-                unit,
-                kernel,
-                "its code cannot be brought into regions",
-            ));
-        }
-    };
+    if unit.functions[kernel].body.is_none() {
+        return Err(refused(
+            unit,
+            kernel,
+            "its code cannot be brought into regions",
+        ));
+    }
     let args = unit.call_args(body, call);
     let (sizes, given) = args.split_at(SIZES);
     let (made, inside) = regions(unit, body, call, sizes, kernel, given);
-    if let Err(why) = inline_call(unit, body, inside, kernel, &code) {
-        return Err(refused(unit, kernel, &why.to_string()));
-    }
-    shared::allocate(unit, body, &made);
-    answers::answer(unit, body, &made).map_err(|finding| {
-        let name = source_name(unit, kernel);
-        finding.in_function(name)
-    })?;
+    take_in(unit, body, &made, inside, kernel)?;
     body.erase(call);
     Ok(())
+}
+
+/// Puts a kernel's code in the place of its call inside of a launch's regions.
+fn take_in(
+    unit: &mut Unit,
+    body: &mut Body,
+    made: &Launch,
+    inside: Op,
+    kernel: FuncId,
+) -> Result<(), Diagnostic> {
+    let code = unit.functions[kernel].body.as_deref().cloned();
+    let inlined = match code {
+        Some(code) => inline_call(unit, body, inside, kernel, &code).map_err(|why| why.to_string()),
+        None => Err("its code cannot be brought into regions".to_string()),
+    };
+    inlined.map_err(|why| refused(unit, kernel, &why))?;
+    shared::allocate(unit, body, made);
+    let name = source_name(unit, kernel);
+    answers::answer(unit, body, made).map_err(|finding| finding.in_function(name))
 }
 
 fn kernel_of(unit: &Unit, body: &Body, call: Op) -> Result<FuncId, Diagnostic> {

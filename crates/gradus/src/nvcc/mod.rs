@@ -5,6 +5,7 @@
 //! the object ([`unit`]); all other files, and the link, are the ordinary driver's ([`crate::drive`]).
 //! Objects are the outputs of one run: all appear, or none.
 
+mod launches;
 mod libraries;
 mod options;
 mod unit;
@@ -93,6 +94,9 @@ fn check(asked: &Invocation) -> Result<(), Diagnostic> {
         let message = "one output is named for several objects";
         return Err(Diagnostic::error(Code::BadOption, message).help("leave `-o` out"));
     }
+    if asked.stop == Stop::Link {
+        libraries::kept(&asked.link)?;
+    }
     Ok(())
 }
 
@@ -132,6 +136,8 @@ fn rest(
     let is_c = |f: &String| f.ends_with(".c");
     if files.iter().any(is_c) {
         line.extend(OLD_C.map(String::from));
+        // What says that C ends may be the last word.
+        line.push("-Wno-unused-command-line-argument".into());
     }
     line.extend(asked.common.iter().cloned());
     line.extend(asked.host.iter().cloned());

@@ -50,6 +50,8 @@ pub(super) struct Source {
     pub path: String,
     /// Whether it holds device code.
     pub cuda: bool,
+    /// The folder of the file that it is a copy of.
+    pub folder: Option<String>,
 }
 
 /// What becomes of an option.
@@ -427,6 +429,7 @@ impl Reader {
         self.found.files.push(Source {
             path: path.to_string(),
             cuda,
+            folder: None,
         });
     }
 

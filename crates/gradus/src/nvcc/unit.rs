@@ -1,11 +1,12 @@
 //! One source with device code: clang twice, our passes, and clang's back end.
 
+use super::launches;
 use super::options::{Invocation, Source};
 use crate::cc1::{self, Detail};
 use crate::drive::{DriveOptions, Driven};
 use crate::files::{self, Scratch};
 use crate::plan::{self, Job};
-use crate::{Settings, child, source};
+use crate::{Settings, child};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
 use std::path::Path;
@@ -60,6 +61,7 @@ impl Unit<'_> {
         object: &Path,
         driven: &mut Driven,
     ) -> Result<i32, Diagnostic> {
+        let source = &self.readable(at, source)?;
         let host = self.host_job(source, object)?;
         let bitcode = self.scratch.file(&format!("{at}.host.bc"));
         let derived = self.scratch.file(&format!("{at}.derived.bc"));
@@ -98,8 +100,29 @@ impl Unit<'_> {
             return Ok(1);
         };
         files::write(&derived, &bytes)?;
-        source::quiet(&halves.back)?;
-        Ok(0)
+        let (status, said) = run(&halves.back)?;
+        driven.remarks.push(said);
+        Ok(status)
+    }
+
+    /// The source as clang reads it: launches with spaces inside of their brackets are written without
+    /// them, in a copy whose lines keep their places.
+    fn readable(&self, at: usize, source: &Source) -> Result<Source, Diagnostic> {
+        let path = Path::new(&source.path);
+        let bytes = files::read(path)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let Some(text) = launches::closed(&text) else {
+            return Ok(source.clone());
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let copy = self.scratch.file(&format!("{at}.{name}"));
+        let line = format!("#line 1 \"{}\"\n", source.path);
+        files::write(&copy, (line + &text).as_bytes())?;
+        Ok(Source {
+            path: copy.display().to_string(),
+            folder: path.parent().map(|folder| folder.display().to_string()),
+            ..source.clone()
+        })
     }
 
     fn bitcode(&self, reply: Reply, driven: &mut Driven) -> Option<Vec<u8>> {
@@ -191,6 +214,11 @@ impl Unit<'_> {
         output: &Path,
     ) -> Result<Job, Diagnostic> {
         let clang = self.settings.clang(true)?;
+        if let Some(folder) = &source.folder {
+            // What is included stands beside the source, not beside its copy.
+            let here = if folder.is_empty() { "." } else { folder };
+            args.extend(["-iquote".to_string(), here.to_string()]);
+        }
         args.extend([
             "-o".to_string(),
             output.display().to_string(),

@@ -1,0 +1,145 @@
+//! CUDA programs on this machine: what kernels compute, what the driver takes, and what it refuses.
+//!
+//! The programs of `tests/cuda` compare with values computed on the host, and say `right` at last.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn folder(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cuda-{test}"));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn nvcc(folder: &Path, line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    let words = line.split_whitespace();
+    let command = command.arg("nvcc").args(words).current_dir(folder);
+    command.output().expect("it starts")
+}
+
+fn succeeds(output: &Output) {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+/// What a program of `tests/cuda` prints, with one worker and with two, every loop forked.
+fn prints(name: &str, options: &str) -> Vec<String> {
+    let folder = folder(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cuda/{name}.cu"));
+    let line = format!("{} -o program {options}", source.display());
+    succeeds(&nvcc(&folder, &line));
+    let run = |workers: &str| {
+        let mut command = Command::new(folder.join("program"));
+        command.env("GRADUS_NUM_THREADS", workers);
+        command.env("GRADUS_FORCE_FORK", "1");
+        let output = command.output().expect("it starts");
+        assert!(output.status.success(), "{name}: {:?}", output.status);
+        text(&output.stdout)
+    };
+    ["1", "2"].map(run).to_vec()
+}
+
+#[test]
+fn kernels_without_barriers_compute_what_they_say() {
+    for said in prints("memory", "-O3") {
+        assert_eq!(said, "thread 3 of 7: 1.50 spoke\nright\n");
+    }
+}
+
+#[test]
+fn threads_of_a_block_meet() {
+    for said in prints("barriers", "-arch=sm_70 -lineinfo") {
+        assert_eq!(said, "right\n");
+    }
+}
+
+#[test]
+fn threads_of_a_warp_tell_each_other() {
+    for said in prints("warps", "-G") {
+        assert_eq!(said, "right\n");
+    }
+}
+
+#[test]
+fn several_files_are_compiled_and_linked() {
+    let folder = folder("files");
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("written");
+    write(
+        "k.cu",
+        "__global__ void twice(int *x) { x[threadIdx.x] *= 2; }\n\
+         void run(int *x, int n) { twice << < 1, n >> > (x); }\n",
+    );
+    write("old.c", "int start(void) { return 3; }\n");
+    write(
+        "main.cpp",
+        "#include <cuda_runtime.h>\n#include <cstdio>\n\
+         extern \"C\" int start(void);\nvoid run(int *x, int n);\n\
+         int main() { int *x; cudaMalloc((void **)&x, 4 * sizeof(int));\n\
+           for (int i = 0; i < 4; i++) x[i] = start() + i;\n\
+           run(x, 4); std::printf(\"%d %d\\n\", x[0], x[3]); }\n",
+    );
+    succeeds(&nvcc(
+        &folder,
+        "-c k.cu -o k.o -Xcompiler -Wall,-fPIC -gencode arch=compute_70,code=sm_70",
+    ));
+    succeeds(&nvcc(&folder, "-o all k.o main.cpp old.c -lcudart -lm"));
+    let output = Command::new(folder.join("all"))
+        .output()
+        .expect("it starts");
+    assert_eq!(text(&output.stdout), "6 12\n");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_line_and_leaves_nothing() {
+    let cases = [
+        (
+            "__global__ void k(int *x) { asm(\"tex.2d.v4 $0;\" : : \"r\"(x[0])); }",
+            "GRD0037",
+        ),
+        (
+            "__device__ int f(int n) { return n ? f(n - 1) + threadIdx.x : 0; }\n\
+             __global__ void k(int *x) { x[0] = f(x[1]); }",
+            "GRD0037",
+        ),
+        ("__global__ void k(int *x) { x = 1.5; }", "error:"),
+    ];
+    for (source, expected) in cases {
+        let folder = folder("refused");
+        std::fs::write(folder.join("k.cu"), source).expect("written");
+        let output = nvcc(&folder, "-c k.cu");
+        assert!(!output.status.success(), "{source}");
+        assert!(
+            text(&output.stderr).contains(expected),
+            "{}",
+            text(&output.stderr)
+        );
+        assert!(!folder.join("k.o").exists());
+    }
+}
+
+#[test]
+fn wrong_command_lines_are_findings() {
+    let folder = folder("lines");
+    std::fs::write(folder.join("k.cu"), "int main() {}\n").expect("written");
+    for (line, expected) in [
+        ("-maxregcount=32 k.cu", "-maxrregcount"),
+        ("k.cu -lcublas", "cublas"),
+        ("-ptx k.cu", "not supported"),
+        ("-c a.cu b.cu -o c.o", "several objects"),
+    ] {
+        let output = nvcc(&folder, line);
+        assert!(!output.status.success(), "{line}");
+        assert!(
+            text(&output.stderr).contains(expected),
+            "{line}: {}",
+            text(&output.stderr)
+        );
+    }
+    let version = nvcc(&folder, "--version");
+    assert!(text(&version.stdout).contains("Cuda compiler driver"));
+}

@@ -1,0 +1,243 @@
+//! What threads tell each other: shuffles and votes of a warp, and barriers that count.
+//!
+//! Each becomes memory of the block and barriers: a thread writes what it says, all meet, it reads what it
+//! wants to know, all meet again, so that the next question may use the memory anew. A warp is 32 threads
+//! that follow each other, the first index fastest; the last one of a block may be smaller. Barriers
+//! are those of the block: code is cut where threads meet, whoever comes there.
+
+use super::Launch;
+use gradus_ir::{
+    Access, AllocaInfo, AllocaPlace, Atomicity, BarrierScope, BinaryOp, Body, Builder, CastOp,
+    IntPredicate, Op, OpKind, RmwOp, TypeId, Unit, Value,
+};
+
+/// The most threads that a block can have.
+const MOST_THREADS: u64 = 1024;
+/// The threads of a warp, as a power of two.
+const WARP_SHIFT: i128 = 5;
+
+/// A thread's place in its block and warp, as 32-bit numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// Its number in the block.
+    pub thread: Value,
+    /// Its number in the warp.
+    pub lane: Value,
+}
+
+/// Where the thread of a launch stands; the numbers are made at the head of the block.
+pub(super) fn place(unit: &mut Unit, body: &mut Body, launch: &Launch) -> Place {
+    let params = body.region_params(launch.block).to_vec();
+    let mut b = head(unit, body, launch);
+    let rows = b.mul(params[4], params[2]);
+    let row = b.add(rows, params[1]);
+    let before = b.mul(row, params[3]);
+    let number = b.add(before, params[0]);
+    let int = b.unit.types.int(32);
+    let thread = b.cast(CastOp::Trunc, number, int);
+    let mask = b.int(int, 31);
+    let lane = b.binary(BinaryOp::And, thread, mask);
+    Place { thread, lane }
+}
+
+/// How a shuffle chooses the lane that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shuffle {
+    Index,
+    Up,
+    Down,
+    Butterfly,
+}
+
+impl Shuffle {
+    /// By the name of the function.
+    pub fn named(name: &str) -> Option<Shuffle> {
+        let form = name.strip_prefix("__gr_shfl_")?.split('_').next()?;
+        Some(match form {
+            "idx" => Shuffle::Index,
+            "up" => Shuffle::Up,
+            "down" => Shuffle::Down,
+            "bfly" => Shuffle::Butterfly,
+            _ => return None,
+        })
+    }
+}
+
+/// `mask, value, which, clamp → value of that lane`, as the GPU's instruction chooses it.
+pub(super) fn shuffle(
+    unit: &mut Unit,
+    body: &mut Body,
+    launch: &Launch,
+    place: Place,
+    call: Op,
+    how: Shuffle,
+) {
+    let args = unit.call_args(body, call);
+    let ty = body.ty(args[1]);
+    let memory = shared(unit, body, launch, ty, MOST_THREADS);
+    let mut b = Builder::new(unit, body);
+    b.at_op(call);
+    b.loc = b.body.ops[call].loc;
+    let own = b.addr(ty, memory, place.thread);
+    b.store(args[1], own);
+    meet(&mut b);
+    let lane = chosen(&mut b, place.lane, args[2], args[3], how);
+    let first = b.sub(place.thread, place.lane);
+    let from = b.add(first, lane);
+    let other = b.addr(ty, memory, from);
+    let value = b.load(ty, other);
+    meet(&mut b);
+    let result = b.body.result(call);
+    b.body.replace_uses(result, value);
+    b.body.erase(call);
+}
+
+/// The lane that a shuffle reads; its own where the chosen one lies outside of its segment.
+fn chosen(b: &mut Builder, lane: Value, which: Value, clamp: Value, how: Shuffle) -> Value {
+    let int = b.body.ty(lane);
+    let constant = |b: &mut Builder, n: i128| b.int(int, n);
+    let (low, eight, all) = (constant(b, 31), constant(b, 8), constant(b, -1));
+    let which = b.binary(BinaryOp::And, which, low);
+    let clamped = b.binary(BinaryOp::And, clamp, low);
+    let high = b.binary(BinaryOp::LShr, clamp, eight);
+    let segment = b.binary(BinaryOp::And, high, low);
+    let inner = b.binary(BinaryOp::Xor, segment, all);
+    let first = b.binary(BinaryOp::And, lane, segment);
+    let rest = b.binary(BinaryOp::And, clamped, inner);
+    let bound = b.binary(BinaryOp::Or, first, rest);
+    let lane_wanted = match how {
+        Shuffle::Up => b.sub(lane, which),
+        Shuffle::Down => b.add(lane, which),
+        Shuffle::Butterfly => b.binary(BinaryOp::Xor, lane, which),
+        Shuffle::Index => {
+            let within = b.binary(BinaryOp::And, which, inner);
+            b.binary(BinaryOp::Or, first, within)
+        }
+    };
+    let predicate = match how {
+        Shuffle::Up => IntPredicate::Sge,
+        _ => IntPredicate::Sle,
+    };
+    let fits = b.icmp(predicate, lane_wanted, bound);
+    b.select(fits, lane_wanted, lane)
+}
+
+/// What a question gathers from those who take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    /// A bit for each lane for which it holds.
+    Ballot,
+    /// Whether it holds for one, for all.
+    Any,
+    All,
+    /// For how many threads of the block it holds; for one; for all.
+    Count,
+    BlockAny,
+    BlockAll,
+}
+
+impl Question {
+    fn of_warp(self) -> bool {
+        matches!(self, Question::Ballot | Question::Any | Question::All)
+    }
+}
+
+/// Answers a question about `holds`, which is an `i1`; `mask` says which lanes count.
+pub(super) fn ask(
+    unit: &mut Unit,
+    body: &mut Body,
+    launch: &Launch,
+    place: Place,
+    call: Op,
+    (question, mask, holds): (Question, Option<Value>, Option<Value>),
+) {
+    let int = unit.types.int(32);
+    let words = if question.of_warp() {
+        MOST_THREADS >> WARP_SHIFT
+    } else {
+        1
+    };
+    let memory = shared(unit, body, launch, int, words);
+    let mut b = Builder::new(unit, body);
+    b.at_op(call);
+    b.loc = b.body.ops[call].loc;
+    let word = match question.of_warp() {
+        true => {
+            let shift = b.int(int, WARP_SHIFT);
+            let warp = b.binary(BinaryOp::LShr, place.thread, shift);
+            b.addr(int, memory, warp)
+        }
+        false => memory,
+    };
+    let said = said(&mut b, question, holds);
+    let zero = b.int(int, 0);
+    b.store(zero, word);
+    meet(&mut b);
+    let (op, said) = match question.of_warp() {
+        true => (RmwOp::Or, b.binary(BinaryOp::Shl, said, place.lane)),
+        false => (RmwOp::Add, said),
+    };
+    let access = Access {
+        order: Atomicity::Monotonic,
+        ..Access::plain(4)
+    };
+    b.value(OpKind::AtomicRmw(op, access), &[word, said], int);
+    meet(&mut b);
+    let mut answer = b.load(int, word);
+    meet(&mut b);
+    if let Some(mask) = mask {
+        answer = b.binary(BinaryOp::And, answer, mask);
+    }
+    let answer = match question {
+        Question::Ballot | Question::Count => answer,
+        Question::Any | Question::BlockAny => b.icmp(IntPredicate::Ne, answer, zero),
+        Question::All | Question::BlockAll => b.icmp(IntPredicate::Eq, answer, zero),
+    };
+    let result = b.body.result(call);
+    b.body.replace_uses(result, answer);
+    b.body.erase(call);
+}
+
+/// 1 where a thread has something to say: for questions about all, where it does not hold.
+fn said(b: &mut Builder, question: Question, holds: Option<Value>) -> Value {
+    let int = b.unit.types.int(32);
+    let Some(holds) = holds else {
+        return b.int(int, 1);
+    };
+    let says = match question {
+        Question::All | Question::BlockAll => {
+            let yes = b.bool(true);
+            b.binary(BinaryOp::Xor, holds, yes)
+        }
+        _ => holds,
+    };
+    b.cast(CastOp::ZExt, says, int)
+}
+
+fn meet(b: &mut Builder) {
+    b.op(OpKind::Barrier(BarrierScope::Warp), &[], &[], 0);
+}
+
+/// A builder at the head of a launch's block.
+fn head<'a>(unit: &'a mut Unit, body: &'a mut Body, launch: &Launch) -> Builder<'a> {
+    let first = body.first(launch.block);
+    let mut b = Builder::new(unit, body);
+    match first {
+        Some(first) => b.at_op(first),
+        None => b.at_end(launch.block),
+    };
+    b
+}
+
+/// Memory of the block for so many values.
+fn shared(unit: &mut Unit, body: &mut Body, launch: &Launch, ty: TypeId, count: u64) -> Value {
+    let mut b = head(unit, body, launch);
+    let info = AllocaInfo {
+        ty: b.unit.types.array(ty, count),
+        align_bytes: b.unit.layout.align_bytes(b.unit, ty) as u32,
+        place: AllocaPlace::Shared,
+        inalloca: false,
+    };
+    let (one, ptr) = (b.i64(1), b.unit.types.ptr());
+    b.value(OpKind::Alloca(info), &[one], ptr)
+}

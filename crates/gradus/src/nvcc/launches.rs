@@ -1,0 +1,109 @@
+//! Launches whose brackets have spaces inside, `k << < g, b >> > (x)`: nvcc reads them, clang does not.
+
+/// The text with every `<< <` and `>> >` of a launch closed; `None` where there is none. The length of
+/// lines stays, strings and comments too.
+pub(super) fn closed(text: &str) -> Option<String> {
+    let places = opened(text);
+    if places.is_empty() {
+        return None;
+    }
+    let mut bytes = text.as_bytes().to_vec();
+    for (start, end, sign) in places {
+        bytes[start..end].fill(b' ');
+        bytes[start..start + 3].fill(sign);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Where three brackets stand with blanks between, and which. Three of one kind with blanks between mean
+/// a launch: `a << < b` is no expression, and `> > >` that close templates are told by what opened.
+fn opened(text: &str) -> Vec<(usize, usize, u8)> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    let mut launch = false;
+    while at < bytes.len() {
+        let skipped = quoted(bytes, at);
+        if skipped > at {
+            at = skipped;
+            continue;
+        }
+        let sign = bytes[at];
+        let wanted = if launch { b'>' } else { b'<' };
+        match three(bytes, at).filter(|_| sign == wanted) {
+            Some(end) => {
+                if end - at > 3 {
+                    found.push((at, end, sign));
+                }
+                launch = !launch;
+                at = end;
+            }
+            None => at += 1,
+        }
+    }
+    found
+}
+
+/// The end of three equal brackets with blanks between them.
+fn three(bytes: &[u8], start: usize) -> Option<usize> {
+    let sign = bytes[start];
+    if sign != b'<' && sign != b'>' {
+        return None;
+    }
+    let mut at = start;
+    for _ in 0..3 {
+        while bytes.get(at) == Some(&b' ') {
+            at += 1;
+        }
+        if bytes.get(at) != Some(&sign) {
+            return None;
+        }
+        at += 1;
+    }
+    Some(at)
+}
+
+/// The end of a string, character or comment that begins at `at`; `at` where none does.
+fn quoted(bytes: &[u8], at: usize) -> usize {
+    let rest = &bytes[at..];
+    let end = |from: usize, close: &[u8]| {
+        let found = rest[from..].windows(close.len()).position(|w| w == close);
+        found.map_or(bytes.len(), |n| at + from + n + close.len())
+    };
+    match rest {
+        [b'/', b'/', ..] => end(2, b"\n") - usize::from(rest.contains(&b'\n')),
+        [b'/', b'*', ..] => end(2, b"*/"),
+        [quote @ (b'"' | b'\''), ..] => {
+            // Digits may have a mark between them.
+            if *quote == b'\'' && at > 0 && bytes[at - 1].is_ascii_digit() {
+                return at;
+            }
+            let mut next = 1;
+            while next < rest.len() && rest[next] != *quote && rest[next] != b'\n' {
+                next += 1 + usize::from(rest[next] == b'\\');
+            }
+            at + (next + 1).min(rest.len())
+        }
+        _ => at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::closed;
+
+    #[test]
+    fn only_launches_with_blanks_change() {
+        let same = [
+            "k<<<g, b>>>(x);",
+            "a << b; vector<vector<int> > v; c >> d;",
+            "s = \"<< <\"; // >> >",
+        ];
+        for text in same {
+            assert_eq!(closed(text), None, "{text}");
+        }
+        let text = "k << < g, f<a<int> >(1) >> > (x); y = 1 << 2;";
+        let read = "k <<<  g, f<a<int> >(1) >>>  (x); y = 1 << 2;";
+        assert_eq!(closed(text).as_deref(), Some(read));
+    }
+}
