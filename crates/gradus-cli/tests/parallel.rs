@@ -139,6 +139,40 @@ const OBJECTIVES: &[(&str, &str)] = &[
          return s;",
     ),
     (
+        "parts, some of them empty, again and again",
+        "double s = 0;
+         #pragma omp parallel for
+         for (long i = 0; i < n; i++) y[i] = x[i] * a;
+         for (int part = 0; part < 5; part++) {
+           int length = part % 2 ? 0 : 7 + part;
+           for (int k = 0; k < 3; k++) {
+             #pragma omp parallel
+             {
+               #pragma omp for nowait firstprivate(length)
+               for (int i = 0; i < length; i++) y[i] = sin(x[i] + y[i]);
+               #pragma omp for firstprivate(length)
+               for (int i = 0; i < length; i++) y[i] = y[i] * y[i] + x[i] * a;
+             }
+           }
+         }
+         for (long i = 0; i < n; i++) s += y[i];
+         return s;",
+    ),
+    (
+        "what each of all threads left",
+        "long threads = omp_get_max_threads();
+         double left[64], s = 0;
+         #pragma omp parallel
+         {
+           double mine = 0;
+           #pragma omp for
+           for (long i = 0; i < n; i++) mine += x[i] * x[i] * a;
+           left[omp_get_thread_num()] = mine;
+         }
+         for (long i = 0; i < threads; i++) s += left[i];
+         return s;",
+    ),
+    (
         "functions that lock",
         "double s = 0;
          #pragma omp parallel for
@@ -166,6 +200,12 @@ fn program(objective: &str) -> String {
         "#include <math.h>
          #include <stdio.h>
          #include <stdlib.h>
+         #ifdef _OPENMP
+         #include <omp.h>
+         #else
+         static int omp_get_max_threads(void) {{ return 1; }}
+         static int omp_get_thread_num(void) {{ return 0; }}
+         #endif
          extern int enzyme_dup, enzyme_const;
          double __enzyme_autodiff(void *, ...);
          {CALLED}
@@ -336,6 +376,33 @@ fn shell(folder: &Path, command: &str) -> Output {
 
 /// What a program asks of its threads from another file, and how it shares work there: the answers fit
 /// what runs, whoever compiled which of the files.
+/// A program that makes room for as many threads as it is told of, and reads what each left.
+#[test]
+fn as_many_threads_are_there_as_the_program_is_told() {
+    let folder = folder("told");
+    let source = "
+        #include <omp.h>
+        #include <stdio.h>
+        int main(void) {
+          int threads = omp_get_max_threads(), left[64];
+          for (int i = 0; i < 64; i++) left[i] = -1;
+          #pragma omp parallel
+          {
+            int most = 0;
+            #pragma omp for
+            for (int i = 0; i < 1000; i++) if (i > most) most = i;
+            left[omp_get_thread_num()] = most;
+          }
+          int all = 1;
+          for (int i = 0; i < threads; i++) all = all && left[i] >= 0;
+          printf(\"%d %d\\n\", threads, all);
+        }";
+    compile(&folder, source, &["-O2", "-fopenmp"]);
+    for workers in [1, 2, 3] {
+        assert_eq!(numbers(&folder, workers), [f64::from(workers), 1.0]);
+    }
+}
+
 #[test]
 fn threads_are_told_apart_across_files() {
     let folder = folder("two_files");

@@ -18,6 +18,22 @@ use gradus_ir::{
 /// How many values are looked at to find what a number is made of.
 const LEAVES: usize = 24;
 
+/// Folds the `if`s directly around the `for`s of a body into them, inner ones first; gives their number.
+pub fn fold_guards(unit: &mut Unit, body: &mut Body) -> usize {
+    let mut loops: Vec<Op> = body
+        .walk(body.root())
+        .filter(|&op| matches!(body.kind(op), OpKind::For { .. }))
+        .collect();
+    loops.reverse();
+    let mut folded = 0;
+    for op in loops {
+        while fold_guard(unit, body, op, None).is_some() {
+            folded += 1;
+        }
+    }
+    folded
+}
+
 /// Folds the `if` directly around `op`, a `for`, into it. `guard` is the `if` that is known to be its
 /// guard, if any. Gives the `for` where it did.
 pub(crate) fn fold_guard(

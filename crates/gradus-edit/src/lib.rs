@@ -28,6 +28,7 @@ mod unroll;
 pub use clone::{ValueMap, clone_op, clone_op_within, clone_ops, clone_ops_within};
 pub use effects::{is_pure, is_removable, is_speculatable, may_leave};
 pub use exits::{ExitBranch, exit_branch, keep_exits};
+pub use guard::fold_guards;
 pub use imply::holds_at;
 pub use inline::{NotInlined, inline_call};
 pub use invokes::{is_separate, separate_invokes};

@@ -98,9 +98,12 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<Fu
 /// [`Flags::INDEPENDENT`]: gradus_ir::Flags::INDEPENDENT
 pub fn project(unit: &mut Unit, functions: &[FuncId]) {
     let ordered = ordered::ordered(unit);
+    serial::answer_for_one_thread(unit);
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
             serial::project(unit, &mut body, &ordered);
+            // The whole range of a loop comes inside of what asked whether a thread has a part of it.
+            gradus_edit::fold_guards(unit, &mut body);
             gradus_edit::raise_private(&mut body);
             unit.functions[func].body = Some(body);
         }

@@ -5,6 +5,7 @@
 use crate::combine::{self, copied};
 use crate::ordered::orders;
 use gradus_edit::{ValueMap, clone_ops_within, inline_region};
+use gradus_ir::known::{Known, OpenMpFn};
 use gradus_ir::{Body, Builder, CastOp, Flags, FuncId, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
@@ -26,6 +27,32 @@ pub(crate) fn project(unit: &mut Unit, body: &mut Body, ordered: &HashSet<FuncId
                 *flags = flags.without(Flags::INDEPENDENT);
             }
         }
+    }
+}
+
+/// In the projection a team has one rank, so that is how many threads there may be: a program that reads
+/// what each of them left must find nothing else.
+pub(crate) fn answer_for_one_thread(unit: &mut Unit) {
+    let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
+    let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
+    for func in functions {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        let asks = |op: &Op| {
+            let known = unit.callee(&body, *op).and_then(|f| unit.known(f));
+            known == Some(Known::OpenMp(OpenMpFn::MaxThreads))
+                && matches!(body.kind(*op), OpKind::Call(_))
+        };
+        let calls: Vec<Op> = body.walk(body.root()).filter(asks).collect();
+        for op in calls {
+            let result = body.result(op);
+            let ty = body.ty(result);
+            let one = Builder::new(unit, &mut body).int(ty, 1);
+            body.replace_uses(result, one);
+            body.erase(op);
+        }
+        unit.functions[func].body = Some(body);
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! On a worker a thread's number is the worker's and there are as many threads as workers; a rank of a
 //! team has its rank. Two pieces of work that run at once never get the same number. Everywhere else
-//! the other library answers, or what holds for one thread. How many threads there may be is known to
-//! both: a program that makes room for each of them has enough for ours.
+//! the other library answers, or what holds for one thread. How many threads there may be is the same
+//! for both ([`pool`] sees to it): a program makes room for each of them, and reads what each left.
 
 use crate::foreign::{self, Function, call};
 use crate::{pool, strand};

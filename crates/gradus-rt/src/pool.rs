@@ -10,7 +10,7 @@
 use crate::strand;
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::collections::HashMap;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -61,6 +61,24 @@ pub(crate) fn wanted() -> usize {
         set => set,
     }
 }
+
+/// Before the program begins: OpenMP's library, which runs what is not ours, has as many threads as our
+/// pool. A program may make room for as many as it is told there are, and read what each of them left.
+extern "C" fn agree_on_threads() {
+    if number("GRADUS_NUM_THREADS").is_none() && number("OMP_NUM_THREADS").is_some() {
+        return;
+    }
+    if let Ok(text) = CString::new(wanted().to_string()) {
+        // SAFETY: both are C strings, and no other thread is there yet to read the environment.
+        unsafe { libc::setenv(c"OMP_NUM_THREADS".as_ptr(), text.as_ptr(), 1) };
+    }
+}
+
+/// Run by the loader.
+#[used]
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+static AGREE: extern "C" fn() = agree_on_threads;
 
 /// From now on forks outside of the pool have `workers` workers.
 pub(crate) fn set_wanted(workers: usize) {

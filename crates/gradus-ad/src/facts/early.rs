@@ -14,6 +14,27 @@ impl Facts<'_> {
         is_known_before(self.body, self.body.operand(op, 0), anchor)
     }
 
+    /// The conditions of branches that `op` stands in, inside of `anchor`, as far as they can be computed
+    /// just before `anchor`; each with the truth value that leads to `op`. Where one does not hold, `op`
+    /// is not reached, and its trip count may mean nothing.
+    pub fn guards_known_at(&self, op: Op, anchor: Op) -> Vec<(Value, bool)> {
+        let mut guards = Vec::new();
+        let mut at = op;
+        while at != anchor
+            && let Some(region) = self.body.parent(at)
+            && let Some(owner) = self.body.owner(region)
+        {
+            if matches!(self.body.kind(owner), OpKind::If) {
+                let condition = self.body.operand(owner, 0);
+                if is_known_before(self.body, condition, anchor) {
+                    guards.push((condition, self.body.op_regions(owner)[0] == region));
+                }
+            }
+            at = owner;
+        }
+        guards
+    }
+
     /// The ops to do, in order, to have `value` where values that satisfy `have` are at hand.
     pub fn early_ops(&self, value: Value, have: &dyn Fn(Value) -> bool) -> Vec<Op> {
         chain(self.body, value, have).unwrap_or_default()

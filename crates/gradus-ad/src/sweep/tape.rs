@@ -94,8 +94,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             let array = &plan.arrays[number];
             let mut trips = Vec::new();
             for &at in &array.loops {
-                let count = self.facts.body.operand(at, 0);
-                trips.push(self.value_early(count));
+                trips.push(self.trips_early(at, op));
             }
             let bytes = layout.array_bytes(self.out, array, &trips);
             let base = match array.on_heap {
@@ -110,6 +109,23 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 self.keep_node(Node::Base(number), Lanes::from_elem(base, 1));
             }
         }
+    }
+
+    /// The trip count of a `for` inside of `anchor`, just before `anchor`; none where a branch around the
+    /// loop is not taken: under `if (n > 0)` a count may have been made as `n - 1` and one more.
+    fn trips_early(&mut self, at: Op, anchor: Op) -> Value {
+        let count = self.facts.body.operand(at, 0);
+        let mut trips = self.value_early(count);
+        let ty = self.out.body.ty(trips);
+        for (condition, truth) in self.facts.guards_known_at(at, anchor) {
+            let condition = self.value_early(condition);
+            let none = self.out.build().zero(ty);
+            trips = match truth {
+                true => self.out.build().select(condition, trips, none),
+                false => self.out.build().select(condition, none, trips),
+            };
+        }
+        trips
     }
 
     /// A value whose op may not have been reached yet: made from what it is computed from.
