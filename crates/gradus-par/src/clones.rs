@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A spawned call goes down several levels, another call one: a list that is walked by recursion still
-//! comes to many tasks, and a tree with two branches not to more than a thousand tests. No estimate of
+//! comes to many tasks, and a tree with two branches not to more than some hundred tests. No estimate of
 //! work is needed, and one worker runs the same code as many.
 
 use crate::serial;
@@ -25,7 +25,7 @@ const SPAWNED: i64 = 8;
 /// What another call goes down.
 const CALLED: i64 = 1;
 /// From this level on nothing is spawned.
-const CUT_OFF: i64 = 40;
+const CUT_OFF: i64 = 32;
 
 /// The clones of a function.
 #[derive(Clone, Copy)]

@@ -20,11 +20,13 @@ mod ordered;
 mod outlined;
 mod restore;
 mod serial;
+mod task_loops;
 mod tasks;
 mod team;
 mod work;
 
 pub use restore::restore;
+pub use task_loops::task_loops;
 
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 

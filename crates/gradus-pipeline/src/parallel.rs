@@ -121,6 +121,7 @@ fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
                 constructs: Vec::new(),
             });
         }
+        gradus_par::task_loops(unit, &mut body);
         unit.functions[func].body = Some(body);
     }
     raised

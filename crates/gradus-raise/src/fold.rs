@@ -10,13 +10,15 @@
 //! - memory that starts from a neutral value, gathers in the loop and is combined under a lock behind it
 //!   is a reduction: each iteration contributes what it gathers from the neutral value.
 //!
+//! A team in which one rank does all the work (`single`) is that work.
+//!
 //! Anything else stays a team. Barriers end with the team: what stood on both sides runs in order.
 
 use crate::openmp::{REDUCTION_LOCK, calls_unseen, ranks};
 use crate::privates::{Own, own_memory};
 use crate::reductions::{self, Reduction};
 use crate::regions::{splice, strand_of};
-use gradus_edit::{promote_slots, sweep_dead};
+use gradus_edit::{is_pure, promote_slots, sweep_dead};
 use gradus_ir::{
     AllocaPlace, BarrierScope, Body, Builder, FuncId, IntPredicate, LocId, Op, OpKind, Region,
     Schedule, SpmdKind, Unit, Value,
@@ -158,7 +160,22 @@ fn rank_level(
             }
         }
     }
-    (parallel || !shared.is_empty()).then_some((shared, level))
+    let foldable = parallel || !shared.is_empty() || is_for_one(unit, body, region);
+    foldable.then_some((shared, level))
+}
+
+/// Whether all that a team's ranks do is done by one of them: `single` regions, and between them nothing
+/// that anybody sees.
+fn is_for_one(unit: &Unit, body: &Body, region: Region) -> bool {
+    let single = |op: Op| matches!(body.kind(op), OpKind::Single { .. });
+    let quiet = |op: Op| {
+        let plain = matches!(
+            body.kind(op),
+            OpKind::Barrier(_) | OpKind::Alloca(_) | OpKind::Load(_) | OpKind::Yield
+        );
+        plain || is_pure(unit, body, op)
+    };
+    body.ops_in(region).any(single) && body.ops_in(region).all(|op| single(op) || quiet(op))
 }
 
 /// Whether an op asks for rank or size, or calls who does, or who is not known.

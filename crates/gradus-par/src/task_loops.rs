@@ -1,0 +1,84 @@
+//! Loops that do nothing but make a task in each iteration become parallel loops: these are cut into pieces
+//! that are worth a fork, while a task each is made, or asked about, one by one.
+//!
+//! The parallel loop waits for its iterations, the loop of tasks did not: to wait early is always allowed.
+
+use gradus_edit::{is_pure, loops_to_fors};
+use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit};
+
+/// Turns the loops of tasks of a body into parallel loops; gives their number.
+pub fn task_loops(unit: &mut Unit, body: &mut Body) -> usize {
+    let spawns = |op: Op| matches!(body.kind(op), OpKind::Spawn { .. });
+    if !body.walk(body.root()).any(spawns) {
+        return 0;
+    }
+    loops_to_fors(unit, body);
+    let loops: Vec<(Op, Op)> = body
+        .walk(body.root())
+        .filter_map(|op| Some((op, only_task(unit, body, op)?)))
+        .filter(|(op, _)| !in_team(body, *op))
+        .collect();
+    for &(op, spawn) in &loops {
+        rebuild(unit, body, op, spawn);
+    }
+    loops.len()
+}
+
+/// The one task of each iteration of a `for` that does nothing else and carries nothing.
+fn only_task(unit: &Unit, body: &Body, op: Op) -> Option<Op> {
+    if !matches!(body.kind(op), OpKind::For { .. }) || body.operand_count(op) != 1 {
+        return None;
+    }
+    let region = body.op_regions(op)[0];
+    let end = body.last(region)?;
+    let spawn = body.prev(end)?;
+    let free = OpKind::Spawn {
+        when: false,
+        serial: false,
+    };
+    let before = body.ops_in(region).take_while(|o| *o != spawn);
+    let quiet = before.into_iter().all(|o| is_pure(unit, body, o));
+    (*body.kind(spawn) == free && quiet && is_simple(body, body.op_regions(spawn)[0]))
+        .then_some(spawn)
+}
+
+/// Whether a task comes to its end and makes no tasks itself.
+fn is_simple(body: &Body, region: Region) -> bool {
+    let ends = |op: Op| matches!(body.kind(op), OpKind::Yield);
+    let tasks = |op: Op| {
+        matches!(
+            body.kind(op),
+            OpKind::Spawn { .. } | OpKind::Sync | OpKind::Resume | OpKind::Return
+        )
+    };
+    body.last(region).is_some_and(ends) && !body.walk(region).any(tasks)
+}
+
+/// A rank of a team runs its parallel loops alone, but others run its tasks.
+fn in_team(body: &Body, op: Op) -> bool {
+    let owner = |op: Op| body.parent(op).and_then(|region| body.owner(region));
+    let mut around = std::iter::successors(owner(op), |&op| owner(op));
+    around.any(|op| matches!(body.kind(op), OpKind::Spmd { .. }))
+}
+
+fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, spawn: Op) {
+    let b = &mut Builder::new(unit, body);
+    let task = b.body.op_regions(spawn)[0];
+    gradus_edit::inline_region(b, spawn, task, &[]);
+    let (trips, region) = (b.body.operand(op, 0), b.body.op_regions(op)[0]);
+    let index = b.body.region_params(region)[0];
+    let ty = b.body.ty(index);
+    b.at_op(op);
+    b.loc = b.body.ops[op].loc;
+    let kind = OpKind::ParFor {
+        dims: 1,
+        reductions: Box::default(),
+        grain: None,
+    };
+    let made = b.op(kind, &[trips], &[], 1);
+    let inner = b.body.op_regions(made)[0];
+    let own = b.body.add_param(inner, ty);
+    b.body.replace_uses(index, own);
+    b.body.move_ops(region, inner);
+    b.body.erase(op);
+}
