@@ -100,17 +100,26 @@ fn another() -> Option<&'static ThreadPool> {
     if let Some(pool) = others.get(&wanted) {
         return Some(pool);
     }
-    let pool = ThreadPoolBuilder::new().num_threads(wanted).build().ok()?;
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(wanted)
+        .stack_size(STACK_BYTES);
+    let pool = pool.build().ok()?;
     let pool = &*Box::leak(Box::new(pool));
     others.insert(wanted, pool);
     Some(pool)
 }
 
+/// The stack of a worker: a block of a GPU kernel keeps there what its threads keep, and what they share.
+/// Pages that are not touched cost nothing.
+const STACK_BYTES: usize = 64 << 20;
+
 fn settings() -> &'static Settings {
     SETTINGS.get_or_init(|| {
         let workers = wanted();
         let has_main = is_main_thread();
-        let mut pool = ThreadPoolBuilder::new().num_threads(workers);
+        let mut pool = ThreadPoolBuilder::new()
+            .num_threads(workers)
+            .stack_size(STACK_BYTES);
         if has_main {
             pool = pool.use_current_thread();
         }
