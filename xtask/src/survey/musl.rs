@@ -46,6 +46,10 @@ const BRANCHES: &[(&str, &str)] = &[
     ("y1", "2"),
 ];
 
+/// musl's macro for a second name, which takes the first one as it is after other names were given.
+const ALIASES: &str = "#include <features.h>\n#undef weak_alias\n#define text_of(name) #name\n\
+#define weak_alias(old, new) extern __typeof(old) new __attribute__((__weak__, __alias__(text_of(old))))\n";
+
 /// The functions of musl's libm, under their names.
 ///
 /// # Errors
@@ -81,6 +85,10 @@ fn collection(binary: &Path, name: &str, prefix: &str) -> Outcome<Collection> {
     std::fs::create_dir_all(&folder)
         .and_then(|()| std::fs::write(&names, defines))
         .map_err(|e| Failure::new(format!("{}: {e}", names.display())))?;
+    let aliases = folder.join("aliases.h");
+    std::fs::write(&aliases, ALIASES)
+        .map_err(|e| Failure::new(format!("{}: {e}", aliases.display())))?;
+    let aliased = ["-include".to_owned(), aliases.display().to_string()];
     let renamed = ["-include".to_owned(), names.display().to_string()];
     let subjects = functions.iter().map(|function| Subject {
         name: function.name.clone(),
@@ -94,7 +102,7 @@ fn collection(binary: &Path, name: &str, prefix: &str) -> Outcome<Collection> {
     });
     let sources = Sources {
         files: files(&musl)?,
-        flags: [flags(&musl).as_slice(), &renamed].concat(),
+        flags: [flags(&musl).as_slice(), &aliased, &renamed].concat(),
     };
     // The compiler may know a name, too.
     let own = ["-fno-builtin".to_owned()];
