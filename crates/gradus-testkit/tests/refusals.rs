@@ -1,8 +1,9 @@
 //! Refusals teach: the example of a diagnostic's page is refused with its code at the line that the
 //! page marks, and what the page says to write instead is differentiated and right.
 //!
-//! A page whose example says `refused here` takes part; both programs define
-//! `double f(int n, double *x, double s)`. Other pages show single calls.
+//! A page whose example says `refused here` in a block without a file's name takes part; both programs
+//! define `double f(int n, double *x, double s)`. Other pages show sessions, which gradus-cli's `pages`
+//! follows.
 
 use gradus_ir::Code;
 use gradus_testkit::{CProgram, ROUTES, Verdict, check_c};
@@ -49,7 +50,7 @@ fn what_pages_say_to_do_works() {
     for &code in Code::ALL {
         let page = std::fs::read_to_string(format!("{folder}/{}.md", code.number())).unwrap();
         let (example, remedy) = page.split_once("## What to do").unwrap();
-        if example.contains("refused here") {
+        if example.contains("refused here") && example.contains("```c\n") {
             checked += 1;
             wrong.extend(check(code, example, remedy).err());
         }
