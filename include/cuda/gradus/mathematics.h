@@ -1,4 +1,4 @@
-/* Mathematics that CUDA has and a C library has not, on the host. */
+/* Mathematics that CUDA has and a C library has not, and overloads. */
 #ifndef GRADUS_CUDA_MATHEMATICS_H
 #define GRADUS_CUDA_MATHEMATICS_H
 
@@ -23,6 +23,49 @@ GR_HOST float normcdff(float x) { return (float)normcdf((double)x); }
 GR_HOST void sincospi(double x, double *sine, double *cosine) { *sine = sinpi(x); *cosine = cospi(x); }
 GR_HOST void sincospif(float x, float *sine, float *cosine) { *sine = sinpif(x); *cosine = cospif(x); }
 #undef GR_HOST
+
+/* Overloads for float that clang declares and leaves to a toolkit's header. */
+#define GR_DEVICE static __inline__ __device__ __attribute__((always_inline))
+#define GR_ONE(name) GR_DEVICE float name(float x) { return ::name##f(x); }
+#define GR_TWO(name) GR_DEVICE float name(float x, float y) { return ::name##f(x, y); }
+GR_ONE(acosh)
+GR_ONE(asinh)
+GR_ONE(atanh)
+GR_ONE(cbrt)
+GR_ONE(erf)
+GR_ONE(erfc)
+GR_ONE(exp2)
+GR_ONE(expm1)
+GR_ONE(lgamma)
+GR_ONE(log1p)
+GR_ONE(log2)
+GR_ONE(logb)
+GR_ONE(nearbyint)
+GR_ONE(rint)
+GR_ONE(round)
+GR_ONE(tgamma)
+GR_ONE(trunc)
+GR_TWO(copysign)
+GR_TWO(fdim)
+GR_TWO(fmax)
+GR_TWO(fmin)
+GR_TWO(hypot)
+GR_TWO(nextafter)
+GR_TWO(remainder)
+GR_DEVICE float fma(float x, float y, float z) { return ::fmaf(x, y, z); }
+GR_DEVICE float remquo(float x, float y, int *quotient) { return ::remquof(x, y, quotient); }
+GR_DEVICE float scalbn(float x, int by) { return ::scalbnf(x, by); }
+GR_DEVICE float scalbln(float x, long by) { return ::scalblnf(x, by); }
+GR_DEVICE int ilogb(float x) { return ::ilogbf(x); }
+GR_DEVICE long lrint(float x) { return ::lrintf(x); }
+GR_DEVICE long lround(float x) { return ::lroundf(x); }
+GR_DEVICE long long llrint(float x) { return ::llrintf(x); }
+GR_DEVICE long long llround(float x) { return ::llroundf(x); }
+GR_DEVICE void sincos(float x, float *sine, float *cosine) { ::sincosf(x, sine, cosine); }
+GR_DEVICE void sincospi(float x, float *sine, float *cosine) { ::sincospif(x, sine, cosine); }
+#undef GR_TWO
+#undef GR_ONE
+#undef GR_DEVICE
 
 /* Saturation and fused steps that device code calls by CUDA's names. */
 static inline __device__ void __nanosleep(unsigned int) {}

@@ -20,6 +20,8 @@ __global__ void warps(int *i, unsigned *u, long long *l, unsigned long *w, float
     u[6] = __vadd4(u[0], u[1]) + __vsadu4(u[0], u[1]) + __vcmpgts2(u[0], u[1]) + __funnelshift_l(u[0], u[1], 5);
     f[3] = __ldg(f) + max(f[0], 1.0) + min(i[0], 3u) + max(w[0], 7ul) + rsqrtf(f[1]) + __expf(f[2]) + __saturatef(f[3]);
     __stcs(f, __ldcg(f + 1));
+    f[4] = log2(f[5]) + round(f[6]) + std::hypot(f[7], f[8]) + fma(f[5], f[6], f[7]) + ilogb(f[8]);
+    sincos(f[9], f + 10, f + 11);
 }
 __global__ void atomics(int *i, unsigned *u, unsigned long long *l, long long *s, float *f, double *d, unsigned short *h)
 {
