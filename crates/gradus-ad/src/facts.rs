@@ -3,9 +3,12 @@
 //! Made before anything is built, so that building may change the unit.
 
 mod early;
+mod influence;
 mod loops;
 mod make;
 mod own_adds;
+mod replay;
+mod scratch;
 pub mod snapshots;
 
 use crate::node::Node;
@@ -13,11 +16,13 @@ use gradus_analysis::{CallActivity, CopiedWord, CopyKind, ShadowState};
 use gradus_ir::{
     Body, CastOp, Code, Diagnostic, FloatKind, FuncId, LocId, Op, OpKind, Type, TypeId, Unit, Value,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+pub(crate) use influence::influence;
 pub(crate) use loops::trips;
 pub(crate) use make::MakeFacts;
 pub(crate) use own_adds::is_independent;
+pub use replay::Repeatable;
 
 /// A copy of more words than this is not taken apart.
 const MOST_WORDS: usize = 256;
@@ -60,6 +65,8 @@ pub struct Facts<'a> {
     /// The snapshots that may be made.
     pub snapshots: Vec<snapshots::Snapshot>,
     served: HashMap<Op, usize>,
+    repeatable: BTreeMap<Op, Repeatable>,
+    replayed: BTreeMap<Op, Repeatable>,
 }
 
 impl Facts<'_> {

@@ -49,6 +49,7 @@ pub use variant::{
 use facts::MakeFacts;
 use gradus_ir::{Diagnostic, FuncId, Severity, Unit};
 use reverse::Inputs;
+use std::collections::BTreeMap;
 
 /// How derivatives are made. Every fact or choice that an optimisation rests on can be switched
 /// off.
@@ -70,6 +71,11 @@ pub struct Options {
     pub snapshots: bool,
     /// A test at run time picks between two bodies where disjoint arguments pay.
     pub versioning: bool,
+    /// Iterations of a loop that write scratch memory only are run again in the return sweep, where that
+    /// pays, and nothing of them is kept.
+    pub replay: bool,
+    /// Replay is weighed against keeping; else each loop is replayed that can be.
+    pub replay_cost: bool,
     /// A call that writes nothing is differentiated as a whole in the return sweep, without a tape.
     pub redo_calls: bool,
 }
@@ -86,6 +92,8 @@ impl Default for Options {
             segment_stack: true,
             snapshots: true,
             versioning: true,
+            replay: true,
+            replay_cost: true,
         }
     }
 }
@@ -174,13 +182,23 @@ fn make(
             exclusive: false,
         });
     }
-    let facts = MakeFacts {
-        unit,
-        closure,
-        variant,
-        options,
-    }
-    .make(primal)?;
+    let make_facts = |unit: &Unit, replayed| {
+        MakeFacts {
+            unit,
+            closure,
+            variant,
+            options,
+            replayed,
+        }
+        .make(primal)
+    };
+    let (facts, plan) = match variant.mode {
+        Mode::Forward => (
+            make_facts(unit, BTreeMap::new())?,
+            tape::plan::Plan::default(),
+        ),
+        _ => reverse::replay::facts_and_plan(unit, variant, options, make_facts)?,
+    };
     let cleared = static_state::cleared(unit, closure, variant)?;
     let (mut needs, mut findings) = (Vec::new(), Vec::new());
     let mut inputs = Inputs {
@@ -191,12 +209,9 @@ fn make(
         needs: &mut needs,
         findings: &mut findings,
     };
-    let (out, plan) = match variant.mode {
-        Mode::Forward => (
-            sweep::forward_mode(unit, &mut inputs),
-            tape::plan::Plan::default(),
-        ),
-        _ => reverse::derive(unit, &mut inputs),
+    let out = match variant.mode {
+        Mode::Forward => sweep::forward_mode(unit, &mut inputs),
+        _ => reverse::derive(unit, &mut inputs, &plan),
     };
     let (body, exclusive) = (out.body, out.exclusive);
     let mut report = Report::of(unit, &facts, &plan, &body);

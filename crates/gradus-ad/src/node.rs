@@ -146,6 +146,16 @@ fn recompute_cost(unit: &Unit, facts: &Facts<'_>, op: Op, kind: &OpKind) -> Opti
     }
 }
 
+/// What doing an op costs, in units of one addition.
+pub fn cost_of_op(unit: &Unit, facts: &Facts<'_>, op: Op) -> u64 {
+    let kind = facts.body.kind(op);
+    match kind {
+        OpKind::Load(_) | OpKind::Store(_) => 3,
+        OpKind::Call(_) => recompute_cost(unit, facts, op, kind).unwrap_or(40),
+        _ => recompute_cost(unit, facts, op, kind).unwrap_or(1),
+    }
+}
+
 fn math_cost(function: MathFn) -> u64 {
     use MathFn::*;
     match function {

@@ -42,6 +42,9 @@ pub struct Report {
     pub runs: (f64, f64),
     /// Pointers whose activity is asked at run time.
     pub asked_at_run_time: usize,
+    /// The loops whose iterations are run again in the return sweep, and whether the forward sweep leaves
+    /// them out.
+    pub replayed: Vec<(Option<SourceSpan>, bool)>,
     /// Whether a test at run time picks between two bodies.
     pub versions: bool,
     /// The bytes of the first block of an augmented run's tape.
@@ -91,6 +94,9 @@ impl Report {
             ops: (own.0, derived.0),
             runs: (own.1, derived.1),
             asked_at_run_time: asked,
+            replayed: (facts.all_replayed().keys())
+                .map(|lp| (unit.span(body.ops[*lp].loc), plan.idle.contains(lp)))
+                .collect(),
             versions: false,
             block_bytes: None,
             idle: active == 0 && is_idle(unit, facts),
@@ -138,12 +144,16 @@ fn kept(unit: &Unit, facts: &Facts<'_>, plan: &Plan, node: Node) -> Kept {
         _ => "slot",
     };
     let bytes = facts.kept_bytes(unit, node, facts.width as u32);
-    let loops = home_region(facts, node).map_or(Vec::new(), |_| facts.varying_loops(node));
+    let loops = home_region(facts, node).map_or(Vec::new(), |region| {
+        facts.within_replay(region, facts.varying_loops(node))
+    });
     let mut times: Vec<String> = loops.iter().map(|l| length(unit, facts, *l)).collect();
-    let mut total_bytes = bytes as f64 * facts.variations(unit, node);
+    let runs = |loops: &[Op]| -> f64 { loops.iter().map(|l| facts.trips(unit, *l)).product() };
+    let mut total_bytes = bytes as f64 * runs(&loops);
     if let Node::Snapshot(number) = node {
         times.push("the array".to_string());
-        total_bytes = 8.0 * facts.snapshot_numbers(unit, number);
+        let all = runs(&facts.varying_loops(node));
+        total_bytes = 8.0 * facts.snapshot_numbers(unit, number) * runs(&loops) / all;
     }
     Kept {
         span: unit.span(facts.location(node)),

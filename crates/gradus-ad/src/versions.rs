@@ -11,7 +11,7 @@ use crate::reverse::pack;
 use crate::variant::{Variant, Versions};
 use gradus_analysis::{Bound, BoundId, Extents, Root};
 use gradus_ir::{Body, CastOp, ConstKind, FuncId, IntPredicate, Op, Region, TypeId, Unit, Value};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// What a test needs: extents, the pairs to tell apart, and the ops to do first.
 pub(crate) struct Test {
@@ -33,6 +33,7 @@ pub(crate) fn dispatch(
         closure,
         variant,
         options,
+        replayed: BTreeMap::new(),
     }
     .test(primal)?;
     let versions = [Versions::Disjoint, Versions::Plain];

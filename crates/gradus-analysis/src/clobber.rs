@@ -196,7 +196,9 @@ impl<'a> Clobbers<'a> {
     /// not count.
     pub fn written_after(&self, op: Op) -> bool {
         let reads = self.reads_of(op).iter();
-        reads.copied().any(|read| self.written_later(op, &read))
+        reads
+            .copied()
+            .any(|read| self.written_later(op, &read, None))
     }
     /// The ops that may free what an op read, or end its life; `None` where nothing does.
     pub fn freed_after(&self, op: Op) -> Option<Vec<Op>> {
@@ -205,9 +207,14 @@ impl<'a> Clobbers<'a> {
     }
     /// All that may become of what an op read.
     pub fn fate(&self, op: Op) -> Fate {
+        self.fate_within(op, None)
+    }
+    /// The same; of what is written, only that counts which an iteration of a loop around the op writes
+    /// after it read.
+    pub fn fate_within(&self, op: Op, iteration: Option<Op>) -> Fate {
         let mut fate = Fate::default();
         for read in self.reads_of(op) {
-            let one = self.fate_of(op, read);
+            let one = self.fate_of_read(op, read, iteration);
             fate.written |= one.written;
             fate.after_end |= one.after_end;
             fate.freed_by.extend(one.freed_by);
@@ -219,8 +226,11 @@ impl<'a> Clobbers<'a> {
     }
     /// All that may become of memory after `op`, which makes the access.
     pub fn fate_of(&self, op: Op, read: &MemoryAccess) -> Fate {
+        self.fate_of_read(op, read, None)
+    }
+    fn fate_of_read(&self, op: Op, read: &MemoryAccess, iteration: Option<Op>) -> Fate {
         let mut fate = Fate {
-            written: self.written_later(op, read),
+            written: self.written_later(op, read, iteration),
             after_end: self.changed_after_end(read),
             ..Fate::default()
         };
@@ -236,10 +246,21 @@ impl<'a> Clobbers<'a> {
         }
         fate
     }
-    fn written_later(&self, op: Op, read: &MemoryAccess) -> bool {
-        self.any(&self.writes, read, self.later(op), |n| {
-            self.comes_after(read, n) && self.meets(read, n, None)
+    fn written_later(&self, op: Op, read: &MemoryAccess, iteration: Option<Op>) -> bool {
+        let (span, loops) = match iteration {
+            Some(lp) => (self.later_in(op, lp), self.alias.nest.loop_depth(lp) + 1),
+            None => (self.later(op), 0),
+        };
+        self.any(&self.writes, read, span, |n| {
+            self.comes_after(read, n, loops) && self.meets(read, n, iteration)
         })
+    }
+    /// The places of the ops that can run after an op in one iteration of a loop around it, and of some
+    /// that cannot.
+    fn later_in(&self, op: Op, lp: Op) -> (u32, u32) {
+        let nest = &self.alias.nest;
+        let inner = nest.loops_of(op).take_while(|around| *around != lp).last();
+        (nest.order(inner.unwrap_or(op)), nest.span(lp).1)
     }
     fn later_ops(&self, op: Op, reads: &[MemoryAccess], files: &[&File]) -> Vec<Op> {
         let span = self.later(op);
@@ -247,7 +268,7 @@ impl<'a> Clobbers<'a> {
         for read in reads {
             for file in files {
                 self.visit(file, read, span, |n| {
-                    if self.comes_after(read, n) && self.meets(read, n, None) {
+                    if self.comes_after(read, n, 0) && self.meets(read, n, None) {
                         found.push(self.accesses[n as usize].op);
                     }
                     true
@@ -459,14 +480,14 @@ impl<'a> Clobbers<'a> {
         }
     }
 
-    fn comes_after(&self, read: &MemoryAccess, number: u32) -> bool {
+    /// Whether an access can come after a read, while so many loops around both stay in one iteration.
+    fn comes_after(&self, read: &MemoryAccess, number: u32, loops: u32) -> bool {
         let other = &self.accesses[number as usize];
         let outer = self
             .own_allocation(read, other)
             .map_or(0, |op| self.alias.nest.loop_depth(op));
-        self.alias
-            .nest
-            .runs_after(self.alias.body, read.op, other.op, outer)
+        let (nest, body) = (&self.alias.nest, self.alias.body);
+        nest.runs_after(body, read.op, other.op, outer.max(loops))
     }
 
     /// Hands the accesses of a file that may touch the memory of another and stand within `span` to

@@ -62,6 +62,11 @@ fn shadow_pointers() {
     assert!(ratio("shadow-pointers", "8000") > 2.0);
 }
 
+#[test]
+fn replay() {
+    assert!(ratio("replay", "200") > 2.0);
+}
+
 /// It saves time: a segment takes less than as many blocks only where there are many frames. That its
 /// frames are blocks of the heap without it is seen in small.
 #[test]

@@ -82,6 +82,8 @@ mutants! {
     OverwrittenLoadRedone,
     /// Calls are redone although what they read is overwritten.
     OverwrittenCallRedone,
+    /// Iterations that read what earlier ones left in scratch memory are run again, too.
+    ScratchOfEarlierIterations,
     /// Kept values are indexed by all their loops but the innermost.
     KeptWithoutInnermost,
     /// The tape's arrays are written with their indices in another order.

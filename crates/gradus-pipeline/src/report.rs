@@ -70,6 +70,19 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
             made.gathered
         );
     }
+    for (span, idle) in &report.replayed {
+        let line = span
+            .as_ref()
+            .map_or(String::new(), |span| format!(" of line {}", span.line));
+        let idle = match idle {
+            true => ", and nowhere else",
+            false => "",
+        };
+        let _ = writeln!(
+            text,
+            "{indent}  replayed: the loop{line}: its iterations are run again in the return sweep{idle}"
+        );
+    }
     if matches!(made.variant.mode, Mode::Combined | Mode::Augmented) {
         tape(text, &report.kept, indent);
     }

@@ -260,6 +260,8 @@ pub const SWITCHES: &[&str] = &[
     "segment-stack",
     "snapshots",
     "versioning",
+    "replay",
+    "replay-cost",
 ];
 
 /// The options of differentiation with what is listed switched off.
@@ -280,6 +282,8 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
             "segment-stack" => options.segment_stack = false,
             "snapshots" => options.snapshots = false,
             "versioning" => options.versioning = false,
+            "replay" => options.replay = false,
+            "replay-cost" => options.replay_cost = false,
             _ => {
                 let message = format!("there is no switch `{name}`");
                 let help = format!("there are {}", SWITCHES.join(", "));

@@ -47,7 +47,11 @@ impl Way {
         Options {
             skip_early: self.as_written,
             skip_late: true,
-            off: self.off.iter().map(|s| s.to_string()).collect(),
+            // Loops are replayed wherever they can be: in few random programs it pays.
+            off: (self.off.into_iter())
+                .chain((!self.optimised).then_some("replay-cost"))
+                .map(str::to_string)
+                .collect(),
             ..Options::default()
         }
     }

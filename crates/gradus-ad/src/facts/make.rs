@@ -1,6 +1,6 @@
 //! Making the tables: asks the analyses once, in one walk over the body for each table.
 
-use super::{Facts, FloatLane};
+use super::{Facts, FloatLane, Repeatable};
 use crate::Options;
 use crate::closure_facts::ClosureFacts;
 use crate::variant::{
@@ -14,7 +14,7 @@ use gradus_analysis::{
 use gradus_ir::known::{Known, MarkerFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Diagnostic, FuncId, Op, OpKind, Severity, Type, Unit, Value};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What the tables are made from.
 pub(crate) struct MakeFacts<'a> {
@@ -22,6 +22,8 @@ pub(crate) struct MakeFacts<'a> {
     pub closure: &'a ClosureFacts,
     pub variant: &'a Variant,
     pub options: &'a Options,
+    /// The loops whose iterations are run again in the return sweep.
+    pub replayed: BTreeMap<Op, Repeatable>,
 }
 
 impl<'a> MakeFacts<'a> {
@@ -66,6 +68,8 @@ impl<'a> MakeFacts<'a> {
             own_adds: HashSet::new(),
             snapshots: Vec::new(),
             served: HashMap::new(),
+            repeatable: BTreeMap::new(),
+            replayed: self.replayed.clone(),
         };
         for op in body.walk(body.root()) {
             if alias.nest.doomed(op).is_some() {
@@ -81,6 +85,10 @@ impl<'a> MakeFacts<'a> {
         self.own_adds(&mut facts, &alias);
         self.calls(&mut facts, &activity, &clobbers);
         self.varying(&mut facts, &clobbers);
+        let reverse = self.variant.mode != Mode::Forward;
+        if self.options.replay && reverse && self.replayed.is_empty() {
+            self.repeatable(&mut facts, &alias, &clobbers);
+        }
         self.work(&mut facts);
         self.outer(&mut facts);
         Ok(facts)
@@ -330,7 +338,9 @@ impl<'a> MakeFacts<'a> {
 
     /// Frees that wait, and ends of lifetimes, which derivatives leave out, do no harm.
     fn is_stable(&self, facts: &Facts<'_>, clobbers: &Clobbers<'_>, op: Op) -> bool {
-        let fate = clobbers.fate(op);
+        let region = facts.body.parent(op);
+        let iteration = region.and_then(|region| facts.replayed_around(region));
+        let fate = clobbers.fate_within(op, iteration);
         let waits = |free: &Op| {
             facts.deferred.values().any(|d| d == free)
                 || self.known(facts.body, *free) == Some(Known::Memory(MemoryFn::TapeRelease))

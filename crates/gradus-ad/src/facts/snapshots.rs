@@ -40,6 +40,25 @@ pub struct Snapshot {
     last: Op,
 }
 
+impl Snapshot {
+    /// The values that making it takes, but for trip counts that are computed early.
+    pub fn inputs(&self, body: &Body) -> Vec<Value> {
+        let mut found = vec![self.root];
+        match &self.extent {
+            Extent::Block(size) => found.push(*size),
+            Extent::Bytes(_) => {}
+            Extent::Addresses(forms) => {
+                for (form, _) in forms {
+                    found.extend(form.invariant.iter().flat_map(|(product, _)| product));
+                    found.extend(form.terms.iter().flat_map(|term| &term.factors));
+                    found.extend(form.terms.iter().map(|term| body.operand(term.lp, 0)));
+                }
+            }
+        }
+        found
+    }
+}
+
 /// Looks for snapshots that serve unstable loads.
 pub(super) struct Finder<'a> {
     pub unit: &'a Unit,

@@ -16,6 +16,7 @@ mod memory;
 mod mirror;
 pub(crate) mod parallel;
 pub(crate) mod recall;
+pub(crate) mod replay;
 mod return_sweep;
 pub(crate) mod structure;
 
@@ -44,33 +45,45 @@ pub(crate) struct Inputs<'a, 'f> {
     pub findings: &'a mut Vec<Diagnostic>,
 }
 
-/// The body of a reverse-mode derivative, and its plan.
-pub(crate) fn derive<'u>(unit: &'u mut Unit, inputs: &mut Inputs<'_, '_>) -> (Out<'u>, Plan) {
+/// The plan of a reverse-mode derivative.
+fn make_plan(unit: &mut Unit, facts: &Facts<'_>, variant: &Variant, options: &Options) -> Plan {
+    let signature = variant.signature(unit);
+    let (mut needs, mut findings) = (Vec::new(), Vec::new());
+    let mut inputs = Inputs {
+        facts,
+        cleared: &[],
+        variant,
+        options,
+        needs: &mut needs,
+        findings: &mut findings,
+    };
+    let needed = rehearse(unit, &mut inputs, &signature);
+    let options = PlanOptions {
+        direct: variant.mode == Mode::Combined && is_direct(facts.body),
+        width: variant.width,
+        variance_cost: options.variance_cost,
+        recompute: options.recompute,
+        conditions: options.conditions,
+        shadow_pointers: options.shadow_pointers,
+        segment_stack: options.segment_stack,
+    };
+    let mut plan = plan(unit, facts, &needed, options);
+    plan.idle = replay::idle(unit, facts, variant, &plan);
+    plan
+}
+
+/// The body of a reverse-mode derivative by its plan.
+pub(crate) fn derive<'u>(unit: &'u mut Unit, inputs: &mut Inputs<'_, '_>, plan: &Plan) -> Out<'u> {
     let signature = inputs.variant.signature(unit);
-    let needed = rehearse(unit, inputs, &signature);
-    let plan = plan(
-        unit,
-        inputs.facts,
-        &needed,
-        PlanOptions {
-            direct: inputs.variant.mode == Mode::Combined && is_direct(inputs.facts.body),
-            width: inputs.variant.width,
-            variance_cost: inputs.options.variance_cost,
-            recompute: inputs.options.recompute,
-            conditions: inputs.options.conditions,
-            shadow_pointers: inputs.options.shadow_pointers,
-            segment_stack: inputs.options.segment_stack,
-        },
-    );
     let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();
     let mut out = Out::new(unit, &params, inputs.options.alias_scopes);
     static_state::clear(&mut out, inputs.variant, inputs.cleared);
     match inputs.variant.mode {
-        Mode::Augmented => augmented(&mut out, inputs, &signature, &plan),
-        Mode::Return => return_alone(&mut out, inputs, &signature, &plan),
-        Mode::Combined | Mode::Forward => combined(&mut out, inputs, &signature, &plan),
+        Mode::Augmented => augmented(&mut out, inputs, &signature, plan),
+        Mode::Return => return_alone(&mut out, inputs, &signature, plan),
+        Mode::Combined | Mode::Forward => combined(&mut out, inputs, &signature, plan),
     }
-    (out, plan)
+    out
 }
 
 /// What the return sweep asks for.
@@ -159,12 +172,7 @@ fn combined(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatur
         inputs.findings,
     );
     let (result, shadow) = forward.run();
-    let direct = plan
-        .homes
-        .iter()
-        .filter(|(_, home)| **home == crate::tape::plan::Home::Direct);
-    let mut direct: Vec<Node> = direct.map(|(node, _)| *node).collect();
-    direct.sort_unstable();
+    let direct = plan.direct_in(inputs.facts, inputs.facts.body.root());
     let mut at_hand = forward.at_hand(direct.into_iter());
     at_hand.extend(parameters_at_hand(out, inputs.facts, signature));
     let parts = undo(out, inputs, signature, plan, &layout, at_hand);

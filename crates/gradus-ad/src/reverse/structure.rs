@@ -13,6 +13,7 @@ use super::return_sweep::{ReturnSweep, Task};
 use crate::facts::is_independent;
 use crate::node::Node;
 use crate::out::Lanes;
+use crate::sweep::Entry;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Flags, Op, OpKind, Region, TypeId, Value};
 
@@ -249,13 +250,14 @@ impl ReturnSweep<'_, '_, '_, '_> {
         if let Some(last) = frame {
             seeds.push(last);
         }
+        let entry = self.enter_replay(op);
         let (mirror, region) = self.out.build().for_(trips, &seeds);
         if is_independent(body, op) && frame.is_none() {
             self.out.body.ops[mirror].flags = Flags::INDEPENDENT;
         }
         let outside = std::mem::replace(&mut self.out.place, (region, None));
         let params = self.out.body.region_params(region)[1..].to_vec();
-        self.begin_iteration(op, region, trips, counted);
+        self.begin_iteration(op, region, trips, entry);
         let mut lanes = self.regroup(&params[..params.len() - usize::from(frame.is_some())]);
         let outer_lanes = lanes.split_off(carried.len() + live.len());
         let result_lanes = lanes.split_off(carried.len());
@@ -300,27 +302,31 @@ impl ReturnSweep<'_, '_, '_, '_> {
         has_frames.then(|| self.recall(Node::LastFrame(op))[0])
     }
 
-    /// Makes the primal's index of a reversed iteration.
-    fn begin_iteration(&mut self, op: Op, region: Region, trips: Value, counted: bool) {
+    /// Makes the primal's index of a reversed iteration, and runs the iteration again where that is done.
+    fn begin_iteration(&mut self, op: Op, region: Region, trips: Value, entry: Option<Entry>) {
         let body = self.facts.body;
         let inside = body.op_regions(op)[0];
         let reversed = self.out.body.region_params(region)[0];
-        if counted {
-            let ty = self.out.body.ty(trips);
-            let one = self.out.build().int(ty, 1);
-            let last = self.out.build().sub(trips, one);
-            let index = match planted(Mutant::IndexNotReversed) {
-                true => reversed,
-                false => self.out.build().sub(last, reversed),
-            };
-            if let super::recall::Recall::Replay(replay) = &mut self.recall {
-                let node = Node::Primal(body.region_params(inside)[0]);
-                replay
-                    .at_hand
-                    .insert(node, std::iter::once(index).collect());
-            }
-        }
         self.mirrors.add(inside, region);
+        if !matches!(body.kind(op), OpKind::For { .. }) {
+            return;
+        }
+        let ty = self.out.body.ty(trips);
+        let one = self.out.build().int(ty, 1);
+        let last = self.out.build().sub(trips, one);
+        let index = match planted(Mutant::IndexNotReversed) {
+            true => reversed,
+            false => self.out.build().sub(last, reversed),
+        };
+        if let super::recall::Recall::Replay(replay) = &mut self.recall {
+            let node = Node::Primal(body.region_params(inside)[0]);
+            replay
+                .at_hand
+                .insert(node, std::iter::once(index).collect());
+        }
+        if let Some(entry) = entry {
+            self.run_again(op, index, entry);
+        }
     }
 
     pub(super) fn end_loop(&mut self) {
@@ -353,6 +359,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.out.build().yield_(&next);
         self.out.place = open.outside;
         self.hand_on(&open, &parts);
+        self.leave_replay(open.op);
         self.release_arrays(open.op);
     }
 

@@ -9,10 +9,12 @@ mod beside;
 mod calls;
 mod invoke;
 mod memory;
+mod replay;
 mod snapshot;
 mod structure;
 mod tape;
 
+pub use replay::Entry;
 pub use tape::TapeWriter;
 
 use crate::facts::Facts;
@@ -29,6 +31,8 @@ use structure::OpenStructure;
 enum Task {
     /// This op and those after it in its region.
     Ops(Option<Op>),
+    /// This op alone.
+    One(Op),
     /// Begin region so-and-so of the innermost open structure.
     Enter(usize),
     /// End the innermost open structure.
@@ -48,6 +52,8 @@ pub struct ForwardSweep<'a, 'f, 'u, 'p> {
     /// What the return sweep may find in registers beside values and shadows.
     nodes: HashMap<Node, Lanes>,
     tape: Option<TapeWriter<'p>>,
+    /// The tape while a loop runs of which nothing is kept.
+    muted: Option<TapeWriter<'p>>,
     tasks: Vec<Task>,
     open: Vec<OpenStructure>,
     /// The invoke just made, whose handler is still empty.
@@ -77,6 +83,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             companions,
             nodes: HashMap::new(),
             tape,
+            muted: None,
             tasks: Vec::new(),
             open: Vec::new(),
             handler: None,
@@ -93,18 +100,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             self.keep_value(param);
         }
         self.tasks.push(Task::Ops(self.facts.body.first(root)));
-        while let Some(task) = self.tasks.pop() {
-            match task {
-                Task::Ops(None) => {}
-                Task::Ops(Some(op)) => {
-                    self.tasks.push(Task::Ops(self.facts.body.next(op)));
-                    self.op(op);
-                }
-                Task::Enter(number) => self.enter(number),
-                Task::Leave => self.leave(),
-                Task::LeaveHandler(outside) => self.out.place = outside,
-            }
-        }
+        self.work();
         let result = self
             .facts
             .body
@@ -116,6 +112,23 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
                 (Some(self.value(result)), companions)
             }
             None => (None, None),
+        }
+    }
+
+    /// Does what remains to be done.
+    fn work(&mut self) {
+        while let Some(task) = self.tasks.pop() {
+            match task {
+                Task::Ops(None) => {}
+                Task::Ops(Some(op)) => {
+                    self.tasks.push(Task::Ops(self.facts.body.next(op)));
+                    self.op(op);
+                }
+                Task::One(op) => self.op(op),
+                Task::Enter(number) => self.enter(number),
+                Task::Leave => self.leave(),
+                Task::LeaveHandler(outside) => self.out.place = outside,
+            }
         }
     }
 
@@ -186,6 +199,9 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
 
     fn op(&mut self, op: Op) {
         self.out.follow(self.facts.body, op);
+        if self.is_idle(op) {
+            return self.leave_out(op);
+        }
         self.make_arrays(op);
         self.make_snapshots(op);
         match self.facts.body.kind(op) {

@@ -97,6 +97,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let Some(mut open) = self.open.pop() else {
             return;
         };
+        self.mute(open.op);
         let body = self.facts.body;
         let region = body.op_regions(open.op)[number];
         let new = self.out.body.op_regions(open.new)[number];
@@ -173,6 +174,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
 
     pub(super) fn leave(&mut self) {
         let Some(open) = self.open.pop() else { return };
+        self.unmute(open.op);
         let body = self.facts.body;
         self.out.place = open.outside;
         let new = self.out.body.results(open.new).to_vec();

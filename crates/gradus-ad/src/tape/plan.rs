@@ -12,7 +12,7 @@
 //!    frame that each iteration of a `loop` pushes on a stack.
 
 use crate::facts::Facts;
-use crate::node::{Node, Source, home_region, source};
+use crate::node::{Node, Source, cost_of_op, home_region, source};
 use crate::tape::mincut::{INFINITE, Network, SINK, SOURCE};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Op, OpKind, Region, TypeId, Unit};
@@ -69,6 +69,12 @@ pub struct Plan {
     pub slots: Vec<Field>,
     /// The kept nodes in the order in which they were asked for.
     pub kept: Vec<Node>,
+    /// All that the return sweep asks for, by itself or to compute something again.
+    pub asked: HashSet<Node>,
+    /// Per replayed loop: the arrays that are made once for all its iterations, before it.
+    pub hoisted: HashMap<Op, Vec<usize>>,
+    /// The replayed loops that the forward sweep leaves out: nothing needs what they give.
+    pub idle: HashSet<Op>,
 }
 
 impl Plan {
@@ -78,6 +84,19 @@ impl Plan {
             || self.stacked_snapshots
             || self.arrays.iter().any(|a| !a.on_heap);
         self.segment_stack && pushes
+    }
+    /// The nodes that are kept in registers and come to be in a region, in order.
+    pub fn direct_in(&self, facts: &Facts<'_>, region: Region) -> Vec<Node> {
+        let home = |node: &Node| match *node {
+            Node::Base(number) => facts.body.parent(self.arrays[number].anchor),
+            node => home_region(facts, node),
+        };
+        let here = |(node, at): (&Node, &Home)| {
+            (*at == Home::Direct && home(node) == Some(region)).then_some(*node)
+        };
+        let mut nodes: Vec<Node> = self.homes.iter().filter_map(here).collect();
+        nodes.sort_unstable();
+        nodes
     }
     /// The snapshots made before an op.
     pub fn snapshots_at(&self, op: Op) -> &[usize] {
@@ -124,6 +143,14 @@ pub struct PlanOptions {
 }
 
 impl PlanOptions {
+    /// Whether the return sweep sees the values of a region in registers: those of the outermost one in a
+    /// combined derivative, and those of an iteration that is run again.
+    fn is_direct(&self, facts: &Facts<'_>, region: Region) -> bool {
+        match facts.body.owner(region) {
+            None => self.direct,
+            Some(op) => facts.replayed(op).is_some(),
+        }
+    }
     /// Whether a node that the return sweep asks for is kept without weighing.
     fn never_redone(&self, node: &Node) -> bool {
         !self.recompute || !self.shadow_pointers && matches!(node, Node::Shadow(_))
@@ -143,6 +170,7 @@ pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOp
             ..Plan::default()
         },
     };
+    planner.plan.asked = graph.index.keys().copied().collect();
     for &node in &graph.direct {
         planner.plan.homes.insert(node, Home::Direct);
     }
@@ -193,8 +221,8 @@ impl Graph {
                 continue;
             }
             graph.index.insert(node, graph.nodes.len());
-            let outermost = home_region(facts, node) == Some(facts.body.root());
-            if options.direct && outermost && !matches!(node, Node::Snapshot(_)) {
+            let direct = home_region(facts, node).is_some_and(|r| options.is_direct(facts, r));
+            if direct && !matches!(node, Node::Snapshot(_)) {
                 graph.direct.push(node);
                 graph.nodes.push((node, Source::AtHand));
                 continue;
@@ -270,6 +298,23 @@ impl Graph {
     }
 }
 
+/// What keeping a node costs, in units of one addition.
+pub fn cost_of_keeping(unit: &Unit, facts: &Facts<'_>, node: Node, width: u32) -> f64 {
+    if let Node::Snapshot(number) = node {
+        return SNAPSHOT_COST * facts.snapshot_numbers(unit, number);
+    }
+    per_value(unit, facts, node, width) * facts.variations(unit, node)
+}
+
+/// What running all iterations of a loop costs, in the same units.
+pub fn cost_of_running(unit: &Unit, facts: &Facts<'_>, lp: Op) -> f64 {
+    let body = facts.body;
+    let inside = body.walk(body.op_regions(lp)[0]);
+    inside
+        .map(|op| cost_of_op(unit, facts, op) as f64 * facts.executions(unit, body.parent(op)))
+        .sum()
+}
+
 fn is_condition(unit: &Unit, facts: &Facts<'_>, node: Node) -> bool {
     match node {
         Node::Primal(value) => unit.types.int_bits(facts.body.ty(value)) == Some(1),
@@ -284,21 +329,21 @@ fn weigh(cost: f64) -> u64 {
 /// What a number of a snapshot costs: it is copied in bulk.
 const SNAPSHOT_COST: f64 = 9.0;
 
-/// What keeping costs: memory traffic for writing and reading, per element.
+/// What keeping a node costs the cut.
 fn keep_cost(unit: &Unit, facts: &Facts<'_>, node: Node, options: PlanOptions) -> u64 {
     if let Node::Snapshot(number) = node {
         return weigh(SNAPSHOT_COST * facts.snapshot_numbers(unit, number)).max(1);
     }
-    let bytes = facts.kept_bytes(unit, node, options.width) as f64;
     let times = match options.variance_cost {
-        true => facts
-            .varying_loops(node)
-            .iter()
-            .map(|l| facts.trips(unit, *l))
-            .product(),
+        true => facts.variations(unit, node),
         false => facts.executions(unit, home_region(facts, node)),
     };
-    weigh((1.5 * bytes + 2.0) * times).max(1)
+    weigh(per_value(unit, facts, node, options.width) * times).max(1)
+}
+
+/// What keeping one value of a node costs: memory traffic for writing and reading.
+fn per_value(unit: &Unit, facts: &Facts<'_>, node: Node, width: u32) -> f64 {
+    1.5 * facts.kept_bytes(unit, node, width) as f64 + 2.0
 }
 
 struct Planner<'a, 'f> {
@@ -309,18 +354,19 @@ struct Planner<'a, 'f> {
 }
 
 impl Planner<'_, '_> {
+    /// The loops in which a node is kept once per iteration.
     fn varying_loops(&self, node: Node) -> Vec<Op> {
-        if planted(Mutant::KeptWithoutInnermost) {
-            let mut loops = self.facts.varying_loops(node);
-            loops.pop();
-            return loops;
-        }
-        match self.options.variance_cost {
+        let Some(region) = home_region(self.facts, node) else {
+            return self.facts.varying_loops(node);
+        };
+        let mut loops = match self.options.variance_cost || planted(Mutant::KeptWithoutInnermost) {
             true => self.facts.varying_loops(node),
-            false => {
-                home_region(self.facts, node).map_or(Vec::new(), |r| self.facts.loops_around(r))
-            }
+            false => self.facts.loops_around(region),
+        };
+        if planted(Mutant::KeptWithoutInnermost) {
+            loops.pop();
         }
+        self.facts.within_replay(region, loops)
     }
 
     /// Gives `node`, which comes to be in `region` and varies in `varying`, its home; and so to
@@ -328,8 +374,9 @@ impl Planner<'_, '_> {
     fn place(&mut self, node: Node, region: Region, varying: Vec<Op>) {
         let (mut node, mut region, mut varying) = (node, region, varying);
         loop {
+            let scope = self.facts.replayed_around(region);
             let Some(&innermost) = varying.last() else {
-                let home = match self.options.direct && region == self.facts.body.root() {
+                let home = match self.options.is_direct(self.facts, region) {
                     true => Home::Direct,
                     false => self.slot(node),
                 };
@@ -348,15 +395,22 @@ impl Planner<'_, '_> {
                     .body
                     .parent(innermost)
                     .unwrap_or(self.facts.body.root());
-                varying = self.facts.loops_around(region);
+                varying = self
+                    .facts
+                    .within_replay(region, self.facts.loops_around(region));
                 node = frame;
                 continue;
             }
-            let (loops, anchor) = self.indexable(&mut varying);
+            let (loops, anchor) = self.indexable(&mut varying, scope);
             let number = self.plan.arrays.len();
             let element = self.facts.kept_type(self.unit, node, self.options.width);
-            let on_heap = varying.is_empty();
-            self.plan.anchored.entry(anchor).or_default().push(number);
+            let hoisted =
+                scope.filter(|scope| varying.is_empty() && self.sized_before(*scope, &loops));
+            let on_heap = varying.is_empty() && (scope.is_none() || hoisted.is_some());
+            match hoisted {
+                Some(scope) => self.plan.hoisted.entry(scope).or_default().push(number),
+                None => self.plan.anchored.entry(anchor).or_default().push(number),
+            }
             self.plan.arrays.push(TapeArray {
                 node,
                 element,
@@ -365,6 +419,9 @@ impl Planner<'_, '_> {
                 on_heap,
             });
             self.plan.homes.insert(node, Home::Array(number));
+            if hoisted.is_some() {
+                return;
+            }
             region = self
                 .facts
                 .body
@@ -374,14 +431,25 @@ impl Planner<'_, '_> {
         }
     }
 
+    /// Whether the trip counts of loops inside a replayed loop come from outside of it, so that an array
+    /// over them can be made once for all its iterations.
+    fn sized_before(&self, replayed: Op, loops: &[Op]) -> bool {
+        let body = self.facts.body;
+        let inside = body.op_regions(replayed)[0];
+        loops.iter().all(|lp| {
+            let home = body.region_of(body.operand(*lp, 0));
+            home.is_none_or(|home| !body.is_inside(home, inside))
+        })
+    }
+
     /// Splits the longest run of `for`s off the end of `varying` whose trip counts are known where
     /// an array over all of them is made; gives it and that place. Loops in between in which the
-    /// node does not vary are passed over where possible, else counted in.
-    fn indexable(&self, varying: &mut Vec<Op>) -> (Vec<Op>, Op) {
+    /// node does not vary are passed over where possible, else counted in. All lies inside of `scope`.
+    fn indexable(&self, varying: &mut Vec<Op>, scope: Option<Op>) -> (Vec<Op>, Op) {
         let mut loops: Vec<Op> = Vec::new();
         let mut anchor = None;
         while let Some(&next) = varying.last() {
-            let outer = varying.len().checked_sub(2).map(|i| varying[i]);
+            let outer = varying.len().checked_sub(2).map(|i| varying[i]).or(scope);
             let passed = self.facts.outermost_below(next, outer);
             let mut all = loops.clone();
             all.push(next);

@@ -52,6 +52,8 @@ impl Choice {
                 conditions: !seed.is_multiple_of(4),
                 shadow_pointers: seed % 6 != 1,
                 segment_stack: seed % 4 != 3,
+                replay: seed % 8 != 5,
+                replay_cost: seed % 3 != 1,
                 ..Options::default()
             },
             width: 1,

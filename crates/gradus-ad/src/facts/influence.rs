@@ -1,0 +1,84 @@
+//! What depends on a value by way of values alone.
+
+use gradus_ir::known::Known;
+use gradus_ir::{Body, Op, OpKind, Unit, Use, Value};
+use std::collections::HashSet;
+
+/// The values that depend on some values, these among them; `None` where more depends on them than
+/// values: memory, a branch, how often a loop runs, a call that does something. Where `results` is not
+/// given, returning one of them counts as doing something. What is carried by `around` is followed
+/// inside of it only.
+pub(crate) fn influence(
+    unit: &Unit,
+    body: &Body,
+    from: &[Value],
+    around: Option<Op>,
+    may_return: bool,
+) -> Option<HashSet<Value>> {
+    let mut found: HashSet<Value> = from.iter().copied().collect();
+    let mut work: Vec<Value> = from.to_vec();
+    while let Some(value) = work.pop() {
+        for at in body.uses(value) {
+            let next = match body.kind(at.op) {
+                OpKind::Return if may_return => Vec::new(),
+                kind if kind.is_terminator() => handed_on(body, at, around)?,
+                OpKind::For { .. } | OpKind::Loop { .. } => entered(body, at)?,
+                _ if computes(unit, body, at.op) => body.results(at.op).to_vec(),
+                _ => return None,
+            };
+            work.extend(next.into_iter().filter(|v| found.insert(*v)));
+        }
+    }
+    Some(found)
+}
+
+/// Whether an op does nothing but compute its results; `errno` does not count.
+pub(super) fn computes(unit: &Unit, body: &Body, op: Op) -> bool {
+    let known = unit.callee(body, op).and_then(|func| unit.known(func));
+    let function = matches!(known, Some(Known::Math(_) | Known::Integer(_)));
+    match body.kind(op) {
+        OpKind::Call(info) if function => info.bundles.is_empty(),
+        _ => gradus_edit::is_pure(unit, body, op),
+    }
+}
+
+/// What an operand of a `for` or `loop` becomes.
+fn entered(body: &Body, at: Use) -> Option<Vec<Value>> {
+    let counted = matches!(body.kind(at.op), OpKind::For { .. });
+    let index = at.index as usize;
+    let region = body.op_regions(at.op)[0];
+    let param = *body.region_params(region).get(index)?;
+    match counted {
+        // The trip count.
+        true if index == 0 => None,
+        true => Some(vec![param, body.results(at.op)[index - 1]]),
+        false => Some(vec![param]),
+    }
+}
+
+/// What an operand of a terminator becomes.
+fn handed_on(body: &Body, at: Use, around: Option<Op>) -> Option<Vec<Value>> {
+    let region = body.parent(at.op)?;
+    let owner = body.owner(region)?;
+    let index = at.index as usize;
+    let results = |index: usize| match Some(owner) == around {
+        true => None,
+        false => body.results(owner).get(index).copied(),
+    };
+    let next = match (body.kind(at.op), body.kind(owner)) {
+        (OpKind::Yield, OpKind::For { .. }) => {
+            let param = body.region_params(region).get(index + 1).copied();
+            [param, results(index)]
+        }
+        (OpKind::Yield, OpKind::If | OpKind::Switch(_)) => [results(index), None],
+        (OpKind::Repeat, OpKind::Loop { .. }) => {
+            let carried = body.region_params(region).len();
+            match index.checked_sub(1)? {
+                number if number < carried => [Some(body.region_params(region)[number]), None],
+                number => [results(number - carried), None],
+            }
+        }
+        _ => return None,
+    };
+    Some(next.into_iter().flatten().collect())
+}

@@ -1,0 +1,214 @@
+//! Replay: which loops' iterations are run again in the return sweep, and running one.
+
+use super::make_plan;
+use super::recall::Recall;
+use super::return_sweep::ReturnSweep;
+use crate::Options;
+use crate::facts::{Facts, Repeatable, influence};
+use crate::node::{Node, home_region};
+use crate::out::Lanes;
+use crate::sweep::{Entry, ForwardSweep, TapeWriter};
+use crate::tape::plan::{Plan, cost_of_keeping, cost_of_running};
+use crate::variant::{Mode, Variant};
+use gradus_ir::{Diagnostic, Op, Unit, Value};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// How much of what a plan keeps of a loop is saved by running its iterations again: the rest is kept
+/// while one is undone.
+const SAVED: f64 = 0.5;
+
+/// The facts and the plan of a reverse-mode derivative: once without replay, and where that pays again
+/// with it. `make` makes the facts with some loops replayed.
+///
+/// # Errors
+/// Why the function cannot be differentiated.
+pub(crate) fn facts_and_plan<'b>(
+    unit: &mut Unit,
+    variant: &Variant,
+    options: &Options,
+    make: impl Fn(&Unit, BTreeMap<Op, Repeatable>) -> Result<Facts<'b>, Vec<Diagnostic>>,
+) -> Result<(Facts<'b>, Plan), Vec<Diagnostic>> {
+    let planned = |unit: &mut Unit, replayed| {
+        let facts = make(unit, replayed)?;
+        let plan = make_plan(unit, &facts, variant, options);
+        Ok::<_, Vec<Diagnostic>>((facts, plan))
+    };
+    let (facts, plan) = planned(unit, BTreeMap::new())?;
+    let mut replayed = choose(unit, &facts, variant, options, &plan);
+    while !replayed.is_empty() {
+        let (facts, plan) = planned(unit, replayed.clone())?;
+        let before = replayed.len();
+        replayed.retain(|_, repeatable| is_unasked(&plan, &repeatable.unknown));
+        if replayed.len() == before {
+            return Ok((facts, plan));
+        }
+    }
+    Ok((facts, plan))
+}
+
+/// The loops to replay: those of which something is kept, and that either need not run in the forward
+/// sweep any more, or whose iterations are cheaper to run than what they leave is to keep.
+fn choose(
+    unit: &Unit,
+    facts: &Facts<'_>,
+    variant: &Variant,
+    options: &Options,
+    plan: &Plan,
+) -> BTreeMap<Op, Repeatable> {
+    let pays = |lp: Op, repeatable: &Repeatable| {
+        let kept = kept_inside(facts, plan, lp);
+        let costs = kept
+            .iter()
+            .map(|node| cost_of_keeping(unit, facts, *node, variant.width));
+        let saved = SAVED * costs.sum::<f64>();
+        !kept.is_empty()
+            && is_unasked(plan, &repeatable.unknown)
+            && (!options.replay_cost
+                || may_be_idle(unit, facts, variant, plan, lp)
+                || cost_of_running(unit, facts, lp) < saved)
+    };
+    let all = facts.all_repeatable().iter();
+    all.filter(|(lp, repeatable)| pays(**lp, repeatable))
+        .map(|(lp, repeatable)| (*lp, repeatable.clone()))
+        .collect()
+}
+
+/// The replayed loops that the forward sweep can leave out.
+pub(super) fn idle(unit: &Unit, facts: &Facts<'_>, variant: &Variant, plan: &Plan) -> HashSet<Op> {
+    let all = facts.all_replayed().keys().copied();
+    all.filter(|lp| may_be_idle(unit, facts, variant, plan, *lp))
+        .collect()
+}
+
+fn is_unasked(plan: &Plan, values: &HashSet<Value>) -> bool {
+    let asked = |value: &Value| {
+        plan.asked.contains(&Node::Primal(*value)) || plan.asked.contains(&Node::Shadow(*value))
+    };
+    !values.iter().any(asked)
+}
+
+/// Whether nothing that matters depends on what a loop gives, where its iterations write nothing that is
+/// read elsewhere. In a split derivative the caller may read the result.
+fn may_be_idle(unit: &Unit, facts: &Facts<'_>, variant: &Variant, plan: &Plan, lp: Op) -> bool {
+    let results = facts.body.results(lp);
+    let unreturned = variant.mode == Mode::Combined && !variant.primal_result;
+    variant.mode == Mode::Combined
+        && !results.iter().any(|v| facts.has_shadow(*v))
+        && influence(unit, facts.body, results, None, unreturned)
+            .is_some_and(|values| is_unasked(plan, &values))
+}
+
+/// The nodes from inside of a loop of which one is kept for each iteration.
+fn kept_inside(facts: &Facts<'_>, plan: &Plan, lp: Op) -> Vec<Node> {
+    let inside = facts.body.op_regions(lp)[0];
+    let is_inside = |node: &&Node| {
+        home_region(facts, **node).is_some_and(|home| facts.body.is_inside(home, inside))
+            && facts.varying_loops(**node).contains(&lp)
+    };
+    plan.kept.iter().filter(is_inside).copied().collect()
+}
+
+impl ReturnSweep<'_, '_, '_, '_> {
+    /// Asks for what an iteration of a replayed loop takes from outside, and makes the arrays that its
+    /// tape consists of; before the loop. `None` where none is run.
+    pub(super) fn enter_replay(&mut self, op: Op) -> Option<Entry> {
+        let repeatable = self.facts.replayed(op)?;
+        let (mut values, mut shadows) = (HashMap::new(), HashMap::new());
+        let more = self.facts.snapshot_inputs(op);
+        for &value in repeatable.inputs.iter().chain(&more) {
+            values.insert(value, self.primal(value));
+            if self.facts.has_shadow(value) {
+                shadows.insert(value, self.shadows(value));
+            }
+        }
+        Some(Entry {
+            values,
+            shadows,
+            arrays: self.make_hoisted(op),
+        })
+    }
+
+    fn make_hoisted(&mut self, op: Op) -> HashMap<Node, Lanes> {
+        let mut made = HashMap::new();
+        let Recall::Replay(replay) = &self.recall else {
+            return made;
+        };
+        let (plan, layout) = (replay.plan, replay.layout);
+        for &number in plan.hoisted.get(&op).map_or(&[][..], Vec::as_slice) {
+            let array = &plan.arrays[number];
+            let mut trips = Vec::new();
+            for &at in &array.loops {
+                trips.push(self.trips_before(op, at));
+            }
+            let bytes = layout.array_bytes(self.out, array, &trips);
+            let malloc = crate::alloc::malloc_function(self.out.unit);
+            let call = self.out.build().call(malloc, &[bytes]);
+            let base = Lanes::from_elem(self.out.body.result(call), 1);
+            made.insert(Node::Base(number), base);
+        }
+        made
+    }
+
+    /// The trip count of a loop inside of a replayed one, before that: 0 where it is not reached, as then
+    /// it may mean nothing.
+    fn trips_before(&mut self, replayed: Op, at: Op) -> Value {
+        let body = self.facts.body;
+        let inside = body.op_regions(replayed)[0];
+        let mut trips = self.primal(body.operand(at, 0));
+        for (condition, when) in self.facts.guards_known_at(at, replayed) {
+            let home = body.region_of(condition);
+            if home.is_some_and(|home| body.is_inside(home, inside)) {
+                continue;
+            }
+            let condition = self.primal(condition);
+            let ty = self.out.body.ty(trips);
+            let none = self.out.build().zero(ty);
+            trips = match when {
+                true => self.out.build().select(condition, trips, none),
+                false => self.out.build().select(condition, none, trips),
+            };
+        }
+        trips
+    }
+
+    /// Runs an iteration again, at the beginning of its reversal; from then on its values are at hand.
+    pub(super) fn run_again(&mut self, op: Op, index: Value, entry: Entry) {
+        let Recall::Replay(replay) = &mut self.recall else {
+            return;
+        };
+        let tape = TapeWriter {
+            plan: replay.plan,
+            layout: replay.layout,
+            frames: HashMap::new(),
+        };
+        replay.at_hand.extend(entry.arrays.clone());
+        let mut sweep = ForwardSweep::of_iteration(
+            self.facts,
+            self.variant,
+            self.out,
+            (tape, entry),
+            self.needs,
+            self.findings,
+        );
+        sweep.run_iteration(op, index);
+        let inside = self.facts.body.op_regions(op)[0];
+        let direct = replay.plan.direct_in(self.facts, inside);
+        let at_hand = sweep.at_hand(direct.into_iter());
+        replay.at_hand.extend(at_hand);
+    }
+
+    /// Gives back the arrays of an iteration's tape, after the loop.
+    pub(super) fn leave_replay(&mut self, op: Op) {
+        let Recall::Replay(replay) = &self.recall else {
+            return;
+        };
+        let bases: Vec<Value> = (replay.plan.hoisted.get(&op).into_iter().flatten())
+            .filter_map(|number| replay.at_hand.get(&Node::Base(*number)))
+            .map(|lanes| lanes[0])
+            .collect();
+        for base in bases {
+            let free = crate::alloc::free_function(self.out.unit);
+            self.out.build().call(free, &[base]);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Loops whose iterations are run again in the return sweep: the forward sweep keeps nothing of them, and
+//! leaves those out whose results nothing needs; the return sweep runs an iteration.
+
+use super::{ForwardSweep, TapeWriter, Task};
+use crate::facts::Facts;
+use crate::node::Node;
+use crate::out::{Lanes, Out};
+use crate::variant::Variant;
+use gradus_ir::{Diagnostic, Op, Value};
+use std::collections::HashMap;
+
+/// What an iteration that is run again finds.
+pub struct Entry {
+    /// Values from outside of the loop.
+    pub values: HashMap<Value, Value>,
+    /// Shadows from outside of it.
+    pub shadows: HashMap<Value, Lanes>,
+    /// Arrays made before it.
+    pub arrays: HashMap<Node, Lanes>,
+}
+
+impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
+    /// A sweep over one iteration of a loop, at the current place of `out`.
+    pub fn of_iteration(
+        facts: &'a Facts<'f>,
+        variant: &'a Variant,
+        out: &'a mut Out<'u>,
+        (tape, entry): (TapeWriter<'p>, Entry),
+        needs: &'a mut Vec<Variant>,
+        findings: &'a mut Vec<Diagnostic>,
+    ) -> Self {
+        ForwardSweep {
+            facts,
+            variant,
+            out,
+            values: entry.values,
+            companions: entry.shadows,
+            nodes: entry.arrays,
+            tape: Some(tape),
+            muted: None,
+            tasks: Vec::new(),
+            open: Vec::new(),
+            handler: None,
+            needs,
+            findings,
+        }
+    }
+
+    /// Runs over the region of a loop. A carried value that is not needed is zero.
+    pub fn run_iteration(&mut self, lp: Op, index: Value) {
+        let body = self.facts.body;
+        let region = body.op_regions(lp)[0];
+        let Some(repeatable) = self.facts.replayed(lp) else {
+            return;
+        };
+        for (number, &param) in body.region_params(region).iter().enumerate() {
+            let value = match (number, repeatable.constant.get(&param)) {
+                (0, _) => index,
+                (_, Some(&initial)) => self.value(initial),
+                (_, None) => {
+                    let ty = body.ty(param);
+                    self.out.build().zero(ty)
+                }
+            };
+            self.values.insert(param, value);
+            if self.has_companion(param) {
+                let lanes = match repeatable.constant.get(&param) {
+                    Some(&initial) => self.companion(initial),
+                    None => Lanes::from_elem(value, self.facts.width),
+                };
+                self.companions.insert(param, lanes);
+            }
+            self.keep_value(param);
+        }
+        let ops = std::iter::successors(body.first(region), |op| body.next(*op));
+        let mut ops: Vec<Op> = ops.filter(|op| !body.kind(*op).is_terminator()).collect();
+        ops.reverse();
+        self.tasks.extend(ops.into_iter().map(Task::One));
+        self.work();
+    }
+
+    /// Whether a loop is left out.
+    pub(super) fn is_idle(&self, op: Op) -> bool {
+        let tape = self.tape.as_ref();
+        tape.is_some_and(|tape| tape.plan.idle.contains(&op))
+    }
+
+    /// Leaves a loop out: nothing that matters depends on its results.
+    pub(super) fn leave_out(&mut self, op: Op) {
+        for &result in self.facts.body.results(op) {
+            let ty = self.facts.body.ty(result);
+            let zero = self.out.build().zero(ty);
+            self.values.insert(result, zero);
+        }
+    }
+
+    /// Keeps nothing of a replayed loop that begins.
+    pub(super) fn mute(&mut self, op: Op) {
+        if self.facts.replayed(op).is_some() {
+            self.muted = self.tape.take();
+        }
+    }
+
+    /// Keeps on after a replayed loop.
+    pub(super) fn unmute(&mut self, op: Op) {
+        if self.facts.replayed(op).is_some() {
+            self.tape = self.muted.take();
+        }
+    }
+}
