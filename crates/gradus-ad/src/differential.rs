@@ -7,7 +7,7 @@
 use crate::facts::Facts;
 use crate::facts::FloatLane;
 use crate::out::Out;
-use gradus_ir::{BinaryOp, CastOp, FloatPredicate, Type, TypeId, Value};
+use gradus_ir::{BinaryOp, CastOp, FloatKind, FloatPredicate, Type, TypeId, Value};
 
 /// The sum of two adjoints of `of`.
 pub fn add(out: &mut Out<'_>, facts: &Facts<'_>, of: Value, a: Value, b: Value) -> Value {
@@ -60,6 +60,9 @@ fn add_parts(out: &mut Out<'_>, a: Value, b: Value, parts: &[u32]) -> Value {
 
 fn add_lanes(out: &mut Out<'_>, lanes: &[FloatLane], a: Value, b: Value) -> Value {
     let ty = out.body.ty(a);
+    if let (Type::Vector { elem, len, .. }, [first, ..]) = (out.unit.types.get(ty).clone(), lanes) {
+        return add_as_floats(out, (elem, len), first.kind, a, b);
+    }
     let mut sum = out.build().zero(ty);
     for lane in lanes {
         let x = lane_float(out, lane, a);
@@ -69,6 +72,27 @@ fn add_lanes(out: &mut Out<'_>, lanes: &[FloatLane], a: Value, b: Value) -> Valu
         sum = out.build().binary(BinaryOp::Or, sum, placed);
     }
     sum
+}
+
+/// The sum of two vectors of integers whose floats are all of one format and where such a vector's elements
+/// are; other parts are zero, as floats too.
+fn add_as_floats(
+    out: &mut Out<'_>,
+    (elem, len): (TypeId, u32),
+    kind: FloatKind,
+    a: Value,
+    b: Value,
+) -> Value {
+    if is_zero(out, a) || is_zero(out, b) {
+        return if is_zero(out, a) { b } else { a };
+    }
+    let bits = out.unit.types.int_bits(elem).unwrap_or(kind.bits());
+    let (ty, float) = (out.body.ty(a), out.unit.types.float(kind));
+    let floats = out.unit.types.vector(float, len * bits / kind.bits());
+    let x = out.build().cast(CastOp::BitCast, a, floats);
+    let y = out.build().cast(CastOp::BitCast, b, floats);
+    let sum = out.build().fadd(x, y);
+    out.build().cast(CastOp::BitCast, sum, ty)
 }
 
 /// The float in a byte lane of an integer.

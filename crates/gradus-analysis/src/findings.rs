@@ -344,10 +344,13 @@ impl Finder<'_> {
         if words.is_confused(self.func, value) {
             self.bits(op);
         }
-        if words.hides_floats(self.facts.unit, self.body, self.func, value) {
-            let message = "active floating-point numbers are moved as a vector of integers";
-            let help = "compile with -fno-slp-vectorize -fno-vectorize, or give Gradus the source";
-            self.refuse(op, Code::FloatBits, message, help);
+        let known = self.facts.unit.callee(self.body, op);
+        let known = known.and_then(|f| self.facts.unit.known(f));
+        let masked = matches!(known, Some(Known::Masked(_)));
+        if words.hides_floats(self.facts.unit, self.body, self.func, value)
+            && (masked || !words.floats_are_even(self.func, value))
+        {
+            self.vector_of_integers(op);
         }
         let lanes = self.facts.words.lanes(self.func, value).iter();
         let odd = lanes.into_iter().find_map(|lane| match lane.kind {
@@ -357,6 +360,21 @@ impl Finder<'_> {
         if let Some(kind) = odd {
             let message = format!("active values of the format {kind:?}");
             self.refuse(op, Code::FloatFormat, message, "use double or float");
+        }
+    }
+    fn vector_of_integers(&mut self, op: Op) {
+        let message = "active floating-point numbers are moved as a vector of integers";
+        let help = "compile with -fno-slp-vectorize -fno-vectorize, or give Gradus the source";
+        self.refuse(op, Code::FloatBits, message, help);
+    }
+    /// Lanes under a mask are moved back as floats.
+    fn masked(&mut self, op: Op, args: &[Value]) {
+        let (unit, body, words) = (self.facts.unit, self.body, self.facts.words);
+        let hides = |v: &&Value| {
+            words.hides_floats(unit, body, self.func, **v) && self.activity.active(**v)
+        };
+        if args.iter().any(|v| hides(&v)) {
+            self.vector_of_integers(op);
         }
     }
     /// A pointer with a shadow that is stored where there is no shadow memory to store it in.
@@ -444,7 +462,11 @@ impl Finder<'_> {
         let effects = unit.known_effects(func).unwrap_or(Effects::UNKNOWN);
         match known {
             Known::Memory(memory) => return self.memory(op, memory),
-            Known::Masked(_) | Known::Math(_) | Known::MathOut(_) | Known::Complex(_) => return,
+            Known::Masked(_) => {
+                let args = unit.call_args(self.body, op);
+                return self.masked(op, &args);
+            }
+            Known::Math(_) | Known::MathOut(_) | Known::Complex(_) => return,
             Known::Integer(IntFn::Ptrmask) if shadowed => return self.masked_address(op),
             Known::Reduce(_) | Known::Integer(_) => return,
             Known::Marker(MarkerFn::VaStart) => return,

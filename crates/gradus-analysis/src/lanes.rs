@@ -129,11 +129,12 @@ impl Nodes {
         self.add(node, bit, kind);
         self.data[node as usize].open = false;
     }
-    /// Adds a lane; gives whether it is new. One that overlaps another confuses the node.
+    /// Adds a lane; gives whether it is new. One that overlaps another confuses the node, and so does one
+    /// that is cut; one that is cut off as a whole is none.
     pub fn add(&mut self, node: Node, bit: u32, kind: LaneKind) -> bool {
         let data = &mut self.data[node as usize];
         let lane = Lane { bit, kind };
-        if data.lanes.contains(&lane) {
+        if bit >= data.bits || data.lanes.contains(&lane) {
             return false;
         }
         let end = bit + kind_bytes(kind) * 8;
@@ -560,7 +561,7 @@ fn number_format(unit: &Unit, body: &Body, value: Value) -> Option<FloatKind> {
 
 /// The movements that an integer op makes: shifts by constants, masks of one run of bits, sums of parts
 /// that do not meet.
-fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement; 2]> {
+fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement; 3]> {
     let mut list = SmallVec::new();
     let OpKind::Binary(binary) = body.kind(op) else {
         return list;
@@ -586,8 +587,18 @@ fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement; 2]> {
         (BinaryOp::Shl, Some(by)) => push(from, 0, by, bits - by),
         (BinaryOp::LShr | BinaryOp::AShr, Some(by)) => push(from, by, 0, bits - by),
         (BinaryOp::Or | BinaryOp::Xor | BinaryOp::Add, _) => {
-            for (value, low, high) in parts(unit, body, op).into_iter().flatten() {
-                push(value, low, low, high.saturating_sub(low));
+            let Some([a, b]) = parts(unit, body, op) else {
+                return list;
+            };
+            for ((value, low, high), other) in [(a, b), (b, a)] {
+                match body.as_const(value) {
+                    None => push(value, low, low, high.saturating_sub(low)),
+                    // What the other operand leaves alone is the constant's, zeros at its ends too.
+                    Some(_) => {
+                        push(value, 0, 0, other.1);
+                        push(value, other.2, other.2, bits.saturating_sub(other.2));
+                    }
+                }
             }
         }
         (BinaryOp::And, _) => {

@@ -208,22 +208,43 @@ impl Words {
         if let Some(copy) = self.copies.get(&(func, op)) {
             return self.kind_at(memory, &[copy.to, copy.from], copy.size_bytes);
         }
+        self.fill_kind(unit, memory, body, func, op)
+    }
+
+    /// What a fill overwrites. Where nothing is known of it, zeros stand for floats: zeros in the shadow
+    /// are right for those, and do no harm to anything else.
+    fn fill_kind(
+        &self,
+        unit: &Unit,
+        memory: &Memory,
+        body: &Body,
+        func: FuncId,
+        op: Op,
+    ) -> CopyKind {
         let Some(Known::Memory(fill)) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
             return CopyKind::Nothing;
         };
         let args = unit.call_args(body, op);
-        let size = match (fill, args.as_slice()) {
-            (MemoryFn::Memset | MemoryFn::MemsetIntrinsic, [_, _, size, ..]) => *size,
-            (MemoryFn::Bzero, [_, size, ..]) => *size,
+        let (byte, size) = match (fill, args.as_slice()) {
+            (MemoryFn::Memset | MemoryFn::MemsetIntrinsic, [_, byte, size, ..]) => {
+                (body.as_int(unit, *byte), *size)
+            }
+            (MemoryFn::Bzero, [_, size, ..]) => (Some(0), *size),
             _ => return CopyKind::Nothing,
         };
         let size_bytes = body.as_int(unit, size).and_then(|n| u64::try_from(n).ok());
-        match memory
+        let place = memory
             .place(func, args[0])
-            .or_else(|| global_place(unit, memory, body, args[0]))
-        {
-            Some(place) => self.block_kind(memory, place, size_bytes),
-            None => CopyKind::Nothing,
+            .or_else(|| global_place(unit, memory, body, args[0]));
+        let Some(place) = place else {
+            return CopyKind::Nothing;
+        };
+        let mut words = self.block_words(memory, place, size_bytes).into_iter();
+        match self.block_kind(memory, place, size_bytes) {
+            CopyKind::Unknown if byte == Some(0) && words.all(|(_, seen)| seen.is_nothing()) => {
+                CopyKind::Floats(FloatKind::F64)
+            }
+            kind => kind,
         }
     }
 
@@ -265,12 +286,23 @@ impl Words {
     }
     /// What the block of memory at `place` holds by reduced offsets.
     fn reduced_kind(&self, memory: &Memory, place: MemoryPlace, size: Option<u64>) -> CopyKind {
+        let list = self.block_words(memory, place, size);
+        let modulus = memory.get(place.class).modulus_bytes;
+        let shown = self.visible[place.class.index()];
+        layout::block(&list, modulus, size, shown)
+    }
+    /// The words of the block of memory at `place` by reduced offsets, with their distance from its start.
+    fn block_words(
+        &self,
+        memory: &Memory,
+        place: MemoryPlace,
+        size: Option<u64>,
+    ) -> Vec<(u64, Seen)> {
         let class = memory.get(place.class);
         let start = class.normal(place.offset_bytes);
-        let modulus = class.modulus_bytes;
         let mut list: Vec<(u64, Seen)> = Vec::new();
         for (&offset, &seen) in &self.seen[place.class.index()] {
-            let distance = match modulus {
+            let distance = match class.modulus_bytes {
                 0 => offset - start,
                 m => (offset - start).rem_euclid(m as i64),
             };
@@ -280,8 +312,7 @@ impl Words {
             }
         }
         list.sort_unstable_by_key(|(distance, _)| *distance);
-        let shown = self.visible[place.class.index()];
-        layout::block(&list, modulus, size, shown)
+        list
     }
 
     /// Step 2.
@@ -484,12 +515,26 @@ impl Words {
         let named = evidence.get(&start).map_or(Seen::NOTHING, |s| s.settled());
         overlaps || !named.has_integer()
     }
-    /// Whether a value moves floats inside a vector of integers, which no derivative follows.
+    /// Whether a value is a vector of integers that carries floats.
     pub fn hides_floats(&self, unit: &Unit, body: &Body, func: FuncId, value: Value) -> bool {
         let ty = unit.types.get(body.ty(value));
         matches!(ty, gradus_ir::Type::Vector { .. })
             && unit.types.int_bits(body.ty(value)).is_some()
             && self.carries_float(func, value)
+    }
+    /// Whether the floats that a vector of integers carries are of one format and each where a vector of
+    /// such floats has an element.
+    pub fn floats_are_even(&self, func: FuncId, value: Value) -> bool {
+        let lanes = self.lanes(func, value);
+        let Some(LaneKind::Float(kind)) = lanes.first().map(|lane| lane.kind) else {
+            return false;
+        };
+        let node = self.nodes.of_value(func, value);
+        let whole = node.is_some_and(|n| self.nodes.bits(n).is_multiple_of(kind.bits()));
+        let even = |lane: &Lane| {
+            lane.kind == LaneKind::Float(kind) && lane.bit.is_multiple_of(kind.bits())
+        };
+        whole && lanes.iter().all(even)
     }
     /// Whether a store of so many bytes at a place may overwrite floats: their shadow is then zeroed.
     pub fn may_hold_floats(&self, memory: &Memory, place: MemoryPlace, bytes: u64) -> bool {

@@ -13,7 +13,7 @@ use gradus_analysis::{
 };
 use gradus_ir::known::{Known, MarkerFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{Body, Diagnostic, FuncId, Op, OpKind, Severity, Type, Unit, Value};
+use gradus_ir::{Body, Diagnostic, FuncId, Op, OpKind, Severity, Unit, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What the tables are made from.
@@ -224,7 +224,7 @@ impl<'a> MakeFacts<'a> {
 
     fn lanes(&self, facts: &mut Facts<'_>) {
         for value in facts.body.values.ids() {
-            if !matches!(self.unit.types.get(facts.body.ty(value)), Type::Int(_)) {
+            if self.unit.types.int_bits(facts.body.ty(value)).is_none() {
                 continue;
             }
             let lanes = self.closure.words.lanes(self.variant.func, value);

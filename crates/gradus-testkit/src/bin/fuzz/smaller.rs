@@ -1,4 +1,4 @@
-//! A program that is wrong, as small as it gets, as a page: what is wrong, how to see it, the program.
+//! A program that is wrong or refused, as small as it gets, as a page: what is wrong, how to see it, the program.
 
 use crate::Settings;
 use gradus_testkit::{
@@ -17,8 +17,9 @@ pub fn page(settings: &Settings) -> Option<String> {
 /// What is wrong, without the numbers that change with every step.
 fn kind(verdict: &Verdict) -> Option<String> {
     let text = match verdict {
-        Verdict::Wrong(text) | Verdict::Crash(text) => text,
-        Verdict::Right | Verdict::Refused { .. } => return None,
+        Verdict::Wrong(text) | Verdict::Crash(text) => text.clone(),
+        Verdict::Refused { code, place } => format!("{code}: {place}"),
+        Verdict::Right => return None,
     };
     let words = text.split_whitespace();
     let plain = words.filter(|w| !w.contains(|c: char| c.is_ascii_digit() || c == '`'));
