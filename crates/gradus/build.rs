@@ -1,9 +1,9 @@
 //! Builds the run-time library that parallel programs are linked with, for [`runtime`] to hold.
 //!
 //! It becomes one relocatable object whose only global symbols are the `gr_*` entries, the functions of
-//! CUDA's run time, and those that stand before OpenMP's functions: a program that has Rust code of its own would otherwise find the
-//! standard library in it twice. `__wrap_f` stands before `f`; it is also found as `f`, weakly, by
-//! shared libraries.
+//! CUDA's run time, and those that stand before OpenMP's functions: a program that has Rust code of its
+//! own would otherwise find the standard library in it twice. `__wrap_f` stands before `f`; it is also
+//! found as `f`, weakly, by shared libraries.
 //!
 //! [`runtime`]: src/runtime.rs
 

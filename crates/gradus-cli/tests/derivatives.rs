@@ -1,29 +1,14 @@
 //! The way of a user: derivatives by name and by call, in one file and in several, checked, and
 //! refused where they must be.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod support;
 
-fn folder(test: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    folder
-}
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{folder, gradus, text};
 
 fn write(folder: &Path, name: &str, text: &str) {
     std::fs::write(folder.join(name), text).expect("written");
-}
-
-/// Runs `gradus` on a line of words.
-fn gradus(folder: &Path, line: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
-    command.args(line.split_whitespace()).current_dir(folder);
-    command.output().expect("gradus runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn succeeds(folder: &Path, line: &str) -> String {

@@ -1,16 +1,11 @@
 //! The drivers do what clang does: same files, same output, same exit status; and every function
 //! through the language in the middle and back changes nothing.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod support;
 
-/// A folder of its own for each test.
-fn folder(test: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    folder
-}
+use std::path::Path;
+use std::process::{Command, Output};
+use support::{folder, text};
 
 fn gradus(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
@@ -31,10 +26,6 @@ fn run(folder: &Path, program: &str) -> (String, i32) {
         .expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     (text, output.status.code().unwrap_or(-1))
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 const MAIN: &str = "#include <stdio.h>\nint twice(int);\nint main(void) { printf(\"%d\\n\", twice(21)); return 3; }\n";

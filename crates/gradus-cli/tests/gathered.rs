@@ -1,8 +1,11 @@
 //! Return sweeps whose loops were turned round or gathered, against forward mode: at every level, for short
 //! and long loops, with arguments apart, shifted and equal.
 
-use std::path::{Path, PathBuf};
+mod support;
+
+use std::path::Path;
 use std::process::Command;
+use support::folder;
 
 /// Functions that read neighbours, and the dot test `<w, J d> = <Jᵀ w, d>` over one memory that holds
 /// all arguments. Prints the worst relative departure, and how many were tested.
@@ -59,13 +62,6 @@ int main(void) {
     if (!(worst < LIMIT)) printf("%g\n", worst);
     return 0; }
 "#;
-
-fn folder(test: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    folder
-}
 
 fn output(program: &Path, folder: &Path, line: &str) -> String {
     let words = line.split_whitespace();

@@ -1,29 +1,11 @@
 //! `gradus/parallel.h`: the words mean the same under every compiler, at every level, for any number of
 //! workers; and what runs where it stands is said.
 
-use std::path::{Path, PathBuf};
+mod support;
+
+use std::path::Path;
 use std::process::{Command, Output};
-
-fn folder(test: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    folder
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn succeeds(command: &mut Command) -> Output {
-    let output = command.output().expect("it starts");
-    assert!(
-        output.status.success(),
-        "{command:?}\n{}",
-        text(&output.stderr)
-    );
-    output
-}
+use support::{folder, succeeds, text};
 
 /// Compiles a program of `tests/parallel` by a command, all words separated by spaces, to `program`.
 fn compile(folder: &Path, name: &str, command: &str) -> Output {

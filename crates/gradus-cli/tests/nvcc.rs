@@ -2,18 +2,14 @@
 //!
 //! The programs of `tests/cuda` compare with values computed on the host, and say `right` at last.
 
+mod support;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use support::text;
 
 fn folder(test: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cuda-{test}"));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    folder
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    support::folder(&format!("cuda-{test}"))
 }
 
 fn nvcc(folder: &Path, line: &str) -> Output {

@@ -1,29 +1,11 @@
 //! Parallel programs: what OpenMP's regions become, that they compute what they computed, and their
 //! gradients against those of the serial program and against differences.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod support;
 
-fn folder(test: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    folder
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn succeeds(command: &mut Command) -> Output {
-    let output = command.output().expect("it starts");
-    assert!(
-        output.status.success(),
-        "{command:?}\n{}",
-        text(&output.stderr)
-    );
-    output
-}
+use std::path::Path;
+use std::process::Command;
+use support::{folder, shell, succeeds, text};
 
 /// Compiles `source` with `gradus cc` and some options; gives what the compiler printed.
 fn compile(folder: &Path, source: &str, options: &[&str]) -> String {
@@ -328,6 +310,32 @@ int main(void) { double x[3] = {1, 2, 3}; twice(x, 3); printf(\"%g\\n\", fold(x,
     assert_eq!(numbers(&folder, 2), [8.5]);
 }
 
+/// A team's derivative is that of one thread: who asks for it is told, at the region's line.
+#[test]
+fn a_region_whose_threads_are_told_apart_is_named_where_it_is_differentiated() {
+    let folder = folder("team_of_one");
+    let source = "
+#include <omp.h>
+double f(double *x, long n) {
+  double s = 0, part[64] = {0};
+#pragma omp parallel
+  {
+    int t = omp_get_thread_num();
+#pragma omp for
+    for (long i = 0; i < n; i++) part[t] += x[i] * x[i];
+  }
+  for (int t = 0; t < 64; t++) s += part[t];
+  return s;
+}
+";
+    std::fs::write(folder.join("f.c"), source).expect("written");
+    let said = shell(&folder, "gradus grad f.c -f f -o f.o -- -O2 -fopenmp");
+    let said = text(&said.stderr) + &text(&said.stdout);
+    assert!(said.contains("GRD0036"), "{said}");
+    assert!(said.contains("f.c:5"), "{said}");
+    assert!(said.contains("with one thread"), "{said}");
+}
+
 /// Handlers in a region that stands in a function without any: they come along with their language.
 #[test]
 fn code_with_handlers_is_raised() {
@@ -363,19 +371,6 @@ int main() {
     assert_eq!(numbers(&folder, 3), [250.0]);
 }
 
-/// Runs `command` in `folder`, all words separated by spaces.
-fn shell(folder: &Path, command: &str) -> Output {
-    let gradus = env!("CARGO_BIN_EXE_gradus");
-    let mut words = command.split(' ').map(|word| match word {
-        "gradus" => gradus,
-        _ => word,
-    });
-    let mut command = Command::new(words.next().expect("a program"));
-    succeeds(command.args(words).current_dir(folder))
-}
-
-/// What a program asks of its threads from another file, and how it shares work there: the answers fit
-/// what runs, whoever compiled which of the files.
 /// A program that makes room for as many threads as it is told of, and reads what each left.
 #[test]
 fn as_many_threads_are_there_as_the_program_is_told() {
@@ -403,6 +398,8 @@ fn as_many_threads_are_there_as_the_program_is_told() {
     }
 }
 
+/// What a program asks of its threads from another file, and how it shares work there: the answers fit
+/// what runs, whoever compiled which of the files.
 #[test]
 fn threads_are_told_apart_across_files() {
     let folder = folder("two_files");

@@ -4,9 +4,12 @@
 //! A page is a file of `second_order/`: `double NAME(int n, double *x, double s)`, with its n at the
 //! end of its first line. `hessian.h` makes the derivatives by call and holds them to each other.
 
+mod support;
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use support::folder;
 
 /// The name and n of every page, in the order of the names.
 fn pages() -> Vec<(String, u32)> {
@@ -29,13 +32,6 @@ fn pages() -> Vec<(String, u32)> {
 
 fn source_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/second_order")
-}
-
-fn folder(test: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    folder
 }
 
 fn succeeds(what: &str, output: &Output) {

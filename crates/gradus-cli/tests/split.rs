@@ -1,21 +1,10 @@
 //! Split mode by the drivers: the same gradients at every level, without a finding of the sanitizers or
 //! of valgrind, and without a leak.
 
-use std::path::{Path, PathBuf};
+mod support;
+
 use std::process::{Command, Output};
-
-fn folder(test: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    folder
-}
-
-fn gradus(folder: &Path, line: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
-    command.args(line.split_whitespace()).current_dir(folder);
-    command.output().expect("gradus runs")
-}
+use support::{folder, gradus};
 
 /// Loops with early exits, local arrays, heap blocks, lists, calls, globals; two tapes at once; what
 /// the sweeps need is overwritten and freed between them.

@@ -148,6 +148,7 @@ pub(crate) fn project(run: &mut Run<'_>, unit: &mut Unit) -> Result<(), Stop> {
     run.pass("raise", |run| {
         let raised = raise(unit, Orphans::Raise);
         run.take(raised.remarks())?;
+        run.take(raised.teams_of_one())?;
         gradus_par::project(unit, &raised.changed);
         run.after_unit("raise", unit)
     })

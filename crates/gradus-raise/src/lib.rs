@@ -30,7 +30,7 @@ mod scopes;
 
 pub use report::{Construct, Outcome, Reason, RegionRecord};
 
-use gradus_ir::{Code, Diagnostic, FuncId, Severity, Unit};
+use gradus_ir::{Diagnostic, FuncId, Unit};
 
 /// What raising came to.
 #[derive(Clone, Debug, Default)]
@@ -56,16 +56,24 @@ impl Raised {
             });
         kept.map(|(region, reason, what)| {
             let message = format!("this parallel {what}: {}", reason.text);
-            let finding = Diagnostic {
-                severity: Severity::Note,
-                ..Diagnostic::warning(Code::ParallelKept, message)
-            };
-            finding
-                .in_function(&region.function)
-                .at(region.span.clone(), "the region")
+            region
+                .remark(message)
                 .at(reason.span.clone(), "what it holds")
         })
         .collect()
+    }
+
+    /// Remarks on regions whose threads are told apart: in a derivative, which is that of the serial
+    /// projection, one thread runs them.
+    #[must_use]
+    pub fn teams_of_one(&self) -> Vec<Diagnostic> {
+        let teams = self.regions.iter().filter(|r| r.outcome == Outcome::Team);
+        teams
+            .map(|region| {
+                let message = "a derivative runs this parallel region with one thread: its threads are told apart, by their numbers, a barrier or what each has of its own";
+                region.remark(message.to_string())
+            })
+            .collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What became of every parallel construct, by source line: data for `--par-report`.
 
-use gradus_ir::SourceSpan;
+use gradus_ir::{Code, Diagnostic, Severity, SourceSpan};
 use std::fmt;
 
 /// A parallel region of the program, or a construct of its own outside of all regions.
@@ -14,6 +14,19 @@ pub struct RegionRecord {
     pub outcome: Outcome,
     /// What stands in it, in the order of the program.
     pub constructs: Vec<Construct>,
+}
+
+impl RegionRecord {
+    /// A note on it, at its place.
+    pub(crate) fn remark(&self, message: String) -> Diagnostic {
+        let finding = Diagnostic {
+            severity: Severity::Note,
+            ..Diagnostic::warning(Code::ParallelKept, message)
+        };
+        finding
+            .in_function(&self.function)
+            .at(self.span.clone(), "the region")
+    }
 }
 
 /// What became of a region.

@@ -152,10 +152,7 @@ fn apart(unit: &Unit, made: &[(FuncId, bool)]) -> HashSet<FuncId> {
 
 /// Whether an emitted function works on memory that the iterations of a loop share.
 fn shares_state(unit: &Unit, func: FuncId) -> bool {
-    let name = unit.functions[func].name.as_str();
-    name.starts_with("__gradus1_")
-        && !name.starts_with("__gradus1_aug")
-        && !name.starts_with("__gradus1_jvp")
+    unit.functions[func].name.starts_with("__gradus1_")
 }
 
 /// Whether a function works on the stack of a tape, which each run of a derivative has to itself.

@@ -188,10 +188,22 @@ pub(super) const ROWS: &[Row] = &[
     row(&["__kmpc_taskgroup"], OpenMpFn::TaskGroup),
     row(&["__kmpc_end_taskgroup"], OpenMpFn::EndTaskGroup),
     row(&["__kmpc_taskloop"], OpenMpFn::TaskLoop),
-    asks(&["omp_get_thread_num"], OpenMpFn::Rank),
-    asks(&["omp_get_num_threads"], OpenMpFn::Size),
-    asks(&["omp_get_max_threads"], OpenMpFn::MaxThreads),
-    asks(&["omp_in_parallel"], OpenMpFn::InParallel),
+    asks(
+        &["omp_get_thread_num", "omp_get_thread_num_"],
+        OpenMpFn::Rank,
+    ),
+    asks(
+        &["omp_get_num_threads", "omp_get_num_threads_"],
+        OpenMpFn::Size,
+    ),
+    asks(
+        &["omp_get_max_threads", "omp_get_max_threads_"],
+        OpenMpFn::MaxThreads,
+    ),
+    asks(
+        &["omp_in_parallel", "omp_in_parallel_"],
+        OpenMpFn::InParallel,
+    ),
     asks(&["omp_get_level", "omp_get_active_level"], OpenMpFn::Level),
     asks(
         &[

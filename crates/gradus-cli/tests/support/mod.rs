@@ -1,0 +1,49 @@
+//! What all tests of the tool share: a folder for each, processes that must succeed, and their words.
+
+// Each test file is a program of its own, and uses a part of this.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// An empty folder for a test.
+pub fn folder(test: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+/// What a process printed.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs a command that must succeed.
+pub fn succeeds(command: &mut Command) -> Output {
+    let output = command.output().expect("it starts");
+    assert!(
+        output.status.success(),
+        "{command:?}\n{}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    output
+}
+
+/// Runs a command that must succeed in a folder, all its words separated by spaces; `gradus` is ours.
+pub fn shell(folder: &Path, command: &str) -> Output {
+    let mut words = command.split_whitespace().map(|word| match word {
+        "gradus" => env!("CARGO_BIN_EXE_gradus"),
+        _ => word,
+    });
+    let mut command = Command::new(words.next().expect("a program"));
+    succeeds(command.args(words).current_dir(folder))
+}
+
+/// Runs `gradus` in a folder with arguments separated by spaces, whatever comes of it.
+pub fn gradus(folder: &Path, line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command.args(line.split_whitespace()).current_dir(folder);
+    command.output().expect("gradus runs")
+}
