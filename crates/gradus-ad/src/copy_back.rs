@@ -6,10 +6,7 @@
 
 use crate::alloc;
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{
-    AttrSet, BinaryOp, Body, Builder, FloatKind, FuncId, Function, Linkage, Region, TypeId, Unit,
-    Value,
-};
+use gradus_ir::{BinaryOp, Body, Builder, FloatKind, FuncId, Linkage, Region, TypeId, Unit, Value};
 
 /// The function `(to, from, bytes)` for numbers of a format.
 pub fn function(unit: &mut Unit, kind: FloatKind, overlap: bool) -> FuncId {
@@ -27,20 +24,7 @@ pub fn function(unit: &mut Unit, kind: FloatKind, overlap: bool) -> FuncId {
     let mut body = Body::new(&params);
     let number = unit.types.float(kind);
     build(&mut Builder::new(unit, &mut body), number, overlap);
-    let attrs = unit.intern_attrs(AttrSet::default());
-    unit.add_function(Function {
-        name,
-        ty,
-        attrs,
-        convention: 0,
-        linkage: Linkage::LinkOnceOdr,
-        defined: false,
-        body: Some(Box::new(body)),
-        derived_from: None,
-        param_names: Vec::new(),
-        span: None,
-        source_name: None,
-    })
+    unit.define(name, ty, Linkage::LinkOnceOdr, body)
 }
 
 fn build(b: &mut Builder<'_>, number: TypeId, overlap: bool) {

@@ -12,8 +12,8 @@ use crate::variant::{
     carries_float,
 };
 use gradus_ir::{
-    AttrSet, Body, Builder, FuncId, Function, Global, Initializer, IntPredicate, Linkage, Op,
-    OpKind, Region, Type, TypeId, Unit, Value,
+    AttrSet, Body, Builder, FuncId, IntPredicate, Linkage, Op, OpKind, Region, Type, TypeId, Unit,
+    Value,
 };
 
 /// How the symbols of these functions begin while one root's derivatives are made.
@@ -147,20 +147,7 @@ pub(crate) fn function(
         b: Builder::new(unit, &mut body),
     };
     maker.choose(&targets, &needs);
-    let attrs = unit.intern_attrs(AttrSet::default());
-    let func = unit.add_function(Function {
-        name,
-        ty,
-        attrs,
-        convention: 0,
-        linkage: Linkage::Internal,
-        defined: false,
-        body: Some(Box::new(body)),
-        derived_from: None,
-        param_names: Vec::new(),
-        span: None,
-        source_name: None,
-    });
+    let func = unit.define(name, ty, Linkage::Internal, body);
     Some(Dispatch {
         func,
         signature,
@@ -287,24 +274,8 @@ impl Maker<'_> {
     /// The message as a constant of the module.
     fn text(&mut self) -> Value {
         let unit = &mut *self.b.unit;
-        let byte = unit.types.int(8);
-        let bytes = self.message.clone().into_bytes();
-        let ty = unit.types.array(byte, bytes.len() as u64);
         let name = unit.fresh_name("__gradus1_message");
-        let global = unit.add_global(Global {
-            name,
-            ty,
-            constant: true,
-            thread_local: false,
-            defined: true,
-            linkage: Linkage::Internal,
-            align_bytes: 1,
-            init: Some(Initializer {
-                bytes,
-                relocations: Vec::new(),
-            }),
-            derived_from: None,
-        });
+        let global = unit.add_text(name, &self.message);
         let ptr = unit.types.ptr();
         let id = (unit.consts).intern(ptr, gradus_ir::ConstKind::Global { global, offset: 0 });
         self.b.constant(id)

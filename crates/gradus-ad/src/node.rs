@@ -125,17 +125,8 @@ fn recompute_cost(unit: &Unit, facts: &Facts<'_>, op: Op, kind: &OpKind) -> Opti
         OpKind::Binary(
             BinaryOp::UDiv | BinaryOp::SDiv | BinaryOp::URem | BinaryOp::SRem | BinaryOp::FRem,
         ) => Some(24),
-        OpKind::Binary(_)
-        | OpKind::FNeg
-        | OpKind::Cast(_)
-        | OpKind::ICmp(_)
-        | OpKind::FCmp(_)
-        | OpKind::Select
-        | OpKind::ExtractElement
-        | OpKind::InsertElement
-        | OpKind::Shuffle(_)
-        | OpKind::Addr { .. } => Some(1),
         OpKind::ExtractValue(_) | OpKind::InsertValue(_) => Some(0),
+        kind if kind.is_arithmetic() => Some(1),
         OpKind::Load(access) if access.is_plain() && facts.is_stable(op) => Some(3),
         OpKind::Call(_) => match unit.callee(facts.body, op).and_then(|f| unit.known(f)) {
             Some(Known::Math(function)) => Some(math_cost(function)),

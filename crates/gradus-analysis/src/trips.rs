@@ -144,7 +144,7 @@ impl<'a> Availability<'a> {
                         .and_then(|func| unit.known_effects(func))
                         .is_some_and(|effects| effects.is_pure())
             }
-            kind => is_plain_arithmetic(kind),
+            kind => kind.is_arithmetic(),
         }
     }
 
@@ -190,23 +190,4 @@ impl<'a> Availability<'a> {
         };
         size.is_some_and(|size| end <= size)
     }
-}
-
-/// Ops without effects that cannot trap.
-fn is_plain_arithmetic(kind: &OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::Binary(_)
-            | OpKind::FNeg
-            | OpKind::Cast(_)
-            | OpKind::ICmp(_)
-            | OpKind::FCmp(_)
-            | OpKind::Select
-            | OpKind::ExtractElement
-            | OpKind::InsertElement
-            | OpKind::Shuffle(_)
-            | OpKind::ExtractValue(_)
-            | OpKind::InsertValue(_)
-            | OpKind::Addr { .. }
-    )
 }

@@ -11,23 +11,10 @@ const LEAVE_LIMIT: usize = 4_000;
 /// Whether the op gives a value of its operands alone, reads and writes no memory, always comes
 /// back and owns no regions. It may still be undefined for some operands (a division by zero).
 pub fn is_pure(unit: &Unit, body: &Body, op: Op) -> bool {
-    use OpKind::*;
     match body.kind(op) {
-        Binary(_)
-        | FNeg
-        | Cast(_)
-        | ICmp(_)
-        | FCmp(_)
-        | Select
-        | Freeze
-        | ExtractElement
-        | InsertElement
-        | Shuffle(_)
-        | ExtractValue(_)
-        | InsertValue(_)
-        | Addr { .. } => true,
-        Call(info) => info.bundles.is_empty() && call_is_pure(unit, body, op),
-        _ => false,
+        OpKind::Freeze => true,
+        OpKind::Call(info) => info.bundles.is_empty() && call_is_pure(unit, body, op),
+        kind => kind.is_arithmetic(),
     }
 }
 

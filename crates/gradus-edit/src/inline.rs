@@ -7,8 +7,8 @@
 
 use crate::clone::{ValueMap, clone_op};
 use gradus_ir::{
-    AllocaPlace, AttrSet, Body, Builder, FuncId, LocId, Location, Op, OpKind, Region, ScopeId,
-    TailKind, Type, Unit, Value,
+    AllocaPlace, AttrSet, Body, Builder, FuncId, LocId, Location, Op, OpKind, ScopeId, TailKind,
+    Type, Unit, Value,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -69,7 +69,7 @@ pub fn inline_call(
         locs: HashMap::new(),
         scopes: HashMap::new(),
     };
-    let home = strand(caller, call);
+    let home = caller.strand_of(call);
     let private = home != caller.root();
     let first = caller.first(home);
     let mut b = Builder::new(unit, caller);
@@ -101,25 +101,6 @@ pub fn inline_call(
     }
     caller.erase(call);
     Ok(())
-}
-
-/// The region of the nearest task, iteration or rank around an op, or the root.
-fn strand(body: &Body, op: Op) -> Region {
-    let mut at = body.parent(op).unwrap_or(body.root());
-    while let Some(owner) = body.owner(at) {
-        let own = matches!(
-            body.kind(owner),
-            OpKind::Spawn { .. }
-                | OpKind::ParFor { .. }
-                | OpKind::Spmd { .. }
-                | OpKind::ShareFor { .. }
-        );
-        match body.parent(owner) {
-            Some(outer) if !own => at = outer,
-            _ => break,
-        }
-    }
-    at
 }
 
 fn copy_of(b: &mut Builder, callee: &Body, map: &ValueMap, value: Value) -> Value {
@@ -169,7 +150,7 @@ fn check(
             OpKind::Alloca(alloca) => {
                 let constant = callee.as_const(callee.operand(op, 0)).is_some();
                 // What a task, iteration or rank has to itself is copied with it.
-                let own = callee.parent(op) == Some(strand(callee, op));
+                let own = callee.parent(op) == Some(callee.strand_of(op));
                 if !(outermost || own) || !constant || alloca.inalloca {
                     return Err(NotInlined::Allocations);
                 }

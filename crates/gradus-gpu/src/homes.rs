@@ -207,18 +207,6 @@ pub(crate) fn is_cheap(body: &Body, op: Op, steady: &HashSet<Op>) -> bool {
         OpKind::Binary(FDiv | FRem) => false,
         OpKind::Binary(SDiv | SRem | UDiv | URem) => body.as_const(body.operand(op, 1)).is_some(),
         OpKind::Load(_) => steady.contains(&op),
-        OpKind::Binary(_)
-        | OpKind::FNeg
-        | OpKind::Cast(_)
-        | OpKind::ICmp(_)
-        | OpKind::FCmp(_)
-        | OpKind::Select
-        | OpKind::ExtractElement
-        | OpKind::InsertElement
-        | OpKind::Shuffle(_)
-        | OpKind::ExtractValue(_)
-        | OpKind::InsertValue(_)
-        | OpKind::Addr { .. } => true,
-        _ => false,
+        kind => kind.is_arithmetic(),
     }
 }

@@ -139,6 +139,18 @@ impl Body {
     pub fn parent(&self, op: Op) -> Option<Region> {
         self.ops[op].parent
     }
+    /// The region in which an allocation at `op` is made anew for every strand: that of the nearest
+    /// task, iteration or rank around, or the root.
+    pub fn strand_of(&self, op: Op) -> Region {
+        let mut at = self.parent(op).unwrap_or(self.root());
+        while let Some(owner) = self.owner(at) {
+            match self.parent(owner) {
+                Some(outer) if !self.kind(owner).begins_strands() => at = outer,
+                _ => break,
+            }
+        }
+        at
+    }
     /// The op before, in the same region.
     pub fn prev(&self, op: Op) -> Option<Op> {
         self.ops[op].prev

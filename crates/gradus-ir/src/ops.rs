@@ -457,6 +457,34 @@ impl OpKind {
         use OpKind::*;
         matches!(self, Yield | Repeat | Return | Unreachable | Resume)
     }
+    /// Whether it gives a value of its operands alone, the same each time, and reads and writes no
+    /// memory. A division may still be undefined.
+    pub fn is_arithmetic(&self) -> bool {
+        use OpKind::*;
+        matches!(
+            self,
+            Binary(_)
+                | FNeg
+                | Cast(_)
+                | ICmp(_)
+                | FCmp(_)
+                | Select
+                | ExtractElement
+                | InsertElement
+                | Shuffle(_)
+                | ExtractValue(_)
+                | InsertValue(_)
+                | Addr { .. }
+        )
+    }
+    /// Whether it is the code of a strand: a task, an iteration or a rank.
+    pub fn begins_strands(&self) -> bool {
+        use OpKind::*;
+        matches!(
+            self,
+            Spawn { .. } | ParFor { .. } | Spmd { .. } | ShareFor { .. }
+        )
+    }
     /// Whether it is one of the parallel ops.
     pub fn is_parallel(&self) -> bool {
         use OpKind::*;

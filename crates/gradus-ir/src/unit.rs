@@ -212,19 +212,54 @@ impl Unit {
         if let Some(id) = self.function(name) {
             return id;
         }
+        self.add(name.to_string(), ty, attrs, Linkage::External, None)
+    }
+    /// Adds a function of our own with its body, under a name that must be new: C's calling convention,
+    /// no attributes, no place in the source.
+    pub fn define(&mut self, name: String, ty: TypeId, linkage: Linkage, body: Body) -> FuncId {
+        let body = Some(Box::new(body));
+        self.add(name, ty, AttrSet::default(), linkage, body)
+    }
+    fn add(
+        &mut self,
+        name: String,
+        ty: TypeId,
+        attrs: AttrSet,
+        linkage: Linkage,
+        body: Option<Box<Body>>,
+    ) -> FuncId {
         let attrs = self.intern_attrs(attrs);
         self.add_function(Function {
-            name: name.to_string(),
+            name,
             ty,
             attrs,
             convention: 0,
-            linkage: Linkage::External,
+            linkage,
             defined: false,
-            body: None,
+            body,
             derived_from: None,
             param_names: Vec::new(),
             span: None,
             source_name: None,
+        })
+    }
+    /// Adds a text that stays as it is, without a zero at its end, under a name that must be new.
+    pub fn add_text(&mut self, name: String, text: &str) -> GlobalId {
+        let byte = self.types.int(8);
+        let ty = self.types.array(byte, text.len() as u64);
+        self.add_global(Global {
+            name,
+            ty,
+            constant: true,
+            thread_local: false,
+            defined: true,
+            linkage: Linkage::Internal,
+            align_bytes: 1,
+            init: Some(Initializer {
+                bytes: text.as_bytes().to_vec(),
+                relocations: Vec::new(),
+            }),
+            derived_from: None,
         })
     }
     /// Gives a function another symbol, which must be new. Functions of the host keep theirs.

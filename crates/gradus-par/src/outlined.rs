@@ -1,7 +1,7 @@
 //! Regions as functions: what lowering makes of the inside of a parallel op.
 
 use crate::Lowering;
-use gradus_ir::{AttrSet, Body, Builder, FuncId, Function, Linkage, TypeId, Value};
+use gradus_ir::{Body, Builder, FuncId, Linkage, TypeId, Value};
 
 impl Lowering<'_> {
     /// A function beside the one that is lowered; `fill` writes its body.
@@ -28,22 +28,12 @@ impl Lowering<'_> {
         let name = self.unit.fresh_name(&format!("{stem}.gr_{suffix}"));
         let result = result.unwrap_or_else(|| self.unit.types.void());
         let ty = self.unit.types.func(result, params.to_vec());
-        let attrs = self.unit.intern_attrs(AttrSet::default());
         let mut body = Body::new(params);
         fill(&mut Builder::new(self.unit, &mut body));
-        let func = self.unit.add_function(Function {
-            name,
-            ty,
-            attrs,
-            convention: 0,
-            linkage: Linkage::Internal,
-            defined: false,
-            body: Some(Box::new(body)),
-            derived_from: Some(origin),
-            param_names: Vec::new(),
-            span,
-            source_name: None,
-        });
+        let func = self.unit.define(name, ty, Linkage::Internal, body);
+        let function = &mut self.unit.functions[func];
+        function.derived_from = Some(origin);
+        function.span = span;
         self.made.push(func);
         func
     }

@@ -17,7 +17,7 @@
 use crate::openmp::{REDUCTION_LOCK, calls_unseen, ranks};
 use crate::privates::{Own, own_memory};
 use crate::reductions::{self, Reduction};
-use crate::regions::{splice, strand_of};
+use crate::regions::splice;
 use gradus_edit::{is_pure, promote_slots, sweep_dead};
 use gradus_ir::{
     AllocaPlace, BarrierScope, Body, Builder, FuncId, IntPredicate, LocId, Op, OpKind, Region,
@@ -245,7 +245,7 @@ fn fold(unit: &mut Unit, body: &mut Body, team: Op, plan: Plan) {
     }
     one_rank(body, region);
     // Allocations live as long as the strand around the team.
-    let home = strand_of(body, team);
+    let home = body.strand_of(team);
     let place = match home == body.root() {
         true => AllocaPlace::Frame,
         false => AllocaPlace::Private,

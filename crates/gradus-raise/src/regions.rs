@@ -175,26 +175,6 @@ fn folded(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Value> {
     Some(Builder::new(unit, body).int(ty, value as i128))
 }
 
-/// The region in which an allocation at `op` is made anew for every strand: that of the nearest task,
-/// iteration or rank around, or the root.
-pub(crate) fn strand_of(body: &Body, op: Op) -> Region {
-    let mut at = body.parent(op).unwrap_or(body.root());
-    while let Some(owner) = body.owner(at) {
-        let strand = matches!(
-            body.kind(owner),
-            OpKind::Spawn { .. }
-                | OpKind::ParFor { .. }
-                | OpKind::Spmd { .. }
-                | OpKind::ShareFor { .. }
-        );
-        match body.parent(owner) {
-            Some(outer) if !strand => at = outer,
-            _ => break,
-        }
-    }
-    at
-}
-
 /// The ops of a region between two of them, both left out; `None` where the second does not follow the
 /// first there.
 pub(crate) fn between(body: &Body, first: Op, last: Op) -> Option<Vec<Op>> {

@@ -8,8 +8,7 @@
 use super::build::math_call;
 use gradus_ir::known::MathFn;
 use gradus_ir::{
-    AttrSet, Body, Builder, CastOp, FloatKind, FloatPredicate, FuncId, Function, Linkage, Type,
-    TypeId, Unit, Value,
+    Body, Builder, CastOp, FloatKind, FloatPredicate, FuncId, Linkage, Type, TypeId, Unit, Value,
 };
 
 const NAME: &str = "__gradus1_digamma";
@@ -53,21 +52,12 @@ fn function(unit: &mut Unit) -> FuncId {
     }
     let double = unit.types.f64();
     let ty = unit.types.func(double, vec![double]);
-    let attrs = unit.intern_attrs(AttrSet::default());
     let body = body(unit, double);
-    unit.add_function(Function {
-        name: NAME.into(),
-        ty,
-        attrs,
-        convention: 0,
-        linkage: Linkage::LinkOnceOdr,
-        defined: false,
-        body: Some(Box::new(body)),
-        derived_from: None,
-        param_names: vec![Some("a".into())],
-        span: None,
-        source_name: Some("digamma".into()),
-    })
+    let func = unit.define(NAME.into(), ty, Linkage::LinkOnceOdr, body);
+    let function = &mut unit.functions[func];
+    function.param_names = vec![Some("a".into())];
+    function.source_name = Some("digamma".into());
+    func
 }
 
 fn body(unit: &mut Unit, double: TypeId) -> Body {

@@ -8,8 +8,7 @@
 
 use gradus_ir::known::SystemFn;
 use gradus_ir::{
-    AttrSet, BinaryOp, Body, Builder, CallInfo, FuncId, Function, IntPredicate, Linkage, Region,
-    TypeId, Unit, Value,
+    BinaryOp, Body, Builder, CallInfo, FuncId, IntPredicate, Linkage, Region, TypeId, Unit, Value,
 };
 
 /// Elements that are larger are left to the C library.
@@ -83,20 +82,7 @@ fn define(
         compare,
         compare_ty,
     });
-    let attrs = unit.intern_attrs(AttrSet::default());
-    unit.add_function(Function {
-        name: name.to_string(),
-        ty,
-        attrs,
-        convention: 0,
-        linkage: Linkage::Internal,
-        defined: false,
-        body: Some(Box::new(body)),
-        derived_from: None,
-        param_names: Vec::new(),
-        span: None,
-        source_name: None,
-    })
+    unit.define(name.to_string(), ty, Linkage::Internal, body)
 }
 
 impl Maker<'_> {

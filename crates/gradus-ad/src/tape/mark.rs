@@ -10,8 +10,7 @@ use super::plan::Plan;
 use crate::out::{Out, Space};
 use crate::variant::Variant;
 use gradus_ir::{
-    AttrSet, Body, Builder, ConstKind, FuncId, Function, Global, Initializer, IntPredicate,
-    Linkage, OpKind, Symbol, Unit, Value,
+    AttrSet, Body, Builder, ConstKind, FuncId, IntPredicate, Linkage, OpKind, Symbol, Unit, Value,
 };
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -72,20 +71,7 @@ fn misfit_function(unit: &mut Unit) -> FuncId {
     let ty = unit.types.func(void, Vec::new());
     let mut body = Body::new(&[]);
     build_misfit(&mut Builder::new(unit, &mut body));
-    let attrs = unit.intern_attrs(AttrSet::default());
-    unit.add_function(Function {
-        name: MISFIT.to_string(),
-        ty,
-        attrs,
-        convention: 0,
-        linkage: Linkage::LinkOnceOdr,
-        defined: false,
-        body: Some(Box::new(body)),
-        derived_from: None,
-        param_names: Vec::new(),
-        span: None,
-        source_name: None,
-    })
+    unit.define(MISFIT.to_string(), ty, Linkage::LinkOnceOdr, body)
 }
 
 /// Says the message and ends the program.
@@ -117,20 +103,5 @@ fn message(unit: &mut Unit) -> gradus_ir::GlobalId {
     if let Some(Symbol::Global(known)) = unit.symbol(&name) {
         return known;
     }
-    let byte = unit.types.int(8);
-    let ty = unit.types.array(byte, MESSAGE.len() as u64);
-    unit.add_global(Global {
-        name,
-        ty,
-        constant: true,
-        thread_local: false,
-        defined: true,
-        linkage: Linkage::Internal,
-        align_bytes: 1,
-        init: Some(Initializer {
-            bytes: MESSAGE.as_bytes().to_vec(),
-            relocations: Vec::new(),
-        }),
-        derived_from: None,
-    })
+    unit.add_text(name, MESSAGE)
 }

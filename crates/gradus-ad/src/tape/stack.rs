@@ -10,8 +10,7 @@
 use crate::out::{Out, Space};
 use gradus_ir::known::{TAPE_PUSH, TAPE_RELEASE};
 use gradus_ir::{
-    AttrSet, Body, Builder, CastOp, FuncId, Function, IntPredicate, Linkage, Region, TypeId, Unit,
-    Value,
+    AttrSet, Body, Builder, CastOp, FuncId, IntPredicate, Linkage, Region, TypeId, Unit, Value,
 };
 
 /// The functions that work on a stack.
@@ -60,20 +59,7 @@ fn define(unit: &mut Unit, name: &str, ty: TypeId, make: fn(&mut Builder<'_>)) -
     let params = unit.param_types(ty).to_vec();
     let mut body = Body::new(&params);
     make(&mut Builder::new(unit, &mut body));
-    let attrs = unit.intern_attrs(AttrSet::default());
-    unit.add_function(Function {
-        name: name.to_string(),
-        ty,
-        attrs,
-        convention: 0,
-        linkage: Linkage::LinkOnceOdr,
-        defined: false,
-        body: Some(Box::new(body)),
-        derived_from: None,
-        param_names: Vec::new(),
-        span: None,
-        source_name: None,
-    })
+    unit.define(name.to_string(), ty, Linkage::LinkOnceOdr, body)
 }
 
 fn push_function(unit: &mut Unit) -> FuncId {

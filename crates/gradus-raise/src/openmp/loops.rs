@@ -13,7 +13,7 @@
 
 use super::calls::{Calls, Step, reason, slot};
 use super::{bounds, mirrors, parts};
-use crate::regions::{between, run_once, settle, strand_of};
+use crate::regions::{between, run_once, settle};
 use gradus_edit::{
     ValueMap, clone_op_within, is_pure, is_speculatable, loop_to_for, promote_slots,
 };
@@ -428,7 +428,7 @@ fn keep_in_memory(unit: &mut Unit, body: &mut Body, op: Op, index: usize) {
     if !body.has_uses(param) && !body.has_uses(result) {
         return;
     }
-    let home = strand_of(body, op);
+    let home = body.strand_of(op);
     let ty = body.ty(param);
     let mut b = Builder::new(unit, body);
     if let Some(first) = b.body.first(home) {

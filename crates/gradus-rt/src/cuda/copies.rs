@@ -122,17 +122,6 @@ extern "C" fn cudaMemcpy(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaMemcpyAsync(
-    to: *mut c_void,
-    from: *const c_void,
-    count: usize,
-    kind: c_int,
-    _stream: *mut c_void,
-) -> Status {
-    entry(|| line(to, from, count, kind))
-}
-
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemcpyPeer(
     to: *mut c_void,
     to_device: c_int,
@@ -146,18 +135,6 @@ extern "C" fn cudaMemcpyPeer(
         }
         line(to, from, count, 3)
     })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemcpyPeerAsync(
-    to: *mut c_void,
-    to_device: c_int,
-    from: *const c_void,
-    from_device: c_int,
-    count: usize,
-    _stream: *mut c_void,
-) -> Status {
-    cudaMemcpyPeer(to, to_device, from, from_device, count)
 }
 
 #[unsafe(no_mangle)]
@@ -189,20 +166,6 @@ extern "C" fn cudaMemcpy2D(
             direction,
         )
     })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemcpy2DAsync(
-    to: *mut c_void,
-    to_pitch: usize,
-    from: *const c_void,
-    from_pitch: usize,
-    width: usize,
-    height: usize,
-    kind: c_int,
-    _stream: *mut c_void,
-) -> Status {
-    cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind)
 }
 
 /// An end of a three-dimensional copy: an array, or else memory with a pitch. The element's size counts
@@ -261,12 +224,6 @@ unsafe extern "C" fn cudaMemcpy3D(copy: *const Copy3D) -> Status {
     })
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemcpy3DAsync(copy: *const Copy3D, _stream: *mut c_void) -> Status {
-    // SAFETY: promised by the caller.
-    unsafe { cudaMemcpy3D(copy) }
-}
-
 /// Fills `extent` with a byte.
 fn fill(to: Rows, value: c_int, extent: Extent) -> Result<(), Error> {
     let Extent {
@@ -307,16 +264,6 @@ extern "C" fn cudaMemset(to: *mut c_void, value: c_int, count: usize) -> Status 
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaMemsetAsync(
-    to: *mut c_void,
-    value: c_int,
-    count: usize,
-    _stream: *mut c_void,
-) -> Status {
-    cudaMemset(to, value, count)
-}
-
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemset2D(
     to: *mut c_void,
     pitch: usize,
@@ -343,18 +290,6 @@ extern "C" fn cudaMemset2D(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaMemset2DAsync(
-    to: *mut c_void,
-    pitch: usize,
-    value: c_int,
-    width: usize,
-    height: usize,
-    _stream: *mut c_void,
-) -> Status {
-    cudaMemset2D(to, pitch, value, width, height)
-}
-
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemset3D(to: Pitched, value: c_int, extent: Extent) -> Status {
     let rows = Rows {
         start: to.ptr.cast(),
@@ -362,16 +297,6 @@ extern "C" fn cudaMemset3D(to: Pitched, value: c_int, extent: Extent) -> Status 
         slice: to.pitch * to.ysize,
     };
     entry(|| fill(rows, value, extent))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemset3DAsync(
-    to: Pitched,
-    value: c_int,
-    extent: Extent,
-    _stream: *mut c_void,
-) -> Status {
-    cudaMemset3D(to, value, extent)
 }
 
 /// A symbol is the one variable of host and device: its address.
@@ -397,18 +322,6 @@ extern "C" fn cudaMemcpyToSymbol(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaMemcpyToSymbolAsync(
-    to: *const c_void,
-    from: *const c_void,
-    count: usize,
-    offset: usize,
-    kind: c_int,
-    _stream: *mut c_void,
-) -> Status {
-    cudaMemcpyToSymbol(to, from, count, offset, kind)
-}
-
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemcpyFromSymbol(
     to: *mut c_void,
     from: *const c_void,
@@ -420,18 +333,6 @@ extern "C" fn cudaMemcpyFromSymbol(
         2..=4 => line(to, symbol(from, offset)?, count, kind),
         _ => Err(Error::InvalidMemcpyDirection),
     })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemcpyFromSymbolAsync(
-    to: *mut c_void,
-    from: *const c_void,
-    count: usize,
-    offset: usize,
-    kind: c_int,
-    _stream: *mut c_void,
-) -> Status {
-    cudaMemcpyFromSymbol(to, from, count, offset, kind)
 }
 
 #[unsafe(no_mangle)]
@@ -451,19 +352,6 @@ extern "C" fn cudaMemcpyToArray(
 ) -> Status {
     // SAFETY: promised by the caller.
     entry(|| unsafe { wrapped(to, [x, y], from.cast_mut().cast(), count, kind, true) })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaMemcpyToArrayAsync(
-    to: *mut Array,
-    x: usize,
-    y: usize,
-    from: *const c_void,
-    count: usize,
-    kind: c_int,
-    _stream: *mut c_void,
-) -> Status {
-    cudaMemcpyToArray(to, x, y, from, count, kind)
 }
 
 #[unsafe(no_mangle)]
@@ -583,21 +471,6 @@ extern "C" fn cudaMemcpy2DToArray(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaMemcpy2DToArrayAsync(
-    to: *mut Array,
-    x: usize,
-    y: usize,
-    from: *const c_void,
-    pitch: usize,
-    width: usize,
-    height: usize,
-    kind: c_int,
-    _stream: *mut c_void,
-) -> Status {
-    cudaMemcpy2DToArray(to, x, y, from, pitch, width, height, kind)
-}
-
-#[unsafe(no_mangle)]
 extern "C" fn cudaMemcpy2DFromArray(
     to: *mut c_void,
     pitch: usize,
@@ -630,19 +503,34 @@ extern "C" fn cudaMemcpy2DFromArray(
     })
 }
 
+/// The forms of copies and fills that name a stream: work of all streams is done when its call returns.
+macro_rules! on_a_stream {
+    ($($name:ident = $plain:ident($($arg:ident: $ty:ty),*);)*) => {$(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($arg: $ty,)* _stream: *mut c_void) -> Status {
+            $plain($($arg),*)
+        }
+    )*};
+}
+
+on_a_stream! {
+    cudaMemcpyAsync = cudaMemcpy(to: *mut c_void, from: *const c_void, count: usize, kind: c_int);
+    cudaMemcpyPeerAsync = cudaMemcpyPeer(to: *mut c_void, to_device: c_int, from: *const c_void, from_device: c_int, count: usize);
+    cudaMemcpy2DAsync = cudaMemcpy2D(to: *mut c_void, to_pitch: usize, from: *const c_void, from_pitch: usize, width: usize, height: usize, kind: c_int);
+    cudaMemsetAsync = cudaMemset(to: *mut c_void, value: c_int, count: usize);
+    cudaMemset2DAsync = cudaMemset2D(to: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize);
+    cudaMemset3DAsync = cudaMemset3D(to: Pitched, value: c_int, extent: Extent);
+    cudaMemcpyToSymbolAsync = cudaMemcpyToSymbol(to: *const c_void, from: *const c_void, count: usize, offset: usize, kind: c_int);
+    cudaMemcpyFromSymbolAsync = cudaMemcpyFromSymbol(to: *mut c_void, from: *const c_void, count: usize, offset: usize, kind: c_int);
+    cudaMemcpyToArrayAsync = cudaMemcpyToArray(to: *mut Array, x: usize, y: usize, from: *const c_void, count: usize, kind: c_int);
+    cudaMemcpy2DToArrayAsync = cudaMemcpy2DToArray(to: *mut Array, x: usize, y: usize, from: *const c_void, pitch: usize, width: usize, height: usize, kind: c_int);
+    cudaMemcpy2DFromArrayAsync = cudaMemcpy2DFromArray(to: *mut c_void, pitch: usize, from: *const Array, x: usize, y: usize, width: usize, height: usize, kind: c_int);
+}
+
 #[unsafe(no_mangle)]
-extern "C" fn cudaMemcpy2DFromArrayAsync(
-    to: *mut c_void,
-    pitch: usize,
-    from: *const Array,
-    x: usize,
-    y: usize,
-    width: usize,
-    height: usize,
-    kind: c_int,
-    _stream: *mut c_void,
-) -> Status {
-    cudaMemcpy2DFromArray(to, pitch, from, x, y, width, height, kind)
+unsafe extern "C" fn cudaMemcpy3DAsync(copy: *const Copy3D, _stream: *mut c_void) -> Status {
+    // SAFETY: promised by the caller.
+    unsafe { cudaMemcpy3D(copy) }
 }
 
 #[cfg(test)]
