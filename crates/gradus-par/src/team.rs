@@ -223,6 +223,8 @@ fn single(b: &mut Builder<'_>, state: Rank, op: Op, nowait: bool) {
     let choice = chosen_rank(b, state, op);
     let others: Vec<Value> = b.body.operands(op).collect();
     fill_choice(b, choice, op, &others);
+    let chosen = b.body.results(choice).to_vec();
+    replace_results(b, op, &chosen);
     if !nowait {
         barrier(b, state);
     }
@@ -254,10 +256,7 @@ fn single_for_all(b: &mut Builder<'_>, state: Rank, op: Op, place: Value) {
     let values = unpack(b, block, place);
     // Nobody writes the place anew before all have read it.
     barrier(b, state);
-    let results = b.body.results(op).to_vec();
-    for (result, value) in results.into_iter().zip(values) {
-        b.body.replace_uses(result, value);
-    }
+    replace_results(b, op, &values);
     b.body.erase(op);
 }
 
@@ -277,9 +276,11 @@ fn fill_choice(b: &mut Builder<'_>, choice: Op, op: Op, others: &[Value]) {
     let back = b.at_end(regions[1]);
     b.yield_(others);
     b.restore(back);
+}
+
+fn replace_results(b: &mut Builder<'_>, op: Op, values: &[Value]) {
     let results = b.body.results(op).to_vec();
-    for (index, result) in results.into_iter().enumerate() {
-        let value = b.body.results(choice)[index];
+    for (result, &value) in results.into_iter().zip(values) {
         b.body.replace_uses(result, value);
     }
 }

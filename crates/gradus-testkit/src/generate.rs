@@ -16,11 +16,13 @@ pub(crate) mod c;
 mod c_memory;
 mod c_statements;
 mod c_values;
+mod fork_join;
 mod kernels;
 mod math;
 mod pointers;
 mod wide;
 
+pub use fork_join::{FORK_JOIN_FEATURES, ForkJoinProgram, fork_join_program};
 pub use kernels::{KERNEL_FEATURES, KernelProgram, kernel_program};
 pub(crate) use math::math_names;
 pub(crate) use wide::wide_declarations;

@@ -29,7 +29,8 @@
 //! [`program`] makes random programs, for the same checks on programs that nobody thought of, and
 //! [`reduce`] and [`reduce_text`] make those that show a fault small enough to read. [`c_program`] makes them in C and [`check_c`]
 //! checks their derivatives through the compiler; [`wide_program`] and [`check_unit`] do so without C, a
-//! hundred programs at a time, and [`Coverage`] tells what they held. The binary `fuzz` does all of it for long.
+//! hundred programs at a time, and [`Coverage`] tells what they held; [`fork_join_program`] makes parallel
+//! ones, which [`check_fork_join`] runs on the pool. The binary `fuzz` does all of it for long.
 //!
 //! A pass that changes what a program means ([`Pass::derived`]) brings its own check, such as
 //! [`three_way`] for derivatives.
@@ -41,10 +42,12 @@ mod call;
 mod check;
 mod compare;
 mod coverage;
+mod fork_join_check;
 mod generate;
 mod ir_check;
 mod made;
 mod page;
+mod pool;
 mod reduce;
 mod reduce_text;
 mod runner;
@@ -55,11 +58,14 @@ pub use call::{Argument, Array, Call, Elements, Ran, number_text, run_call};
 pub use check::Verdict;
 pub use compare::same_outcome;
 pub use coverage::Coverage;
+pub use fork_join_check::{ForkJoinWay, check_fork_join, fork_join_unit};
 pub use generate::c::{C_INCLUDES, CProgram, c_program};
 pub use generate::{CELLS, FEATURES, Style, WideProgram, program, wide_program};
+pub use generate::{FORK_JOIN_FEATURES, ForkJoinProgram, fork_join_program};
 pub use generate::{KERNEL_FEATURES, KernelProgram, kernel_program};
 pub use ir_check::{Way, check_unit, wide_unit};
 pub use page::{Page, Step};
+pub use pool::{Pool, eager};
 pub use reduce::{reduce, without_unused};
 pub use reduce_text::reduce_text;
 pub use runner::{Check, Pass, check_page, check_pages};

@@ -152,7 +152,8 @@ fn inline(unit: &mut Unit, body: &mut Body, op: Op, index: usize) -> Option<()> 
 /// that `@f…` does not reach.
 pub fn without_unused(unit: &Unit) -> String {
     let root = |(_, f): &(FuncId, &gradus_ir::Function)| {
-        f.body.is_some() && (f.name == "f" || f.name.starts_with("f_"))
+        let called = f.name == "f" || f.name.starts_with("f_") || f.name.starts_with("p_");
+        f.body.is_some() && called
     };
     let mut open: Vec<FuncId> = unit
         .functions

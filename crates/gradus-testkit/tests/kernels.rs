@@ -3,13 +3,11 @@
 //!
 //! `GRADUS_FUZZ` is the number of programs, `GRADUS_FUZZ_SEED` the first seed.
 
-mod pool;
-
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_interp::{Machine, Options};
 use gradus_ir::{FuncId, OpKind, SpmdKind, Unit, parse, print, verify};
 use gradus_simplify::{Facts, simplify};
-use gradus_testkit::{KERNEL_FEATURES, kernel_program};
+use gradus_testkit::{KERNEL_FEATURES, Pool, eager, kernel_program};
 use std::collections::BTreeMap;
 
 fn number(name: &str) -> Option<u64> {
@@ -124,9 +122,9 @@ fn check(text: &str, compiled: bool) -> Result<(), String> {
         }
         if compiled && first {
             let ids = functions(&after);
-            gradus_par::lower(&mut after, &ids, &pool::eager(0));
+            gradus_par::lower(&mut after, &ids, &eager(0));
             sound(&after)?;
-            let given = pool::run(&after);
+            let given = Pool::load(&after, &["f"], None)?.call("f", 3)?;
             if given != meant {
                 return Err(format!("compiled: {given}, not {meant}"));
             }

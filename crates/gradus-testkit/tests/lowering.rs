@@ -1,12 +1,10 @@
 //! Lowered programs do what their parallel ops mean: the interpreter's serial run of the ops, that of
 //! the serial projection, and a run on the pool, where every loop forks and where small ones do not.
 
-mod pool;
-
 use gradus_interp::Machine;
 use gradus_ir::{FuncId, OpKind, Unit, parse, print, verify};
 use gradus_par::{Options, Target, lower, project, restore};
-use pool::{eager, run};
+use gradus_testkit::{Pool, eager};
 
 /// Programs: a name, and text with a function `@f() -> i64`.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -78,6 +76,21 @@ const PROGRAMS: &[(&str, &str)] = &[
            return %s }",
     ),
     (
+        "what one rank gives to all",
+        "func @f() -> i64 {
+           %x = alloca [64 x i64], 1
+           for %k < 64 { %p = addr i64, %x, %k store 0, %p yield }
+           spmd team 0 { |%r: i64, %n: i64|
+             %a = single copy -> i64 { yield 41 }
+             %b = single copy -> i64 { %c = add %a, 1 yield %c }
+             %q = addr i64, %x, %r %d = sub %b, 42 store %d, %q
+             single { %o = addr i64, %x, 63 store %b, %o yield }
+             yield }
+           %s = for %m < 64 iter(%t = 0) {
+             %q7 = addr i64, %x, %m %v = load %q7 -> i64 %w = add %t, %v yield %w }
+           return %s }",
+    ),
+    (
         "tasks",
         "func @fib(%n: i64) -> i64 {
            %c = icmp ult %n, 2
@@ -126,6 +139,12 @@ fn lowered(text: &str, options: &Options) -> Unit {
     let findings = verify(&unit);
     assert!(findings.is_empty(), "{findings:?}\n{}", print(&unit));
     unit
+}
+
+/// What `@f` of a lowered unit gives.
+fn run(unit: &Unit) -> i64 {
+    let pool = Pool::load(unit, &["f"], None).expect("it loads");
+    pool.call("f", 3).expect("it runs")
 }
 
 fn on_the_pool(text: &str, small_work: u64) -> i64 {

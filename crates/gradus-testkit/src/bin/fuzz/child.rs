@@ -1,6 +1,6 @@
 //! A child process that checks some programs, and how it ended.
 
-use crate::Settings;
+use crate::{PARALLEL_BATCH, Settings, Sort};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -31,8 +31,16 @@ pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &
     if let Some(mutant) = settings.mutant {
         command.arg("--mutant").arg(mutant.name());
     }
-    if settings.ir {
-        command.arg("--ir");
+    match settings.sort {
+        Sort::C => {}
+        Sort::Wide => drop(command.arg("--ir")),
+        Sort::Parallel => {
+            command.arg("--parallel");
+            // The pool has as many workers as programs run on at most; every second batch forks all it can.
+            command.env("OMP_NUM_THREADS", "4");
+            let forced = first / PARALLEL_BATCH % 2;
+            command.env("GRADUS_FORCE_FORK", forced.to_string());
+        }
     }
     let started = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut child = started.map_err(|_| "crash: it does not start")?;

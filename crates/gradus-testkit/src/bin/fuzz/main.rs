@@ -1,7 +1,8 @@
 //! Random programs, differentiated through the whole compiler and checked.
 //!
 //! `fuzz [--count N] [--seed S] [--statements K]` checks the C programs of N seeds from S on, at every
-//! route; `fuzz --ir …` the wide programs of the text form, a hundred to a module. `--show` prints the
+//! route; `fuzz --ir …` the wide programs of the text form, a hundred to a module; `fuzz --parallel …`
+//! fork-join programs, forty to a module, which run on the pool. `--show` prints the
 //! program of the seed, `--reduce` a page with what is left of it when all goes that does not matter for
 //! what is wrong; `--file F` takes a file in its place. `--mutants [--count N]` seeds each fault of
 //! [`Mutant`] in turn and counts the programs until it is told. The work is done in child processes of the same program (`--batch`), so that a crash or a hang
@@ -17,7 +18,8 @@ mod tally;
 
 use gradus_ir::mutant::Mutant;
 use gradus_testkit::{
-    C_INCLUDES, CProgram, ROUTES, Verdict, Way, WideProgram, c_program, check_c, check_unit,
+    C_INCLUDES, CProgram, ForkJoinProgram, ForkJoinWay, ROUTES, Verdict, Way, WideProgram,
+    c_program, check_c, check_fork_join, check_unit, fork_join_program, fork_join_unit,
     wide_program, wide_unit,
 };
 use std::process::ExitCode;
@@ -25,8 +27,18 @@ use tally::Tally;
 
 /// Wide programs of one number share a module and a way.
 const WIDE_BATCH: u64 = 100;
+/// Fork-join programs of one number share a module and a way.
+const PARALLEL_BATCH: u64 = 40;
 /// C programs that share a module.
 const C_BATCH: u64 = 20;
+
+/// Which programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    C,
+    Wide,
+    Parallel,
+}
 
 /// What is asked on the command line.
 #[derive(Clone, Debug)]
@@ -38,14 +50,14 @@ struct Settings {
     child: bool,
     show: bool,
     reduce: bool,
-    ir: bool,
+    sort: Sort,
     /// Whether each seeded fault is to be found, and the one that this process works with.
     mutants: bool,
     mutant: Option<Mutant>,
     file: Option<String>,
 }
 
-const USAGE: &str = "there are --ir, --mutants, --mutant NAME, --show, --reduce, --count, --seed, --statements, \
+const USAGE: &str = "there are --ir, --parallel, --mutants, --mutant NAME, --show, --reduce, --count, --seed, --statements, \
      --route, --file";
 
 fn settings() -> Result<Settings, String> {
@@ -57,7 +69,7 @@ fn settings() -> Result<Settings, String> {
         child: false,
         show: false,
         reduce: false,
-        ir: false,
+        sort: Sort::C,
         mutants: false,
         mutant: None,
         file: None,
@@ -66,10 +78,11 @@ fn settings() -> Result<Settings, String> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--batch" => settings.child = true,
-            "--ir" => settings.ir = true,
+            "--ir" => settings.sort = Sort::Wide,
+            "--parallel" => settings.sort = Sort::Parallel,
             "--show" => settings.show = true,
             "--reduce" => settings.reduce = true,
-            "--mutants" => (settings.mutants, settings.ir) = (true, true),
+            "--mutants" => (settings.mutants, settings.sort) = (true, Sort::Wide),
             "--mutant" => {
                 let name = words.next().ok_or("--mutant needs a name")?;
                 settings.mutant = Mutant::ALL.iter().copied().find(|m| m.name() == name);
@@ -130,6 +143,19 @@ impl Settings {
         })
     }
 
+    /// The fork-join program of a seed, or that of the file.
+    fn fork_join_program(&self, seed: u64) -> ForkJoinProgram {
+        let mut program = fork_join_program(seed);
+        program.text = self.text().unwrap_or(program.text);
+        program
+    }
+
+    /// The way of the seed's fork-join batch, or that of the route asked for.
+    fn fork_join_way(&self) -> ForkJoinWay {
+        let batch = self.route.map(|route| route as u64);
+        ForkJoinWay::of(batch.unwrap_or(self.seed / PARALLEL_BATCH))
+    }
+
     fn text(&self) -> Option<String> {
         let file = self.file.as_ref()?;
         Some(std::fs::read_to_string(file).unwrap_or_default())
@@ -145,9 +171,10 @@ fn main() -> ExitCode {
         }
     };
     if settings.show {
-        match settings.ir {
-            true => print!("{}", settings.wide_program(settings.seed).text),
-            false => print!("{C_INCLUDES}{}", settings.c_program(settings.seed).source),
+        match settings.sort {
+            Sort::Wide => print!("{}", settings.wide_program(settings.seed).text),
+            Sort::Parallel => print!("{}", settings.fork_join_program(settings.seed).text),
+            Sort::C => print!("{C_INCLUDES}{}", settings.c_program(settings.seed).source),
         }
         return ExitCode::SUCCESS;
     }
@@ -190,9 +217,10 @@ fn plant(_: Option<Mutant>) {}
 /// What a child does: checks its programs, a line for each outcome.
 fn batch(settings: &Settings) {
     std::panic::set_hook(Box::new(|_| ()));
-    match settings.ir {
-        true => wide_batch(settings),
-        false => c_batch(settings),
+    match settings.sort {
+        Sort::Wide => wide_batch(settings),
+        Sort::Parallel => parallel_batch(settings),
+        Sort::C => c_batch(settings),
     }
     println!("done");
 }
@@ -217,6 +245,16 @@ fn wide_batch(settings: &Settings) {
     let way = settings.way();
     let verdicts = wide_unit(&programs)
         .and_then(|unit| check_unit(&unit, &programs, &way))
+        .unwrap_or_else(|why| vec![Verdict::Crash(why); programs.len()]);
+    tell(settings, &format!("{way:?}"), verdicts);
+}
+
+fn parallel_batch(settings: &Settings) {
+    let seeds = settings.seeds();
+    let programs: Vec<ForkJoinProgram> = seeds.map(|s| settings.fork_join_program(s)).collect();
+    let way = settings.fork_join_way();
+    let verdicts = fork_join_unit(&programs)
+        .and_then(|unit| check_fork_join(&unit, &programs, &way))
         .unwrap_or_else(|why| vec![Verdict::Crash(why); programs.len()]);
     tell(settings, &format!("{way:?}"), verdicts);
 }

@@ -1,16 +1,19 @@
 //! A program that is wrong or refused, as small as it gets, as a page: what is wrong, how to see it, the program.
 
-use crate::Settings;
+use crate::{Settings, Sort};
+use gradus_ir::Unit;
 use gradus_testkit::{
-    C_INCLUDES, ROUTES, Verdict, check_c, check_unit, reduce, reduce_text, wide_unit,
+    C_INCLUDES, ROUTES, Verdict, check_c, check_fork_join, check_unit, fork_join_unit, reduce,
+    reduce_text, wide_unit,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The page of the settings' program; nothing where it is right.
 pub fn page(settings: &Settings) -> Option<String> {
-    match settings.ir {
-        true => wide_page(settings),
-        false => c_page(settings),
+    match settings.sort {
+        Sort::Wide => wide_page(settings),
+        Sort::Parallel => parallel_page(settings),
+        Sort::C => c_page(settings),
     }
 }
 
@@ -36,15 +39,34 @@ fn wide_page(settings: &Settings) -> Option<String> {
     let programs = [settings.wide_program(settings.seed)];
     let way = settings.way();
     let unit = wide_unit(&programs).ok()?;
-    let judge = |unit: &_| judged(|| check_unit(unit, &programs, &way));
-    let verdict = judge(&unit)?;
-    let wanted = kind(&verdict)?;
-    let small = reduce(&unit, |candidate| {
+    unit_page(settings, &unit, &format!("{way:?}"), |unit| {
+        judged(|| check_unit(unit, &programs, &way))
+    })
+}
+
+fn parallel_page(settings: &Settings) -> Option<String> {
+    let programs = [settings.fork_join_program(settings.seed)];
+    let way = settings.fork_join_way();
+    let unit = fork_join_unit(&programs).ok()?;
+    unit_page(settings, &unit, &format!("{way:?}"), |unit| {
+        judged(|| check_fork_join(unit, &programs, &way))
+    })
+}
+
+/// The page of a program in the text form.
+fn unit_page(
+    settings: &Settings,
+    unit: &Unit,
+    way: &str,
+    judge: impl Fn(&Unit) -> Option<Verdict>,
+) -> Option<String> {
+    let wanted = kind(&judge(unit)?)?;
+    let small = reduce(unit, |candidate| {
         judge(candidate).and_then(|v| kind(&v)).as_ref() == Some(&wanted)
     });
     let last = judge(&small)?;
     Some(format!(
-        "# {wanted}\n\nProgram {} in the way {way:?}: {last:?}\n\n```\n{}```\n",
+        "# {wanted}\n\nProgram {} in the way {way}: {last:?}\n\n```\n{}```\n",
         settings.seed,
         gradus_testkit::without_unused(&small)
     ))

@@ -1,8 +1,8 @@
 //! How a run of many programs fared, and what they held.
 
-use crate::{C_BATCH, Settings, WIDE_BATCH, child};
+use crate::{C_BATCH, PARALLEL_BATCH, Settings, Sort, WIDE_BATCH, child};
 use gradus_testkit::{Coverage, wide_unit};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// So many programs are enough to judge what the generator makes.
 const COVERED: u64 = 2000;
@@ -33,9 +33,10 @@ impl<'s> Tally<'s> {
         let end = settings.seed + settings.count;
         while first < end {
             // A module's programs are of one batch, which has one way.
-            let count = match settings.ir {
-                true => WIDE_BATCH - first % WIDE_BATCH,
-                false => C_BATCH,
+            let count = match settings.sort {
+                Sort::Wide => WIDE_BATCH - first % WIDE_BATCH,
+                Sort::Parallel => PARALLEL_BATCH - first % PARALLEL_BATCH,
+                Sort::C => C_BATCH,
             };
             let count = count.min(end - first);
             tally.take(first, count);
@@ -86,9 +87,12 @@ impl<'s> Tally<'s> {
 
     /// Prints what the programs contained, and how they fared.
     pub fn print(&mut self) {
-        match self.settings.ir {
-            true => self.print_coverage(),
-            false => self.print_contents(),
+        match self.settings.sort {
+            Sort::Wide => self.print_coverage(),
+            Sort::Parallel => {
+                self.print_contents(&|seed| self.settings.fork_join_program(seed).features)
+            }
+            Sort::C => self.print_contents(&|seed| self.settings.c_program(seed).contents),
         }
         println!("Outcomes (programs × routes):");
         for (kind, seeds) in &self.outcomes {
@@ -125,10 +129,10 @@ impl<'s> Tally<'s> {
         }
     }
 
-    fn print_contents(&self) {
+    fn print_contents(&self, of_seed: &dyn Fn(u64) -> BTreeSet<&'static str>) {
         let mut contents: BTreeMap<&str, u32> = BTreeMap::new();
         for seed in self.settings.seeds() {
-            for what in self.settings.c_program(seed).contents {
+            for what in of_seed(seed) {
                 *contents.entry(what).or_default() += 1;
             }
         }

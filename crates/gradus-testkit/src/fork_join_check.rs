@@ -1,0 +1,165 @@
+//! Random fork-join programs, many in one module, on the pool: each gives what it means.
+//!
+//! What a program means is what the interpreter gives for its serial projection, and for two other
+//! orders of iterations and ranks: that the program is free of races is seen there. Then the module goes
+//! one [`ForkJoinWay`] through the compiler, once for all programs, and each runs on one to four workers.
+
+use crate::check::Verdict;
+use crate::generate::ForkJoinProgram;
+use crate::pool::{Pool, eager};
+use gradus_analysis::{AliasOptions, Closure, Effects};
+use gradus_interp::{Machine, Options};
+use gradus_ir::{FuncId, Linkage, Unit, parse, verify};
+use gradus_llvm::OptLevel;
+use gradus_simplify::Facts;
+
+/// What a batch of programs goes through before it is lowered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForkJoinWay {
+    /// Loops become serial and are found again, as around differentiation.
+    pub projected: bool,
+    /// All simplifications, and loops of tasks as parallel loops.
+    pub simplified: bool,
+    /// Whether small loops stay whole.
+    pub small_stay: bool,
+    /// Whether LLVM's optimiser works on what is lowered.
+    pub optimised: bool,
+}
+
+impl ForkJoinWay {
+    /// The way of a batch; LLVM's optimiser takes more time than all else, and works on one of eight.
+    pub fn of(batch: u64) -> ForkJoinWay {
+        ForkJoinWay {
+            projected: batch % 4 == 3,
+            simplified: batch % 4 != 0,
+            small_stay: batch % 3 == 2,
+            optimised: batch % 8 == 5,
+        }
+    }
+}
+
+/// The unit of some programs.
+///
+/// # Errors
+/// A program that cannot be read, or breaks a rule: a fault of the generator.
+pub fn fork_join_unit(programs: &[ForkJoinProgram]) -> Result<Unit, String> {
+    let text: String = programs.iter().map(|p| p.text.as_str()).collect();
+    let mut unit = parse(&text, "programs").map_err(|d| format!("{d} {:?}", d.labels))?;
+    sound(&unit)?;
+    for func in unit.functions.ids() {
+        let function = &mut unit.functions[func];
+        function.defined = false;
+        if !function.name.starts_with("p_") {
+            function.linkage = Linkage::Internal;
+        }
+    }
+    Ok(unit)
+}
+
+/// Checks a unit's programs in one way; one verdict for each.
+///
+/// # Errors
+/// Where what was made of the unit breaks a rule, or cannot be loaded.
+pub fn check_fork_join(
+    unit: &Unit,
+    programs: &[ForkJoinProgram],
+    way: &ForkJoinWay,
+) -> Result<Vec<Verdict>, String> {
+    let names: Vec<&str> = programs.iter().map(|p| p.function.as_str()).collect();
+    let mut changed = unit.clone();
+    prepare(&mut changed, way)?;
+    let mut lowered = changed.clone();
+    let options = eager(if way.small_stay { 2000 } else { 0 });
+    let all = with_bodies(&lowered);
+    gradus_par::lower(&mut lowered, &all, &options);
+    sound(&lowered)?;
+    let level = way.optimised.then_some(OptLevel::O3);
+    let pool = Pool::load(&lowered, &names, level)?;
+    let check = |name: &&str| match check(unit, &changed, &pool, name) {
+        Ok(()) => Verdict::Right,
+        Err(why) => Verdict::Wrong(why),
+    };
+    Ok(names.iter().map(check).collect())
+}
+
+fn check(unit: &Unit, changed: &Unit, pool: &Pool, name: &str) -> Result<(), String> {
+    let meant = interpreted(unit, name, None)?;
+    for order in [1, 77] {
+        if interpreted(unit, name, Some(order))? != meant {
+            return Err("the program itself depends on the order of its threads".into());
+        }
+    }
+    for order in [None, Some(5)] {
+        let given = interpreted(changed, name, order)?;
+        if given != meant {
+            return Err(format!("simplified it gives {given}, not {meant}"));
+        }
+    }
+    for workers in [1, 2, 3, 4] {
+        let given = pool.call(name, workers)?;
+        if given != meant {
+            return Err(format!(
+                "on {workers} workers it gives {given}, not {meant}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn interpreted(unit: &Unit, name: &str, random_order: Option<u64>) -> Result<i64, String> {
+    let options = Options {
+        random_order,
+        ..Options::default()
+    };
+    match Machine::with_options(unit, options).call(name, &[]) {
+        Ok(Some(value)) => value.as_i64().ok_or("the result is not defined".into()),
+        Ok(None) => Err("there is no result".into()),
+        Err(trap) => Err(format!("interpreted, it goes wrong: {trap}")),
+    }
+}
+
+fn with_bodies(unit: &Unit) -> Vec<FuncId> {
+    let ids = unit.functions.ids();
+    ids.filter(|f| unit.functions[*f].body.is_some()).collect()
+}
+
+/// What comes before lowering.
+fn prepare(unit: &mut Unit, way: &ForkJoinWay) -> Result<(), String> {
+    let functions = with_bodies(unit);
+    if way.projected {
+        gradus_par::project(unit, &functions);
+    }
+    if way.simplified {
+        let effects = Effects::of(unit, &Closure::of(unit, &functions));
+        let alias = AliasOptions::default();
+        for &func in &functions {
+            let facts = Facts {
+                function: Some(func),
+                effects: &effects,
+                alias: &alias,
+            };
+            if let Some(mut body) = unit.functions[func].body.take() {
+                gradus_simplify::simplify(unit, &mut body, &facts);
+                unit.functions[func].body = Some(body);
+            }
+        }
+    }
+    for &func in &functions {
+        if let Some(mut body) = unit.functions[func].body.take() {
+            if way.projected {
+                gradus_par::restore(unit, &mut body);
+            } else if way.simplified {
+                gradus_par::task_loops(unit, &mut body);
+            }
+            unit.functions[func].body = Some(body);
+        }
+    }
+    sound(unit)
+}
+
+fn sound(unit: &Unit) -> Result<(), String> {
+    match verify(unit).first() {
+        None => Ok(()),
+        Some(finding) => Err(format!("{finding} {:?}", finding.notes)),
+    }
+}

@@ -1,0 +1,560 @@
+//! Random fork-join programs in the text form: parallel loops in loops, tasks that spawn, teams with
+//! shared loops and barriers, reductions, atomic updates and locks; free of races, and with one result.
+//!
+//! The program of seed 7 has the function `@p_7() -> i64`, which fills memory, works on it in parallel,
+//! and sums up what it left. Many go into one module, so names of file scope end in the seed.
+//!
+//! Free of races by construction: at every place of the program some cells are its *own*, which
+//! nothing that runs beside it touches, and some are *open*, which nothing that runs beside it writes. A
+//! fork hands parts of its own cells on, and has them back when it has waited. What is not cut up like
+//! this is only added to, each cell by one operation that may come in any order, and read at the end.
+//! Numbers are integers, or floats of which sums are exact, so that every order gives the same bits.
+//!
+//! Here are the functions and what runs in one place; `loops`, `tasks` and `team` fork.
+
+mod loops;
+mod tasks;
+mod team;
+
+use super::Random;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// What a random fork-join program may hold.
+// table
+pub const FORK_JOIN_FEATURES: &[&str] = &[
+    "parallel loop",
+    "two dimensions",
+    "three dimensions",
+    "narrow index",
+    "extent not known",
+    "grain",
+    "reduction",
+    "float reduction",
+    "own reduction",
+    "task",
+    "task on a condition",
+    "task that stays serial inside",
+    "task that spawns",
+    "sync",
+    "scope with a result",
+    "loop of tasks",
+    "recursion that spawns",
+    "call",
+    "private memory",
+    "atomic update",
+    "lock",
+    "team",
+    "static loop",
+    "chunked loop",
+    "dynamic loop",
+    "guided loop",
+    "loops without a wait between them",
+    "same iterations on the same rank",
+    "barrier",
+    "single",
+    "single for all",
+    "sum of each rank",
+    "cell of each rank",
+    "team's loop in a loop",
+];
+
+/// A random fork-join program.
+#[derive(Clone, Debug)]
+pub struct ForkJoinProgram {
+    /// Its functions.
+    pub text: String,
+    /// The function to call; it takes nothing and gives an `i64`.
+    pub function: String,
+    /// What it holds, of [`FORK_JOIN_FEATURES`].
+    pub features: BTreeSet<&'static str>,
+}
+
+/// The program of a seed.
+pub fn fork_join_program(seed: u64) -> ForkJoinProgram {
+    let random = Random::new(seed ^ 0x666f_726b);
+    let mut writer = Writer::new(random, seed);
+    let statements = 6 + writer.random.below(30);
+    writer.tree();
+    writer.helper(statements / 3);
+    writer.main(statements);
+    ForkJoinProgram {
+        text: writer.out,
+        function: format!("p_{seed}"),
+        features: writer.features,
+    }
+}
+
+/// Cells of a program, and of a helper's part of them.
+const CELLS: u32 = 240;
+const HELPER_CELLS: u32 = 12;
+/// What anything may add to, in any order: so many sums, of which the first four are updated by
+/// [`UPDATES`] and the others under a lock; behind them a cell for each rank.
+const SUMS: u32 = 6;
+const RANKS: u32 = 64;
+const UPDATES: [&str; 4] = ["add", "xor", "umax", "or"];
+/// How often a statement runs at most.
+const RUNS: u32 = 3000;
+
+/// Cells one behind the other.
+#[derive(Clone)]
+struct Place {
+    base: String,
+    cells: u32,
+}
+
+/// How cells are dealt out to iterations.
+#[derive(Clone, Copy)]
+struct Cut {
+    count: u32,
+    /// The cells of each.
+    step: u32,
+}
+
+/// What the statements of a region may use.
+#[derive(Clone)]
+struct View {
+    own: Place,
+    open: Vec<Place>,
+    /// How often they run.
+    runs: u32,
+    /// Whether a stack slot would be made again and again.
+    repeated: bool,
+    /// Whether they stand in a parallel op: slots are private then.
+    forked: bool,
+    /// Whether nothing runs beside them, whoever calls the function.
+    alone: bool,
+}
+
+impl View {
+    /// For what runs `times` as often, each time with cells of its own; it may read `rest`.
+    fn part(&self, own: Place, rest: Option<Place>, times: u32) -> View {
+        let open = self.open.iter().cloned().chain(rest).collect();
+        View {
+            own,
+            open,
+            runs: self.runs * times.max(1),
+            repeated: false,
+            forked: true,
+            alone: false,
+        }
+    }
+}
+
+struct Writer {
+    random: Random,
+    seed: u64,
+    out: String,
+    names: u32,
+    /// Integers that are visible.
+    values: Vec<String>,
+    budget: u32,
+    /// Whether the helper may be called.
+    helper: bool,
+    features: BTreeSet<&'static str>,
+}
+
+impl Writer {
+    fn new(random: Random, seed: u64) -> Self {
+        Writer {
+            random,
+            seed,
+            out: String::new(),
+            names: 0,
+            values: Vec::new(),
+            budget: 0,
+            helper: false,
+            features: BTreeSet::new(),
+        }
+    }
+
+    fn line(&mut self, text: impl AsRef<str>) {
+        self.out.push_str(text.as_ref());
+        self.out.push('\n');
+    }
+    fn met(&mut self, feature: &'static str) {
+        self.features.insert(feature);
+    }
+    fn one_in(&mut self, n: u32) -> bool {
+        self.random.below(n) == 0
+    }
+    fn name(&mut self) -> String {
+        self.names += 1;
+        format!("%v{}", self.names)
+    }
+    /// Writes an op with one result; gives its name.
+    fn define(&mut self, op: impl AsRef<str>) -> String {
+        let name = self.name();
+        let _ = writeln!(self.out, "{name} = {}", op.as_ref());
+        name
+    }
+    /// As [`Writer::define`], for all that follows in the region.
+    fn let_(&mut self, op: impl AsRef<str>) {
+        let name = self.define(op);
+        self.values.push(name);
+    }
+    /// A visible number, the latest more often than not.
+    fn value(&mut self) -> String {
+        match self.random.below(8) {
+            0 => self.random.below(100).to_string(),
+            1..=3 => self.values[self.values.len() - 1].clone(),
+            _ => self.random.pick(&self.values).clone(),
+        }
+    }
+    fn cell(&mut self, place: &Place) -> String {
+        let index = match self.random.below(3) {
+            0 => {
+                let value = self.value();
+                self.define(format!("urem {value}, {}", place.cells))
+            }
+            _ => self.random.below(place.cells).to_string(),
+        };
+        self.define(format!("addr inbounds i64, {}, {index}", place.base))
+    }
+    fn condition(&mut self) -> String {
+        let (a, b) = (self.value(), self.value());
+        let test = *self.random.pick(&["slt", "eq", "ugt", "sge", "ne"]);
+        self.define(format!("icmp {test} {a}, {b}"))
+    }
+    /// A region's statements; what they define ends with it.
+    fn region(&mut self, view: &View, depth: u32) {
+        let visible = self.values.len();
+        self.block(view, depth);
+        self.line("yield");
+        self.values.truncate(visible);
+    }
+
+    // ---- functions -------------------------------------------------------------------------
+
+    /// `@tree`: halves cells until two are left; the halves are tasks.
+    fn tree(&mut self) {
+        let seed = self.seed;
+        let update = *self.random.pick(&["add", "xor", "mul"]);
+        let (when, condition) = match self.random.below(3) {
+            0 => ("when ", "%often"),
+            _ => ("", ""),
+        };
+        let sync = if self.one_in(2) { "sync\n" } else { "" };
+        let second = match self.random.below(2) {
+            0 => "spawn {\n%y = call @tree(%q, %m, %b)\nstore %y, %other\nyield\n}\n",
+            _ => "%y = call @tree(%q, %m, %b)\nstore %y, %other\n",
+        };
+        let text = format!(
+            "func @tree(%own: ptr, %n: i64, %a: i64) -> i64 {{\n\
+             %b = add %a, %n\n\
+             %few = icmp ule %n, 2\n\
+             %r = if %few -> i64 {{\n%c = load %own -> i64\n%d = mul %c, 31\n%e = add %d, %b\n\
+             store %e, %own\nyield %e\n}} else {{\n\
+             %h = udiv %n, 2\n%m = sub %n, %h\n%q = addr i64, %own, %h\n\
+             %mine = alloca i64, 1\n%other = alloca i64, 1\n\
+             %low = and %a, 3\n%often = icmp ne %low, 0\n\
+             scope {{\nspawn {when}{condition} {{\n%x = call @tree(%own, %h, %b)\n\
+             store %x, %mine\nyield\n}}\n{second}{sync}yield\n}}\n\
+             %z = load %mine -> i64\n%w = load %other -> i64\n%s = {update} %z, %w\nyield %s\n}}\n\
+             return %r\n}}\n"
+        );
+        self.out
+            .push_str(&text.replace("@tree", &format!("@tree_{seed}")));
+    }
+
+    /// `@helper(own, open, sums, a)`: statements in a function of their own.
+    fn helper(&mut self, statements: u32) {
+        let seed = self.seed;
+        self.line(format!(
+            "func @helper_{seed}(%own: ptr, %open: ptr, %sums: ptr, %a: i64) -> i64 {{"
+        ));
+        let place = |base: &str| Place {
+            base: base.into(),
+            cells: HELPER_CELLS,
+        };
+        self.values = vec!["%a".into()];
+        let view = View {
+            own: place("%own"),
+            open: vec![place("%open")],
+            runs: RUNS / 8,
+            repeated: false,
+            forked: false,
+            alone: false,
+        };
+        self.statements(statements, &view);
+        let result = self.value();
+        self.line(format!("return {result}\n}}"));
+        self.helper = true;
+    }
+
+    fn main(&mut self, statements: u32) {
+        let all = SUMS + RANKS;
+        self.line(format!(
+            "func @p_{}() -> i64 {{\n%own = alloca [{CELLS} x i64], 1\n%open = alloca [{HELPER_CELLS} x i64], 1\n\
+             %sums = alloca [{all} x i64], 1\n\
+             for %i < {CELLS} {{\n%p = addr i64, %own, %i\n%u = mul %i, 7\nstore %u, %p\nyield\n}}\n\
+             for %j < {HELPER_CELLS} {{\n%q = addr i64, %open, %j\n%w = mul %j, -3\nstore %w, %q\nyield\n}}\n\
+             for %k < {all} {{\n%l = addr i64, %sums, %k\nstore 0, %l\nyield\n}}",
+            self.seed
+        ));
+        self.values = vec!["11".into()];
+        let view = View {
+            own: Place {
+                base: "%own".into(),
+                cells: CELLS,
+            },
+            open: vec![Place {
+                base: "%open".into(),
+                cells: HELPER_CELLS,
+            }],
+            runs: 1,
+            repeated: false,
+            forked: false,
+            alone: true,
+        };
+        self.statements(statements, &view);
+        let mut result = self.value();
+        for (base, cells) in [("%own", CELLS), ("%sums", all)] {
+            let [k, s, p, w, m, n] = [0; 6].map(|_| self.name());
+            result = self.define(format!(
+                "for {k} < {cells} iter({s} = {result}) {{\n{p} = addr i64, {base}, {k}\n\
+                 {w} = load {p} -> i64\n{m} = mul {s}, 31\n{n} = add {m}, {w}\nyield {n}\n}}"
+            ));
+        }
+        self.line(format!("return {result}\n}}"));
+    }
+
+    /// Statements until the budget is spent.
+    fn statements(&mut self, budget: u32, view: &View) {
+        self.budget = budget;
+        self.block(view, 4);
+        while self.budget > 0 {
+            self.block(view, 4);
+        }
+    }
+
+    // ---- statements ------------------------------------------------------------------------
+
+    fn block(&mut self, view: &View, depth: u32) {
+        for _ in 0..=self.random.below(5) {
+            if self.budget == 0 {
+                return;
+            }
+            self.budget -= 1;
+            self.statement(view, depth);
+        }
+    }
+
+    fn statement(&mut self, view: &View, depth: u32) {
+        let forks = depth > 0 && view.runs * 4 <= RUNS;
+        match self.random.below(if forks { 26 } else { 14 }) {
+            0..=1 => self.arithmetic(),
+            2 => self.float_arithmetic(),
+            3..=5 => {
+                let places = view.open.iter().chain([&view.own]).cloned();
+                let places: Vec<Place> = places.collect();
+                let place = self.random.pick(&places).clone();
+                let cell = self.cell(&place);
+                self.let_(format!("load {cell} -> i64"));
+            }
+            6..=9 => {
+                let cell = self.cell(&view.own);
+                let value = self.value();
+                self.line(format!("store {value}, {cell}"));
+            }
+            10 => self.update(),
+            11 => self.locked(),
+            12 => self.call(view),
+            13 => self.slot(view, depth),
+            14 => self.branch(view, depth),
+            15 => self.counted(view, depth),
+            16..=19 => self.parallel_loop(view, depth),
+            20 | 21 => self.scope(view, depth),
+            22 => self.loop_of_tasks(view, depth),
+            _ => self.team(view, depth),
+        }
+    }
+
+    fn arithmetic(&mut self) {
+        let (a, b) = (self.value(), self.value());
+        match self.random.below(8) {
+            0 => {
+                let b = self.define(format!("or {b}, 1"));
+                self.let_(format!("udiv {a}, {b}"));
+            }
+            1 => {
+                let by = 1 + self.random.below(20);
+                self.let_(format!("lshr {a}, {by}"));
+            }
+            2 => {
+                let test = self.condition();
+                self.let_(format!("select {test}, {a}, {b}"));
+            }
+            _ => {
+                let op = *self.random.pick(&["add", "sub", "mul", "xor", "and"]);
+                self.let_(format!("{op} {a}, {b}"));
+            }
+        }
+    }
+
+    /// A small whole number, as a float.
+    fn small_float(&mut self) -> String {
+        let value = self.value();
+        let small = self.define(format!("and {value}, 1023"));
+        self.define(format!("uitofp {small} -> f64"))
+    }
+
+    fn float_arithmetic(&mut self) {
+        let (a, b) = (self.small_float(), self.small_float());
+        let b = self.define(format!("fadd {b}, 0.75"));
+        let op = *self.random.pick(&["fmul", "fdiv", "fsub"]);
+        let value = self.define(format!("{op} {a}, {b}"));
+        self.let_(format!("bitcast {value} -> i64"));
+    }
+
+    /// An atomic update of one of the sums.
+    fn update(&mut self) {
+        self.met("atomic update");
+        let which = self.random.below(UPDATES.len() as u32);
+        let value = self.value();
+        let cell = self.define(format!("addr i64, %sums, {which}"));
+        let order = *self.random.pick(&["monotonic", "seq_cst", "acq_rel"]);
+        let op = UPDATES[which as usize];
+        self.define(format!("atomicrmw {op} {order} {cell}, {value}"));
+    }
+
+    /// An update of one of the sums that have a lock.
+    fn locked(&mut self) {
+        self.met("lock");
+        let which = self.random.below(2);
+        let value = self.value();
+        let cell = self.define(format!("addr i64, %sums, {}", 4 + which));
+        self.line(format!("critical \"lock_{}_{which}\" {{", self.seed));
+        let old = self.define(format!("load {cell} -> i64"));
+        let op = ["add", "xor"][which as usize];
+        let new = self.define(format!("{op} {old}, {value}"));
+        self.line(format!("store {new}, {cell}\nyield\n}}"));
+    }
+
+    fn call(&mut self, view: &View) {
+        let value = self.value();
+        let own = view.own.clone();
+        let forks = view.runs * 8 <= RUNS;
+        if self.helper && forks && own.cells >= HELPER_CELLS && self.one_in(2) {
+            self.met("call");
+            let open = self.random.pick(&view.open).clone();
+            let open = match open.cells >= HELPER_CELLS {
+                true => open.base,
+                false => view.open[0].base.clone(),
+            };
+            let seed = self.seed;
+            return self.let_(format!(
+                "call @helper_{seed}({}, {open}, %sums, {value})",
+                own.base
+            ));
+        }
+        self.met("recursion that spawns");
+        let cells = 1 + self.random.below(own.cells.min(60));
+        let seed = self.seed;
+        self.let_(format!("call @tree_{seed}({}, {cells}, {value})", own.base));
+    }
+
+    /// Memory on the stack as own cells for a while.
+    fn slot(&mut self, view: &View, depth: u32) {
+        if view.repeated {
+            return self.arithmetic();
+        }
+        let private = if view.forked { "private " } else { "" };
+        if view.forked {
+            self.met("private memory");
+        }
+        let cells = 1 + self.random.below(6);
+        let base = self.define(format!("alloca {private}[{cells} x i64], 1"));
+        for i in 0..cells {
+            let cell = self.define(format!("addr i64, {base}, {i}"));
+            let value = self.value();
+            self.line(format!("store {value}, {cell}"));
+        }
+        let view = View {
+            own: Place { base, cells },
+            ..view.clone()
+        };
+        self.block(&view, depth);
+        let cell = self.cell(&view.own);
+        self.let_(format!("load {cell} -> i64"));
+    }
+
+    fn branch(&mut self, view: &View, depth: u32) {
+        let condition = self.condition();
+        let result = self.name();
+        self.line(format!("{result} = if {condition} -> i64 {{"));
+        for end in ["} else {", "}"] {
+            let visible = self.values.len();
+            self.block(view, depth - 1);
+            let value = self.value();
+            self.line(format!("yield {value}\n{end}"));
+            self.values.truncate(visible);
+        }
+        self.values.push(result);
+    }
+
+    /// A serial loop that carries a number.
+    fn counted(&mut self, view: &View, depth: u32) {
+        let (i, carried, result) = (self.name(), self.name(), self.name());
+        let times = 1 + self.random.below(4);
+        let start = self.value();
+        self.line(format!(
+            "{result} = for {i} < {times} iter({carried} = {start}) {{"
+        ));
+        let visible = self.values.len();
+        self.values.extend([i, carried]);
+        let view = View {
+            runs: view.runs * times,
+            repeated: true,
+            ..view.clone()
+        };
+        self.block(&view, depth - 1);
+        let value = self.value();
+        self.line(format!("yield {value}\n}}"));
+        self.values.truncate(visible);
+        self.values.push(result);
+    }
+
+    // ---- cells -----------------------------------------------------------------------------
+
+    /// The first `cells` of a place, and the others.
+    fn split(&mut self, place: &Place, cells: u32) -> (Place, Option<Place>) {
+        let rest = (cells < place.cells).then(|| Place {
+            base: self.define(format!("addr inbounds i64, {}, {cells}", place.base)),
+            cells: place.cells - cells,
+        });
+        let base = place.base.clone();
+        (Place { base, cells }, rest)
+    }
+
+    /// How many iterations there may be, and the cells that each of them gets.
+    fn cut(&mut self, view: &View) -> Cut {
+        let most = match self.random.below(4) {
+            0 => 60,
+            1 => 3,
+            _ => 12,
+        };
+        let most = most.min(RUNS / view.runs).min(view.own.cells).max(1);
+        let count = 1 + self.random.below(most);
+        let step = 1 + self.random.below((view.own.cells / count).min(16));
+        Cut { count, step }
+    }
+
+    /// A number of iterations: that many, or a value that is at most that.
+    fn extent(&mut self, most: u32) -> String {
+        if self.one_in(3) {
+            self.met("extent not known");
+            let value = self.value();
+            return self.define(format!("urem {value}, {}", most + 1));
+        }
+        most.to_string()
+    }
+
+    /// The cells of iteration `index`.
+    fn share(&mut self, own: &Place, index: &str, cut: Cut) -> Place {
+        let first = self.define(format!("mul {index}, {}", cut.step));
+        let base = self.define(format!("addr inbounds i64, {}, {first}", own.base));
+        let cells = cut.step;
+        Place { base, cells }
+    }
+}

@@ -1,0 +1,203 @@
+//! Teams: what all ranks do alike, and what they share.
+//!
+//! Ranks see the same values, so that they come to the same shared loops; what differs from rank to
+//! rank stays in memory of their own until it is summed up. Between two barriers each shared op has cells
+//! of its own; a loop that follows one of the same kind may have the same.
+
+use super::{Cut, Place, SUMS, View, Writer};
+
+/// Where the ranks of a team are.
+struct Team {
+    /// The cells that nobody has had since the last barrier.
+    left: Place,
+    /// A rank's number.
+    rank: String,
+}
+
+impl Writer {
+    pub(super) fn team(&mut self, view: &View, depth: u32) {
+        self.met("team");
+        let size = match self.random.below(3) {
+            0 => "0".into(),
+            1 => (1 + self.random.below(4)).to_string(),
+            _ => {
+                let value = self.value();
+                self.define(format!("and {value}, 3"))
+            }
+        };
+        let [rank, ranks] = [0; 2].map(|_| self.name());
+        self.line(format!("spmd team {size} {{ |{rank}: i64, {ranks}: i64|"));
+        let visible = self.values.len();
+        let mut team = Team {
+            left: view.own.clone(),
+            rank,
+        };
+        for _ in 0..1 + self.random.below(4) {
+            self.shared(view, depth, &mut team, true);
+        }
+        self.line("yield\n}");
+        self.values.truncate(visible);
+    }
+
+    /// One thing that ranks share.
+    fn shared(&mut self, view: &View, depth: u32, team: &mut Team, nests: bool) {
+        match self.random.below(9) {
+            0 => {
+                self.met("barrier");
+                self.line("barrier team");
+                team.left = view.own.clone();
+            }
+            1 => self.single(view, depth, team),
+            2 => self.single_for_all(),
+            3 => self.arithmetic(),
+            4 => self.rank_sums(view, depth, team),
+            5 if nests => self.rounds(view, depth, team),
+            _ => {
+                let cut = self.cut_of(view, team);
+                self.shared_loop(view, depth, team, cut, None);
+            }
+        }
+    }
+
+    fn cut_of(&mut self, view: &View, team: &Team) -> Cut {
+        self.cut(&View {
+            own: team.left.clone(),
+            ..view.clone()
+        })
+    }
+
+    fn schedule(&mut self) -> (String, String) {
+        let chunk = 1 + self.random.below(4);
+        let (feature, word, chunk) = match self.random.below(5) {
+            0 | 1 => ("static loop", "static", None),
+            2 => ("chunked loop", "static chunked", Some(chunk)),
+            3 => ("dynamic loop", "dynamic chunked", Some(chunk)),
+            _ => ("guided loop", "guided", None),
+        };
+        self.met(feature);
+        let chunk = chunk.map_or(String::new(), |n| format!("chunk {n} "));
+        (word.into(), chunk)
+    }
+
+    /// A loop of which ranks share the iterations; what is `summed` has their contributions.
+    fn shared_loop(
+        &mut self,
+        view: &View,
+        depth: u32,
+        team: &mut Team,
+        cut: Cut,
+        summed: Option<&str>,
+    ) {
+        let (_, rest) = self.split(&team.left, cut.count * cut.step);
+        let nowait = rest.is_some() && self.one_in(2);
+        let (word, chunk) = self.schedule();
+        let again = nowait && word.starts_with("static") && self.one_in(2);
+        let extent = self.extent(cut.count);
+        let flag = if nowait { " nowait" } else { "" };
+        for _ in 0..1 + u32::from(again) {
+            let index = self.name();
+            self.line(format!(
+                "share.for {word}{flag} {index} < {extent} {chunk}{{"
+            ));
+            let visible = self.values.len();
+            self.values.push(index.clone());
+            let own = self.share(&team.left, &index, cut);
+            self.block(&view.part(own, None, cut.count), depth - 1);
+            if let Some(place) = summed {
+                let old = self.define(format!("load {place} -> i64"));
+                let value = self.value();
+                let new = self.define(format!("add {old}, {value}"));
+                self.line(format!("store {new}, {place}"));
+            }
+            self.line("yield\n}");
+            self.values.truncate(visible);
+        }
+        if again {
+            self.met("same iterations on the same rank");
+        }
+        match rest.filter(|_| nowait) {
+            Some(rest) => {
+                self.met("loops without a wait between them");
+                team.left = rest;
+            }
+            None => team.left = view.own.clone(),
+        }
+    }
+
+    fn single(&mut self, view: &View, depth: u32, team: &mut Team) {
+        self.met("single");
+        let cells = 1 + self.random.below(team.left.cells);
+        let nowait = cells < team.left.cells && self.one_in(2);
+        let (own, rest) = self.split(&team.left, cells);
+        self.line(if nowait {
+            "single nowait {"
+        } else {
+            "single {"
+        });
+        self.region(&view.part(own, None, 1), depth - 1);
+        self.line("}");
+        team.left = match rest.filter(|_| nowait) {
+            Some(rest) => rest,
+            None => view.own.clone(),
+        };
+    }
+
+    fn single_for_all(&mut self) {
+        self.met("single for all");
+        let result = self.name();
+        self.line(format!("{result} = single copy -> i64 {{"));
+        let visible = self.values.len();
+        self.arithmetic();
+        let value = self.value();
+        self.line(format!("yield {value}\n}}"));
+        self.values.truncate(visible);
+        self.values.push(result);
+    }
+
+    /// A loop that adds to memory of each rank, which then goes into a common sum.
+    fn rank_sums(&mut self, view: &View, depth: u32, team: &mut Team) {
+        let place = if view.alone && self.one_in(2) {
+            self.met("cell of each rank");
+            let number = self.define(format!("add {}, {SUMS}", team.rank));
+            self.define(format!("addr inbounds i64, %sums, {number}"))
+        } else {
+            self.met("sum of each rank");
+            let slot = self.define("alloca private i64, 1");
+            self.line(format!("store 0, {slot}"));
+            slot
+        };
+        let cut = self.cut_of(view, team);
+        self.shared_loop(view, depth, team, cut, Some(&place));
+        let seed = self.seed;
+        self.line(format!("critical \"lock_{seed}_0\" {{"));
+        let cell = self.define("addr i64, %sums, 4");
+        let (old, mine) = (
+            self.define(format!("load {cell} -> i64")),
+            self.define(format!("load {place} -> i64")),
+        );
+        let new = self.define(format!("add {old}, {mine}"));
+        self.line(format!("store {new}, {cell}\nstore 0, {place}\nyield\n}}"));
+    }
+
+    /// A loop around what ranks share; a round begins when the one before has ended everywhere.
+    fn rounds(&mut self, view: &View, depth: u32, team: &mut Team) {
+        self.met("team's loop in a loop");
+        let index = self.name();
+        let times = 1 + self.random.below(3);
+        self.line(format!("barrier team\nfor {index} < {times} {{"));
+        team.left = view.own.clone();
+        let visible = self.values.len();
+        self.values.push(index);
+        let view = View {
+            runs: view.runs * times,
+            repeated: true,
+            ..view.clone()
+        };
+        for _ in 0..1 + self.random.below(3) {
+            self.shared(&view, depth, team, false);
+        }
+        self.line("barrier team\nyield\n}");
+        self.values.truncate(visible);
+        team.left = view.own.clone();
+    }
+}

@@ -1,0 +1,44 @@
+//! Random fork-join programs: what runs on one to four workers gives what the serial projection gives.
+//!
+//! `cargo xtask fuzz --parallel --count N` is for long runs.
+
+use gradus_testkit::{
+    FORK_JOIN_FEATURES, ForkJoinWay, Pool, Verdict, check_fork_join, fork_join_program,
+    fork_join_unit,
+};
+use std::collections::BTreeMap;
+
+/// Programs of one module.
+const BATCH: u64 = 40;
+
+#[test]
+fn parallel_runs_give_what_the_programs_mean() {
+    Pool::always_fork();
+    let mut wrong = Vec::new();
+    for batch in 0..8 {
+        let seeds = batch * BATCH..(batch + 1) * BATCH;
+        let programs: Vec<_> = seeds.clone().map(fork_join_program).collect();
+        let unit = fork_join_unit(&programs).expect("the programs follow the rules");
+        let way = ForkJoinWay::of(batch);
+        let verdicts =
+            check_fork_join(&unit, &programs, &way).expect("they are lowered and loaded");
+        for (seed, verdict) in std::iter::zip(seeds, verdicts) {
+            if verdict != Verdict::Right {
+                wrong.push(format!("seed {seed}, {way:?}: {verdict:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn programs_hold_everything() {
+    let mut met: BTreeMap<&str, u32> = FORK_JOIN_FEATURES.iter().map(|f| (*f, 0)).collect();
+    for seed in 0..200 {
+        for feature in fork_join_program(seed).features {
+            *met.entry(feature).or_default() += 1;
+        }
+    }
+    assert_eq!(met.len(), FORK_JOIN_FEATURES.len(), "{met:?}");
+    assert!(met.values().all(|count| *count > 0), "{met:?}");
+}
