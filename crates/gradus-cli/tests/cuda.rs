@@ -57,6 +57,24 @@ fn atomics_and_symbols() {
     runs(&["atomics.cu"]);
 }
 
+/// Beside what the program checks: the host's code makes the launches, not the run time.
+#[test]
+fn launches() {
+    runs(&["launches.cu"]);
+    let object = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda_launches.o");
+    let output = Command::new(env!("CARGO_BIN_EXE_gradus"))
+        .args(["nvcc", "-c"])
+        .arg(source("launches.cu"))
+        .arg("-o")
+        .arg(&object)
+        .output()
+        .expect("gradus runs");
+    succeeds("nvcc -c", &output);
+    let bytes = std::fs::read(&object).expect("the object is there");
+    let names = |name: &[u8]| bytes.windows(name.len()).any(|part| part == name);
+    assert!(names(b"__gr_launch_begin\0"));
+}
+
 #[test]
 fn textures() {
     runs(&["textures.cu"]);

@@ -93,7 +93,7 @@ pub fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
     let regions = openmp::raise(unit, orphans);
     raised.regions.extend(regions.regions);
     raised.changed.extend(regions.changed);
-    let launches = cuda::raise(unit);
+    let launches = cuda::raise(unit, orphans == Orphans::Raise);
     raised.changed.extend(launches.changed);
     raised.changed.sort_unstable();
     raised.changed.dedup();

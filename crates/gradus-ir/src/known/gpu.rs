@@ -14,6 +14,8 @@ pub const VARIABLE: &str = "__gr_variable.";
 /// Before a kernel's name: the declared function whose call is a launch. It takes the sizes of grid and
 /// block (x, y, z each), the bytes of shared memory, and the kernel's arguments.
 pub const LAUNCH: &str = "__gr_launch.";
+/// Before a kernel's name: the function that runs it whatever its sizes are, with [`LAUNCH`]'s parameters.
+pub const RUN: &str = "__gr_run.";
 /// Before a kernel's name: the function that launches it with arguments behind pointers.
 pub const ENTRY: &str = "__gr_entry.";
 
@@ -50,6 +52,8 @@ pub enum GpuFn {
     Match,
     /// Runs a kernel ([`LAUNCH`]).
     Launch,
+    /// Tests whether a launch can be, or notes that it ended.
+    Bracket,
     /// Prints, from one structure with all values.
     Print,
     /// Ends the program with a message.
@@ -63,7 +67,7 @@ impl GpuFn {
     pub fn is_of_thread(self) -> bool {
         !matches!(
             self,
-            GpuFn::Launch | GpuFn::Print | GpuFn::Assert | GpuFn::Clock
+            GpuFn::Launch | GpuFn::Bracket | GpuFn::Print | GpuFn::Assert | GpuFn::Clock
         )
     }
 }
@@ -96,6 +100,11 @@ pub(super) const ROWS: &[Row] = &[
     row(&["__gr_barrier_or"], GpuFn::BarrierOr, Effects::UNKNOWN),
     row(&["__gr_syncwarp"], GpuFn::SyncWarp, Effects::UNKNOWN),
     row(&["__gr_activemask"], GpuFn::ActiveMask, Effects::UNKNOWN),
+    row(
+        &["__gr_launch_begin", "__gr_launch_end"],
+        GpuFn::Bracket,
+        TALK,
+    ),
     row(&["__gr_vprintf"], GpuFn::Print, TALK.reading(&[0, 1])),
     row(
         &["__gr_assertfail"],

@@ -1,11 +1,12 @@
 //! The entry of a kernel: a function that takes its arguments behind pointers, as a launch by address does,
-//! and launches it.
+//! and runs it. What runs it, with all sizes unknown, is a function of its own, that launches whose
+//! sizes need not be known can call, too.
 
 use super::threads::users;
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
-use gradus_ir::known::{ENTRY, LAUNCH, SHARED};
+use gradus_ir::known::{ENTRY, LAUNCH, RUN, SHARED};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::target::{LLVMABISizeOfType, LLVMGetModuleDataLayout};
@@ -23,21 +24,12 @@ impl Host {
             let long = LLVMInt64TypeInContext(self.ctx);
             let ptr = LLVMPointerTypeInContext(self.ctx, 0);
             let void = LLVMVoidTypeInContext(self.ctx);
-            let params: Vec<LLVMTypeRef> = (0..LLVMCountParams(kernel))
-                .map(|i| LLVMTypeOf(LLVMGetParam(kernel, i)))
-                .collect();
-            let mut types = vec![long; SIZES];
-            types.extend(&params);
-            let launch_type = LLVMFunctionType(void, types.as_mut_ptr(), types.len() as u32, 0);
-            let launch = self.declared(&c_string(&format!("{LAUNCH}{name}")), launch_type);
+            let run = self.add_run(kernel, name);
             let mut types = vec![long; SIZES + 1];
             types[0] = ptr;
             let ty = LLVMFunctionType(void, types.as_mut_ptr(), types.len() as u32, 0);
-            let entry = LLVMAddFunction(
-                self.module,
-                c_string(&format!("{ENTRY}{name}")).as_ptr(),
-                ty,
-            );
+            let name = c_string(&format!("{ENTRY}{name}"));
+            let entry = LLVMAddFunction(self.module, name.as_ptr(), ty);
             LLVMSetLinkage(entry, LLVMLinkage::LLVMInternalLinkage);
             self.copy_attributes(kernel, entry);
             let b = LLVMCreateBuilderInContext(self.ctx);
@@ -45,24 +37,76 @@ impl Host {
             LLVMPositionBuilderAtEnd(b, block);
             let mut args: Vec<LLVMValueRef> =
                 (1..=SIZES as u32).map(|i| LLVMGetParam(entry, i)).collect();
-            for (i, &param) in params.iter().enumerate() {
-                let mut index = [LLVMConstInt(long, i as u64, 0)];
-                let argv = LLVMGetParam(entry, 0);
-                let slot = LLVMBuildInBoundsGEP2(b, ptr, argv, index.as_mut_ptr(), 1, NO_NAME);
-                let place = LLVMBuildLoad2(b, ptr, slot, NO_NAME);
-                args.push(self.argument(b, kernel, i as u32, param, place));
-            }
-            LLVMBuildCall2(
-                b,
-                launch_type,
-                launch,
-                args.as_mut_ptr(),
-                args.len() as u32,
-                NO_NAME,
-            );
+            args.extend(self.arguments(b, kernel, LLVMGetParam(entry, 0)));
+            self.call_all(b, run, &mut args);
             LLVMBuildRetVoid(b);
             LLVMDisposeBuilder(b);
             entry
+        }
+    }
+
+    /// Makes `void RUN(sizes…, arguments…)`, which launches the kernel.
+    unsafe fn add_run(&self, kernel: LLVMValueRef, name: &str) -> LLVMValueRef {
+        unsafe {
+            let (run, _) = self.launch_of(kernel, RUN, name);
+            LLVMSetLinkage(run, LLVMLinkage::LLVMInternalLinkage);
+            self.copy_attributes(kernel, run);
+            let b = LLVMCreateBuilderInContext(self.ctx);
+            let block = LLVMAppendBasicBlockInContext(self.ctx, run, NO_NAME);
+            LLVMPositionBuilderAtEnd(b, block);
+            let params = 0..LLVMCountParams(run);
+            let mut args: Vec<LLVMValueRef> = params.map(|i| LLVMGetParam(run, i)).collect();
+            let (launch, _) = self.launch_of(kernel, LAUNCH, name);
+            self.call_all(b, launch, &mut args);
+            LLVMBuildRetVoid(b);
+            LLVMDisposeBuilder(b);
+            run
+        }
+    }
+
+    unsafe fn call_all(&self, b: LLVMBuilderRef, f: LLVMValueRef, args: &mut [LLVMValueRef]) {
+        let count = args.len() as u32;
+        unsafe {
+            let ty = LLVMGlobalGetValueType(f);
+            LLVMBuildCall2(b, ty, f, args.as_mut_ptr(), count, NO_NAME);
+        }
+    }
+
+    /// The function that runs a kernel, with a prefix before its name, and its type: sizes, then the kernel's
+    /// own parameters.
+    pub(super) unsafe fn launch_of(
+        &self,
+        kernel: LLVMValueRef,
+        prefix: &str,
+        name: &str,
+    ) -> (LLVMValueRef, LLVMTypeRef) {
+        unsafe {
+            let params = 0..LLVMCountParams(kernel);
+            let mut types = vec![LLVMInt64TypeInContext(self.ctx); SIZES];
+            types.extend(params.map(|i| LLVMTypeOf(LLVMGetParam(kernel, i))));
+            let void = LLVMVoidTypeInContext(self.ctx);
+            let ty = LLVMFunctionType(void, types.as_mut_ptr(), types.len() as u32, 0);
+            (self.declared(&c_string(&format!("{prefix}{name}")), ty), ty)
+        }
+    }
+
+    /// A kernel's arguments, whose addresses lie at `argv`.
+    pub(super) unsafe fn arguments(
+        &self,
+        b: LLVMBuilderRef,
+        kernel: LLVMValueRef,
+        argv: LLVMValueRef,
+    ) -> Vec<LLVMValueRef> {
+        unsafe {
+            let long = LLVMInt64TypeInContext(self.ctx);
+            let ptr = LLVMPointerTypeInContext(self.ctx, 0);
+            let one = |i: u32| {
+                let mut index = [LLVMConstInt(long, u64::from(i), 0)];
+                let slot = LLVMBuildInBoundsGEP2(b, ptr, argv, index.as_mut_ptr(), 1, NO_NAME);
+                let place = LLVMBuildLoad2(b, ptr, slot, NO_NAME);
+                self.argument(b, kernel, i, LLVMTypeOf(LLVMGetParam(kernel, i)), place)
+            };
+            (0..LLVMCountParams(kernel)).map(one).collect()
         }
     }
 
@@ -153,7 +197,7 @@ impl Host {
     }
 
     /// Gives `to` what `from` says about the machine.
-    unsafe fn copy_attributes(&self, from: LLVMValueRef, to: LLVMValueRef) {
+    pub(super) unsafe fn copy_attributes(&self, from: LLVMValueRef, to: LLVMValueRef) {
         unsafe {
             let count = LLVMGetAttributeCountAtIndex(from, LLVMAttributeFunctionIndex) as usize;
             let mut list: Vec<LLVMAttributeRef> = vec![null_mut(); count];

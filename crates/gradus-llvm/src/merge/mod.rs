@@ -8,14 +8,16 @@
 //! Flow: the device's text is retargeted ([`retarget`]) and linked; device functions that ask which thread
 //! they are, or use memory of the block, are marked for inlining ([`threads`]); the calls with which the
 //! host would register its kernels and variables are read, and replaced ([`registration`]): a variable of
-//! the device and the host's shadow of it become one, and every kernel gets an entry ([`entries`]).
+//! the device and the host's shadow of it become one, every kernel gets an entry ([`entries`]), and
+//! launches of kernels that are known are connected with them ([`launches`]).
 //!
 //! Afterwards a kernel is an internal function `__gr_kernel.NAME` that nobody calls, and
-//! `__gr_launch.NAME` a declared one, called by its entry, that raising makes a grid of. The memory of the
-//! device is the host's.
+//! `__gr_launch.NAME` a declared one that raising makes a grid of, called where the host launches it and by
+//! `__gr_run.NAME`, which the entry calls. The memory of the device is the host's.
 
 mod assembly;
 mod entries;
+mod launches;
 mod names;
 mod registration;
 mod retarget;
@@ -25,7 +27,7 @@ mod threads;
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
-use gradus_ir::known::{KERNEL, SHARED, SHARED_DYNAMIC, VARIABLE};
+use gradus_ir::known::{KERNEL, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, VARIABLE};
 use gradus_ir::{Code, Diagnostic};
 use llvm_sys::comdat::LLVMSetComdat;
 use llvm_sys::core::*;
@@ -125,8 +127,16 @@ impl Host {
         missing.map_or(Ok(()), |name| Err(unsupported(&name)))
     }
 
-    /// Deletes the kernels' own functions, when all that launches them holds their code.
+    /// When the grids are made: launches that are left run the kernel by its function, and the kernels' own
+    /// functions go.
     pub fn drop_kernels(&mut self) {
+        for launch in self.functions() {
+            let name = unsafe { name_of(launch) };
+            let run = name.strip_prefix(LAUNCH).map(|name| format!("{RUN}{name}"));
+            if let Some(run) = run.and_then(|run| self.function(&run)) {
+                unsafe { LLVMReplaceAllUsesWith(launch, run) };
+            }
+        }
         let is_kernel = |f: &LLVMValueRef| unsafe {
             name_of(*f).starts_with(KERNEL) && LLVMGetFirstUse(*f).is_null()
         };

@@ -2,6 +2,7 @@
 //! The calls are read and the constructor that makes them gets new contents.
 
 use super::calls_in;
+use super::launches::Stubbed;
 use crate::ffi::*;
 use crate::host::Host;
 use gradus_ir::known::{KERNEL, VARIABLE};
@@ -89,15 +90,21 @@ impl Host {
             return Ok(());
         };
         let symbols = self.named_symbols(registered);
-        let mut rows = Vec::new();
+        let (mut rows, mut known) = (Vec::new(), Vec::new());
         for (stub, name, text) in &registered.kernels {
             if let Some(kernel) = self.function(&format!("{KERNEL}{name}")) {
                 let entry = self.add_entry(kernel, name);
                 let threads = unsafe { self.most_threads(kernel) };
                 let shared = self.shared_bytes(kernel);
                 rows.push((*stub, entry, *text, threads, shared));
+                known.push(Stubbed {
+                    stub: *stub,
+                    kernel,
+                    name: name.clone(),
+                });
             }
         }
+        self.connect_launches(&known);
         unsafe {
             clear(constructor);
             for name in REST {

@@ -5,18 +5,20 @@
 //! the kernel inside; what the kernel asks about its thread becomes the regions' parameters
 //! ([`answers`]), what it shares with its block an allocation ([`shared`]).
 //!
-//! Invariants: a launch that is not understood stays a call and is an error, since nothing else could
-//! run it. A kernel is taken in once for each launch of it.
+//! Invariants: a launch that is not understood is an error, since nothing else could run it. A kernel is taken
+//! in once for each launch of it; long kernels that are launched at many places only in the function that
+//! runs them for all sizes, and their launches stay calls until they call that.
 
 mod answers;
 mod shared;
 mod warps;
 
 use gradus_edit::inline_call;
-use gradus_ir::known::{GpuFn, KERNEL, Known, LAUNCH};
+use gradus_ir::known::{GpuFn, KERNEL, Known, LAUNCH, RUN};
 use gradus_ir::{
     Body, Builder, Code, Diagnostic, FuncId, Op, OpKind, Region, SpmdKind, Unit, Value,
 };
+use std::collections::{HashMap, HashSet};
 
 /// What raising the launches of a unit came to.
 #[derive(Debug, Default)]
@@ -40,17 +42,27 @@ struct Launch {
 /// Numbers before the kernel's arguments: three sizes each of grid and block, and bytes of shared memory.
 const SIZES: usize = 7;
 
-/// Raises all launches.
-pub(crate) fn raise(unit: &mut Unit) -> Launches {
+/// A kernel is taken in at all its launches where that makes at most so many ops; else, but for one launch,
+/// where its sizes need not be known.
+const COPIES_OPS: usize = 4_000;
+
+/// Raises the launches; `everywhere` all of them, else those that are worth the code.
+pub(crate) fn raise(unit: &mut Unit, everywhere: bool) -> Launches {
     let mut launches = Launches::default();
     let functions: Vec<FuncId> = unit.functions.iter().map(|(func, _)| func).collect();
+    let apart = match everywhere {
+        true => HashSet::new(),
+        false => run_apart(unit),
+    };
     for func in functions {
+        let runs = unit.functions[func].name.starts_with(RUN);
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
         let calls: Vec<Op> = body
             .walk(body.root())
             .filter(|op| asks(unit, &body, *op) == Some(GpuFn::Launch))
+            .filter(|op| runs || !unit.callee(&body, *op).is_some_and(|f| apart.contains(&f)))
             .collect();
         for &call in &calls {
             if let Err(refused) = launch(unit, &mut body, call) {
@@ -63,6 +75,35 @@ pub(crate) fn raise(unit: &mut Unit) -> Launches {
         }
     }
     launches
+}
+
+/// The launches whose kernels are too long to be taken in at all places that launch them.
+fn run_apart(unit: &Unit) -> HashSet<FuncId> {
+    let mut sites: HashMap<FuncId, usize> = HashMap::new();
+    for (_, function) in unit.functions.iter() {
+        let Some(body) = function
+            .body
+            .as_deref()
+            .filter(|_| !function.name.starts_with(RUN))
+        else {
+            continue;
+        };
+        for op in body.walk(body.root()) {
+            if asks(unit, body, op) == Some(GpuFn::Launch)
+                && let Some(launch) = unit.callee(body, op)
+            {
+                *sites.entry(launch).or_default() += 1;
+            }
+        }
+    }
+    let long = |launch: &FuncId, sites: usize| {
+        let kernel = kernel_named(unit, *launch);
+        let code = kernel.and_then(|kernel| unit.functions[kernel].body.as_deref());
+        let ops = code.map_or(0, |body| body.walk(body.root()).count());
+        sites > 1 && sites * ops > COPIES_OPS
+    };
+    sites.retain(|launch, sites| long(launch, *sites));
+    sites.into_keys().collect()
 }
 
 /// Which of a kernel's surroundings a call speaks with.
@@ -110,17 +151,21 @@ fn take_in(
 }
 
 fn kernel_of(unit: &Unit, body: &Body, call: Op) -> Result<FuncId, Diagnostic> {
-    let name = unit
-        .callee(body, call)
-        .map(|func| unit.functions[func].name.clone());
-    let name = name.unwrap_or_default();
-    let kernel = name
-        .strip_prefix(LAUNCH)
-        .and_then(|name| unit.function(&format!("{KERNEL}{name}")));
-    kernel.ok_or_else(|| {
-        let message = format!("the kernel of `{name}` is not in this file");
-        Diagnostic::error(Code::KernelRefused, message)
-    })
+    let launch = unit.callee(body, call);
+    launch
+        .and_then(|launch| kernel_named(unit, launch))
+        .ok_or_else(|| {
+            let name = launch.map(|func| unit.functions[func].name.clone());
+            let name = name.unwrap_or_default();
+            let message = format!("the kernel of `{name}` is not in this file");
+            Diagnostic::error(Code::KernelRefused, message)
+        })
+}
+
+/// The kernel that a launch's function stands for.
+fn kernel_named(unit: &Unit, launch: FuncId) -> Option<FuncId> {
+    let name = unit.functions[launch].name.strip_prefix(LAUNCH)?;
+    unit.function(&format!("{KERNEL}{name}"))
 }
 
 /// The grid and the block, with a call of the kernel inside.

@@ -81,32 +81,6 @@ fn threads(block: Dim3) -> u32 {
     block.x.saturating_mul(block.y).saturating_mul(block.z)
 }
 
-/// 0 where a launch of these sizes can run; else the error that it made the last one.
-#[unsafe(no_mangle)]
-extern "C" fn __gr_launch_ok(
-    gx: u32,
-    gy: u32,
-    gz: u32,
-    bx: u32,
-    by: u32,
-    bz: u32,
-    shared: usize,
-) -> Status {
-    let (grid, block) = (
-        Dim3 {
-            x: gx,
-            y: gy,
-            z: gz,
-        },
-        Dim3 {
-            x: bx,
-            y: by,
-            z: bz,
-        },
-    );
-    entry(|| fits(grid, block, shared))
-}
-
 /// That this kernel can run so.
 fn suits(kernel: &Kernel, grid: Dim3, block: Dim3, shared: usize) -> Result<(), Error> {
     fits(grid, block, shared)?;
@@ -117,6 +91,33 @@ fn suits(kernel: &Kernel, grid: Dim3, block: Dim3, shared: usize) -> Result<(), 
         true => Ok(()),
         false => Err(Error::InvalidValue),
     }
+}
+
+/// Before a launch that the program makes itself: 0 where it can run; else the error that it made the last one.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_launch_begin(
+    stub: *const c_void,
+    gx: u32,
+    gy: u32,
+    gz: u32,
+    bx: u32,
+    by: u32,
+    bz: u32,
+    shared: usize,
+) -> Status {
+    let size = |x, y, z| Dim3 { x, y, z };
+    entry(|| {
+        let kernel = kernels::find(stub)?;
+        suits(kernel, size(gx, gy, gz), size(bx, by, bz), shared)?;
+        profile::begin(kernel.name);
+        Ok(())
+    })
+}
+
+/// After it.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_launch_end() {
+    profile::end();
 }
 
 #[unsafe(no_mangle)]
@@ -250,6 +251,18 @@ mod tests {
         let (one, none) = (size(1, 1, 1), null_mut());
         let error = unsafe { cudaLaunchKernel(unknown, one, one, none, 0, null_mut()) };
         assert_eq!(error, Error::InvalidDeviceFunction as Status);
+    }
+
+    #[test]
+    fn a_program_that_launches_itself_is_told_the_same() {
+        let stub: *const c_void = c"another stub".as_ptr().cast();
+        unsafe { __gr_kernel_register(stub, count, c"count".as_ptr(), 128, 0) };
+        assert_eq!(__gr_launch_begin(stub, 2, 1, 1, 128, 1, 1, 0), 0);
+        __gr_launch_end();
+        let many = Error::LaunchOutOfResources as Status;
+        assert_eq!(__gr_launch_begin(stub, 2, 1, 1, 129, 1, 1, 0), many);
+        let none = Error::InvalidConfiguration as Status;
+        assert_eq!(__gr_launch_begin(stub, 0, 1, 1, 1, 1, 1, 0), none);
     }
 
     #[test]

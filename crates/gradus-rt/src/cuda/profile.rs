@@ -1,6 +1,7 @@
 //! `GRADUS_PROFILE=1`: at the end of the program, for each kernel and kind of copy how often it ran and for how
 //! long, as a table like nvprof's.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt::Write as _;
@@ -60,6 +61,29 @@ pub(super) fn launched(name: &'static CStr, work: impl FnOnce()) {
             work();
             add(name, start.elapsed());
         }
+    }
+}
+
+thread_local! {
+    /// The kernels that run, as far as the program tells.
+    static RUNNING: RefCell<Vec<(&'static CStr, Instant)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A kernel of this name begins to run.
+#[inline]
+pub(super) fn begin(name: &'static CStr) {
+    if is_on() {
+        RUNNING.with_borrow_mut(|running| running.push((name, Instant::now())));
+    }
+}
+
+/// The kernel that began last ends.
+#[inline]
+pub(super) fn end() {
+    if is_on()
+        && let Some((name, start)) = RUNNING.with_borrow_mut(Vec::pop)
+    {
+        add(name, start.elapsed());
     }
 }
 
