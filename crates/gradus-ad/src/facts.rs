@@ -85,6 +85,18 @@ impl Facts<'_> {
     pub fn shadow_may_be_primal(&self, value: Value) -> bool {
         self.shadow_state(value) == ShadowState::Maybe
     }
+    /// The address that a pointer was computed from: one is its own shadow where the other is, and what
+    /// is asked of the first does not change with the index.
+    pub fn start_of(&self, ptr: Value) -> Value {
+        let mut start = ptr;
+        while let Some(op) = self.body.def_op(start)
+            && let OpKind::Addr { .. } = self.body.kind(op)
+            && self.shadow_may_be_primal(self.body.operand(op, 0))
+        {
+            start = self.body.operand(op, 0);
+        }
+        start
+    }
     fn shadow_state(&self, value: Value) -> ShadowState {
         self.shadows
             .get(gradus_ir::Entity::index(value))

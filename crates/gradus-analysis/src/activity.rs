@@ -123,6 +123,9 @@ pub struct ClassFacts {
 struct Sources {
     dup: bool,
     constant: bool,
+    /// Reached through pointers that the caller left in memory: where it put no shadow beside one, the
+    /// pointer itself stands there.
+    handed: bool,
     /// Made in the closure: shadow memory can be made beside it.
     inside: bool,
     /// A global that cannot have a shadow here.
@@ -302,7 +305,7 @@ impl ClassFacts {
 impl Sources {
     /// The state of a class that carries derivatives.
     fn state(self) -> ClassState {
-        match (self.dup || self.inside, self.constant) {
+        match (self.dup || self.inside, self.constant || self.handed) {
             (false, _) => ClassState::Inactive,
             (true, false) => ClassState::Active,
             (true, true) => ClassState::Maybe,
@@ -482,6 +485,13 @@ fn sources(facts: Facts<'_>, request: &Request) -> Vec<Sources> {
         }
     }
     spread(facts.memory, dup, &mut list, |s| &mut s.dup);
+    for (holder, _) in facts.memory.classes() {
+        if list[holder.index()].dup {
+            for held in facts.memory.stored(holder) {
+                list[held.index()].handed = true;
+            }
+        }
+    }
     spread(facts.memory, constant, &mut list, |s| &mut s.constant);
     for sources in &mut list {
         sources.inside |= !sources.dup && !sources.constant;

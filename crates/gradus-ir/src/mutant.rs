@@ -96,6 +96,8 @@ mutants! {
     TangentNotStored,
     /// The shadow of a stored pointer is not stored.
     ShadowPointerNotStored,
+    /// It is not asked at run time whether a pointer is its own shadow.
+    ActivityNotAsked,
     /// A write earlier in a loop's body is not seen from a read later in it.
     LoopsNotUnioned,
     /// What happens to memory after a callee's end is forgotten.

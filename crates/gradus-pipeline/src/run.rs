@@ -19,6 +19,7 @@ pub const PASSES: &[&str] = &[
     "facts",
     "differentiate",
     "simplify-derivatives",
+    "unswitch",
     "gather",
     "gpu",
     "lower",

@@ -76,6 +76,19 @@ pub(crate) fn derivatives(unit: &mut Unit, functions: &[FuncId]) {
     }
 }
 
+/// Gives loops that ask whether pointers are their own shadows a form without questions.
+pub(crate) fn unswitch(unit: &mut Unit, functions: &[FuncId]) {
+    for &func in functions {
+        edit(unit, func, |unit, body| {
+            let loops = gradus_simplify::unswitch_all(unit, body);
+            if loops > 0 {
+                gradus_edit::sweep_dead(unit, body);
+            }
+            loops
+        });
+    }
+}
+
 /// Makes gather loops of scatter loops; gives for each function the number of loops that were.
 pub(crate) fn gather(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     let scatters = |&func: &FuncId| {

@@ -69,6 +69,11 @@ pub(crate) fn make_all(
             return Err(Stop);
         }
     }
+    run.pass("unswitch", |run| {
+        let functions: Vec<FuncId> = made.iter().flatten().map(|m| m.func).collect();
+        simplify::unswitch(unit, &functions);
+        run.after_unit("unswitch", unit)
+    })?;
     gather(run, unit, &mut made)?;
     Ok(made)
 }

@@ -25,8 +25,10 @@ mod literals;
 mod quiet;
 mod structure;
 mod unread;
+mod unswitch;
 
 pub use gather::{gather, scatters};
+pub use unswitch::unswitch_all;
 
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
@@ -109,6 +111,11 @@ pub const PASSES: &[Pass] = &[
         name: "promote",
         about: "stack slots whose address goes nowhere become values",
         run: promote,
+    },
+    Pass {
+        name: "unswitch",
+        about: "innermost loops that ask whether pointers are equal exist twice: once for where none is",
+        run: unswitch::run,
     },
     Pass {
         name: "gather",

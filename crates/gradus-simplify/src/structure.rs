@@ -52,7 +52,8 @@ fn replace_results(body: &mut Body, op: Op, values: &[Value]) {
     }
 }
 
-fn take_known_arm(unit: &Unit, body: &mut Body, op: Op) -> bool {
+/// Puts the arm of a branch on a constant in its place.
+pub(crate) fn take_known_arm(unit: &Unit, body: &mut Body, op: Op) -> bool {
     let condition = body.operand(op, 0);
     let Some((n, _)) = integer(unit, body, condition) else {
         return false;

@@ -27,8 +27,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return;
         };
         let shadows = self.shadows(ptr);
-        for (&shadow, &seed) in shadows.iter().zip(&seeds) {
-            let guard = self.real_shadow(ptr, shadow);
+        for (lane, (&shadow, &seed)) in shadows.iter().zip(&seeds).enumerate() {
+            let guard = self.real_shadow(ptr, lane);
             self.when(guard, &[], |sweep| {
                 let ty = sweep.facts.body.ty(result);
                 if sweep.meets_others() && !sweep.facts.adds_alone(op) {
@@ -59,8 +59,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let ty = body.ty(value);
         let shadows = self.shadows(ptr);
         let mut lanes = Lanes::new();
-        for &shadow in &shadows {
-            let guard = self.real_shadow(ptr, shadow);
+        for (lane, &shadow) in shadows.iter().enumerate() {
+            let guard = self.real_shadow(ptr, lane);
             let taken = self.when(guard, &[ty], |sweep| {
                 let adjoint = sweep.shadow_load(op, ty, shadow);
                 let zero = sweep.out.build().zero(ty);
@@ -98,12 +98,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Whether a shadow is not the primal itself, where that must be asked.
-    fn real_shadow(&mut self, ptr: Value, shadow: Value) -> Option<Value> {
-        if !self.facts.shadow_may_be_primal(ptr) {
+    /// Whether a pointer's shadow in a lane is not the primal itself, where that must be asked.
+    fn real_shadow(&mut self, ptr: Value, lane: usize) -> Option<Value> {
+        if !self.facts.shadow_may_be_primal(ptr) || planted(Mutant::ActivityNotAsked) {
             return None;
         }
-        let own = self.primal(ptr);
+        let start = self.facts.start_of(ptr);
+        let (own, shadow) = (self.primal(start), self.shadows(start)[lane]);
         Some(self.out.build().icmp(IntPredicate::Ne, shadow, own))
     }
 
@@ -231,12 +232,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
             false => Lanes::new(),
         };
         for (lane, &to_shadow) in to_shadows.iter().enumerate() {
-            let guard = self.real_shadow(to, to_shadow);
+            let guard = self.real_shadow(to, lane);
             let source = from_shadows.get(lane).copied();
             self.when(guard, &[], |sweep| {
                 match source {
                     Some(source) => {
-                        sweep.move_back(function, kind, [to_shadow, source, bytes], from)
+                        let real = sweep.real_shadow(from, lane);
+                        sweep.move_back(function, kind, [to_shadow, source, bytes], real)
                     }
                     None => sweep.out.clear(to_shadow, bytes, Space::Shadow),
                 }
@@ -250,7 +252,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         function: MemoryFn,
         kind: gradus_ir::FloatKind,
         args: [Value; 3],
-        from: Value,
+        real: Option<Value>,
     ) {
         let overlap = matches!(
             function,
@@ -258,7 +260,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         );
         let back = copy_back::function(self.out.unit, kind, overlap);
         let clear = |sweep: &mut Self| sweep.out.clear(args[0], args[2], Space::Shadow);
-        match self.real_shadow(from, args[1]) {
+        match real {
             None => {
                 self.out.build().call(back, &args);
             }
@@ -289,8 +291,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let length = if args.len() > 2 { args[2] } else { args[1] };
         let bytes = self.primal(length);
         let bytes = widen(self.out, bytes);
-        for shadow in self.shadows(args[0]) {
-            let guard = self.real_shadow(args[0], shadow);
+        for (lane, shadow) in self.shadows(args[0]).into_iter().enumerate() {
+            let guard = self.real_shadow(args[0], lane);
             self.when(guard, &[], |sweep| {
                 sweep.out.clear(shadow, bytes, Space::Shadow);
                 None
@@ -309,10 +311,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
             true => self.shadows(from).into_iter().map(Some).collect(),
             false => vec![None; self.facts.width],
         };
-        for (&to_shadow, from_shadow) in to_shadows.iter().zip(from_shadows) {
-            let guard = self.real_shadow(to, to_shadow);
+        for (lane, (&to_shadow, from_shadow)) in to_shadows.iter().zip(from_shadows).enumerate() {
+            let guard = self.real_shadow(to, lane);
             self.when(guard, &[], |sweep| {
-                let real = from_shadow.and_then(|shadow| sweep.real_shadow(from, shadow));
+                let real = from_shadow.and_then(|_| sweep.real_shadow(from, lane));
                 for word in &words {
                     if let LaneKind::Float(kind) = word.kind {
                         sweep.move_word(word.offset_bytes, kind, to_shadow, from_shadow, real);
@@ -374,9 +376,6 @@ impl ReturnSweep<'_, '_, '_, '_> {
         if !self.facts.has_shadow(access.ptr) {
             return self.undo_lanes_not_read(op, access);
         }
-        if self.facts.shadow_may_be_primal(access.ptr) {
-            return self.refuse(op);
-        }
         match access.function {
             MaskedFn::Load => self.undo_masked_load(op, access),
             MaskedFn::Store => self.undo_masked_store(access),
@@ -417,12 +416,16 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let mask = self.primal(access.mask);
         let shadows = self.shadows(access.ptr);
         let mut otherwise = Lanes::new();
-        for (&shadow, &seed) in shadows.iter().zip(&seeds) {
+        for (lane, (&shadow, &seed)) in shadows.iter().zip(&seeds).enumerate() {
+            let guard = self.real_shadow(access.ptr, lane);
             let zero = self.out.build().zero(ty);
-            let wanted = self.out.build().select(mask, seed, zero);
-            let old = self.masked_shadow_load(shadow, mask, zero);
-            let sum = self.out.build().fadd(old, wanted);
-            self.masked_shadow_store(sum, shadow, mask);
+            self.when(guard, &[], |sweep| {
+                let wanted = sweep.out.build().select(mask, seed, zero);
+                let old = sweep.masked_shadow_load(shadow, mask, zero);
+                let sum = sweep.out.build().fadd(old, wanted);
+                sweep.masked_shadow_store(sum, shadow, mask);
+                None
+            });
             otherwise.push(self.out.build().select(mask, zero, seed));
         }
         self.contribute(access.data, otherwise);
@@ -436,10 +439,14 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let mask = self.primal(access.mask);
         let shadows = self.shadows(access.ptr);
         let mut taken = Lanes::new();
-        for &shadow in &shadows {
-            let zero = self.out.build().zero(ty);
-            taken.push(self.masked_shadow_load(shadow, mask, zero));
-            self.masked_shadow_store(zero, shadow, mask);
+        for (lane, &shadow) in shadows.iter().enumerate() {
+            let guard = self.real_shadow(access.ptr, lane);
+            taken.extend(self.when(guard, &[ty], |sweep| {
+                let zero = sweep.out.build().zero(ty);
+                let adjoint = sweep.masked_shadow_load(shadow, mask, zero);
+                sweep.masked_shadow_store(zero, shadow, mask);
+                Some(adjoint)
+            }));
         }
         self.contribute(access.data, taken);
     }

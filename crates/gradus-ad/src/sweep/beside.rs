@@ -68,13 +68,13 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let ty = body.ty(result);
         let shadows = self.companion(ptr);
         let mut lanes = Lanes::new();
-        for &shadow in &shadows {
+        for (lane, &shadow) in shadows.iter().enumerate() {
             let value = self.out.load(ty, shadow, Space::Shadow, body.ops[op].meta);
             if let Some(new) = self.out.body.def_op(value) {
                 self.out.set_align(new, access.align_bytes);
                 self.drop_scopes_of_own_shadow(new, ptr);
             }
-            lanes.push(self.zero_if_inactive(ptr, result, shadow, value));
+            lanes.push(self.zero_if_inactive(ptr, result, lane, value));
         }
         self.companions.insert(result, lanes);
     }
@@ -91,18 +91,16 @@ impl ForwardSweep<'_, '_, '_, '_> {
         &mut self,
         ptr: Value,
         result: Value,
-        shadow: Value,
+        lane: usize,
         tangent: Value,
     ) -> Value {
         let ty = self.facts.body.ty(result);
-        if !self.facts.shadow_may_be_primal(ptr) || self.out.unit.types.is_ptr(ty) {
+        if self.out.unit.types.is_ptr(ty) {
             return tangent;
         }
-        let own = self.value(ptr);
-        let real = self
-            .out
-            .build()
-            .icmp(gradus_ir::IntPredicate::Ne, shadow, own);
+        let Some(real) = self.real_shadow(ptr, lane) else {
+            return tangent;
+        };
         let zero = self.out.build().zero(ty);
         self.out.build().select(real, tangent, zero)
     }

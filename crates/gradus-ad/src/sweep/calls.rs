@@ -86,9 +86,6 @@ impl ForwardSweep<'_, '_, '_, '_> {
         if !wanted {
             return;
         }
-        if self.facts.shadow_may_be_primal(access.ptr) {
-            return self.refuse(op);
-        }
         let data = self.companion(access.data);
         let mut lanes = Lanes::new();
         if let (Some(result), false) = (loads, self.facts.has_shadow(access.ptr)) {
@@ -105,16 +102,29 @@ impl ForwardSweep<'_, '_, '_, '_> {
             return;
         }
         let addresses = self.companion(access.ptr);
-        for (&address, &value) in addresses.iter().zip(&data) {
+        for (lane, (&address, &value)) in addresses.iter().zip(&data).enumerate() {
             let mut operands: Vec<Value> = body.operands(op).map(|v| self.value(v)).collect();
             operands[access.ptr_index] = address;
             operands[access.data_index] = value;
             let types: Vec<_> = body.results(op).iter().map(|v| body.ty(*v)).collect();
-            let new = self
-                .out
-                .build()
-                .op(body.kind(op).clone(), &operands, &types, 0);
-            lanes.extend(self.out.body.results(new).first().copied());
+            let real = self.real_shadow(access.ptr, lane);
+            let kind = body.kind(op).clone();
+            let Some(&ty) = types.first() else {
+                self.when(real, |sweep| {
+                    sweep.out.build().op(kind, &operands, &[], 0);
+                });
+                continue;
+            };
+            let read = self.out.build().value(kind, &operands, ty);
+            lanes.push(match real {
+                None => read,
+                Some(real) => {
+                    let mask = self.value(access.mask);
+                    let zero = self.out.build().zero(ty);
+                    let inactive = self.out.build().select(mask, zero, value);
+                    self.out.build().select(real, read, inactive)
+                }
+            });
         }
         if let Some(result) = loads {
             self.companions.insert(result, lanes);

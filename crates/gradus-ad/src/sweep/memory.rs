@@ -9,7 +9,7 @@ use crate::variant::Mode;
 use gradus_analysis::{CopiedWord, CopyKind, LaneKind};
 use gradus_ir::known::{AllocationSize, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{Op, OpKind, Value};
+use gradus_ir::{IntPredicate, Op, OpKind, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {
     /// A stack allocation. Where the return sweep is another function, its memory must outlive
@@ -97,8 +97,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
         let shadows = self.companion(ptr);
         let values = self.companion(value);
-        for (&shadow, &beside) in shadows.iter().zip(&values) {
-            let guard = self.real_shadow(ptr, shadow);
+        for (lane, (&shadow, &beside)) in shadows.iter().zip(&values).enumerate() {
+            let guard = self.real_shadow(ptr, lane);
             self.when(guard, |sweep| {
                 let meta = body.ops[op].meta;
                 let new = sweep.out.store(beside, shadow, Space::Shadow, meta);
@@ -108,17 +108,14 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Whether a shadow is not the primal itself, where that must be asked.
-    pub(super) fn real_shadow(&mut self, ptr: Value, shadow: Value) -> Option<Value> {
-        if !self.facts.shadow_may_be_primal(ptr) {
+    /// Whether a pointer's shadow in a lane is not the primal itself, where that must be asked.
+    pub(super) fn real_shadow(&mut self, ptr: Value, lane: usize) -> Option<Value> {
+        if !self.facts.shadow_may_be_primal(ptr) || planted(Mutant::ActivityNotAsked) {
             return None;
         }
-        let own = self.value(ptr);
-        Some(
-            self.out
-                .build()
-                .icmp(gradus_ir::IntPredicate::Ne, shadow, own),
-        )
+        let start = self.facts.start_of(ptr);
+        let (own, shadow) = (self.value(start), self.companion(start)[lane]);
+        Some(self.out.build().icmp(IntPredicate::Ne, shadow, own))
     }
 
     /// Runs `make` under a condition, or always.
@@ -234,8 +231,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         // On a way out of the function no return sweep comes to free the shadow.
         let now = self.forward_mode() || self.facts.is_doomed(op);
         if let (true, Some(shadows)) = (now, companions) {
-            for shadow in shadows {
-                let guard = self.real_shadow(ptr, shadow);
+            for (lane, shadow) in shadows.into_iter().enumerate() {
+                let guard = self.real_shadow(ptr, lane);
                 self.when(guard, |sweep| {
                     let free = alloc::free_function(sweep.out.unit);
                     sweep.out.build().call(free, &[shadow]);
@@ -301,10 +298,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
             return;
         };
         let (to_shadows, from_shadows) = (self.companion(to), self.companion(from));
-        for (&to_shadow, &from_shadow) in to_shadows.iter().zip(&from_shadows) {
-            let guard = self.real_shadow(to, to_shadow);
+        for (lane, (&to_shadow, &from_shadow)) in to_shadows.iter().zip(&from_shadows).enumerate() {
+            let guard = self.real_shadow(to, lane);
             self.when(guard, |sweep| {
-                let real = sweep.real_shadow(from, from_shadow);
+                let real = sweep.real_shadow(from, lane);
                 for word in &words {
                     sweep.copy_word(word, from, to_shadow, from_shadow, real);
                 }
@@ -351,8 +348,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let bytes = self.value(bytes);
         let source_inactive = !self.facts.has_shadow(from);
         let floats = matches!(self.facts.copy_kind(op), CopyKind::Floats(_));
-        for (&to_shadow, &from_shadow) in to_shadows.iter().zip(&from_shadows) {
-            let guard = self.real_shadow(to, to_shadow);
+        for (lane, (&to_shadow, &from_shadow)) in to_shadows.iter().zip(&from_shadows).enumerate() {
+            let guard = self.real_shadow(to, lane);
             self.when(guard, |sweep| {
                 if floats && source_inactive {
                     sweep.out.clear(to_shadow, bytes, Space::Shadow);
@@ -400,8 +397,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
         let bytes = self.value(*args.get(2).unwrap_or(&args[args.len() - 1]));
         let bytes = crate::tape::layout::widen(self.out, bytes);
-        for shadow in self.companion(to) {
-            let guard = self.real_shadow(to, shadow);
+        for (lane, shadow) in self.companion(to).into_iter().enumerate() {
+            let guard = self.real_shadow(to, lane);
             self.when(guard, |sweep| sweep.out.clear(shadow, bytes, Space::Shadow));
         }
     }

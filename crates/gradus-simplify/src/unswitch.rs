@@ -1,0 +1,111 @@
+//! Innermost loops that ask whether pointers are equal exist twice: once for where none is.
+//!
+//! A derivative asks of pointers that it loads whether they are their own shadows, around each access,
+//! and mostly none is. Where both pointers are there before the loop, so is the answer: one condition
+//! chooses between the loop without questions, which can be vectorised and gathered, and the loop as it
+//! was. One choice for all questions of a loop: it grows to twice its size, however many there are.
+
+use crate::Facts;
+use crate::structure::take_known_arm;
+use gradus_edit::{ValueMap, clone_op_within};
+use gradus_ir::{BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Unit, Value};
+
+/// Loops of more ops are left as they are.
+const MOST_OPS: usize = 400;
+
+/// Gives all such loops of a body their second form.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+    unswitch_all(unit, body) > 0
+}
+
+/// As [`run`]; gives the number of loops.
+pub fn unswitch_all(unit: &mut Unit, body: &mut Body) -> usize {
+    let innermost = |op: &Op| {
+        let mut few = all_in(body, *op).take(MOST_OPS);
+        is_loop(body, *op)
+            && !few.any(|op| is_loop(body, op))
+            && all_in(body, *op).nth(MOST_OPS).is_none()
+    };
+    let loops: Vec<Op> = body.walk(body.root()).filter(innermost).collect();
+    let chosen = loops.into_iter().filter(|op| unswitch(unit, body, *op));
+    chosen.count()
+}
+
+fn is_loop(body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::For { .. } | OpKind::Loop { .. })
+}
+
+/// The ops in an op's regions, at any depth.
+fn all_in(body: &Body, op: Op) -> impl Iterator<Item = Op> {
+    let regions = body.op_regions(op).iter();
+    regions.flat_map(|region| body.walk(*region))
+}
+
+/// The two pointers that an `if` in a loop compares, where both are there before the loop and nothing
+/// is done where they are equal.
+fn asked(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<(Value, Value)> {
+    if !matches!(body.kind(op), OpKind::If) {
+        return None;
+    }
+    let condition = body.def_op(body.operand(op, 0))?;
+    if !matches!(body.kind(condition), OpKind::ICmp(IntPredicate::Ne)) {
+        return None;
+    }
+    let pair = (body.operand(condition, 0), body.operand(condition, 1));
+    let no = body.op_regions(op)[1];
+    let idle = body.first(no) == body.last(no);
+    let before = |value: Value| {
+        body.region_of(value).is_none_or(|home| {
+            !(body.op_regions(lp).iter()).any(|region| body.is_inside(home, *region))
+        })
+    };
+    let pointers = unit.types.is_ptr(body.ty(pair.0));
+    (idle && pointers && before(pair.0) && before(pair.1)).then_some(pair)
+}
+
+fn questions(unit: &Unit, body: &Body, lp: Op) -> Vec<(Op, (Value, Value))> {
+    all_in(body, lp)
+        .filter_map(|op| Some((op, asked(unit, body, lp, op)?)))
+        .collect()
+}
+
+fn unswitch(unit: &mut Unit, body: &mut Body, lp: Op) -> bool {
+    let mut pairs: Vec<(Value, Value)> = Vec::new();
+    for (_, pair) in questions(unit, body, lp) {
+        if !pairs.contains(&pair) {
+            pairs.push(pair);
+        }
+    }
+    let Some((&(a, b), others)) = pairs.split_first() else {
+        return false;
+    };
+    let results = body.results(lp).to_vec();
+    let types: Vec<_> = results.iter().map(|v| body.ty(*v)).collect();
+    let mut builder = Builder::new(unit, body);
+    builder.loc = builder.body.ops[lp].loc;
+    builder.at_op(lp);
+    let mut none = builder.icmp(IntPredicate::Ne, a, b);
+    for &(a, b) in others {
+        let differ = builder.icmp(IntPredicate::Ne, a, b);
+        none = builder.binary(BinaryOp::And, none, differ);
+    }
+    let (choice, yes, no) = builder.if_(none, &types);
+    let given = builder.body.results(choice).to_vec();
+    for (&old, &new) in results.iter().zip(&given) {
+        builder.body.replace_uses(old, new);
+    }
+    builder.body.detach(lp);
+    builder.body.append(no, lp);
+    builder.at_end(no);
+    builder.yield_(&results);
+    builder.at_end(yes);
+    let plain = clone_op_within(lp, &mut builder, &mut ValueMap::new());
+    let copied = builder.body.results(plain).to_vec();
+    builder.yield_(&copied);
+    for (op, _) in questions(unit, body, plain) {
+        let truth = Builder::new(unit, body).bool(true);
+        body.set_operand(op, 0, truth);
+        take_known_arm(unit, body, op);
+    }
+    true
+}
