@@ -1,4 +1,4 @@
-//! Installs what the toolkit and its tests need and the machine lacks: clang, LLVM, lld, OpenMP,
+//! Installs what the toolkit and its tests need and the machine lacks: clang, flang, LLVM, lld, OpenMP,
 //! sanitizers, valgrind, zlib, a C++ library.
 //!
 //! Quick and silent where nothing is missing: it looks for files, not for packages, so that tools which
@@ -59,6 +59,11 @@ const NEEDS: &[Need] = &[
         package: "valgrind",
         purpose: "memcheck, which tests run derivatives under",
         present: || process::on_path("valgrind"),
+    },
+    Need {
+        package: "flang-22",
+        purpose: "the Fortran front end, whose bitcode tests differentiate",
+        present: || process::on_path("flang-22"),
     },
     Need {
         package: "zlib1g-dev",

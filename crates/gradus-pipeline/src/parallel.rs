@@ -219,8 +219,10 @@ fn report(run: &mut Run<'_>, raised: &Raised) {
         // Writing to a string does not fail.
         let _ = writeln!(text, "{place}: {}", region.outcome);
         for construct in &region.constructs {
-            let line = construct.span.as_ref().map_or(0, |span| span.line);
-            let _ = writeln!(text, "    line {line}: {}", construct.name);
+            let _ = match &construct.span {
+                Some(span) => writeln!(text, "    line {}: {}", span.line, construct.name),
+                None => writeln!(text, "    {}", construct.name),
+            };
         }
     }
     run.early_outputs.push(Output {

@@ -20,8 +20,8 @@ use crate::reductions::{self, Reduction};
 use crate::regions::splice;
 use gradus_edit::{is_pure, promote_slots, sweep_dead};
 use gradus_ir::{
-    AllocaPlace, BarrierScope, Body, Builder, FuncId, IntPredicate, LocId, Op, OpKind, Region,
-    Schedule, SpmdKind, Unit, Value,
+    AllocaPlace, BarrierScope, Body, Builder, FuncId, IntPredicate, Op, OpKind, Region, Schedule,
+    SpmdKind, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -36,8 +36,8 @@ pub(crate) struct Reach {
     pub unseen: HashSet<FuncId>,
 }
 
-/// Folds all teams of a body that can be, inner ones first; gives where they stood.
-pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Vec<LocId> {
+/// Folds all teams of a body that can be, inner ones first; gives those that are no more.
+pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Vec<Op> {
     let mut teams: Vec<Op> = body
         .walk(body.root())
         .filter(|&op| {
@@ -52,7 +52,7 @@ pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Vec<LocI
     let mut folded = Vec::new();
     for team in teams {
         if let Some(plan) = plan(unit, body, team, reach) {
-            folded.extend(body.ops[team].loc);
+            folded.push(team);
             fold(unit, body, team, plan);
         }
     }

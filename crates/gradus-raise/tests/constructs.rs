@@ -399,6 +399,32 @@ fn at_o2() {
     check(PROGRAMS, &["-O2"], false);
 }
 
+/// What optimisers do to loops: iterations count from 0 and add their part's start, sums stay in
+/// registers and are still written to memory, also from a loop within.
+#[rustfmt::skip]
+const RENUMBERED: &[Program] = &[
+    Program("rows", Loops, "
+        #pragma omp parallel for
+        for (int j = 1; j < 5; j++)
+          for (int i = 1; i < 7; i++) a[j * 8 + i] = b[j * 8 + i - 1] + b[(j - 1) * 8 + i];"),
+    Program("a sum", Loops, "
+        double s = 0;
+        #pragma omp parallel for reduction(+ : s)
+        for (int i = 0; i < n; i++) s += b[i] * i;
+        a[0] = s;"),
+    Program("a sum over a nest", Loops, "
+        double s = 1;
+        #pragma omp parallel for reduction(+ : s)
+        for (int j = 0; j < n / 8; j++)
+          for (int i = 0; i < n % 9; i++) if (b[j * 8 + i] > j) s += b[j * 8 + i];
+        a[0] = s;"),
+];
+
+#[test]
+fn renumbered_loops_are_raised_to_loops() {
+    check(RENUMBERED, &["-O1"], true);
+}
+
 /// Optimised loops that are still one loop each.
 #[test]
 fn at_o2_without_copies_of_loops() {

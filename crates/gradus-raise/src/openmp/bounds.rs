@@ -1,9 +1,11 @@
 //! What a loop does with the bounds of its thread's part.
 //!
 //! Raising makes the part the whole. That is right only where the bounds do nothing but count: they
-//! start inductions and decide on another run. An optimiser may have read `y[lower - 1]` in front of the
-//! loop, for the first iteration to find it as every later one does: then the start of each part
-//! matters, and the loop must keep its own bounds.
+//! start inductions, decide on another run, and with the number of the run tell an iteration its own
+//! number (`lower + run`). An optimiser may have read `y[lower - 1]` in front of the loop, for the first
+//! iteration to find it as every later one does: then the start of each part matters, and the loop must
+//! keep its own bounds. Inside an iteration anything may be done with them: one that hands on to the
+//! next nothing but inductions computes what its number says, whatever part it belongs to.
 
 use super::loops::is_marker;
 use gradus_edit::is_induction;
@@ -58,46 +60,74 @@ impl Flow<'_> {
     fn counts(&mut self, op: Op, index: usize) -> bool {
         let body = self.body;
         match body.kind(op) {
-            OpKind::Cast(_)
-            | OpKind::Binary(_)
-            | OpKind::ICmp(_)
-            | OpKind::Select
-            | OpKind::Freeze
-            | OpKind::Addr { .. } => self.add(body.result(op)),
-            OpKind::Call(_) => {
-                let known = self.unit.callee(body, op).and_then(|f| self.unit.known(f));
-                match known {
-                    Some(Known::Integer(_)) => self.add(body.result(op)),
-                    _ => return is_marker(self.unit, body, op),
-                }
-            }
+            kind if kind.is_arithmetic() => self.add(body.result(op)),
+            OpKind::Freeze => self.add(body.result(op)),
+            OpKind::Call(_) if self.is_integer(op) => self.add(body.result(op)),
+            OpKind::Load(_) | OpKind::Store(_) | OpKind::AtomicRmw(..) | OpKind::Call(_)
+                if self.is_inside(op) => {}
+            OpKind::Call(_) => return is_marker(self.unit, body, op),
             OpKind::Store(_) => {
                 let into = body.def_op(body.operand(op, 1));
                 return index == 0 && into.is_some_and(|slot| self.slots.contains(&slot));
             }
-            OpKind::Loop { .. } => {
-                return op == self.lp && is_induction(self.unit, body, op, index);
+            OpKind::Loop { .. } if op == self.lp => {
+                return is_induction(self.unit, body, op, index);
             }
             OpKind::Repeat => {
                 let Some(lp) = owner(body, op) else {
                     return false;
                 };
+                if lp != self.lp && self.is_inside(lp) {
+                    self.add_all_of(lp);
+                    return true;
+                }
                 let carried = body.operand_count(lp);
                 match index.checked_sub(1 + carried) {
                     Some(result) => self.add(body.results(lp)[result]),
                     None => return index == 0 && lp == self.lp,
                 }
             }
-            OpKind::If => return self.decides_on_runs(op),
+            OpKind::If if self.decides_on_runs(op) => {}
+            OpKind::If | OpKind::Switch(_) | OpKind::For { .. } | OpKind::Loop { .. }
+                if self.is_inside(op) =>
+            {
+                self.add_all_of(op)
+            }
             OpKind::Yield => match owner(body, op) {
                 Some(branch) if matches!(body.kind(branch), OpKind::If) => {
                     self.add(body.results(branch)[index]);
                 }
+                Some(around) if self.is_inside(op) => self.add_all_of(around),
                 _ => return false,
             },
             _ => return false,
         }
         true
+    }
+
+    /// All that a branch or loop gives, and what its runs hand on.
+    fn add_all_of(&mut self, op: Op) {
+        let body = self.body;
+        for &result in body.results(op) {
+            self.add(result);
+        }
+        for &region in body.op_regions(op) {
+            for &param in body.region_params(region) {
+                self.add(param);
+            }
+        }
+    }
+
+    fn is_integer(&self, call: Op) -> bool {
+        let known = self.unit.callee(self.body, call);
+        let known = known.and_then(|func| self.unit.known(func));
+        matches!(known, Some(Known::Integer(_)))
+    }
+
+    /// Whether an op is part of an iteration.
+    fn is_inside(&self, op: Op) -> bool {
+        let mut around = std::iter::successors(owner(self.body, op), |op| owner(self.body, *op));
+        around.any(|op| op == self.lp)
     }
 
     /// Whether a branch stands around the loop, or is the test at its top.

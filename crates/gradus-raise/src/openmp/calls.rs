@@ -81,7 +81,8 @@ fn told(unit: &Unit, body: &Body, op: Op) -> Option<SourceSpan> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut parts = text.split(';').skip(1);
     let (file, _function) = (parts.next()?, parts.next()?);
-    let line = parts.next()?.parse().ok()?;
+    // Without debug information compilers say line 0.
+    let line = parts.next()?.parse().ok().filter(|line| *line > 0)?;
     let column = parts.next()?.parse().ok()?;
     Some(SourceSpan {
         file: file.to_string(),

@@ -23,16 +23,23 @@ pub(super) fn target(unit: &Unit, body: &Body, fork: Op) -> Option<FuncId> {
 }
 
 /// Raises the forks of a body; `bodies` holds the raised code of what they run. Those that run other
-/// functions stay.
-pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls, bodies: &Bodies) {
+/// functions stay. Gives the teams, and what each runs.
+pub(super) fn raise(
+    unit: &mut Unit,
+    body: &mut Body,
+    calls: &Calls,
+    bodies: &Bodies,
+) -> HashMap<Op, FuncId> {
+    let mut teams = HashMap::new();
     for fork in calls.of_kind(unit, body, OpenMpFn::Fork) {
         if let Some(func) = target(unit, body, fork).filter(|f| bodies.contains_key(f)) {
-            team(unit, body, calls, (fork, func), bodies);
+            teams.insert(team(unit, body, calls, (fork, func), bodies), func);
         }
     }
     for begin in calls.of_kind(unit, body, OpenMpFn::BeginSerial) {
         alone(unit, body, calls, begin, bodies);
     }
+    teams
 }
 
 fn team(
@@ -41,7 +48,7 @@ fn team(
     calls: &Calls,
     (fork, func): (Op, FuncId),
     bodies: &Bodies,
-) {
+) -> Op {
     let captured = unit.call_args(body, fork)[3..].to_vec();
     let serial = serial_arm(unit, body, calls, fork, func, &captured);
     let asked = threads(unit, body, calls, fork).or_else(|| {
@@ -71,11 +78,12 @@ fn team(
             _ => b.select(condition, extent, one),
         };
     }
-    region(&mut b, func, extent, &captured, bodies);
+    let team = region(&mut b, func, extent, &captured, bodies);
     if let Some(push) = pushed {
         body.erase(push);
     }
     body.erase(at);
+    team
 }
 
 /// The location of a call of the run time, made from what it is told where the host states none.
@@ -192,7 +200,7 @@ fn alone(unit: &mut Unit, body: &mut Body, calls: &Calls, begin: Op, bodies: &Bo
 }
 
 /// The `spmd` with the function's code.
-fn region(b: &mut Builder, func: FuncId, extent: Value, captured: &[Value], bodies: &Bodies) {
+fn region(b: &mut Builder, func: FuncId, extent: Value, captured: &[Value], bodies: &Bodies) -> Op {
     let (long, int) = (b.unit.types.int(64), b.unit.types.int(32));
     let kind = OpKind::Spmd {
         kind: SpmdKind::Team,
@@ -218,6 +226,7 @@ fn region(b: &mut Builder, func: FuncId, extent: Value, captured: &[Value], bodi
             own_allocations(b.body, region);
         }
     }
+    op
 }
 
 fn slot(b: &mut Builder, ty: gradus_ir::TypeId) -> Value {

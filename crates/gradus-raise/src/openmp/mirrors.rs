@@ -5,7 +5,7 @@
 //! in which iterations gather, and which ranks combine.
 
 use super::loops::is_marker;
-use gradus_ir::{Body, Builder, Op, OpKind, Unit, Value};
+use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
 /// Makes reads of memory of those values carried by `lp`, a `for`, that the memory holds, too.
@@ -18,59 +18,169 @@ pub(super) fn to_memory(unit: &mut Unit, body: &mut Body, lp: Op) {
 }
 
 /// The slot that holds carried value `index` whenever an iteration begins: what the loop starts from was
-/// written there last, and each iteration writes the next value there and nothing else.
+/// written there last, and each iteration leaves the next value there.
 fn mirrored(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<Op> {
     let region = body.op_regions(lp)[0];
     let next = body.operand(body.last(region)?, index);
-    let writes = |op: Op| {
-        matches!(body.kind(op), OpKind::Store(access) if access.is_plain())
-            && body.operand(op, 0) == next
-            && body.parent(op) == Some(region)
-    };
-    let write = body.uses(next).map(|at| at.op).find(|op| writes(*op))?;
-    let slot = body.def_op(body.operand(write, 1))?;
-    if !matches!(body.kind(slot), OpKind::Alloca(_)) {
-        return None;
-    }
-    let inside: HashSet<Op> = body.walk(region).collect();
-    let mut within = body
-        .uses(body.result(slot))
-        .map(|at| at.op)
-        .filter(|op| inside.contains(op));
-    let alone = within.all(|op| op == write || matches!(body.kind(op), OpKind::Load(_)));
-    let initial = body.operand(lp, 1 + index);
-    (alone && written_before(unit, body, slot, lp) == Some(initial)).then_some(slot)
-}
-
-/// What a slot surely holds when `lp` begins. Whoever else may know its address learns it later.
-fn written_before(unit: &Unit, body: &Body, slot: Op, lp: Op) -> Option<Value> {
-    let address = body.result(slot);
-    let users: HashSet<Op> = body.uses(address).map(|at| at.op).collect();
-    let mut last = None;
-    let before = body.walk(body.root()).take_while(|op| *op != lp);
-    for op in before.filter(|op| users.contains(op)) {
-        match body.kind(op) {
+    let slot = written_with(body, next)?;
+    let mut writers: HashSet<Op> = HashSet::new();
+    for at in body.uses(body.result(slot)) {
+        let inside: Vec<Op> = around(body, at.op).take_while(|op| *op != lp).collect();
+        let is_inside = inside.last().copied().unwrap_or(at.op);
+        if body.parent(is_inside) != Some(region) {
+            continue;
+        }
+        match body.kind(at.op) {
             OpKind::Load(_) => {}
-            OpKind::Store(access) if access.is_plain() && body.operand(op, 0) != address => {
-                last = Some(op);
+            OpKind::Store(access) if access.is_plain() && at.index == 1 => {
+                writers.insert(at.op);
+                writers.extend(inside);
             }
-            _ if is_marker(unit, body, op) => {}
             _ => return None,
         }
     }
-    let write = last?;
-    let mut region = body.parent(lp)?;
-    let mut surely = false;
-    // A loop around could come back with the address known.
-    while let Some(owner) = body.owner(region) {
-        surely |= body.parent(write) == Some(region);
+    let held = Held { body, writers };
+    let param = body.region_params(region)[1 + index];
+    let initial = body.operand(lp, 1 + index);
+    let mirrors = held.after(region, param, 0) == Some(next);
+    (mirrors && holds_before(unit, body, slot, lp, initial)).then_some(slot)
+}
+
+/// The op itself is left out.
+fn around(body: &Body, op: Op) -> impl Iterator<Item = Op> {
+    let owner = |op: Op| body.parent(op).and_then(|region| body.owner(region));
+    std::iter::successors(owner(op), move |op| owner(*op))
+}
+
+/// The slot that a value is written to, where it is computed or in a branch or loop that gives it.
+fn written_with(body: &Body, value: Value) -> Option<Op> {
+    let mut open = vec![value];
+    let mut seen: HashSet<Value> = HashSet::new();
+    while let Some(value) = open.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        for at in body.uses(value) {
+            if matches!(body.kind(at.op), OpKind::Store(_)) && at.index == 0 {
+                let slot = body.def_op(body.operand(at.op, 1));
+                let slot = slot.filter(|slot| matches!(body.kind(*slot), OpKind::Alloca(_)));
+                if slot.is_some() {
+                    return slot;
+                }
+            }
+        }
+        let Some(op) = body.def_op(value) else {
+            continue;
+        };
+        for &region in body.op_regions(op) {
+            open.extend(
+                body.last(region)
+                    .into_iter()
+                    .flat_map(|end| body.operands(end)),
+            );
+        }
+    }
+    None
+}
+
+/// What a slot holds in the course of an iteration.
+struct Held<'a> {
+    body: &'a Body,
+    /// The writes of the slot, and the branches and loops with writes in them.
+    writers: HashSet<Op>,
+}
+
+/// Deeper nests are not followed.
+const DEPTH_MAX: u32 = 64;
+
+impl Held<'_> {
+    /// The value that the slot holds at the end of a region, where it holds `now` at its beginning.
+    fn after(&self, region: Region, mut now: Value, depth: u32) -> Option<Value> {
+        let body = self.body;
+        for op in body.ops_in(region).filter(|op| self.writers.contains(op)) {
+            now = match body.kind(op) {
+                OpKind::Store(_) => body.operand(op, 0),
+                _ if depth == DEPTH_MAX => return None,
+                OpKind::If => self.after_branch(op, now, depth)?,
+                OpKind::Loop { .. } => self.after_loop(op, now, depth)?,
+                _ => return None,
+            };
+        }
+        Some(now)
+    }
+
+    /// The result of a branch that is what the slot holds at the end of either arm.
+    fn after_branch(&self, op: Op, now: Value, depth: u32) -> Option<Value> {
+        let body = self.body;
+        let mut fitting: Vec<Value> = body.results(op).to_vec();
+        for &arm in body.op_regions(op) {
+            let held = self.after(arm, now, depth + 1)?;
+            let end = body
+                .last(arm)
+                .filter(|end| matches!(body.kind(*end), OpKind::Yield))?;
+            fitting.retain(|result| {
+                let number = body.results(op).iter().position(|r| r == result);
+                number.is_some_and(|n| body.operand(end, n) == held)
+            });
+        }
+        fitting.first().copied()
+    }
+
+    /// The result of a loop that is what the slot holds at the end of its last run.
+    fn after_loop(&self, op: Op, now: Value, depth: u32) -> Option<Value> {
+        let body = self.body;
+        let region = body.op_regions(op)[0];
+        let carried = body.operands(op).position(|initial| initial == now)?;
+        let held = self.after(region, body.region_params(region)[carried], depth + 1)?;
+        let end = body.last(region)?;
+        if !matches!(body.kind(end), OpKind::Repeat) || body.operand(end, 1 + carried) != held {
+            return None;
+        }
+        let mut given = body.operands(end).skip(1 + body.operand_count(op));
+        let number = given.position(|value| value == held)?;
+        body.results(op).get(number).copied()
+    }
+}
+
+/// Whether a slot surely holds a value when `lp` begins: the value was written or read there, and nothing
+/// was written since. Whoever else may know the address learns it later.
+fn holds_before(unit: &Unit, body: &Body, slot: Op, lp: Op, value: Value) -> bool {
+    let address = body.result(slot);
+    let users: HashSet<Op> = body.uses(address).map(|at| at.op).collect();
+    let mut written = None;
+    let mut read = false;
+    let before = body.walk(body.root()).take_while(|op| *op != lp);
+    for op in before.filter(|op| users.contains(op)) {
+        match body.kind(op) {
+            OpKind::Load(_) => read |= body.result(op) == value,
+            OpKind::Store(access) if access.is_plain() && body.operand(op, 0) != address => {
+                (written, read) = (Some(op), false);
+            }
+            _ if is_marker(unit, body, op) => {}
+            _ => return false,
+        }
+    }
+    let Some(around) = arms_around(body, lp) else {
+        return false;
+    };
+    // What is carried into the loop was computed on every way there; what was written perhaps not.
+    read || written.is_some_and(|write| {
+        let surely = body.parent(write).is_some_and(|r| around.contains(&r));
+        surely && body.operand(write, 0) == value
+    })
+}
+
+/// The region that an op stands in and those around; `None` in a loop, which could come back with an
+/// address known.
+fn arms_around(body: &Body, op: Op) -> Option<Vec<Region>> {
+    let mut around = vec![body.parent(op)?];
+    while let Some(owner) = body.owner(*around.last()?) {
         if !matches!(body.kind(owner), OpKind::If) {
             return None;
         }
-        region = body.parent(owner)?;
+        around.push(body.parent(owner)?);
     }
-    surely |= body.parent(write) == Some(region);
-    surely.then(|| body.operand(write, 0))
+    Some(around)
 }
 
 /// Puts reads of `address` in the place of carried value `index`.

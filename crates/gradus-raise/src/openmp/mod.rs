@@ -22,7 +22,7 @@ mod turns;
 pub(crate) use survey::calls_unseen;
 pub(crate) use turns::REDUCTION_LOCK;
 
-use crate::{Orphans, Outcome, Raised};
+use crate::{Orphans, Raised};
 use calls::{Calls, Step, reason};
 use gradus_ir::known::OpenMpFn;
 use gradus_ir::{Body, Builder, FuncId, Unit};
@@ -56,16 +56,9 @@ pub(crate) fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
         }
     }
     survey.settle();
-    let mut regions = survey.records(unit);
     let done = put::together(unit, &calls, &survey, converted);
-    for region in &mut regions {
-        let span = region.span.as_ref();
-        if region.outcome == Outcome::Team && span.is_some_and(|s| done.folded.contains(s)) {
-            region.outcome = Outcome::Loops;
-        }
-    }
     Raised {
-        regions,
+        regions: survey.records(unit, &done.folded),
         changed: done.changed,
         refused: Vec::new(),
     }

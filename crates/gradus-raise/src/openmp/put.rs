@@ -11,7 +11,7 @@ use super::survey::{Survey, is_wrapped};
 use crate::fold;
 use crate::regions::drop_unused;
 use gradus_edit::{inline_call, promote_slots, split_allocas, sweep_dead};
-use gradus_ir::{Body, FuncId, Op, OpKind, SourceSpan, Unit};
+use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 use std::collections::{HashMap, HashSet};
 
 /// What was put together.
@@ -19,8 +19,8 @@ use std::collections::{HashMap, HashSet};
 pub(super) struct Together {
     /// The functions with new bodies.
     pub changed: Vec<FuncId>,
-    /// Where regions stood that have no ranks any more.
-    pub folded: Vec<SourceSpan>,
+    /// The regions that have no ranks any more: the function that began each, and what it runs.
+    pub folded: HashSet<(FuncId, FuncId)>,
 }
 
 /// Finishes all bodies that may change and puts them into the unit.
@@ -49,11 +49,11 @@ pub(super) fn together(
         }
         let mut body = own.body;
         take_in_tasks(unit, &mut body, &bodies, &own.entries);
-        fork::raise(unit, &mut body, calls, &bodies);
+        let teams = fork::raise(unit, &mut body, calls, &bodies);
         tidy(unit, &mut body);
         let folded = fold::raise(unit, &mut body, &reach);
-        let spans = folded.iter().map(|loc| unit.locations[*loc].span.clone());
-        done.folded.extend(spans);
+        let targets = folded.iter().filter_map(|team| teams.get(team));
+        done.folded.extend(targets.map(|target| (func, *target)));
         if survey.is_part(func) {
             let body = unpacked(unit, &bodies, func, body);
             bodies.insert(func, body);

@@ -218,8 +218,9 @@ impl Survey {
         found
     }
 
-    /// What became of every region, in the order of the unit.
-    pub fn records(&self, unit: &Unit) -> Vec<RegionRecord> {
+    /// What became of every region, in the order of the unit; `folded` are those without ranks, by the
+    /// function that begins them and what they run.
+    pub fn records(&self, unit: &Unit, folded: &HashSet<(FuncId, FuncId)>) -> Vec<RegionRecord> {
         let mut records = Vec::new();
         for &func in &self.order {
             let seen = &self.seen[&func];
@@ -230,6 +231,7 @@ impl Survey {
                     span: span.clone(),
                     outcome: match self.kept.get(target) {
                         Some(why) => Outcome::Kept(why.clone()),
+                        None if folded.contains(&(func, *target)) => Outcome::Loops,
                         None => Outcome::Team,
                     },
                     constructs: constructs.unwrap_or_default(),

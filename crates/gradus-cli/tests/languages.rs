@@ -1,0 +1,93 @@
+//! Programs in other languages than C: the bitcode that their own compilers write is differentiated as
+//! it is, at each of their levels, and agrees with differences.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{folder, shell, succeeds, text};
+
+fn source(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/languages");
+    folder.join(name)
+}
+
+/// Runs the program, every loop forked; it compares with differences itself. Gives the gradient's norm.
+fn norm(folder: &Path, workers: u32) -> f64 {
+    let mut command = Command::new(folder.join("program"));
+    command.env("GRADUS_NUM_THREADS", workers.to_string());
+    command.env("GRADUS_FORCE_FORK", "1");
+    let output = succeeds(&mut command);
+    text(&output.stdout).trim().parse().expect("a number")
+}
+
+fn same(a: f64, b: f64, what: &str) {
+    assert!((a - b).abs() <= 1e-10 * b.abs(), "{what}: {a} and {b}");
+}
+
+#[test]
+fn fortran() {
+    let folder = folder("fortran");
+    let (plane, main) = (source("plane.f90"), source("main.c"));
+    let library = shell(&folder, "clang-22 -print-file-name=libflang_rt.runtime.a");
+    let library = text(&library.stdout).trim().to_string();
+    let mut first = None;
+    for level in ["-O1", "-O2", "-O3"] {
+        for openmp in ["", "-fopenmp"] {
+            let plane = plane.display();
+            shell(
+                &folder,
+                &format!("flang-22 {level} {openmp} -g -emit-llvm -c {plane} -o plane.bc"),
+            );
+            let said = shell(&folder, "gradus grad plane.bc -f energy --wrt 0 -o plane.o");
+            let forked = !text(&said.stderr).contains("GRD0036");
+            let main = main.display();
+            shell(
+                &folder,
+                &format!(
+                    "gradus cc -O2 {openmp} -DPLANE {main} plane.o {library} -lm -lpthread -o program"
+                ),
+            );
+            for workers in [1, 2] {
+                let norm = norm(&folder, workers);
+                same(norm, *first.get_or_insert(norm), level);
+            }
+            // Later levels unroll loops before we see them; these stay teams.
+            assert!(forked || level != "-O1", "{level} {openmp}");
+        }
+    }
+}
+
+#[test]
+fn rust() {
+    let folder = folder("rust");
+    let (springs, main) = (source("springs.rs"), source("main.c"));
+    let mut first = None;
+    for options in [
+        "opt-level=0",
+        "opt-level=1",
+        "opt-level=2",
+        "opt-level=3",
+        "opt-level=3 -C panic=abort",
+    ] {
+        let springs = springs.display();
+        shell(
+            &folder,
+            &format!(
+                "rustc --edition 2024 --crate-type staticlib -g -C {options} --emit=llvm-bc,link {springs}"
+            ),
+        );
+        shell(
+            &folder,
+            "gradus grad springs.bc -f energy --wrt x -o springs.o",
+        );
+        let main = main.display();
+        let link = "-lm -lpthread -ldl -o program";
+        shell(
+            &folder,
+            &format!("gradus cc -O2 {main} springs.o libsprings.a {link}"),
+        );
+        let norm = norm(&folder, 1);
+        same(norm, *first.get_or_insert(norm), options);
+    }
+}
