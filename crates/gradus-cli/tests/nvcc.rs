@@ -102,6 +102,20 @@ fn what_cannot_be_is_refused_with_a_line_and_leaves_nothing() {
              __global__ void k(int *x) { x[0] = f(x[1]); }",
             "GRD0037",
         ),
+        (
+            "__global__ void k(long double *x, long double by) { x[0] *= by; }",
+            "GRD0037",
+        ),
+        (
+            "struct S { int n; long double x; };\n\
+             __global__ void k(S s, double *y) { *y = s.x; }",
+            "k.cu:2",
+        ),
+        (
+            "__device__ long double scale = 2;\n\
+             __global__ void k(float *x) { x[0] *= scale; }",
+            "k.cu:2",
+        ),
         ("__global__ void k(int *x) { x = 1.5; }", "error:"),
     ];
     for (source, expected) in cases {
@@ -116,6 +130,26 @@ fn what_cannot_be_is_refused_with_a_line_and_leaves_nothing() {
         );
         assert!(!folder.join("k.o").exists());
     }
+}
+
+#[test]
+fn what_holds_a_long_double_is_laid_out_as_on_the_host() {
+    let folder = folder("wide");
+    let source = "#include <cstdio>\n\
+        struct S { int n; long double x; int m; };\n\
+        __constant__ S table[2];\n\
+        __global__ void k(long double unused, S s, S *out) {\n\
+          out[threadIdx.x] = s; out[threadIdx.x].m += table[threadIdx.x].m + (int)sizeof(S); }\n\
+        int main() {\n\
+          S *out, h[2] = {{1, 2.5L, 3}, {4, 5.25L, 6}};\n\
+          cudaMalloc(&out, sizeof h); cudaMemcpyToSymbol(table, h, sizeof h);\n\
+          k<<<1, 2>>>(1.5L, h[1], out); cudaDeviceSynchronize();\n\
+          for (int i = 0; i < 2; i++)\n\
+            std::printf(\"%d %Lg %d;\", out[i].n, out[i].x, out[i].m - (int)sizeof(S)); }\n";
+    std::fs::write(folder.join("k.cu"), source).expect("written");
+    succeeds(&nvcc(&folder, "k.cu -o k"));
+    let output = Command::new(folder.join("k")).output().expect("it starts");
+    assert_eq!(text(&output.stdout), "4 5.25 9;4 5.25 12;");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::drive::{DriveOptions, Driven};
 use crate::files::{self, Scratch};
 use crate::plan::{self, Job};
 use crate::{Settings, child};
-use gradus_ir::{Code, Diagnostic};
+use gradus_ir::{Code, Diagnostic, SourceSpan};
 use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
 use std::path::Path;
 use std::process::Stdio;
@@ -37,6 +37,13 @@ const LANGUAGE: &[&str] = &[
     "-Wno-reserved-user-defined-literal",
     "-Wno-invalid-constexpr",
 ];
+
+/// Gives `long double` the host's size on the device, too: what holds one has one layout, and clang refuses
+/// every use of one in device code, for a GPU has no such numbers.
+#[cfg(target_arch = "x86_64")]
+const LONG_DOUBLE: &str = "-mlong-double-80";
+#[cfg(not(target_arch = "x86_64"))]
+const LONG_DOUBLE: &str = "-mlong-double-128";
 
 /// Where our headers for CUDA are.
 pub(super) fn search(settings: &Settings, _scratch: &Scratch) -> Vec<String> {
@@ -75,6 +82,7 @@ impl Unit<'_> {
         let text = self.scratch.file(&format!("{at}.device.ll"));
         let (status, said) = run(&self.device_job(source, &text)?)?;
         if status != 0 {
+            wide_float(&said).map_or(Ok(()), Err)?;
             driven.remarks.push(said);
             return Ok(status);
         }
@@ -172,6 +180,8 @@ impl Unit<'_> {
                 "-fno-discard-value-names",
                 "-emit-llvm",
                 "-S",
+                "-Xclang",
+                LONG_DOUBLE,
             ]
             .map(String::from),
         );
@@ -234,6 +244,23 @@ impl Unit<'_> {
             finding
         })
     }
+}
+
+/// What clang says where device code uses a `long double`, in words that help.
+fn wide_float(said: &str) -> Option<Diagnostic> {
+    let is_it = |line: &&str| line.contains("'long double' type support, but target");
+    let line = said.lines().find(is_it)?;
+    let (place, _) = line.split_once(": error: ")?;
+    let mut parts = place.rsplitn(3, ':');
+    let column = parts.next()?.parse().ok()?;
+    let span = SourceSpan {
+        line: parts.next()?.parse().ok()?,
+        file: parts.next()?.to_string(),
+        column,
+    };
+    let message = "a GPU has no `long double`: device code computes with one";
+    let finding = Diagnostic::error(Code::KernelRefused, message);
+    Some(finding.at(Some(span), "used here").help("use `double` in what kernels compute"))
 }
 
 /// Runs a compiler; gives its exit status and what it said.
