@@ -136,9 +136,10 @@ fn rest(
     let is_c = |f: &String| f.ends_with(".c");
     if files.iter().any(is_c) {
         line.extend(OLD_C.map(String::from));
-        // What says that C ends may be the last word.
-        line.push("-Wno-unused-command-line-argument".into());
     }
+    // What is for compilations may meet none, and what says that C ends may be the last word.
+    line.push("-Wno-unused-command-line-argument".into());
+    line.push(GLUED_MACROS.into());
     line.extend(asked.common.iter().cloned());
     line.extend(asked.host.iter().cloned());
     line.extend(asked.level.clone());
@@ -171,6 +172,9 @@ fn rest(
     line.splice(at..at, words);
     Ok(Some(line))
 }
+
+/// `"text"MACRO`, without a blank, is what the host compilers of nvcc read.
+const GLUED_MACROS: &str = "-Wno-reserved-user-defined-literal";
 
 /// What the C of programs from before C99 needs: nvcc gives it to a compiler of its time.
 const OLD_C: [&str; 4] = [

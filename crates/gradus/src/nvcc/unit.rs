@@ -260,7 +260,11 @@ fn wide_float(said: &str) -> Option<Diagnostic> {
     };
     let message = "a GPU has no `long double`: device code computes with one";
     let finding = Diagnostic::error(Code::KernelRefused, message);
-    Some(finding.at(Some(span), "used here").help("use `double` in what kernels compute"))
+    Some(
+        finding
+            .at(Some(span), "used here")
+            .help("use `double` in what kernels compute"),
+    )
 }
 
 /// Runs a compiler; gives its exit status and what it said.
