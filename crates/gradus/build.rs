@@ -42,7 +42,7 @@ fn main() {
 }
 
 /// What the names of entries begin with.
-const ENTRIES: [&str; 6] = ["gr_", "__gr_", "cuda", "__cuda", "curand", WRAPPER];
+const ENTRIES: [&str; 5] = ["gr_", "__gr_", "cu", "__cuda", WRAPPER];
 /// What the names of those that stand before other functions begin with.
 const WRAPPER: &str = "__wrap_";
 
