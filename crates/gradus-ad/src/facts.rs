@@ -14,7 +14,8 @@ pub mod snapshots;
 use crate::node::Node;
 use gradus_analysis::{CallActivity, CopiedWord, CopyKind, ShadowState};
 use gradus_ir::{
-    Body, CastOp, Code, Diagnostic, FloatKind, FuncId, LocId, Op, OpKind, Type, TypeId, Unit, Value,
+    Body, CastOp, Code, Definition, Diagnostic, FloatKind, FuncId, LocId, Op, OpKind, Type, TypeId,
+    Unit, Value,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -264,10 +265,13 @@ impl Facts<'_> {
     pub fn deferred_free_of(&self, allocation: Op) -> Option<Op> {
         self.deferred.get(&allocation).copied()
     }
-    /// The source location of what gives a node.
+    /// The source location of what gives a node: of a carried value, that of its loop.
     pub fn location(&self, node: Node) -> Option<LocId> {
         let op = match node {
-            Node::Primal(value) | Node::Shadow(value) => self.body.def_op(value)?,
+            Node::Primal(value) | Node::Shadow(value) => match self.body.values[value].def {
+                Definition::Param(region, _) => self.body.owner(region)?,
+                _ => self.body.def_op(value)?,
+            },
             Node::Count(op) | Node::CalleeTape(op) | Node::LastFrame(op) => op,
             Node::Snapshot(number) | Node::SnapshotBlock(number) => self.snapshots[number].anchor,
             Node::Base(_) => return None,

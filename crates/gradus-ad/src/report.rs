@@ -172,7 +172,7 @@ fn describe(unit: &Unit, facts: &Facts<'_>, value: gradus_ir::Value) -> String {
             Some(name) => format!("{name} ({})", facts.describe(unit, op)),
             None => facts.describe(unit, op),
         },
-        None => "a value carried from iteration to iteration".to_string(),
+        None => "a carried value".to_string(),
     }
 }
 
@@ -187,7 +187,7 @@ fn why_not_again(facts: &Facts<'_>, node: Node) -> String {
         Some(OpKind::Alloca(_)) => "the address of an allocation",
         Some(OpKind::For { .. } | OpKind::Loop { .. }) => "the result of a loop",
         Some(OpKind::If | OpKind::Switch(_)) => "the result of a branch",
-        None => "carried from iteration to iteration",
+        None => "each iteration changes it",
         _ => "it cannot be computed again",
     };
     why.to_string()

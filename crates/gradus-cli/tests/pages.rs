@@ -1,5 +1,6 @@
 //! The diagnostics' pages are true: the commands of a page's example are refused with its code, at the
-//! line that the page marks, and the commands of its remedy, typed after it, go through.
+//! line that the page marks, and the commands of its remedy, typed after it, go through. So do those of
+//! the guide.
 //!
 //! A page's part is a session in one folder: a block ```` ```c energy.c ```` is a file, a block
 //! ```` ```sh ```` is what is typed. Of an example all commands but the last must succeed. Pages whose
@@ -93,8 +94,8 @@ fn follow(folder: &Path, blocks: &[Block<'_>]) -> Vec<(String, Output)> {
     outputs
 }
 
-fn prepared(code: Code) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{}", code.number()));
+fn prepared(page: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{page}"));
     let _ = std::fs::remove_dir_all(&folder);
     for inner in ["bin", "work", "tmp"] {
         std::fs::create_dir_all(folder.join(inner)).expect("a folder");
@@ -121,17 +122,16 @@ fn speaks_of(output: &Output, code: Code) -> bool {
     }
 }
 
+/// A command and what came of it.
+fn told(line: &str, output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    format!("`{line}`: {}\n{said}", output.status)
+}
+
 fn check(code: Code, page: &str) -> Result<(), String> {
     let (example, remedy) = page.split_once("## What to do").ok_or("no remedy")?;
     let (example, remedy) = (blocks(example), blocks(remedy));
-    let folder = prepared(code);
-    let told = |line: &str, output: &Output| {
-        format!(
-            "`{line}`: {}\n{}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr)
-        )
-    };
+    let folder = prepared(code.number());
     let mut typed = follow(&folder, &example);
     let (line, last) = typed.pop().ok_or("nothing is typed")?;
     if let Some((line, output)) = typed.iter().find(|(_, output)| !output.status.success()) {
@@ -179,4 +179,14 @@ fn what_pages_show_is_so() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     assert!(elsewhere < 10, "{elsewhere}");
+}
+
+#[test]
+fn what_the_guide_shows_goes_through() {
+    let page = std::fs::read_to_string(pages().join("../guide.md")).expect("the guide");
+    let typed = follow(&prepared("guide"), &blocks(&page));
+    assert!(typed.len() >= 4, "{}", typed.len());
+    for (line, output) in typed {
+        assert!(output.status.success(), "{}", told(&line, &output));
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::requests::source_arguments;
 use crate::worklist::Made;
-use gradus_ad::{ArgActivity, Kept, Mode, ResultActivity};
+use gradus_ad::{ArgActivity, Kept, Mode, ResultActivity, Versions};
 use gradus_ir::{SourceSpan, Unit};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -35,9 +35,18 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
         .as_ref()
         .map_or(String::new(), |s| format!(" ({})", place(s)));
     let indent = if callee { "  " } else { "" };
-    let _ = writeln!(text, "{indent}{name}{place}: {what}");
-    let _ = writeln!(text, "{indent}  arguments: {}", arguments(unit, made));
     let report = &made.report;
+    let version = match made.variant.versions {
+        Versions::Test => "",
+        Versions::Disjoint => ", if the arguments' memory does not overlap",
+        Versions::Plain => ", if some of it does",
+    };
+    let _ = writeln!(text, "{indent}{name}{place}: {what}{version}");
+    let _ = writeln!(text, "{indent}  arguments: {}", arguments(unit, made));
+    if report.versions {
+        let _ = writeln!(text, "{indent}  two versions: a test at run time picks one");
+        return;
+    }
     let (active, all) = report.active_values;
     let _ = writeln!(text, "{indent}  active: {active} of {all} numbers");
     let (own, derived) = report.ops;
@@ -164,6 +173,7 @@ fn tape(text: &mut String, kept: &[Kept], indent: &str) {
         by_line
             .then_with(|| at_a.cmp(&at_b))
             .then_with(|| b.total_bytes.total_cmp(&a.total_bytes))
+            .then_with(|| (size(a), &a.what, &a.why).cmp(&(size(b), &b.what, &b.why)))
     });
     let all: f64 = totals.values().sum();
     let guessed = kept.iter().flat_map(|k| &k.times);
@@ -173,19 +183,30 @@ fn tape(text: &mut String, kept: &[Kept], indent: &str) {
         _ => ", where a length that is not known here counts as 1000",
     };
     let _ = writeln!(text, "{indent}  tape: {}{about}", short_bytes(all));
-    let mut rows: Vec<[String; 4]> = Vec::new();
-    for (number, one) in order.iter().enumerate() {
+    let mut rows: Vec<(usize, [String; 4])> = Vec::new();
+    let mut before: Option<String> = None;
+    for one in order {
         let at = line(one);
-        let again = number > 0 && line(order[number - 1]) == at;
-        let head = match again {
+        let head = match before.as_ref() == Some(&at) {
             true => String::new(),
             false => format!("{at}: {}", short_bytes(totals[&at])),
         };
-        rows.push([head, size(one), one.what.clone(), one.why.clone()]);
+        let row = [head, size(one), one.what.clone(), one.why.clone()];
+        match rows.last_mut() {
+            // Alike but for which one it is.
+            Some((count, last)) if row[0].is_empty() && last[1..] == row[1..] => *count += 1,
+            _ => rows.push((1, row)),
+        }
+        before = Some(at);
     }
-    let width = |column: usize| rows.iter().map(|r| r[column].chars().count()).max();
+    for (count, row) in &mut rows {
+        if *count > 1 {
+            row[2] = format!("{}, {count} of them", row[2]);
+        }
+    }
+    let width = |column: usize| rows.iter().map(|(_, r)| r[column].chars().count()).max();
     let widths = [0, 1, 2].map(|column| width(column).unwrap_or(0));
-    for [line, bytes, what, why] in &rows {
+    for (_, [line, bytes, what, why]) in &rows {
         let _ = writeln!(
             text,
             "{indent}    {line:<0$}  {bytes:<1$}  {what:<2$}  {why}",
