@@ -219,7 +219,6 @@ impl Copies {
         while let Some(at) = chain.pop() {
             let copy = Location {
                 inlined_at: Some(outer),
-                host: None,
                 ..b.unit.locations[at].clone()
             };
             outer = b.unit.locations.push(copy);

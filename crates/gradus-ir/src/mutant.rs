@@ -20,6 +20,10 @@ macro_rules! mutants {
             pub fn name(self) -> &'static str {
                 match self { $(Mutant::$name => stringify!($name)),* }
             }
+            /// Whether it shows only where several threads run, as a race.
+            pub fn is_race(self) -> bool {
+                self == Mutant::SharedAddPlain
+            }
             /// What is wrong in one line.
             pub fn fault(self) -> &'static str {
                 match self { $(Mutant::$name => concat!($($doc),*).trim_ascii()),* }
@@ -122,6 +126,8 @@ mutants! {
     HoistedPastStores,
     /// A comparison whose operands are exchanged keeps its sense.
     ComparisonNotSwapped,
+    /// Iterations of a parallel loop add to memory that others add to without an atomic operation.
+    SharedAddPlain,
 }
 
 /// Whether this fault is planted.

@@ -111,7 +111,7 @@ pub struct Location {
     pub function: String,
     /// The call that was inlined.
     pub inlined_at: Option<LocId>,
-    /// The debug location in the host's table.
+    /// The debug location in the host's table, or the one that this is an inlined copy of.
     pub host: Option<u32>,
 }
 

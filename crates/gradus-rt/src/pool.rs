@@ -7,7 +7,7 @@
 //! A program that asks for another number of threads later gets a pool of that size beside the first,
 //! whose workers then sleep.
 
-use crate::strand;
+use crate::{Carried, strand, tsan};
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -100,10 +100,7 @@ fn another() -> Option<&'static ThreadPool> {
     if let Some(pool) = others.get(&wanted) {
         return Some(pool);
     }
-    let pool = ThreadPoolBuilder::new()
-        .num_threads(wanted)
-        .stack_size(STACK_BYTES);
-    let pool = pool.build().ok()?;
+    let pool = builder(wanted).build().ok()?;
     let pool = &*Box::leak(Box::new(pool));
     others.insert(wanted, pool);
     Some(pool)
@@ -113,13 +110,19 @@ fn another() -> Option<&'static ThreadPool> {
 /// Pages that are not touched cost nothing.
 const STACK_BYTES: usize = 64 << 20;
 
+fn builder(workers: usize) -> ThreadPoolBuilder {
+    ThreadPoolBuilder::new()
+        .num_threads(workers)
+        .stack_size(STACK_BYTES)
+        .start_handler(|_| tsan::hide())
+        .exit_handler(|_| tsan::show())
+}
+
 fn settings() -> &'static Settings {
     SETTINGS.get_or_init(|| {
         let workers = wanted();
         let has_main = is_main_thread();
-        let mut pool = ThreadPoolBuilder::new()
-            .num_threads(workers)
-            .stack_size(STACK_BYTES);
+        let mut pool = builder(workers);
         if has_main {
             pool = pool.use_current_thread();
         }
@@ -168,14 +171,26 @@ pub(crate) fn is_hungry() -> bool {
 
 /// Runs `work` on a worker: here, if this thread is one or if nobody else would.
 pub(crate) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
-    if let Some(pool) = another() {
-        return pool.install(work);
-    }
+    let other = another();
     let deserted = settings().has_main && settings().workers == 1;
-    if is_worker() || deserted {
+    if other.is_none() && (is_worker() || deserted) {
         return work();
     }
-    rayon_core::join(work, || ()).0
+    let mut fence = 0_u8;
+    let place = Carried((&raw mut fence).cast());
+    tsan::release(place.get());
+    let handed_in = move || {
+        tsan::acquire(place.get());
+        let result = work();
+        tsan::release(place.get());
+        result
+    };
+    let result = match other {
+        Some(pool) => pool.install(handed_in),
+        None => rayon_core::join(handed_in, || ()).0,
+    };
+    tsan::acquire(place.get());
+    result
 }
 
 /// The number of workers: those of the pool that runs this, else those that the next fork will have.

@@ -25,7 +25,7 @@ struct Loop {
 impl Loop {
     fn leaf(&self, lo: i64, hi: i64) {
         // SAFETY: the caller of `gr_for` promised that the body takes every range of the loop.
-        unsafe { (self.body)(lo, hi, self.context.get()) }
+        tsan::shown(|| unsafe { (self.body)(lo, hi, self.context.get()) });
     }
 
     /// Runs `lo .. hi`: leaf by leaf, and gives away half of what is left whenever nothing of this
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn gr_for(
         return unsafe { body(lo, hi, context) };
     }
     let context = Carried(context);
-    pool::on_worker(move || {
+    let split = move || {
         let depth = strand::depth();
         let leaf = leaf_size(hi - lo, grain);
         let all = Loop {
@@ -112,5 +112,6 @@ pub unsafe extern "C" fn gr_for(
             depth,
         };
         strand::deeper(depth, || all.run(lo, hi));
-    });
+    };
+    tsan::hidden(|| pool::on_worker(split));
 }

@@ -39,7 +39,8 @@ impl Reduction {
             let lo = self.lo + first * self.leaf;
             let hi = (lo + self.leaf).min(self.hi);
             // SAFETY: promised by the caller of `gr_reduce`.
-            return unsafe { (self.body)(lo, hi, partial.get(), self.context.get()) };
+            let leaf = || unsafe { (self.body)(lo, hi, partial.get(), self.context.get()) };
+            return tsan::shown(leaf);
         }
         let middle = first + (last - first) / 2;
         let mut right = self.fresh();
@@ -51,7 +52,7 @@ impl Reduction {
             self.run(middle, last, other);
         }
         // SAFETY: both hold partial results of the promised size.
-        unsafe { (self.combine)(partial.get(), other.get(), self.context.get()) }
+        tsan::shown(|| unsafe { (self.combine)(partial.get(), other.get(), self.context.get()) });
     }
 
     fn fork(&self, first: i64, middle: i64, last: i64, partial: Carried, other: Carried) {
@@ -139,13 +140,13 @@ pub unsafe extern "C" fn gr_reduce(
         let partial = Carried(partial.as_mut_ptr().cast());
         all.run(0, leaves, partial);
         // SAFETY: as promised.
-        unsafe { combine(result.get(), partial.get(), context.get()) }
+        tsan::shown(|| unsafe { combine(result.get(), partial.get(), context.get()) });
     };
-    match forks {
+    tsan::hidden(|| match forks {
         true => pool::on_worker(move || {
             let depth = strand::depth();
             strand::deeper(depth, || all(depth));
         }),
         false => all(strand::depth()),
-    }
+    });
 }

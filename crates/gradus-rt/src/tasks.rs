@@ -35,25 +35,30 @@ pub unsafe extern "C" fn gr_join(
         };
     }
     let (first_context, second_context) = (Carried(first_context), Carried(second_context));
-    pool::on_worker(move || {
+    let both = move || {
         let depth = strand::depth();
         let mut fence = 0_u8;
         let place = Carried((&raw mut fence).cast());
         tsan::release(place.get());
         rayon_core::join(
-            // SAFETY: promised by the caller.
-            || strand::deeper(depth, || unsafe { first(first_context.get()) }),
             || {
+                // SAFETY: promised by the caller.
+                let first = || unsafe { first(first_context.get()) };
+                strand::deeper(depth, || tsan::shown(first));
+            },
+            || {
+                // SAFETY: promised by the caller.
+                let second = || unsafe { second(second_context.get()) };
                 strand::deeper(depth, || {
                     tsan::acquire(place.get());
-                    // SAFETY: promised by the caller.
-                    unsafe { second(second_context.get()) };
+                    tsan::shown(second);
                     tsan::release(place.get());
                 });
             },
         );
         tsan::acquire(place.get());
-    });
+    };
+    tsan::hidden(|| pool::on_worker(both));
 }
 
 /// Makes a task of `scope` that gets a copy of the `size_bytes` bytes at `context`. Where nobody
@@ -73,7 +78,12 @@ pub unsafe extern "C" fn gr_spawn(
         // SAFETY: promised by the caller; a task may use its context up.
         return unsafe { task(context.cast_mut()) };
     }
-    let mut copy = vec![0_u128; size_bytes.div_ceil(size_of::<u128>())];
+    tsan::hidden(|| fork(scope, task, context, size_bytes));
+}
+
+/// Makes a task that others can steal.
+fn fork(scope: *const Scope, task: Task, context: *const c_void, size_bytes: usize) {
+    let mut copy = vec![0_u128; size_bytes.div_ceil(size_of::<u128>()).max(1)];
     // SAFETY: the context is that long, and the copy at least as long.
     unsafe {
         std::ptr::copy_nonoverlapping(context.cast::<u8>(), copy.as_mut_ptr().cast(), size_bytes)
@@ -82,12 +92,13 @@ pub unsafe extern "C" fn gr_spawn(
     unsafe { &*scope }.open.fetch_add(1, Ordering::Relaxed);
     let depth = strand::depth();
     let place = Carried(scope.cast_mut().cast());
-    tsan::release(place.get());
+    tsan::release(copy.as_mut_ptr().cast());
     rayon_core::spawn(move || {
         strand::deeper(depth, || {
-            tsan::acquire(place.get());
-            // SAFETY: promised by the caller.
-            unsafe { task(copy.as_mut_ptr().cast()) };
+            // Only what came before its own spawn comes before a task.
+            tsan::acquire(copy.as_mut_ptr().cast());
+            // SAFETY: promised by the caller of `gr_spawn`.
+            tsan::shown(|| unsafe { task(copy.as_mut_ptr().cast()) });
             tsan::release(place.get());
         });
         let scope: *const Scope = place.get().cast();
@@ -105,7 +116,7 @@ pub unsafe extern "C" fn gr_sync(scope: *const Scope) {
     // SAFETY: promised by the caller.
     let open = unsafe { &(*scope).open };
     if open.load(Ordering::Acquire) != 0 {
-        waiting::until(|| open.load(Ordering::Acquire) == 0);
+        tsan::hidden(|| waiting::until(|| open.load(Ordering::Acquire) == 0));
     }
     tsan::acquire(scope.cast_mut().cast());
 }

@@ -194,7 +194,8 @@ impl Team {
             self.arrived.store(0, Ordering::Relaxed);
             self.generation.fetch_add(1, Ordering::Release);
         } else {
-            waiting::until(|| self.generation.load(Ordering::Acquire) != generation);
+            let passed = || self.generation.load(Ordering::Acquire) != generation;
+            tsan::hidden(|| waiting::until(passed));
         }
         tsan::acquire(self.fence());
     }
@@ -225,7 +226,7 @@ pub unsafe extern "C" fn gr_team(wanted: i32, body: TeamBody, context: *mut c_vo
     }
     let team = Team::new(size.unsigned_abs());
     tsan::release(team.fence());
-    pool::on_worker(|| {
+    let run = || {
         rayon_core::broadcast(|worker| {
             let rank = i32::try_from(worker.index()).unwrap_or(i32::MAX);
             if rank < size {
@@ -233,12 +234,14 @@ pub unsafe extern "C" fn gr_team(wanted: i32, body: TeamBody, context: *mut c_vo
                 strand::as_member(&member, || {
                     tsan::acquire(team.fence());
                     // SAFETY: promised by the caller.
-                    unsafe { body(&raw const member, rank, size, context.get()) };
+                    let run = || unsafe { body(&raw const member, rank, size, context.get()) };
+                    tsan::shown(run);
                     tsan::release(team.fence());
                 });
             }
         });
-    });
+    };
+    tsan::hidden(|| pool::on_worker(run));
     tsan::acquire(team.fence());
 }
 

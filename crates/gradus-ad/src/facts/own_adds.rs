@@ -17,6 +17,7 @@ use super::Facts;
 use super::make::MakeFacts;
 use gradus_analysis::{Affine, AffineTerm, Alias, Root, affine};
 use gradus_ir::known::Known;
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Definition, Flags, Op, OpKind, Region, Value};
 use std::collections::HashSet;
 
@@ -53,7 +54,9 @@ impl MakeFacts<'_> {
             let hidden = self.calls_read(facts, lp);
             for load in &loads {
                 all.insert(load.op);
-                if !self.is_own(alias, lp, load, &loads, hidden) {
+                let own =
+                    planted(Mutant::SharedAddPlain) || self.is_own(alias, lp, load, &loads, hidden);
+                if !own {
                     shared.insert(load.op);
                 }
             }

@@ -1,0 +1,133 @@
+//! ThreadSanitizer sees the forks and joins of the run-time library: programs without a race run clean,
+//! also gradients; a race is told with its line, one of the program as well as one in a gradient whose
+//! adds to shared memory are made plain by a seeded fault.
+
+mod support;
+
+use gradus_ir::mutant::{Mutant, plant};
+use gradus_pipeline::{CallsTask, Input, Level, Options, OutputKind, Request, Task, compile};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{folder, shell, text};
+
+const SANITIZED: &str = "-g -O1 -w -fopenmp -fsanitize=thread";
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parallel")
+}
+
+/// What the sanitizer says of `program` on four workers, everything forked: its first report, if any.
+fn report(folder: &Path) -> Option<String> {
+    let mut command = Command::new(folder.join("program"));
+    command.env("OMP_NUM_THREADS", "4");
+    command.env("GRADUS_FORCE_FORK", "1");
+    command.env("TSAN_OPTIONS", "exitcode=66 halt_on_error=1");
+    let output = command.output().expect("it starts");
+    let said = text(&output.stderr);
+    match output.status.code() {
+        Some(0) => None,
+        Some(66) => Some(said),
+        code => panic!("{code:?}\n{said}"),
+    }
+}
+
+fn builds(folder: &Path, source: &Path, options: &str) {
+    let source = source.display();
+    let line = format!("gradus cc {SANITIZED} {options} {source} -o program -lm");
+    shell(folder, &line);
+}
+
+#[test]
+fn programs_without_a_race_run_clean() {
+    let folder = folder("clean");
+    builds(&folder, &sources().join("shared.c"), "");
+    assert_eq!(report(&folder), None);
+    let markers = sources().join("markers.c");
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../../include");
+    builds(&folder, &markers, include);
+    assert_eq!(report(&folder), None);
+}
+
+#[test]
+fn a_race_is_told_with_its_line() {
+    let folder = folder("race");
+    let source = sources().join("shared.c");
+    let code = std::fs::read_to_string(&source).expect("it is there");
+    let line = code.lines().position(|l| l.contains("y[i / 2]"));
+    let place = format!("shared.c:{}", line.expect("the race") + 1);
+    builds(&folder, &source, "-DRACE");
+    let said = report(&folder).expect("a race is told");
+    assert!(said.contains(&place), "{said}");
+}
+
+/// A gradient whose return sweep adds to what several iterations read.
+const GRADIENT: &str = "
+#include <math.h>
+#include <stdio.h>
+enum { N = 20000 };
+extern int enzyme_dup, enzyme_const;
+double __enzyme_autodiff(void *, ...);
+static double x[N], x_adj[N], y[N], y_adj[N];
+double f(double *x, double *y, long n) {
+  double s = 0;
+#pragma omp parallel for
+  for (long i = 0; i < n; i++) y[i] = sin(x[i] * x[(i * 7) % n]) + x[0];
+#pragma omp parallel for reduction(+ : s)
+  for (long i = 0; i < n; i++) s += y[i] * y[i];
+  return s;
+}
+int main(void) {
+  for (long i = 0; i < N; i++) x[i] = 0.3 + 0.00001 * i;
+  for (int round = 0; round < 60; round++)
+    __enzyme_autodiff((void *)f, enzyme_dup, x, x_adj, enzyme_dup, y, y_adj, enzyme_const, (long)N);
+  printf(\"%g\\n\", x_adj[0]);
+}
+";
+
+/// Builds the gradient by the pipeline in this process, with a seeded fault.
+fn builds_gradient(folder: &Path, fault: Option<Mutant>) {
+    std::fs::write(folder.join("program.c"), GRADIENT).expect("written");
+    let bitcode = "-Xclang -disable-llvm-passes -emit-llvm -c program.c -o program.bc";
+    shell(folder, &format!("clang-22 {SANITIZED} {bitcode}"));
+    let bytes = std::fs::read(folder.join("program.bc")).expect("bitcode");
+    let request = Request {
+        inputs: vec![Input::new("program.bc", bytes)],
+        task: Task::Calls(CallsTask::default()),
+        level: Level::O1,
+        emit: vec![OutputKind::Bitcode],
+        options: Options {
+            skip_late: true,
+            parallel: true,
+            ..Options::default()
+        },
+    };
+    plant(fault);
+    let reply = compile(&request);
+    plant(None);
+    let made = reply.output(OutputKind::Bitcode);
+    let made = made.unwrap_or_else(|| panic!("{:?}", reply.diagnostics));
+    std::fs::write(folder.join("made.bc"), made).expect("written");
+    shell(
+        folder,
+        "clang-22 -g -O1 -fsanitize=thread -c -x ir made.bc -o made.o",
+    );
+    shell(
+        folder,
+        &format!("gradus cc {SANITIZED} made.o -o program -lm"),
+    );
+}
+
+#[test]
+fn gradients_run_clean() {
+    let folder = folder("gradient");
+    builds_gradient(&folder, None);
+    assert_eq!(report(&folder), None);
+}
+
+#[test]
+fn a_plain_add_to_shared_memory_is_told() {
+    let folder = folder("plain_add");
+    builds_gradient(&folder, Some(Mutant::SharedAddPlain));
+    let said = report(&folder).expect("a race is told");
+    assert!(said.contains("program.c:11"), "{said}");
+}
