@@ -12,7 +12,9 @@ use crate::segment::{Outs, Test};
 use crate::spine::Spine;
 use crate::threads::{Rows, Slot, Threads, of_block};
 use gradus_edit::{ValueMap, clone_op_within};
-use gradus_ir::{AllocaPlace, Body, Builder, Flags, Op, OpKind, Region, TypeId, Unit, Value};
+use gradus_ir::{
+    AllocaPlace, Body, Builder, ConstKind, Flags, Op, OpKind, Region, TypeId, Unit, Value,
+};
 use std::collections::{HashMap, HashSet};
 
 /// What is known about a block that is cut.
@@ -125,7 +127,8 @@ impl Cut<'_> {
     fn make_slots(&mut self, b: &mut Builder<'_>, op: Op) {
         let results = b.body.results(op).to_vec();
         let is_own = |value: &Value| self.plan.levels.is_own(*value);
-        let own: Vec<Value> = results.iter().copied().filter(is_own).collect();
+        let is_kept = |value: &Value| is_own(value) && b.body.has_uses(*value);
+        let own: Vec<Value> = results.iter().copied().filter(is_kept).collect();
         if let OpKind::Loop { .. } | OpKind::For { .. } = b.body.kind(op) {
             let region = b.body.op_regions(op)[0];
             let params: Vec<Value> = b.body.region_params(region).to_vec();
@@ -215,13 +218,14 @@ impl Cut<'_> {
     }
 
     /// What arms without code give is kept before the branch.
-    fn idle_arms(&self, body: &Body, op: Op, outs: &mut Outs) {
+    fn idle_arms(&self, b: &Builder<'_>, op: Op, outs: &mut Outs) {
+        let body = &*b.body;
         for &arm in body.op_regions(op) {
             let Some(end) = body.last(arm).filter(|_| is_idle(body, arm)) else {
                 continue;
             };
             for (&result, value) in body.results(op).iter().zip(body.operands(end)) {
-                self.keep(outs, result, value);
+                self.keep(b, outs, result, value);
             }
         }
     }
@@ -229,7 +233,7 @@ impl Cut<'_> {
     /// A branch that all threads take alike.
     fn branch(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
         let mut outs = Outs::default();
-        self.idle_arms(b.body, op, &mut outs);
+        self.idle_arms(b, op, &mut outs);
         self.flush(b, &mut frame, outs);
         let condition = self.map.get_or_same(b.body.operand(op, 0));
         let kind = b.body.kind(op).clone();
@@ -253,7 +257,7 @@ impl Cut<'_> {
         let truth = b.unit.types.int(1);
         let mut ways = Vec::new();
         let mut outs = Outs::default();
-        self.idle_arms(b.body, op, &mut outs);
+        self.idle_arms(b, op, &mut outs);
         for (index, &arm) in arms.iter().enumerate() {
             if is_idle(b.body, arm) {
                 continue;
@@ -286,9 +290,9 @@ impl Cut<'_> {
         let results = b.body.results(op).to_vec();
         let mut outs = Outs::default();
         for (i, &initial) in operands[1..].iter().enumerate() {
-            self.keep(&mut outs, params[i + 1], initial);
+            self.keep(b, &mut outs, params[i + 1], initial);
             if !self.is_same_slot(params[i + 1], results[i]) {
-                self.keep(&mut outs, results[i], initial);
+                self.keep(b, &mut outs, results[i], initial);
             }
         }
         let divergent = self.plan.levels.is_divergent(op);
@@ -344,7 +348,7 @@ impl Cut<'_> {
         let params = b.body.region_params(region).to_vec();
         let mut outs = Outs::default();
         for (&param, &initial) in params.iter().zip(&operands) {
-            self.keep(&mut outs, param, initial);
+            self.keep(b, &mut outs, param, initial);
         }
         let mut mask = frame.mask;
         if self.plan.levels.is_divergent(op) {
@@ -392,9 +396,9 @@ impl Cut<'_> {
                 let mut outs = Outs::default();
                 let mut common = Vec::new();
                 for (i, &value) in given.iter().enumerate() {
-                    self.keep(&mut outs, params[i + 1], value);
+                    self.keep(b, &mut outs, params[i + 1], value);
                     if !self.is_same_slot(params[i + 1], results[i]) {
-                        self.keep(&mut outs, results[i], value);
+                        self.keep(b, &mut outs, results[i], value);
                     }
                     if !self.plan.levels.is_own(params[i + 1]) {
                         common.push(value);
@@ -411,7 +415,7 @@ impl Cut<'_> {
                 for (&result, &value) in results.iter().zip(&given) {
                     match self.plan.levels.is_own(result) {
                         true if idle => {}
-                        true => self.keep(&mut outs, result, value),
+                        true => self.keep(b, &mut outs, result, value),
                         false => common.push(value),
                     }
                 }
@@ -433,7 +437,7 @@ impl Cut<'_> {
         let mut leaving = Vec::new();
         for (&param, &value) in params.iter().zip(next) {
             match self.plan.levels.is_own(param) {
-                true => self.keep(&mut outs, param, value),
+                true => self.keep(b, &mut outs, param, value),
                 false => carried.push(self.map.get_or_same(value)),
             }
         }
@@ -442,7 +446,7 @@ impl Cut<'_> {
             let same = carried.is_some_and(|param| self.is_same_slot(param, result));
             match self.plan.levels.is_own(result) {
                 true if same => {}
-                true => self.keep(&mut outs, result, value),
+                true => self.keep(b, &mut outs, result, value),
                 false => leaving.push(self.map.get_or_same(value)),
             }
         }
@@ -460,9 +464,11 @@ impl Cut<'_> {
 
     // ---- small steps -----------------------------------------------------------------------
 
-    /// A value that threads have of their own goes to its slot.
-    fn keep(&self, outs: &mut Outs, value: Value, what: Value) {
-        if let Some(&slot) = self.slots.get(&value) {
+    /// A value that threads have of their own goes to its slot; one that may be anything stays away.
+    fn keep(&self, b: &Builder<'_>, outs: &mut Outs, value: Value, what: Value) {
+        if let Some(&slot) = self.slots.get(&value)
+            && !is_arbitrary(b, what)
+        {
             outs.stores.push((slot, what));
         }
     }
@@ -494,6 +500,12 @@ impl Cut<'_> {
         b.body.ops[made].flags = b.body.ops[op].flags.without(Flags::INDEPENDENT);
         b.body.ops[made].meta = b.body.ops[op].meta;
     }
+}
+
+/// Whether a value may be anything.
+fn is_arbitrary(b: &Builder<'_>, value: Value) -> bool {
+    let constant = b.body.as_const(value).map(|id| &b.unit.constant(id).kind);
+    matches!(constant, Some(ConstKind::Undef | ConstKind::Poison))
 }
 
 /// Whether a region only ends.

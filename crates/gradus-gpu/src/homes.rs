@@ -10,6 +10,8 @@
 use crate::flow::Network;
 use crate::levels::Levels;
 use crate::spine::Spine;
+use gradus_edit::is_pure;
+use gradus_ir::known::{IntFn, Known, MathFn};
 use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Region, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -143,7 +145,7 @@ impl Plan<'_> {
     /// The op that gives a value again at little cost.
     fn again(&self, value: Value) -> Option<Op> {
         let op = self.body.def_op(value)?;
-        is_cheap(self.body, op, self.steady).then_some(op)
+        is_cheap(self.unit, self.body, op, self.steady).then_some(op)
     }
 
     /// Chooses the cheapest set of values that all that is wanted can be had from.
@@ -201,12 +203,27 @@ impl Plan<'_> {
 }
 
 /// Whether an op is as cheap as reading its result from memory, and gives the same whenever it runs.
-pub(crate) fn is_cheap(body: &Body, op: Op, steady: &HashSet<Op>) -> bool {
+pub(crate) fn is_cheap(unit: &Unit, body: &Body, op: Op, steady: &HashSet<Op>) -> bool {
     use BinaryOp::{FDiv, FRem, SDiv, SRem, UDiv, URem};
     match body.kind(op) {
         OpKind::Binary(FDiv | FRem) => false,
         OpKind::Binary(SDiv | SRem | UDiv | URem) => body.as_const(body.operand(op, 1)).is_some(),
         OpKind::Load(_) => steady.contains(&op),
+        OpKind::Call(_) => is_short_call(unit, body, op),
         kind => kind.is_arithmetic(),
     }
+}
+
+/// Whether a call is one instruction or two.
+fn is_short_call(unit: &Unit, body: &Body, op: Op) -> bool {
+    use IntFn::{Abs, Smax, Smin, Umax, Umin};
+    let known = unit.callee(body, op).and_then(|func| unit.known(func));
+    let short = matches!(
+        known,
+        Some(
+            Known::Integer(Smax | Smin | Umax | Umin | Abs)
+                | Known::Math(MathFn::Fabs | MathFn::Copysign)
+        )
+    );
+    short && is_pure(unit, body, op)
 }

@@ -287,7 +287,7 @@ impl Segment<'_> {
             }
             let steady = self.cut.plan.steady;
             assert!(
-                is_cheap(b.body, op, steady),
+                is_cheap(b.unit, b.body, op, steady),
                 "what is not stored can be had again"
             );
             clone_op_within(op, b, local);

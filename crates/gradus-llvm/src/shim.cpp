@@ -129,8 +129,9 @@ LLVMMetadataRef gr_distinct_node(LLVMContextRef ctx) {
   return wrap(static_cast<Metadata *>(MDNode::getDistinct(*unwrap(ctx), {})));
 }
 
-// States on a loop's branch that accesses of `group` carry no dependence from iteration to iteration.
-void gr_set_parallel_accesses(LLVMValueRef branch, LLVMMetadataRef group) {
+// States on a loop's branch that accesses of `group` carry no dependence from iteration to iteration; with
+// `whole`, that it is not to be unrolled: that would come before it is vectorised.
+void gr_set_parallel_accesses(LLVMValueRef branch, LLVMMetadataRef group, int whole) {
   auto *i = unwrap<Instruction>(branch);
   auto &ctx = i->getContext();
   SmallVector<Metadata *, 4> parts = {nullptr};
@@ -138,6 +139,8 @@ void gr_set_parallel_accesses(LLVMValueRef branch, LLVMMetadataRef group) {
     for (unsigned k = 1; k < old->getNumOperands(); ++k)
       parts.push_back(old->getOperand(k));
   parts.push_back(MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.parallel_accesses"), unwrap<MDNode>(group)}));
+  if (whole)
+    parts.push_back(MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.unroll.disable")}));
   auto *loop = MDNode::getDistinct(ctx, parts);
   loop->replaceOperandWith(0, loop);
   i->setMetadata(LLVMContext::MD_loop, loop);

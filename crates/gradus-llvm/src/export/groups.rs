@@ -4,13 +4,18 @@
 //! that accesses of the group carry no dependence. A call belongs to none: what is inlined of it may
 //! bring memory along that all iterations share.
 use super::structure::Structure;
-use gradus_ir::{Flags, Op};
+use gradus_ir::{Flags, Op, OpKind};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
+use std::ffi::c_int;
+
+/// As many iterations as there are elements in a short vector, and the most that LLVM is known to unroll.
+const LEAST_TRIPS: i64 = 8;
+const MOST_TRIPS: i64 = 128;
 
 unsafe extern "C" {
     fn gr_distinct_node(ctx: LLVMContextRef) -> LLVMMetadataRef;
-    fn gr_set_parallel_accesses(branch: LLVMValueRef, group: LLVMMetadataRef);
+    fn gr_set_parallel_accesses(branch: LLVMValueRef, group: LLVMMetadataRef, whole: c_int);
 }
 
 impl Structure<'_, '_, '_> {
@@ -27,8 +32,20 @@ impl Structure<'_, '_, '_> {
         if let Some((_, group)) = self.groups.pop_if(|(owner, _)| *owner == op)
             && let Some(branch) = branch
         {
-            unsafe { gr_set_parallel_accesses(branch, group) };
+            let whole = self.is_short(op).into();
+            unsafe { gr_set_parallel_accesses(branch, group, whole) };
         }
+    }
+
+    /// Whether a loop runs so few times that LLVM would unroll it before it tries to vectorise it.
+    fn is_short(&self, op: Op) -> bool {
+        let trips = match self.body.kind(op) {
+            OpKind::For { .. } => self
+                .body
+                .as_int(self.exporter.unit, self.body.operand(op, 0)),
+            _ => None,
+        };
+        trips.is_some_and(|trips| (LEAST_TRIPS..=MOST_TRIPS).contains(&trips))
     }
 
     /// Puts a load or store into the groups of the loops around it.
