@@ -5,7 +5,7 @@
 
 use crate::facts::Facts;
 use gradus_ir::known::{Known, MathFn};
-use gradus_ir::{BinaryOp, ConstKind, Definition, Op, OpKind, Region, Unit, Value};
+use gradus_ir::{BinaryOp, Body, ConstKind, Definition, Op, OpKind, Region, Unit, Value};
 use smallvec::{SmallVec, smallvec};
 
 /// Something of the forward sweep.
@@ -202,30 +202,43 @@ fn shadow_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
         Definition::Param(..) => Source::KeepOnly,
         Definition::Result(op, index) => match body.kind(op) {
             OpKind::If => merge_source(facts, op, index, Node::Shadow),
-            OpKind::Addr { .. } => {
-                let mut from: SmallVec<[Node; 4]> = body.operands(op).map(Node::Primal).collect();
-                from[0] = Node::Shadow(body.operand(op, 0));
-                Source::Recompute { from, cost: 1 }
-            }
-            OpKind::Select => Source::Recompute {
-                from: smallvec![
-                    Node::Primal(body.operand(op, 0)),
-                    Node::Shadow(body.operand(op, 1)),
-                    Node::Shadow(body.operand(op, 2)),
-                ],
-                cost: 1,
+            OpKind::Load(access) if !access.is_plain() || !facts.is_stable(op) => Source::KeepOnly,
+            kind => match shadow_operands(kind) {
+                Some(of_shadow) => Source::Recompute {
+                    from: shadow_inputs(body, op, of_shadow).collect(),
+                    cost: match kind {
+                        OpKind::Load(_) => 3,
+                        OpKind::Cast(_) => 0,
+                        _ => 1,
+                    },
+                },
+                None => Source::KeepOnly,
             },
-            OpKind::Cast(gradus_ir::CastOp::AddrSpaceCast | gradus_ir::CastOp::BitCast) => {
-                Source::Recompute {
-                    from: smallvec![Node::Shadow(body.operand(op, 0))],
-                    cost: 0,
-                }
-            }
-            OpKind::Load(access) if access.is_plain() && facts.is_stable(op) => Source::Recompute {
-                from: smallvec![Node::Shadow(body.operand(op, 0))],
-                cost: 3,
-            },
-            _ => Source::KeepOnly,
         },
     }
+}
+
+/// The operands whose shadows give the shadow of an op's result when it is done again; `None` where it is
+/// not.
+pub(crate) fn shadow_operands(kind: &OpKind) -> Option<&'static [usize]> {
+    use gradus_ir::CastOp::{AddrSpaceCast, BitCast, IntToPtr, PtrToInt};
+    match kind {
+        OpKind::Addr { .. } | OpKind::Load(_) => Some(&[0]),
+        OpKind::Cast(AddrSpaceCast | BitCast | IntToPtr | PtrToInt) => Some(&[0]),
+        OpKind::Select => Some(&[1, 2]),
+        _ => None,
+    }
+}
+
+/// What an op is done with to give the shadow of its result.
+pub(crate) fn shadow_inputs<'a>(
+    body: &'a Body,
+    op: Op,
+    of_shadow: &'a [usize],
+) -> impl Iterator<Item = Node> + 'a {
+    let operands = body.operands(op).enumerate();
+    operands.map(|(number, value)| match of_shadow.contains(&number) {
+        true => Node::Shadow(value),
+        false => Node::Primal(value),
+    })
 }

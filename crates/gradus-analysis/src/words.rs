@@ -341,7 +341,7 @@ impl Words {
     /// An integer at `node` is loaded from, or stored to, `place`.
     fn access(&mut self, memory: &Memory, node: Node, place: MemoryPlace, tagged: Seen) -> bool {
         if tagged.has_integer() {
-            return false;
+            return self.access_address(memory, node, place);
         }
         let mut news = false;
         for byte in 0..self.nodes.bits(node).div_ceil(8).min(ACCESS_MAX) {
@@ -365,6 +365,27 @@ impl Words {
                 let offset = place.offset_bytes + i64::from(lane.bit / 8);
                 news |= self.note(memory, place.class, offset, seen_of(lane.kind));
             }
+        }
+        news
+    }
+    /// A declared integer is loaded from, or stored to, `place`: no float, but it may be an address that
+    /// is kept as a number.
+    fn access_address(&mut self, memory: &Memory, node: Node, place: MemoryPlace) -> bool {
+        let named = self.evidence[place.class.index()].get(&place.offset_bytes);
+        let named = named.copied().unwrap_or_default();
+        let pointer = LaneKind::Pointer;
+        let whole = self.nodes.bits(node) == 8 * lanes::kind_bytes(pointer);
+        let mut news = whole
+            && named.has_pointer()
+            && !named.has_float()
+            && !self.nodes.is_integral(node)
+            && self.nodes.add(node, 0, pointer);
+        let first = Lane {
+            bit: 0,
+            kind: pointer,
+        };
+        if self.nodes.lanes(node).contains(&first) {
+            news |= self.note(memory, place.class, place.offset_bytes, seen_of(pointer));
         }
         news
     }

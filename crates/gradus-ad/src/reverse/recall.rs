@@ -9,7 +9,9 @@
 use super::mirror::Mirrors;
 use crate::calculus::math_call;
 use crate::facts::Facts;
-use crate::node::{Node, Source, address_chain, home_region, merge_choices, source};
+use crate::node::{
+    Node, Source, address_chain, home_region, merge_choices, shadow_inputs, shadow_operands, source,
+};
 use crate::out::{Lanes, Out, Space};
 use crate::shadow::shadow_constant;
 use crate::tape::layout::TapeLayout;
@@ -306,15 +308,11 @@ impl Replay<'_> {
         facts: &Facts<'_>,
         out: &mut Out<'_>,
     ) -> Result<Lanes, Diagnostic> {
-        let is_pointer = |v: Value, unit: &gradus_ir::Unit| unit.types.is_ptr(facts.body.ty(v));
+        let of_shadow = shadow_operands(facts.body.kind(op)).unwrap_or_default();
         let mut lanes = Lanes::new();
         for lane in 0..facts.width {
             let mut operands = Vec::new();
-            for value in facts.body.operands(op) {
-                let node = match is_pointer(value, out.unit) {
-                    true => Node::Shadow(value),
-                    false => Node::Primal(value),
-                };
+            for node in shadow_inputs(facts.body, op, of_shadow) {
                 let known = self.known.get(&node).ok_or_else(|| fault(node))?;
                 operands.push(*known.get(lane).unwrap_or(&known[0]));
             }

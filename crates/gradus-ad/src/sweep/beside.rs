@@ -25,11 +25,31 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 self.moved(op, &[0, 1]);
             }
             OpKind::Load(_) => self.load_beside(op),
-            OpKind::Cast(CastOp::AddrSpaceCast | CastOp::BitCast) => self.moved(op, &[0]),
-            OpKind::Cast(CastOp::Trunc | CastOp::ZExt) => self.moved(op, &[0]),
+            OpKind::Cast(CastOp::IntToPtr) if !self.facts.has_shadow(body.operand(op, 0)) => {
+                self.made_of_number(op);
+            }
+            OpKind::Cast(
+                CastOp::AddrSpaceCast
+                | CastOp::BitCast
+                | CastOp::PtrToInt
+                | CastOp::IntToPtr
+                | CastOp::Trunc
+                | CastOp::ZExt,
+            ) => self.moved(op, &[0]),
             OpKind::Binary(BinaryOp::Shl | BinaryOp::LShr | BinaryOp::And) => self.moved(op, &[0]),
             OpKind::Binary(BinaryOp::Or) => self.moved(op, &[0, 1]),
+            // The address of a shadow cannot be made from that of the primal.
+            _ if self.facts.has_shadow(result) && !self.facts.active(result) => self.refuse(op),
             _ => self.tangent(op),
+        }
+    }
+
+    /// An address that is a number: a fixed one is nobody's memory, another one's shadow is not known.
+    fn made_of_number(&mut self, op: Op) {
+        let body = self.facts.body;
+        match body.as_const(body.operand(op, 0)) {
+            Some(_) => self.tangent(op),
+            None => self.refuse(op),
         }
     }
 

@@ -190,7 +190,8 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             }
             return Lanes::from_elem(self.value(value), self.facts.width);
         }
-        if self.facts.has_shadow(value) {
+        // An inactive address, kept as a number, is its own shadow as other addresses are.
+        if self.facts.has_shadow(value) || self.facts.holds_pointer(self.out.unit, value) {
             return Lanes::from_elem(self.value(value), self.facts.width);
         }
         let zero = self.out.build().zero(ty);
