@@ -4,6 +4,7 @@
 
 use crate::Facts;
 use crate::literals::integer;
+use crate::masks;
 use gradus_edit::sweep_from;
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, FloatKind, Op, OpKind, Type, TypeId, Unit, Value,
@@ -39,15 +40,17 @@ fn plain_float(unit: &Unit, ty: TypeId) -> Option<u32> {
 fn bits_to_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let result = body.result(op);
     let ty = body.ty(result);
-    let Some(bits) = plain_float(unit, ty) else {
-        return false;
-    };
     let loc = body.ops[op].loc;
+    let scalar = plain_float(unit, ty);
     let mut b = Builder::new(unit, body);
     b.loc = loc;
     b.at_op(op);
     let source = b.body.operand(op, 0);
-    let Some(new) = of_bits(&mut b, source, ty, bits) else {
+    let new = match scalar {
+        Some(bits) => of_bits(&mut b, source, ty, bits),
+        None => masks::of_bits(&mut b, source, ty),
+    };
+    let Some(new) = new else {
         return false;
     };
     body.replace_uses(result, new);

@@ -22,6 +22,7 @@ mod guarded;
 mod hoist;
 mod idioms;
 mod literals;
+mod masks;
 mod quiet;
 mod structure;
 mod unread;

@@ -29,6 +29,19 @@ pub(crate) fn integer(unit: &Unit, body: &Body, value: Value) -> Option<(u128, u
     }
 }
 
+/// The numbers (zero-extended) that an integer vector constant holds in its lanes.
+pub(crate) fn integers(unit: &Unit, body: &Body, value: Value) -> Option<Vec<u128>> {
+    let ConstKind::Aggregate(lanes) = &unit.constant(body.as_const(value)?).kind else {
+        return None;
+    };
+    let number = |lane: &ConstId| match unit.constant(*lane).kind {
+        ConstKind::Int(n) => Some(n),
+        ConstKind::Zero => Some(0),
+        _ => None,
+    };
+    lanes.iter().map(number).collect()
+}
+
 /// The bits that a floating-point constant holds in every lane, and its format.
 pub(crate) fn float(unit: &Unit, body: &Body, value: Value) -> Option<(u128, FloatKind)> {
     let kind = unit.types.float_kind(body.ty(value))?;

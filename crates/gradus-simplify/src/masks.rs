@@ -1,0 +1,104 @@
+//! Masks over the bits of vectors of numbers, each lane with one of its own: signs are set and cleared,
+//! lanes kept or made zero, by ops on numbers.
+
+use crate::literals::integers;
+use gradus_ir::{AttrSet, BinaryOp, Builder, CastOp, FloatKind, OpKind, Type, TypeId, Value};
+
+/// What a mask makes of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lane {
+    Same,
+    Negated,
+    Absolute,
+    Zero,
+}
+
+/// The vector of numbers of type `ty` whose bits `value` is, where that is a vector of numbers under a
+/// constant mask; `None` where the mask does anything else than [`Lane`] says.
+pub(crate) fn of_bits(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value> {
+    let (len, bits) = numbers(b, ty)?;
+    let op = b.body.def_op(value)?;
+    let OpKind::Binary(binary) = *b.body.kind(op) else {
+        return None;
+    };
+    let (masked, mask) = (b.body.operand(op, 0), b.body.operand(op, 1));
+    let cast = b.body.def_op(masked)?;
+    if *b.body.kind(cast) != OpKind::Cast(CastOp::BitCast) {
+        return None;
+    }
+    let number = b.body.operand(cast, 0);
+    let masks = integers(b.unit, b.body, mask)?;
+    if b.body.ty(number) != ty || masks.len() != len {
+        return None;
+    }
+    let lanes: Option<Vec<Lane>> = masks.iter().map(|m| lane(binary, *m, bits)).collect();
+    let lanes = lanes?;
+    let mut made = number;
+    for kind in [Lane::Negated, Lane::Absolute, Lane::Zero] {
+        if lanes.contains(&kind) {
+            let other = whole(b, kind, number, ty);
+            made = picked(b, made, other, |lane| lanes[lane] == kind, len);
+        }
+    }
+    Some(made)
+}
+
+/// The lanes of a vector of `float` or `double`, and the bits of one.
+fn numbers(b: &Builder, ty: TypeId) -> Option<(usize, u32)> {
+    let &Type::Vector {
+        elem,
+        len,
+        scalable: false,
+    } = b.unit.types.get(ty)
+    else {
+        return None;
+    };
+    match b.unit.types.get(elem) {
+        Type::Float(kind @ (FloatKind::F32 | FloatKind::F64)) => Some((len as usize, kind.bits())),
+        _ => None,
+    }
+}
+
+fn lane(binary: BinaryOp, mask: u128, bits: u32) -> Option<Lane> {
+    let sign = 1_u128 << (bits - 1);
+    let all = sign | (sign - 1);
+    match binary {
+        BinaryOp::Xor if mask == 0 => Some(Lane::Same),
+        BinaryOp::Xor if mask == sign => Some(Lane::Negated),
+        BinaryOp::And if mask == all => Some(Lane::Same),
+        BinaryOp::And if mask == sign - 1 => Some(Lane::Absolute),
+        BinaryOp::And if mask == 0 => Some(Lane::Zero),
+        _ => None,
+    }
+}
+
+/// What all lanes would be under that mask.
+fn whole(b: &mut Builder, kind: Lane, number: Value, ty: TypeId) -> Value {
+    match kind {
+        Lane::Same => number,
+        Lane::Negated => b.fneg(number),
+        Lane::Zero => b.zero(ty),
+        Lane::Absolute => {
+            let (len, bits) = numbers(b, ty).unwrap_or_default();
+            let signature = b.unit.types.func(ty, vec![ty]);
+            let name = format!("llvm.fabs.v{len}f{bits}");
+            let fabs = b.unit.declare(&name, signature, AttrSet::default());
+            let call = b.call(fabs, &[number]);
+            b.body.result(call)
+        }
+    }
+}
+
+/// The lanes of `other` where `of_other` says so, those of `first` elsewhere.
+fn picked(
+    b: &mut Builder,
+    first: Value,
+    other: Value,
+    of_other: impl Fn(usize) -> bool,
+    len: usize,
+) -> Value {
+    let ty = b.body.ty(first);
+    let from = |lane: usize| i32::try_from(lane + if of_other(lane) { len } else { 0 });
+    let lanes: Box<[i32]> = (0..len).map(|lane| from(lane).unwrap_or(0)).collect();
+    b.value(OpKind::Shuffle(lanes), &[first, other], ty)
+}
