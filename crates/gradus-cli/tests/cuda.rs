@@ -53,6 +53,11 @@ fn shared_memory_and_barriers() {
 }
 
 #[test]
+fn loops_in_step() {
+    runs(&["steps.cu"]);
+}
+
+#[test]
 fn atomics_and_symbols() {
     runs(&["atomics.cu"]);
 }

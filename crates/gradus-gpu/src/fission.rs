@@ -3,7 +3,7 @@
 //! What comes before a barrier runs for all threads before what comes behind it. A branch with a barrier
 //! inside keeps its condition per thread; a loop with one runs as long as any thread is in it, with a
 //! flag per thread; where the condition is common to all threads, branch and loop stay what they are.
-//! The steps: [`crate::prepare`], [`crate::spine`] (where to cut), [`crate::levels`] (what is common),
+//! The steps: [`crate::prepare`], [`crate::steps`] (loops that are cut without a barrier), [`crate::spine`] (where to cut), [`crate::levels`] (what is common),
 //! [`crate::homes`] (what is stored), [`crate::cut`] (the new code).
 
 use crate::cut::{self, Plan};
@@ -12,6 +12,7 @@ use crate::levels::{self, Levels};
 use crate::memory::steady_reads;
 use crate::prepare::prepare;
 use crate::spine::Spine;
+use crate::steps::in_step;
 use crate::{Facts, Options};
 use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, SpmdKind, Unit};
 use std::collections::HashSet;
@@ -54,8 +55,7 @@ fn block_to_loops(
     block: Op,
     steady: &HashSet<Op>,
 ) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
-    let spine = Spine::of(unit, body, block)?;
-    let levels = Levels::of(unit, body, &spine, steady);
+    let (spine, levels) = cut_points(unit, body, block, steady)?;
     let doubts = doubtful(unit, body, &spine, &levels);
     let homes = homes::plan(unit, body, &spine, &levels, steady);
     let plan = Plan {
@@ -67,6 +67,32 @@ fn block_to_loops(
     };
     cut::block(unit, body, &plan);
     Ok(doubts)
+}
+
+/// Where a block is cut and what its threads have in common. Loops that gain from being run in step are cut
+/// at, too, where their threads leave them together.
+fn cut_points(
+    unit: &Unit,
+    body: &Body,
+    block: Op,
+    steady: &HashSet<Op>,
+) -> Result<(Spine, Levels), Vec<Diagnostic>> {
+    let mut in_step = in_step(unit, body, block);
+    loop {
+        let spine = Spine::of(unit, body, block, &in_step)?;
+        let levels = Levels::of(unit, body, &spine, steady);
+        let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::For { .. } | OpKind::Loop { .. });
+        let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
+        let parted = |lp: &Op| {
+            let chain = std::iter::successors(Some(*lp), around).take_while(|op| *op != block);
+            chain.filter(is_loop).any(|op| levels.is_divergent(op))
+        };
+        let before = in_step.len();
+        in_step.retain(|lp| !parted(lp));
+        if in_step.len() == before {
+            return Ok((spine, levels));
+        }
+    }
 }
 
 /// Branches by rank with barriers in several arms. On a GPU threads that wait at different barriers wait

@@ -27,6 +27,7 @@ mod prepare;
 mod segment;
 mod spine;
 mod splits;
+mod steps;
 mod threads;
 
 use gradus_analysis::{AliasOptions, Effects};

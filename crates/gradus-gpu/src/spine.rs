@@ -30,11 +30,16 @@ pub(crate) struct Spine {
 }
 
 impl Spine {
-    /// Finds the spine of a block.
+    /// Finds the spine of a block, with the loops `in_step` on it as though each held a barrier.
     ///
     /// # Errors
     /// A meeting point inside an op that cannot be cut.
-    pub fn of(unit: &Unit, body: &Body, block: Op) -> Result<Spine, Vec<Diagnostic>> {
+    pub fn of(
+        unit: &Unit,
+        body: &Body,
+        block: Op,
+        in_step: &[Op],
+    ) -> Result<Spine, Vec<Diagnostic>> {
         let root = body.op_regions(block)[0];
         let mut spine = Spine {
             block,
@@ -46,6 +51,9 @@ impl Spine {
             homes: Vec::new(),
         };
         spine.mark(unit, body)?;
+        for &lp in in_step {
+            spine.take_in(body, lp);
+        }
         spine.number(body);
         Ok(spine)
     }
@@ -69,6 +77,17 @@ impl Spine {
             }
         }
         Ok(())
+    }
+
+    /// Marks a loop and what it stands in, where all of that can be cut.
+    fn take_in(&mut self, body: &Body, lp: Op) {
+        let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
+        let chain: Vec<Op> = std::iter::successors(Some(lp), around)
+            .take_while(|op| *op != self.block)
+            .collect();
+        if chain.iter().all(|op| can_be_cut(body, *op)) {
+            self.structural.extend(chain);
+        }
     }
 
     /// Gives every op its anchor, and the ops of spine regions their segments.
@@ -119,7 +138,7 @@ impl Spine {
                 .owner(region)
                 .is_some_and(|owner| self.structural.contains(&owner))
     }
-    /// Whether an op is a meeting point or holds one.
+    /// Whether an op is a meeting point or holds one, or a loop that is run in step.
     pub fn is_structural(&self, op: Op) -> bool {
         self.structural.contains(&op)
     }

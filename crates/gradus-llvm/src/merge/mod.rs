@@ -53,6 +53,7 @@ impl Host {
         self.replace_assembly(module)?;
         self.bound_shifts(module);
         self.make_internal(module);
+        unsafe { self.take_in_short(module) };
         self.link_module(module, name)?;
         self.make_own_internal();
         self.check_libdevice()?;

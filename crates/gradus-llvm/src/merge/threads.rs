@@ -11,7 +11,30 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use std::collections::HashSet;
 
+/// The instructions of a function that every kernel takes in, before anything made them fewer.
+const SHORT: usize = 300;
+
 impl Host {
+    /// Marks short functions of a device module to be inlined, as compilers for GPUs do: what a loop
+    /// over threads calls keeps it from being vectorised.
+    pub(super) unsafe fn take_in_short(&self, module: LLVMModuleRef) {
+        unsafe {
+            let mut f = LLVMGetFirstFunction(module);
+            while !f.is_null() {
+                let never = LLVMGetEnumAttributeAtIndex(
+                    f,
+                    LLVMAttributeFunctionIndex,
+                    attribute_kind("noinline"),
+                );
+                let is_kernel = name_of(f).starts_with(KERNEL);
+                if LLVMIsDeclaration(f) == 0 && never.is_null() && !is_kernel && is_short(f) {
+                    add_attribute(self, f, "alwaysinline");
+                }
+                f = LLVMGetNextFunction(f);
+            }
+        }
+    }
+
     /// Marks the functions that belong into their kernel to be inlined.
     pub(super) fn mark_thread_functions(&mut self) {
         let asks = |name: &str| matches!(lookup(name), Some(Known::Kernel(f)) if f.is_of_thread());
@@ -37,6 +60,23 @@ impl Host {
             }
         }
     }
+}
+
+/// Whether a function has few instructions.
+unsafe fn is_short(f: LLVMValueRef) -> bool {
+    let mut count = 0;
+    unsafe {
+        let mut block = LLVMGetFirstBasicBlock(f);
+        while !block.is_null() && count <= SHORT {
+            let mut inst = LLVMGetFirstInstruction(block);
+            while !inst.is_null() {
+                count += 1;
+                inst = LLVMGetNextInstruction(inst);
+            }
+            block = LLVMGetNextBasicBlock(block);
+        }
+    }
+    count <= SHORT
 }
 
 /// The functions with code that mentions a value, also inside of constants.

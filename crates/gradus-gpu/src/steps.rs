@@ -1,0 +1,227 @@
+//! Loops that threads run in step: where threads that follow each other read what lies side by side, and
+//! one thread what lies far apart, all threads make one iteration before any makes the next.
+//!
+//! ```text
+//! for t { for k { s[t] += a[k·n + t] } }   →   for k { for t { s[t] += a[k·n + t] } }
+//! ```
+//!
+//! Place: before [`crate::spine`], which cuts at these loops as it does at loops that hold a barrier.
+//! This order of threads is one that a GPU may take, unless one thread waits for another: kernels with
+//! atomics, volatile accesses or calls that do something keep their order. Whether a loop gains is
+//! guessed from how its addresses change from thread to thread and from iteration to iteration; a wrong
+//! guess costs time alone.
+
+use gradus_edit::is_pure;
+use gradus_ir::known::{Known, MathFn};
+use gradus_ir::{BinaryOp, Body, CastOp, Flags, Op, OpKind, Region, TypeId, Unit, Value};
+use std::collections::HashMap;
+
+/// The fewest threads side by side that a gain is expected from.
+const LEAST_THREADS: i64 = 8;
+/// A loop of so many ops in all its iterations is unrolled instead.
+const UNROLLED: i64 = 400;
+
+/// The loops of a block that gain from being run in step; without nested loops.
+pub(crate) fn in_step(unit: &Unit, body: &Body, block: Op) -> Vec<Op> {
+    let region = body.op_regions(block)[0];
+    let extent = body.operands(block).next();
+    let few = extent.and_then(|n| body.as_int(unit, n));
+    if few.is_some_and(|n| n < LEAST_THREADS) || !is_orderless(unit, body, region) {
+        return Vec::new();
+    }
+    let mut steps = Steps {
+        unit,
+        body,
+        of: HashMap::new(),
+    };
+    if let Some(&rank) = body.region_params(region).first() {
+        steps.of.insert(rank, [Step::By(1), Step::None]);
+    }
+    let mut gaining = Vec::new();
+    for op in body.walk(region) {
+        steps.enter(op);
+    }
+    for op in body.walk(region) {
+        if matches!(body.kind(op), OpKind::For { .. }) && steps.gains(op) {
+            gaining.push(op);
+        }
+    }
+    gaining
+}
+
+/// Whether no thread can wait for another, and nobody sees the order in which threads run.
+fn is_orderless(unit: &Unit, body: &Body, region: Region) -> bool {
+    body.walk(region).all(|op| match body.kind(op) {
+        OpKind::Load(access) | OpKind::Store(access) => access.is_plain(),
+        OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } | OpKind::Fence { .. } => false,
+        OpKind::Critical(_) => false,
+        OpKind::Call(_) => is_pure(unit, body, op),
+        _ => true,
+    })
+}
+
+/// What one step adds to a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Nothing.
+    None,
+    /// So much.
+    By(i64),
+    /// Something else.
+    Other,
+}
+
+impl Step {
+    fn plus(self, other: Step) -> Step {
+        match (self, other) {
+            (Step::None, step) | (step, Step::None) => step,
+            (Step::By(a), Step::By(b)) => match a.checked_add(b) {
+                Some(0) => Step::None,
+                Some(sum) => Step::By(sum),
+                None => Step::Other,
+            },
+            _ => Step::Other,
+        }
+    }
+    fn times(self, factor: Option<i64>) -> Step {
+        match (self, factor) {
+            (Step::None, _) | (_, Some(0)) => Step::None,
+            (Step::By(a), Some(b)) => a.checked_mul(b).map_or(Step::Other, Step::By),
+            _ => Step::Other,
+        }
+    }
+    /// Whether it goes from one element to the next or to the last.
+    fn is_next(self, bytes: i64) -> bool {
+        matches!(self, Step::By(n) if n.abs() == bytes)
+    }
+}
+
+/// From thread to thread, and from iteration to iteration of the innermost loop.
+type Both = [Step; 2];
+
+struct Steps<'a> {
+    unit: &'a Unit,
+    body: &'a Body,
+    of: HashMap<Value, Both>,
+}
+
+impl Steps<'_> {
+    fn get(&self, value: Value) -> Both {
+        self.of.get(&value).copied().unwrap_or([Step::None; 2])
+    }
+
+    /// Enters what an op gives, and what its regions begin with.
+    fn enter(&mut self, op: Op) {
+        let body = self.body;
+        match body.kind(op) {
+            OpKind::For { .. } => {
+                let region = body.op_regions(op)[0];
+                let carried = body.operands(op).skip(1);
+                let params = body.region_params(region);
+                for (&param, initial) in params[1..].iter().zip(carried) {
+                    self.of.insert(param, [self.get(initial)[0], Step::Other]);
+                }
+                self.of.insert(params[0], [Step::None, Step::By(1)]);
+            }
+            OpKind::Loop { .. } => {
+                let params = body.region_params(body.op_regions(op)[0]);
+                let operands = body.operands(op);
+                for (&param, initial) in params.iter().zip(operands) {
+                    self.of.insert(param, [self.get(initial)[0], Step::Other]);
+                }
+            }
+            _ => {}
+        }
+        let both = match body.op_regions(op).is_empty() {
+            true => [self.result(op, 0), self.result(op, 1)],
+            false => [Step::Other; 2],
+        };
+        if both != [Step::None; 2] {
+            for &result in body.results(op) {
+                self.of.insert(result, both);
+            }
+        }
+    }
+
+    /// What one step adds to the result of an op.
+    fn result(&self, op: Op, which: usize) -> Step {
+        let body = self.body;
+        let operand = |i: usize| body.operand(op, i);
+        let of = |value: Value| self.get(value)[which];
+        let int = |value: Value| body.as_int(self.unit, value);
+        match body.kind(op) {
+            OpKind::Binary(BinaryOp::Add) => of(operand(0)).plus(of(operand(1))),
+            OpKind::Binary(BinaryOp::Or) if body.ops[op].flags.has(Flags::DISJOINT) => {
+                of(operand(0)).plus(of(operand(1)))
+            }
+            OpKind::Binary(BinaryOp::Sub) => of(operand(0)).plus(of(operand(1)).times(Some(-1))),
+            OpKind::Binary(BinaryOp::Mul) => match (of(operand(0)), of(operand(1))) {
+                (step, Step::None) => step.times(int(operand(1))),
+                (Step::None, step) => step.times(int(operand(0))),
+                _ => Step::Other,
+            },
+            OpKind::Binary(BinaryOp::Shl) if of(operand(1)) == Step::None => {
+                let shift = int(operand(1)).and_then(|n| u32::try_from(n).ok());
+                of(operand(0)).times(shift.and_then(|n| 1i64.checked_shl(n)))
+            }
+            OpKind::Cast(CastOp::ZExt | CastOp::SExt | CastOp::Trunc) | OpKind::Freeze => {
+                of(operand(0))
+            }
+            OpKind::Addr { .. } => match self.unit.layout.address(self.unit, body, op) {
+                Some(address) => address
+                    .terms
+                    .iter()
+                    .fold(of(address.base), |sum, &(index, bytes)| {
+                        sum.plus(of(index).times(Some(bytes)))
+                    }),
+                None => Step::Other,
+            },
+            _ if body.operands(op).all(|v| of(v) == Step::None) => Step::None,
+            _ => Step::Other,
+        }
+    }
+
+    /// Whether more accesses of a loop lie side by side from thread to thread than do not, and none does
+    /// from iteration to iteration.
+    fn gains(&self, lp: Op) -> bool {
+        let (unit, body) = (self.unit, self.body);
+        let region = body.op_regions(lp)[0];
+        let trips = body.as_int(unit, body.operand(lp, 0));
+        let ops = body.walk(region).count() as i64;
+        if trips.is_some_and(|trips| trips.saturating_mul(ops) <= UNROLLED) {
+            return false;
+        }
+        let (mut gaining, mut scattered) = (0, 0);
+        for op in body.walk(region) {
+            let (address, ty): (Value, TypeId) = match body.kind(op) {
+                OpKind::Load(_) => (body.operand(op, 0), body.ty(body.result(op))),
+                OpKind::Store(_) => (body.operand(op, 1), body.ty(body.operand(op, 0))),
+                OpKind::Call(_) if is_vector_call(unit, body, op) => continue,
+                OpKind::Call(_) | OpKind::Alloca(_) | OpKind::Barrier(_) => return false,
+                OpKind::For { .. } | OpKind::Loop { .. } | OpKind::Spmd { .. } => return false,
+                _ => continue,
+            };
+            let bytes = unit.layout.store_bytes(unit, ty) as i64;
+            let [thread, turn] = self.get(address);
+            match thread {
+                Step::None => {}
+                _ if thread.is_next(bytes) => {
+                    gaining += i64::from(turn != Step::None && !turn.is_next(bytes))
+                }
+                _ if turn.is_next(bytes) => return false,
+                _ => scattered += 1,
+            }
+        }
+        gaining > scattered
+    }
+}
+
+/// Whether a call is one instruction, also of vectors.
+fn is_vector_call(unit: &Unit, body: &Body, op: Op) -> bool {
+    use MathFn::{Ceil, Copysign, Fabs, Floor, Fma, Sqrt};
+    match unit.callee(body, op).and_then(|func| unit.known(func)) {
+        Some(Known::Integer(_)) => true,
+        Some(Known::Math(f)) => matches!(f, Ceil | Copysign | Fabs | Floor | Fma | Sqrt),
+        _ => false,
+    }
+}
