@@ -11,10 +11,10 @@ use crate::flow::{self, ValueAccess};
 use crate::lanes;
 use crate::memory::{ClassId, Origin};
 use crate::words::{CopyKind, LaneKind};
-use gradus_ir::known::{Effects, IntFn, Known, MarkerFn, MemoryFn, SystemFn};
+use gradus_ir::known::{Effects, GpuFn, IntFn, Known, MarkerFn, MemoryFn, SystemFn};
 use gradus_ir::{
     AttrSet, AttrValue, Body, CastOp, Code, Diagnostic, FloatKind, FuncId, GlobalId, Op, OpKind,
-    Unit, Value,
+    RmwOp, Type, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -220,7 +220,9 @@ impl Finder<'_> {
                     self.atomic(op);
                 }
             }
-            OpKind::AtomicRmw(..) if self.is_float_update(op, 1) => self.atomic(op),
+            OpKind::AtomicRmw(..) if self.is_float_update(op, 1) && !adds_up(unit, body, op) => {
+                self.atomic(op)
+            }
             OpKind::CmpXchg { .. } if self.is_float_update(op, 2) => self.atomic(op),
             OpKind::Foreign(_) => {
                 let operands = body.operands(op);
@@ -324,7 +326,7 @@ impl Finder<'_> {
             op,
             Code::AtomicAccess,
             message,
-            "use an ordinary access, or mark the memory as const",
+            "use an ordinary access, add without a use of the old value, or mark the memory as const",
         );
     }
     fn bits(&mut self, op: Op) {
@@ -478,8 +480,14 @@ impl Finder<'_> {
                 let help = "keep communication out of the function that is differentiated";
                 return self.refuse(op, Code::Mpi, "MPI on an active path", help);
             }
+            Known::Kernel(GpuFn::Reset) => {
+                let help = "reset the device outside the function that is differentiated";
+                let message = "the device's memory goes while a derivative still reads it";
+                return self.refuse(op, Code::Gpu, message, help);
+            }
             Known::Gpu if varied || shadowed => {
-                let help = "keep launches out of the function that is differentiated";
+                let help =
+                    "launch kernels of the same file, by their names, and copy by `cudaMemcpy`";
                 return self.refuse(op, Code::Gpu, "GPU calls on an active path", help);
             }
             Known::System(SystemFn::Setjmp | SystemFn::Longjmp) => {
@@ -556,6 +564,18 @@ impl Finder<'_> {
 const STRICT: &str = "llvm.experimental.constrained.";
 
 const HELP_INACTIVE: &str = "keep it out of the function that is differentiated, or give the function a derivative of its own";
+
+/// Whether an atomic access adds to or takes from one number, and nobody looks at what was there.
+fn adds_up(unit: &Unit, body: &Body, op: Op) -> bool {
+    let OpKind::AtomicRmw(RmwOp::FAdd | RmwOp::FSub, access) = body.kind(op) else {
+        return false;
+    };
+    let number = matches!(
+        unit.types.get(body.ty(body.operand(op, 1))),
+        Type::Float(FloatKind::F64 | FloatKind::F32)
+    );
+    number && !access.volatile && !body.has_uses(body.result(op))
+}
 
 fn writes(effects: Effects) -> bool {
     effects.writes.any || effects.writes.arguments != 0

@@ -17,10 +17,14 @@ fn source(file: &str) -> PathBuf {
         .join(file)
 }
 
-/// What the program of these files prints, the same at each level and with each number of workers.
+/// What the program of these files prints, the same at both ends of the levels and with each number of workers.
 fn runs(files: &[&str]) -> String {
+    runs_at(&["-O0", "-O3"], files)
+}
+
+fn runs_at(levels: &[&str], files: &[&str]) -> String {
     let mut said = Vec::new();
-    for level in ["-O0", "-O3"] {
+    for level in levels {
         let program =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cuda_{}{level}", files[0]));
         let output = Command::new(env!("CARGO_BIN_EXE_gradus"))
@@ -78,6 +82,13 @@ fn launches() {
     let bytes = std::fs::read(&object).expect("the object is there");
     let names = |name: &[u8]| bytes.windows(name.len()).any(|part| part == name);
     assert!(names(b"__gr_launch_begin\0"));
+}
+
+/// Each by reverse mode, forward mode, differences, and beside the gradient of plain C++.
+#[test]
+fn gradients() {
+    let said = runs_at(&["-O0", "-O1", "-O2", "-O3"], &["gradients.cu"]);
+    assert_eq!(said, "");
 }
 
 #[test]

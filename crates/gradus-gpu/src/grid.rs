@@ -5,7 +5,9 @@
 
 use crate::threads::of_block;
 use crate::{Facts, Options};
-use gradus_ir::{AllocaPlace, Body, Builder, Code, Diagnostic, Op, OpKind, SpmdKind, Unit, Value};
+use gradus_ir::{
+    AllocaPlace, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, SpmdKind, Unit, Value,
+};
 
 /// Runs the pass.
 pub(crate) fn run(
@@ -83,6 +85,9 @@ fn grid_to_loop(unit: &mut Unit, body: &mut Body, options: &Options, grid: Op) {
         grain: None,
     };
     let made = b.op(kind, &bounds, &[], 1);
+    if !options.race_free {
+        b.body.ops[made].flags = Flags::SHARING;
+    }
     let into = b.body.op_regions(made)[0];
     for (i, &rank) in ranks.iter().enumerate() {
         let ty = b.body.ty(rank);

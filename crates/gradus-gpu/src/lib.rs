@@ -41,7 +41,7 @@ pub struct Options {
     /// The greatest size of shared memory whose size is not known, in bytes.
     pub max_shared_bytes: u64,
     /// Whether threads of a block are taken not to race between barriers (the axiom for vectorising
-    /// loops over threads).
+    /// loops over threads). Where they are not, grids say that their blocks may share what they write.
     pub race_free: bool,
 }
 

@@ -535,6 +535,9 @@ impl Flags {
     /// Of a `for`: no plain access of one iteration meets a plain write of another. An edit may not
     /// put an access into such a loop of which that is not true.
     pub const INDEPENDENT: Flags = Flags(1 << 15);
+    /// Of a parallel loop, or a `for` that is [`Flags::INDEPENDENT`] otherwise: several iterations may write to
+    /// one place, if what they write is the same. So do a GPU's threads.
+    pub const SHARING: Flags = Flags(1 << 16);
     /// The fast-math flags that adjoint arithmetic inherits (see `inherit.rs` of gradus-ad).
     pub const FAST_ALGEBRA: Flags =
         Flags(Flags::REASSOC.0 | Flags::ARCP.0 | Flags::CONTRACT.0 | Flags::AFN.0);
@@ -559,6 +562,7 @@ impl Flags {
         (Flags::CONTRACT, "contract"),
         (Flags::AFN, "afn"),
         (Flags::INDEPENDENT, "independent"),
+        (Flags::SHARING, "sharing"),
     ];
 
     /// Whether all flags of `other` are set.

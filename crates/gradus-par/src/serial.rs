@@ -105,14 +105,15 @@ fn par_for(b: &mut Builder<'_>, op: Op) {
     let operands: Vec<Value> = b.body.operands(op).collect();
     let reductions = combine::reductions(b.body, op);
     let mut totals = operands[dims..].to_vec();
-    let independent = is_independent(b.body, b.body.op_regions(op)[0]);
+    let flags = match is_independent(b.body, b.body.op_regions(op)[0]) {
+        true => b.body.ops[op].flags.with(Flags::INDEPENDENT),
+        false => Flags::NONE,
+    };
     let mut loops = Vec::new();
     let mut indices = Vec::new();
     for &extent in &operands[..dims] {
         let (nest, region) = b.for_(extent, &totals);
-        if independent {
-            b.body.ops[nest].flags = Flags::INDEPENDENT;
-        }
+        b.body.ops[nest].flags = flags;
         let params = b.body.region_params(region).to_vec();
         indices.push(params[0]);
         totals = params[1..].to_vec();

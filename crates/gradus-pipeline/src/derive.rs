@@ -13,6 +13,7 @@ use crate::run::{Run, Stop};
 use crate::worklist::{self, Made};
 use crate::{GradRequest, GradTask, OutputKind, Task, parallel, registrations, report};
 use gradus_ad::Mode;
+use gradus_ir::known::{KERNEL, LAUNCH};
 use gradus_ir::{Code, Diagnostic, FuncId, Severity, Symbol, Unit};
 use gradus_llvm::{Host, Imported};
 
@@ -59,17 +60,25 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     for symbol in &symbols {
         host.mark_differentiated(symbol);
     }
-    let called = host.expose(&registered.called());
+    let called_names = registered.called();
+    let called = host.expose(&called_names);
     let held = host.hold(&registered.held());
+    if request.options.device.is_some() {
+        run.check(host.plain_device_calls())?;
+    }
+    let kernels = host.expose(&kernels(host));
     early(run, host)?;
+    host.restore(kernels);
     host.release(held);
     host.restore(called);
     host.restore(exposed);
-    let mut imported = run.pass("import", |run| {
-        import(run, host, &symbols, &registered.called())
-    })?;
+    let mut imported = run.pass("import", |run| import(run, host, &symbols, &called_names))?;
     if run.request.options.parallel {
-        parallel::project(run, &mut imported.unit)?;
+        let handed = host.differentiated();
+        let named = symbols.iter().chain(&handed).chain(&called_names);
+        let primals = named.filter_map(|name| imported.unit.function(name));
+        let primals: Vec<FuncId> = primals.collect();
+        parallel::project(run, &mut imported, &primals)?;
     }
     let rules = match registered.state(&mut imported.unit) {
         Ok(rules) => rules,
@@ -136,6 +145,14 @@ fn settle_sizes(unit: &mut Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagn
     calls::settle(unit, roots, &bytes_of)
 }
 
+/// The kernels of a program that launches some.
+fn kernels(host: &Host) -> Vec<String> {
+    let launches = host.functions_that_use(&|name| name.starts_with(LAUNCH));
+    let mut kernels = host.defined_functions();
+    kernels.retain(|name| name.starts_with(KERNEL) && !launches.is_empty());
+    kernels
+}
+
 /// Imports the functions asked for and those that hold calls, with all that they reach.
 fn import(
     run: &mut Run<'_>,
@@ -145,7 +162,8 @@ fn import(
 ) -> Result<Imported, Stop> {
     let users = host.functions_that_use(&calls::is_interface_name);
     let called = called.iter().filter(|name| host.defines(name));
-    let named = symbols.iter().chain(&users).chain(called);
+    let kernels = kernels(host);
+    let named = symbols.iter().chain(&users).chain(called).chain(&kernels);
     let mut roots: Vec<&str> = named.map(String::as_str).collect();
     roots.sort_unstable();
     roots.dedup();

@@ -33,24 +33,14 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     early_parallel(run, host)?;
     let (mut imported, roots) = run.pass("import", |run| import(run, host))?;
     let unit = &mut imported.unit;
-    let raised = run.pass("raise", |run| {
+    let mut raised = run.pass("raise", |run| {
         let raised = raise(unit, Orphans::Leave);
         run.after_unit("raise", unit)?;
         Ok(raised)
     })?;
     report(run, &raised);
     run.take(raised.remarks())?;
-    if !raised.refused.is_empty() {
-        let unread = imported.refused.iter();
-        let unread = unread.filter(|(func, _)| unit_name(&imported, *func).starts_with(KERNEL));
-        let reasons: Vec<_> = unread
-            .filter_map(|(func, _)| imported.refusal(*func))
-            .collect();
-        return run.take(match reasons.is_empty() {
-            true => raised.refused,
-            false => reasons,
-        });
-    }
+    refused_launches(run, &imported, &mut raised)?;
     let unit = &mut imported.unit;
     if raised.changed.is_empty() {
         return Ok(());
@@ -68,7 +58,7 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         simplify::parallel(unit, &closure, &changed);
         run.after_unit("simplify", unit)
     })?;
-    kernels(run, unit, &changed)?;
+    kernels(run, unit, &changed, true)?;
     let functions = run.pass("lower", |run| lower(run, unit, &changed))?;
     run.pass("export", |run| {
         run.check(host.export(unit, &functions))?;
@@ -76,6 +66,27 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         run.take(unanswered(host))?;
         run.check(host.verify())?;
         run.after_host("export", host)
+    })
+}
+
+/// Stops where launches cannot become grids: with what keeps the kernels from being read, if that is it.
+fn refused_launches(
+    run: &mut Run<'_>,
+    imported: &Imported,
+    raised: &mut Raised,
+) -> Result<(), Stop> {
+    let refused = std::mem::take(&mut raised.refused);
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let unread = imported.refused.iter();
+    let unread = unread.filter(|(func, _)| unit_name(imported, *func).starts_with(KERNEL));
+    let reasons: Vec<_> = unread
+        .filter_map(|(func, _)| imported.refusal(*func))
+        .collect();
+    run.take(match reasons.is_empty() {
+        true => refused,
+        false => reasons,
     })
 }
 
@@ -127,11 +138,20 @@ fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
     raised
 }
 
-/// Makes loops of the kernels in the changed functions, and these short.
-fn kernels(run: &mut Run<'_>, unit: &mut Unit, changed: &[FuncId]) -> Result<(), Stop> {
+/// Makes loops of the kernels in the changed functions, and these short. Whether threads are stated not to race
+/// is for code that is only run: derivatives have races of their own.
+fn kernels(
+    run: &mut Run<'_>,
+    unit: &mut Unit,
+    changed: &[FuncId],
+    race_free: bool,
+) -> Result<(), Stop> {
     run.pass("gpu", |run| {
         let effects = Effects::of(unit, &Closure::of(unit, changed));
-        let options = gradus_gpu::Options::default();
+        let options = gradus_gpu::Options {
+            race_free,
+            ..gradus_gpu::Options::default()
+        };
         let lowered = gradus_gpu::lower(unit, changed, &effects, &options);
         run.take(lowered.findings)?;
         if !lowered.changed.is_empty() {
@@ -143,13 +163,33 @@ fn kernels(run: &mut Run<'_>, unit: &mut Unit, changed: &[FuncId]) -> Result<(),
 }
 
 /// Before differentiation: parallel ops as the serial loops that they are when the parallelism is
-/// dropped; those with independent iterations say so, and keep saying so in derivatives.
-pub(crate) fn project(run: &mut Run<'_>, unit: &mut Unit) -> Result<(), Stop> {
-    run.pass("raise", |run| {
-        let raised = raise(unit, Orphans::Raise);
+/// dropped; those with independent iterations say so, and keep saying so in derivatives. Launches in what is
+/// differentiated (`primals` and all that they reach) are loops, too, and their kernels cut at barriers.
+pub(crate) fn project(
+    run: &mut Run<'_>,
+    imported: &mut Imported,
+    primals: &[FuncId],
+) -> Result<(), Stop> {
+    let mut changed = run.pass("raise", |run| {
+        let raised = raise(&mut imported.unit, Orphans::Raise);
         run.take(raised.remarks())?;
         run.take(raised.teams_of_one())?;
-        gradus_par::project(unit, &raised.changed);
+        Ok(raised.changed)
+    })?;
+    let closure = Closure::of(&imported.unit, primals);
+    let mut launches = gradus_raise::raise_launches(&mut imported.unit, closure.functions());
+    refused_launches(run, imported, &mut launches)?;
+    let unit = &mut imported.unit;
+    if !launches.changed.is_empty() {
+        run.pass("simplify", |run| {
+            simplify::parallel(unit, &closure, &launches.changed);
+            run.after_unit("simplify", unit)
+        })?;
+        kernels(run, unit, &launches.changed, false)?;
+        changed.extend(launches.changed);
+    }
+    run.pass("raise", |run| {
+        gradus_par::project(unit, &changed);
         run.after_unit("raise", unit)
     })
 }

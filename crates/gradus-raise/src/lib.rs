@@ -31,6 +31,7 @@ mod scopes;
 pub use report::{Construct, Outcome, Reason, RegionRecord};
 
 use gradus_ir::{Diagnostic, FuncId, Unit};
+use std::collections::HashSet;
 
 /// What raising came to.
 #[derive(Clone, Debug, Default)]
@@ -87,16 +88,29 @@ pub enum Orphans {
     Leave,
 }
 
-/// Raises all that is understood in a unit.
+/// Raises all that is understood in a unit; launches only where nothing is differentiated
+/// ([`raise_launches`] for the rest).
 pub fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
     let mut raised = markers::raise(unit);
     let regions = openmp::raise(unit, orphans);
     raised.regions.extend(regions.regions);
     raised.changed.extend(regions.changed);
-    let launches = cuda::raise(unit, orphans == Orphans::Raise);
-    raised.changed.extend(launches.changed);
+    if orphans == Orphans::Leave {
+        let launches = cuda::raise(unit);
+        raised.changed.extend(launches.changed);
+        raised.refused = launches.refused;
+    }
     raised.changed.sort_unstable();
     raised.changed.dedup();
-    raised.refused = launches.refused;
     raised
+}
+
+/// Raises all launches in `functions`, for differentiation; what stands elsewhere stays calls.
+pub fn raise_launches(unit: &mut Unit, functions: &[FuncId]) -> Raised {
+    let launches = cuda::raise_in(unit, functions, &HashSet::new());
+    Raised {
+        changed: launches.changed,
+        refused: launches.refused,
+        ..Raised::default()
+    }
 }

@@ -5,6 +5,7 @@
 //! says so and why, and the demo then does not succeed.
 
 mod astronomy;
+mod kernels;
 mod objectives;
 mod optimised;
 mod readme;
@@ -38,6 +39,10 @@ const STAGES: &[Stage] = &[
     Stage {
         title: "What is differentiated is the optimised program",
         run: optimised::run,
+    },
+    Stage {
+        title: "The gradient of a CUDA program, without a GPU",
+        run: kernels::run,
     },
 ];
 

@@ -486,6 +486,10 @@ impl<'a> MakeFacts<'a> {
                 facts.has_shadow(body.operand(op, 1))
                     && facts.holds_float(self.unit, body.operand(op, 0))
             }
+            OpKind::AtomicRmw(..) => {
+                facts.has_shadow(body.operand(op, 0))
+                    && facts.holds_float(self.unit, body.operand(op, 1))
+            }
             OpKind::Alloca(_) => {
                 self.variant.mode == Mode::Return || self.variant.mode == Mode::Augmented
             }

@@ -3,7 +3,7 @@
 //! A load of an iteration becomes an add to shadow memory, and two iterations that read one place would
 //! add to it at once. No other iteration adds to the place of a load if
 //! - its own iteration surely writes there by a plain write: another one that read it would race, and
-//!   shadows meet only where primals meet; or
+//!   shadows meet only where primals meet (but not where iterations may write the same to one place); or
 //! - all loads of the loop that may go to the same shadow memory have one injective subscript: they
 //!   start at the same address, and what one iteration reads lies within one step of the loop's index.
 //!
@@ -146,7 +146,8 @@ impl MakeFacts<'_> {
         all: &[Load],
         calls_read: bool,
     ) -> bool {
-        if is_written(alias.body, alias.body.op_regions(lp)[0], load.op) {
+        let shares = alias.body.ops[lp].flags.has(Flags::SHARING);
+        if !shares && is_written(alias.body, alias.body.op_regions(lp)[0], load.op) {
             return true;
         }
         if calls_read {

@@ -12,7 +12,9 @@ use crate::variant::Mode;
 use gradus_analysis::{CopyKind, LaneKind};
 use gradus_ir::known::{MaskedFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{AttrSet, Flags, FloatKind, FuncId, IntPredicate, Op, OpKind, Type, TypeId, Value};
+use gradus_ir::{
+    AttrSet, Flags, FloatKind, FuncId, IntPredicate, Op, OpKind, RmwOp, Type, TypeId, Value,
+};
 
 impl ReturnSweep<'_, '_, '_, '_> {
     /// `x = *p`: `*p_shadow += x_adj`. Nobody wrote down in which order adjoints are added up, so these
@@ -62,6 +64,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
         for (lane, &shadow) in shadows.iter().enumerate() {
             let guard = self.real_shadow(ptr, lane);
             let taken = self.when(guard, &[ty], |sweep| {
+                if sweep.may_share() {
+                    return Some(sweep.take_atomically(ty, shadow));
+                }
                 let adjoint = sweep.shadow_load(op, ty, shadow);
                 let zero = sweep.out.build().zero(ty);
                 if !planted(Mutant::StoreKeepsAdjoint) {
@@ -70,6 +75,30 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 Some(adjoint)
             });
             lanes.extend(taken);
+        }
+        self.contribute(value, lanes);
+    }
+
+    /// `*p += x`, `*p -= x`, at once: `x_adj += *p_shadow`, or takes it; the shadow stays.
+    pub(super) fn undo_atomic_sum(&mut self, op: Op) {
+        let body = self.facts.body;
+        let (ptr, value) = (body.operand(op, 0), body.operand(op, 1));
+        if !self.facts.has_shadow(ptr) || !self.facts.active(value) {
+            return;
+        }
+        let ty = body.ty(value);
+        let takes = matches!(body.kind(op), OpKind::AtomicRmw(RmwOp::FSub, _));
+        let mut lanes = Lanes::new();
+        for (lane, shadow) in self.shadows(ptr).into_iter().enumerate() {
+            let guard = self.real_shadow(ptr, lane);
+            let adjoint = self.when(guard, &[ty], |sweep| {
+                let adjoint = sweep.shadow_load(op, ty, shadow);
+                Some(match takes {
+                    true => sweep.out.build().fneg(adjoint),
+                    false => adjoint,
+                })
+            });
+            lanes.extend(adjoint);
         }
         self.contribute(value, lanes);
     }
@@ -93,7 +122,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     fn align_of(&self, op: Op) -> u32 {
         match self.facts.body.kind(op) {
-            OpKind::Load(access) | OpKind::Store(access) => access.align_bytes,
+            OpKind::Load(access) | OpKind::Store(access) | OpKind::AtomicRmw(_, access) => {
+                access.align_bytes
+            }
             _ => 1,
         }
     }

@@ -16,6 +16,9 @@ use gradus_ir::{
 };
 use std::collections::HashSet;
 
+/// What a parallel loop's reversal is, too.
+pub(super) const OF_PARALLEL: Flags = Flags(Flags::INDEPENDENT.0 | Flags::SHARING.0);
+
 impl ReturnSweep<'_, '_, '_, '_> {
     /// Whether the present place is in a reversed loop whose iterations may run at once.
     pub(super) fn is_parallel(&self) -> bool {
@@ -27,6 +30,23 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// the same time.
     pub(super) fn meets_others(&self) -> bool {
         self.variant.concurrent || self.is_parallel()
+    }
+
+    /// Whether iterations that may run at once may have written the same to one place. One of them takes the
+    /// adjoint then.
+    pub(super) fn may_share(&self) -> bool {
+        let mut open = self.loops.iter().map(|open| open.mirror);
+        open.any(|mirror| {
+            let shares = self.out.body.ops[mirror].flags.has(Flags::SHARING);
+            shares && is_independent(&self.out.body, mirror)
+        })
+    }
+
+    /// Takes what a shadow holds and leaves zero, at once.
+    pub(super) fn take_atomically(&mut self, ty: TypeId, shadow: Value) -> Value {
+        let zero = self.out.build().zero(ty);
+        let kind = OpKind::AtomicRmw(RmwOp::Xchg, self.one_at_a_time(ty));
+        self.out.build().value(kind, &[shadow, zero], ty)
     }
 
     /// Before an op is undone: where undoing it could meet others, the loops around it become serial,
@@ -49,7 +69,15 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 self.facts.adds_alone(op)
                     || self.has_atomic_add(body.result(op), access.align_bytes)
             }
-            OpKind::Store(access) => access.is_plain(),
+            OpKind::Store(access) => {
+                let value = body.operand(op, 0);
+                let taken = !self.may_share()
+                    || !self.facts.holds_float(self.out.unit, value)
+                    || self.has_atomic_add(value, access.align_bytes);
+                access.is_plain() && taken
+            }
+            // What is added up is only read.
+            OpKind::AtomicRmw(..) => true,
             OpKind::Call(_) => self.call_stays_apart(op),
             OpKind::Alloca(_)
             | OpKind::If
@@ -68,7 +96,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
             Some(Known::Math(_) | Known::Marker(_) | Known::Integer(_)) => true,
             Some(Known::Memory(function)) => function.allocation().is_some() || function.frees(),
             Some(_) => false,
-            None => self.facts.is_active_call(op) && self.facts.pointer_targets(op).is_none(),
+            None => {
+                let by_name = self.facts.pointer_targets(op).is_none();
+                self.facts.is_active_call(op) && by_name && !self.may_share()
+            }
         }
     }
 
@@ -83,14 +114,17 @@ impl ReturnSweep<'_, '_, '_, '_> {
         float && u64::from(align_bytes) >= size_bytes && self.facts.lanes(value).is_none()
     }
 
-    /// `*shadow += seed` where other iterations may add at the same time.
-    pub(super) fn add_atomically(&mut self, op: Op, ty: TypeId, shadow: Value, seed: Value) {
+    fn one_at_a_time(&self, ty: TypeId) -> Access {
         let align_bytes = self.out.unit.layout.align_bytes(self.out.unit, ty) as u32;
-        let access = Access {
+        Access {
             order: Atomicity::Monotonic,
             ..Access::plain(align_bytes)
-        };
-        let kind = OpKind::AtomicRmw(RmwOp::FAdd, access);
+        }
+    }
+
+    /// `*shadow += seed` where other iterations may add at the same time.
+    pub(super) fn add_atomically(&mut self, op: Op, ty: TypeId, shadow: Value, seed: Value) {
+        let kind = OpKind::AtomicRmw(RmwOp::FAdd, self.one_at_a_time(ty));
         let old = self.out.build().value(kind, &[shadow, seed], ty);
         if let Some(new) = self.out.body.def_op(old) {
             let meta = self.facts.body.ops[op].meta;

@@ -179,6 +179,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
             OpKind::For { .. } | OpKind::Loop { .. } => self.open_loop(op),
             OpKind::Load(_) => self.undo_load(op),
             OpKind::Store(_) => self.undo_store(op),
+            OpKind::AtomicRmw(..) => self.undo_atomic_sum(op),
             OpKind::Alloca(_) => self.undo_alloca(op),
             OpKind::Call(_) | OpKind::Invoke(_) => self.undo_call(op),
             OpKind::Select

@@ -9,13 +9,14 @@
 //! adjoint of a carried value is carried; a `loop`'s results come from its last iteration, so their
 //! adjoints go into the first reversed one, and zeros into the others.
 
+use super::parallel::OF_PARALLEL;
 use super::return_sweep::{ReturnSweep, Task};
 use crate::facts::is_independent;
 use crate::node::Node;
 use crate::out::Lanes;
 use crate::sweep::Entry;
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{Body, Flags, Op, OpKind, Region, TypeId, Value};
+use gradus_ir::{Body, Op, OpKind, Region, TypeId, Value};
 
 /// An `if` or `switch` being undone.
 #[derive(Debug)]
@@ -253,7 +254,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let entry = self.enter_replay(op);
         let (mirror, region) = self.out.build().for_(trips, &seeds);
         if is_independent(body, op) && frame.is_none() {
-            self.out.body.ops[mirror].flags = Flags::INDEPENDENT;
+            self.out.body.ops[mirror].flags = body.ops[op].flags.and(OF_PARALLEL);
         }
         let outside = std::mem::replace(&mut self.out.place, (region, None));
         let params = self.out.body.region_params(region)[1..].to_vec();

@@ -108,6 +108,27 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
+    /// A number added up atomically, and beside it its tangent in the shadow. Of other atomic accesses the
+    /// memory has no shadow.
+    pub(super) fn atomic_sum(&mut self, op: Op) {
+        self.clone_plain(op);
+        let body = self.facts.body;
+        let (ptr, value) = (body.operand(op, 0), body.operand(op, 1));
+        let float = self.facts.holds_float(self.out.unit, value);
+        if !self.forward_mode() || !float || !self.facts.has_shadow(ptr) {
+            return;
+        }
+        let shadows = self.companion(ptr);
+        let tangents = self.companion(value);
+        for (lane, (&shadow, &tangent)) in shadows.iter().zip(&tangents).enumerate() {
+            let guard = self.real_shadow(ptr, lane);
+            self.when(guard, |sweep| {
+                let (kind, ty) = (body.kind(op).clone(), body.ty(value));
+                sweep.out.build().value(kind, &[shadow, tangent], ty);
+            });
+        }
+    }
+
     /// Whether a pointer's shadow in a lane is not the primal itself, where that must be asked.
     pub(super) fn real_shadow(&mut self, ptr: Value, lane: usize) -> Option<Value> {
         if !self.facts.shadow_may_be_primal(ptr) || planted(Mutant::ActivityNotAsked) {

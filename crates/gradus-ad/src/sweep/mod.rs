@@ -216,6 +216,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             OpKind::Invoke(_) => self.invoke(op),
             OpKind::Alloca(_) => self.alloca(op),
             OpKind::Store(_) => self.store(op),
+            OpKind::AtomicRmw(..) => self.atomic_sum(op),
             OpKind::Unreachable | OpKind::Resume => {
                 self.clone_plain(op);
             }

@@ -52,8 +52,11 @@ pub enum GpuFn {
     Match,
     /// Runs a kernel ([`LAUNCH`]).
     Launch,
-    /// Tests whether a launch can be, or notes that it ended.
-    Bracket,
+    /// A call of the run time that computes nothing: it tests whether something can be, notes that it is done,
+    /// waits, or says how things stand.
+    Service,
+    /// Takes all memory of the device away.
+    Reset,
     /// Prints, from one structure with all values.
     Print,
     /// Ends the program with a message.
@@ -67,7 +70,12 @@ impl GpuFn {
     pub fn is_of_thread(self) -> bool {
         !matches!(
             self,
-            GpuFn::Launch | GpuFn::Bracket | GpuFn::Print | GpuFn::Assert | GpuFn::Clock
+            GpuFn::Launch
+                | GpuFn::Service
+                | GpuFn::Reset
+                | GpuFn::Print
+                | GpuFn::Assert
+                | GpuFn::Clock
         )
     }
 }
@@ -101,9 +109,68 @@ pub(super) const ROWS: &[Row] = &[
     row(&["__gr_syncwarp"], GpuFn::SyncWarp, Effects::UNKNOWN),
     row(&["__gr_activemask"], GpuFn::ActiveMask, Effects::UNKNOWN),
     row(
-        &["__gr_launch_begin", "__gr_launch_end"],
-        GpuFn::Bracket,
+        &[
+            "__gr_launch_begin",
+            "__gr_activity_end",
+            "__gr_device_status",
+            "__gr_device_free_status",
+            "__gr_copy_begin",
+            "__gr_fill_begin",
+            "__gr_elapsed",
+            "__gr_elapsed_status",
+            "cudaDeviceSynchronize",
+            "cudaThreadSynchronize",
+            "cudaGetLastError",
+            "cudaPeekAtLastError",
+            "cudaGetErrorString",
+            "cudaGetErrorName",
+            "cudaSetDevice",
+            "cudaDeviceSetCacheConfig",
+            "cudaDeviceSetSharedMemConfig",
+            "cudaDeviceSetLimit",
+            "cudaFuncSetCacheConfig",
+            "cudaFuncSetSharedMemConfig",
+            "cudaFuncSetAttribute",
+            "cudaStreamDestroy",
+            "cudaStreamSynchronize",
+            "cudaStreamQuery",
+            "cudaStreamWaitEvent",
+            "cudaEventDestroy",
+            "cudaEventRecord",
+            "cudaEventRecordWithFlags",
+            "cudaEventSynchronize",
+            "cudaEventQuery",
+            "cudaMemPrefetchAsync",
+            "cudaMemAdvise",
+            "cudaProfilerStart",
+            "cudaProfilerStop",
+        ],
+        GpuFn::Service,
         TALK,
+    ),
+    row(
+        &[
+            "cudaGetDevice",
+            "cudaGetDeviceCount",
+            "cudaGetDeviceProperties",
+            "cudaDeviceGetAttribute",
+            "cudaDeviceGetLimit",
+            "cudaRuntimeGetVersion",
+            "cudaDriverGetVersion",
+            "cudaStreamCreate",
+            "cudaStreamCreateWithFlags",
+            "cudaEventCreate",
+            "cudaEventCreateWithFlags",
+            "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+        ],
+        GpuFn::Service,
+        TALK.writing(&[0]),
+    ),
+    row(&["cudaMemGetInfo"], GpuFn::Service, TALK.writing(&[0, 1])),
+    row(
+        &["cudaDeviceReset", "cudaThreadExit"],
+        GpuFn::Reset,
+        Effects::UNKNOWN,
     ),
     row(&["__gr_vprintf"], GpuFn::Print, TALK.reading(&[0, 1])),
     row(

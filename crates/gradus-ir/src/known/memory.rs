@@ -162,6 +162,16 @@ pub(super) const ROWS: &[Row] = &[
         MemoryFn::Malloc,
         Effects::PURE.fresh().errno(),
     ),
+    row(
+        &["__gr_device_malloc"],
+        MemoryFn::Malloc,
+        Effects::PURE.fresh().hidden(),
+    ),
+    row(
+        &["__gr_device_free"],
+        MemoryFn::Free,
+        Effects::PURE.freeing(0).hidden(),
+    ),
     row(&["calloc"], MemoryFn::Calloc, Effects::PURE.fresh().errno()),
     row(&["realloc"], MemoryFn::Realloc, REPLACE.errno()),
     row(&["free", "cfree"], MemoryFn::Free, Effects::PURE.freeing(0)),

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! if (!push(sizes)) stub(args)   →   direct(args, sizes)
-//! direct(args, sizes) { if (!__gr_launch_begin(stub, sizes)) { __gr_launch.NAME(sizes, args); __gr_launch_end(); } }
+//! direct(args, sizes) { if (!__gr_launch_begin(stub, sizes)) { __gr_launch.NAME(sizes, args); __gr_activity_end(); } }
 //! ```
 //!
 //! `direct` is the stub's code with the sizes as parameters: it is inlined everywhere, and what it does with
@@ -155,7 +155,7 @@ impl Host {
             let count = args.len() as u32;
             LLVMBuildCall2(b, launch_type, launch, args.as_mut_ptr(), count, NO_NAME);
             let ended = LLVMFunctionType(LLVMVoidTypeInContext(self.ctx), [].as_mut_ptr(), 0, 0);
-            let ends = self.declared(c"__gr_launch_end", ended);
+            let ends = self.declared(c"__gr_activity_end", ended);
             LLVMBuildCall2(b, ended, ends, [].as_mut_ptr(), 0, NO_NAME);
             LLVMBuildBr(b, end);
 
@@ -382,7 +382,7 @@ unsafe fn uses(value: LLVMValueRef) -> Vec<LLVMValueRef> {
 }
 
 /// The calls of a function by its name.
-unsafe fn calls_of(f: LLVMValueRef) -> Vec<LLVMValueRef> {
+pub(super) unsafe fn calls_of(f: LLVMValueRef) -> Vec<LLVMValueRef> {
     unsafe {
         let calls = uses(f).into_iter().filter(|user| is_call(*user));
         calls.filter(|c| LLVMGetCalledValue(*c) == f).collect()
@@ -415,7 +415,7 @@ unsafe fn function_of(inst: LLVMValueRef) -> LLVMValueRef {
 }
 
 /// Has a call call another function of the same type.
-unsafe fn set_callee(call: LLVMValueRef, f: LLVMValueRef) {
+pub(super) unsafe fn set_callee(call: LLVMValueRef, f: LLVMValueRef) {
     unsafe { LLVMSetOperand(call, LLVMGetNumOperands(call) as u32 - 1, f) };
 }
 

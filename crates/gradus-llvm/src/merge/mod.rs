@@ -19,6 +19,7 @@ mod assembly;
 mod entries;
 mod launches;
 mod names;
+mod plain;
 mod registration;
 mod retarget;
 mod shifts;

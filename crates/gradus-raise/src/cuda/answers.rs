@@ -63,7 +63,9 @@ impl Answers<'_> {
             }
             GpuFn::Barrier => return Ok(meet(unit, body, op, BarrierScope::Block)),
             GpuFn::SyncWarp => return Ok(meet(unit, body, op, BarrierScope::Warp)),
-            GpuFn::Print | GpuFn::Assert | GpuFn::Clock | GpuFn::Bracket => return Ok(()),
+            GpuFn::Print | GpuFn::Assert | GpuFn::Clock | GpuFn::Service | GpuFn::Reset => {
+                return Ok(());
+            }
             _ => {}
         }
         let Some(place) = self.place else {

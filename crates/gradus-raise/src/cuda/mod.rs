@@ -46,15 +46,18 @@ const SIZES: usize = 7;
 /// where its sizes need not be known.
 const COPIES_OPS: usize = 4_000;
 
-/// Raises the launches; `everywhere` all of them, else those that are worth the code.
-pub(crate) fn raise(unit: &mut Unit, everywhere: bool) -> Launches {
-    let mut launches = Launches::default();
+/// Raises the launches that are worth the code.
+pub(crate) fn raise(unit: &mut Unit) -> Launches {
     let functions: Vec<FuncId> = unit.functions.iter().map(|(func, _)| func).collect();
-    let apart = match everywhere {
-        true => HashSet::new(),
-        false => run_apart(unit),
-    };
-    for func in functions {
+    let apart = run_apart(unit);
+    raise_in(unit, &functions, &apart)
+}
+
+/// Raises the launches in some functions; but where a function runs a kernel for all sizes, those in `apart` stay
+/// calls.
+pub(crate) fn raise_in(unit: &mut Unit, functions: &[FuncId], apart: &HashSet<FuncId>) -> Launches {
+    let mut launches = Launches::default();
+    for &func in functions {
         let runs = unit.functions[func].name.starts_with(RUN);
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;

@@ -30,7 +30,7 @@ impl Direction {
         })
     }
 
-    fn activity(self) -> Activity {
+    pub(super) fn activity(self) -> Activity {
         match (self.from_device, self.to_device) {
             (Some(false), Some(true)) => Activity::HostToDevice,
             (Some(true), Some(false)) => Activity::DeviceToHost,
@@ -41,7 +41,7 @@ impl Direction {
 
 /// That `count` bytes at `pointer` can be the device's (or the host's) end of a copy. Of what the runtime
 /// did not allocate (variables, the host's own memory) nothing is known.
-fn end(pointer: *const c_void, count: usize, device: Option<bool>) -> Result<(), Error> {
+pub(super) fn end(pointer: *const c_void, count: usize, device: Option<bool>) -> Result<(), Error> {
     if pointer.is_null() {
         return Err(Error::InvalidValue);
     }
@@ -50,6 +50,17 @@ fn end(pointer: *const c_void, count: usize, device: Option<bool>) -> Result<(),
         Some((Owner::Device, _)) if device == Some(false) => Err(Error::InvalidValue),
         _ => Ok(()),
     }
+}
+
+/// That both ends of a copy can be.
+pub(super) fn ends(
+    to: *const c_void,
+    from: *const c_void,
+    count: usize,
+    direction: Direction,
+) -> Result<(), Error> {
+    end(to, count, direction.to_device)?;
+    end(from, count, direction.from_device)
 }
 
 /// One end of a copy: rows of a slice, slices.

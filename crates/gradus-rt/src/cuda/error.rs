@@ -198,7 +198,8 @@ pub(super) fn forget() {
     LAST.set(0);
 }
 
-fn last() -> Status {
+/// The error that this thread's calls made last.
+pub(super) fn last() -> Status {
     match STICKY.load(Ordering::Relaxed) {
         0 => LAST.get(),
         sticky => sticky,

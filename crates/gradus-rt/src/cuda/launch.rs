@@ -114,9 +114,9 @@ extern "C" fn __gr_launch_begin(
     })
 }
 
-/// After it.
+/// After a launch, a copy or a fill that the program makes itself.
 #[unsafe(no_mangle)]
-extern "C" fn __gr_launch_end() {
+extern "C" fn __gr_activity_end() {
     profile::end();
 }
 
@@ -258,7 +258,7 @@ mod tests {
         let stub: *const c_void = c"another stub".as_ptr().cast();
         unsafe { __gr_kernel_register(stub, count, c"count".as_ptr(), 128, 0) };
         assert_eq!(__gr_launch_begin(stub, 2, 1, 1, 128, 1, 1, 0), 0);
-        __gr_launch_end();
+        __gr_activity_end();
         let many = Error::LaunchOutOfResources as Status;
         assert_eq!(__gr_launch_begin(stub, 2, 1, 1, 129, 1, 1, 0), many);
         let none = Error::InvalidConfiguration as Status;

@@ -61,7 +61,7 @@ pub(super) fn allocate(size: usize, owner: Owner, flags: c_uint) -> Result<*mut 
 }
 
 /// Gives memory back that is one of `owners`'.
-fn release(memory: *mut c_void, owners: &[Owner]) -> Result<(), Error> {
+pub(super) fn release(memory: *mut c_void, owners: &[Owner]) -> Result<(), Error> {
     if memory.is_null() {
         return Ok(());
     }
@@ -83,6 +83,13 @@ pub(super) fn owner(address: *const c_void) -> Option<(Owner, usize)> {
     let (start, found) = all.range(..=address as usize).next_back()?;
     let offset = address as usize - start;
     (offset < found.size).then(|| (found.owner, found.size - offset))
+}
+
+/// Whose memory begins at an address.
+pub(super) fn start(address: *const c_void) -> Option<Owner> {
+    allocations()
+        .get(&(address as usize))
+        .map(|found| found.owner)
 }
 
 /// Writes what a call gives back.

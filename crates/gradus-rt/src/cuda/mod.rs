@@ -14,6 +14,7 @@ mod kernels;
 mod launch;
 mod memory;
 mod output;
+mod plain;
 mod pools;
 mod profile;
 mod random;

@@ -18,7 +18,7 @@ pub(super) enum Activity {
 }
 
 impl Activity {
-    fn name(self) -> &'static CStr {
+    pub(super) fn name(self) -> &'static CStr {
         match self {
             Activity::HostToDevice => c"[CUDA memcpy HtoD]",
             Activity::DeviceToHost => c"[CUDA memcpy DtoH]",

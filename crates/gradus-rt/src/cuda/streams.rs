@@ -261,20 +261,26 @@ unsafe extern "C" fn cudaEventElapsedTime(
     end: *mut c_void,
 ) -> Status {
     entry(|| {
-        let mut all = events();
-        let mut time = |event| {
-            let event = all.get(event)?;
-            let recorded = event.recorded.filter(|_| event.timed);
-            recorded.ok_or(Error::InvalidResourceHandle)
-        };
-        let (start, end) = (time(start)?, time(end)?);
-        let seconds = match end.checked_duration_since(start) {
-            Some(passed) => passed.as_secs_f64(),
-            None => -(start - end).as_secs_f64(),
-        };
+        let passed = elapsed(start, end)?;
         // SAFETY: promised by the caller.
-        unsafe { give(to, (seconds * 1e3) as f32) }
+        unsafe { give(to, passed) }
     })
+}
+
+/// The milliseconds from one event to another.
+pub(super) fn elapsed(start: *mut c_void, end: *mut c_void) -> Result<f32, Error> {
+    let mut all = events();
+    let mut time = |event| {
+        let event = all.get(event)?;
+        let recorded = event.recorded.filter(|_| event.timed);
+        recorded.ok_or(Error::InvalidResourceHandle)
+    };
+    let (start, end) = (time(start)?, time(end)?);
+    let seconds = match end.checked_duration_since(start) {
+        Some(passed) => passed.as_secs_f64(),
+        None => -(start - end).as_secs_f64(),
+    };
+    Ok((seconds * 1e3) as f32)
 }
 
 #[cfg(test)]

@@ -1,0 +1,139 @@
+//! Calls of CUDA taken apart, for programs that are differentiated: what works on the program's memory (the copy,
+//! the fill, the block that is allocated) stands in the program then, where it is seen, and here is the
+//! rest: what CUDA would refuse, and the profile.
+
+use super::Status;
+use super::copies::{self, Direction};
+use super::error::{self, Error, entry};
+use super::memory::{self, Owner};
+use super::profile::{self, Activity};
+use std::ffi::{c_int, c_void};
+
+fn owner(number: c_int) -> Option<Owner> {
+    [Owner::Host, Owner::Device, Owner::Managed]
+        .into_iter()
+        .find(|owner| *owner as c_int == number)
+}
+
+/// New memory of this owner; null on failure, and for a size of 0.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_device_malloc(size: usize, number: c_int) -> *mut c_void {
+    let mut made = std::ptr::null_mut();
+    entry(|| match (size, owner(number)) {
+        (_, None) | (0, Some(Owner::Managed)) => Err(Error::InvalidValue),
+        (0, _) => Ok(()),
+        (_, Some(owner)) => {
+            // Managed memory belongs to both sides from the start.
+            let flags = c_int::from(owner == Owner::Managed) as u32;
+            made = memory::allocate(size, owner, flags)?;
+            Ok(())
+        }
+    });
+    made
+}
+
+/// What `cudaMalloc` gives back, when this came of it.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_device_status(made: *const c_void, size: usize, number: c_int) -> Status {
+    let none = size == 0 && owner(number) != Some(Owner::Managed);
+    match entry(|| Ok(())) {
+        0 if made.is_null() && !none => error::last(),
+        status => status,
+    }
+}
+
+/// What `cudaFree` gives back: 0 where the memory is such an owner's, or null. The host's is not the device's.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_device_free_status(memory: *const c_void, number: c_int) -> Status {
+    entry(|| {
+        let of_host = owner(number) == Some(Owner::Host);
+        match memory::start(memory) {
+            _ if memory.is_null() => Ok(()),
+            Some(Owner::Host) if of_host => Ok(()),
+            Some(Owner::Device | Owner::Managed) if !of_host => Ok(()),
+            _ => Err(Error::InvalidValue),
+        }
+    })
+}
+
+/// Gives memory back, if it was allocated.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_device_free(memory: *mut c_void) {
+    // What cannot be given back was told by the status.
+    let _ = memory::release(memory, &[Owner::Host, Owner::Device, Owner::Managed]);
+}
+
+/// Before a copy: 0 where it can be.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_copy_begin(
+    to: *const c_void,
+    from: *const c_void,
+    count: usize,
+    kind: c_int,
+) -> Status {
+    entry(|| {
+        let direction = Direction::new(kind)?;
+        if count > 0 {
+            copies::ends(to, from, count, direction)?;
+        }
+        profile::begin(direction.activity().name());
+        Ok(())
+    })
+}
+
+/// Before a fill: 0 where it can be.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_fill_begin(to: *const c_void, count: usize) -> Status {
+    entry(|| {
+        if count > 0 {
+            copies::end(to, count, None)?;
+        }
+        profile::begin(Activity::Fill.name());
+        Ok(())
+    })
+}
+
+/// The milliseconds between two events; 0 where there are none.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_elapsed(start: *mut c_void, end: *mut c_void) -> f32 {
+    super::streams::elapsed(start, end).unwrap_or(0.0)
+}
+
+/// What `cudaEventElapsedTime` gives back.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_elapsed_status(start: *mut c_void, end: *mut c_void) -> Status {
+    entry(|| super::streams::elapsed(start, end).map(|_| ()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::null;
+
+    #[test]
+    fn taken_apart_they_say_what_cuda_says() {
+        let memory = __gr_device_malloc(64, Owner::Device as c_int);
+        assert!(!memory.is_null());
+        assert_eq!(__gr_device_status(memory, 64, 2), 0);
+        assert_eq!(__gr_device_status(null(), 0, 2), 0);
+        let wrong = Error::InvalidValue as Status;
+        assert!(__gr_device_malloc(0, Owner::Managed as c_int).is_null());
+        assert_eq!(__gr_device_status(null(), 0, 3), wrong);
+        let host = [0_u8; 64];
+        let at: *const c_void = host.as_ptr().cast();
+        assert_eq!(__gr_copy_begin(memory, at, 64, 1), 0);
+        profile::end();
+        assert_eq!(__gr_copy_begin(memory, at, 65, 1), wrong);
+        assert_eq!(
+            __gr_copy_begin(memory, at, 64, 9),
+            Error::InvalidMemcpyDirection as Status
+        );
+        assert_eq!(__gr_fill_begin(memory, 65), wrong);
+        assert_eq!(__gr_fill_begin(null(), 0), 0);
+        assert_eq!(__gr_device_free_status(memory, 1), wrong);
+        assert_eq!(__gr_device_free_status(memory, 2), 0);
+        __gr_device_free(memory);
+        assert_eq!(__gr_device_free_status(memory, 2), wrong);
+        __gr_device_free(memory);
+    }
+}
