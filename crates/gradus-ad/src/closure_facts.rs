@@ -65,6 +65,11 @@ impl ClosureFacts {
         })
     }
 
+    /// What the user should be told although nothing is refused.
+    pub fn warnings(&self) -> &[Diagnostic] {
+        self.classes.findings()
+    }
+
     /// The functions in question, callees before callers.
     pub fn functions(&self) -> &[FuncId] {
         self.closure.functions()

@@ -174,6 +174,8 @@ impl ClassFacts {
         });
         let outliving = crate::outliving::findings(facts, &found);
         found.findings.extend(outliving);
+        let cuts = crate::text_cut::findings(facts, &found);
+        found.findings.extend(cuts);
         found
     }
 
@@ -239,7 +241,7 @@ impl ClassFacts {
     pub fn touches_globals(&self, func: FuncId) -> bool {
         self.with_globals.contains(&func)
     }
-    /// What was found wrong with the memory of the request.
+    /// What was found wrong with the memory of the request, and what is only warned of.
     pub fn findings(&self) -> &[Diagnostic] {
         &self.findings
     }

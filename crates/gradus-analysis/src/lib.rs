@@ -70,6 +70,7 @@ mod rounding;
 mod seen;
 mod summary;
 mod tbaa;
+mod text_cut;
 mod thrown;
 mod unify;
 mod words;

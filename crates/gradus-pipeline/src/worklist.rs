@@ -158,6 +158,7 @@ fn make(run: &mut Run<'_>, unit: &mut Unit, root: &Root, rules: &Rules) -> Resul
         Ok(facts) => Ok(facts),
         Err(findings) => Err(stop(run, root, findings)),
     })?;
+    run.take(facts.warnings().to_vec())?;
     run.pass("differentiate", |run| {
         let made = variants(run, unit, root, &facts, rules)?;
         run.after_unit("differentiate", unit)?;
