@@ -66,6 +66,11 @@ const NEEDS: &[Need] = &[
         present: || process::on_path("flang-22"),
     },
     Need {
+        package: "libeigen3-dev",
+        purpose: "Eigen, a C++ library whose code a test differentiates",
+        present: || Path::new("/usr/include/eigen3/Eigen/Dense").is_file(),
+    },
+    Need {
         package: "zlib1g-dev",
         purpose: "zlib, which LLVM's library links",
         present: || Path::new("/usr/include/zlib.h").is_file(),

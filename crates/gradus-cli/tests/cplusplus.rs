@@ -81,6 +81,14 @@ fn exceptions_after_active_writes_are_refused() {
 }
 
 #[test]
+fn eigens_vectors_and_matrices() {
+    is_right_with(
+        "eigen.cpp",
+        &["-O2", "-w", "-isystem", "/usr/include/eigen3"],
+    );
+}
+
+#[test]
 fn virtual_functions_are_called() {
     is_right("virtual.cpp");
     // Pointers to what was made in another object's place are laundered.

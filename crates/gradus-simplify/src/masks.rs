@@ -1,7 +1,7 @@
 //! Masks over the bits of vectors of numbers, each lane with one of its own: signs are set and cleared,
 //! lanes kept or made zero, by ops on numbers.
 
-use crate::literals::integers;
+use crate::literals::{integers, is_poison};
 use gradus_ir::{AttrSet, BinaryOp, Builder, CastOp, FloatKind, OpKind, Type, TypeId, Value};
 
 /// What a mask makes of a lane.
@@ -22,17 +22,10 @@ pub(crate) fn of_bits(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value
         return None;
     };
     let (masked, mask) = (b.body.operand(op, 0), b.body.operand(op, 1));
-    let cast = b.body.def_op(masked)?;
-    if *b.body.kind(cast) != OpKind::Cast(CastOp::BitCast) {
-        return None;
-    }
-    let number = b.body.operand(cast, 0);
-    let masks = integers(b.unit, b.body, mask)?;
-    if b.body.ty(number) != ty || masks.len() != len {
-        return None;
-    }
+    let masks = integers(b.unit, b.body, mask).filter(|masks| masks.len() == len)?;
     let lanes: Option<Vec<Lane>> = masks.iter().map(|m| lane(binary, *m, bits)).collect();
     let lanes = lanes?;
+    let number = number_of(b, masked, ty)?;
     let mut made = number;
     for kind in [Lane::Negated, Lane::Absolute, Lane::Zero] {
         if lanes.contains(&kind) {
@@ -41,6 +34,38 @@ pub(crate) fn of_bits(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value
         }
     }
     Some(made)
+}
+
+/// The vector of numbers of type `ty` whose bits a vector is: what it was cast from, that in another
+/// order of its lanes, what was loaded.
+fn number_of(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value> {
+    if let Some(number) = uncast(b, value) {
+        return (b.body.ty(number) == ty).then_some(number);
+    }
+    let op = b.body.def_op(value)?;
+    let kind = b.body.kind(op).clone();
+    match kind {
+        OpKind::Shuffle(_) => {}
+        OpKind::Load(_) => return Some(b.cast(CastOp::BitCast, value, ty)),
+        _ => return None,
+    }
+    let first = uncast(b, b.body.operand(op, 0))?;
+    let from = b.body.ty(first);
+    let scalar = |ty| b.unit.types.scalar(ty);
+    let second = match uncast(b, b.body.operand(op, 1)) {
+        Some(second) => (b.body.ty(second) == from).then_some(second)?,
+        None if is_poison(b.unit, b.body, b.body.operand(op, 1)) => first,
+        None => return None,
+    };
+    let same = scalar(from) == scalar(ty);
+    same.then(|| b.value(kind, &[first, second], ty))
+}
+
+/// What a bit cast was made of.
+fn uncast(b: &Builder, value: Value) -> Option<Value> {
+    let op = b.body.def_op(value)?;
+    let is_cast = *b.body.kind(op) == OpKind::Cast(CastOp::BitCast);
+    is_cast.then(|| b.body.operand(op, 0))
 }
 
 /// The lanes of a vector of `float` or `double`, and the bits of one.
