@@ -89,6 +89,46 @@ fn launches() {
 fn gradients() {
     let said = runs_at(&["-O0", "-O1", "-O2", "-O3"], &["gradients.cu"]);
     assert_eq!(said, "");
+    assert_eq!(runs(&["gradients_more.cu"]), "");
+}
+
+/// Launches through pointers and of other files' kernels, and what takes the device's memory away.
+#[test]
+fn derivatives_that_cannot_be_are_refused_with_their_line() {
+    let text = "#include <gradus.h>
+__global__ void k(const double *x, double *y) { *y = *x * *x; }
+__global__ void other(const double *x, double *y);
+typedef void (*kernel)(const double *, double *);
+void f(const double *x, double *y, kernel p) { p<<<1, 4>>>(x, y); }
+void g(const double *x, double *y) { k<<<1, 1>>>(x, y); cudaDeviceReset(); }
+void h(const double *x, double *y) { other<<<1, 1>>>(x, y); }
+void ask(double *x, double *dx, double *y, double *dy) {
+  gradus_vjp(f, gradus_dup, x, dx, gradus_dup, y, dy, gradus_const, k);
+  gradus_vjp(g, gradus_dup, x, dx, gradus_dup, y, dy);
+  gradus_vjp(h, gradus_dup, x, dx, gradus_dup, y, dy);
+}
+";
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = folder.join("cuda_refused.cu");
+    std::fs::write(&file, text).expect("the file is written");
+    let output = Command::new(env!("CARGO_BIN_EXE_gradus"))
+        .args(["nvcc", "-c", "-o"])
+        .arg(folder.join("cuda_refused.o"))
+        .arg(&file)
+        .output()
+        .expect("gradus runs");
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    for (code, line) in [("GRD0013", 2), ("GRD0013", 6), ("GRD0005", 7)] {
+        assert!(said.contains(code), "{said}");
+        assert!(said.contains(&format!("cuda_refused.cu:{line}:")), "{said}");
+    }
+}
+
+/// With one worker the blocks run on the stack that the system gave the program.
+#[test]
+fn large_frames() {
+    runs(&["frames.cu"]);
 }
 
 #[test]

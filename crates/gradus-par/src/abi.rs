@@ -23,6 +23,8 @@ pub(crate) enum Entry {
     Unlock,
     Enter,
     Leave,
+    Scratch,
+    ScratchEnd,
 }
 
 /// The type of an entry's parameter or result.
@@ -57,6 +59,8 @@ impl Entry {
             Entry::Unlock => ("gr_unlock", Void, &[Ptr]),
             Entry::Enter => ("gr_enter", Bool, &[]),
             Entry::Leave => ("gr_leave", Void, &[Bool]),
+            Entry::Scratch => ("gr_scratch", Ptr, &[I64]),
+            Entry::ScratchEnd => ("gr_scratch_end", Void, &[Ptr, I64]),
         }
     }
 
@@ -77,6 +81,9 @@ impl Entry {
         if matches!(self, Entry::Hungry | Entry::Single | Entry::Enter) {
             // C's bool: the other bits of the byte are zero.
             attrs.result.push(flag("zeroext"));
+        }
+        if self == Entry::Scratch {
+            attrs.result.push(flag("noalias"));
         }
         let truths = self.row().2.iter().position(|ty| matches!(ty, Ty::Bool));
         if let Some(at) = truths {

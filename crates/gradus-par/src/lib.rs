@@ -15,6 +15,7 @@
 mod abi;
 mod clones;
 mod combine;
+mod frames;
 mod loops;
 mod ordered;
 mod outlined;
@@ -86,6 +87,9 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<Fu
         lowering.body(&mut body);
         let new = lowering.made;
         gradus_edit::raise_private(&mut body);
+        if made.contains(&func) {
+            frames::relieve(unit, &mut body);
+        }
         unit.functions[func].body = Some(body);
         made.extend(&new);
         pending.extend(new);

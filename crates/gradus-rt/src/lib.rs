@@ -24,6 +24,7 @@ mod foreign;
 pub mod pool;
 pub mod ranges;
 pub mod reduce;
+mod scratch;
 pub mod strand;
 pub mod tasks;
 pub mod team;

@@ -1,22 +1,12 @@
 /* Gradients of host functions that launch kernels: reverse mode against forward mode, differences, and the gradient
    of the same function written as plain C++. */
-#include "check.h"
-#include <gradus.h>
-
-constexpr int N = 300, B = 64;
-typedef double (*function)(const double *x, int n);
+#include "gradients.h"
 
 /* ---- elementwise ---- */
 __global__ void waves(const double *x, double *y, int n, double s)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = sin(s * x[i]) * x[i];
-}
-static double sum(const double *y, int n)
-{
-    double all = 0;
-    for (int i = 0; i < n; i++) all += y[i] * y[i];
-    return all;
 }
 double elementwise(const double *x, int n)
 {
@@ -202,39 +192,6 @@ double tiled_plain(const double *x, int n)
         from = to;
     }
     return sum(two, n);
-}
-
-/* ---- the checks ---- */
-template <function f> static void gradient(const double *x, double *adj, int n)
-{
-    for (int i = 0; i < n; i++) adj[i] = 0;
-    gradus_vjp(f, gradus_dup, x, adj, gradus_const, n);
-}
-template <function f> static double slope(const double *x, const double *v, int n)
-{
-    return gradus_jvp_double(f, gradus_dup, x, v, gradus_const, n);
-}
-
-template <function f, function plain> static void compare(const char *name)
-{
-    std::vector<double> x(N), v(N), adj(N), beside(N), moved(N);
-    for (int i = 0; i < N; i++) x[i] = 0.3 + 0.5 * cos(0.7 * i), v[i] = sin(1.3 * i);
-    near(f(x.data(), N), plain(x.data(), N), name);
-    gradient<f>(x.data(), adj.data(), N);
-    gradient<plain>(x.data(), beside.data(), N);
-    double along = 0;
-    for (int i = 0; i < N; i++) {
-        near(adj[i], beside[i], name);
-        along += adj[i] * v[i];
-    }
-    near(slope<f>(x.data(), v.data(), N), along, name);
-    double h = 1e-6, ends[2];
-    for (int side = 0; side < 2; side++) {
-        for (int i = 0; i < N; i++) moved[i] = x[i] + (side ? h : -h) * v[i];
-        ends[side] = f(moved.data(), N);
-    }
-    near((ends[1] - ends[0]) / (2 * h), along, name);
-    expect(along != 0, name);
 }
 
 int main()

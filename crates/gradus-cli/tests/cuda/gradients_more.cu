@@ -1,0 +1,166 @@
+/* Gradients through more of CUDA: shuffles, streams and pinned memory, variables of the device, structures by value,
+   shared memory whose size the launch gives, blocks that all write the same, tiles in a loop with barriers. */
+#include "gradients.h"
+
+/* ---- shuffles ---- */
+__global__ void warps(const float *x, float *out, int n)
+{
+    int i = blockIdx.x * 32 + threadIdx.x;
+    float v = i < n ? x[i] * x[i] : 0;
+    for (int by = 16; by > 0; by /= 2) v += __shfl_down_sync(0xffffffff, v, by);
+    if (threadIdx.x == 0) out[blockIdx.x] = sqrtf(v);
+}
+double shuffles(const double *x, int n)
+{
+    int blocks = (n + 31) / 32;
+    float h[N], *d, *out, y[N];
+    for (int i = 0; i < n; i++) h[i] = (float)x[i];
+    cudaMalloc(&d, n * sizeof(float));
+    cudaMalloc(&out, blocks * sizeof(float));
+    cudaMemcpy(d, h, n * sizeof(float), cudaMemcpyHostToDevice);
+    warps<<<blocks, 32>>>(d, out, n);
+    cudaMemcpy(y, out, blocks * sizeof(float), cudaMemcpyDeviceToHost);
+    double all = 0;
+    for (int b = 0; b < blocks; b++) all += y[b];
+    cudaFree(d);
+    cudaFree(out);
+    return all;
+}
+double shuffles_plain(const double *x, int n)
+{
+    double all = 0;
+    for (int b = 0; b * 32 < n; b++) {
+        double v = 0;
+        for (int i = b * 32; i < n && i < b * 32 + 32; i++) v += x[i] * x[i];
+        all += sqrt(v);
+    }
+    return all;
+}
+
+/* ---- streams, variables, structures ---- */
+struct curve {
+    double a, b;
+    int which;
+    double c[4];
+};
+__device__ double totals[2], table[N];
+__device__ __attribute__((noinline)) double at(double x, const curve &p) { return p.a * x * x + p.b * x + p.c[p.which]; }
+__global__ void fill(const double *x, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) table[i] = x[i] * 2;
+}
+__global__ void add(const double *x, curve p, int n)
+{
+    extern __shared__ double part[];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    part[threadIdx.x] = i < n ? at(x[i], p) * table[n - 1 - i] : 0;
+    __syncthreads();
+    if (threadIdx.x > 0) return;
+    double all = 0;
+    for (int t = 0; t < blockDim.x; t++) all += part[t];
+    atomicAdd(&totals[blockIdx.x % 2], all);
+}
+double streams(const double *x, int n)
+{
+    double *h, *d, y[2], none[2] = {0, 0};
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    cudaMallocHost((void **)&h, n * sizeof(double));
+    cudaMallocAsync(&d, n * sizeof(double), stream);
+    for (int i = 0; i < n; i++) h[i] = x[i];
+    cudaMemcpyAsync(d, h, n * sizeof(double), cudaMemcpyHostToDevice, stream);
+    cudaMemcpyToSymbol(totals, none, sizeof none);
+    curve p = {x[0], 0.5, 2, {1, 2, x[1], 4}};
+    fill<<<(n + B - 1) / B, B, 0, stream>>>(d, n);
+    add<<<(n + B - 1) / B, B, B * sizeof(double), stream>>>(d, p, n);
+    cudaStreamSynchronize(stream);
+    cudaMemcpyFromSymbol(y, totals, sizeof y);
+    cudaFreeHost(h);
+    cudaFreeAsync(d, stream);
+    cudaStreamDestroy(stream);
+    return y[0] * y[1];
+}
+double streams_plain(const double *x, int n)
+{
+    double y[2] = {0, 0};
+    for (int i = 0; i < n; i++)
+        y[i / B % 2] += (x[0] * x[i] * x[i] + 0.5 * x[i] + x[1]) * 2 * x[n - 1 - i];
+    return y[0] * y[1];
+}
+
+/* ---- all blocks write the same: one of them has the derivative ---- */
+__global__ void same(const double *x, double *out) { out[threadIdx.x] = x[threadIdx.x] * x[threadIdx.x] * x[1]; }
+double repeated(const double *x, int n)
+{
+    double *d, *out, y[B];
+    cudaMalloc(&d, n * sizeof(double));
+    cudaMalloc(&out, B * sizeof(double));
+    cudaMemcpy(d, x, n * sizeof(double), cudaMemcpyHostToDevice);
+    same<<<1000, B>>>(d, out);
+    cudaMemcpy(y, out, B * sizeof(double), cudaMemcpyDeviceToHost);
+    cudaFree(d);
+    cudaFree(out);
+    return sum(y, B);
+}
+double repeated_plain(const double *x, int)
+{
+    double y[B];
+    for (int i = 0; i < B; i++) y[i] = x[i] * x[i] * x[1];
+    return sum(y, B);
+}
+
+/* ---- a product of matrices by tiles ---- */
+constexpr int side = 16, tile = 8;
+__global__ void product(const double *a, const double *b, double *c)
+{
+    __shared__ double left[tile][tile], right[tile][tile];
+    int row = blockIdx.y * tile + threadIdx.y, column = blockIdx.x * tile + threadIdx.x;
+    double all = 0;
+    for (int k = 0; k < side; k += tile) {
+        left[threadIdx.y][threadIdx.x] = a[row * side + k + threadIdx.x];
+        right[threadIdx.y][threadIdx.x] = b[(k + threadIdx.y) * side + column];
+        __syncthreads();
+        for (int j = 0; j < tile; j++) all += left[threadIdx.y][j] * right[j][threadIdx.x];
+        __syncthreads();
+    }
+    c[row * side + column] = all;
+}
+double matrices(const double *x, int)
+{
+    constexpr int n = side * side;
+    double *a, *b, *c, y[n];
+    cudaMalloc(&a, n * sizeof(double));
+    cudaMalloc(&b, n * sizeof(double));
+    cudaMalloc(&c, n * sizeof(double));
+    cudaMemcpy(a, x, n * sizeof(double), cudaMemcpyHostToDevice);
+    dim3 grid(side / tile, side / tile), block(tile, tile);
+    product<<<grid, block>>>(a, a, b);
+    product<<<grid, block>>>(b, a, c);
+    cudaMemcpy(y, c, n * sizeof(double), cudaMemcpyDeviceToHost);
+    cudaFree(a);
+    cudaFree(b);
+    cudaFree(c);
+    return sum(y, n) * 1e-3;
+}
+double matrices_plain(const double *x, int)
+{
+    constexpr int n = side * side;
+    double one[n] = {}, two[n] = {};
+    for (int i = 0; i < side; i++)
+        for (int j = 0; j < side; j++)
+            for (int k = 0; k < side; k++) one[i * side + j] += x[i * side + k] * x[k * side + j];
+    for (int i = 0; i < side; i++)
+        for (int j = 0; j < side; j++)
+            for (int k = 0; k < side; k++) two[i * side + j] += one[i * side + k] * x[k * side + j];
+    return sum(two, n) * 1e-3;
+}
+
+int main()
+{
+    compare<shuffles, shuffles_plain>("shuffles", 1e-3, 1e-2);
+    compare<streams, streams_plain>("streams");
+    compare<repeated, repeated_plain>("repeated");
+    compare<matrices, matrices_plain>("matrices");
+    return wrong;
+}

@@ -1,0 +1,59 @@
+//! Frames that no stack should hold: what a block of a kernel keeps for its threads can be megabytes, and a
+//! parallel loop runs on whichever thread comes by, also on the program's first one.
+//!
+//! Large allocations of a body that are made once for each of its runs become scratch memory of the
+//! run-time library, which each worker keeps for the next run; small ones stay where they are.
+
+use crate::abi::Entry;
+use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Unit, Value};
+
+/// An allocation of at least so many bytes is large.
+const LARGE_BYTES: i64 = 64 << 10;
+
+/// Moves the large allocations of a body off its frame.
+pub(crate) fn relieve(unit: &mut Unit, body: &mut Body) {
+    let root = body.root();
+    let large: Vec<(Op, i64)> = body
+        .ops_in(root)
+        .filter_map(|op| Some((op, size(unit, body, op)?)))
+        .filter(|(_, bytes)| *bytes >= LARGE_BYTES)
+        .collect();
+    if large.is_empty() {
+        return;
+    }
+    let ends: Vec<Op> = body
+        .walk(root)
+        .filter(|op| matches!(body.kind(*op), OpKind::Return))
+        .collect();
+    let (take, give) = (
+        Entry::Scratch.declare(unit),
+        Entry::ScratchEnd.declare(unit),
+    );
+    for (op, bytes) in large {
+        let mut b = Builder::new(unit, body);
+        b.at_op(op);
+        b.loc = b.body.ops[op].loc;
+        let count = b.i64(bytes);
+        let call = b.call(take, &[count]);
+        let memory: Value = b.body.result(call);
+        let old = b.body.result(op);
+        b.body.replace_uses(old, memory);
+        b.body.erase(op);
+        for &end in &ends {
+            b.at_op(end);
+            b.call(give, &[memory, count]);
+        }
+    }
+}
+
+/// The bytes of an allocation in the frame, where they are known.
+fn size(unit: &Unit, body: &Body, op: Op) -> Option<i64> {
+    let OpKind::Alloca(info) = body.kind(op) else {
+        return None;
+    };
+    // Scratch memory is aligned to a cache line.
+    let fits = info.place == AllocaPlace::Frame && info.align_bytes <= 64 && !info.inalloca;
+    let count = body.as_int(unit, body.operand(op, 0)).filter(|_| fits)?;
+    let one = i64::try_from(unit.layout.size_bytes(unit, info.ty)).ok()?;
+    count.checked_mul(one)
+}
