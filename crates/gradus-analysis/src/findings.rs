@@ -531,9 +531,13 @@ impl Finder<'_> {
             return self.refuse(op, Code::UnsupportedControl, message, help);
         }
         let message = format!("`{name}` works on active values, and its derivative is not known");
-        let help = format!(
-            "compile the file that defines `{name}` together with this one, or register a derivative for it"
-        );
+        let or =
+            match gradus_ir::known::may_be_of_the_program(&self.facts.unit.functions[func].name) {
+                true => "include <math.h> where the C library's is meant",
+                false => "register a derivative for it",
+            };
+        let help =
+            format!("compile the file that defines `{name}` together with this one, or {or}");
         self.refuse(op, Code::UnknownCallee, message, &help);
     }
     fn memory(&mut self, op: Op, memory: MemoryFn) {

@@ -207,6 +207,68 @@ fn derivatives_cross_files_in_one_step() {
     }
 }
 
+/// A program may have its own `y1`: what its files define decides, not the C library's name.
+#[test]
+fn functions_of_the_program_with_names_of_the_library_are_its_own() {
+    let at = folder("own-names");
+    let asks = "#include <gradus.h>
+        #include <stdio.h>
+        double y1(double);
+        double f(double x) { return y1(x) * 3; }
+        int main(void) { printf(\"%g\\n\", gradus_vjp_double(f, gradus_out, 2.0)); }\n";
+    write(&at, "asks.c", asks);
+    write(&at, "own.c", "double y1(double x) { return x * x; }\n");
+    let library = asks.replace("double y1(double);", "#include <math.h>");
+    write(&at, "library.c", &library);
+    succeeds(&at, "cc -O1 asks.c own.c -o together -lm");
+    assert_eq!(run(&at, "together"), "12\n");
+    succeeds(&at, "cc -O1 -c asks.c own.c");
+    succeeds(&at, "cc asks.o own.o -o linked -lm");
+    assert_eq!(run(&at, "linked"), "12\n");
+    // Where no file has one, it is the library's: y1'(2) · 3.
+    succeeds(&at, "cc asks.o -o alone -lm");
+    assert_eq!(run(&at, "alone"), "1.69168\n");
+    succeeds(&at, "cc -O1 library.c -o library -lm");
+    assert_eq!(run(&at, "library"), "1.69168\n");
+    // An object without bitcode has one: nothing is known of it.
+    let clang = Command::new("clang-22")
+        .args(["-c", "own.c", "-o", "bare.o"])
+        .current_dir(&at)
+        .status();
+    assert!(clang.expect("clang runs").success());
+    let output = gradus(&at, "cc asks.o bare.o -o bare -lm");
+    assert!(text(&output.stderr).contains("error[GRD0005]"));
+    let output = gradus(&at, "grad asks.c -f f -o asks.o");
+    assert!(text(&output.stderr).contains("error[GRD0005]"));
+    succeeds(&at, "grad library.c -f f -o library.o");
+}
+
+/// `volatile` on a local variable that nobody else sees does not matter.
+#[test]
+fn volatile_local_variables_are_differentiated() {
+    let at = folder("volatile");
+    let program = "#include <math.h>
+        __attribute__((noinline)) double seen(volatile double *x) { return *x * *x; }
+        double local(double x, int n) {
+            volatile double s = 0, part[2];
+            for (int i = 0; i < n; i++) {
+                part[i % 2] = sin(x * i);
+                s += part[0] * part[i % 2];
+            }
+            return s;
+        }
+        double shown(double x) { volatile double y = x * x; return seen(&y); }\n";
+    write(&at, "volatile.c", program);
+    for level in ["-O0", "-O2"] {
+        succeeds(
+            &at,
+            &format!("check volatile.c -f local --arg n=5 --arg x=0.7 -- {level}"),
+        );
+    }
+    let output = gradus(&at, "grad volatile.c -f shown -o shown.o -- -O0");
+    assert!(text(&output.stderr).contains("error[GRD0031]"));
+}
+
 #[test]
 fn derivatives_cross_files_in_two_steps_and_out_of_archives() {
     let at = three_files("two-steps");

@@ -24,6 +24,7 @@ mod to_for;
 mod top_tested;
 mod trips;
 mod unroll;
+mod volatile;
 
 pub use clone::{ValueMap, clone_op, clone_op_within, clone_ops, clone_ops_within};
 pub use effects::{is_pure, is_removable, is_speculatable, may_leave};
@@ -40,3 +41,4 @@ pub use split::split_allocas;
 pub use sweep::{sweep_dead, sweep_from};
 pub use to_for::{is_induction, loop_to_for, loops_to_fors};
 pub use unroll::unroll_for;
+pub use volatile::settle_volatile;

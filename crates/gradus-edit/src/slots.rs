@@ -69,7 +69,7 @@ pub(crate) fn slot(unit: &Unit, body: &Body, alloca: Op) -> Option<Slot> {
     (fits && stays_in_task(body, alloca, &slot)).then_some(slot)
 }
 
-fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
+pub(crate) fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
     let known = unit.callee(body, op).and_then(|func| unit.known(func));
     matches!(
         known,

@@ -6,7 +6,7 @@ use crate::{
     Arena, AttrSet, AttrsId, Body, Const, ConstKind, ConstTable, FloatKind, FuncId, GlobalId,
     Layout, LocId, MetaId, ScopeId, SourceSpan, TbaaTypeId, TypeId,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Who can see a symbol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -142,6 +142,8 @@ pub struct Unit {
     symbols: HashMap<String, Symbol>,
     /// What the program states about functions of its own.
     pub(crate) stated: HashMap<FuncId, crate::known::Found>,
+    /// Functions of the program that have the names of known ones.
+    pub(crate) own: HashSet<FuncId>,
 }
 
 impl Unit {

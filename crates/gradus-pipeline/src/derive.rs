@@ -13,7 +13,7 @@ use crate::run::{Run, Stop};
 use crate::worklist::{self, Made};
 use crate::{GradRequest, GradTask, OutputKind, Task, parallel, registrations, report};
 use gradus_ad::Mode;
-use gradus_ir::known::{KERNEL, LAUNCH};
+use gradus_ir::known::{KERNEL, LAUNCH, may_be_of_the_program};
 use gradus_ir::{Code, Diagnostic, FuncId, Severity, Symbol, Unit};
 use gradus_llvm::{Host, Imported};
 
@@ -73,6 +73,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     host.restore(called);
     host.restore(exposed);
     let mut imported = run.pass("import", |run| import(run, host, &symbols, &called_names))?;
+    own_functions(&run.request.task, &mut imported.unit);
     if run.request.options.parallel {
         let handed = host.differentiated();
         let named = symbols.iter().chain(&handed).chain(&called_names);
@@ -108,6 +109,28 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     run.pass("export", |run| {
         export(run, host, &imported.unit, &requests, &functions)
     })
+}
+
+/// Functions that are the program's although a library has one of their names: `y1`, `gamma`. The
+/// library's headers say of theirs that they do not throw; what is declared without that may stand in
+/// another file, as long as it is not known what these define.
+fn own_functions(task: &Task, unit: &mut Unit) {
+    let elsewhere = match task {
+        Task::Calls(task) if !task.partial => Some(&task.elsewhere),
+        _ => None,
+    };
+    let own = |func: &FuncId| {
+        let function = &unit.functions[*func];
+        let declared = function.body.is_none() && !function.defined;
+        let bare = unit.attrs(function.attrs).function("nounwind").is_none();
+        let open = match elsewhere {
+            Some(names) => names.contains(&function.name),
+            None => bare,
+        };
+        declared && open && may_be_of_the_program(&function.name)
+    };
+    let list: Vec<FuncId> = unit.functions.ids().filter(own).collect();
+    list.into_iter().for_each(|func| unit.state_own(func));
 }
 
 /// Warnings for derivatives that are zero whatever the arguments.

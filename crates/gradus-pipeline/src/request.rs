@@ -79,6 +79,8 @@ pub struct CallsTask {
     /// Whether unresolved active callees are notes (`-c`: another file may define them) and not
     /// errors. The calls concerned stay in the output.
     pub partial: bool,
+    /// What parts of the program define that are not seen here, where all its parts are known.
+    pub elsewhere: Vec<String>,
 }
 
 /// The direction of differentiation.

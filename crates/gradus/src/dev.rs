@@ -61,7 +61,7 @@ fn task(what: &Dev, module: &[u8]) -> Task {
             }],
             beside: false,
         }),
-        None if names_a_derivative(module) => Task::Calls(CallsTask { partial: false }),
+        None if names_a_derivative(module) => Task::Calls(CallsTask::default()),
         None => Task::RestructureAll,
     }
 }

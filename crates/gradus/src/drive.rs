@@ -247,7 +247,10 @@ impl Session<'_> {
             task: match self.how.restructure_all {
                 true => Task::RestructureAll,
                 // A function that is missing here may stand in another file.
-                false => Task::Calls(CallsTask { partial: true }),
+                false => Task::Calls(CallsTask {
+                    partial: true,
+                    ..CallsTask::default()
+                }),
             },
             level: halves.level,
             emit: vec![

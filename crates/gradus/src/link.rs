@@ -13,7 +13,7 @@ use crate::plan::Job;
 use crate::{Settings, child};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// An object on the linker's command line, or a member of an archive there.
@@ -205,7 +205,10 @@ fn derive(
     };
     let request = Request {
         inputs: parts.iter().map(input).collect(),
-        task: Task::Calls(CallsTask { partial: false }),
+        task: Task::Calls(CallsTask {
+            partial: false,
+            elsewhere: elsewhere(candidates, parts),
+        }),
         level: cc1::level(leader),
         emit: vec![
             OutputKind::Bitcode,
@@ -220,6 +223,22 @@ fn derive(
         },
     };
     child::compile(settings, &request)
+}
+
+/// What objects define that take no part, and those that do leave open: functions of the program with
+/// such names are its own, even where the C library has one.
+fn elsewhere(candidates: &[Candidate], parts: &[(usize, &Carried)]) -> Vec<String> {
+    let merged = |at: &usize| parts.iter().any(|(part, _)| part == at);
+    let needs = parts
+        .iter()
+        .flat_map(|(at, _)| &candidates[*at].facts.needs);
+    let needs: HashSet<&String> = needs.collect();
+    let others = (0..candidates.len()).filter(|at| !merged(at));
+    let defined = others.flat_map(|at| &candidates[at].facts.defines);
+    defined
+        .filter(|name| needs.contains(name))
+        .cloned()
+        .collect()
 }
 
 /// The linker's job with the merged object in the place of the first, and the others gone.

@@ -231,6 +231,29 @@ impl MathRow {
     }
 }
 
+/// What ISO C leaves to programs: a function of such a name may be one of their own.
+// table
+const UNRESERVED: &[MathFn] = &[
+    MathFn::J0,
+    MathFn::J1,
+    MathFn::Jn,
+    MathFn::Y0,
+    MathFn::Y1,
+    MathFn::Yn,
+    MathFn::Erfinv,
+];
+/// Second names of rows whose first ISO C reserves.
+const UNRESERVED_NAMES: &[&str] = &["drem", "gamma", "pow10"];
+
+/// Whether a program may have a function of its own of that name, a row's.
+pub(super) fn is_unreserved(name: &str, id: MathFn) -> bool {
+    let stem = name.strip_suffix(['f', 'l']).unwrap_or(name);
+    UNRESERVED.contains(&id)
+        || UNRESERVED_NAMES
+            .iter()
+            .any(|own| *own == stem || *own == name)
+}
+
 /// All names of all rows: `sin`, `sinf`, `sinl`, `__sin_finite` …, `__nv_sin`, `llvm.sin`.
 pub(super) fn add_rows(index: &mut Index) {
     for row in ROWS {

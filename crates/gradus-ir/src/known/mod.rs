@@ -229,6 +229,11 @@ pub fn lookup(name: &str) -> Option<Known> {
     INDEX.find(name).map(|found| found.known)
 }
 
+/// Whether a program may have a function of its own of a known name: one that ISO C does not reserve.
+pub fn may_be_of_the_program(name: &str) -> bool {
+    matches!(lookup(name), Some(Known::Math(id)) if math::is_unreserved(name, id))
+}
+
 /// The effects of the outside function of that name: finer than [`Known::effects`], since LLVM's
 /// intrinsics do not write errno where the C functions do.
 pub fn effects(name: &str) -> Option<Effects> {
@@ -256,6 +261,9 @@ impl Unit {
     fn find_known(&self, func: FuncId) -> Option<Found> {
         if let Some(stated) = self.stated.get(&func) {
             return Some(*stated);
+        }
+        if self.own.contains(&func) {
+            return None;
         }
         let function = &self.functions[func];
         let seen = function.defined && !is_text_object(&function.name);

@@ -42,6 +42,10 @@ impl Unit {
         };
         self.stated.insert(func, found);
     }
+    /// States that `func` is a function of the program, whatever its name: nothing is known of it.
+    pub fn state_own(&mut self, func: FuncId) {
+        self.own.insert(func);
+    }
     /// Whether something was stated about `func`.
     pub fn is_stated(&self, func: FuncId) -> bool {
         self.stated.contains_key(&func)

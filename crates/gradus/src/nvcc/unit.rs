@@ -88,7 +88,10 @@ impl Unit<'_> {
         }
         let request = Request {
             inputs: vec![Input::new(source.path.clone(), files::read(&bitcode)?)],
-            task: Task::Calls(CallsTask { partial: true }),
+            task: Task::Calls(CallsTask {
+                partial: true,
+                ..CallsTask::default()
+            }),
             level: halves.level,
             emit: vec![
                 OutputKind::Bitcode,
