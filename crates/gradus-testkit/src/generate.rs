@@ -19,6 +19,7 @@ mod c_values;
 mod fork_join;
 mod kernels;
 mod math;
+mod meetings;
 mod pointers;
 mod wide;
 

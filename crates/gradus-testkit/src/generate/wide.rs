@@ -1,7 +1,7 @@
 //! Wide programs: random programs in the text form that hold all that derivatives must get right.
 //!
 //! This file writes a program's frame and the statements about values; `pointers` those about
-//! addresses and memory, `math` the calls of the mathematical library. A program of seed 7 has the
+//! addresses and memory, `meetings` accesses that meet, `math` the calls of the mathematical library. A program of seed 7 has the
 //! function `@f_7(%n: i64, %x: ptr, %s: f64) -> f64`; it sets its globals at its start, so that it
 //! depends on its arguments alone.
 //!
@@ -65,6 +65,12 @@ pub const FEATURES: &[&str] = &[
     "arm that never runs",
     "atomic counter",
     "difference of addresses",
+    "read before the next iteration's write",
+    "arguments that meet in a cell",
+    "address moved by a callee",
+    "pair stored over one number",
+    "numbers moved down onto themselves",
+    "array that may be inactive",
 ];
 
 /// The outside functions that wide programs call, for the top of a module.
@@ -132,6 +138,7 @@ impl Writer<'_> {
     /// Functions that every program has: of two arrays, of a table of addresses, of structures.
     fn fixed_functions(&mut self) {
         let tag = self.tag.clone();
+        self.meeting_functions();
         self.function("two", &["%x", "%y"]);
         self.fixed = 1;
         self.line(format!(
@@ -195,6 +202,7 @@ impl Writer<'_> {
             15 => self.never(),
             16 => self.atomic(),
             17 | 18 => self.reading_call(),
+            19 | 20 => self.meeting(),
             _ => self.pointer_statement(depth),
         }
     }

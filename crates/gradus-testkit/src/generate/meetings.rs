@@ -1,0 +1,141 @@
+//! Statements of wide programs in which two accesses meet, though they do not look as if they would: what
+//! analyses of memory must see. Each reads a number whose square is needed again, and overwrites it.
+
+use super::Writer;
+
+impl Writer<'_> {
+    /// The functions that these statements call.
+    pub(super) fn meeting_functions(&mut self) {
+        let tag = self.tag.clone();
+        self.line(format!(
+            "func @meet{tag}(%x: ptr, %y: ptr, %s: f64) -> f64 {{\n\
+             %r = for %i < 4 iter(%a = %s) {{\n%p = addr inbounds f64, %x, %i\n\
+             %v = load %p -> f64\n%w = fmul %v, %v\n%b = fmul %w, %a\n%c = call @sin(%b)\n\
+             %q = addr inbounds f64, %y, %i\nstore %c, %q\nyield %c\n}}\nreturn %r\n}}\n\
+             func @swap{tag}(%t: ptr) -> void {{\n%u = addr inbounds ptr, %t, 1\n\
+             %a = load %t -> ptr\n%b = load %u -> ptr\nstore %b, %t\nstore %a, %u\nreturn\n}}"
+        ));
+    }
+
+    pub(super) fn meeting(&mut self) {
+        match self.random.below(6) {
+            0 => self.next_iteration(),
+            1 => self.arguments_meet(),
+            2 => self.swapped_by_callee(),
+            3 => self.pair_over_one(),
+            4 => self.moved_down(),
+            _ => self.perhaps_inactive(),
+        }
+    }
+
+    fn any_array(&mut self) -> String {
+        self.random.pick(&self.arrays).clone()
+    }
+
+    /// A tame number made of the square of what an address holds.
+    fn square_of(&mut self, cell: &str) -> String {
+        let old = self.value(format!("load {cell} -> f64"));
+        let square = self.value(format!("fmul {old}, {old}"));
+        let factor = self.float();
+        let product = self.value(format!("fmul {square}, {factor}"));
+        self.tame(&product)
+    }
+
+    /// What an iteration reads the next one overwrites, further up.
+    fn next_iteration(&mut self) {
+        self.note("read before the next iteration's write");
+        let (array, start) = (self.any_array(), self.float());
+        let (result, i, acc) = (self.name(), self.name(), self.name());
+        self.line(format!("{result} = for {i} < 3 iter({acc} = {start}) {{"));
+        let mark = self.mark();
+        self.floats.push(acc.clone());
+        let parity = self.value(format!("and {i}, 1"));
+        let here = self.value(format!("addr inbounds f64, {array}, {parity}"));
+        let new = self.tame(&acc);
+        self.line(format!("store {new}, {here}"));
+        let other = self.value(format!("xor {parity}, 1"));
+        let there = self.value(format!("addr inbounds f64, {array}, {other}"));
+        let read = self.square_of(&there);
+        let next = self.value(format!("fadd {read}, {new}"));
+        self.line(format!("yield {next}\n}}"));
+        self.back(mark);
+        self.floats.push(result);
+    }
+
+    /// What is read behind one argument is overwritten behind the other, where both are one array.
+    fn arguments_meet(&mut self) {
+        self.note("arguments that meet in a cell");
+        let (a, s, tag) = (self.any_array(), self.float(), self.tag.clone());
+        let b = match self.random.below(3) {
+            0 => self.any_array(),
+            _ => a.clone(),
+        };
+        let value = self.value(format!("call @meet{tag}({a}, {b}, {s})"));
+        self.floats.push(value);
+    }
+
+    /// A local array whose address a callee moves in a table, and that is written through it.
+    fn swapped_by_callee(&mut self) {
+        self.note("address moved by a callee");
+        self.local_array();
+        let local = self.arrays[self.arrays.len() - 1].clone();
+        let (other, table, tag) = (
+            self.any_array(),
+            self.value("alloca [2 x ptr], 1"),
+            self.tag.clone(),
+        );
+        let second = self.value(format!("addr inbounds ptr, {table}, 1"));
+        self.line(format!(
+            "store {local}, {table}\nstore {other}, {second}\ncall @swap{tag}({table})"
+        ));
+        let index = self.int();
+        let index = self.value(format!("and {index}, 7"));
+        let cell = self.value(format!("addr inbounds f64, {local}, {index}"));
+        let new = self.square_of(&cell);
+        let moved = self.value(format!("load {second} -> ptr"));
+        let same = self.value(format!("addr inbounds f64, {moved}, {index}"));
+        self.line(format!("store {new}, {same}"));
+        self.floats.push(new);
+        self.arrays.push(moved);
+    }
+
+    /// Two lanes are stored over one number.
+    fn pair_over_one(&mut self) {
+        self.note("pair stored over one number");
+        let pair = self.pair();
+        let lane = self.random.below(2);
+        let cell = self.value(format!("addr inbounds f64, {pair}, {lane}"));
+        let new = self.square_of(&cell);
+        let half = self.value(format!("insertelement <2 x f64> poison, {new}, 1"));
+        let both = self.value(format!("insertelement {half}, 0.25, 0"));
+        self.line(format!("store align 8 {both}, {pair}"));
+        self.floats.push(new);
+    }
+
+    /// Numbers are moved down within an array, over the first of them.
+    fn moved_down(&mut self) {
+        self.note("numbers moved down onto themselves");
+        let array = self.any_array();
+        let from = self.value(format!("addr inbounds f64, {array}, 1"));
+        self.line(format!(
+            "call @llvm.memmove.p0.p0.i64({array}, {from}, 48, false)"
+        ));
+        for index in [0, 3] {
+            let cell = self.value(format!("addr inbounds f64, {array}, {index}"));
+            let value = self.square_of(&cell);
+            self.floats.push(value);
+        }
+    }
+
+    /// A number of an array that carries derivatives, or of one that does not: the run decides.
+    fn perhaps_inactive(&mut self) {
+        self.note("array that may be inactive");
+        let (condition, array, tag) = (self.condition(), self.any_array(), self.tag.clone());
+        let chosen = self.value(format!("select {condition}, {array}, @weights{tag}"));
+        let index = self.int();
+        let index = self.value(format!("and {index}, 7"));
+        let cell = self.value(format!("addr inbounds f64, {chosen}, {index}"));
+        let value = self.square_of(&cell);
+        self.floats.push(value);
+    }
+}
