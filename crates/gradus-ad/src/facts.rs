@@ -52,6 +52,7 @@ pub struct Facts<'a> {
     stable: HashSet<Op>,
     copies: HashMap<Op, CopyKind>,
     deferred: HashMap<Op, Op>,
+    left: HashSet<Op>,
     varying: HashMap<Value, Vec<Op>>,
     work: HashSet<Op>,
     outer: HashMap<Op, Vec<Value>>,
@@ -264,6 +265,10 @@ impl Facts<'_> {
     /// The free that waits until an allocation is undone.
     pub fn deferred_free_of(&self, allocation: Op) -> Option<Op> {
         self.deferred.get(&allocation).copied()
+    }
+    /// Whether what an allocation makes is left in memory of the caller, with its shadow.
+    pub fn is_left(&self, allocation: Op) -> bool {
+        self.left.contains(&allocation)
     }
     /// The source location of what gives a node: of a carried value, that of its loop.
     pub fn location(&self, node: Node) -> Option<LocId> {

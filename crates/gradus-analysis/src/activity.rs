@@ -13,7 +13,7 @@ use crate::flow::{Flow, ValueAccess, value_accesses};
 use crate::memory::{Class, ClassId, Memory, Origin};
 use crate::words::Words;
 use gradus_ir::{
-    Body, ConstKind, Definition, Diagnostic, Entity, FuncId, GlobalId, OpKind, Unit, Value,
+    Body, ConstKind, Definition, Diagnostic, Entity, FuncId, GlobalId, Op, OpKind, Unit, Value,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -113,6 +113,8 @@ pub struct ClassFacts {
     useful: Vec<bool>,
     scrambled: Vec<bool>,
     written: Vec<bool>,
+    handed_over: Vec<bool>,
+    frees: HashMap<ClassId, Vec<(FuncId, Op)>>,
     functions: HashSet<FuncId>,
     with_globals: HashSet<FuncId>,
     findings: Vec<Diagnostic>,
@@ -161,6 +163,8 @@ impl ClassFacts {
             ..ClassFacts::default()
         };
         found.written = written_classes(facts);
+        found.handed_over = handed_over(facts, &sources);
+        found.frees = crate::outliving::frees(facts);
         found.scrambled = found.flow.scrambled(&found.float_bits(facts));
         found.settle(facts, &sources);
         found.functions = active_functions(facts, &found);
@@ -209,6 +213,17 @@ impl ClassFacts {
     /// Whether the closure writes floats, or copies of bytes, to memory of the class.
     pub fn is_written(&self, class: ClassId) -> bool {
         self.written.get(class.index()).copied().unwrap_or(false)
+    }
+    /// Whether blocks of the class are made in the closure and may be reached from memory of the caller.
+    pub fn is_handed_over(&self, class: ClassId) -> bool {
+        self.handed_over
+            .get(class.index())
+            .copied()
+            .unwrap_or(false)
+    }
+    /// The calls of the closure that may free blocks of the class.
+    pub fn frees(&self, class: ClassId) -> &[(FuncId, Op)] {
+        self.frees.get(&class).map_or(&[], Vec::as_slice)
     }
     /// Whether an integer is the outcome of integer arithmetic on the bits of a varied float.
     pub fn is_scrambled(&self, func: FuncId, value: Value) -> bool {
@@ -371,6 +386,15 @@ fn written_classes(facts: Facts<'_>) -> Vec<bool> {
         }
     }
     written
+}
+
+/// See [`ClassFacts::is_handed_over`].
+fn handed_over(facts: Facts<'_>, sources: &[Sources]) -> Vec<bool> {
+    let over = |(id, class): (ClassId, &Class)| {
+        let made = class.origins.iter().any(|o| matches!(o, Origin::Heap(..)));
+        made && sources[id.index()].handed
+    };
+    facts.memory.classes().map(over).collect()
 }
 
 /// See [`ClassFacts::touches_globals`].

@@ -9,7 +9,7 @@ use crate::activity::{ClassFacts, Facts};
 use crate::flow::{self, ValueAccess};
 use crate::memory::{ClassId, Origin};
 use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Op, Unit};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 /// A finding for each such class.
 pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic> {
@@ -17,7 +17,7 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
     if kept.is_empty() {
         return Vec::new();
     }
-    let freed = freed(facts);
+    let freed = frees(facts);
     let outlives = |class: ClassId| {
         let origins = &facts.memory.get(class).origins;
         let made = origins.iter().any(|o| matches!(o, Origin::Heap(..)));
@@ -28,7 +28,7 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
             )
         };
         match made {
-            true => !freed.contains(&class),
+            true => !freed.contains_key(&class),
             false => !origins.iter().any(known),
         }
     };
@@ -58,15 +58,17 @@ fn kept_by_globals(facts: Facts<'_>, classes: &ClassFacts) -> BTreeMap<ClassId, 
     kept
 }
 
-/// The classes of which the closure frees blocks.
-fn freed(facts: Facts<'_>) -> HashSet<ClassId> {
-    let mut freed = HashSet::new();
+/// The calls that free blocks, by class.
+pub(crate) fn frees(facts: Facts<'_>) -> HashMap<ClassId, Vec<(FuncId, Op)>> {
+    let mut frees: HashMap<ClassId, Vec<(FuncId, Op)>> = HashMap::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {
-            freed.extend(freed_by(facts, func, body, op));
+            if let Some(class) = freed_by(facts, func, body, op) {
+                frees.entry(class).or_default().push((func, op));
+            }
         }
     }
-    freed
+    frees
 }
 
 fn freed_by(facts: Facts<'_>, func: FuncId, body: &Body, op: Op) -> Option<ClassId> {

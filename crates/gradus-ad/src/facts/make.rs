@@ -55,6 +55,7 @@ impl<'a> MakeFacts<'a> {
             stable: HashSet::new(),
             copies: HashMap::new(),
             deferred: self.deferred(body, &alias),
+            left: HashSet::new(),
             varying: HashMap::new(),
             work: HashSet::new(),
             outer: HashMap::new(),
@@ -76,6 +77,7 @@ impl<'a> MakeFacts<'a> {
                 facts.doomed.insert(op);
             }
         }
+        facts.left = self.left(facts.body, &facts.deferred);
         self.lanes(&mut facts);
         self.memory_ops(&mut facts, &clobbers);
         if self.options.snapshots {
@@ -274,6 +276,26 @@ impl<'a> MakeFacts<'a> {
     }
 
     /// Stores whose memory nobody reads: not the function, and by `dupnoneed` not its caller.
+    /// The allocations whose blocks are left in memory of the caller: they may be reached from there, and
+    /// nothing frees blocks of their class but what frees others at the function's end.
+    fn left(&self, body: &Body, deferred: &HashMap<Op, Op>) -> HashSet<Op> {
+        let classes = &self.closure.classes;
+        let others = |site: &(FuncId, Op)| {
+            site.0 == self.variant.func && deferred.values().any(|free| *free == site.1)
+        };
+        let left = |op: &Op| {
+            let block = gradus_analysis::given(body, *op);
+            let class = block.and_then(|b| self.closure.memory.class(self.variant.func, b));
+            let known = self.known(body, *op);
+            matches!(known, Some(Known::Memory(function)) if function.allocation().is_some())
+                && !deferred.contains_key(op)
+                && class.is_some_and(|class| {
+                    classes.is_handed_over(class) && classes.frees(class).iter().all(others)
+                })
+        };
+        body.walk(body.root()).filter(left).collect()
+    }
+
     fn dead_stores(&self, facts: &mut Facts<'_>, alias: &Alias<'_>, clobbers: &Clobbers<'_>) {
         const MOST_QUESTIONS: usize = 1 << 20;
         let body = facts.body;

@@ -179,7 +179,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return;
         };
         let free = alloc::free_function(self.out.unit);
-        if self.facts.has_shadow(result) && !planted(Mutant::ShadowNotFreed) {
+        let frees = !self.facts.is_left(op) && !planted(Mutant::ShadowNotFreed);
+        if self.facts.has_shadow(result) && frees {
             for shadow in self.shadows(result) {
                 self.out.build().call(free, &[shadow]);
             }
