@@ -191,7 +191,7 @@ mod tests {
         let defines = names
             .filter_map(|rest| rest.split_once('('))
             .map(|(name, _)| name);
-        let mut host = Host::parse(PARTS.as_bytes(), "parts.ll").unwrap();
+        let host = Host::parse(PARTS.as_bytes(), "parts.ll").unwrap();
         for name in defines {
             assert!(host.defines(&format!("{PLAIN}{name}")), "{name}");
         }
