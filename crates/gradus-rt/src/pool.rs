@@ -110,23 +110,6 @@ fn another() -> Option<&'static ThreadPool> {
 /// Pages that are not touched cost nothing.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Lets the main thread's stack grow as large as a worker's, where the system allows it: the main thread runs
-/// blocks, too.
-pub(crate) fn give_main_room() {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    let wanted = STACK_BYTES as libc::rlim_t;
-    // SAFETY: the structure is there to be read and written. A refusal leaves all as it was.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_STACK, &mut limit) == 0 && limit.rlim_cur < wanted {
-            limit.rlim_cur = wanted.min(limit.rlim_max);
-            libc::setrlimit(libc::RLIMIT_STACK, &limit);
-        }
-    }
-}
-
 fn builder(workers: usize) -> ThreadPoolBuilder {
     ThreadPoolBuilder::new()
         .num_threads(workers)

@@ -1,5 +1,5 @@
 /* Loops that threads run in step: each thread goes down a column, under guards, inside of loops with barriers,
-   with several sums, early ends and blocks of two dimensions; and threads that keep much. */
+   with several sums, early ends and blocks of two dimensions. */
 #include "check.h"
 
 __global__ void columns(const float *a, const float *weight, float *sum, float *square, int rows, int n)
@@ -39,19 +39,6 @@ __global__ void chained(int *next, int *order, const int *a, int rows, int n)
     int i = threadIdx.x, s = 0;
     for (int k = 0; k < rows; k++) s += a[k * n + i];
     order[atomicAdd(next, 1)] = s;
-}
-
-/* What the threads of a block keep from barrier to barrier takes 12 MiB. */
-__global__ void large(int *out, int by)
-{
-    unsigned char own[48 * 1024];
-    __shared__ int sum;
-    for (int i = 0; i < 48 * 1024; i++) own[i] = i * by + threadIdx.x;
-    if (threadIdx.x == 0) sum = 0;
-    __syncthreads();
-    atomicAdd(&sum, own[(by * 1000 + threadIdx.x) % (48 * 1024)]);
-    __syncthreads();
-    out[threadIdx.x] = sum + own[threadIdx.x];
 }
 
 int main()
@@ -111,14 +98,5 @@ int main()
     long all = 0;
     for (int s : order) all += s;
     expect(all == 2048L * 2047 / 2, "chained");
-
-    int *dl;
-    std::vector<int> l(256);
-    OK(cudaMalloc(&dl, 256 * 4));
-    large<<<1, 256>>>(dl, 3);
-    OK(cudaMemcpy(l.data(), dl, 256 * 4, cudaMemcpyDeviceToHost));
-    int total = 0;
-    for (int t = 0; t < 256; t++) total += (unsigned char)((3000 + t) * 3 + t);
-    for (int t = 0; t < 256; t++) expect(l[t] == total + (unsigned char)(t * 3 + t), "large");
     return wrong;
 }

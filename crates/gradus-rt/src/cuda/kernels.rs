@@ -72,7 +72,6 @@ pub(super) unsafe extern "C" fn __gr_kernel_register(
     max_threads: i32,
     shared: i64,
 ) {
-    crate::pool::give_main_room();
     let max_threads = match u32::try_from(max_threads) {
         Ok(given @ 1..=MAX_THREADS) => given,
         _ => MAX_THREADS,
