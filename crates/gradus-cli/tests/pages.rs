@@ -22,10 +22,6 @@ const ASIDE: &[(Code, &str)] = &[
         "the text form is read by our own tests alone",
     ),
     (Code::BrokenRule, "a fault of ours"),
-    (
-        Code::KernelRefused,
-        "kernels have no command yet; seen in gradus-gpu's own tests",
-    ),
 ];
 
 fn pages() -> PathBuf {
