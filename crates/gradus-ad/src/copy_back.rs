@@ -5,8 +5,11 @@
 //! `memmove` they may overlap: all of `to` is read and cleared before anything is added.
 
 use crate::alloc;
+use crate::differential::SUM_OF_ADJOINTS;
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{BinaryOp, Body, Builder, FloatKind, FuncId, Linkage, Region, TypeId, Unit, Value};
+use gradus_ir::{
+    BinaryOp, Body, Builder, Flags, FloatKind, FuncId, Linkage, Region, TypeId, Unit, Value,
+};
 
 /// The function `(to, from, bytes)` for numbers of a format.
 pub fn function(unit: &mut Unit, kind: FloatKind, overlap: bool) -> FuncId {
@@ -81,7 +84,12 @@ fn give(b: &mut Builder<'_>, number: TypeId, from: Value, i: Value, taken: Value
     let old = b.load(number, at);
     let sum = match planted(Mutant::CopyReplacesAdjoints) {
         true => taken,
-        false => b.fadd(old, taken),
+        false => {
+            b.fast = SUM_OF_ADJOINTS;
+            let sum = b.fadd(old, taken);
+            b.fast = Flags::NONE;
+            sum
+        }
     };
     b.store(sum, at);
 }

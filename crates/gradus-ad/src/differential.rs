@@ -7,10 +7,32 @@
 use crate::facts::Facts;
 use crate::facts::FloatLane;
 use crate::out::Out;
-use gradus_ir::{BinaryOp, CastOp, FloatKind, FloatPredicate, Type, TypeId, Value};
+use gradus_ir::{BinaryOp, CastOp, Flags, FloatKind, FloatPredicate, Type, TypeId, Value};
 
-/// The sum of two adjoints of `of`.
-pub fn add(out: &mut Out<'_>, facts: &Facts<'_>, of: Value, a: Value, b: Value) -> Value {
+/// The sum of two adjoints of `of`. Nobody wrote down in which order adjoints are added up, nor the sign
+/// of a sum that is zero: such sums may be regrouped, and one with zero is the other part.
+pub fn accumulate(out: &mut Out<'_>, facts: &Facts<'_>, of: Value, a: Value, b: Value) -> Value {
+    as_sum_of_adjoints(out, |out| add(out, facts, of, a, b))
+}
+
+/// The sum of two adjoints that are floats, or vectors of floats.
+pub fn accumulate_floats(out: &mut Out<'_>, a: Value, b: Value) -> Value {
+    as_sum_of_adjoints(out, |out| out.build().fadd(a, b))
+}
+
+fn as_sum_of_adjoints(out: &mut Out<'_>, make: impl FnOnce(&mut Out<'_>) -> Value) -> Value {
+    let fast = out.fast;
+    out.fast = fast.with(SUM_OF_ADJOINTS);
+    let sum = make(out);
+    out.fast = fast;
+    sum
+}
+
+/// What may be done to sums of adjoints.
+pub const SUM_OF_ADJOINTS: Flags = Flags::REASSOC.with(Flags::NSZ);
+
+/// The sum of two adjoints of `of`, as it is written.
+fn add(out: &mut Out<'_>, facts: &Facts<'_>, of: Value, a: Value, b: Value) -> Value {
     let ty = out.body.ty(a);
     if let Some(lanes) = facts.lanes(of).map(<[FloatLane]>::to_vec) {
         return add_lanes(out, &lanes, a, b);

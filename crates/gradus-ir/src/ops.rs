@@ -571,7 +571,7 @@ impl Flags {
     }
     /// The flags of both.
     #[must_use]
-    pub fn with(self, other: Flags) -> Flags {
+    pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
     /// The flags common to both.

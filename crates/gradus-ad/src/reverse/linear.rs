@@ -139,7 +139,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                         .collect();
                     let kind = OpKind::Shuffle(pick);
                     let moved = self.out.build().value(kind, &[seed, zeros], ty);
-                    sum = differential::add(self.out, self.facts, source, sum, moved);
+                    sum = differential::accumulate(self.out, self.facts, source, sum, moved);
                 }
                 lanes.push(sum);
             }

@@ -13,12 +13,11 @@ use gradus_analysis::{CopyKind, LaneKind};
 use gradus_ir::known::{MaskedFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
-    AttrSet, Flags, FloatKind, FuncId, IntPredicate, Op, OpKind, RmwOp, Type, TypeId, Value,
+    AttrSet, FloatKind, FuncId, IntPredicate, Op, OpKind, RmwOp, Type, TypeId, Value,
 };
 
 impl ReturnSweep<'_, '_, '_, '_> {
-    /// `x = *p`: `*p_shadow += x_adj`. Nobody wrote down in which order adjoints are added up, so these
-    /// sums may be regrouped.
+    /// `x = *p`: `*p_shadow += x_adj`.
     pub(super) fn undo_load(&mut self, op: Op) {
         let body = self.facts.body;
         let (result, ptr) = (body.result(op), body.operand(op, 0));
@@ -38,13 +37,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     return None;
                 }
                 let old = sweep.shadow_load(op, ty, shadow);
-                let fast = sweep.out.fast;
-                sweep.out.fast = fast.with(Flags::REASSOC);
                 let sum = match planted(Mutant::LoadReplacesAdjoint) {
                     true => seed,
-                    false => differential::add(sweep.out, sweep.facts, result, old, seed),
+                    false => differential::accumulate(sweep.out, sweep.facts, result, old, seed),
                 };
-                sweep.out.fast = fast;
                 sweep.shadow_store(op, sum, shadow);
                 None
             });
@@ -375,7 +371,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let at = self.out.build().byte_addr(from, offset);
         self.when(real, &[], |sweep| {
             let old = sweep.unaligned_load(ty, at);
-            let sum = sweep.out.build().fadd(old, taken);
+            let sum = differential::accumulate_floats(sweep.out, old, taken);
             sweep.unaligned_store(sum, at);
             None
         });
@@ -454,7 +450,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             self.when(guard, &[], |sweep| {
                 let wanted = sweep.out.build().select(mask, seed, zero);
                 let old = sweep.masked_shadow_load(shadow, mask, zero);
-                let sum = sweep.out.build().fadd(old, wanted);
+                let sum = differential::accumulate_floats(sweep.out, old, wanted);
                 sweep.masked_shadow_store(sum, shadow, mask);
                 None
             });

@@ -131,7 +131,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
             None => more,
             Some(old) => {
                 let add = |(a, b): (&Value, &Value)| {
-                    differential::add(self.out, self.facts, value, *a, *b)
+                    differential::accumulate(self.out, self.facts, value, *a, *b)
                 };
                 old.iter().zip(&more).map(add).collect()
             }
