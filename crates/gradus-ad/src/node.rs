@@ -4,7 +4,7 @@
 //! says which is possible; the tape plan chooses.
 
 use crate::facts::Facts;
-use gradus_ir::known::{Known, MathFn};
+use gradus_ir::known::{Known, MathFn, MathOutFn};
 use gradus_ir::{BinaryOp, Body, ConstKind, Definition, Op, OpKind, Region, Unit, Value};
 use smallvec::{SmallVec, smallvec};
 
@@ -130,6 +130,7 @@ fn recompute_cost(unit: &Unit, facts: &Facts<'_>, op: Op, kind: &OpKind) -> Opti
         OpKind::Load(access) if access.is_plain() && facts.is_stable(op) => Some(3),
         OpKind::Call(_) => match unit.callee(facts.body, op).and_then(|f| unit.known(f)) {
             Some(Known::Math(function)) => Some(math_cost(function)),
+            Some(Known::MathOut(MathOutFn::SincosPair)) => Some(60),
             Some(Known::Integer(_)) => Some(2),
             _ => None,
         },

@@ -1,14 +1,14 @@
 //! Functions without a formula of their own, written with such as have one. Math functions that
-//! give a second result behind a pointer: `sincos(a, &s, &c)` → two calls and two stores, `modf(a,
-//! &w)` and `frexp(a, &e)` → LLVM's pairs and a store, `lgamma_r` and `remquo` → a call for the number
+//! give a second result behind a pointer: `sincos(a, &s, &c)`, `modf(a, &w)` and `frexp(a,
+//! &e)` → LLVM's pairs and stores, `lgamma_r` and `remquo` → a call for the number
 //! beside that for the integer. Complex functions of single precision → those of double precision. Sorting and searching → loops. Reductions of a vector's lanes by product,
-//! minimum or maximum, gathers and scatters → the lanes one by one. `realloc` → `malloc`, a copy,
+//! minimum or maximum, gathers and scatters → the lanes one by one. Sines beside cosines → pairs. `realloc` → `malloc`, a copy,
 //! `free`. Calls through pointers whose targets can be read off → direct calls.
 //!
 //! Runs on the primal before anything is asked about it; the meaning stays the same.
 
 use super::build::math_call;
-use super::{gather, sorting, targets};
+use super::{gather, sines, sorting, targets};
 use gradus_ir::known::{ComplexFn, Known, MathFn, MathOutFn, MemoryFn, ReduceFn, SystemFn};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, FloatKind, FuncId, IntPredicate, Op, OpKind, Type,
@@ -61,7 +61,7 @@ pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
         body.erase(op);
         count += 1;
     }
-    count
+    count + sines::pair(unit, body)
 }
 
 /// Makes calls through pointers direct where their targets can be read off; gives their number.
@@ -92,10 +92,9 @@ fn expand(b: &mut Builder<'_>, op: Op, f: MathOutFn, args: &[Value]) -> Option<O
     };
     match f {
         MathOutFn::Sincos => {
-            let sin = math_call(b, MathFn::Sin, &args[..1]);
-            let cos = math_call(b, MathFn::Cos, &args[..1]);
+            let pair = pair_call(b, &format!("llvm.sincos.{suffix}"), args[0], ty);
+            let sin = store_second(b, pair, args[2]);
             b.store(sin, args[1]);
-            b.store(cos, args[2]);
             Some(None)
         }
         MathOutFn::Modf => {
@@ -263,7 +262,8 @@ fn memory_call(b: &mut Builder<'_>, name: &str, result: TypeId, args: &[Value]) 
     b.body.result(call)
 }
 
-fn pair_call(b: &mut Builder<'_>, name: &str, a: Value, second: TypeId) -> Value {
+/// The call of a function that gives its number and a second one as a pair.
+pub(super) fn pair_call(b: &mut Builder<'_>, name: &str, a: Value, second: TypeId) -> Value {
     let ty = b.body.ty(a);
     let pair = b.unit.types.tuple(vec![ty, second]);
     let signature = b.unit.types.func(pair, vec![ty]);

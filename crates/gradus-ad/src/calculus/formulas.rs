@@ -2,6 +2,9 @@
 //!
 //! `d · ∂y/∂aᵢ` in terms of the arguments `a b c`, the result `y` and the seed `d`, as one
 //! expression in its cheapest form. Linear in `d`; `None` is a gap (see [`GAPS`]).
+//!
+//! A quotient's seed is multiplied by the reciprocal of what was divided by: that does not wait for the
+//! seed, leaves loops in which it does not change, and is one for all that were divided by the same.
 
 use super::complex;
 use super::page::E;
@@ -74,9 +77,10 @@ impl Function {
             (Function::Mul, 0) if planted(Mutant::ProductPartialsSwapped) => d * a,
             (Function::Mul, 0) => d * b,
             (Function::Mul, _) => d * a,
-            (Function::Div, 0) => d / b,
-            (Function::Div, _) if planted(Mutant::QuotientSign) => d / b * y,
-            (Function::Div, _) => -(d / b * y),
+            (Function::Div, 0) => over(d, b),
+            (Function::Div, _) if planted(Mutant::QuotientSign) => over(d, b) * y,
+            (Function::Div, _) if a.constant() == Some(1.0) => -(d * y * y),
+            (Function::Div, _) => -(over(d, b) * y),
             (Function::Rem, _) => return math(MathFn::Fmod, i, g),
             (Function::Neg, _) => -d,
             (Function::Convert, _) => d,
@@ -102,6 +106,15 @@ impl Function {
             (Function::ComplexDiv, _) => complex_div(i, j, g),
             (Function::Complex(f), _) => return complex::times_partial(f, i, j, g),
         })
+    }
+}
+
+/// d / b by way of 1 / b. A constant so small or large that a format may not hold its reciprocal is divided by.
+fn over<'p>(d: E<'p>, b: E<'p>) -> E<'p> {
+    let middling = |b: f64| (1e-30..1e30).contains(&b.abs());
+    match b.constant() {
+        Some(constant) if !middling(constant) => d / b,
+        _ => d * (1.0 / b),
     }
 }
 
@@ -169,11 +182,11 @@ fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
         Exp2 => d * (LN_2 * y),
         Exp10 => d * (LN_10 * y),
         Expm1 => d * (y + 1.0),
-        Log => d / a, // 0: infinite
+        Log => over(d, a), // 0: infinite
         Log2 => d * LOG2_E / a,
         Log10 => d * LOG10_E / a,
         Log1p => d / (1.0 + a),
-        Sqrt => 0.5 * d / y, // 0: infinite
+        Sqrt => d * (0.5 * (1.0 / y)), // 0: infinite
         Rsqrt => -0.5 * d * y / a,
         Cbrt => d / (3.0 * y * y), // 0: infinite
         Pow if i == 0 => pow_by_base(a, b, y, d),
@@ -220,7 +233,7 @@ fn math<'p>(f: MathFn, i: usize, g: &Given<'p>) -> Option<E<'p>> {
 /// unknown one that happens to be 0 gives 0 also where a is 0.
 fn pow_by_base<'p>(a: E<'p>, b: E<'p>, y: E<'p>, d: E<'p>) -> E<'p> {
     match b.constant() {
-        Some(0.5) => 0.5 * d / y,
+        Some(0.5) => d * (0.5 * (1.0 / y)),
         Some(n) => small_power(a, n, d).unwrap_or_else(|| d * (n * a.call2(MathFn::Pow, b - 1.0))),
         None => {
             let partial = b * a.call2(MathFn::Pow, b - 1.0);

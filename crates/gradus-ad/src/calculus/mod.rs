@@ -16,6 +16,7 @@ mod gather;
 mod page;
 #[cfg(test)]
 mod reference;
+mod sines;
 mod sorting;
 mod targets;
 #[cfg(test)]

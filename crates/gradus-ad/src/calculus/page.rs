@@ -263,14 +263,15 @@ impl Formula {
         let nodes = self.nodes.iter().enumerate();
         nodes.filter(|(id, _)| self.live[*id])
     }
-    /// Whether it is made of sums and products of numbers and arguments alone.
+    /// Whether it is made of sums and products of finite numbers and arguments alone.
     pub(super) fn is_polynomial(&self) -> bool {
         self.live_nodes().all(|(_, node)| {
             use Node::*;
-            matches!(
-                node,
-                Num(_) | Arg(_) | Seed | Add(..) | Sub(..) | Mul(..) | Neg(_) | Select(..)
-            )
+            match node {
+                Num(x) => x.is_finite(),
+                Arg(_) | Seed | Add(..) | Sub(..) | Mul(..) | Neg(_) | Select(..) => true,
+                _ => false,
+            }
         })
     }
     /// Whether it is zero whatever the seed.
