@@ -21,6 +21,7 @@ pub const PASSES: &[&str] = &[
     "simplify-derivatives",
     "unswitch",
     "gather",
+    "jam",
     "gpu",
     "lower",
     "export",

@@ -92,30 +92,55 @@ pub(crate) fn unswitch(unit: &mut Unit, functions: &[FuncId]) {
 
 /// Makes gather loops of scatter loops; gives for each function the number of loops that were.
 pub(crate) fn gather(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
-    let scatters = |&func: &FuncId| {
+    loops_of(
+        unit,
+        functions,
+        gradus_simplify::scatters,
+        gradus_simplify::gather,
+    )
+}
+
+/// Lets sums that wait for themselves run side by side; gives for each function the number of loops.
+pub(crate) fn jam(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
+    loops_of(
+        unit,
+        functions,
+        gradus_simplify::waits,
+        gradus_simplify::jam,
+    )
+}
+
+/// Edits loops of the functions that `has` some.
+fn loops_of(
+    unit: &mut Unit,
+    functions: &[FuncId],
+    has: fn(&Unit, &Body) -> bool,
+    run: fn(&mut Unit, &mut Body, &Facts<'_>) -> usize,
+) -> Vec<usize> {
+    let has_some = |&func: &FuncId| {
         let body = unit.functions[func].body.as_ref();
-        body.is_some_and(|body| gradus_simplify::scatters(unit, body))
+        body.is_some_and(|body| has(unit, body))
     };
-    if !functions.iter().any(scatters) {
+    if !functions.iter().any(has_some) {
         return vec![0; functions.len()];
     }
     let effects = Effects::of(unit, &Closure::of(unit, functions));
     let alias = AliasOptions::default();
-    let gathered = functions.iter().map(|&func| {
+    let edited = functions.iter().map(|&func| {
         let facts = Facts {
             function: Some(func),
             effects: &effects,
             alias: &alias,
         };
         edit(unit, func, |unit, body| {
-            let loops = gradus_simplify::gather(unit, body, &facts);
+            let loops = run(unit, body, &facts);
             if loops > 0 {
                 gradus_edit::sweep_dead(unit, body);
             }
             loops
         })
     });
-    gathered.collect()
+    edited.collect()
 }
 
 /// Edits the body of a function, if it has one.

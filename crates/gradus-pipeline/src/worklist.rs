@@ -75,6 +75,7 @@ pub(crate) fn make_all(
         run.after_unit("unswitch", unit)
     })?;
     gather(run, unit, &mut made)?;
+    jam(run, unit, &made)?;
     Ok(made)
 }
 
@@ -90,6 +91,18 @@ fn gather(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Result<
             made.gathered = count;
         }
         run.after_unit("gather", unit)
+    })
+}
+
+/// Lets sums of derivatives run side by side, when all are there.
+fn jam(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<Made>]) -> Result<(), Stop> {
+    if run.request.options.off.iter().any(|o| o == "jam") {
+        return Ok(());
+    }
+    run.pass("jam", |run| {
+        let functions: Vec<FuncId> = made.iter().flatten().map(|m| m.func).collect();
+        simplify::jam(unit, &functions);
+        run.after_unit("jam", unit)
     })
 }
 
@@ -257,6 +270,7 @@ fn stop(run: &mut Run<'_>, root: &Root, findings: Vec<Diagnostic>) -> Stop {
 pub const SWITCHES: &[&str] = &[
     "simplify",
     "gather",
+    "jam",
     "alias-scopes",
     "variance-cost",
     "recompute",
@@ -278,7 +292,7 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
     let mut options = Options::default();
     for name in off {
         match name.as_str() {
-            "simplify" | "gather" => {}
+            "simplify" | "gather" | "jam" => {}
             "alias-scopes" => options.alias_scopes = false,
             "variance-cost" => options.variance_cost = false,
             "recompute" => options.recompute = false,

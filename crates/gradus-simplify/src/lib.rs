@@ -21,6 +21,7 @@ mod gather;
 mod guarded;
 mod hoist;
 mod idioms;
+mod jam;
 mod literals;
 mod masks;
 mod quiet;
@@ -29,6 +30,7 @@ mod unread;
 mod unswitch;
 
 pub use gather::{gather, scatters};
+pub use jam::{jam, waits};
 pub use unswitch::unswitch_all;
 
 use gradus_analysis::{AliasOptions, Closure, Effects};
@@ -122,6 +124,11 @@ pub const PASSES: &[Pass] = &[
         name: "gather",
         about: "adds that neighbouring iterations make to one place are made once",
         run: gather::run,
+    },
+    Pass {
+        name: "jam",
+        about: "sums that wait for themselves run side by side",
+        run: jam::run,
     },
     Pass {
         name: "unroll",

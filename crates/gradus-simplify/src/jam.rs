@@ -1,0 +1,263 @@
+//! Sums that wait for themselves run side by side: iterations of the loop around are interleaved.
+//!
+//! `for o { s = b[o]; for i { s += w[o][i] * x[i] }; y[o] = s }` adds up in the order that the program
+//! says, so that each addition waits for the one before, and a processor that could do several does one.
+//! The sums of neighbouring iterations do not wait for each other: four of them go through one inner loop,
+//! each in its own order, and what they all read is read once.
+//!
+//! 1. The outer `for` carries nothing and holds one inner `for`, whose number of runs does not vary. The
+//!    inner one holds pure ops and loads, and carries a sum or two that may not be regrouped (those that
+//!    may are the vectoriser's).
+//! 2. What the outer one writes after the inner one meets nothing that other iterations read before or in
+//!    theirs, since these reads now come first.
+//! 3. The loop becomes one over blocks of four, and the one that stood there runs what is left.
+//!
+//! This is unroll-and-jam (Callahan, Carr, Kennedy, *Improving register allocation for subscripted
+//! variables*, 1990), for sums alone.
+
+use crate::Facts;
+use gradus_analysis::Alias;
+use gradus_edit::{ValueMap, clone_op_within, clone_ops_within};
+use gradus_ir::known::{Known, MathFn};
+use gradus_ir::{BinaryOp, Body, Builder, Flags, Op, OpKind, Region, Type, Unit, Value};
+
+/// How many iterations run side by side: two to this power.
+const LOG_SIDE: u32 = 2;
+const SIDE: u32 = 1 << LOG_SIDE;
+/// The most sums and ops of an inner loop, and the most ops beside it: registers and code are finite.
+const SUMS: usize = 2;
+const INNER_OPS: usize = 16;
+const OUTER_OPS: usize = 40;
+/// Loops that surely have no more runs than this are left alone.
+const RUNS: u64 = 2 * SIDE as u64;
+
+/// Interleaves where it pays; says whether it did.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
+    jam(unit, body, facts) > 0
+}
+
+/// Interleaves where it pays; gives the number of loops.
+pub fn jam(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
+    let nests = waiting_sums(unit, body);
+    if nests.is_empty() {
+        return 0;
+    }
+    let nests: Vec<Nest> = {
+        let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
+        let mut nests = nests;
+        nests.retain(|nest| may_be_interleaved(&alias, facts, nest));
+        nests
+    };
+    for nest in &nests {
+        interleave(unit, body, nest);
+    }
+    nests.len()
+}
+
+/// Whether a body has a nest that might be interleaved.
+pub fn waits(unit: &Unit, body: &Body) -> bool {
+    !waiting_sums(unit, body).is_empty()
+}
+
+/// An outer loop, and the one loop in it.
+struct Nest {
+    outer: Op,
+    inner: Op,
+}
+
+/// The nests that have the shape.
+fn waiting_sums(unit: &Unit, body: &Body) -> Vec<Nest> {
+    let loops = body.walk(body.root());
+    loops.filter_map(|op| nest(unit, body, op)).collect()
+}
+
+fn nest(unit: &Unit, body: &Body, outer: Op) -> Option<Nest> {
+    let region = long_for(unit, body, outer)?;
+    let independent = body.ops[outer].flags.has(Flags::INDEPENDENT);
+    if independent || !body.results(outer).is_empty() || body.ops_in(region).count() > OUTER_OPS {
+        return None;
+    }
+    let mut inner = None;
+    for op in body.ops_in(region) {
+        match body.kind(op) {
+            OpKind::For { .. } if inner.is_none() => inner = Some(op),
+            OpKind::Load(access) => access.is_plain().then_some(())?,
+            OpKind::Store(access) => (inner.is_some() && access.is_plain()).then_some(())?,
+            OpKind::Yield => {}
+            _ => gradus_edit::is_pure(unit, body, op).then_some(())?,
+        }
+    }
+    let inner = inner?;
+    let trips = body.operand(inner, 0);
+    let varies = |v: Value| (body.region_of(v)).is_some_and(|home| body.is_inside(home, region));
+    (sums_wait(unit, body, inner)? && !varies(trips)).then_some(Nest { outer, inner })
+}
+
+/// The region of a `for` that may have many runs.
+fn long_for(unit: &Unit, body: &Body, op: Op) -> Option<Region> {
+    let OpKind::For { trip_max } = body.kind(op) else {
+        return None;
+    };
+    let trips = body.operand(op, 0);
+    let known = body.as_int(unit, trips).map(|n| n as u64);
+    let wide = unit.types.int_bits(body.ty(trips))? > LOG_SIDE;
+    let few = (*trip_max).or(known).is_some_and(|n| n <= RUNS);
+    (wide && !few).then(|| body.op_regions(op)[0])
+}
+
+/// Whether a loop is nothing but sums of numbers, each of which waits for the one before.
+fn sums_wait(unit: &Unit, body: &Body, inner: Op) -> Option<bool> {
+    let region = long_for(unit, body, inner)?;
+    let sums = &body.region_params(region)[1..];
+    if sums.is_empty() || sums.len() > SUMS || body.ops_in(region).count() > INNER_OPS {
+        return None;
+    }
+    let plain = body.ops_in(region).all(|op| match body.kind(op) {
+        OpKind::Load(access) => access.is_plain(),
+        OpKind::Yield => true,
+        _ => gradus_edit::is_pure(unit, body, op),
+    });
+    let next: Vec<Value> = body.operands(body.last(region)?).collect();
+    let waits = |(sum, next): (&Value, &Value)| is_sum(unit, body, *sum, *next);
+    Some(plain && sums.iter().zip(&next).all(waits))
+}
+
+/// Whether a carried number becomes itself and something more, in the order that the program says.
+fn is_sum(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
+    let Some(op) = body.def_op(next) else {
+        return false;
+    };
+    let adds = match body.kind(op) {
+        OpKind::Binary(BinaryOp::FAdd | BinaryOp::FSub) => body.operands(op).any(|v| v == sum),
+        OpKind::Call(_) => {
+            let known = unit.callee(body, op).and_then(|func| unit.known(func));
+            let fused = matches!(known, Some(Known::Math(MathFn::Fmuladd | MathFn::Fma)));
+            fused && body.operands(op).last() == Some(sum)
+        }
+        _ => false,
+    };
+    let single = matches!(unit.types.get(body.ty(sum)), Type::Float(_));
+    adds && single && !body.ops[op].flags.has(Flags::REASSOC)
+}
+
+/// Whether no iteration reads, before its writes, what another writes.
+fn may_be_interleaved(alias: &Alias<'_>, facts: &Facts, nest: &Nest) -> bool {
+    let (unit, body) = (alias.unit, alias.body);
+    let frame = alias.nest.enclosing_loop(nest.outer);
+    let region = body.op_regions(nest.outer)[0];
+    let after: Vec<Op> =
+        std::iter::successors(body.next(nest.inner), |op| body.next(*op)).collect();
+    let writes: Vec<_> = after
+        .iter()
+        .flat_map(|op| facts.effects.of_op(unit, body, *op))
+        .filter(|access| access.destroys())
+        .collect();
+    let mut reads = body
+        .walk(region)
+        .filter(|op| !after.contains(op))
+        .flat_map(|op| facts.effects.of_op(unit, body, op));
+    reads.all(|read| {
+        let mut writes = writes.iter();
+        writes.all(|write| !alias.may_alias_within(write, &read, frame))
+    })
+}
+
+/// Puts a loop over blocks of iterations before the one that stands there, which runs the rest.
+fn interleave(unit: &mut Unit, body: &mut Body, nest: &Nest) {
+    let (outer, inner) = (nest.outer, nest.inner);
+    let loc = body.ops[outer].loc;
+    let mut b = Builder::new(unit, body);
+    b.loc = loc;
+    b.at_op(outer);
+    let trips = b.body.operand(outer, 0);
+    let ty = b.body.ty(trips);
+    let shift = b.int(ty, i128::from(LOG_SIDE));
+    let blocks = b.binary(BinaryOp::LShr, trips, shift);
+    let (_, block) = b.for_(blocks, &[]);
+    let before = b.at_end(block);
+    block_of_iterations(&mut b, block, outer, inner);
+    b.yield_(&[]);
+    b.restore(before);
+    let done = b.binary(BinaryOp::Shl, blocks, shift);
+    let rest = b.sub(trips, done);
+    let region = b.body.op_regions(outer)[0];
+    let index = b.body.region_params(region)[0];
+    if let Some(first) = b.body.first(region) {
+        b.at_op(first);
+        let moved = b.add(done, index);
+        b.body.replace_uses(index, moved);
+        if let Some(op) = b.body.def_op(moved) {
+            b.body.set_operand(op, 1, index);
+        }
+    }
+    b.body.set_operand(outer, 0, rest);
+    b.body.ops[outer].kind = OpKind::For {
+        trip_max: Some(u64::from(SIDE) - 1),
+    };
+}
+
+/// One block: what stands before the sums for each iteration, the sums side by side, what stands after.
+fn block_of_iterations(b: &mut Builder<'_>, block: Region, outer: Op, inner: Op) {
+    let region = b.body.op_regions(outer)[0];
+    let index = b.body.region_params(region)[0];
+    let ops: Vec<Op> = b.body.ops_in(region).collect();
+    let at = ops.iter().position(|op| *op == inner).unwrap_or(ops.len());
+    let (number, ty) = (b.body.region_params(block)[0], b.body.ty(index));
+    let shift = b.int(ty, i128::from(LOG_SIDE));
+    let first = b.binary(BinaryOp::Shl, number, shift);
+    let mut maps: Vec<ValueMap> = Vec::new();
+    for k in 0..SIDE {
+        let k = b.int(ty, i128::from(k));
+        let own = b.add(first, k);
+        let mut map = ValueMap::zip(&[index], &[own]);
+        for &op in &ops[..at] {
+            clone_op_within(op, b, &mut map);
+        }
+        maps.push(map);
+    }
+    sums_side_by_side(b, inner, &mut maps);
+    for map in &mut maps {
+        for &op in ops[at..].iter().skip(1) {
+            if !b.body.kind(op).is_terminator() {
+                clone_op_within(op, b, map);
+            }
+        }
+    }
+}
+
+/// One inner loop for the sums of all iterations; their results are entered in `maps`.
+fn sums_side_by_side(b: &mut Builder<'_>, inner: Op, maps: &mut [ValueMap]) {
+    let region = b.body.op_regions(inner)[0];
+    let params = b.body.region_params(region).to_vec();
+    let trips = b.body.operand(inner, 0);
+    let initial: Vec<Value> = b.body.operands(inner).skip(1).collect();
+    let next: Vec<Value> = match b.body.last(region) {
+        Some(end) => b.body.operands(end).collect(),
+        None => Vec::new(),
+    };
+    let initial: Vec<Value> = maps
+        .iter()
+        .flat_map(|map| initial.iter().map(|v| map.get_or_same(*v)))
+        .collect();
+    let (together, into) = b.for_(trips, &initial);
+    let place = b.at_end(into);
+    let own = b.body.region_params(into).to_vec();
+    let mut carried = Vec::new();
+    for (map, sums) in maps.iter_mut().zip(own[1..].chunks(next.len())) {
+        map.set(params[0], own[0]);
+        for (old, new) in params[1..].iter().zip(sums) {
+            map.set(*old, *new);
+        }
+        clone_ops_within(region, b, map);
+        carried.extend(next.iter().map(|v| map.get_or_same(*v)));
+    }
+    b.yield_(&carried);
+    b.restore(place);
+    let results = b.body.results(together).to_vec();
+    let old = b.body.results(inner).to_vec();
+    for (map, sums) in maps.iter_mut().zip(results.chunks(next.len())) {
+        for (old, new) in old.iter().zip(sums) {
+            map.set(*old, *new);
+        }
+    }
+}
