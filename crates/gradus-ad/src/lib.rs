@@ -109,6 +109,10 @@ pub struct Derived {
     pub report: Report,
     /// Whether it must not run beside others that add to the same shadow memory.
     pub exclusive: bool,
+    /// Where it tests and calls one of two versions: the pairs of its parameters behind which memory must be
+    /// disjoint. A caller who knows that may call [`Versions::Disjoint`] itself. Empty where there is no test,
+    /// or one of more than parameters.
+    pub apart: Vec<(usize, usize)>,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
@@ -145,6 +149,7 @@ pub fn differentiate(
         needs: made.needs,
         report: made.report,
         exclusive: made.exclusive,
+        apart: made.apart,
         warnings: made.findings,
     })
 }
@@ -156,6 +161,7 @@ struct Made {
     report: Report,
     findings: Vec<Diagnostic>,
     exclusive: bool,
+    apart: Vec<(usize, usize)>,
 }
 
 fn make(
@@ -168,18 +174,19 @@ fn make(
     if variant.mode == Mode::Combined
         && variant.versions == Versions::Test
         && options.versioning
-        && let Some((body, needs)) = versions::dispatch(unit, primal, closure, variant, options)
+        && let Some(dispatch) = versions::dispatch(unit, primal, closure, variant, options)
     {
         let report = Report {
             versions: true,
             ..Report::new(unit, variant.func)
         };
         return Ok(Made {
-            body,
-            needs,
+            body: dispatch.body,
+            needs: dispatch.needs,
             report,
             findings: Vec::new(),
             exclusive: false,
+            apart: dispatch.apart,
         });
     }
     let make_facts = |unit: &Unit, replayed| {
@@ -226,6 +233,7 @@ fn make(
         report,
         findings,
         exclusive,
+        apart: Vec::new(),
     })
 }
 

@@ -8,7 +8,7 @@ use crate::closure_facts::ClosureFacts;
 use crate::facts::MakeFacts;
 use crate::out::Out;
 use crate::reverse::pack;
-use crate::variant::{Variant, Versions};
+use crate::variant::{ParamRole, Signature, Variant, Versions};
 use gradus_analysis::{Bound, BoundId, Extents, Root};
 use gradus_ir::{Body, CastOp, ConstKind, FuncId, IntPredicate, Op, Region, TypeId, Unit, Value};
 use std::collections::{BTreeMap, HashMap};
@@ -20,6 +20,15 @@ pub(crate) struct Test {
     pub early: Vec<Op>,
 }
 
+/// A body that tests and calls one of the two versions.
+pub(crate) struct Dispatch {
+    pub body: Body,
+    /// The two versions, that for disjoint memory first.
+    pub needs: Vec<Variant>,
+    /// See [`crate::Derived::apart`].
+    pub apart: Vec<(usize, usize)>,
+}
+
 /// The body that tests and calls one of the two versions; `None` where there is nothing to test.
 pub(crate) fn dispatch(
     unit: &mut Unit,
@@ -27,7 +36,7 @@ pub(crate) fn dispatch(
     closure: &ClosureFacts,
     variant: &Variant,
     options: &crate::Options,
-) -> Option<(Body, Vec<Variant>)> {
+) -> Option<Dispatch> {
     let test = MakeFacts {
         unit,
         closure,
@@ -53,7 +62,7 @@ pub(crate) fn dispatch(
     let mut out = Out::new(unit, &params, false);
     let mut values: HashMap<Value, Value> = HashMap::new();
     for ((role, _), &param) in signature.params.iter().zip(out.body.params()) {
-        if let crate::variant::ParamRole::Primal(number) = role {
+        if let ParamRole::Primal(number) = role {
             values.insert(primal.params()[*number], param);
         }
     }
@@ -77,7 +86,29 @@ pub(crate) fn dispatch(
     out.place = outside;
     let results = out.body.results(op).to_vec();
     pack(&mut out, &results);
-    Some((out.body, needs))
+    Some(Dispatch {
+        body: out.body,
+        needs,
+        apart: apart(primal, &test, &signature),
+    })
+}
+
+/// The pairs of a test as parameters of the derivative; empty where one is of something else.
+fn apart(primal: &Body, test: &Test, signature: &Signature) -> Vec<(usize, usize)> {
+    let position = |number: usize| {
+        let Root::Value(value) = test.extents.roots[number].root else {
+            return None;
+        };
+        let number = primal.params().iter().position(|param| *param == value)?;
+        let role = ParamRole::Primal(number);
+        signature
+            .params
+            .iter()
+            .position(|(known, _)| *known == role)
+    };
+    let pairs = test.pairs.iter();
+    let pairs = pairs.map(|(a, b)| Some((position(*a)?, position(*b)?)));
+    pairs.collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
 struct Tester<'a, 'u> {

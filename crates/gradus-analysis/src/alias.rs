@@ -193,6 +193,16 @@ impl<'a> Alias<'a> {
             .collect()
     }
 
+    /// Whether what two pointers point into may be the same memory, wherever in it they point.
+    pub fn objects_behind_may_meet(&self, a: Value, b: Value) -> bool {
+        let (a, b) = (
+            self.points_to.targets(self.body, a),
+            self.points_to.targets(self.body, b),
+        );
+        let meet = |x: ObjectId| b.iter().any(|y| self.objects_may_meet(x, y.object, false));
+        a.is_empty() || b.is_empty() || a.iter().any(|x| meet(x.object))
+    }
+
     /// Whether two objects may share memory. Facts about `noalias` arguments speak of what is
     /// modified; where an object is freed they do not count.
     pub fn objects_may_meet(&self, a: ObjectId, b: ObjectId, freed: bool) -> bool {

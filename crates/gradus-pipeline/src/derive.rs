@@ -3,6 +3,7 @@
 //! Only functions that are new or hold differentiation calls go back to the host; the user's other
 //! bodies stay as LLVM has them. A program that asks for nothing does not even meet the early pipeline.
 
+use crate::call_sites;
 use crate::compile::early;
 use crate::names::resolve;
 use crate::reply::Output;
@@ -97,6 +98,10 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
             return Err(stop);
         }
     };
+    run.pass("call-sites", |run| {
+        call_sites::settle(&mut imported.unit, &made, &requests.changed);
+        run.after_unit("call-sites", &imported.unit)
+    })?;
     rules.end(&mut imported.unit);
     let sizes = settle_sizes(&mut imported.unit, &requests.roots, &made);
     run.take(sizes)?;

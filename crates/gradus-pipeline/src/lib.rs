@@ -12,6 +12,7 @@
 #![deny(missing_docs)]
 
 mod adapter;
+mod call_sites;
 mod callers;
 mod compile;
 mod derive;

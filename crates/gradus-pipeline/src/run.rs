@@ -22,6 +22,7 @@ pub const PASSES: &[&str] = &[
     "unswitch",
     "gather",
     "jam",
+    "call-sites",
     "gpu",
     "lower",
     "export",

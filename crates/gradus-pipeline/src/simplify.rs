@@ -77,6 +77,24 @@ pub(crate) fn derivatives(unit: &mut Unit, functions: &[FuncId]) {
     }
 }
 
+/// What pieces of code that came together in a function share is computed once.
+pub(crate) fn shared(unit: &mut Unit, func: FuncId) {
+    const ORDER: &[&str] = &[
+        "promote", "cse", "forward", "cse", "forward", "cse", "forward", "cse", "dce",
+    ];
+    let effects = Effects::of(unit, &Closure::of(unit, &[func]));
+    let alias = AliasOptions::default();
+    edit(unit, func, |unit, body| {
+        let facts = Facts {
+            function: Some(func),
+            effects: &effects,
+            alias: &alias,
+        };
+        let passes = ORDER.iter().filter_map(|name| gradus_simplify::pass(name));
+        passes.filter(|pass| (pass.run)(unit, body, &facts)).count()
+    });
+}
+
 /// Gives loops that ask whether pointers are their own shadows a form without questions.
 pub(crate) fn unswitch(unit: &mut Unit, functions: &[FuncId]) {
     for &func in functions {

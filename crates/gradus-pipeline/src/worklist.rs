@@ -26,6 +26,8 @@ pub(crate) struct Made {
     pub report: Report,
     /// How many of its scatter loops became gather loops.
     pub gathered: usize,
+    /// Which parameters it tells apart by a test ([`Derived::apart`]).
+    pub apart: Vec<(usize, usize)>,
 }
 
 /// Makes all roots and what they need; gives for each root, in the order of the roots, what was made
@@ -218,6 +220,7 @@ fn variants(
                 needs,
                 report,
                 exclusive,
+                apart,
                 warnings,
             }) => {
                 alone.push((func, exclusive));
@@ -232,6 +235,7 @@ fn variants(
                     func,
                     report,
                     gathered: 0,
+                    apart,
                 });
             }
         }
@@ -250,6 +254,7 @@ fn without_report((func, needs): rules::Made, exclusive: bool) -> Derived {
         needs,
         report: Report::default(),
         exclusive,
+        apart: Vec::new(),
         warnings: Vec::new(),
     }
 }

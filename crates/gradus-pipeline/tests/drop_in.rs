@@ -31,6 +31,61 @@ programs! {
                 NEAR(__enzyme_fwddiff((void *)f, x, 2.0), 2 * SLOPE(t, x, f(t)));
             }
         }";
+    rows_of_a_jacobian: "
+        static void two(const double *x, const double *s, double *out) {
+            double r = sqrt(x[0] * x[0] + 1);
+            if (x[1] > 0) { out[0] = *s * sin(r) * x[1]; out[1] = *s * cos(r) / x[1]; }
+            else { out[0] = r; out[1] = *s * r * x[0]; }
+        }
+        static double at(int row, double a, double b, double s) {
+            double x[2] = {a, b}, out[2]; two(x, &s, out); return out[row];
+        }
+        __attribute__((noinline)) void jacobian(const double *x, const double *s, double *row) {
+            for (int r = 0; r < 2; r++, row += 3) {
+                double out[2], out_adj[2] = {r == 0, r == 1};
+                __enzyme_autodiff_v((void *)two, enzyme_dup, x, row, enzyme_dup, s, row + 2, enzyme_dupnoneed, out, out_adj);
+            }
+        }
+        int main(void) {
+            for (double b = -0.7; b < 1; b += 0.4) {
+                double x[2] = {0.7, b}, s = 1.3, rows[6] = {0};
+                jacobian(x, &s, rows);
+                for (int r = 0; r < 2; r++) {
+                    NEAR(rows[3 * r], SLOPE(t, 0.7, at(r, t, b, s)));
+                    NEAR(rows[3 * r + 1], SLOPE(t, b, at(r, 0.7, t, s)));
+                    NEAR(rows[3 * r + 2], SLOPE(t, s, at(r, 0.7, b, t)));
+                }
+            }
+        }";
+    calls_side_by_side_with_a_step_between: "
+        static double f(const double *x) { return x[0] * x[0] * x[1] + sin(x[1]); }
+        int main(void) {
+            double x[2] = {0.7, 0.2}, first[2] = {0}, second[2] = {0}, third[2] = {0};
+            __enzyme_autodiff_v((void *)f, enzyme_dup, x, first);
+            x[1] -= first[1];
+            __enzyme_autodiff_v((void *)f, enzyme_dup, x, second);
+            __enzyme_autodiff_v((void *)f, enzyme_dup, second, third);
+            double y = 0.2 - (0.49 + cos(0.2));
+            NEAR(first[0], 2 * 0.7 * 0.2); NEAR(first[1], 0.49 + cos(0.2));
+            NEAR(second[0], 2 * 0.7 * y); NEAR(second[1], 0.49 + cos(y));
+            NEAR(third[0], 2 * second[0] * second[1]); NEAR(third[1], second[0] * second[0] + cos(second[1]));
+        }";
+    what_is_written_may_be_what_is_read: "
+        static void two(const double *x, double *out) { out[0] = x[0] * x[1]; out[1] = sin(x[0]) * x[1]; }
+        __attribute__((noinline)) void rows(const double *x, double *x_adj, double *out, double *out_adj) {
+            __enzyme_autodiff_v((void *)two, enzyme_dup, x, x_adj, enzyme_dup, out, out_adj);
+            __enzyme_autodiff_v((void *)two, enzyme_dup, x, x_adj, enzyme_dup, out, out_adj);
+        }
+        static double twice(double a, double b) {
+            double x[2] = {a, b}; two(x, x); return x[1];
+        }
+        int main(void) {
+            double x[2] = {0.7, 0.4}, adj[2] = {0, 1}, y[2] = {0.7, 0.4}, z[2], y_adj[2] = {0}, z_adj[2] = {0, 1};
+            __enzyme_autodiff_v((void *)two, enzyme_dup, x, adj, enzyme_dup, x, adj);
+            NEAR(adj[0], SLOPE(t, 0.7, twice(t, 0.4))); NEAR(adj[1], SLOPE(t, 0.4, twice(0.7, t)));
+            rows(y, y_adj, z, z_adj);
+            NEAR(y_adj[0], cos(0.7) * 0.4); NEAR(y_adj[1], sin(0.7));
+        }";
     static_function_and_float: "
         static float f(float x, int n) { float r = 1; for (int i = 0; i < n; i++) r *= x; return r; }
         int main(void) { if (fabsf(__enzyme_autodiff_f32((void *)f, 1.5f, 4) - 13.5f) > 1e-4f) return 1; }";

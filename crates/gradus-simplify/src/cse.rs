@@ -2,11 +2,14 @@
 //!
 //! A walk with a table of the ops seen; what a region adds is taken out again at its end. Promises
 //! that only one of two ops makes are dropped, since the value now serves both.
+//!
+//! An `if` whose arms hold pure ops alone is such an op, too, where an earlier one asks the same condition and
+//! does the same in both arms.
 
 use crate::Facts;
 use gradus_edit::is_pure;
 use gradus_ir::{Body, Op, OpKind, TypeId, Unit, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What makes two ops equal.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -20,6 +23,7 @@ struct Key {
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     let mut seen: HashMap<Key, Op> = HashMap::new();
     let mut added: Vec<Key> = Vec::new();
+    let mut branches: HashMap<Value, Vec<Op>> = HashMap::new();
     // Open regions: the next op, and how many entries there were before.
     let mut open: Vec<(Option<Op>, usize)> = vec![(body.first(body.root()), 0)];
     let mut changed = false;
@@ -32,6 +36,10 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
             continue;
         };
         *next = body.next(op);
+        if matches!(body.kind(op), OpKind::If) && merge_branch(unit, body, &mut branches, op) {
+            changed = true;
+            continue;
+        }
         for &region in body.op_regions(op) {
             open.push((body.first(region), added.len()));
         }
@@ -48,6 +56,89 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
         }
     }
     changed
+}
+
+/// Merges an `if` with an earlier one that is visible; else notes it for later ones.
+fn merge_branch(
+    unit: &Unit,
+    body: &mut Body,
+    branches: &mut HashMap<Value, Vec<Op>>,
+    op: Op,
+) -> bool {
+    if body.results(op).is_empty() || !has_pure_arms(unit, body, op) {
+        return false;
+    }
+    let known = branches.entry(body.operand(op, 0)).or_default();
+    let visible = |twin: &&Op| match (body.parent(op), body.parent(**twin)) {
+        (Some(inner), Some(outer)) => body.is_inside(inner, outer),
+        _ => false,
+    };
+    let mut twins = known.iter().filter(visible);
+    let Some(&twin) = twins.find(|&&twin| same_arms(unit, body, twin, op)) else {
+        if known.len() < BRANCHES {
+            known.push(op);
+        }
+        return false;
+    };
+    let results = body.results(op).to_vec();
+    for (old, new) in results.into_iter().zip(body.results(twin).to_vec()) {
+        body.replace_uses(old, new);
+    }
+    body.erase(op);
+    true
+}
+
+/// How many branches on one condition are compared.
+const BRANCHES: usize = 8;
+/// How many ops their arms may have.
+const ARM_OPS: usize = 128;
+
+fn has_pure_arms(unit: &Unit, body: &Body, op: Op) -> bool {
+    let mut left = ARM_OPS;
+    let mut inside = body.op_regions(op).iter().flat_map(|r| body.ops_in(*r));
+    inside.all(|op| {
+        left = left.saturating_sub(1);
+        left > 0 && (matches!(body.kind(op), OpKind::Yield) || is_pure(unit, body, op))
+    })
+}
+
+/// Whether the arms of two branches on one condition give equal values: the same ones, or results of equal
+/// pure ops, in the arms or before them.
+fn same_arms(unit: &Unit, body: &Body, a: Op, b: Op) -> bool {
+    let given = |op: Op| {
+        let ends = body.op_regions(op).iter().map(|r| body.last(*r));
+        let ends = ends.map(|end| end.filter(|&e| *body.kind(e) == OpKind::Yield));
+        ends.collect::<Option<Vec<Op>>>()
+    };
+    let (Some(a), Some(b)) = (given(a), given(b)) else {
+        return false;
+    };
+    let pairs = a.iter().zip(&b);
+    let mut work: Vec<(Value, Value)> = pairs
+        .flat_map(|(a, b)| body.operands(*a).zip(body.operands(*b)))
+        .collect();
+    let mut seen: HashSet<(Value, Value)> = HashSet::new();
+    while let Some((x, y)) = work.pop() {
+        if x == y || !seen.insert((x, y)) {
+            continue;
+        }
+        let (Some(a), Some(b)) = (body.def_op(x), body.def_op(y)) else {
+            return false;
+        };
+        let pure = |op: Op| body.op_regions(op).is_empty() && is_pure(unit, body, op);
+        let same = body.kind(a) == body.kind(b)
+            && body.ops[a].flags == body.ops[b].flags
+            && body.ty(x) == body.ty(y)
+            && body.results(a).len() == 1
+            && body.results(b).len() == 1
+            && pure(a)
+            && pure(b);
+        if !same || seen.len() > 2 * ARM_OPS {
+            return false;
+        }
+        work.extend(body.operands(a).zip(body.operands(b)));
+    }
+    true
 }
 
 fn key(body: &Body, op: Op) -> Key {

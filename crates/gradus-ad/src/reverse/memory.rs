@@ -12,9 +12,7 @@ use crate::variant::Mode;
 use gradus_analysis::{CopyKind, LaneKind};
 use gradus_ir::known::{MaskedFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{
-    AttrSet, FloatKind, FuncId, IntPredicate, Op, OpKind, RmwOp, Type, TypeId, Value,
-};
+use gradus_ir::{AttrSet, FloatKind, FuncId, IntPredicate, Op, OpKind, RmwOp, Type, TypeId, Value};
 
 impl ReturnSweep<'_, '_, '_, '_> {
     /// `x = *p`: `*p_shadow += x_adj`.

@@ -1,0 +1,160 @@
+//! Calls of derivatives in the program's own functions, when all derivatives are there.
+//!
+//! 1. A derivative that tests whether memory is disjoint is called without the test where the caller's
+//!    arguments show that it is: an array of the caller's own is met by none of its arguments.
+//! 2. Several calls of one derivative side by side, as for the rows of a Jacobian, take its code into the
+//!    caller, and what they have in common is computed once. Only here is it seen that they have: a call's
+//!    alias scopes (axiom S1) say that its adjoints do not lie in what it reads, so what it read is still
+//!    there when the next call reads the same.
+
+use crate::simplify;
+use crate::worklist::Made;
+use gradus_ad::{Mode, Variant, Versions};
+use gradus_analysis::{Alias, AliasOptions, Closure, Effects};
+use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, Unit};
+use std::collections::{BTreeMap, HashMap};
+
+/// The most calls of a derivative in one region that are taken in, and the most ops that it may have.
+const CALLS: usize = 4;
+const OPS: usize = 1000;
+
+/// Settles the calls in the functions of the program that hold some.
+pub(crate) fn settle(unit: &mut Unit, made: &[Vec<Made>], callers: &[FuncId]) {
+    if callers.is_empty() {
+        return;
+    }
+    let tested: HashMap<FuncId, Tested> = made.iter().flat_map(|list| tested(list)).collect();
+    let whole = |made: &&Made| made.variant.mode == Mode::Combined;
+    let derivatives: Vec<FuncId> = (made.iter().flatten().filter(whole))
+        .map(|made| made.func)
+        .collect();
+    let effects = Effects::of(unit, &Closure::of(unit, callers));
+    for &caller in callers {
+        let Some(mut body) = unit.functions[caller].body.take() else {
+            continue;
+        };
+        call_without_test(unit, (caller, &mut body), &effects, &tested);
+        let taken_in = take_in(unit, (caller, &mut body), &derivatives);
+        unit.functions[caller].body = Some(body);
+        if taken_in {
+            simplify::shared(unit, caller);
+        }
+    }
+}
+
+/// A derivative that tests whether memory is disjoint.
+struct Tested<'a> {
+    /// The parameters that it tells apart.
+    apart: &'a [(usize, usize)],
+    /// The version for disjoint memory.
+    disjoint: FuncId,
+}
+
+/// Those of a root's derivatives that test.
+fn tested(made: &[Made]) -> impl Iterator<Item = (FuncId, Tested<'_>)> {
+    let tests = made.iter().filter(|made| !made.apart.is_empty());
+    tests.filter_map(|test| {
+        let disjoint = Variant {
+            versions: Versions::Disjoint,
+            ..test.variant.clone()
+        };
+        let version = made.iter().find(|made| made.variant == disjoint)?;
+        let tested = Tested {
+            apart: &test.apart,
+            disjoint: version.func,
+        };
+        Some((test.func, tested))
+    })
+}
+
+/// The calls of a body, each with the function that it calls.
+fn calls(unit: &Unit, body: &Body) -> Vec<(Op, FuncId)> {
+    let calls = body.walk(body.root());
+    let calls = calls.filter(|op| matches!(body.kind(*op), OpKind::Call(_)));
+    calls
+        .filter_map(|op| Some((op, unit.callee(body, op)?)))
+        .collect()
+}
+
+fn call_without_test(
+    unit: &mut Unit,
+    (caller, body): (FuncId, &mut Body),
+    effects: &Effects,
+    tested: &HashMap<FuncId, Tested<'_>>,
+) {
+    let mut calls = calls(unit, body);
+    calls.retain(|(_, func)| tested.contains_key(func));
+    if calls.is_empty() {
+        return;
+    }
+    {
+        let alias = Alias::new(unit, Some(caller), body, effects, &AliasOptions::default());
+        calls.retain(|(op, func)| {
+            let args = unit.call_args(body, *op);
+            let mut pairs = tested[func].apart.iter();
+            pairs.all(|(a, b)| !alias.objects_behind_may_meet(args[*a], args[*b]))
+        });
+    }
+    for (op, func) in calls {
+        let callee = Builder::new(unit, body).func(tested[&func].disjoint);
+        body.set_operand(op, 0, callee);
+    }
+}
+
+/// Function attributes that say for which machine code is made and what may be made of it.
+const MACHINE: &[&str] = &[
+    "target-cpu",
+    "target-features",
+    "denormal-fp-math",
+    "denormal-fp-math-f32",
+    "no-builtins",
+    "nobuiltin",
+    "noimplicitfloat",
+    "null_pointer_is_valid",
+    "optforfuzzing",
+    "safestack",
+    "sanitize_address",
+    "sanitize_hwaddress",
+    "sanitize_memory",
+    "sanitize_memtag",
+    "sanitize_thread",
+    "sanitize_realtime",
+    "shadowcallstack",
+    "speculative_load_hardening",
+];
+
+/// Whether a function's code may stand in another.
+fn is_compiled_alike(unit: &Unit, caller: FuncId, func: FuncId) -> bool {
+    let attrs = |func: FuncId| unit.attrs(unit.functions[func].attrs);
+    let (into, from) = (attrs(caller), attrs(func));
+    let stays_a_call = from.function("noinline").is_some() || into.function("optnone").is_some();
+    let mut machine = MACHINE.iter();
+    !stays_a_call && machine.all(|name| into.function(name) == from.function(name))
+}
+
+/// Puts derivatives that are called several times side by side in place of the calls; says whether there
+/// were any.
+fn take_in(unit: &mut Unit, (caller, body): (FuncId, &mut Body), derivatives: &[FuncId]) -> bool {
+    let mut together: BTreeMap<(Region, FuncId), Vec<Op>> = BTreeMap::new();
+    for (op, func) in calls(unit, body) {
+        if let (Some(region), true) = (body.parent(op), derivatives.contains(&func)) {
+            together.entry((region, func)).or_default().push(op);
+        }
+    }
+    let mut any = false;
+    for ((_, func), calls) in together {
+        let Some(mut callee) = unit.functions[func].body.clone() else {
+            continue;
+        };
+        // In the caller a slot lives on from call to call.
+        gradus_edit::promote_slots(unit, &mut callee);
+        let short = callee.walk(callee.root()).take(OPS + 1).count() <= OPS;
+        if !(2..=CALLS).contains(&calls.len()) || !short || !is_compiled_alike(unit, caller, func) {
+            continue;
+        }
+        for call in calls {
+            any |= gradus_edit::inline_call(unit, body, call, func, &callee).is_ok();
+        }
+    }
+    any
+}
