@@ -121,8 +121,10 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
 /// another file, as long as it is not known what these define.
 fn own_functions(task: &Task, unit: &mut Unit) {
     let elsewhere = match task {
-        Task::Calls(task) if !task.partial => Some(&task.elsewhere),
-        _ => None,
+        Task::Calls(task) if task.partial => None,
+        Task::Calls(task) => Some(&task.elsewhere),
+        // One file is taken to be all; bitcode may be a derivative of ours, which declares barely.
+        _ => return,
     };
     let own = |func: &FuncId| {
         let function = &unit.functions[*func];
