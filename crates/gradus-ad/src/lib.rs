@@ -39,7 +39,7 @@ mod versions;
 pub use by_value::expand_by_value;
 pub use closure_facts::{ClosureFacts, Root};
 pub use dispatch::CALL_PREFIX;
-pub use report::{Kept, Report};
+pub use report::{Kept, ParallelLoop, Report};
 pub use tape::mark::end_where;
 pub use variant::{
     ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, TapeOwner, Variant,
@@ -221,7 +221,10 @@ fn make(
         _ => reverse::derive(unit, &mut inputs, &plan),
     };
     let (body, exclusive) = (out.body, out.exclusive);
-    let mut report = Report::of(unit, &facts, &plan, &body);
+    let mut report = Report {
+        parallel: out.parallel,
+        ..Report::of(unit, &facts, &plan, &body)
+    };
     if variant.mode == Mode::Augmented {
         report.block_bytes = Some(tape::layout::block_bytes(unit, variant, &plan));
     }

@@ -1,5 +1,6 @@
 //! The derivative under construction: its body and the place where ops go.
 
+use crate::report::ParallelLoop;
 use gradus_ir::{
     Access, Body, Builder, Flags, LocId, Meta, MetaId, Op, OpKind, Region, ScopeId, TypeId, Unit,
     Value,
@@ -44,6 +45,8 @@ pub struct Out<'u> {
     pub fast: Flags,
     /// Whether it must not run beside others that add to the same shadow memory.
     pub exclusive: bool,
+    /// The loops of the return sweep whose iterations may run at once.
+    pub parallel: Vec<ParallelLoop>,
     scopes: Option<Scopes>,
 }
 
@@ -61,6 +64,7 @@ impl<'u> Out<'u> {
             loc: None,
             fast: Flags::NONE,
             exclusive: false,
+            parallel: Vec::new(),
             scopes,
         }
     }

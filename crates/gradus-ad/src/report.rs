@@ -1,6 +1,6 @@
 //! The report of one derivative: what is active, what the tape keeps and why, what it costs.
 
-use crate::facts::Facts;
+use crate::facts::{Facts, is_independent};
 use crate::node::{Node, Source, home_region, source};
 use crate::tape::plan::{Home, Plan};
 use gradus_ir::known::{IntFn, Known};
@@ -27,6 +27,21 @@ pub struct Kept {
     pub why: String,
 }
 
+/// A parallel loop in the return sweep, or all of it in a function that such a loop calls.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ParallelLoop {
+    /// Where the loop stands; `None` for a function.
+    pub span: Option<SourceSpan>,
+    /// The reversed loop, as long as the derivative stays as it was made.
+    pub(crate) mirror: Option<Op>,
+    /// The lines of the loads whose adjoints are added by plain adds, and by atomic ones.
+    pub adds: [Vec<u32>; 2],
+    /// How many adjoints of numbers from outside are summed up.
+    pub sums: usize,
+    /// Whether its iterations run at once.
+    pub at_once: bool,
+}
+
 /// What was decided about one derivative.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
@@ -45,6 +60,8 @@ pub struct Report {
     /// The loops whose iterations are run again in the return sweep, and whether the forward sweep leaves
     /// them out.
     pub replayed: Vec<(Option<SourceSpan>, bool)>,
+    /// The parallel loops of the return sweep.
+    pub parallel: Vec<ParallelLoop>,
     /// Whether a test at run time picks between two bodies.
     pub versions: bool,
     /// The bytes of the first block of an augmented run's tape.
@@ -97,9 +114,24 @@ impl Report {
             replayed: (facts.all_replayed().keys())
                 .map(|lp| (unit.span(body.ops[*lp].loc), plan.idle.contains(lp)))
                 .collect(),
+            parallel: Vec::new(),
             versions: false,
             block_bytes: None,
             idle: active == 0 && is_idle(unit, facts),
+        }
+    }
+}
+
+impl Report {
+    /// Notes which loops of the return sweep kept their independence when all derivatives were there.
+    pub fn settle(&mut self, derivative: &Body) {
+        for one in &mut self.parallel {
+            let Some(mirror) = one.mirror else {
+                one.at_once = true;
+                continue;
+            };
+            one.at_once = is_independent(derivative, mirror);
+            one.sums = derivative.operand_count(mirror).saturating_sub(1);
         }
     }
 }

@@ -121,6 +121,41 @@ const OBJECTIVES: &[(&str, &str)] = &[
          return s;",
     ),
     (
+        "memory of its own for each iteration, which functions read",
+        "double s = 0;
+         #pragma omp parallel for firstprivate(a)
+         for (long i = 0; i < n; i++) {
+           double own[8], other[8];
+           for (int k = 0; k < 8; k++) { own[k] = x[(i + k) % n]; other[k] = sin(own[k]) * a; }
+           y[i] = weighted(own, 8, 3, a) * weighted(other, 8, 5, a);
+         }
+         #pragma omp parallel for reduction(+ : s)
+         for (long i = 0; i < n; i++) s += y[i] * y[i];
+         return s;",
+    ),
+    (
+        "a team with a barrier and a part for one",
+        "double s = 0;
+         #pragma omp parallel
+         {
+           #pragma omp for
+           for (long i = 0; i < n; i++) y[i] = x[i] * a;
+           #pragma omp single
+           y[0] = 3 * y[0] * x[1];
+           #pragma omp for reduction(+ : s)
+           for (long i = 0; i < n; i++) s += sin(y[i]) * y[0];
+         }
+         return s;",
+    ),
+    (
+        "tasks that are waited for",
+        "double s = 0;
+         #pragma omp parallel
+         #pragma omp single
+         s = halves(x, n);
+         return s * a;",
+    ),
+    (
         "parts, some of them empty, again and again",
         "double s = 0;
          #pragma omp parallel for
@@ -170,6 +205,19 @@ const CALLED: &str = "
       double own[3] = {x[i], x[(i * 7) % n], x[0]}, t = 0;
       for (int k = 0; k < 3; k++) t += own[k] * own[(k + i) % 3] * (k + a);
       return t;
+    }
+    static double halves(const double *x, long n) {
+      if (n < 10) {
+        double s = 0;
+        for (long i = 0; i < n; i++) s += sin(x[i]);
+        return s;
+      }
+      double first, second;
+      #pragma omp task shared(first)
+      first = halves(x, n / 2);
+      second = halves(x + n / 2, n - n / 2);
+      #pragma omp taskwait
+      return first * second + first;
     }
     static __attribute__((noinline)) void locked_add(double *s, double v) {
       #pragma omp critical
@@ -281,7 +329,52 @@ fn gradients_of_parallel_loops_are_parallel() {
     let (forked, teams) =
         forks("functions that iterations call, with memory of their own and of all");
     assert!(forked >= 4 && teams == 0, "{forked} {teams}");
+    let (forked, teams) = forks("memory of its own for each iteration, which functions read");
+    assert!(forked >= 4 && teams == 0, "{forked} {teams}");
+    // From code that clang has optimised, where the branch of the one thread is turned round.
+    let (forked, teams) = forks("a team with a barrier and a part for one");
+    assert!(forked >= 3 && teams == 0, "{forked} {teams}");
     assert_eq!(forks("functions that lock").0, 0);
+}
+
+/// Which adds of a parallel return sweep are plain, which atomic, and how many sums are reductions.
+#[test]
+fn adds_to_adjoints_are_reported_with_their_lines() {
+    let folder = folder("adds");
+    let source = "\
+#include <math.h>
+double f(const double *x, double *y, long n, double a) {
+  double s = 0;
+#pragma omp parallel for
+  for (long i = 0; i < n; i++)
+    y[i] = x[(i * 7) % n] * a;
+#pragma omp parallel for reduction(+ : s)
+  for (long i = 0; i < n; i++)
+    s += y[i] * y[i];
+#pragma omp parallel for
+  for (long i = 0; i < n; i++) {
+#pragma omp critical
+    s += exp(y[i]);
+  }
+  return s;
+}
+";
+    std::fs::write(folder.join("program.c"), source).expect("written");
+    let said = shell(
+        &folder,
+        "gradus grad program.c -f f -o f.o -- -O2 -g -fopenmp",
+    );
+    let said = text(&said.stdout);
+    for line in [
+        "parallel in the return sweep: the loop of line 5; adds to adjoints: 1 atomic (line 6), 1 by reduction",
+        "parallel in the return sweep: the loop of line 8; adds to adjoints: 1 plain (line 9), 1 by reduction",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+    assert!(
+        !said.contains("parallel in the return sweep: the loop of line 11"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::requests::source_arguments;
 use crate::worklist::Made;
-use gradus_ad::{ArgActivity, Kept, Mode, ResultActivity, Versions};
+use gradus_ad::{ArgActivity, Kept, Mode, ParallelLoop, ResultActivity, Versions};
 use gradus_ir::{SourceSpan, Unit};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -92,9 +92,50 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
             "{indent}  replayed: the loop{line}: its iterations are run again in the return sweep{idle}"
         );
     }
+    for one in &report.parallel {
+        parallel(text, one, indent);
+    }
     if matches!(made.variant.mode, Mode::Combined | Mode::Augmented) {
         tape(text, &report.kept, indent);
     }
+}
+
+/// A parallel loop of the return sweep: whether it runs in parallel, and how it adds to what iterations
+/// share.
+fn parallel(text: &mut String, one: &ParallelLoop, indent: &str) {
+    let what = match (&one.span, one.at_once) {
+        (None, _) => "called by iterations".to_string(),
+        (Some(span), true) => format!(
+            "parallel in the return sweep: the loop of line {}",
+            span.line
+        ),
+        (Some(span), false) => {
+            format!(
+                "serial in the return sweep: the parallel loop of line {}",
+                span.line
+            )
+        }
+    };
+    let mut adds: Vec<String> = Vec::new();
+    for (kind, lines) in ["plain", "atomic"].iter().zip(&one.adds) {
+        let mut places: Vec<String> = lines.iter().map(u32::to_string).collect();
+        places.dedup();
+        if !lines.is_empty() {
+            adds.push(format!(
+                "{} {kind} (line {})",
+                lines.len(),
+                places.join(", ")
+            ));
+        }
+    }
+    if one.sums > 0 {
+        adds.push(format!("{} by reduction", one.sums));
+    }
+    let adds = match adds.is_empty() {
+        true => "none".to_string(),
+        false => adds.join(", "),
+    };
+    let _ = writeln!(text, "{indent}  {what}; adds to adjoints: {adds}");
 }
 
 /// What each argument and the result are.

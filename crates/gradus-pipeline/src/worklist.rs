@@ -241,6 +241,11 @@ fn variants(
         }
     }
     gradus_ad::settle(unit, &alone);
+    for one in &mut made {
+        if let Some(body) = unit.functions[one.func].body.as_deref() {
+            one.report.settle(body);
+        }
+    }
     match findings.is_empty() {
         true => Ok(made),
         false => Err(stop(run, root, findings)),

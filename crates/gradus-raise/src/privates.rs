@@ -21,16 +21,45 @@ impl Own {
         if let Some(first) = b.body.first(region) {
             b.at_op(first);
         }
-        let copy = clone_op_within(self.alloca, &mut b, &mut ValueMap::new());
-        if let OpKind::Alloca(info) = &mut b.body.ops[copy].kind {
-            info.place = AllocaPlace::Private;
-        }
-        let (old, new) = (b.body.result(self.alloca), b.body.result(copy));
-        let uses: Vec<_> = b.body.uses(old).collect();
-        for at in uses.into_iter().filter(|u| inside.contains(&u.op)) {
-            b.body.set_operand(at.op, at.index as usize, new);
+        let mut copies = ValueMap::new();
+        for address in addresses(b.body, self.alloca) {
+            let Some(made) = b.body.def_op(address) else {
+                continue;
+            };
+            let copy = clone_op_within(made, &mut b, &mut copies);
+            if let OpKind::Alloca(info) = &mut b.body.ops[copy].kind {
+                info.place = AllocaPlace::Private;
+            }
+            let new = b.body.result(copy);
+            let uses: Vec<_> = b.body.uses(address).collect();
+            for at in uses.into_iter().filter(|u| inside.contains(&u.op)) {
+                b.body.set_operand(at.op, at.index as usize, new);
+            }
         }
     }
+}
+
+/// The address of an allocation, and those of its parts that are made outside of shared loops, where an
+/// optimiser put them: each after what it is made of.
+fn addresses(body: &Body, alloca: Op) -> Vec<Value> {
+    let mut found = vec![body.result(alloca)];
+    let mut next = 0;
+    while let Some(&value) = found.get(next) {
+        next += 1;
+        let parts = body.uses(value).filter(|u| {
+            u.index == 0 && matches!(body.kind(u.op), OpKind::Addr { .. }) && !in_shared(body, u.op)
+        });
+        found.extend(parts.map(|u| body.result(u.op)));
+    }
+    found
+}
+
+/// What uses an allocation, through its parts too.
+fn users(body: &Body, alloca: Op) -> Vec<Op> {
+    let addresses = addresses(body, alloca);
+    let made: HashSet<Op> = addresses.iter().filter_map(|a| body.def_op(*a)).collect();
+    let used = addresses.iter().flat_map(|a| body.uses(*a));
+    used.map(|u| u.op).filter(|op| !made.contains(op)).collect()
 }
 
 /// The allocations of a team's region that each iteration of the shared loop `op` gets for itself;
@@ -50,7 +79,7 @@ pub(crate) fn own_memory(
         let OpKind::Alloca(info) = body.kind(alloca) else {
             continue;
         };
-        let users: Vec<Op> = body.uses(body.result(alloca)).map(|u| u.op).collect();
+        let users = users(body, alloca);
         let here = users.iter().any(|u| inside.contains(u));
         if !here || gathered.contains(&alloca) || info.place == AllocaPlace::Shared {
             continue;
@@ -72,7 +101,7 @@ fn begins_anew(unit: &Unit, body: &Body, region: Region, alloca: Op, inside: &Ha
         return false;
     };
     let size = unit.layout.size_bytes(unit, info.ty);
-    let users: Vec<Op> = body.uses(address).map(|u| u.op).collect();
+    let users = users(body, alloca);
     let outside_is_quiet = users
         .iter()
         .all(|u| inside.contains(u) || marker(unit, body, *u).is_some() || in_shared(body, *u));

@@ -288,10 +288,16 @@ impl Plan<'_> {
 
     /// Whether race freedom shows that a parallel loop does not change what an op reads: every
     /// iteration reads the same place, so that no other writes it, and its own has not written it yet.
+    /// What no address reaches may have locks of its own: it must stay as it is.
     fn is_undisturbed(&self, op: Op, around: Op) -> bool {
+        let stays = |access: &MemoryAccess| {
+            !matches!(access.place, Place::Inaccessible | Place::Errno)
+                || !self.clobbers.destroyed_in(access, around)
+        };
         matches!(self.body.kind(around), OpKind::ParFor { .. })
             && self.facts.alias.race_free
             && self.clobbers.intact_until(op, around)
+            && self.accesses(op).iter().all(stays)
     }
 
     fn sets_errno(&self, op: Op) -> bool {

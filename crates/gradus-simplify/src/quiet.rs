@@ -36,11 +36,20 @@ pub(crate) fn is_reading_call(unit: &Unit, body: &Body, facts: &Facts, op: Op) -
         return false;
     }
     let effects = facts.effects.of_call(unit, body, op);
-    !effects.returns_fresh
-        && !effects.may_throw
-        && !effects.may_not_return
-        && !effects.calls_unknown
-        && only_reads(&facts.effects.of_op(unit, body, op))
+    let accesses = facts.effects.of_op(unit, body, op);
+    let reads = match is_declared(unit, body, op) {
+        true => accesses.iter().all(|a| a.kind == AccessKind::Read),
+        false => !effects.calls_unknown && only_reads(&accesses),
+    };
+    reads && !effects.returns_fresh && !effects.may_throw && !effects.may_not_return
+}
+
+/// Whether a call is to code that is not seen, so that its effects are what its declaration says. One that
+/// says that it only reads (`pure`) is taken at its word: its value follows from arguments and memory, and
+/// not from what else it could ask, like the number of its thread.
+fn is_declared(unit: &Unit, body: &Body, op: Op) -> bool {
+    let callee = unit.callee(body, op);
+    callee.is_some_and(|f| unit.functions[f].body.is_none() && unit.known(f).is_none())
 }
 
 /// Whether structure gives values and does nothing else: it comes to its end, and what is in there is

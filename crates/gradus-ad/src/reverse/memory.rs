@@ -30,7 +30,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let guard = self.real_shadow(ptr, lane);
             self.when(guard, &[], |sweep| {
                 let ty = sweep.facts.body.ty(result);
-                if sweep.meets_others() && !sweep.facts.adds_alone(op) {
+                let atomic = sweep.meets_others() && !sweep.facts.adds_alone(op);
+                sweep.note_add(op, atomic);
+                if atomic {
                     sweep.add_atomically(op, ty, shadow, seed);
                     return None;
                 }

@@ -10,6 +10,7 @@
 use super::return_sweep::ReturnSweep;
 use crate::facts::is_independent;
 use crate::out::Space;
+use crate::report::ParallelLoop;
 use gradus_ir::known::Known;
 use gradus_ir::{
     Access, Atomicity, Flags, FloatKind, FuncId, Op, OpKind, RmwOp, Type, TypeId, Unit, Value,
@@ -17,7 +18,7 @@ use gradus_ir::{
 use std::collections::HashSet;
 
 /// What a parallel loop's reversal is, too.
-pub(super) const OF_PARALLEL: Flags = Flags(Flags::INDEPENDENT.0 | Flags::SHARING.0);
+const OF_PARALLEL: Flags = Flags(Flags::INDEPENDENT.0 | Flags::SHARING.0);
 
 impl ReturnSweep<'_, '_, '_, '_> {
     /// Whether the present place is in a reversed loop whose iterations may run at once.
@@ -47,6 +48,48 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let zero = self.out.build().zero(ty);
         let kind = OpKind::AtomicRmw(RmwOp::Xchg, self.one_at_a_time(ty));
         self.out.build().value(kind, &[shadow, zero], ty)
+    }
+
+    /// The iterations of a reversed loop may run at once; notes it for the report, where it stands in no
+    /// other such loop.
+    pub(super) fn mark_parallel(&mut self, op: Op, mirror: Op) {
+        self.out.body.ops[mirror].flags = self.facts.body.ops[op].flags.and(OF_PARALLEL);
+        if self
+            .loops
+            .iter()
+            .any(|open| self.noted(Some(open.mirror)).is_some())
+        {
+            return;
+        }
+        self.out.parallel.push(ParallelLoop {
+            span: self.out.unit.span(self.facts.body.ops[op].loc),
+            mirror: Some(mirror),
+            ..ParallelLoop::default()
+        });
+    }
+
+    /// Notes an add of a parallel loop, or of a function that one calls.
+    pub(super) fn note_add(&mut self, load: Op, atomic: bool) {
+        let loops = self.loops.iter();
+        let of_loop = loops
+            .filter_map(|open| self.noted(Some(open.mirror)))
+            .next();
+        let at = match of_loop.or_else(|| self.noted(None)) {
+            Some(at) => at,
+            None if !self.variant.concurrent => return,
+            None => {
+                self.out.parallel.push(ParallelLoop::default());
+                self.out.parallel.len() - 1
+            }
+        };
+        let span = self.out.unit.span(self.facts.body.ops[load].loc);
+        let line = span.map_or(0, |span| span.line);
+        self.out.parallel[at].adds[usize::from(atomic)].push(line);
+    }
+
+    fn noted(&self, mirror: Option<Op>) -> Option<usize> {
+        let mut parallel = self.out.parallel.iter();
+        parallel.position(|one| one.mirror == mirror)
     }
 
     /// Before an op is undone: where undoing it could meet others, the loops around it become serial,

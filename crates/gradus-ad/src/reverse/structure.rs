@@ -9,7 +9,6 @@
 //! adjoint of a carried value is carried; a `loop`'s results come from its last iteration, so their
 //! adjoints go into the first reversed one, and zeros into the others.
 
-use super::parallel::OF_PARALLEL;
 use super::return_sweep::{ReturnSweep, Task};
 use crate::facts::is_independent;
 use crate::node::Node;
@@ -254,7 +253,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let entry = self.enter_replay(op);
         let (mirror, region) = self.out.build().for_(trips, &seeds);
         if is_independent(body, op) && frame.is_none() {
-            self.out.body.ops[mirror].flags = body.ops[op].flags.and(OF_PARALLEL);
+            self.mark_parallel(op, mirror);
         }
         let outside = std::mem::replace(&mut self.out.place, (region, None));
         let params = self.out.body.region_params(region)[1..].to_vec();

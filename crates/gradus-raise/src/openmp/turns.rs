@@ -143,12 +143,28 @@ fn reduction(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op, id: Ope
 
 /// The branch that only those take who are told so by `answer`, with nothing but values in its other
 /// arm.
-fn branch_on(unit: &Unit, body: &Body, answer: Value) -> Option<Op> {
+fn branch_on(unit: &Unit, body: &mut Body, answer: Value) -> Option<Op> {
+    let (test, branch) = tested(unit, body, answer)?;
+    let turned = matches!(body.kind(test), OpKind::ICmp(IntPredicate::Eq));
+    let other = *body.op_regions(branch).get(usize::from(!turned))?;
+    if body.first(other) != body.last(other) {
+        return None;
+    }
+    if turned {
+        turn(body, test, branch);
+    }
+    Some(branch)
+}
+
+/// The comparison of `answer` with zero, and the branch beside it that is all they are used for.
+fn tested(unit: &Unit, body: &Body, answer: Value) -> Option<(Op, Op)> {
     let mut uses = body.uses(answer);
     let test = uses.next()?.op;
     let alone = uses.next().is_none();
-    let is_test = matches!(body.kind(test), OpKind::ICmp(IntPredicate::Ne))
-        && body.as_int(unit, body.operand(test, 1)) == Some(0);
+    let is_test = matches!(
+        body.kind(test),
+        OpKind::ICmp(IntPredicate::Ne | IntPredicate::Eq)
+    ) && body.as_int(unit, body.operand(test, 1)) == Some(0);
     let mut users = body.uses(*body.results(test).first()?);
     let branch = users.next()?.op;
     let fits = alone
@@ -156,8 +172,19 @@ fn branch_on(unit: &Unit, body: &Body, answer: Value) -> Option<Op> {
         && users.next().is_none()
         && matches!(body.kind(branch), OpKind::If)
         && body.parent(branch) == body.parent(body.def_op(answer)?);
-    let other = *body.op_regions(branch).get(1)?;
-    (fits && body.first(other) == body.last(other)).then_some(branch)
+    fits.then_some((test, branch))
+}
+
+/// Makes a branch that is taken where a number is zero, as optimisers like it, one that is taken where
+/// it is not.
+fn turn(body: &mut Body, test: Op, branch: Op) {
+    body.ops[test].kind = OpKind::ICmp(IntPredicate::Ne);
+    let (yes, no) = (body.op_regions(branch)[0], body.op_regions(branch)[1]);
+    let between = body.new_op(OpKind::Scope, &[], &[], 1);
+    let aside = body.op_regions(between)[0];
+    body.move_ops(yes, aside);
+    body.move_ops(no, yes);
+    body.move_ops(aside, no);
 }
 
 fn single(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step {
