@@ -232,13 +232,14 @@ impl<'a> Alias<'a> {
     }
 
     fn strangers_meet(&self, x: Object, a: ObjectId, y: Object, b: ObjectId) -> bool {
+        let of_argument = |object| matches!(object, Object::Param(_));
+        if planted(Mutant::ArgumentsNeverMeet) && (of_argument(x) || of_argument(y)) {
+            return false;
+        }
         match (x, y) {
             (Object::Global(_), Object::Global(_)) => false,
             (Object::Param(i), Object::Param(j)) => {
-                !(self.is_noalias(i)
-                    || self.is_noalias(j)
-                    || self.assumed(i, j)
-                    || planted(Mutant::ArgumentsNeverMeet))
+                !(self.is_noalias(i) || self.is_noalias(j) || self.assumed(i, j))
             }
             (Object::Param(i), _) => {
                 !self.is_noalias(i) || self.points_to.escaped(a) && y == Object::Unknown

@@ -108,7 +108,7 @@ mutants! {
     AfterEndForgotten,
     /// Accesses at offsets that are not known are taken as apart.
     OffsetsApart,
-    /// Pointer arguments are taken as `noalias`.
+    /// What an argument points to is taken as apart from all that other pointers point to.
     ArgumentsNeverMeet,
     /// Pointers of unknown origin are taken as apart from memory whose address got out.
     EscapeForgotten,

@@ -4,16 +4,14 @@
 use super::Writer;
 
 impl Writer<'_> {
-    /// The functions that these statements call.
-    pub(super) fn meeting_functions(&mut self) {
+    /// The function that these statements call.
+    pub(super) fn meeting_function(&mut self) {
         let tag = self.tag.clone();
         self.line(format!(
             "func @meet{tag}(%x: ptr, %y: ptr, %s: f64) -> f64 {{\n\
              %r = for %i < 4 iter(%a = %s) {{\n%p = addr inbounds f64, %x, %i\n\
              %v = load %p -> f64\n%w = fmul %v, %v\n%b = fmul %w, %a\n%c = call @sin(%b)\n\
-             %q = addr inbounds f64, %y, %i\nstore %c, %q\nyield %c\n}}\nreturn %r\n}}\n\
-             func @swap{tag}(%t: ptr) -> void {{\n%u = addr inbounds ptr, %t, 1\n\
-             %a = load %t -> ptr\n%b = load %u -> ptr\nstore %b, %t\nstore %a, %u\nreturn\n}}"
+             %q = addr inbounds f64, %y, %i\nstore %c, %q\nyield %c\n}}\nreturn %r\n}}"
         ));
     }
 
@@ -21,7 +19,7 @@ impl Writer<'_> {
         match self.random.below(6) {
             0 => self.next_iteration(),
             1 => self.arguments_meet(),
-            2 => self.swapped_by_callee(),
+            2 => self.behind_a_global(),
             3 => self.pair_over_one(),
             4 => self.moved_down(),
             _ => self.perhaps_inactive(),
@@ -74,42 +72,41 @@ impl Writer<'_> {
         self.floats.push(value);
     }
 
-    /// A local array whose address a callee moves in a table, and that is written through it.
-    fn swapped_by_callee(&mut self) {
-        self.note("address moved by a callee");
+    /// A local array whose address stands in a global for a while, and that is written through it.
+    fn behind_a_global(&mut self) {
+        self.note("local array behind a global");
         self.local_array();
         let local = self.arrays[self.arrays.len() - 1].clone();
-        let (other, table, tag) = (
-            self.any_array(),
-            self.value("alloca [2 x ptr], 1"),
-            self.tag.clone(),
-        );
-        let second = self.value(format!("addr inbounds ptr, {table}, 1"));
-        self.line(format!(
-            "store {local}, {table}\nstore {other}, {second}\ncall @swap{tag}({table})"
-        ));
-        let index = self.int();
-        let index = self.value(format!("and {index}, 7"));
-        let cell = self.value(format!("addr inbounds f64, {local}, {index}"));
+        let (tag, start) = (self.tag.clone(), self.float());
+        let before = self.value(format!("load @slot{tag} -> ptr"));
+        self.line(format!("store {local}, @slot{tag}"));
+        let (result, i, acc) = (self.name(), self.name(), self.name());
+        self.line(format!("{result} = for {i} < 3 iter({acc} = {start}) {{"));
+        let cell = self.value(format!("addr inbounds f64, {local}, {i}"));
         let new = self.square_of(&cell);
-        let moved = self.value(format!("load {second} -> ptr"));
-        let same = self.value(format!("addr inbounds f64, {moved}, {index}"));
-        self.line(format!("store {new}, {same}"));
-        self.floats.push(new);
-        self.arrays.push(moved);
+        let address = self.value(format!("load @slot{tag} -> ptr"));
+        let same = self.value(format!("addr inbounds f64, {address}, {i}"));
+        let next = self.value(format!("fadd {new}, {acc}"));
+        self.line(format!("store {new}, {same}\nyield {next}\n}}"));
+        self.line(format!("store {before}, @slot{tag}"));
+        self.floats.push(result);
     }
 
     /// Two lanes are stored over one number.
     fn pair_over_one(&mut self) {
         self.note("pair stored over one number");
-        let pair = self.pair();
-        let lane = self.random.below(2);
+        let (array, start, lane) = (self.any_array(), self.float(), self.random.below(2));
+        let (result, i, acc) = (self.name(), self.name(), self.name());
+        self.line(format!("{result} = for {i} < 3 iter({acc} = {start}) {{"));
+        let first = self.value(format!("shl {i}, 1"));
+        let pair = self.value(format!("addr inbounds f64, {array}, {first}"));
         let cell = self.value(format!("addr inbounds f64, {pair}, {lane}"));
         let new = self.square_of(&cell);
         let half = self.value(format!("insertelement <2 x f64> poison, {new}, 1"));
         let both = self.value(format!("insertelement {half}, 0.25, 0"));
-        self.line(format!("store align 8 {both}, {pair}"));
-        self.floats.push(new);
+        let next = self.value(format!("fadd {new}, {acc}"));
+        self.line(format!("store align 8 {both}, {pair}\nyield {next}\n}}"));
+        self.floats.push(result);
     }
 
     /// Numbers are moved down within an array, over the first of them.

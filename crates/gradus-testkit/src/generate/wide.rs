@@ -67,7 +67,7 @@ pub const FEATURES: &[&str] = &[
     "difference of addresses",
     "read before the next iteration's write",
     "arguments that meet in a cell",
-    "address moved by a callee",
+    "local array behind a global",
     "pair stored over one number",
     "numbers moved down onto themselves",
     "array that may be inactive",
@@ -138,7 +138,7 @@ impl Writer<'_> {
     /// Functions that every program has: of two arrays, of a table of addresses, of structures.
     fn fixed_functions(&mut self) {
         let tag = self.tag.clone();
-        self.meeting_functions();
+        self.meeting_function();
         self.function("two", &["%x", "%y"]);
         self.fixed = 1;
         self.line(format!(
@@ -187,7 +187,7 @@ impl Writer<'_> {
         match self.random.below(if depth == 0 { 26 } else { 30 }) {
             0..=2 => self.excluded_point(),
             3 => self.excluded_lanes(),
-            4 if depth == 0 && self.random.below(3) > 0 => self.scratch_loop(),
+            4 if self.random.below(3) > 0 => self.scratch_loop(),
             4 => self.overwrite(),
             5 | 6 => math_call(self),
             7 => self.integers(),
