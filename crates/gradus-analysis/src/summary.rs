@@ -11,7 +11,7 @@ use crate::effects::{
 use crate::linear::{LinearForms, Root};
 use crate::nest::Nest;
 use crate::points_to::{Object, PointsTo, Target};
-use gradus_ir::{Body, FuncId, OpKind, Unit};
+use gradus_ir::{Body, FuncId, OpKind, Type, Unit};
 use std::collections::{HashSet, VecDeque};
 
 /// Globals are listed by name up to this number.
@@ -111,13 +111,16 @@ fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> Functio
         let touches = std::mem::take(&mut found.globals).into_values();
         found.other = touches.fold(found.other, Touch::or);
     }
-    found.further = ParamEffects {
-        captures: true,
-        reads: Extent::Object,
-        writes: Extent::Object,
-        frees: true,
-        returned: false,
-    };
+    // Where a function takes no further arguments, it can do nothing with any.
+    if let Type::Func { variadic: true, .. } = unit.types.get(unit.functions[func].ty) {
+        found.further = ParamEffects {
+            captures: true,
+            reads: Extent::Object,
+            writes: Extent::Object,
+            frees: true,
+            returned: false,
+        };
+    }
     crate::attributes::narrow(&mut found, unit.attrs(unit.functions[func].attrs));
     found
 }
