@@ -5,7 +5,7 @@
 //! `memmove` they may overlap: all of `to` is read and cleared before anything is added.
 
 use crate::alloc;
-use crate::differential::SUM_OF_ADJOINTS;
+use crate::differential::SUM_IN_MEMORY;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     BinaryOp, Body, Builder, Flags, FloatKind, FuncId, Linkage, Region, TypeId, Unit, Value,
@@ -85,7 +85,7 @@ fn give(b: &mut Builder<'_>, number: TypeId, from: Value, i: Value, taken: Value
     let sum = match planted(Mutant::CopyReplacesAdjoints) {
         true => taken,
         false => {
-            b.fast = SUM_OF_ADJOINTS;
+            b.fast = SUM_IN_MEMORY;
             let sum = b.fadd(old, taken);
             b.fast = Flags::NONE;
             sum

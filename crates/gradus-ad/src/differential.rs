@@ -9,27 +9,41 @@ use crate::facts::FloatLane;
 use crate::out::Out;
 use gradus_ir::{BinaryOp, CastOp, Flags, FloatKind, FloatPredicate, Type, TypeId, Value};
 
-/// The sum of two adjoints of `of`. Nobody wrote down in which order adjoints are added up, nor the sign
-/// of a sum that is zero: such sums may be regrouped, and one with zero is the other part.
+/// The sum of two adjoints of `of`. Nobody wrote down in which order adjoints are added up: such sums may
+/// be regrouped.
 pub fn accumulate(out: &mut Out<'_>, facts: &Facts<'_>, of: Value, a: Value, b: Value) -> Value {
-    as_sum_of_adjoints(out, |out| add(out, facts, of, a, b))
+    with_flags(out, Flags::REASSOC, |out| add(out, facts, of, a, b))
 }
 
-/// The sum of two adjoints that are floats, or vectors of floats.
-pub fn accumulate_floats(out: &mut Out<'_>, a: Value, b: Value) -> Value {
-    as_sum_of_adjoints(out, |out| out.build().fadd(a, b))
+/// The sum of what shadow memory holds and an adjoint of `of`. Where that memory was just cleared, the sum
+/// is the adjoint.
+pub fn accumulate_in_memory(
+    out: &mut Out<'_>,
+    facts: &Facts<'_>,
+    of: Value,
+    old: Value,
+    more: Value,
+) -> Value {
+    with_flags(out, SUM_IN_MEMORY, |out| add(out, facts, of, old, more))
 }
 
-fn as_sum_of_adjoints(out: &mut Out<'_>, make: impl FnOnce(&mut Out<'_>) -> Value) -> Value {
+/// As [`accumulate_in_memory`], of floats or vectors of floats.
+pub fn accumulate_floats(out: &mut Out<'_>, old: Value, more: Value) -> Value {
+    with_flags(out, SUM_IN_MEMORY, |out| out.build().fadd(old, more))
+}
+
+fn with_flags(out: &mut Out<'_>, flags: Flags, make: impl FnOnce(&mut Out<'_>) -> Value) -> Value {
     let fast = out.fast;
-    out.fast = fast.with(SUM_OF_ADJOINTS);
+    out.fast = fast.with(flags);
     let sum = make(out);
     out.fast = fast;
     sum
 }
 
-/// What may be done to sums of adjoints.
-pub const SUM_OF_ADJOINTS: Flags = Flags::REASSOC.with(Flags::NSZ);
+/// What may be done to sums in shadow memory: the sign of one that is zero means nothing, either. Sums of
+/// values say no such thing, as it adds nothing there, and LLVM's time for long sums that say both grows
+/// faster than their length.
+pub const SUM_IN_MEMORY: Flags = Flags::REASSOC.with(Flags::NSZ);
 
 /// The sum of two adjoints of `of`, as it is written.
 fn add(out: &mut Out<'_>, facts: &Facts<'_>, of: Value, a: Value, b: Value) -> Value {

@@ -39,7 +39,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 let old = sweep.shadow_load(op, ty, shadow);
                 let sum = match planted(Mutant::LoadReplacesAdjoint) {
                     true => seed,
-                    false => differential::accumulate(sweep.out, sweep.facts, result, old, seed),
+                    false => differential::accumulate_in_memory(
+                        sweep.out,
+                        sweep.facts,
+                        result,
+                        old,
+                        seed,
+                    ),
                 };
                 sweep.shadow_store(op, sum, shadow);
                 None
