@@ -12,7 +12,10 @@ use crate::variant::Mode;
 use gradus_analysis::{CopyKind, LaneKind};
 use gradus_ir::known::{MaskedFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{AttrSet, FloatKind, FuncId, IntPredicate, Op, OpKind, RmwOp, Type, TypeId, Value};
+use gradus_ir::{
+    AttrSet, Code, Diagnostic, FloatKind, FuncId, IntPredicate, Op, OpKind, RmwOp, Type, TypeId,
+    Value,
+};
 
 impl ReturnSweep<'_, '_, '_, '_> {
     /// `x = *p`: `*p_shadow += x_adj`.
@@ -195,14 +198,35 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     /// Gives back a block of another derivative's tape, and with it its shadows, which were pushed
     /// after it: pushes are undone in reverse order, so the stack holds nothing that is younger.
+    ///
+    /// The tape must still be there. One that leaves the function is freed by another derivative, in its
+    /// own return sweep, which the forward sweep around both has run by now.
     fn undo_push(&mut self, op: Op) {
         let args = self.out.unit.call_args(self.facts.body, op);
+        let body = self.facts.body;
+        let stays = body.def_op(args[0]).is_some_and(|made| {
+            let in_frame = matches!(body.kind(made), OpKind::Alloca(_));
+            in_frame || self.facts.deferred_free_of(made).is_some()
+        });
+        if !stays {
+            return self.refuse_tape(op);
+        }
         let (state, block) = (
             self.primal(args[0]),
             self.primal(self.facts.body.result(op)),
         );
         let release = stack::functions(self.out.unit).release;
         self.out.build().call(release, &[state, block]);
+    }
+
+    fn refuse_tape(&mut self, op: Op) {
+        let span = self.out.unit.span(self.facts.body.ops[op].loc);
+        let message = "a reverse derivative whose tape goes from one function to another cannot be differentiated in reverse again";
+        self.findings.push(
+            Diagnostic::error(Code::NoDerivative, message)
+                .at(span, "this loop keeps a frame for each iteration")
+                .help("differentiate it in forward mode, which is cheaper too, or make the function short enough to stand in its caller"),
+        );
     }
 
     pub(super) fn undo_memory_call(&mut self, op: Op, function: MemoryFn) {
