@@ -220,3 +220,43 @@ fn the_readmes_example() {
     let output = Command::new(at.join("names")).output().expect("it runs");
     succeeds("by name", &output);
 }
+
+/// The inner tape is freed in the forward sweep around both halves of the inner derivative, and its frames
+/// would be given back after that.
+#[test]
+fn a_tape_that_leaves_its_function_is_refused_in_reverse_again() {
+    let at = folder("second-tape");
+    let source = "#include <gradus.h>
+#include <math.h>
+__attribute__((noinline)) static void inner(const double *x, double *out, int n)
+{
+    for (int k = 0; k < 3; k++) {
+        double s = 0;
+        for (int j = 0; j < n; j++) {
+            double a = x[k] * j, p = 0;
+            for (int i = 0; i <= j; i++)
+                p = sin(p + a) * x[k];
+            s += p * cos(a);
+        }
+        out[k] = s;
+    }
+}
+static double outer(double x)
+{
+    double at[3] = {x, 2 * x, 3 * x}, out[3];
+    inner(at, out, 5);
+    return sqrt(out[0] * out[0] + out[1] * out[1] + out[2] * out[2]);
+}
+static double slope(double x) { return gradus_vjp_double(outer, gradus_out, x); }
+int main(void) { return gradus_vjp_double(slope, gradus_out, 0.5) > 1e9; }
+";
+    std::fs::write(at.join("tape.c"), source).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command.args(["cc", "-O2", "tape.c", "-o", "tape", "-lm"]);
+    let output = command.current_dir(&at).output().expect("gradus runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("error[GRD0006]"), "{said}");
+    assert!(said.contains("tape.c:9:"), "{said}");
+    assert!(!at.join("tape").exists());
+}
