@@ -343,6 +343,7 @@ fn adds_to_adjoints_are_reported_with_their_lines() {
     let folder = folder("adds");
     let source = "\
 #include <math.h>
+__attribute__((noinline)) static double other(const double *y, long n, long i) { return y[(i * 7) % n]; }
 double f(const double *x, double *y, long n, double a) {
   double s = 0;
 #pragma omp parallel for
@@ -356,6 +357,9 @@ double f(const double *x, double *y, long n, double a) {
 #pragma omp critical
     s += exp(y[i]);
   }
+#pragma omp parallel for reduction(+ : s)
+  for (long i = 0; i < n; i++)
+    s += y[i] * other(y, n, i);
   return s;
 }
 ";
@@ -366,13 +370,15 @@ double f(const double *x, double *y, long n, double a) {
     );
     let said = text(&said.stdout);
     for line in [
-        "parallel in the return sweep: the loop of line 5; adds to adjoints: 1 atomic (line 6), 1 by reduction",
-        "parallel in the return sweep: the loop of line 8; adds to adjoints: 1 plain (line 9), 1 by reduction",
+        "parallel in the return sweep: the loop of line 6; adds to adjoints: 1 atomic (line 7), 1 by reduction",
+        "parallel in the return sweep: the loop of line 9; adds to adjoints: 1 plain (line 10), 1 by reduction",
+        // What is called adds to the same memory at other places.
+        "parallel in the return sweep: the loop of line 17; adds to adjoints: 1 atomic (line 18)",
     ] {
         assert!(said.contains(line), "{said}");
     }
     assert!(
-        !said.contains("parallel in the return sweep: the loop of line 11"),
+        !said.contains("parallel in the return sweep: the loop of line 12"),
         "{said}"
     );
 }

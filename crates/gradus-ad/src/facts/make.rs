@@ -84,8 +84,9 @@ impl<'a> MakeFacts<'a> {
             self.find_snapshots(&mut facts, &alias, &clobbers);
         }
         self.dead_stores(&mut facts, &alias, &clobbers);
-        self.own_adds(&mut facts, &alias);
         self.calls(&mut facts, &activity, &clobbers);
+        // After the calls are known: derivatives of those that read add to shadow memory, too.
+        self.own_adds(&mut facts, &alias);
         self.varying(&mut facts, &clobbers);
         let reverse = self.variant.mode != Mode::Forward;
         if self.options.replay && reverse && self.replayed.is_empty() {
