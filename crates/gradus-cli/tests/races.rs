@@ -60,6 +60,40 @@ fn a_race_is_told_with_its_line() {
     assert!(said.contains(&place), "{said}");
 }
 
+/// The sanitizer by itself does not see atomic sums of floats.
+#[test]
+fn a_race_with_an_atomic_sum_is_told() {
+    let folder = folder("atomic_sum");
+    let source = "\
+#include <stdio.h>
+int main(void) {
+  static double sums[8];
+  for (int round = 0; round < 60; round++) {
+#pragma omp parallel for
+    for (long i = 0; i < 20000; i++) {
+#pragma omp atomic
+      sums[i % 8] += i;
+      if (i == 10007)
+        sums[3] += 1;
+    }
+  }
+  printf(\"%g\\n\", sums[0]);
+}
+";
+    let program = folder.join("program.c");
+    std::fs::write(&program, source).expect("written");
+    builds(&folder, &program, "");
+    let said = report(&folder).expect("a race is told");
+    assert!(
+        said.contains("program.c:8") && said.contains("program.c:10"),
+        "{said}"
+    );
+    let apart = source.replace("sums[3] += 1", "puts(\"\")");
+    std::fs::write(&program, apart).expect("written");
+    builds(&folder, &program, "");
+    assert_eq!(report(&folder), None);
+}
+
 /// A gradient whose return sweep adds to what several iterations read.
 const GRADIENT: &str = "
 #include <math.h>

@@ -24,6 +24,7 @@ mod serial;
 mod task_loops;
 mod tasks;
 mod team;
+mod watched;
 mod work;
 
 pub use restore::restore;
@@ -89,6 +90,9 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<Fu
         gradus_edit::raise_private(&mut body);
         if made.contains(&func) {
             frames::relieve(unit, &mut body);
+        }
+        if watched::is_watched(unit, func) {
+            watched::show_float_sums(unit, &mut body);
         }
         unit.functions[func].body = Some(body);
         made.extend(&new);

@@ -1,0 +1,77 @@
+//! Atomic sums of floats where ThreadSanitizer watches.
+//!
+//! It looks at every access but an atomic update of a float, so that a plain access that races with one
+//! goes unseen. In functions that it watches, these updates become what processors without such an
+//! instruction do: compare and exchange until nobody came between, all of which it knows.
+
+use gradus_ir::{
+    Access, Atomicity, BinaryOp, Body, Builder, CastOp, FloatKind, FuncId, Op, OpKind, RmwOp, Type,
+    TypeId, Unit,
+};
+
+/// Whether ThreadSanitizer watches what a function, or the one that it was derived from, accesses.
+pub(crate) fn is_watched(unit: &Unit, func: FuncId) -> bool {
+    let mut around = std::iter::successors(Some(func), |func| unit.functions[*func].derived_from);
+    around.any(|func| {
+        let attrs = unit.attrs(unit.functions[func].attrs);
+        attrs.function("sanitize_thread").is_some()
+    })
+}
+
+/// Puts loops that compare and exchange in place of the atomic sums of floats in a body.
+pub(crate) fn show_float_sums(unit: &mut Unit, body: &mut Body) {
+    for op in body.walk(body.root()).collect::<Vec<Op>>() {
+        let OpKind::AtomicRmw(sum @ (RmwOp::FAdd | RmwOp::FSub), access) = body.kind(op).clone()
+        else {
+            continue;
+        };
+        let sum = match sum {
+            RmwOp::FAdd => BinaryOp::FAdd,
+            _ => BinaryOp::FSub,
+        };
+        let bits = match unit.types.get(body.ty(body.result(op))) {
+            Type::Float(FloatKind::F32) => 32,
+            Type::Float(FloatKind::F64) => 64,
+            _ => continue,
+        };
+        let bits = unit.types.intern(Type::Int(bits));
+        exchange(unit, body, op, sum, access, bits);
+    }
+}
+
+fn exchange(unit: &mut Unit, body: &mut Body, op: Op, sum: BinaryOp, access: Access, bits: TypeId) {
+    let (ptr, value) = (body.operand(op, 0), body.operand(op, 1));
+    let (float, loc, meta) = (body.ty(value), body.ops[op].loc, body.ops[op].meta);
+    let bit = unit.types.intern(Type::Int(1));
+    let pair = unit.types.intern(Type::Struct {
+        name: None,
+        fields: vec![bits, bit],
+        packed: false,
+    });
+    let mut b = Builder::new(unit, body);
+    b.at_op(op);
+    b.loc = loc;
+    // A guess that is wrong costs one round.
+    let guess = b.zero(bits);
+    let (lp, region) = b.loop_(&[guess], &[float]);
+    let old = b.body.region_params(region)[0];
+    b.at_end(region);
+    let before = b.cast(CastOp::BitCast, old, float);
+    let after = b.binary(sum, before, value);
+    let after = b.cast(CastOp::BitCast, after, bits);
+    let kind = OpKind::CmpXchg {
+        failure: Atomicity::Monotonic,
+        access,
+        weak: false,
+    };
+    let found = b.op(kind, &[ptr, old, after], &[pair], 0);
+    b.set_meta(found, meta);
+    let found = b.body.result(found);
+    let (seen, done) = (b.extract(found, &[0]), b.extract(found, &[1]));
+    let yes = b.bool(true);
+    let again = b.binary(BinaryOp::Xor, done, yes);
+    b.repeat(again, &[seen], &[before]);
+    let (result, before) = (body.result(op), body.result(lp));
+    body.replace_uses(result, before);
+    body.erase(op);
+}
