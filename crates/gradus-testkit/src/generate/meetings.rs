@@ -72,17 +72,26 @@ impl Writer<'_> {
         self.floats.push(value);
     }
 
-    /// A local array whose address stands in a global for a while, and that is written through it.
+    /// A local array, or the first one of the function, whose address stands in a global for a while, and
+    /// that is written through it.
     fn behind_a_global(&mut self) {
-        self.note("local array behind a global");
-        self.local_array();
-        let local = self.arrays[self.arrays.len() - 1].clone();
+        let array = match self.random.below(2) {
+            0 => {
+                self.note("local array behind a global");
+                self.local_array();
+                self.arrays[self.arrays.len() - 1].clone()
+            }
+            _ => {
+                self.note("array behind a global");
+                self.arrays[0].clone()
+            }
+        };
         let (tag, start) = (self.tag.clone(), self.float());
         let before = self.value(format!("load @slot{tag} -> ptr"));
-        self.line(format!("store {local}, @slot{tag}"));
+        self.line(format!("store {array}, @slot{tag}"));
         let (result, i, acc) = (self.name(), self.name(), self.name());
         self.line(format!("{result} = for {i} < 3 iter({acc} = {start}) {{"));
-        let cell = self.value(format!("addr inbounds f64, {local}, {i}"));
+        let cell = self.value(format!("addr inbounds f64, {array}, {i}"));
         let new = self.square_of(&cell);
         let address = self.value(format!("load @slot{tag} -> ptr"));
         let same = self.value(format!("addr inbounds f64, {address}, {i}"));

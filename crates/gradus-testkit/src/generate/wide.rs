@@ -68,6 +68,7 @@ pub const FEATURES: &[&str] = &[
     "read before the next iteration's write",
     "arguments that meet in a cell",
     "local array behind a global",
+    "array behind a global",
     "pair stored over one number",
     "numbers moved down onto themselves",
     "array that may be inactive",
