@@ -266,6 +266,14 @@ impl Facts<'_> {
     pub fn deferred_free_of(&self, allocation: Op) -> Option<Op> {
         self.deferred.get(&allocation).copied()
     }
+    /// Whether the stack that another derivative's tape is, of this state, lives and dies in this body: then
+    /// nothing is given back of it before the return sweep. Others are ordinary memory.
+    pub fn stack_stays(&self, state: Value) -> bool {
+        self.body.def_op(state).is_some_and(|made| {
+            let in_frame = matches!(self.body.kind(made), OpKind::Alloca(_));
+            in_frame || self.deferred_free_of(made).is_some()
+        })
+    }
     /// Whether what an allocation makes is left in memory of the caller, with its shadow.
     pub fn is_left(&self, allocation: Op) -> bool {
         self.left.contains(&allocation)

@@ -36,7 +36,7 @@ const PROGRAMS: &[Program] = &[
         text: include_str!("pull.c"),
         function: "eraEpv00",
         calls: &[],
-        says: "Earth's distance from the Sun by time, twice: forward over reverse, reverse over forward, forward over forward.",
+        says: "Earth's distance from the Sun by time, twice: forward over reverse and the other orders.",
     },
     Program {
         name: "star",

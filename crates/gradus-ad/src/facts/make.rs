@@ -364,9 +364,11 @@ impl<'a> MakeFacts<'a> {
         let region = facts.body.parent(op);
         let iteration = region.and_then(|region| facts.replayed_around(region));
         let fate = clobbers.fate_within(op, iteration);
+        let body = facts.body;
         let waits = |free: &Op| {
-            facts.deferred.values().any(|d| d == free)
-                || self.known(facts.body, *free) == Some(Known::Memory(MemoryFn::TapeRelease))
+            facts.is_deferred_free(*free)
+                || self.known(body, *free) == Some(Known::Memory(MemoryFn::TapeRelease))
+                    && facts.stack_stays(self.unit.call_args(body, *free)[0])
         };
         let left_out = |end: &Op| {
             matches!(

@@ -12,10 +12,7 @@ use crate::variant::Mode;
 use gradus_analysis::{CopyKind, LaneKind};
 use gradus_ir::known::{MaskedFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{
-    AttrSet, Code, Diagnostic, FloatKind, FuncId, IntPredicate, Op, OpKind, RmwOp, Type, TypeId,
-    Value,
-};
+use gradus_ir::{AttrSet, FloatKind, FuncId, IntPredicate, Op, OpKind, RmwOp, Type, TypeId, Value};
 
 impl ReturnSweep<'_, '_, '_, '_> {
     /// `x = *p`: `*p_shadow += x_adj`.
@@ -197,19 +194,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 
     /// Gives back a block of another derivative's tape, and with it its shadows, which were pushed
-    /// after it: pushes are undone in reverse order, so the stack holds nothing that is younger.
-    ///
-    /// The tape must still be there. One that leaves the function is freed by another derivative, in its
-    /// own return sweep, which the forward sweep around both has run by now.
+    /// after it: pushes are undone in reverse order, so the stack holds nothing that is younger. Of a stack
+    /// that leaves the function the blocks are given back already, by another derivative's return sweep,
+    /// which the forward sweep around both has run; their shadows are blocks of their own.
     fn undo_push(&mut self, op: Op) {
         let args = self.out.unit.call_args(self.facts.body, op);
-        let body = self.facts.body;
-        let stays = body.def_op(args[0]).is_some_and(|made| {
-            let in_frame = matches!(body.kind(made), OpKind::Alloca(_));
-            in_frame || self.facts.deferred_free_of(made).is_some()
-        });
-        if !stays {
-            return self.refuse_tape(op);
+        if !self.facts.stack_stays(args[0]) {
+            return self.free_block(op, false);
         }
         let (state, block) = (
             self.primal(args[0]),
@@ -217,16 +208,6 @@ impl ReturnSweep<'_, '_, '_, '_> {
         );
         let release = stack::functions(self.out.unit).release;
         self.out.build().call(release, &[state, block]);
-    }
-
-    fn refuse_tape(&mut self, op: Op) {
-        let span = self.out.unit.span(self.facts.body.ops[op].loc);
-        let message = "a reverse derivative whose tape goes from one function to another cannot be differentiated in reverse again";
-        self.findings.push(
-            Diagnostic::error(Code::NoDerivative, message)
-                .at(span, "this loop keeps a frame for each iteration")
-                .help("differentiate it in forward mode, which is cheaper too, or make the function short enough to stand in its caller"),
-        );
     }
 
     pub(super) fn undo_memory_call(&mut self, op: Op, function: MemoryFn) {

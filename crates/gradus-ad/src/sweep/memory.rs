@@ -159,8 +159,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             MemoryFn::Free | MemoryFn::Delete | MemoryFn::RustDealloc => self.free(op),
             MemoryFn::Realloc | MemoryFn::RustRealloc => self.reallocate(op),
             MemoryFn::TapePush => self.push(op),
-            // The return sweep undoes the pushes, last in, first out, and gives back what it leaves.
-            MemoryFn::TapeRelease if !self.forward_mode() => {}
+            MemoryFn::TapeRelease if !self.forward_mode() => self.release(op),
             _ if function.allocation().is_some() => {
                 self.clone_plain(op);
                 if let Some(result) = self.facts.given(op)
@@ -190,7 +189,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     /// A block of another derivative's tape: its shadows lie behind it on the same stack, so that
-    /// giving it back gives back these, too.
+    /// giving it back gives back these, too. Where that happens before the return sweep, they are blocks of
+    /// their own.
     fn push(&mut self, op: Op) {
         let result = self.facts.body.result(op);
         self.clone_plain(op);
@@ -198,6 +198,11 @@ impl ForwardSweep<'_, '_, '_, '_> {
             return;
         }
         let args = self.out.unit.call_args(self.facts.body, op);
+        if !self.forward_mode() && !self.facts.stack_stays(args[0]) {
+            let lanes = self.shadow_block(op, MemoryFn::TapePush);
+            self.companions.insert(result, lanes);
+            return;
+        }
         let (stack, bytes) = (self.value(args[0]), self.value(args[1]));
         let push = stack::functions(self.out.unit).push;
         let mut lanes = Lanes::new();
@@ -208,6 +213,15 @@ impl ForwardSweep<'_, '_, '_, '_> {
             lanes.push(shadow);
         }
         self.companions.insert(result, lanes);
+    }
+
+    /// Blocks of a stack that stays are given back by the return sweep, which undoes the pushes, last in,
+    /// first out.
+    fn release(&mut self, op: Op) {
+        let args = self.out.unit.call_args(self.facts.body, op);
+        if !self.facts.stack_stays(args[0]) {
+            self.clone_plain(op);
+        }
     }
 
     /// Zeroed blocks as large as the one that an allocation gives.
