@@ -116,6 +116,7 @@ fn what_cannot_be_is_refused_with_a_line_and_leaves_nothing() {
              __global__ void k(float *x) { x[0] *= scale; }",
             "k.cu:2",
         ),
+        ("#include <mma.h>\n__global__ void k() {}", "tensor cores"),
         ("__global__ void k(int *x) { x = 1.5; }", "error:"),
     ];
     for (source, expected) in cases {

@@ -17,7 +17,13 @@
 GR_WORDS(atomicAdd, add)
 GR_FETCH(atomicAdd, unsigned long long, add)
 GR_FETCH(atomicAdd, float, add)
+/* A template: programs that bring their own for GPUs without one ask for __CUDA_ARCH__ < 600, which also holds
+   in the host's half, and theirs goes first. */
+#pragma push_macro("GR_ATOMIC")
+#undef GR_ATOMIC
+#define GR_ATOMIC template <int = 0> static inline __device__ __attribute__((always_inline))
 GR_FETCH(atomicAdd, double, add)
+#pragma pop_macro("GR_ATOMIC")
 GR_WORDS(atomicSub, sub)
 GR_WORDS(atomicMin, min) GR_LONGS(atomicMin, min)
 GR_WORDS(atomicMax, max) GR_LONGS(atomicMax, max)

@@ -2,10 +2,10 @@
 #ifndef GRADUS_CUDA_MARKERS_H
 #define GRADUS_CUDA_MARKERS_H
 
-#define CUDA_VERSION 12000
-#define CUDART_VERSION 12000
+#define CUDA_VERSION 12020
+#define CUDART_VERSION 12020
 #define __CUDACC_VER_MAJOR__ 12
-#define __CUDACC_VER_MINOR__ 0
+#define __CUDACC_VER_MINOR__ 2
 #define __CUDACC_VER_BUILD__ 0
 #define CUDA_API_PER_THREAD_DEFAULT_STREAM_SUPPORTED 1
 /* Programs ask by these whether the types of the runtime and of the host are known. */

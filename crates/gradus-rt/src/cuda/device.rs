@@ -19,7 +19,7 @@ pub(super) const THREADS_PER_PROCESSOR: u32 = 2048;
 pub(super) const BLOCKS_PER_PROCESSOR: u32 = 32;
 /// Kernels' clocks count nanoseconds.
 const CLOCK_KHZ: c_int = 1_000_000;
-const VERSION: c_int = 12_000;
+const VERSION: c_int = 12_020;
 const PCI: &CStr = c"0000:00:00.0";
 
 static FLAGS: AtomicU32 = AtomicU32::new(0);

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// What `--version` says, in the words that build systems look for.
 pub const VERSION: &str = "\
 nvcc: NVIDIA (R) Cuda compiler driver (spoken by gradus: code is made for this machine's processors)
-Cuda compilation tools, release 12.0, V12.0.140
+Cuda compilation tools, release 12.2, V12.2.140
 ";
 
 /// Runs nvcc's command line.
@@ -146,7 +146,7 @@ fn rest(
     match asked.stop {
         Stop::Object => line.push("-c".into()),
         Stop::Link => line.extend(libraries::kept(&asked.link)?),
-        Stop::Preprocess => line.extend(unit::as_host()),
+        Stop::Preprocess => line.extend(unit::as_host(asked)),
     }
     line.extend(
         asked

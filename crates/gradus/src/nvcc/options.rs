@@ -25,6 +25,8 @@ pub(super) struct Invocation {
     pub link: Vec<String>,
     /// The level of optimisation, as the user wrote it.
     pub level: Option<String>,
+    /// The highest architecture that was named (80 for `sm_80`), which device code asks for.
+    pub architecture: u32,
     /// Whether device code is for a debugger.
     pub device_debug: bool,
     /// Whether commands are shown.
@@ -78,6 +80,8 @@ enum Fate {
     Output,
     Level,
     Language,
+    /// The GPU that device code is written for.
+    Architecture,
     Object,
     Preprocess(&'static str),
     DeviceDebug,
@@ -248,19 +252,13 @@ const ROWS: &[(&[&str], Fate)] = &[
             "--gpu-code",
             "-gencode",
             "--generate-code",
-        ],
-        NothingOf,
-    ),
-    (
-        &[
             "--gpu-name",
             "--cuda-gpu-arch",
             "--offload-arch",
-            "-m",
-            "--machine",
         ],
-        NothingOf,
+        Fate::Architecture,
     ),
+    (&["-m", "--machine"], NothingOf),
     (
         &[
             "-Xptxas",
@@ -462,6 +460,9 @@ impl Reader {
             Fate::Output => found.output = Some(value.to_string()),
             Fate::Level => found.level = Some(format!("-O{value}")),
             Fate::Language => self.language = language(value)?,
+            Fate::Architecture => {
+                found.architecture = architecture(value).max(found.architecture);
+            }
             Fate::Object => found.stop = Stop::Object,
             Fate::Preprocess(word) => {
                 found.stop = Stop::Preprocess;
@@ -517,7 +518,7 @@ fn row(name: &str) -> Option<(&'static str, Fate)> {
 fn takes_value(fate: Fate) -> bool {
     match fate {
         NothingOf | Common(_) | LinkOf(_) | HostParts | LinkParts => true,
-        Fate::Output | Fate::Level | Fate::Language | Fate::File => true,
+        Fate::Output | Fate::Level | Fate::Language | Fate::Architecture | Fate::File => true,
         HostFlag(word) => word.ends_with('='),
         _ => false,
     }
@@ -536,6 +537,19 @@ fn gnu(version: &str) -> String {
         Some(year) => format!("gnu++{year}"),
         None => version.to_string(),
     }
+}
+
+/// The highest number behind `sm_` or `compute_` in a value; none where it names no number (`native`).
+fn architecture(value: &str) -> u32 {
+    let words = value.split([',', '=', '[', ']', '"', ' ']);
+    let numbers = words.filter_map(|word| {
+        let number = word
+            .strip_prefix("sm_")
+            .or_else(|| word.strip_prefix("compute_"))?;
+        let end = number.find(|c: char| !c.is_ascii_digit());
+        number[..end.unwrap_or(number.len())].parse().ok()
+    });
+    numbers.max().unwrap_or(0)
 }
 
 fn language(name: &str) -> Result<Option<bool>, Diagnostic> {
@@ -608,6 +622,22 @@ mod tests {
         assert_eq!(found.host, ["-Wall", "-fPIC"]);
         assert_eq!(found.link, ["-lcudart"]);
         assert_eq!(found.stop, Stop::Link);
+        assert_eq!(found.architecture, 70);
+    }
+
+    #[test]
+    fn the_highest_architecture_counts() {
+        for (words, highest) in [
+            (
+                "--generate-code=arch=compute_80,code=[compute_80,sm_80]",
+                80,
+            ),
+            ("-gencode arch=compute_90a,code=sm_90a -arch sm_60", 90),
+            ("-arch=native", 0),
+            ("a.cu", 0),
+        ] {
+            assert_eq!(line(words).expect("read").architecture, highest, "{words}");
+        }
     }
 
     #[test]

@@ -26,9 +26,8 @@ const LANGUAGE: &[&str] = &[
     "cuda",
     "-nocudainc",
     "-nocudalib",
-    "--offload-arch=sm_70",
     "-Xclang",
-    "-target-sdk-version=12.0",
+    "-target-sdk-version=12.2",
     "-include",
     "cuda_runtime.h",
     "-Wno-unknown-cuda-version",
@@ -54,9 +53,24 @@ pub(super) fn search(settings: &Settings, _scratch: &Scratch) -> Vec<String> {
 }
 
 /// The options of a host half that is only preprocessed.
-pub(super) fn as_host() -> Vec<String> {
+pub(super) fn as_host(asked: &Invocation) -> Vec<String> {
     let words = LANGUAGE.iter().copied().chain(["--cuda-host-only"]);
-    words.map(String::from).collect()
+    let words = words.map(String::from);
+    words.chain([architecture(asked)]).collect()
+}
+
+/// What `__CUDA_ARCH__` says: what was asked for, but no GPU older than those whose threads run by themselves,
+/// and none newer than those whose instructions are known here.
+fn architecture(asked: &Invocation) -> String {
+    let known = match asked.architecture {
+        ..=72 => "70",
+        73..=79 => "75",
+        80..=85 => "80",
+        86..=88 => "86",
+        89 => "89",
+        90.. => "90",
+    };
+    format!("--offload-arch=sm_{known}")
 }
 
 impl Unit<'_> {
@@ -197,6 +211,7 @@ impl Unit<'_> {
     /// What both compilations are told.
     fn line(&self) -> Vec<String> {
         let mut line: Vec<String> = LANGUAGE.iter().map(|w| w.to_string()).collect();
+        line.push(architecture(self.asked));
         if !self
             .asked
             .common

@@ -1,0 +1,125 @@
+//! CUDA sources that a package of a registry ships, unmodified: candle's kernels, each file compiled by
+//! `gradus nvcc` with a small program around it, run with one and two workers, and compared with plain Rust.
+//!
+//! Of the package nothing but its sources is used: its build script wants a toolkit.
+
+mod candle;
+mod support;
+
+use candle::{Expected, elementwise, places, rows};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{succeeds, text};
+
+const PACKAGE: &str = "candle-kernels";
+const VERSION: &str = "0.11.1";
+
+/// The folder of the package's CUDA sources. Cargo brings them, once: a manifest in the build folder names the
+/// package, whose Rust code is not built.
+fn sources() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{PACKAGE}-{VERSION}"));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let manifest = format!(
+        "[package]\nname = \"sources\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\n[lib]\npath = \"empty.rs\"\n\n\
+         [workspace]\n\n[dependencies]\n{PACKAGE} = \"={VERSION}\"\n"
+    );
+    // Tests run at the same time; what they write is the same.
+    std::fs::write(folder.join("empty.rs"), "").expect("written");
+    let file = folder.join("Cargo.toml");
+    if std::fs::read(&file).ok().as_deref() != Some(manifest.as_bytes()) {
+        std::fs::write(&file, &manifest).expect("written");
+    }
+    let metadata = |words: &[&str]| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["metadata", "--format-version", "1"]);
+        cargo.args(words).current_dir(&folder);
+        cargo.output().expect("cargo runs")
+    };
+    let mut output = metadata(&["--offline"]);
+    if !output.status.success() {
+        output = metadata(&[]);
+    }
+    let said = text(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{PACKAGE} cannot be brought: {said}"
+    );
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let mut packages = packages.filter(|package| package["name"] == PACKAGE);
+    let package = packages.next().expect("cargo names the package");
+    let manifest = package["manifest_path"].as_str().expect("a path");
+    let folder = Path::new(manifest).parent().expect("a folder");
+    folder.join("src")
+}
+
+/// Compiles one of our programs round a source of the package, runs it, and compares all that it says.
+fn agrees(program: &str, source: &str, expected: &[Expected]) {
+    let folder = support::folder(&format!("registry-{source}"));
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/candle");
+    let mut nvcc = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    nvcc.args(["nvcc", "-O2", "-arch=sm_89", "-w", "-I"]);
+    nvcc.arg(sources())
+        .arg(format!("-DSOURCE=\"{source}.cu\""))
+        .arg(format!("-DIS_{}", source.to_uppercase()))
+        .arg(ours.join(program))
+        .args(["-o", "program"])
+        .current_dir(&folder);
+    succeeds(&mut nvcc);
+    for workers in ["1", "2"] {
+        let mut run = Command::new(folder.join("program"));
+        run.env("GRADUS_NUM_THREADS", workers);
+        let output = succeeds(&mut run);
+        candle::compare(&text(&output.stdout), expected);
+    }
+}
+
+#[test]
+fn affine() {
+    agrees("elementwise.cu", "affine", &elementwise::affine());
+}
+
+#[test]
+fn unary() {
+    agrees("elementwise.cu", "unary", &elementwise::unary());
+}
+
+#[test]
+fn binary() {
+    agrees("elementwise.cu", "binary", &elementwise::binary());
+}
+
+#[test]
+fn casts() {
+    agrees("elementwise.cu", "cast", &elementwise::cast());
+}
+
+#[test]
+fn choices() {
+    agrees("elementwise.cu", "ternary", &elementwise::ternary());
+}
+
+#[test]
+fn fills() {
+    agrees("elementwise.cu", "fill", &elementwise::fill());
+}
+
+#[test]
+fn reductions() {
+    agrees("rows.cu", "reduce", &rows::reduce());
+}
+
+#[test]
+fn sorting() {
+    agrees("rows.cu", "sort", &rows::sort());
+}
+
+#[test]
+fn convolutions() {
+    agrees("places.cu", "conv", &places::conv());
+}
+
+#[test]
+fn indexing() {
+    agrees("places.cu", "indexing", &places::indexing());
+}
