@@ -50,6 +50,7 @@ fn asked(args: &[OsString]) -> Result<Asked, gradus::Diagnostic> {
             "--strong-zero" => asked.how.options.strong_zero = true,
             "--gradus-report" => asked.report = true,
             "--par-report" => asked.regions = true,
+            "--gpu-report" => asked.how.kernel_report = true,
             _ => match arg.strip_prefix("--gradus-without=") {
                 Some(names) => asked.how.options.off.extend(crate::options::list(names)),
                 None => asked.rest.push(arg),
@@ -71,5 +72,6 @@ fn shown(session: &Session, asked: &Asked, driven: &Driven) -> u8 {
     if asked.regions {
         driven.regions.iter().for_each(|text| print!("{text}"));
     }
+    driven.kernels.iter().for_each(|text| print!("{text}"));
     u8::try_from(driven.status).unwrap_or(crate::FAILED)
 }

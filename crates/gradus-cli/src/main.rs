@@ -54,6 +54,7 @@ gradus: derivatives of programs as they are
       --restructure-all every function through the intermediate language and back: a self-test
   gradus nvcc …
       nvcc's command line: CUDA programs become programs for this machine's processors
+      --gpu-report      what became of every kernel: barriers, what crosses them, vectorised loops
   gradus dev IN [-f NAME] [--after=PASS] [--print] [--verify-each] [--time]
       what the passes do
   gradus explain CODE

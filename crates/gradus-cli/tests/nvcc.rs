@@ -90,6 +90,80 @@ fn several_files_are_compiled_and_linked() {
     assert_eq!(text(&output.stdout), "6 12\n");
 }
 
+/// Lines, values that cross a barrier, interchanged loops, and what the vectoriser made of them.
+#[test]
+fn the_report_tells_what_became_of_kernels() {
+    let folder = folder("report");
+    let source = "__global__ void smooth(const float *x, float *y)\n{\n\
+        __shared__ float tile[256];\n\
+        int t = threadIdx.x;\n\
+        float own = x[t] / 3;\n\
+        tile[t] = own;\n\
+        __syncthreads();\n\
+        y[t] = tile[255 - t] + own;\n\
+        }\n\
+        __global__ void columns(const float *x, float *y, int n)\n{\n\
+        int i = threadIdx.x;\n\
+        float sum = 0;\n\
+        for (int k = 0; k < n; k++) sum += x[k * n + i];\n\
+        y[i] = sum;\n\
+        }\n\
+        void run(const float *x, float *y) {\n\
+        smooth<<<8, 256>>>(x, y);\n\
+        columns<<<1, 256>>>(x, y, 256); }\n";
+    std::fs::write(folder.join("k.cu"), source).expect("written");
+    let output = nvcc(&folder, "--gpu-report -c k.cu");
+    succeeds(&output);
+    let said = text(&output.stdout);
+    let paragraph = |head: &str| {
+        let from = said.find(head).unwrap_or_else(|| panic!("{head}: {said}"));
+        let end = said[from..].find("\nk.cu").map_or(said.len(), |n| from + n);
+        &said[from..end]
+    };
+    let smooth = paragraph("k.cu:5-8: kernel, launched by ");
+    // What a division gave is kept; it is the only value that crosses.
+    let barrier = "line 7: barrier, split: 1 value kept for each thread (4 bytes)";
+    assert!(smooth.contains(barrier), "{said}");
+    assert!(smooth.contains(": loop vectorised, width "), "{said}");
+    assert!(!smooth.contains("interchanged"), "{said}");
+    let columns = paragraph("k.cu:14-15: kernel, launched by ");
+    assert!(columns.contains("no barrier"), "{said}");
+    assert!(columns.contains("line 14: interchanged"), "{said}");
+    assert!(text(&nvcc(&folder, "-c k.cu").stdout).is_empty());
+}
+
+/// A header declares a function of plain C++; the unit defines it for the device, too, below the kernel.
+#[test]
+fn what_a_unit_says_of_a_function_is_joined() {
+    let folder = folder("spaces");
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("written");
+    std::fs::create_dir_all(folder.join("inc")).expect("a folder");
+    write(
+        "inc/f.h",
+        "#pragma once\nint f(int x);\nint\ng(int x);\nint host_only(int x);\n",
+    );
+    write(
+        "k.cu",
+        "#include \"inc/../inc/f.h\"\n#include <cstdio>\n\
+         __global__ void k(int *x) { *x = f(*x) + g(*x); }\n\
+         __host__ __device__ int f(int x) { return x + 1; }\n\
+         __device__ __host__ int g(int x) { return 10 * x; }\n\
+         int main() { int *x; cudaMallocManaged(&x, 4); *x = 3; k<<<1, 1>>>(x);\n\
+           cudaDeviceSynchronize(); std::printf(\"%d %d\\n\", *x, f(1)); }\n",
+    );
+    succeeds(&nvcc(&folder, "-o k k.cu"));
+    let output = Command::new(folder.join("k")).output().expect("it starts");
+    assert_eq!(text(&output.stdout), "34 2\n");
+    write(
+        "no.cu",
+        "#include \"inc/f.h\"\n__global__ void k(int *x) { *x = host_only(*x); }\n\
+         int host_only(int x) { return x; }\n",
+    );
+    let refused = nvcc(&folder, "-c no.cu");
+    assert!(!refused.status.success());
+    assert!(text(&refused.stderr).contains("no.cu:2"));
+}
+
 #[test]
 fn what_cannot_be_is_refused_with_a_line_and_leaves_nothing() {
     let cases = [

@@ -11,37 +11,37 @@ use crate::homes;
 use crate::levels::{self, Levels};
 use crate::memory::steady_reads;
 use crate::prepare::prepare;
+use crate::report::{self, KernelRecord};
 use crate::spine::Spine;
 use crate::steps::in_step;
-use crate::{Facts, Options};
+use crate::{Facts, Findings, Options};
 use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, SpmdKind, Unit};
 use std::collections::HashSet;
 
 /// Runs the pass.
-pub(crate) fn run(
-    unit: &mut Unit,
-    body: &mut Body,
-    facts: &Facts,
-    options: &Options,
-) -> Vec<Diagnostic> {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
     let is_block = |op: &Op| {
         let kind = SpmdKind::Block;
         matches!(body.kind(*op), OpKind::Spmd { kind: own, .. } if *own == kind)
     };
     let blocks: Vec<Op> = body.walk(body.root()).filter(is_block).collect();
-    let mut findings = Vec::new();
+    let mut findings = Findings::default();
     for &block in &blocks {
         if let Err(refused) = prepare(unit, body, block) {
-            findings.extend(refused);
+            findings.diagnostics.extend(refused);
         }
     }
-    if !findings.is_empty() {
+    if !findings.diagnostics.is_empty() {
         return findings;
     }
     let steady = steady_reads(unit, body, facts, &blocks);
     for block in blocks {
         match block_to_loops(unit, body, options, block, &steady) {
-            Ok(found) | Err(found) => findings.extend(found),
+            Ok((record, doubts)) => {
+                findings.kernels.push(record);
+                findings.diagnostics.extend(doubts);
+            }
+            Err(refused) => findings.diagnostics.extend(refused),
         }
     }
     gradus_edit::sweep_dead(unit, body);
@@ -54,7 +54,7 @@ fn block_to_loops(
     options: &Options,
     block: Op,
     steady: &HashSet<Op>,
-) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+) -> Result<(KernelRecord, Vec<Diagnostic>), Vec<Diagnostic>> {
     let (spine, levels) = cut_points(unit, body, block, steady)?;
     let doubts = doubtful(unit, body, &spine, &levels);
     let homes = homes::plan(unit, body, &spine, &levels, steady);
@@ -65,8 +65,9 @@ fn block_to_loops(
         steady,
         options,
     };
+    let record = report::of(unit, body, &spine, &levels, &homes);
     cut::block(unit, body, &plan);
-    Ok(doubts)
+    Ok((record, doubts))
 }
 
 /// Where a block is cut and what its threads have in common. Loops that gain from being run in step are cut

@@ -4,18 +4,13 @@
 //! becomes private to the run of the loop's body.
 
 use crate::threads::of_block;
-use crate::{Facts, Options};
+use crate::{Facts, Findings, Options};
 use gradus_ir::{
     AllocaPlace, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, SpmdKind, Unit, Value,
 };
 
 /// Runs the pass.
-pub(crate) fn run(
-    unit: &mut Unit,
-    body: &mut Body,
-    _facts: &Facts,
-    options: &Options,
-) -> Vec<Diagnostic> {
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _facts: &Facts, options: &Options) -> Findings {
     let grids: Vec<Op> = body
         .walk(body.root())
         .filter(|op| {
@@ -28,10 +23,10 @@ pub(crate) fn run(
             )
         })
         .collect();
-    let mut findings = Vec::new();
+    let mut findings = Findings::default();
     for grid in grids {
         match held(unit, body, grid) {
-            Some(finding) => findings.push(finding),
+            Some(finding) => findings.diagnostics.push(finding),
             None => grid_to_loop(unit, body, options, grid),
         }
     }

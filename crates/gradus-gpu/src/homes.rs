@@ -22,8 +22,8 @@ pub(crate) struct Homes {
     pub stored: Vec<Value>,
     /// Private allocations that live on from segment to segment, in the order of the program.
     pub kept: Vec<Op>,
-    /// The number of values that cross and are computed again.
-    pub recomputed: usize,
+    /// Values that cross and are computed again.
+    pub recomputed: Vec<Value>,
 }
 
 /// Plans where the values of a block are kept.
@@ -192,7 +192,7 @@ impl Plan<'_> {
         let is_cut = |value: &Value| cut[vertices[value]];
         homes.stored = order.iter().copied().filter(is_cut).collect();
         homes.stored.sort();
-        homes.recomputed = wanted.iter().filter(|v| !is_cut(v)).count();
+        homes.recomputed = wanted.iter().copied().filter(|v| !is_cut(v)).collect();
     }
 
     /// What storing and reading a value costs, in bytes.

@@ -24,11 +24,14 @@ mod homes;
 mod levels;
 mod memory;
 mod prepare;
+mod report;
 mod segment;
 mod spine;
 mod splits;
 mod steps;
 mod threads;
+
+pub use report::{KernelRecord, Meeting};
 
 use gradus_analysis::{AliasOptions, Effects};
 use gradus_ir::{Body, Diagnostic, FuncId, Op, OpKind, SpmdKind, Unit};
@@ -75,8 +78,17 @@ pub struct Pass {
     pub name: &'static str,
     /// What it does, in a sentence.
     pub about: &'static str,
-    /// Runs it; gives what could not be done.
-    pub run: fn(&mut Unit, &mut Body, &Facts, &Options) -> Vec<Diagnostic>,
+    /// Runs it.
+    pub run: fn(&mut Unit, &mut Body, &Facts, &Options) -> Findings,
+}
+
+/// What a pass found.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// What could not be done, or is doubtful.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What became of kernels.
+    pub kernels: Vec<KernelRecord>,
 }
 
 /// All passes, in the order in which [`lower`] runs them.
@@ -100,6 +112,8 @@ pub struct Lowered {
     pub changed: Vec<FuncId>,
     /// What could not be done, or is doubtful.
     pub findings: Vec<Diagnostic>,
+    /// What became of kernels.
+    pub kernels: Vec<KernelRecord>,
 }
 
 /// Lowers every grid and block of `functions`. Where an error is among the findings, the function stays
@@ -123,9 +137,11 @@ pub fn lower(
             alias: &alias,
         };
         let mut body = before.clone();
-        let mut findings = Vec::new();
+        let (mut findings, mut kernels) = (Vec::new(), Vec::new());
         for pass in PASSES {
-            findings.extend((pass.run)(unit, &mut body, &facts, options));
+            let found = (pass.run)(unit, &mut body, &facts, options);
+            findings.extend(found.diagnostics);
+            kernels.extend(found.kernels);
         }
         let failed = findings
             .iter()
@@ -135,6 +151,13 @@ pub fn lower(
             lowered.changed.push(func);
         }
         let name = unit.functions[func].name.clone();
+        for mut kernel in kernels {
+            kernel.function = unit.functions[func]
+                .source_name
+                .clone()
+                .unwrap_or_else(|| name.clone());
+            lowered.kernels.push(kernel);
+        }
         let named = findings.into_iter().map(|f| f.in_function(name.clone()));
         lowered.findings.extend(named);
     }

@@ -2,11 +2,11 @@
 //! order of their threads.
 
 use gradus_analysis::{AliasOptions, Closure, Effects};
-use gradus_gpu::{Facts, Options, PASSES, lower};
+use gradus_gpu::{Facts, Findings, Options, PASSES, lower};
 use gradus_ir::{Body, Diagnostic, FuncId, Severity, Unit};
 use gradus_testkit::{Pass, check_pages};
 
-type Run = fn(&mut Unit, &mut Body, &Facts, &Options) -> Vec<Diagnostic>;
+type Run = fn(&mut Unit, &mut Body, &Facts, &Options) -> Findings;
 
 fn with_body(unit: &Unit) -> Vec<FuncId> {
     let ids = unit.functions.ids();
@@ -35,7 +35,7 @@ fn each(unit: &mut Unit, run: Run) -> Result<(), Vec<Diagnostic>> {
             effects: &effects,
             alias: &alias,
         };
-        findings.extend(run(unit, &mut body, &facts, &Options::default()));
+        findings.extend(run(unit, &mut body, &facts, &Options::default()).diagnostics);
         unit.functions[id].body = Some(body);
     }
     refused(findings)

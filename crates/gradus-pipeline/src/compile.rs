@@ -205,7 +205,8 @@ fn emit(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
             OutputKind::Gir
             | OutputKind::Header
             | OutputKind::Report
-            | OutputKind::ParallelReport => None,
+            | OutputKind::ParallelReport
+            | OutputKind::KernelReport => None,
         };
         let output = match bytes {
             Some(bytes) => Some(Output { kind, bytes }),

@@ -16,6 +16,7 @@ mod call_sites;
 mod callers;
 mod compile;
 mod derive;
+mod kernel_report;
 mod names;
 mod parallel;
 mod registrations;

@@ -8,7 +8,7 @@ use crate::callers;
 use crate::compile::early_parallel;
 use crate::reply::Output;
 use crate::run::{Run, Stop};
-use crate::{OutputKind, simplify};
+use crate::{OutputKind, kernel_report, simplify};
 use gradus_analysis::{Closure, Effects};
 use gradus_ir::known::{GpuFn, KERNEL, Known, SHARED, SHARED_DYNAMIC, lookup};
 use gradus_ir::{Code, Diagnostic, Flags, FuncId, Unit};
@@ -153,6 +153,12 @@ fn kernels(
             ..gradus_gpu::Options::default()
         };
         let lowered = gradus_gpu::lower(unit, changed, &effects, &options);
+        if run.request.emit.contains(&OutputKind::KernelReport) {
+            run.early_outputs.push(Output {
+                kind: OutputKind::KernelReport,
+                bytes: kernel_report::text(&lowered.kernels).into_bytes(),
+            });
+        }
         run.take(lowered.findings)?;
         if !lowered.changed.is_empty() {
             let closure = Closure::of(unit, &lowered.changed);

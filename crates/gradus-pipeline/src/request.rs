@@ -123,6 +123,8 @@ pub enum OutputKind {
     Report,
     /// What became of every parallel region, by source line.
     ParallelReport,
+    /// What became of every kernel: barriers, what crosses them, loops.
+    KernelReport,
 }
 
 /// How the pipeline works.

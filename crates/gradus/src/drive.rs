@@ -28,6 +28,8 @@ pub struct DriveOptions {
     pub plus_plus: bool,
     /// Whether every function goes through the language in the middle and back.
     pub restructure_all: bool,
+    /// Whether the compiler's vectoriser is asked what it made of kernels' loops.
+    pub kernel_report: bool,
     /// Options of the passes.
     pub options: Options,
 }
@@ -45,6 +47,8 @@ pub struct Driven {
     pub reports: Vec<String>,
     /// What became of the parallel regions of each module.
     pub regions: Vec<String>,
+    /// What became of the kernels of each module.
+    pub kernels: Vec<String>,
 }
 
 /// Runs a driver's command line.

@@ -88,4 +88,7 @@ static inline __device__ int __dp2a_hi(int a, int b, int sum)
     return sum + (int)(short)a * (int)(signed char)(b >> 16) + (int)(short)(a >> 16) * (int)(signed char)(b >> 24);
 }
 
+/* Functions without an execution space that only kernels call may end so, too. */
+static inline __host__ __attribute__((noreturn)) void __trap(void) { __builtin_trap(); }
+
 #endif

@@ -7,7 +7,9 @@
 
 mod launches;
 mod libraries;
+mod loops;
 mod options;
+mod spaces;
 mod unit;
 
 use crate::Settings;
@@ -133,6 +135,7 @@ fn rest(
         return Ok(None);
     }
     let mut line = unit::search(settings, scratch);
+    line.push(unit::BY_NVCC.into());
     let is_c = |f: &String| f.ends_with(".c");
     if files.iter().any(is_c) {
         line.extend(OLD_C.map(String::from));

@@ -1,7 +1,9 @@
 //! One source with device code: clang twice, our passes, and clang's back end.
 
 use super::launches;
+use super::loops;
 use super::options::{Invocation, Source};
+use super::spaces::Spaces;
 use crate::cc1::{self, Detail};
 use crate::drive::{DriveOptions, Driven};
 use crate::files::{self, Scratch};
@@ -20,10 +22,14 @@ pub(super) struct Unit<'a> {
     pub scratch: &'a Scratch,
 }
 
+/// What sources ask whether nvcc compiles them, in every language.
+pub(super) const BY_NVCC: &str = "-D__NVCC__=1";
+
 /// What clang needs to take CUDA sources without a toolkit.
 const LANGUAGE: &[&str] = &[
     "-x",
     "cuda",
+    BY_NVCC,
     "-nocudainc",
     "-nocudalib",
     "-Xclang",
@@ -83,18 +89,23 @@ impl Unit<'_> {
         driven: &mut Driven,
     ) -> Result<i32, Diagnostic> {
         let source = &self.readable(at, source)?;
-        let host = self.host_job(source, object)?;
         let bitcode = self.scratch.file(&format!("{at}.host.bc"));
         let derived = self.scratch.file(&format!("{at}.derived.bc"));
-        let halves = cc1::halves(&host, &bitcode, &derived, Detail::Lines);
-        let (status, said) = run(&halves.front)?;
+        let mut spaces = Spaces::default();
+        let (halves, status, said) = loop {
+            let host = self.host_job(source, object, &spaces)?;
+            let halves = cc1::halves(&host, &bitcode, &derived, Detail::Lines);
+            let (status, said) = run(&halves.front)?;
+            if status == 0 || !spaces.learn(&said, &source.path, at, self.scratch)? {
+                break (halves, status, said);
+            }
+        };
+        driven.remarks.push(said);
         if status != 0 {
-            driven.remarks.push(said);
             return Ok(status);
         }
-        driven.remarks.push(said);
         let text = self.scratch.file(&format!("{at}.device.ll"));
-        let (status, said) = run(&self.device_job(source, &text)?)?;
+        let (status, said) = run(&self.device_job(source, &text, &spaces)?)?;
         if status != 0 {
             wide_float(&said).map_or(Ok(()), Err)?;
             driven.remarks.push(said);
@@ -111,22 +122,40 @@ impl Unit<'_> {
                 OutputKind::Bitcode,
                 OutputKind::Report,
                 OutputKind::ParallelReport,
+                OutputKind::KernelReport,
             ],
             options: Options {
                 parallel: true,
                 skip_late: true,
-                strip_debug: !halves.debug,
+                // Remarks have lines where the code has them.
+                strip_debug: !halves.debug && !self.how.kernel_report,
                 device: Some(Input::new(source.path.clone(), files::read(&text)?)),
                 ..self.how.options.clone()
             },
         };
         let reply = child::compile(self.settings, &request);
+        let kernels = reply.text(OutputKind::KernelReport).map(String::from);
         let Some(bytes) = self.bitcode(reply, driven) else {
             return Ok(1);
         };
         files::write(&derived, &bytes)?;
-        let (status, said) = run(&halves.back)?;
-        driven.remarks.push(said);
+        self.finish(halves.back, &kernels.unwrap_or_default(), driven)
+    }
+
+    /// Runs the compiler's back end; where it was asked for, with what its vectoriser says.
+    fn finish(&self, mut back: Job, kernels: &str, driven: &mut Driven) -> Result<i32, Diagnostic> {
+        if !self.how.kernel_report {
+            let (status, said) = run(&back)?;
+            driven.remarks.push(said);
+            return Ok(status);
+        }
+        back.args.extend(loops::ASKED.map(String::from));
+        let (status, said) = run(&back)?;
+        if status != 0 {
+            driven.remarks.push(said);
+            return Ok(status);
+        }
+        driven.kernels.push(loops::below(kernels, &said));
         Ok(status)
     }
 
@@ -160,8 +189,9 @@ impl Unit<'_> {
     }
 
     /// The host's compilation, as clang plans it.
-    fn host_job(&self, source: &Source, object: &Path) -> Result<Job, Diagnostic> {
+    fn host_job(&self, source: &Source, object: &Path, spaces: &Spaces) -> Result<Job, Diagnostic> {
         let mut args = self.line();
+        args.extend(spaces.words());
         args.extend(
             [
                 "--cuda-host-only",
@@ -184,8 +214,9 @@ impl Unit<'_> {
     }
 
     /// The device's compilation to text.
-    fn device_job(&self, source: &Source, text: &Path) -> Result<Job, Diagnostic> {
+    fn device_job(&self, source: &Source, text: &Path, spaces: &Spaces) -> Result<Job, Diagnostic> {
         let mut args = self.line();
+        args.extend(spaces.words());
         args.extend(
             [
                 "--cuda-device-only",

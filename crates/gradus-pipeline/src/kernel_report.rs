@@ -1,0 +1,158 @@
+//! What became of the kernels, as text: for `--gpu-report`.
+//!
+//! A paragraph for each kernel; its first line begins with the file and the lines of its code, so that what a
+//! compiler says of its loops later can be put below. Copies of one kernel that became the same share one.
+
+use gradus_gpu::{KernelRecord, Meeting};
+use std::fmt::Write;
+
+/// The report's text.
+pub(crate) fn text(kernels: &[KernelRecord]) -> String {
+    let mut groups: Vec<(KernelRecord, Vec<String>)> = Vec::new();
+    for kernel in kernels {
+        let shared = KernelRecord {
+            function: String::new(),
+            ..kernel.clone()
+        };
+        let name = place(&kernel.function);
+        match groups.iter_mut().find(|(known, _)| *known == shared) {
+            Some((_, names)) if names.contains(&name) => {}
+            Some((_, names)) => names.push(name),
+            None => groups.push((shared, vec![name])),
+        }
+    }
+    let mut text = String::new();
+    for (kernel, names) in &groups {
+        // Code without lines is an entry for launches that are not known; it is told where it is not what a
+        // launch became, too.
+        let is_alike = |(other, _): &(KernelRecord, _)| {
+            other.lines.is_some() && without_lines(other) == without_lines(kernel)
+        };
+        if kernel.lines.is_some() || !groups.iter().any(is_alike) {
+            paragraph(&mut text, kernel, names);
+        }
+    }
+    text
+}
+
+fn without_lines(kernel: &KernelRecord) -> KernelRecord {
+    let mut kernel = kernel.clone();
+    kernel.lines = None;
+    kernel.meetings.iter_mut().for_each(|m| m.line = 0);
+    kernel.divergent.iter_mut().for_each(|line| *line = 0);
+    kernel.in_step.iter_mut().for_each(|line| *line = 0);
+    kernel
+}
+
+/// Where a copy of a kernel stands.
+fn place(function: &str) -> String {
+    match function
+        .strip_prefix("__gr_")
+        .and_then(|f| f.split_once('.'))
+    {
+        Some((_, kernel)) => format!("{kernel} for launches elsewhere"),
+        None => format!("launched by {function}"),
+    }
+}
+
+fn paragraph(text: &mut String, kernel: &KernelRecord, names: &[String]) {
+    let place = match &kernel.lines {
+        Some((file, first, last)) => format!("{file}:{first}-{last}"),
+        None => "?:0-0".into(),
+    };
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "{place}: kernel, {}", names.join(", "));
+    if kernel.meetings.is_empty() {
+        let _ = writeln!(text, "    no barrier: one loop over the threads");
+    }
+    for meeting in &kernel.meetings {
+        let _ = writeln!(text, "    {}", barrier(meeting));
+    }
+    if kernel.array_bytes > 0 {
+        let bytes = kernel.array_bytes;
+        let _ = writeln!(text, "    {bytes} bytes of arrays are kept for each thread");
+    }
+    for line in &kernel.divergent {
+        let _ = writeln!(
+            text,
+            "    line {line}: threads go different ways round a barrier: a flag for each"
+        );
+    }
+    for line in &kernel.in_step {
+        let _ = writeln!(
+            text,
+            "    line {line}: interchanged: one iteration for all threads, then the next"
+        );
+    }
+}
+
+fn barrier(meeting: &Meeting) -> String {
+    let what = match meeting.of_warp {
+        true => "threads of a warp meet",
+        false => "barrier",
+    };
+    let values = |n: usize| match n {
+        1 => "1 value".to_string(),
+        n => format!("{n} values"),
+    };
+    let stored = match meeting.stored {
+        0 => "nothing is kept".to_string(),
+        n => format!(
+            "{} kept for each thread ({} bytes)",
+            values(n),
+            meeting.bytes
+        ),
+    };
+    let again = match meeting.recomputed {
+        0 => String::new(),
+        n => format!(", {} computed again", values(n)),
+    };
+    format!("line {}: {what}, split: {stored}{again}", meeting.line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_that_became_the_same_share_a_paragraph() {
+        let kernel = |function: &str, stored| KernelRecord {
+            function: function.into(),
+            lines: Some(("k.cu".into(), 3, 9)),
+            meetings: vec![Meeting {
+                line: 5,
+                of_warp: false,
+                stored,
+                bytes: 4 * stored as u64,
+                recomputed: 2,
+            }],
+            in_step: vec![7],
+            ..KernelRecord::default()
+        };
+        let mut entry = kernel("__gr_entry.k", 0);
+        entry.lines = None;
+        entry.meetings[0].line = 0;
+        entry.in_step[0] = 0;
+        let mut other = entry.clone();
+        other.meetings[0].recomputed = 0;
+        let said = text(&[
+            kernel("main", 1),
+            kernel("f", 1),
+            kernel("main", 0),
+            entry,
+            other,
+        ]);
+        assert_eq!(
+            said,
+            "k.cu:3-9: kernel, launched by main, launched by f\n    \
+             line 5: barrier, split: 1 value kept for each thread (4 bytes), 2 values computed again\n    \
+             line 7: interchanged: one iteration for all threads, then the next\n\
+             k.cu:3-9: kernel, launched by main\n    \
+             line 5: barrier, split: nothing is kept, 2 values computed again\n    \
+             line 7: interchanged: one iteration for all threads, then the next\n\
+             ?:0-0: kernel, k for launches elsewhere\n    \
+             line 0: barrier, split: nothing is kept\n    \
+             line 0: interchanged: one iteration for all threads, then the next\n"
+        );
+    }
+}
