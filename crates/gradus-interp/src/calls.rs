@@ -145,6 +145,9 @@ impl Machine<'_> {
                 && let Some(selector) = self.selector(place, object)
             {
                 self.strand.pending = Some((object, selector));
+                if let Some(races) = &mut self.races {
+                    races.cut(self.strand.frames.len());
+                }
                 if let Some(frame) = self.strand.frames.last_mut() {
                     frame.pc = place;
                 }

@@ -209,12 +209,14 @@ pub(crate) enum Instr {
     Load {
         shape: Box<Shape>,
         align: u64,
+        atomic: bool,
         ptr: Reg,
         dst: Reg,
     },
     Store {
         shape: Box<Shape>,
         align: u64,
+        atomic: bool,
         value: Reg,
         ptr: Reg,
     },
@@ -222,6 +224,7 @@ pub(crate) enum Instr {
     LoadBits {
         bytes: u32,
         align: u64,
+        atomic: bool,
         mask: u64,
         ptr: Reg,
         dst: Reg,
@@ -229,6 +232,7 @@ pub(crate) enum Instr {
     StoreBits {
         bytes: u32,
         align: u64,
+        atomic: bool,
         value: Reg,
         ptr: Reg,
     },
@@ -256,6 +260,8 @@ pub(crate) enum Instr {
         dst: Reg,
     },
 
+    /// What strands do that matters to nothing but races.
+    Strands(Strands),
     ParStart(Box<ParForInfo>),
     ParIndex {
         info: Box<ParForInfo>,
@@ -301,6 +307,24 @@ pub(crate) enum Instr {
     Publish(Box<[Reg]>),
     /// The results of the rank that ran the latest `single`.
     Receive(Box<[Reg]>),
+}
+
+/// Tasks and locks: code runs through them as if they were not there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Strands {
+    Scope,
+    ScopeEnd,
+    /// Where its conditions are given: whether it runs beside what follows, and whether the tasks inside
+    /// run where they stand.
+    Task {
+        beside: Option<Reg>,
+        serial: Option<Reg>,
+    },
+    TaskEnd,
+    Sync,
+    /// What stands for the lock's name.
+    Lock(u64),
+    Unlock,
 }
 
 /// A conversion.

@@ -408,6 +408,7 @@ impl<'a> Decoder<'a> {
             _ => {
                 let results = self.results(owner);
                 self.moves(&results, values);
+                self.strands_end(owner);
                 let last = self.body.op_regions(owner).last().copied();
                 if self.body.parent(op) != last {
                     let jump = self.emit(Instr::Jump(0));

@@ -4,7 +4,7 @@ use crate::code::{AddrInfo, CallSite, Callee, CastInfo, Clauses, Instr, Reg};
 use crate::decode::{Decoder, Unfit, constant};
 use crate::shape::{Num, Shape};
 use crate::value::Value;
-use gradus_ir::{AllocaPlace, ConstKind, Flags, Op, OpKind, Type, TypeId};
+use gradus_ir::{AllocaPlace, Atomicity, ConstKind, Flags, Op, OpKind, Type, TypeId};
 
 impl Decoder<'_> {
     /// The instructions of one op.
@@ -17,15 +17,11 @@ impl Decoder<'_> {
             | InsertValue(_) => self.value_op(op),
             Alloca(_) | Load(_) | Store(_) | AtomicRmw(..) | CmpXchg { .. } => self.memory_op(op),
             Addr { source } => self.addr(op, *source),
-            Fence { .. } | Sync => Ok(()),
+            Fence { .. } => Ok(()),
             Call(_) | Invoke(_) => self.call(op),
             LandingPad(_) => self.landing_pad(op),
             If | Switch(_) | Loop { .. } | For { .. } => self.structure(op),
-            Scope | Spawn { .. } | Critical(_) => {
-                let here = self.here();
-                self.begin(op, here);
-                Ok(())
-            }
+            Scope | Spawn { .. } | Sync | Critical(_) => self.strands(op),
             ParFor { .. } | Spmd { .. } | Barrier(_) | ShareFor { .. } | Single { .. } => {
                 self.parallel(op)
             }
@@ -183,10 +179,12 @@ impl Decoder<'_> {
                 let shape = self.result_shape(op)?;
                 let (align, ptr, dst) =
                     (u64::from(access.align_bytes), operands[0], self.result(op));
+                let atomic = access.order != Atomicity::NotAtomic;
                 match whole_bytes(&shape) {
                     Some((bytes, mask)) => Instr::LoadBits {
                         bytes,
                         align,
+                        atomic,
                         mask,
                         ptr,
                         dst,
@@ -194,6 +192,7 @@ impl Decoder<'_> {
                     None => Instr::Load {
                         shape: Box::new(shape),
                         align,
+                        atomic,
                         ptr,
                         dst,
                     },
@@ -202,16 +201,19 @@ impl Decoder<'_> {
             OpKind::Store(access) => {
                 let shape = self.operand_shape(op, 0)?;
                 let (align, value, ptr) = (u64::from(access.align_bytes), operands[0], operands[1]);
+                let atomic = access.order != Atomicity::NotAtomic;
                 match whole_bytes(&shape) {
                     Some((bytes, _)) => Instr::StoreBits {
                         bytes,
                         align,
+                        atomic,
                         value,
                         ptr,
                     },
                     None => Instr::Store {
                         shape: Box::new(shape),
                         align,
+                        atomic,
                         value,
                         ptr,
                     },

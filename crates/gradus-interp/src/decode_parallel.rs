@@ -1,8 +1,9 @@
 //! Instructions of parallel ops, in their serial meaning.
 
-use crate::code::{Instr, ParForInfo, Reg};
+use crate::code::{Instr, ParForInfo, Reg, Strands};
 use crate::decode::{Decoder, Unfit};
 use gradus_ir::{BarrierScope, Op, OpKind, ReduceOp, SpmdKind};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 impl Decoder<'_> {
     /// The instructions that enter a parallel op, or that it is.
@@ -68,6 +69,39 @@ impl Decoder<'_> {
             }
             _ => self.par_for(op),
         }
+    }
+
+    /// Enters a scope, a task or a locked region, or waits for tasks.
+    pub(crate) fn strands(&mut self, op: Op) -> Result<(), Unfit> {
+        let event = match self.body.kind(op) {
+            OpKind::Scope => Strands::Scope,
+            OpKind::Spawn { when, serial } => {
+                let operands = self.srcs(self.body.operands(op))?;
+                Strands::Task {
+                    beside: operands.first().copied().filter(|_| *when),
+                    serial: operands.last().copied().filter(|_| *serial),
+                }
+            }
+            OpKind::Critical(name) => Strands::Lock(lock_number(name)),
+            _ => {
+                self.emit(Instr::Strands(Strands::Sync));
+                return Ok(());
+            }
+        };
+        let entry = self.emit(Instr::Strands(event));
+        self.begin(op, entry);
+        Ok(())
+    }
+
+    /// The instruction at the end of a scope's, task's or locked region.
+    pub(crate) fn strands_end(&mut self, owner: Op) {
+        let event = match self.body.kind(owner) {
+            OpKind::Scope => Strands::ScopeEnd,
+            OpKind::Spawn { .. } => Strands::TaskEnd,
+            OpKind::Critical(_) => Strands::Unlock,
+            _ => return,
+        };
+        self.emit(Instr::Strands(event));
     }
 
     fn par_for(&mut self, op: Op) -> Result<(), Unfit> {
@@ -145,4 +179,11 @@ impl Decoder<'_> {
         }
         Ok(())
     }
+}
+
+/// What stands for a lock's name, in all functions.
+fn lock_number(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
 }

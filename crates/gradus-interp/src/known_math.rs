@@ -79,20 +79,20 @@ impl Machine<'_> {
         let int = Value::Bits(u64::from(second as i32 as u32));
         match id {
             Sincos => {
-                self.memory.write(number(args, 1)?, size, &float(first)?)?;
-                self.memory.write(number(args, 2)?, size, &float(second)?)?;
+                self.put(number(args, 1)?, size, &float(first)?)?;
+                self.put(number(args, 2)?, size, &float(second)?)?;
                 Ok(Outcome::Nothing)
             }
             Modf => {
-                self.memory.write(number(args, 1)?, size, &float(second)?)?;
+                self.put(number(args, 1)?, size, &float(second)?)?;
                 float(first).map(Outcome::Value)
             }
             Frexp | LgammaR => {
-                self.memory.write(number(args, 1)?, 4, &int)?;
+                self.put(number(args, 1)?, 4, &int)?;
                 float(first).map(Outcome::Value)
             }
             Remquo => {
-                self.memory.write(number(args, 2)?, 4, &int)?;
+                self.put(number(args, 2)?, 4, &int)?;
                 float(first).map(Outcome::Value)
             }
             FrexpPair => Ok(Outcome::Value(Value::Many([float(first)?, int].into()))),

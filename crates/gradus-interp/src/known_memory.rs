@@ -3,6 +3,7 @@
 use crate::known::{Outcome, number};
 use crate::machine::Machine;
 use crate::memory::Place;
+use crate::races::Touch;
 use crate::trap::{Eval, TrapKind, fault};
 use crate::value::{Address, Value};
 use gradus_ir::known::{AllocationSize, MemoryFn};
@@ -26,24 +27,28 @@ impl Machine<'_> {
             PosixMemalign => {
                 let (align, size) = (number(args, 1)?, number(args, 2)?);
                 let block = self.memory.allocate(size, align, Place::Heap, false)?;
-                self.memory.write(number(args, 0)?, 8, &Value::ptr(block))?;
+                self.put(number(args, 0)?, 8, &Value::ptr(block))?;
                 Ok(Outcome::Value(Value::Bits(0)))
             }
             Free | Delete | RustDealloc => {
-                self.memory.free(Address(number(args, 0)?))?;
+                let block = Address(number(args, 0)?);
+                self.touch_block(block)?;
+                self.memory.free(block)?;
                 Ok(Outcome::Nothing)
             }
             Memcpy | MemcpyIntrinsic | Mempcpy => self.copy(id, args, 0, 1),
             Memmove | MemmoveIntrinsic => self.copy(id, args, 0, 1),
             Bcopy => self.copy(id, args, 1, 0),
             Memset | MemsetIntrinsic => {
-                let to = number(args, 0)?;
-                self.memory.fill(to, &args[1], number(args, 2)?)?;
+                let (to, size) = (number(args, 0)?, number(args, 2)?);
+                self.touch(to, size, Touch::Write)?;
+                self.memory.fill(to, &args[1], size)?;
                 Ok(given_back(id, args, 0))
             }
             Bzero => {
-                self.memory
-                    .fill(number(args, 0)?, &Value::Bits(0), number(args, 1)?)?;
+                let (to, size) = (number(args, 0)?, number(args, 1)?);
+                self.touch(to, size, Touch::Write)?;
+                self.memory.fill(to, &Value::Bits(0), size)?;
                 Ok(Outcome::Nothing)
             }
             TapePush | TapeRelease => fault(
@@ -87,6 +92,7 @@ impl Machine<'_> {
                 let Some(kept) = self.memory.size(old) else {
                     return fault(TrapKind::BadFree, "what is reallocated is no living block");
                 };
+                self.touch_block(old)?;
                 self.memory.copy(block.0, old.0, kept.min(size))?;
                 self.memory.free(old)?;
             }
@@ -104,6 +110,8 @@ impl Machine<'_> {
         if exclusive && distance < size && (distance != 0 || id == MemoryFn::Mempcpy) {
             return fault(TrapKind::OutOfBounds, "the two ends of a copy overlap");
         }
+        self.touch(source, size, Touch::Read)?;
+        self.touch(target, size, Touch::Write)?;
         self.memory.copy(target, source, size)?;
         if id == MemoryFn::Mempcpy {
             return Ok(Outcome::Value(Value::Bits(target.wrapping_add(size))));

@@ -30,6 +30,7 @@ mod known_vector;
 mod machine;
 mod memory;
 mod parallel;
+mod races;
 mod run;
 mod run_memory;
 mod shape;

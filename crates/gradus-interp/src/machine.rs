@@ -4,6 +4,7 @@ use crate::code::Code;
 use crate::decode::{Symbols, constant, decode};
 use crate::memory::{Memory, Place};
 use crate::parallel::Group;
+use crate::races::Races;
 use crate::trap::{Eval, Fault, Trap, TrapKind, fault};
 use crate::value::{Address, Value};
 use gradus_ir::{Body, Entity, FuncId, OpPrinter, Symbol, Unit};
@@ -24,6 +25,8 @@ pub struct Options {
     pub random_order: Option<u64>,
     /// The number of ranks of a team that leaves it open.
     pub team: u64,
+    /// Whether races end the run, as [`crate::TrapKind::Race`]; each access takes longer then.
+    pub races: bool,
 }
 
 impl Default for Options {
@@ -34,6 +37,7 @@ impl Default for Options {
             max_calls: 1_000_000,
             random_order: None,
             team: 1,
+            races: false,
         }
     }
 }
@@ -73,6 +77,7 @@ pub struct Machine<'u> {
     codes: Vec<Option<Rc<Code>>>,
     pub(crate) strand: Strand,
     pub(crate) groups: Vec<Group>,
+    pub(crate) races: Option<Races>,
     pub(crate) steps: u64,
     /// Where the running strand stands.
     pub(crate) pc: u32,
@@ -104,6 +109,7 @@ impl<'u> Machine<'u> {
             codes: vec![None; unit.functions.len()],
             strand: Strand::default(),
             groups: Vec::new(),
+            races: None,
             steps: 0,
             pc: 0,
             output: Vec::new(),
@@ -307,6 +313,7 @@ impl<'u> Machine<'u> {
     pub fn call_function(&mut self, func: FuncId, args: &[Value]) -> Result<Option<Value>, Trap> {
         self.strand = Strand::default();
         self.groups.clear();
+        self.races = self.options.races.then(Races::default);
         let layout = self.laid_out.clone();
         let outcome = layout
             .and_then(|()| self.enter(func, args))

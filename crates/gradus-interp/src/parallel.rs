@@ -141,6 +141,9 @@ impl Machine<'_> {
 
     fn par_start(&mut self, at: &At, info: &ParForInfo) -> Eval<Flow> {
         let total = self.product(at, &info.extents)?;
+        if let Some(races) = &mut self.races {
+            races.fork(self.strand.frames.len());
+        }
         self.set(at, info.counter, Value::Bits(0))?;
         self.set(at, info.total, Value::Bits(total))
     }
@@ -148,6 +151,12 @@ impl Machine<'_> {
     /// The indices of the next iteration, the last one running fastest.
     fn par_index(&mut self, at: &At, info: &ParForInfo, exit: u32) -> Eval<Flow> {
         let (counter, total) = (self.number(at, info.counter), self.number(at, info.total));
+        if let Some(races) = &mut self.races {
+            match counter >= total {
+                true => races.join(),
+                false => races.go_on(counter),
+            }
+        }
         if counter >= total {
             return Ok(Flow::To(exit));
         }
@@ -219,6 +228,10 @@ impl Machine<'_> {
             frame.pc = end;
         }
         let order = self.order(ranks.len());
+        if let Some(races) = &mut self.races {
+            // No call of the strand around can end before the ranks have.
+            races.fork(0);
+        }
         self.groups.push(Group {
             parent: std::mem::take(&mut self.strand),
             ranks,
@@ -269,6 +282,9 @@ impl Machine<'_> {
                 {
                     group.current = rank;
                     self.strand = *strand;
+                    if let Some(races) = &mut self.races {
+                        races.go_on(rank as u64);
+                    }
                     return Ok(Flow::Switch);
                 }
                 group.ranks[rank] = Rank::Ended;
@@ -290,7 +306,13 @@ impl Machine<'_> {
                     group.order = order;
                     group.next = 0;
                 }
+                if let Some(races) = &mut self.races {
+                    races.meet();
+                }
                 continue;
+            }
+            if let Some(races) = &mut self.races {
+                races.join();
             }
             if let Some(group) = self.groups.pop() {
                 self.strand = group.parent;

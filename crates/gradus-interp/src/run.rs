@@ -4,6 +4,7 @@ use crate::arith::{binary, each1, each2, float_compare, int_compare, negate, red
 use crate::cast::cast;
 use crate::code::{CONST, Code, Instr, Place, Reg};
 use crate::machine::Machine;
+use crate::races::Touch;
 use crate::shape::{Num, Shape};
 use crate::trap::{Eval, TrapKind, fault};
 use crate::value::Value;
@@ -141,11 +142,13 @@ impl Machine<'_> {
             Instr::LoadBits {
                 bytes,
                 align,
+                atomic,
                 mask,
                 ptr,
                 dst,
             } => {
                 let address = self.address(at, *ptr, *align)?;
+                self.touch(address, u64::from(*bytes), Touch::load(*atomic))?;
                 let value = match self.memory.read(address, *bytes as usize)? {
                     Value::Bits(bits) => Value::Bits(bits & mask),
                     value => value,
@@ -155,6 +158,7 @@ impl Machine<'_> {
             Instr::StoreBits {
                 bytes,
                 align,
+                atomic,
                 value,
                 ptr,
             } => {
@@ -163,6 +167,7 @@ impl Machine<'_> {
                     Value::Bits(bits) => Value::Bits(*bits),
                     value => value.clone(),
                 };
+                self.touch(address, u64::from(*bytes), Touch::store(*atomic))?;
                 self.memory.write(address, *bytes as usize, &value)?;
                 Ok(Flow::Next)
             }
@@ -223,6 +228,7 @@ impl Machine<'_> {
             | Instr::Store { .. }
             | Instr::AtomicRmw { .. }
             | Instr::CmpXchg { .. } => self.memory_instr(at, instr),
+            Instr::Strands(event) => self.strands(at, *event),
             Instr::ParStart(_)
             | Instr::ParIndex { .. }
             | Instr::Spmd { .. }

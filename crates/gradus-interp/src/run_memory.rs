@@ -4,6 +4,7 @@ use crate::arith::{combine, int_compare};
 use crate::code::{AddrInfo, Instr, Reg};
 use crate::machine::Machine;
 use crate::memory::Place;
+use crate::races::Touch;
 use crate::run::{At, Flow};
 use crate::shape::Shape;
 use crate::trap::{Eval, TrapKind, fault};
@@ -24,20 +25,24 @@ impl Machine<'_> {
             Instr::Load {
                 shape,
                 align,
+                atomic,
                 ptr,
                 dst,
             } => {
                 let address = self.address(at, *ptr, *align)?;
+                self.touch(address, shape.size_bytes(), Touch::load(*atomic))?;
                 let value = shape.load(&self.memory, address)?;
                 self.set(at, *dst, value)
             }
             Instr::Store {
                 shape,
                 align,
+                atomic,
                 value,
                 ptr,
             } => {
                 let address = self.address(at, *ptr, *align)?;
+                self.touch(address, shape.size_bytes(), Touch::store(*atomic))?;
                 let value = self.get(at, *value).clone();
                 shape.store(&mut self.memory, address, &value)?;
                 Ok(Flow::Next)
@@ -52,6 +57,7 @@ impl Machine<'_> {
             } => {
                 let address = self.address(at, *ptr, *align)?;
                 let shape = Shape::Num(*num);
+                self.touch(address, shape.size_bytes(), Touch::AtomicWrite)?;
                 let old = shape.load(&self.memory, address)?;
                 let new = combine(*op, *num, &old, self.get(at, *value))?;
                 shape.store(&mut self.memory, address, &new)?;
@@ -67,6 +73,7 @@ impl Machine<'_> {
             } => {
                 let address = self.address(at, *ptr, *align)?;
                 let shape = Shape::Num(*num);
+                self.touch(address, shape.size_bytes(), Touch::AtomicWrite)?;
                 let old = shape.load(&self.memory, address)?;
                 let expected = self.get(at, *expected);
                 let equal = int_compare(IntPredicate::Eq, num.bits(), false, &old, expected);

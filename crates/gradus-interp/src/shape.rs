@@ -88,6 +88,18 @@ impl Shape {
         }
     }
 
+    /// The bytes from its first to its last in memory.
+    pub fn size_bytes(&self) -> u64 {
+        match self {
+            Shape::Num(num) => num.bytes() as u64,
+            Shape::Vector(num, len) => u64::from(num.bits() * len).div_ceil(8),
+            Shape::Many(members) => {
+                let ends = members.iter().map(|(offset, m)| offset + m.size_bytes());
+                ends.max().unwrap_or(0)
+            }
+        }
+    }
+
     /// The value with all bits zero.
     pub fn zero(&self) -> Value {
         match self {

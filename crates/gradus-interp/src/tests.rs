@@ -2,6 +2,7 @@
 
 mod memory;
 mod parallel;
+mod races;
 mod scalar;
 mod speed;
 mod structure;

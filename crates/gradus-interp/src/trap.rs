@@ -32,6 +32,9 @@ pub enum TrapKind {
     Exit(i32),
     /// The program called `abort` or a failed assertion ended it.
     Abort,
+    /// Two strands that may run at the same time touch one place, and one of them writes: looked for where
+    /// [`crate::Options::races`] asks for it.
+    Race,
     /// Something that the interpreter does not know how to run.
     Unsupported,
     /// The limit of steps, memory or call depth was reached.

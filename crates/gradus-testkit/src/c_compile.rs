@@ -2,7 +2,7 @@
 
 use crate::check::{Runner, Verdict, checked};
 use crate::generate::c::{C_INCLUDES, CProgram};
-use crate::made::{Module, Subject, make};
+use crate::made::{Made, Module, Subject, make};
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{Level, Options};
 use std::io::Write;
@@ -21,8 +21,7 @@ pub const ROUTES: &[&[&str]] = &[
 /// # Errors
 /// Where the compiler does not take the programs, or what was made cannot be loaded.
 pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, String> {
-    let (source, ends) = one_source(programs);
-    let bytes = bitcode(&source, flags)?;
+    let sources: Vec<&str> = programs.iter().map(|p| p.source.as_str()).collect();
     let subjects: Vec<Subject> = programs
         .iter()
         .map(|p| Subject {
@@ -30,20 +29,7 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
             single: p.single,
         })
         .collect();
-    let line = |d: &Diagnostic| d.labels.first().map(|label| label.span.line);
-    let blamed = |d: &Diagnostic| line(d).map(|line| ends.partition_point(|end| *end < line));
-    let shown = |d: &Diagnostic| {
-        let text = line(d).and_then(|line| source.lines().nth((line as usize).wrapping_sub(1)));
-        text.unwrap_or("").trim().to_string()
-    };
-    let (made, verdicts) = make(&Module {
-        bytes: &bytes,
-        subjects: &subjects,
-        blamed: &blamed,
-        shown: &shown,
-        options: Options::default(),
-        level: Level::O2,
-    })?;
+    let (made, verdicts) = compiled(&sources, &subjects, flags, Options::default())?;
     let loaded = made.map(|made| made.load(None)).transpose()?;
     let judge = |(i, verdict): (usize, Option<Verdict>)| match (verdict, &loaded) {
         (Some(verdict), _) => verdict,
@@ -59,15 +45,43 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
     Ok(verdicts.into_iter().enumerate().map(judge).collect())
 }
 
+/// The derivatives of programs that are compiled together, and the verdicts on those that have none.
+///
+/// # Errors
+/// Where the compiler does not take the programs.
+pub(crate) fn compiled(
+    sources: &[&str],
+    subjects: &[Subject],
+    flags: &[&str],
+    options: Options,
+) -> Result<(Option<Made>, Vec<Option<Verdict>>), String> {
+    let (source, ends) = one_source(sources);
+    let bytes = bitcode(&source, flags)?;
+    let line = |d: &Diagnostic| d.labels.first().map(|label| label.span.line);
+    let blamed = |d: &Diagnostic| line(d).map(|line| ends.partition_point(|end| *end < line));
+    let shown = |d: &Diagnostic| {
+        let text = line(d).and_then(|line| source.lines().nth((line as usize).wrapping_sub(1)));
+        text.unwrap_or("").trim().to_string()
+    };
+    make(&Module {
+        bytes: &bytes,
+        subjects,
+        blamed: &blamed,
+        shown: &shown,
+        options,
+        level: Level::O2,
+    })
+}
+
 /// All programs as one file, and each one's last line.
-fn one_source(programs: &[CProgram]) -> (String, Vec<u32>) {
-    let mut source = String::from(C_INCLUDES);
+fn one_source(sources: &[&str]) -> (String, Vec<u32>) {
+    let mut all = String::from(C_INCLUDES);
     let mut ends = Vec::new();
-    for program in programs {
-        source.push_str(&program.source);
-        ends.push(source.lines().count() as u32);
+    for source in sources {
+        all.push_str(source);
+        ends.push(all.lines().count() as u32);
     }
-    (source, ends)
+    (all, ends)
 }
 
 fn bitcode(source: &str, flags: &[&str]) -> Result<Vec<u8>, String> {

@@ -1,7 +1,7 @@
 //! Random fork-join programs, many in one module, on the pool: each gives what it means.
 //!
 //! What a program means is what the interpreter gives for its serial projection, and for two other
-//! orders of iterations and ranks: that the program is free of races is seen there. Then the module goes
+//! orders of iterations and ranks; it looks for races there, also in what simplification made of the program. Then the module goes
 //! one [`ForkJoinWay`] through the compiler, once for all programs, and each runs on one to four workers.
 
 use crate::check::Verdict;
@@ -109,6 +109,7 @@ fn check(unit: &Unit, changed: &Unit, pool: &Pool, name: &str) -> Result<(), Str
 fn interpreted(unit: &Unit, name: &str, random_order: Option<u64>) -> Result<i64, String> {
     let options = Options {
         random_order,
+        races: true,
         ..Options::default()
     };
     match Machine::with_options(unit, options).call(name, &[]) {

@@ -157,6 +157,39 @@ fn interpreted_unit(made: &Made) -> Result<Unit, String> {
     }
 }
 
+/// Whether primal and derivatives, all in one unit, give the same to the interpreter as to the machine, are
+/// free of races, and free all that they allocate.
+pub(crate) fn all_as_interpreted(
+    unit: &Unit,
+    runner: &Runner,
+    subject: &Subject,
+) -> Result<(), String> {
+    let x = points()[0];
+    match interpret(unit, &subject.function, &primal_arguments(&x))? {
+        Some(own) => same("the primal", subject, &own, &runner.primal(&x)?)?,
+        None => return Err("the interpreter does not know how to run the program".into()),
+    }
+    interpreted_derivatives(unit, runner, subject)
+}
+
+/// As [`all_as_interpreted`], for both derivatives.
+fn interpreted_derivatives(unit: &Unit, runner: &Runner, subject: &Subject) -> Result<(), String> {
+    let x = points()[0];
+    let (x_tan, y_adj) = directions(0, 0);
+    let (value, tangent) = runner.forward(&x, &x_tan)?;
+    let arguments = arguments(runner.jvp, &x, &x_tan[..CELLS], x_tan[CELLS])?;
+    if let Some(own) = interpret(unit, &runner.jvp.name, &arguments)? {
+        same("the JVP", subject, &own, &interleaved(&value, &tangent))?;
+    }
+    let (value, mut adjoint) = runner.reverse(&x, &y_adj)?;
+    adjoint.rotate_right(1);
+    let arguments = self::arguments(runner.vjp, &x, &y_adj[1..], y_adj[0])?;
+    match interpret(unit, &runner.vjp.name, &arguments)? {
+        Some(own) => same("the VJP", subject, &own, &interleaved(&value, &adjoint)),
+        None => Ok(()),
+    }
+}
+
 /// Whether primal and derivatives give the same to the interpreter as to the machine, and free all that
 /// they allocate.
 fn same_as_interpreted(
@@ -166,23 +199,10 @@ fn same_as_interpreted(
     subject: &Subject,
 ) -> Result<(), String> {
     let x = points()[0];
-    let (x_tan, y_adj) = directions(0, 0);
-    let compare = |what: &str, own: Option<Vec<f64>>, machine: &[f64]| match own {
-        Some(own) => same(what, subject, &own, machine),
-        None => Ok(()),
-    };
-    let own = interpret(primal, &subject.function, &primal_arguments(&x))?;
-    compare("the primal", own, &runner.primal(&x)?)?;
-    let arguments = arguments(runner.jvp, &x, &x_tan[..CELLS], x_tan[CELLS])?;
-    let own = interpret(derived, &runner.jvp.name, &arguments)?;
-    let (value, tangent) = runner.forward(&x, &x_tan)?;
-    compare("the JVP", own, &interleaved(&value, &tangent))?;
-    let arguments = self::arguments(runner.vjp, &x, &y_adj[1..], y_adj[0])?;
-    let own = interpret(derived, &runner.vjp.name, &arguments)?;
-    let (value, adjoint) = runner.reverse(&x, &y_adj)?;
-    let mut rotated = adjoint;
-    rotated.rotate_right(1);
-    compare("the VJP", own, &interleaved(&value, &rotated))
+    if let Some(own) = interpret(primal, &subject.function, &primal_arguments(&x))? {
+        same("the primal", subject, &own, &runner.primal(&x)?)?;
+    }
+    interpreted_derivatives(derived, runner, subject)
 }
 
 /// Both results, then both arrays.
@@ -230,6 +250,7 @@ fn arguments<'a>(
 fn interpret(unit: &Unit, name: &str, arguments: &[Argument]) -> Result<Option<Vec<f64>>, String> {
     let limits = Limits {
         max_steps: 5_000_000,
+        races: true,
         ..Limits::default()
     };
     let mut machine = Machine::with_options(unit, limits);

@@ -30,7 +30,8 @@
 //! [`reduce`] and [`reduce_text`] make those that show a fault small enough to read. [`c_program`] makes them in C and [`check_c`]
 //! checks their derivatives through the compiler; [`wide_program`] and [`check_unit`] do so without C, a
 //! hundred programs at a time, and [`Coverage`] tells what they held; [`fork_join_program`] makes parallel
-//! ones, which [`check_fork_join`] runs on the pool. The binary `fuzz` does all of it for long.
+//! ones, which [`check_fork_join`] runs on the pool, and [`parallel_c_program`] OpenMP programs, of which
+//! [`check_parallel_c`] holds the gradients to the serial ones. The binary `fuzz` does all of it for long.
 //!
 //! A pass that changes what a program means ([`Pass::derived`]) brings its own check, such as
 //! [`three_way`] for derivatives.
@@ -47,6 +48,7 @@ mod generate;
 mod ir_check;
 mod made;
 mod page;
+mod parallel_c_check;
 mod pool;
 mod reduce;
 mod reduce_text;
@@ -63,8 +65,10 @@ pub use generate::c::{C_INCLUDES, CProgram, c_program};
 pub use generate::{CELLS, FEATURES, Style, WideProgram, program, wide_program};
 pub use generate::{FORK_JOIN_FEATURES, ForkJoinProgram, fork_join_program};
 pub use generate::{KERNEL_FEATURES, KernelProgram, kernel_program};
+pub use generate::{PARALLEL_C_FEATURES, ParallelCProgram, parallel_c_program};
 pub use ir_check::{Way, check_unit, wide_unit};
 pub use page::{Page, Step};
+pub use parallel_c_check::{ParallelCWay, check_parallel_c};
 pub use pool::{Pool, eager};
 pub use reduce::{reduce, without_unused};
 pub use reduce_text::reduce_text;

@@ -38,6 +38,8 @@ pub(crate) struct Module<'m> {
 /// The module with its derivatives.
 pub(crate) struct Made {
     pub bytes: Vec<u8>,
+    /// The text of the unit after the pass that the options ask for.
+    pub dump: Option<String>,
     /// Per program its VJP and JVP; `None` where there is a verdict already.
     pub derivatives: Vec<Option<(Derivative, Derivative)>>,
 }
@@ -208,6 +210,7 @@ impl Made {
                 .output(OutputKind::Bitcode)
                 .ok_or("no bitcode")?
                 .to_vec(),
+            dump: reply.dumps.last().map(|dump| dump.text.clone()),
             derivatives,
         })
     }

@@ -18,6 +18,33 @@ pub fn eager(small_work: u64) -> Options {
     }
 }
 
+/// Hands the entries of the run-time library to compiled code.
+pub(crate) fn define(jit: &Jit) -> Result<(), String> {
+    jit.define(&[
+        ("gr_for", ranges::gr_for as *const () as usize),
+        ("gr_reduce", reduce::gr_reduce as *const () as usize),
+        ("gr_hungry", pool::gr_hungry as *const () as usize),
+        ("gr_always_fork", (&raw const pool::gr_always_fork) as usize),
+        ("gr_spawn", tasks::gr_spawn as *const () as usize),
+        ("gr_sync", tasks::gr_sync as *const () as usize),
+        ("gr_team", team::gr_team as *const () as usize),
+        ("gr_barrier", team::gr_barrier as *const () as usize),
+        ("gr_single", team::gr_single as *const () as usize),
+        ("gr_loop_begin", team::gr_loop_begin as *const () as usize),
+        ("gr_loop_next", team::gr_loop_next as *const () as usize),
+        ("gr_enter", strand::gr_enter as *const () as usize),
+        ("gr_leave", strand::gr_leave as *const () as usize),
+        ("gr_lock", team::gr_lock as *const () as usize),
+        ("gr_unlock", team::gr_unlock as *const () as usize),
+    ])
+    .map_err(|d| d.to_string())
+}
+
+/// The number of workers of what runs next in this process.
+pub(crate) fn set_workers(workers: i32) {
+    answers::__wrap_omp_set_num_threads(workers);
+}
+
 /// The functions of a lowered unit, compiled in this process.
 pub struct Pool(Jit);
 
@@ -40,24 +67,7 @@ impl Pool {
             None => Jit::quick(host, functions),
         };
         let jit = jit.map_err(|d| d.to_string())?;
-        jit.define(&[
-            ("gr_for", ranges::gr_for as *const () as usize),
-            ("gr_reduce", reduce::gr_reduce as *const () as usize),
-            ("gr_hungry", pool::gr_hungry as *const () as usize),
-            ("gr_always_fork", (&raw const pool::gr_always_fork) as usize),
-            ("gr_spawn", tasks::gr_spawn as *const () as usize),
-            ("gr_sync", tasks::gr_sync as *const () as usize),
-            ("gr_team", team::gr_team as *const () as usize),
-            ("gr_barrier", team::gr_barrier as *const () as usize),
-            ("gr_single", team::gr_single as *const () as usize),
-            ("gr_loop_begin", team::gr_loop_begin as *const () as usize),
-            ("gr_loop_next", team::gr_loop_next as *const () as usize),
-            ("gr_enter", strand::gr_enter as *const () as usize),
-            ("gr_leave", strand::gr_leave as *const () as usize),
-            ("gr_lock", team::gr_lock as *const () as usize),
-            ("gr_unlock", team::gr_unlock as *const () as usize),
-        ])
-        .map_err(|d| d.to_string())?;
+        define(&jit)?;
         Ok(Pool(jit))
     }
 
@@ -71,7 +81,7 @@ impl Pool {
     /// # Errors
     /// Where there is no such function.
     pub fn call(&self, function: &str, workers: i32) -> Result<i64, String> {
-        answers::__wrap_omp_set_num_threads(workers);
+        set_workers(workers);
         let result = self.0.call(function, &mut []).map_err(|d| d.to_string())?;
         Ok(result.i64())
     }

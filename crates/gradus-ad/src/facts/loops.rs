@@ -1,8 +1,9 @@
 //! Loops around regions and values: how often, and in which of them something varies.
 
 use super::Facts;
+use super::own_adds::is_independent;
 use super::snapshots::Extent;
-use crate::node::Node;
+use crate::node::{Node, home_region};
 use gradus_ir::{Body, Op, OpKind, Region, Unit};
 
 /// The trips of a loop of which nothing is known.
@@ -52,12 +53,44 @@ impl Facts<'_> {
     pub fn trips(&self, unit: &Unit, op: Op) -> f64 {
         trips(unit, self.body, op)
     }
-    /// An estimate of how many different values a node takes.
+    /// An estimate of how often a node is kept.
     pub fn variations(&self, unit: &Unit, node: Node) -> f64 {
-        self.varying_loops(node)
-            .iter()
-            .map(|l| self.trips(unit, *l))
-            .product()
+        let varying = self.varying_loops(node);
+        let kept = match home_region(self, node) {
+            Some(region) => self.kept_in(region, &varying),
+            None => varying,
+        };
+        kept.iter().map(|l| self.trips(unit, *l)).product()
+    }
+    /// The loops in which a node of a region is kept once per iteration: those in which it varies, and those
+    /// whose iterations may run at once without all coming there. Where all of them come, one can keep it for
+    /// all.
+    pub fn kept_in(&self, region: Region, varying: &[Op]) -> Vec<Op> {
+        let kept = |lp: &Op| {
+            varying.contains(lp) || is_independent(self.body, *lp) && !self.all_come(*lp, region)
+        };
+        self.loops_around(region).into_iter().filter(kept).collect()
+    }
+    /// Whether every iteration of a loop comes to a region inside as often as the others.
+    fn all_come(&self, lp: Op, mut region: Region) -> bool {
+        let body = self.body;
+        while body.owner(region) != Some(lp) {
+            let Some(owner) = body.owner(region) else {
+                return false;
+            };
+            if !matches!(body.kind(owner), OpKind::For { .. }) {
+                return false;
+            }
+            let trips = Node::Primal(body.operand(owner, 0));
+            let Some(outer) = body
+                .parent(owner)
+                .filter(|_| !self.varying_loops(trips).contains(&lp))
+            else {
+                return false;
+            };
+            region = outer;
+        }
+        true
     }
     /// An estimate of how many numbers all copies of a snapshot hold. Of a whole block, the load that
     /// runs through the fewest loops says most: others may read it in any order.

@@ -6,7 +6,7 @@ use crate::out::Lanes;
 use crate::tape::layout::TapeLayout;
 use crate::tape::plan::{Home, Plan};
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{Op, Value};
+use gradus_ir::{BinaryOp, IntPredicate, Op, Value};
 use std::collections::HashMap;
 
 /// The plan and where its parts lie.
@@ -48,7 +48,41 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
+    /// Writes a node to its home; only in the first iteration of loops whose iterations all have its value.
     fn write(&mut self, node: Node, lanes: Lanes) {
+        let loops = self
+            .tape
+            .as_ref()
+            .and_then(|t| t.plan.first_keeps.get(&node));
+        let loops: Vec<Op> = loops.cloned().unwrap_or_default();
+        let mut first: Option<Value> = None;
+        for at in loops {
+            let index = self
+                .facts
+                .body
+                .region_params(self.facts.body.op_regions(at)[0])[0];
+            let index = self.value(index);
+            let ty = self.out.body.ty(index);
+            let zero = self.out.build().zero(ty);
+            let here = self.out.build().icmp(IntPredicate::Eq, index, zero);
+            first = Some(match first {
+                Some(outer) => self.out.build().binary(BinaryOp::And, outer, here),
+                None => here,
+            });
+        }
+        let Some(first) = first else {
+            return self.write_here(node, lanes);
+        };
+        let (_, yes, no) = self.out.build().if_(first, &[]);
+        let outside = std::mem::replace(&mut self.out.place, (yes, None));
+        self.write_here(node, lanes);
+        self.out.build().yield_(&[]);
+        self.out.place = (no, None);
+        self.out.build().yield_(&[]);
+        self.out.place = outside;
+    }
+
+    fn write_here(&mut self, node: Node, lanes: Lanes) {
         let Some(tape) = &self.tape else { return };
         let layout = tape.layout;
         let address = match tape.plan.homes[&node] {

@@ -11,7 +11,7 @@
 //!    innermost loops whose trip counts are known before the outermost of them; else a field of a
 //!    frame that each iteration of a `loop` pushes on a stack.
 
-use crate::facts::Facts;
+use crate::facts::{Facts, is_independent};
 use crate::node::{Node, Source, cost_of_op, home_region, source};
 use crate::tape::mincut::{INFINITE, Network, SINK, SOURCE};
 use gradus_ir::mutant::{Mutant, planted};
@@ -67,6 +67,9 @@ pub struct Plan {
     segment_stack: bool,
     /// What the slots hold.
     pub slots: Vec<Field>,
+    /// Per node: the loops of which only the first iteration keeps it, as the others run at the same time and
+    /// have the same value.
+    pub first_keeps: HashMap<Node, Vec<Op>>,
     /// The kept nodes in the order in which they were asked for.
     pub kept: Vec<Node>,
     /// All that the return sweep asks for, by itself or to compute something again.
@@ -193,6 +196,10 @@ pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOp
         planner.plan.kept.push(node);
         let loops = planner.varying_loops(node);
         let region = home_region(facts, node).unwrap_or(facts.body.root());
+        let alone = planner.first_keeps(region, &loops);
+        if !alone.is_empty() {
+            planner.plan.first_keeps.insert(node, alone);
+        }
         planner.place(node, region, loops);
     }
     planner.plan
@@ -365,8 +372,18 @@ impl Planner<'_, '_> {
         };
         if planted(Mutant::KeptWithoutInnermost) {
             loops.pop();
+            return self.facts.within_replay(region, loops);
         }
+        loops = self.facts.kept_in(region, &loops);
         self.facts.within_replay(region, loops)
+    }
+
+    /// The loops whose iterations may run at once and all have the same value of a node in `region`, kept in
+    /// `loops`: the first iteration keeps it.
+    fn first_keeps(&self, region: Region, loops: &[Op]) -> Vec<Op> {
+        let mut around = self.facts.loops_around(region);
+        around.retain(|lp| is_independent(self.facts.body, *lp) && !loops.contains(lp));
+        self.facts.within_replay(region, around)
     }
 
     /// Gives `node`, which comes to be in `region` and varies in `varying`, its home; and so to

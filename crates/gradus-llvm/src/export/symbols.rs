@@ -84,6 +84,12 @@ impl Exporter<'_, '_> {
         }
         if let Some(from) = function.derived_from {
             self.inherit(raw, from);
+            // A variant that another one took the place of stays a declaration, which has no subprogram.
+            if function.body.is_some()
+                && let Some(origin) = self.host.tables.function(from)
+            {
+                self.derive_subprogram(raw, origin);
+            }
         }
         Ok(raw)
     }
@@ -113,7 +119,6 @@ impl Exporter<'_, '_> {
                 gr_set_dso_local(raw, gr_is_dso_local(origin));
             }
         }
-        self.derive_subprogram(raw, origin);
     }
 
     /// A function that took in code with handlers gets the personality of the language that it comes

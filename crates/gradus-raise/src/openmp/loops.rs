@@ -19,7 +19,7 @@ use gradus_edit::{
 };
 use gradus_ir::known::OpenMpFn;
 use gradus_ir::{
-    Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, Schedule, Type, Unit, Value,
+    Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, Schedule, Type, TypeId, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -314,16 +314,21 @@ fn last_branches(
     for load in loads {
         let users: Vec<Op> = body.uses(body.result(load)).map(|u| u.op).collect();
         for test in users {
-            let is_test = matches!(body.kind(test), OpKind::ICmp(IntPredicate::Ne))
-                && body.as_int(unit, body.operand(test, 1)) == Some(0);
-            if !is_test {
-                return Err(UNKNOWN);
-            }
-            for branch in body.uses(body.result(test)).map(|u| u.op) {
+            let is_zero = body.as_int(unit, body.operand(test, 1)) == Some(0);
+            let swapped = match body.kind(test) {
+                OpKind::ICmp(IntPredicate::Ne) if is_zero => false,
+                OpKind::ICmp(IntPredicate::Eq) if is_zero => true,
+                _ => return Err(UNKNOWN),
+            };
+            let users: Vec<Op> = body.uses(body.result(test)).map(|u| u.op).collect();
+            for branch in users {
                 if !matches!(body.kind(branch), OpKind::If) {
                     return Err(UNKNOWN);
                 }
-                branches.push(branch);
+                branches.push(match swapped {
+                    true => with_arms_swapped(unit, body, branch),
+                    false => branch,
+                });
             }
         }
     }
@@ -332,6 +337,26 @@ fn last_branches(
         body.set_operand(branch, 0, truth);
     }
     Ok(branches)
+}
+
+/// Puts a branch with its arms in the other order in the place of one; its condition is for the caller to set.
+fn with_arms_swapped(unit: &mut Unit, body: &mut Body, branch: Op) -> Op {
+    let condition = body.operand(branch, 0);
+    let old: Vec<Value> = body.results(branch).to_vec();
+    let types: Vec<TypeId> = old.iter().map(|value| body.ty(*value)).collect();
+    let mut b = Builder::new(unit, body);
+    b.at_op(branch);
+    b.loc = b.body.ops[branch].loc;
+    let (swapped, first, second) = b.if_(condition, &types);
+    let arms = body.op_regions(branch).to_vec();
+    body.move_ops(arms[0], second);
+    body.move_ops(arms[1], first);
+    let new: Vec<Value> = body.results(swapped).to_vec();
+    for (old, new) in std::iter::zip(old, new) {
+        body.replace_uses(old, new);
+    }
+    body.erase(branch);
+    swapped
 }
 
 pub(super) fn is_marker(unit: &Unit, body: &Body, op: Op) -> bool {

@@ -41,6 +41,11 @@ pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &
             let forced = first / PARALLEL_BATCH % 2;
             command.env("GRADUS_FORCE_FORK", forced.to_string());
         }
+        Sort::Gradients => {
+            command.arg("--gradients");
+            command.env("OMP_NUM_THREADS", "3");
+            command.env("GRADUS_FORCE_FORK", "1");
+        }
     }
     let started = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut child = started.map_err(|_| "crash: it does not start")?;

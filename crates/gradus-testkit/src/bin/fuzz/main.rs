@@ -2,7 +2,8 @@
 //!
 //! `fuzz [--count N] [--seed S] [--statements K]` checks the C programs of N seeds from S on, at every
 //! route; `fuzz --ir …` the wide programs of the text form, a hundred to a module; `fuzz --parallel …`
-//! fork-join programs, forty to a module, which run on the pool. `--show` prints the
+//! fork-join programs, forty to a module, which run on the pool, `--gradients …` the gradients of OpenMP
+//! programs against those of the serial ones. `--show` prints the
 //! program of the seed, `--reduce` a page with what is left of it when all goes that does not matter for
 //! what is wrong; `--file F` takes a file in its place. `--mutants [--count N]` seeds each fault of
 //! [`Mutant`] in turn and counts the programs until it is told. The work is done in child processes of the same program (`--batch`), so that a crash or a hang
@@ -18,9 +19,9 @@ mod tally;
 
 use gradus_ir::mutant::Mutant;
 use gradus_testkit::{
-    C_INCLUDES, CProgram, ForkJoinProgram, ForkJoinWay, ROUTES, Verdict, Way, WideProgram,
-    c_program, check_c, check_fork_join, check_unit, fork_join_program, fork_join_unit,
-    wide_program, wide_unit,
+    C_INCLUDES, CProgram, ForkJoinProgram, ForkJoinWay, ParallelCProgram, ParallelCWay, ROUTES,
+    Verdict, Way, WideProgram, c_program, check_c, check_fork_join, check_parallel_c, check_unit,
+    fork_join_program, fork_join_unit, parallel_c_program, wide_program, wide_unit,
 };
 use std::process::ExitCode;
 use tally::Tally;
@@ -38,6 +39,8 @@ enum Sort {
     C,
     Wide,
     Parallel,
+    /// Gradients of OpenMP programs.
+    Gradients,
 }
 
 /// What is asked on the command line.
@@ -57,7 +60,7 @@ struct Settings {
     file: Option<String>,
 }
 
-const USAGE: &str = "there are --ir, --parallel, --mutants, --mutant NAME, --show, --reduce, --count, --seed, --statements, \
+const USAGE: &str = "there are --ir, --parallel, --gradients, --mutants, --mutant NAME, --show, --reduce, --count, --seed, --statements, \
      --route, --file";
 
 fn settings() -> Result<Settings, String> {
@@ -80,6 +83,7 @@ fn settings() -> Result<Settings, String> {
             "--batch" => settings.child = true,
             "--ir" => settings.sort = Sort::Wide,
             "--parallel" => settings.sort = Sort::Parallel,
+            "--gradients" => settings.sort = Sort::Gradients,
             "--show" => settings.show = true,
             "--reduce" => settings.reduce = true,
             "--mutants" => (settings.mutants, settings.sort) = (true, Sort::Wide),
@@ -156,6 +160,19 @@ impl Settings {
         ForkJoinWay::of(batch.unwrap_or(self.seed / PARALLEL_BATCH))
     }
 
+    /// The OpenMP program of a seed, or that of the file.
+    fn parallel_c_program(&self, seed: u64) -> ParallelCProgram {
+        let mut program = parallel_c_program(seed);
+        program.source = self.text().unwrap_or(program.source);
+        program
+    }
+
+    /// The way of the seed's batch of OpenMP programs, or that of the route asked for.
+    fn parallel_c_way(&self) -> ParallelCWay {
+        let batch = self.route.map(|route| route as u64);
+        ParallelCWay::of(batch.unwrap_or(self.seed / C_BATCH))
+    }
+
     fn text(&self) -> Option<String> {
         let file = self.file.as_ref()?;
         Some(std::fs::read_to_string(file).unwrap_or_default())
@@ -175,6 +192,10 @@ fn main() -> ExitCode {
             Sort::Wide => print!("{}", settings.wide_program(settings.seed).text),
             Sort::Parallel => print!("{}", settings.fork_join_program(settings.seed).text),
             Sort::C => print!("{C_INCLUDES}{}", settings.c_program(settings.seed).source),
+            Sort::Gradients => {
+                let program = settings.parallel_c_program(settings.seed);
+                print!("{C_INCLUDES}{}", program.source);
+            }
         }
         return ExitCode::SUCCESS;
     }
@@ -220,6 +241,7 @@ fn batch(settings: &Settings) {
     match settings.sort {
         Sort::Wide => wide_batch(settings),
         Sort::Parallel => parallel_batch(settings),
+        Sort::Gradients => gradient_batch(settings),
         Sort::C => c_batch(settings),
     }
     println!("done");
@@ -255,6 +277,15 @@ fn parallel_batch(settings: &Settings) {
     let way = settings.fork_join_way();
     let verdicts = fork_join_unit(&programs)
         .and_then(|unit| check_fork_join(&unit, &programs, &way))
+        .unwrap_or_else(|why| vec![Verdict::Crash(why); programs.len()]);
+    tell(settings, &format!("{way:?}"), verdicts);
+}
+
+fn gradient_batch(settings: &Settings) {
+    let seeds = settings.seeds();
+    let programs: Vec<ParallelCProgram> = seeds.map(|s| settings.parallel_c_program(s)).collect();
+    let way = settings.parallel_c_way();
+    let verdicts = check_parallel_c(&programs, &way)
         .unwrap_or_else(|why| vec![Verdict::Crash(why); programs.len()]);
     tell(settings, &format!("{way:?}"), verdicts);
 }

@@ -3,8 +3,8 @@
 use crate::{Settings, Sort};
 use gradus_ir::Unit;
 use gradus_testkit::{
-    C_INCLUDES, ROUTES, Verdict, check_c, check_fork_join, check_unit, fork_join_unit, reduce,
-    reduce_text, wide_unit,
+    C_INCLUDES, ROUTES, Verdict, check_c, check_fork_join, check_parallel_c, check_unit,
+    fork_join_unit, reduce, reduce_text, wide_unit,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,6 +14,7 @@ pub fn page(settings: &Settings) -> Option<String> {
         Sort::Wide => wide_page(settings),
         Sort::Parallel => parallel_page(settings),
         Sort::C => c_page(settings),
+        Sort::Gradients => gradient_page(settings),
     }
 }
 
@@ -74,19 +75,38 @@ fn unit_page(
 
 fn c_page(settings: &Settings) -> Option<String> {
     let mut program = settings.c_program(settings.seed);
-    let route = settings.route.unwrap_or(0) % ROUTES.len();
-    let mut judge = |source: &str| {
+    let flags = ROUTES[settings.route.unwrap_or(0) % ROUTES.len()];
+    let source = program.source.clone();
+    source_page(settings, &source, &format!("{flags:?}"), |source| {
         program.source = source.to_string();
-        judged(|| check_c(std::slice::from_ref(&program), ROUTES[route]))
-    };
-    let source = settings.c_program(settings.seed).source;
-    let wanted = kind(&judge(&source)?)?;
-    let small = reduce_text(&source, |candidate| {
+        judged(|| check_c(std::slice::from_ref(&program), flags))
+    })
+}
+
+fn gradient_page(settings: &Settings) -> Option<String> {
+    let mut program = settings.parallel_c_program(settings.seed);
+    let way = settings.parallel_c_way();
+    let source = program.source.clone();
+    source_page(settings, &source, &format!("{way:?}"), |source| {
+        program.source = source.to_string();
+        judged(|| check_parallel_c(std::slice::from_ref(&program), &way))
+    })
+}
+
+/// The page of a C program.
+fn source_page(
+    settings: &Settings,
+    source: &str,
+    way: &str,
+    mut judge: impl FnMut(&str) -> Option<Verdict>,
+) -> Option<String> {
+    let wanted = kind(&judge(source)?)?;
+    let small = reduce_text(source, |candidate| {
         judge(candidate).and_then(|v| kind(&v)).as_ref() == Some(&wanted)
     });
     let last = judge(&small)?;
     Some(format!(
-        "# {wanted}\n\nProgram {} compiled with {:?}: {last:?}\n\n```c\n{C_INCLUDES}{small}```\n",
-        settings.seed, ROUTES[route]
+        "# {wanted}\n\nProgram {} compiled with {way}: {last:?}\n\n```c\n{C_INCLUDES}{small}```\n",
+        settings.seed
     ))
 }

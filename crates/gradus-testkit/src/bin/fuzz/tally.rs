@@ -36,6 +36,7 @@ impl<'s> Tally<'s> {
             let count = match settings.sort {
                 Sort::Wide => WIDE_BATCH - first % WIDE_BATCH,
                 Sort::Parallel => PARALLEL_BATCH - first % PARALLEL_BATCH,
+                Sort::Gradients => C_BATCH - first % C_BATCH,
                 Sort::C => C_BATCH,
             };
             let count = count.min(end - first);
@@ -91,6 +92,9 @@ impl<'s> Tally<'s> {
             Sort::Wide => self.print_coverage(),
             Sort::Parallel => {
                 self.print_contents(&|seed| self.settings.fork_join_program(seed).features)
+            }
+            Sort::Gradients => {
+                self.print_contents(&|seed| self.settings.parallel_c_program(seed).features)
             }
             Sort::C => self.print_contents(&|seed| self.settings.c_program(seed).contents),
         }

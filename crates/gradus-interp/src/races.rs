@@ -1,0 +1,277 @@
+//! Races: strands that may run at the same time touch one byte, one of them writes, and neither an atomic
+//! access of both nor a lock of both keeps them apart.
+//!
+//! A run has one order; what could run at the same time is read off the program's structure, so one run
+//! finds every race that its accesses are part of, whatever the order. Each fork that is going on (the
+//! iterations of a `par.for`, the tasks of a strand, the ranks of an `spmd` between two barriers) keeps per
+//! word which of its strands read and wrote there. What a strand does between its tasks comes after
+//! those that were begun before, and before those that follow: it is held to the former alone.
+
+use crate::code::Strands;
+use crate::machine::Machine;
+use crate::run::{At, Flow};
+use crate::trap::{Eval, TrapKind, fault};
+use crate::value::{Address, Value};
+use std::collections::HashMap;
+
+/// The strand that makes the tasks of a fork, as one of its strands.
+const MAKER: u64 = 0;
+
+/// How memory is touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Touch {
+    Read,
+    Write,
+    AtomicRead,
+    AtomicWrite,
+}
+
+impl Touch {
+    pub fn load(atomic: bool) -> Self {
+        if atomic {
+            Touch::AtomicRead
+        } else {
+            Touch::Read
+        }
+    }
+    pub fn store(atomic: bool) -> Self {
+        if atomic {
+            Touch::AtomicWrite
+        } else {
+            Touch::Write
+        }
+    }
+    fn writes(self) -> bool {
+        matches!(self, Touch::Write | Touch::AtomicWrite)
+    }
+    fn is_atomic(self) -> bool {
+        matches!(self, Touch::AtomicRead | Touch::AtomicWrite)
+    }
+}
+
+/// An access to some bytes of a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    strand: u64,
+    touch: Touch,
+    bytes: u8,
+    /// The locks that were taken inside the fork.
+    locks: Vec<u64>,
+}
+
+impl Entry {
+    fn races_with(&self, other: &Entry) -> bool {
+        self.strand != other.strand
+            && self.bytes & other.bytes != 0
+            && (self.touch.writes() || other.touch.writes())
+            && !(self.touch.is_atomic() && other.touch.is_atomic())
+            && !self.locks.iter().any(|lock| other.locks.contains(lock))
+    }
+}
+
+/// Strands that may run at the same time.
+#[derive(Debug)]
+struct Fork {
+    /// The calls in progress where it began; none of the strand's own where that is a rank.
+    frames: usize,
+    /// The strand that is running.
+    strand: u64,
+    /// How many tasks there were.
+    tasks: u64,
+    /// Whether tasks run where they stand.
+    serial: bool,
+    words: HashMap<u64, Vec<Entry>>,
+}
+
+#[derive(Debug)]
+struct Lock {
+    name: u64,
+    frames: usize,
+    /// The forks that it was taken in.
+    forks: usize,
+}
+
+/// What is going on, and what was touched.
+#[derive(Debug, Default)]
+pub(crate) struct Races {
+    forks: Vec<Fork>,
+    locks: Vec<Lock>,
+}
+
+impl Races {
+    /// Strands begin that may run at the same time.
+    pub fn fork(&mut self, frames: usize) {
+        self.begin(frames, false);
+    }
+    fn begin(&mut self, frames: usize, serial: bool) {
+        self.forks.push(Fork {
+            frames,
+            strand: MAKER,
+            tasks: 0,
+            serial,
+            words: HashMap::new(),
+        });
+    }
+    /// All strands of the latest fork have ended.
+    pub fn join(&mut self) {
+        self.forks.pop();
+    }
+    /// A strand of the latest fork goes on, counted from 0.
+    pub fn go_on(&mut self, strand: u64) {
+        if let Some(fork) = self.forks.last_mut() {
+            fork.strand = strand + 1;
+        }
+    }
+    /// All strands of the latest fork have come here.
+    pub fn meet(&mut self) {
+        if let Some(fork) = self.forks.last_mut() {
+            fork.words.clear();
+        }
+    }
+
+    fn task(&mut self, frames: usize, beside: bool, serial: bool) {
+        let mut inside = serial;
+        if let Some(fork) = self.forks.last_mut() {
+            inside |= fork.serial;
+            if beside && !fork.serial {
+                fork.tasks += 1;
+                fork.strand = fork.tasks;
+            }
+        }
+        self.begin(frames, inside);
+    }
+    fn task_end(&mut self) {
+        self.join();
+        if let Some(fork) = self.forks.last_mut() {
+            fork.strand = MAKER;
+        }
+    }
+
+    fn lock(&mut self, name: u64, frames: usize) {
+        let forks = self.forks.len();
+        self.locks.push(Lock {
+            name,
+            frames,
+            forks,
+        });
+    }
+
+    /// An exception ends all that the calls above the first `frames` began.
+    pub fn cut(&mut self, frames: usize) {
+        while self.forks.last().is_some_and(|fork| fork.frames > frames) {
+            self.forks.pop();
+        }
+        let rank = self.forks.iter().rposition(|fork| fork.frames == 0);
+        let outside = rank.map_or(0, |at| at + 1);
+        let stays = |lock: &Lock| lock.forks < outside || lock.frames <= frames;
+        self.locks.retain(stays);
+    }
+
+    /// Notes an access; gives the word where it meets another one.
+    pub fn touch(&mut self, address: u64, size: u64, touch: Touch) -> Option<u64> {
+        let mut at = address;
+        let end = address.saturating_add(size);
+        while at < end {
+            let word = at / 8;
+            let next = ((word + 1) * 8).min(end);
+            let bytes = (((1u16 << (next - at)) - 1) << (at % 8)) as u8;
+            for (depth, fork) in self.forks.iter_mut().enumerate() {
+                let locks = self.locks.iter().filter(|lock| lock.forks > depth);
+                let entry = Entry {
+                    strand: fork.strand,
+                    touch,
+                    bytes,
+                    locks: locks.map(|lock| lock.name).collect(),
+                };
+                if fork.meets(word, entry) {
+                    return Some(word * 8);
+                }
+            }
+            at = next;
+        }
+        None
+    }
+}
+
+impl Fork {
+    /// Whether an access meets one of another strand; notes it.
+    fn meets(&mut self, word: u64, entry: Entry) -> bool {
+        if entry.strand == MAKER {
+            let known = self.words.get(&word);
+            return known.is_some_and(|known| known.iter().any(|e| e.races_with(&entry)));
+        }
+        let known = self.words.entry(word).or_default();
+        if known.iter().any(|e| e.races_with(&entry)) {
+            return true;
+        }
+        let alike = |e: &&Entry| {
+            let covers = e.bytes & entry.bytes == entry.bytes;
+            covers && e.touch == entry.touch && e.locks == entry.locks
+        };
+        // What races with an access of any strand races with one of two different ones.
+        let own = known.iter().filter(alike).any(|e| e.strand == entry.strand);
+        if !own && known.iter().filter(alike).count() < 2 {
+            known.push(entry);
+        }
+        false
+    }
+}
+
+impl Machine<'_> {
+    /// An access, where races are looked for.
+    #[inline(always)]
+    pub(crate) fn touch(&mut self, address: u64, size: u64, touch: Touch) -> Eval<()> {
+        match &mut self.races {
+            None => Ok(()),
+            Some(races) => match races.touch(address, size, touch) {
+                None => Ok(()),
+                Some(word) => fault(
+                    TrapKind::Race,
+                    format!(
+                        "strands that may run at the same time meet in the {size} bytes at {:#x}",
+                        word.max(address)
+                    ),
+                ),
+            },
+        }
+    }
+
+    /// Writes what a function of a library gives through a pointer.
+    pub(crate) fn put(&mut self, address: u64, size: usize, value: &Value) -> Eval<()> {
+        self.touch(address, size as u64, Touch::Write)?;
+        self.memory.write(address, size, value)
+    }
+
+    /// A block is given back: as if all of it were written.
+    pub(crate) fn touch_block(&mut self, block: Address) -> Eval<()> {
+        let size = self.memory.size(block).unwrap_or(0);
+        self.touch(block.0, size, Touch::Write)
+    }
+
+    pub(crate) fn strands(&mut self, at: &At, event: Strands) -> Eval<Flow> {
+        let frames = self.strand.frames.len();
+        let truth = |reg: Option<_>| reg.map(|reg| self.defined(at, reg, "a condition"));
+        let (beside, serial) = match event {
+            Strands::Task { beside, serial } => (truth(beside), truth(serial)),
+            _ => (None, None),
+        };
+        let (beside, serial) = (beside.transpose()?, serial.transpose()?);
+        let Some(races) = &mut self.races else {
+            return Ok(Flow::Next);
+        };
+        match event {
+            Strands::Scope => races.fork(frames),
+            Strands::ScopeEnd => races.join(),
+            Strands::Task { .. } => races.task(
+                frames,
+                beside.is_none_or(|bits| bits & 1 == 1),
+                serial.is_some_and(|bits| bits & 1 == 1),
+            ),
+            Strands::TaskEnd => races.task_end(),
+            Strands::Sync => races.meet(),
+            Strands::Lock(name) => races.lock(name, frames),
+            Strands::Unlock => drop(races.locks.pop()),
+        }
+        Ok(Flow::Next)
+    }
+}

@@ -1,0 +1,392 @@
+//! Random OpenMP programs `double f(int n, double *x, double s)`: their gradients meet in memory that many
+//! iterations read, through functions, arrays of an iteration's own, and indices from memory.
+//!
+//! Flow: this file writes a program's frame and its regions one after the other; `iterations` what runs in
+//! an iteration; `functions` what iterations call.
+//!
+//! Invariants: same seed, same program; free of races, and the same value for any number of threads but for
+//! the order of sums. `x` has [`super::CELLS`] cells, arrays of the program [`LONG`]. Every number in an
+//! array stays within ±2. In a region some arrays are only read, others each iteration writes in cells of its
+//! own; sums of all are only added to.
+
+mod functions;
+mod iterations;
+
+use super::{CELLS, Random};
+use std::collections::BTreeSet;
+
+/// Cells of each array of the program, and iterations of most loops; without common factors with 5 and 7.
+pub(super) const LONG: u32 = 24;
+/// Cells that an iteration over rows has.
+const ROW: u32 = 4;
+
+/// What a random OpenMP program may hold.
+// table
+pub const PARALLEL_C_FEATURES: &[&str] = &[
+    "loop",
+    "schedule",
+    "rows",
+    "collapsed loops",
+    "permuted cells",
+    "loop in a loop of time",
+    "region on a condition",
+    "region with several loops",
+    "loop without a wait",
+    "single",
+    "sum of each thread",
+    "reduction",
+    "atomic add",
+    "critical add",
+    "gather",
+    "gather through memory",
+    "uniform read",
+    "update in place",
+    "array of its own",
+    "block of its own",
+    "function",
+    "function that fills",
+    "function with a loop",
+    "recursive function",
+    "function that locks",
+    "nested loop",
+    "branch",
+    "inner loop",
+    "while loop",
+    "private",
+    "firstprivate",
+    "lastprivate",
+    "tasks",
+];
+
+/// A random OpenMP program.
+#[derive(Clone, Debug)]
+pub struct ParallelCProgram {
+    /// The source, without includes; every name of file scope ends in `_SEED`.
+    pub source: String,
+    /// The symbol of the function to be differentiated.
+    pub function: String,
+    /// Which of [`PARALLEL_C_FEATURES`] it holds.
+    pub features: BTreeSet<&'static str>,
+}
+
+/// The program of a seed.
+pub fn parallel_c_program(seed: u64) -> ParallelCProgram {
+    let mut writer = Writer {
+        random: Random::new(seed ^ 0x0bad_cafe),
+        out: String::new(),
+        features: BTreeSet::new(),
+        seed,
+        names: 0,
+    };
+    writer.functions();
+    writer.root();
+    ParallelCProgram {
+        source: writer.out,
+        function: format!("f_{seed}"),
+        features: writer.features,
+    }
+}
+
+struct Writer {
+    random: Random,
+    out: String,
+    features: BTreeSet<&'static str>,
+    seed: u64,
+    names: u32,
+}
+
+/// What an iteration may read and write.
+#[derive(Clone)]
+struct View {
+    /// The variable that counts, from 0 to less than [`LONG`].
+    index: String,
+    /// Arrays that nobody writes meanwhile.
+    read: Vec<String>,
+    /// Cells of its own, as expressions.
+    own: Vec<String>,
+    /// Numbers that can be read.
+    numbers: Vec<String>,
+    /// Whether sums may be added to with atomic operations and locks.
+    adds: bool,
+    /// The number that a reduction adds up.
+    reduced: Option<String>,
+    /// Whether a parallel loop may stand here, over cells of its own from this address on.
+    row: Option<String>,
+}
+
+/// The program's arrays, beside `x`.
+const ARRAYS: [&str; 4] = ["a", "b", "c", "d"];
+
+impl Writer {
+    fn line(&mut self, text: impl AsRef<str>) {
+        self.out.push_str(text.as_ref());
+        self.out.push('\n');
+    }
+    fn met(&mut self, feature: &'static str) {
+        self.features.insert(feature);
+    }
+    fn one_in(&mut self, n: u32) -> bool {
+        self.random.below(n) == 0
+    }
+    fn name(&mut self, stem: &str) -> String {
+        self.names += 1;
+        format!("{stem}{}", self.names)
+    }
+
+    fn root(&mut self) {
+        let seed = self.seed;
+        self.line(format!("double f_{seed}(int n, double *x, double s) {{"));
+        self.line("double r = 0.3 * s, sum[4] = {0}, crit = 0;");
+        let heap: Vec<bool> = ARRAYS.iter().map(|_| self.one_in(2)).collect();
+        for (array, heap) in std::iter::zip(ARRAYS, &heap) {
+            let memory = match heap {
+                true => format!("double *{array} = malloc({LONG} * sizeof(double));"),
+                false => format!("double {array}[{LONG}];"),
+            };
+            self.line(memory);
+        }
+        self.line(format!("int at[{LONG}];"));
+        let factor = 1 + self.random.below(9);
+        self.line(format!(
+            "for (int i = 0; i < {LONG}; i++) {{ at[i] = i * {factor} % {LONG} / 2;\n\
+             a[i] = x[i % {CELLS}] * 0.5; b[i] = x[i * 3 % {CELLS}] * s * 0.3; c[i] = 0.1 * i - 1; d[i] = 0.2; }}"
+        ));
+        for _ in 0..2 + self.random.below(3) {
+            self.region();
+        }
+        self.line(format!(
+            "for (int i = 0; i < {LONG}; i++) r += 0.1 * a[i] * b[i] + 0.2 * sin(c[i]) + 0.1 * d[i];\n\
+             for (int k = 0; k < 4; k++) r += 0.2 * tanh(sum[k]);\nr += 0.3 * tanh(crit);"
+        ));
+        for (array, heap) in std::iter::zip(ARRAYS, &heap) {
+            if *heap {
+                self.line(format!("free({array});"));
+            }
+        }
+        self.line("return r;\n}");
+    }
+
+    /// Which arrays are written here, and which are only read.
+    fn parts(&mut self) -> (Vec<String>, Vec<String>) {
+        let mut written: Vec<String> = Vec::new();
+        for _ in 0..1 + self.random.below(2) {
+            let array = self.random.pick(&ARRAYS).to_string();
+            if !written.contains(&array) {
+                written.push(array);
+            }
+        }
+        let read = ARRAYS.iter().map(|a| a.to_string());
+        let read = read.filter(|a| !written.contains(a)).chain(["x".into()]);
+        let read = read.collect();
+        (written, read)
+    }
+
+    fn view(&self, index: &str, read: &[String]) -> View {
+        View {
+            index: index.into(),
+            read: read.to_vec(),
+            own: Vec::new(),
+            numbers: vec!["s".into()],
+            adds: true,
+            reduced: None,
+            row: None,
+        }
+    }
+
+    /// One parallel region, or several.
+    fn region(&mut self) {
+        match self.random.below(9) {
+            0 => self.several_loops(),
+            1 => self.thread_sums(),
+            2 => {
+                self.met("loop in a loop of time");
+                let times = 2 + self.random.below(2);
+                let name = self.name("t");
+                self.line(format!(
+                    "for (int {name} = 0; {name} < {times}; {name}++) {{"
+                ));
+                self.one_loop();
+                self.line("}");
+            }
+            3 => {
+                self.met("region on a condition");
+                self.line("if (s + x[1] > -0.4) {");
+                self.one_loop();
+                self.line("}");
+            }
+            4 if self.one_in(2) => self.tasks(),
+            _ => self.one_loop(),
+        }
+    }
+
+    fn schedule(&mut self) -> &'static str {
+        let all = [
+            "",
+            "",
+            " schedule(static)",
+            " schedule(dynamic)",
+            " schedule(guided)",
+            " schedule(static, 2)",
+            " schedule(dynamic, 3)",
+        ];
+        let schedule = *self.random.pick(&all);
+        if !schedule.is_empty() {
+            self.met("schedule");
+        }
+        schedule
+    }
+
+    /// A loop with a region of its own, over arrays that it draws.
+    fn one_loop(&mut self) {
+        self.met("loop");
+        let (written, read) = self.parts();
+        self.loop_over(None, &written, &read);
+    }
+
+    /// A parallel loop, or with the end of its clauses a loop that the team around shares.
+    fn loop_over(&mut self, shared: Option<&str>, written: &[String], read: &[String]) {
+        let index = self.name("i");
+        let mut view = self.view(&index, read);
+        let mut head = match shared {
+            None => String::from("#pragma omp parallel for"),
+            Some(_) => String::from("#pragma omp for"),
+        };
+        head.push_str(self.schedule());
+        if self.one_in(3) {
+            self.met("reduction");
+            head.push_str(" reduction(+ : r)");
+            view.reduced = Some("r".into());
+        }
+        head.push_str(shared.unwrap_or(""));
+        let scalar = self.name("p");
+        let clause = match self.random.below(6) {
+            kind @ 0..3 if shared.is_none() => {
+                Some(["private", "firstprivate", "lastprivate"][kind as usize])
+            }
+            _ => None,
+        };
+        if let Some(clause) = clause {
+            self.met(clause);
+            head.push_str(&format!(" {clause}({scalar})"));
+            self.line(format!("{{ double {scalar} = 0.4 * s;"));
+        }
+        self.loop_head(&head, written, &mut view);
+        if let Some(clause) = clause {
+            // What a thread's copy keeps from one iteration to the next depends on the threads.
+            if clause != "firstprivate" {
+                let value = self.number(&view, 1);
+                self.line(format!("{scalar} = 0.9 * {value};"));
+            }
+            view.numbers.push(scalar.clone());
+        }
+        self.iteration(&mut view, 3);
+        self.line("}");
+        match clause {
+            Some("lastprivate") => self.line(format!("r += 0.1 * {scalar}; }}")),
+            Some(_) => self.line("}"),
+            None => {}
+        }
+    }
+
+    /// The loop's head up to its body; says which cells are an iteration's own.
+    fn loop_head(&mut self, head: &str, written: &[String], view: &mut View) {
+        let index = view.index.clone();
+        let rows = LONG / ROW;
+        match self.random.below(6) {
+            0 => {
+                self.met("rows");
+                self.line(format!(
+                    "{head}\nfor (int {index} = 0; {index} < {rows}; {index}++) {{"
+                ));
+                view.row = Some(format!("{} + {ROW} * {index}", written[0]));
+                for array in written {
+                    let own = (0..ROW).map(|k| format!("{array}[{ROW} * {index} + {k}]"));
+                    view.own.extend(own);
+                }
+            }
+            1 => {
+                self.met("collapsed loops");
+                let (outer, inner) = (self.name("o"), self.name("j"));
+                self.line(format!(
+                    "{head} collapse(2)\nfor (int {outer} = 0; {outer} < {rows}; {outer}++)\n\
+                     for (int {inner} = 0; {inner} < {ROW}; {inner}++) {{\n\
+                     int {index} = {outer} * {ROW} + {inner};"
+                ));
+                let own = written.iter().map(|a| format!("{a}[{index}]"));
+                view.own.extend(own);
+            }
+            kind => {
+                self.line(format!(
+                    "{head}\nfor (int {index} = 0; {index} < {LONG}; {index}++) {{"
+                ));
+                let place = match kind {
+                    2 => {
+                        self.met("permuted cells");
+                        format!("({index} * 5 + 2) % {LONG}")
+                    }
+                    _ => index.clone(),
+                };
+                let own = written.iter().map(|a| format!("{a}[{place}]"));
+                view.own.extend(own);
+            }
+        }
+    }
+
+    /// A team with several loops, some of which do not wait, and a part for one thread.
+    fn several_loops(&mut self) {
+        self.met("region with several loops");
+        let (first, read) = (vec!["a".to_string()], ["b", "c", "x"].map(String::from));
+        self.line("#pragma omp parallel\n{");
+        let nowait = self.one_in(2);
+        self.loop_over(Some(if nowait { " nowait" } else { "" }), &first, &read);
+        // What follows without a wait touches nothing that the loop before wrote.
+        let (second, read) = (vec!["d".to_string()], ["b", "c", "x"].map(String::from));
+        if nowait {
+            self.met("loop without a wait");
+        }
+        self.loop_over(Some(""), &second, &read);
+        if self.one_in(2) {
+            self.met("single");
+            let view = self.view("0", &read);
+            let value = self.number(&view, 2);
+            self.line(format!(
+                "#pragma omp single\n{{ a[3] = 0.5 * a[3] + 0.4 * d[5] * ({value}); }}"
+            ));
+        }
+        if self.one_in(2) {
+            let (third, read) = (vec!["c".to_string()], ["a", "d", "x"].map(String::from));
+            self.loop_over(Some(""), &third, &read);
+        }
+        self.line("}");
+    }
+
+    /// Each thread adds up its iterations and hands the sum over.
+    fn thread_sums(&mut self) {
+        self.met("sum of each thread");
+        let (written, read) = self.parts();
+        let mine = self.name("mine");
+        let index = self.name("i");
+        self.line(format!(
+            "#pragma omp parallel\n{{ double {mine} = 0;\n#pragma omp for\n\
+             for (int {index} = 0; {index} < {LONG}; {index}++) {{"
+        ));
+        let mut view = self.view(&index, &read);
+        view.own = written.iter().map(|a| format!("{a}[{index}]")).collect();
+        view.reduced = Some(mine.clone());
+        self.iteration(&mut view, 3);
+        let hand_over = match self.one_in(2) {
+            true => "#pragma omp critical",
+            false => "#pragma omp atomic",
+        };
+        self.line(format!("}}\n{hand_over}\nsum[1] += {mine}; }}"));
+    }
+
+    fn tasks(&mut self) {
+        self.met("tasks");
+        let seed = self.seed;
+        let read = self.random.pick(&ARRAYS).to_string();
+        self.line(format!(
+            "#pragma omp parallel\n#pragma omp single\nr += 0.2 * halves_{seed}({read}, {LONG}, s);"
+        ));
+    }
+}

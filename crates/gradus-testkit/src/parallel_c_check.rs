@@ -1,0 +1,223 @@
+//! The gradients of random OpenMP programs, held to those of the same programs without OpenMP.
+//!
+//! Per batch: C → clang with and without OpenMP → both derivatives of each program → run in this process on
+//! the pool. A program is right where its parallel derivatives pass the checks of every program (reverse
+//! against forward mode, forward mode against differences), where its gradient is the serial program's on
+//! one and on three workers, several times, and where the interpreter finds no race in the derivatives as
+//! they are before they are lowered: it does so whatever the threads of a run happen to do.
+
+use crate::c_compile::compiled;
+use crate::check::{Numbers, Runner, Verdict, checked, directions, points};
+use crate::generate::ParallelCProgram;
+use crate::ir_check::all_as_interpreted;
+use crate::made::{Loaded, Subject};
+use crate::pool;
+use gradus_ir::{FuncId, Unit, parse, verify};
+use gradus_llvm::OptLevel;
+use gradus_pipeline::Options;
+
+/// How often a gradient is computed on three workers.
+const ROUNDS: usize = 5;
+
+/// What the bodies of regions call that were raised, and that nobody calls any more.
+const UNRAISED: &[&str] = &[
+    "__kmpc_fork_call",
+    "__kmpc_global_thread_num",
+    "__kmpc_for_static_init_4",
+    "__kmpc_for_static_fini",
+    "__kmpc_dispatch_init_4",
+    "__kmpc_dispatch_next_4",
+    "__kmpc_dispatch_deinit",
+    "__kmpc_reduce",
+    "__kmpc_reduce_nowait",
+    "__kmpc_end_reduce",
+    "__kmpc_end_reduce_nowait",
+    "__kmpc_barrier",
+    "__kmpc_single",
+    "__kmpc_end_single",
+    "__kmpc_critical",
+    "__kmpc_end_critical",
+    "__kmpc_omp_task_alloc",
+    "__kmpc_omp_task",
+    "__kmpc_omp_taskwait",
+];
+
+/// Stands for them: a program that comes here was not raised, and crashes.
+extern "C" fn unraised() {
+    std::process::abort();
+}
+
+/// How a batch of OpenMP programs reaches differentiation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParallelCWay {
+    /// Flags of the compiler.
+    pub flags: &'static [&'static str],
+    /// Whether LLVM's optimiser works on what is made.
+    pub optimised: bool,
+}
+
+impl ParallelCWay {
+    /// The way of a batch: as `gradus cc` takes C at -O0 and above, and once in a while what clang has
+    /// optimised. LLVM's optimiser takes long, and works on one of four.
+    pub fn of(batch: u64) -> ParallelCWay {
+        let flags: &[&str] = match batch % 8 {
+            7 => &["-O1"],
+            even if even % 2 == 0 => &["-O2", "-Xclang", "-disable-llvm-passes"],
+            _ => &["-O0"],
+        };
+        ParallelCWay {
+            flags,
+            optimised: batch % 4 == 1,
+        }
+    }
+}
+
+/// Checks programs, compiled together; one verdict for each.
+///
+/// # Errors
+/// Where the compiler does not take the programs, or what was made cannot be loaded.
+pub fn check_parallel_c(
+    programs: &[ParallelCProgram],
+    way: &ParallelCWay,
+) -> Result<Vec<Verdict>, String> {
+    let mut verdicts: Vec<Option<Verdict>> = vec![None; programs.len()];
+    loop {
+        let open = |i: &usize| verdicts[*i].is_none();
+        let left: Vec<usize> = (0..programs.len()).filter(open).collect();
+        let picked: Vec<&ParallelCProgram> = left.iter().map(|i| &programs[*i]).collect();
+        match Both::make(&picked, way)? {
+            Ok(both) => {
+                let found = (0..picked.len()).map(|i| both.verdict(i));
+                for (i, verdict) in std::iter::zip(left, found) {
+                    verdicts[i] = Some(verdict);
+                }
+            }
+            // A program without derivatives may call a library that is not here: the others do without it.
+            Err(refused) => {
+                for (i, verdict) in std::iter::zip(left, refused) {
+                    verdicts[i] = verdict;
+                }
+            }
+        }
+        if verdicts.iter().all(Option::is_some) {
+            return Ok(verdicts.into_iter().flatten().collect());
+        }
+    }
+}
+
+/// Programs with and without OpenMP, as they run here, and the derivatives of the former in our language.
+struct Both {
+    subjects: Vec<Subject>,
+    serial: Loaded,
+    parallel: Loaded,
+    unit: Unit,
+}
+
+/// The verdicts on programs of which some have no derivatives.
+type Refused = Vec<Option<Verdict>>;
+
+impl Both {
+    fn make(
+        programs: &[&ParallelCProgram],
+        way: &ParallelCWay,
+    ) -> Result<Result<Both, Refused>, String> {
+        let sources: Vec<&str> = programs.iter().map(|p| p.source.as_str()).collect();
+        let subjects = programs.iter().map(|p| Subject {
+            function: p.function.clone(),
+            single: false,
+        });
+        let subjects: Vec<Subject> = subjects.collect();
+        let options = |parallel: bool| Options {
+            skip_late: true,
+            parallel,
+            dump_after: match parallel {
+                true => vec!["call-sites".into()],
+                false => Vec::new(),
+            },
+            ..Options::default()
+        };
+        let flags = [way.flags, &["-fopenmp"]].concat();
+        let (parallel, refused) = compiled(&sources, &subjects, &flags, options(true))?;
+        if refused.iter().any(Option::is_some) {
+            return Ok(Err(refused));
+        }
+        let (serial, refused) = compiled(&sources, &subjects, way.flags, options(false))?;
+        if refused.iter().any(Option::is_some) {
+            return Ok(Err(refused));
+        }
+        let made = parallel.zip(serial);
+        let (parallel, serial) = made.ok_or("nothing was made")?;
+        let unit = forked(parallel.dump.as_ref().ok_or("there is no text")?)?;
+        let level = way.optimised.then_some(OptLevel::O2);
+        let both = Both {
+            subjects,
+            serial: serial.load(level)?,
+            parallel: parallel.load(level)?,
+            unit,
+        };
+        pool::define(&both.parallel.jit)?;
+        let unraised: Vec<(&str, usize)> = UNRAISED
+            .iter()
+            .map(|name| (*name, unraised as *const () as usize))
+            .collect();
+        let defined = both.parallel.jit.define(&unraised);
+        defined.map_err(|d| d.to_string())?;
+        Ok(Ok(both))
+    }
+
+    fn verdict(&self, i: usize) -> Verdict {
+        match self.check(i) {
+            Ok(()) => Verdict::Right,
+            Err(why) => Verdict::Wrong(why),
+        }
+    }
+
+    fn check(&self, i: usize) -> Result<(), String> {
+        let subject = &self.subjects[i];
+        let serial = Runner::new(&self.serial, i, subject)?;
+        let parallel = Runner::new(&self.parallel, i, subject)?;
+        pool::set_workers(1);
+        all_as_interpreted(&self.unit, &parallel, subject)?;
+        let x = points()[0];
+        let (_, y_adj) = directions(0, 0);
+        let wanted = serial.reverse(&x, &y_adj)?;
+        same("one worker", parallel.reverse(&x, &y_adj)?, wanted)?;
+        pool::set_workers(3);
+        for _ in 0..ROUNDS {
+            same("three workers", parallel.reverse(&x, &y_adj)?, wanted)?;
+        }
+        checked(&parallel, false)
+    }
+}
+
+/// The program as it is lowered: with independent loops as parallel ones.
+fn forked(text: &str) -> Result<Unit, String> {
+    let mut unit = parse(text, "derivatives").map_err(|d| format!("{d} {:?}", d.labels))?;
+    let functions: Vec<FuncId> = unit.functions.ids().collect();
+    for func in functions {
+        if let Some(mut body) = unit.functions[func].body.take() {
+            gradus_par::restore(&mut unit, &mut body);
+            unit.functions[func].body = Some(body);
+        }
+    }
+    match verify(&unit).first() {
+        None => Ok(unit),
+        Some(finding) => Err(format!("{finding} {:?}", finding.notes)),
+    }
+}
+
+/// Whether a gradient and its value are the serial program's.
+fn same(who: &str, own: (Numbers, Numbers), serial: (Numbers, Numbers)) -> Result<(), String> {
+    for (what, own, serial) in [("value", own.0, serial.0), ("gradient", own.1, serial.1)] {
+        let scale = serial.iter().fold(1e-2, |m: f64, x| m.max(x.abs()));
+        for (i, (a, b)) in std::iter::zip(own, serial).enumerate() {
+            let apart = (a - b).abs();
+            if apart.is_nan() || apart > 1e-10 * scale {
+                return Err(format!(
+                    "the {what} on {who}: number {i} is {a:e}, serially {b:e}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
