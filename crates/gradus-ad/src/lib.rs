@@ -171,7 +171,7 @@ fn make(
     variant: &Variant,
     options: &Options,
 ) -> Result<Made, Vec<Diagnostic>> {
-    if variant.mode == Mode::Combined
+    if variant.may_test()
         && variant.versions == Versions::Test
         && options.versioning
         && let Some(dispatch) = versions::dispatch(unit, primal, closure, variant, options)

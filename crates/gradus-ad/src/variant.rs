@@ -97,7 +97,7 @@ pub struct Variant {
     pub overwritten: Vec<bool>,
     /// In whose hands the tape is. Matters to split variants only.
     pub tape: TapeOwner,
-    /// Which assumption it is made under; matters to combined derivatives only.
+    /// Which assumption it is made under; matters to derivatives with a return sweep only.
     pub versions: Versions,
     /// Whether adjoint products are strong: zero times anything is zero.
     pub strong_zero: bool,
@@ -171,6 +171,15 @@ impl Variant {
             params,
             results,
             ty,
+        }
+    }
+
+    /// Whether it may begin with a test that decides between two versions of it.
+    pub(crate) fn may_test(&self) -> bool {
+        match self.mode {
+            Mode::Forward => false,
+            Mode::Combined => true,
+            Mode::Augmented | Mode::Return => self.tape == TapeOwner::Derivative,
         }
     }
 

@@ -3,14 +3,20 @@
 //! What one argument points to may, as far as the compiler knows, be overwritten through another;
 //! then every load from it has to be kept. Where the bytes touched behind both are known at entry,
 //! a test of disjointness picks the body that may assume it (memory axiom S2 forbids to promise it).
+//!
+//! Of a derivative in two sweeps the forward one tests, and its tape tells the return sweep what it
+//! found: the tape of the version for memory that overlaps is handed on one byte past its start, where
+//! no tape lies.
 
 use crate::closure_facts::ClosureFacts;
 use crate::facts::MakeFacts;
 use crate::out::Out;
 use crate::reverse::pack;
-use crate::variant::{ParamRole, Signature, Variant, Versions};
-use gradus_analysis::{Bound, BoundId, Extents, Root};
-use gradus_ir::{Body, CastOp, ConstKind, FuncId, IntPredicate, Op, Region, TypeId, Unit, Value};
+use crate::variant::{Mode, ParamRole, Signature, Variant, Versions};
+use gradus_analysis::{Bound, BoundId, Condition, Extents, Root};
+use gradus_ir::{
+    BinaryOp, Body, CastOp, ConstKind, FuncId, IntPredicate, Op, OpKind, TypeId, Unit, Value,
+};
 use std::collections::{BTreeMap, HashMap};
 
 /// What a test needs: extents, the pairs to tell apart, and the ops to do first.
@@ -66,21 +72,29 @@ pub(crate) fn dispatch(
             values.insert(primal.params()[*number], param);
         }
     }
-    let mut tester = Tester {
-        out: &mut out,
-        primal,
-        values,
-        bounds: HashMap::new(),
+    let mut args: Vec<Value> = out.body.params().to_vec();
+    let holds = match variant.mode {
+        Mode::Return => told(&mut out, &signature, &mut args),
+        _ => {
+            let mut tester = Tester {
+                out: &mut out,
+                primal,
+                values,
+                bounds: HashMap::new(),
+            };
+            tester.all(&test)
+        }
     };
-    let holds = tester.all(&test);
-    let args: Vec<Value> = out.body.params().to_vec();
     let (op, yes, no) = out.build().if_(holds, result.as_slice());
     let outside = out.place;
     for (region, func) in [(yes, funcs[0]), (no, funcs[1])] {
-        let region: Region = region;
         out.place = (region, None);
         let call = out.build().call(func, &args);
-        let results = out.body.results(call).to_vec();
+        let mut results = out.body.results(call).to_vec();
+        if variant.mode == Mode::Augmented && region == no {
+            let one = out.build().i64(1);
+            results = vec![marked(&mut out, &signature, results[0], one)];
+        }
         out.build().yield_(&results);
     }
     out.place = outside;
@@ -89,8 +103,47 @@ pub(crate) fn dispatch(
     Some(Dispatch {
         body: out.body,
         needs,
-        apart: apart(primal, &test, &signature),
+        apart: match variant.mode {
+            Mode::Combined => apart(primal, &test, &signature),
+            _ => Vec::new(),
+        },
     })
+}
+
+/// What the forward sweep gives, its tape marked.
+fn marked(out: &mut Out<'_>, signature: &Signature, given: Value, mark: Value) -> Value {
+    if signature.results.len() == 1 {
+        return moved(out, given, mark);
+    }
+    let tape = out.build().extract(given, &[0]);
+    let tape = moved(out, tape, mark);
+    out.build().insert(given, tape, &[0])
+}
+
+/// An address so many bytes on, which need not lie in the same block, or in any.
+fn moved(out: &mut Out<'_>, address: Value, bytes: Value) -> Value {
+    let source = out.unit.types.int(8);
+    let ty = out.body.ty(address);
+    let kind = OpKind::Addr { source };
+    out.build().value(kind, &[address, bytes], ty)
+}
+
+/// Whether the tape says that memory was found disjoint; takes the mark off it among the arguments.
+fn told(out: &mut Out<'_>, signature: &Signature, args: &mut [Value]) -> Value {
+    let mut roles = signature.params.iter();
+    let number = roles.position(|(role, _)| *role == ParamRole::Tape);
+    let long = out.unit.types.int(64);
+    let mut build = out.build();
+    let Some(number) = number else {
+        return build.bool(true);
+    };
+    let address = build.cast(CastOp::PtrToInt, args[number], long);
+    let (zero, one) = (build.i64(0), build.i64(1));
+    let mark = build.binary(BinaryOp::And, address, one);
+    let back = build.sub(zero, mark);
+    let disjoint = build.icmp(IntPredicate::Eq, mark, zero);
+    args[number] = moved(out, args[number], back);
+    disjoint
 }
 
 /// The pairs of a test as parameters of the derivative; empty where one is of something else.
@@ -132,9 +185,29 @@ impl Tester<'_, '_> {
         let mut all = self.out.build().bool(true);
         for &(a, b) in &test.pairs {
             let one = self.disjoint(&test.extents, a, b);
-            all = self.out.build().binary(gradus_ir::BinaryOp::And, all, one);
+            all = self.out.build().binary(BinaryOp::And, all, one);
+        }
+        for condition in &test.extents.conditions {
+            let one = self.holds(&test.extents, condition);
+            all = self.out.build().binary(BinaryOp::And, all, one);
         }
         all
+    }
+
+    /// Whether a range lies where a condition wants it.
+    fn holds(&mut self, extents: &Extents, condition: &Condition) -> Value {
+        let (low, high) = condition.range;
+        let (low, high) = (self.bound(extents, low), self.bound(extents, high));
+        let wide = self.out.unit.types.int(128);
+        let (least, most) = condition.within;
+        let mut build = self.out.build();
+        let (least, most) = (
+            build.int(wide, i128::from(least)),
+            build.int(wide, i128::from(most)),
+        );
+        let above = build.icmp(IntPredicate::Sge, low, least);
+        let below = build.icmp(IntPredicate::Sle, high, most);
+        build.binary(BinaryOp::And, above, below)
     }
 
     fn value(&mut self, value: Value) -> Value {
@@ -155,9 +228,9 @@ impl Tester<'_, '_> {
         let mut build = self.out.build();
         let before = build.icmp(IntPredicate::Sle, a_to, b_from);
         let after = build.icmp(IntPredicate::Sle, b_to, a_from);
-        let apart = build.binary(gradus_ir::BinaryOp::Or, before, after);
-        let sane = build.binary(gradus_ir::BinaryOp::And, a_sane, b_sane);
-        build.binary(gradus_ir::BinaryOp::And, apart, sane)
+        let apart = build.binary(BinaryOp::Or, before, after);
+        let sane = build.binary(BinaryOp::And, a_sane, b_sane);
+        build.binary(BinaryOp::And, apart, sane)
     }
 
     /// From where to where bytes are touched, as 128-bit addresses; and whether the bounds lie where
@@ -176,7 +249,7 @@ impl Tester<'_, '_> {
         let least = build.int(wide, -(1 << 62));
         let above = build.icmp(IntPredicate::Sge, low, least);
         let below = build.icmp(IntPredicate::Sle, high, limit);
-        let sane = build.binary(gradus_ir::BinaryOp::And, above, below);
+        let sane = build.binary(BinaryOp::And, above, below);
         (build.add(start, low), build.add(start, high), sane)
     }
 

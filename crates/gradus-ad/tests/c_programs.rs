@@ -30,6 +30,28 @@ programs! {
             double r = 0;
             for (int i = 0; i < n; i++) { double p = s; for (int j = 0; j < i; j++) { p = p * x[j] + x[i]; } r += p * p; }
             return r; }";
+    // What is kept does not vary with t, and an array for it cannot be made before t: a row is as long
+    // as t says. Long enough that a part given back too early is memory of others.
+    kept_in_rows_of_a_loop_passed_over: 5, "double f(int n, double *x, double s) {
+            double r = 0;
+            for (int t = 0; t < n; t++) for (int h = 0; h < n - 2; h++) {
+                double p = 0;
+                for (int u = 0; u <= t; u++) for (int i = 0; i < 400; i++) p += x[(h * 3 + u + i) % n] * (s + 0.001 * i);
+                r += 0.001 * p * p; }
+            for (int k = 0; k < n; k++) x[k] = 0;
+            return r; }";
+    // The same two sweeps with memory that is disjoint and with memory that overlaps.
+    versions_of_two_sweeps: 4, "__attribute__((noinline)) static void rows(double *out, const double *in, int n, double s) {
+            for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) {
+                double a = 0; for (int k = 0; k < n; k++) a += in[i * n + k] * in[k * n + j] * s;
+                out[i * n + j] = a / (1 + a * a); } }
+        double f(int n, double *x, double s) {
+            double t[64], u[64];
+            for (int i = 0; i < n * n + 2; i++) t[i] = x[i % n] * (1 + 0.1 * i);
+            for (int k = 0; k < 3; k++) {
+                rows(u, t, n, s); rows(t + k, t, n, s);
+                for (int i = 0; i < n * n; i++) t[i] = 0.5 * t[i] + u[i]; }
+            double r = 0; for (int i = 0; i < n * n; i++) r += t[i] * u[i]; return r; }";
     branches: 5, "double f(int n, double *x, double s) {
             double r = s;
             for (int i = 0; i < n; i++) { if (x[i] > 0.9) r = r * x[i] + 1; else if (i & 1) r += x[i] * s; else r -= r * r * 0.1; }

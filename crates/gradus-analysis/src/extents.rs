@@ -5,7 +5,9 @@
 //! run from 0 to their trip count less one, choices give the hull of both. The bounds hold in the
 //! integers; computed in 128 bits and found to lie within ±2⁶², they hold for the machine's addresses
 //! too, since sums and products modulo 2⁶⁴ then did not wrap. Where they do not lie there, the test
-//! must fail.
+//! must fail. Narrower sums and products that may wrap, as far as their flags say, and the values that are
+//! extended or cut, are taken as the integers that they are without wrapping, which is a condition of
+//! its own: optimisers that regroup an index computation drop what its source promised.
 
 use crate::affine::index_of;
 use crate::alias::Alias;
@@ -14,7 +16,7 @@ use crate::guard::{self, Guard};
 use crate::linear::{Linear, Root};
 use crate::trips::Availability;
 use gradus_ir::known::{IntFn, Known};
-use gradus_ir::{BinaryOp, CastOp, Definition, Entity, Op, OpKind, Value};
+use gradus_ir::{BinaryOp, CastOp, ConstKind, Definition, Entity, Op, OpKind, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
@@ -41,6 +43,15 @@ pub enum Bound {
     Max(BoundId, BoundId),
 }
 
+/// What must hold for the bounds to: a range of integers lies within another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// The ends of the range.
+    pub range: (BoundId, BoundId),
+    /// The least and the greatest integer allowed.
+    pub within: (i64, i64),
+}
+
 /// What is touched behind one pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootExtent {
@@ -60,6 +71,8 @@ pub struct RootExtent {
 pub struct Extents {
     /// The expressions; operands come before what uses them.
     pub bounds: Vec<Bound>,
+    /// What the ranges rest on.
+    pub conditions: Vec<Condition>,
     /// By pointer, in the order of first use.
     pub roots: Vec<RootExtent>,
     /// Accesses through pointers that are not known at the place; their objects are those of
@@ -93,6 +106,7 @@ impl Extents {
             ids: HashMap::new(),
             ranges: vec![None; alias.body.values.len()],
             wrapping: HashSet::new(),
+            conditions: HashMap::new(),
             found: Extents::default(),
             positions: BTreeMap::new(),
         };
@@ -124,6 +138,8 @@ struct Finder<'a> {
     ranges: Vec<Option<Range>>,
     /// Values whose computation may wrap: their ranges hold modulo 2⁶⁴.
     wrapping: HashSet<Value>,
+    /// What the range of a value rests on, beside those of its parts; taken out once it counts.
+    conditions: HashMap<Value, Condition>,
     found: Extents,
     positions: BTreeMap<(u8, usize), usize>,
 }
@@ -183,9 +199,22 @@ impl Finder<'_> {
             _ => return None,
         };
         let (low, high) = self.range_of(ptr)?;
+        self.rest_on(ptr);
         let offset = self.constant(access.offset);
         let (low, high) = (self.add(low, offset), self.add(high, offset));
         Some((low, self.add(high, size)))
+    }
+
+    /// The range of a value counts, and with it what it rests on.
+    fn rest_on(&mut self, value: Value) {
+        let mut work = vec![value];
+        let mut seen: HashSet<Value> = HashSet::new();
+        while let Some(value) = work.pop() {
+            if seen.insert(value) {
+                self.found.conditions.extend(self.conditions.remove(&value));
+                work.extend(self.parts(value));
+            }
+        }
     }
 
     // ---- expressions -----------------------------------------------------------------------
@@ -309,11 +338,25 @@ impl Finder<'_> {
             let n = self.constant(n);
             return Some(Some((n, n)));
         }
+        if self.is_no_number(value) {
+            return Some(None);
+        }
         if self.availability.before(value, self.at).is_some() {
             let leaf = self.node(Bound::Signed(value));
             return Some(Some((leaf, leaf)));
         }
         None
+    }
+
+    fn constant_kind(&self, value: Value) -> Option<&ConstKind> {
+        let id = self.alias.body.as_const(value)?;
+        Some(&self.alias.unit.consts.get(id).kind)
+    }
+
+    /// Whether a value is a constant that stands for any number, or for none.
+    fn is_no_number(&self, value: Value) -> bool {
+        let kind = self.constant_kind(value);
+        matches!(kind, Some(ConstKind::Undef | ConstKind::Poison))
     }
 
     /// The values whose ranges that of `value` is made of.
@@ -335,12 +378,14 @@ impl Finder<'_> {
                 .into_iter()
                 .collect(),
             Definition::Result(op, number) => match body.kind(op) {
+                // An arm that gives poison is not taken where the value counts.
                 OpKind::If | OpKind::Switch(_) => body
                     .op_regions(op)
                     .iter()
                     .filter_map(|region| body.last(*region))
                     .filter(|end| matches!(body.kind(*end), OpKind::Yield))
                     .map(|end| body.operand(end, number as usize))
+                    .filter(|arm| self.constant_kind(*arm) != Some(&ConstKind::Poison))
                     .collect(),
                 OpKind::Select => {
                     let condition = body.operand(op, 0);
@@ -350,11 +395,14 @@ impl Finder<'_> {
                         .chain(body.operands(op).skip(1))
                         .collect()
                 }
-                OpKind::Cast(CastOp::ZExt) => {
+                OpKind::Cast(CastOp::ZExt | CastOp::Trunc) => {
                     let inner = index_of(self.alias, value).is_none();
                     body.operands(op).filter(|_| inner).collect()
                 }
-                OpKind::Binary(BinaryOp::And) | OpKind::Call(_) => body.operands(op).collect(),
+                OpKind::Binary(
+                    BinaryOp::And | BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Shl,
+                )
+                | OpKind::Call(_) => body.operands(op).collect(),
                 _ => Vec::new(),
             },
         }
@@ -422,11 +470,33 @@ impl Finder<'_> {
                 self.hull(a, b)
             }
             OpKind::Cast(CastOp::ZExt) => {
-                let range = self.operand(op, 0)?;
-                self.number(range.0).filter(|low| *low >= 0)?;
-                Some(range)
+                let range = self.exact(op, 0)?;
+                self.on_condition(value, range, (0, i64::MAX))
+            }
+            OpKind::Cast(CastOp::Trunc) => {
+                let range = self.exact(op, 0)?;
+                self.as_signed(value, range)
             }
             OpKind::Binary(BinaryOp::And) => self.masked(op),
+            OpKind::Binary(kind) => {
+                let (a, b) = (self.exact(op, 0), self.exact(op, 1));
+                let range = match kind {
+                    BinaryOp::Add => self.sum(a, b),
+                    BinaryOp::Sub => {
+                        let minus = self.constant(-1);
+                        let b = self.product(b, Some((minus, minus)));
+                        self.sum(a, b)
+                    }
+                    BinaryOp::Mul => self.product(a, b),
+                    BinaryOp::Shl => {
+                        let by = self.number(b?.0).filter(|by| (0..62).contains(by))?;
+                        let factor = self.constant(1 << by);
+                        self.product(a, Some((factor, factor)))
+                    }
+                    _ => None,
+                };
+                self.as_signed(value, range?)
+            }
             OpKind::Call(_) => self.call(op),
             _ => None,
         }
@@ -461,6 +531,43 @@ impl Finder<'_> {
             }
             None => range,
         }
+    }
+
+    /// The range of an operand, where it holds in the integers.
+    fn exact(&self, op: Op, index: usize) -> Range {
+        let value = self.alias.body.operand(op, index);
+        self.known(value)
+            .filter(|_| !self.wrapping.contains(&value))
+    }
+
+    /// The range of a value that is computed modulo a power of two, on the condition that nothing wraps.
+    fn as_signed(&mut self, value: Value, range: (BoundId, BoundId)) -> Range {
+        let bits = self
+            .alias
+            .unit
+            .types
+            .int_bits(self.alias.body.ty(value))
+            .filter(|bits| (8..=64).contains(bits))?;
+        let half = 1i64 << (bits - 1).min(62);
+        self.on_condition(value, range, (-half, half - 1))
+    }
+
+    fn on_condition(
+        &mut self,
+        value: Value,
+        range: (BoundId, BoundId),
+        within: (i64, i64),
+    ) -> Range {
+        match (self.number(range.0), self.number(range.1)) {
+            (Some(low), Some(high)) => {
+                (within.0 <= low && high <= within.1).then_some(())?;
+            }
+            (Some(low), None) if within == (0, i64::MAX) && low >= 0 => {}
+            _ => {
+                self.conditions.insert(value, Condition { range, within });
+            }
+        }
+        Some(range)
     }
 
     fn operand(&self, op: Op, index: usize) -> Range {

@@ -88,7 +88,7 @@ pub use disjointness::Disjointness;
 pub use effects::{
     AccessKind, Effects, Extent, FunctionEffects, MemoryAccess, ParamEffects, Place, Touch,
 };
-pub use extents::{Bound, BoundId, Extents, RootExtent};
+pub use extents::{Bound, BoundId, Condition, Extents, RootExtent};
 pub use findings::distinct as distinct_findings;
 pub use flow::{ValueAccess, call_result, given, value_accesses};
 pub use flows::copies as value_copies;

@@ -124,12 +124,15 @@ impl<'a> Availability<'a> {
     fn can_move_before(&self, op: Op, at: Op) -> bool {
         let (unit, body) = (self.clobbers.alias.unit, self.clobbers.alias.body);
         match body.kind(op) {
-            OpKind::Binary(BinaryOp::UDiv | BinaryOp::URem) => body
-                .as_int(unit, body.operand(op, 1))
-                .is_some_and(|n| n != 0),
-            OpKind::Binary(BinaryOp::SDiv | BinaryOp::SRem) => body
-                .as_int(unit, body.operand(op, 1))
-                .is_some_and(|n| n != 0 && n != -1),
+            OpKind::Binary(
+                kind @ (BinaryOp::UDiv | BinaryOp::URem | BinaryOp::SDiv | BinaryOp::SRem),
+            ) => {
+                let signed = matches!(kind, BinaryOp::SDiv | BinaryOp::SRem);
+                let divisor = body.as_int(unit, body.operand(op, 1));
+                let safe = divisor.is_some_and(|n| n != 0 && !(signed && n == -1));
+                // Where it runs anyway, it may as well run early.
+                safe || self.clobbers.surely_reaches(at, op)
+            }
             OpKind::Load(access) => {
                 access.is_plain()
                     && (self.clobbers.surely_reaches(at, op) || self.load_is_valid(op))

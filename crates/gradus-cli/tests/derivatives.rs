@@ -622,3 +622,79 @@ fn third_derivatives_agree_in_two_orders() {
         run(&at, "third");
     }
 }
+
+/// Layers behind a structure of pointers: what one reads, another may overwrite for all that a compiler
+/// knows. Both sweeps of a layer have two versions; the one for disjoint memory keeps no value for
+/// each of its products, although an optimiser regroups the index computations.
+#[test]
+fn sweeps_of_a_layer_test_whether_memory_overlaps() {
+    let folder = folder("layers");
+    let source = r#"
+#include <stdio.h>
+#include <stdlib.h>
+extern int enzyme_dup, enzyme_const;
+double __enzyme_autodiff(void *, ...);
+struct net { double *input, *weights, *hidden, *output; };
+static __attribute__((noinline)) void layer(double *out, const double *in, const double *w, int B, int T, int C) {
+  for (int b = 0; b < B; b++)
+    for (int t = 0; t < T; t++)
+      for (int o = 0; o < C; o++) {
+        double sum = 0;
+        for (int u = 0; u <= t; u++)
+          for (int i = 0; i < C; i++) sum += in[b * T * C + u * C + i] * w[o * C + i];
+        out[b * T * C + t * C + o] = sum / (1 + 0.1 * t);
+      }
+}
+double loss(struct net *net, int B, int T, int C) {
+  layer(net->hidden, net->input, net->weights, B, T, C);
+  layer(net->output, net->hidden, net->weights, B, T, C);
+  layer(net->input, net->output, net->weights, B, T, C);
+  double sum = 0;
+  for (int i = 0; i < B * T * C; i++) sum += net->input[i] * net->output[i];
+  return sum;
+}
+int main(void) {
+  enum { B = 2, T = 3, C = 4, N = B * T * C };
+  for (int overlap = 0; overlap < 2; overlap++) {
+    struct net nets[2];
+    for (int k = 0; k < 2; k++) {
+      nets[k].input = calloc(N, 8), nets[k].weights = calloc(C * C, 8);
+      nets[k].hidden = calloc(N + C, 8), nets[k].output = overlap ? nets[k].hidden + C : calloc(N, 8);
+    }
+    double values[2], e = 1e-6;
+    for (int step = -1; step < 2; step++) {
+      for (int i = 0; i < N; i++) nets[0].input[i] = 0.1 + 0.01 * i;
+      for (int i = 0; i < C * C; i++) nets[0].weights[i] = 0.3 - 0.02 * i;
+      nets[0].weights[5] += step * e;
+      if (step)
+        values[step > 0] = loss(nets, B, T, C);
+      else
+        __enzyme_autodiff((void *)loss, enzyme_dup, nets, nets + 1, enzyme_const, B, enzyme_const, T, enzyme_const, C);
+    }
+    double difference = (values[1] - values[0]) / (2 * e), found = nets[1].weights[5];
+    double off = (found - difference) / (found * found > 1 ? found : 1);
+    printf("%s %g %g\n", off * off < 1e-12 ? "right" : "wrong", found, difference);
+  }
+}
+"#;
+    write(&folder, "net.c", source);
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        succeeds(&folder, &format!("cc {level} net.c -o net"));
+        let said = run(&folder, "./net");
+        assert_eq!(said.matches("right").count(), 2, "{level}: {said}");
+    }
+    let report = succeeds(&folder, "grad net.c -f loss -o loss.o -- -O3 -g");
+    let sweep = |version: &str| {
+        let start = report.find(&format!("forward sweep, {version}"));
+        let part = &report[start.unwrap_or_else(|| panic!("{report}"))..];
+        let part = &part[..part.find("\n\n").unwrap_or(part.len())];
+        let nested = part.lines().filter(|line| line.matches(" × ").count() > 4);
+        nested.count()
+    };
+    assert_eq!(
+        sweep("if the arguments' memory does not overlap"),
+        0,
+        "{report}"
+    );
+    assert!(sweep("if some of it does") > 0, "{report}");
+}

@@ -126,6 +126,9 @@ impl<'a> MakeFacts<'a> {
         let clobbers = Clobbers::of(&alias, &self.closure.effects, self.after_end());
         let at = body.first(body.root())?;
         let found = Disjointness::of(&clobbers, &self.closure.effects, at)?;
+        if self.variant.mode != Mode::Combined && !reads_again(&alias, &found) {
+            return None;
+        }
         let known = Availability::new(&clobbers);
         let mut early: Vec<Op> = Vec::new();
         let mut wanted: Vec<Value> = Vec::new();
@@ -638,6 +641,25 @@ impl Facts<'_> {
             outermost: false,
         }
     }
+}
+
+/// Whether memory that a test tells apart is read in nested loops: a copy of it is shorter than all that
+/// they read.
+fn reads_again(alias: &Alias<'_>, found: &Disjointness) -> bool {
+    let roots: Vec<Root> = (found.pairs.iter())
+        .flat_map(|&(a, b)| [a, b])
+        .map(|number| found.extents.roots[number].root)
+        .collect();
+    let body = alias.body;
+    body.walk(body.root()).any(|op| {
+        let nested = matches!(body.kind(op), OpKind::Load(_)) && alias.nest.loop_depth(op) > 1;
+        nested && {
+            let place = alias
+                .forms
+                .of_pointer(alias.unit, body, body.operand(op, 0));
+            roots.contains(&place.root)
+        }
+    })
 }
 
 fn carries_float_or_lanes(facts: &Facts<'_>, unit: &Unit, value: Value) -> bool {

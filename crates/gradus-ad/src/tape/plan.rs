@@ -419,6 +419,12 @@ impl Planner<'_, '_> {
                 continue;
             }
             let (loops, anchor) = self.indexable(&mut varying, scope);
+            // The array is made anew whenever its place is reached, also in loops in which what it
+            // holds does not vary.
+            region = (self.facts.body.parent(anchor)).unwrap_or(self.facts.body.root());
+            varying = self
+                .facts
+                .within_replay(region, self.facts.loops_around(region));
             let number = self.plan.arrays.len();
             let element = self.facts.kept_type(self.unit, node, self.options.width);
             let hoisted =
@@ -439,11 +445,6 @@ impl Planner<'_, '_> {
             if hoisted.is_some() {
                 return;
             }
-            region = self
-                .facts
-                .body
-                .parent(anchor)
-                .unwrap_or(self.facts.body.root());
             node = Node::Base(number);
         }
     }

@@ -163,6 +163,37 @@ fn extents_of_rows() {
     assert_eq!(bytes(&p, "y", &numbers), Some((0, 40)));
 }
 
+/// An optimiser that regroups an index drops the promise that nothing wraps: it becomes a condition.
+#[test]
+fn extents_of_a_regrouped_index() {
+    let text = "func @f(%x: ptr, %n: i32, %m: i32) {
+           %square = mul %n, %n
+           %trips = zext %m -> i64
+           for %i < %trips {
+             %short = trunc nuw nsw %i -> i32
+             %row = mul %square, %short
+             %at = sext %row -> i64
+             %p = addr inbounds f64, %x, %at
+             %v = load %p -> f64
+             yield }
+           return }";
+    let p = Program::read(text);
+    let numbers = [("n", 3), ("trips", 5), ("square", 9)];
+    assert_eq!(bytes(&p, "x", &numbers), Some((0, 8 * 36 + 8)));
+    let alias = p.alias();
+    let c = Clobbers::of(&alias, &p.effects, AfterEnd::default());
+    let entry = p.body().first(p.body().root()).expect("the body has ops");
+    let e = Extents::of(&Availability::new(&c), &p.effects, entry);
+    let [condition] = e.conditions[..] else {
+        panic!("{:?}", e.conditions);
+    };
+    assert_eq!(condition.within, (-(1 << 31), (1 << 31) - 1));
+    let known: HashMap<Value, i128> = numbers.iter().map(|(n, x)| (p.value(n), *x)).collect();
+    let (low, high) = condition.range;
+    let range = (number(&e, low, &known), number(&e, high, &known));
+    assert_eq!(range, (0, 36));
+}
+
 #[test]
 fn extents_of_a_periodic_grid() {
     // bruss: the neighbours' rows wrap around; each choice counts only where its condition holds.

@@ -4,8 +4,8 @@ use crate::Program;
 use crate::machine::{Datum, Deed, Event, Iteration, Machine, Trace};
 use crate::programs::{Dice, Writer};
 use gradus_analysis::{
-    AccessKind, AfterEnd, Alias, Availability, Bound, BoundId, Clobbers, Extents, Linear,
-    MemoryAccess, Root, Variance,
+    AccessKind, AfterEnd, Alias, Availability, Bound, BoundId, Clobbers, Condition, Extents,
+    Linear, MemoryAccess, Root, Variance,
 };
 use gradus_ir::Value;
 use std::collections::HashMap;
@@ -165,6 +165,17 @@ impl Checked<'_> {
         let entry = body.first(body.root()).expect("the body has ops");
         let known = Availability::new(self.clobbers);
         let extents = Extents::of(&known, &self.program.effects, entry);
+        let met = |condition: &Condition| {
+            let (low, high) = condition.range;
+            let number = |id| self.number(&extents, id);
+            let (least, most) = condition.within;
+            let within =
+                |low: i128, high: i128| i128::from(least) <= low && high <= i128::from(most);
+            matches!((number(low), number(high)), (Some(low), Some(high)) if within(low, high))
+        };
+        if !extents.conditions.iter().all(met) {
+            return;
+        }
         for event in self.trace.events.iter().filter(|e| e.deed != Deed::Free) {
             let root = self.root(event.pointer);
             let extent = extents.of_root(Root::Value(root));
