@@ -8,6 +8,7 @@
 
 mod clone;
 mod counted;
+mod cut;
 mod effects;
 mod exits;
 mod guard;
@@ -27,6 +28,7 @@ mod unroll;
 mod volatile;
 
 pub use clone::{ValueMap, clone_op, clone_op_within, clone_ops, clone_ops_within};
+pub use cut::{Sizes, cut};
 pub use effects::{is_pure, is_removable, is_speculatable, may_leave};
 pub use exits::{ExitBranch, exit_branch, keep_exits};
 pub use guard::fold_guards;

@@ -1,6 +1,8 @@
 //! The case pages of the edits: what each does, and that programs mean the same afterwards.
 
-use gradus_edit::{inline_call, loops_to_fors, promote_slots, split_allocas, unroll_for};
+use gradus_edit::{
+    Sizes, cut, inline_call, loops_to_fors, promote_slots, split_allocas, unroll_for,
+};
 use gradus_ir::{Body, Diagnostic, FuncId, Op, OpKind, Unit};
 use gradus_testkit::{Pass, check_pages};
 
@@ -58,10 +60,25 @@ fn pages() {
         }),
         Pass::same("unroll", |unit, _| each(unit, unroll)),
         Pass::same("inline", |unit, _| each(unit, inline)),
+        Pass::same("cut", |unit, words| {
+            let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
+            let sizes = Sizes {
+                whole: number(0).unwrap_or_default(),
+                piece: number(1).unwrap_or(1),
+            };
+            let ids: Vec<FuncId> = unit.functions.ids().collect();
+            for id in ids {
+                if let Some(mut body) = unit.functions[id].body.take() {
+                    cut(unit, id, &mut body, sizes);
+                    unit.functions[id].body = Some(body);
+                }
+            }
+            Ok(())
+        }),
     ];
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
     let mut wrong = Vec::new();
-    for folder in ["inline", "loops", "promote", "split", "unroll"] {
+    for folder in ["cut", "inline", "loops", "promote", "split", "unroll"] {
         match check_pages(format!("{root}/{folder}"), &passes) {
             Ok(count) => assert!(count > 0, "no pages in {folder}"),
             Err(text) => wrong.push(text),

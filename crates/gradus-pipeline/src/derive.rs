@@ -14,6 +14,7 @@ use crate::run::{Run, Stop};
 use crate::worklist::{self, Made};
 use crate::{GradRequest, GradTask, OutputKind, Task, parallel, registrations, report};
 use gradus_ad::Mode;
+use gradus_edit::Sizes;
 use gradus_ir::known::{KERNEL, LAUNCH, may_be_of_the_program};
 use gradus_ir::{Code, Diagnostic, FuncId, Severity, Symbol, Unit};
 use gradus_llvm::{Host, Imported};
@@ -111,9 +112,38 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     if run.request.options.parallel {
         functions = parallel::fork(run, &mut imported.unit, &functions)?;
     }
+    run.pass("cut", |run| {
+        cut(run, &mut imported.unit, &mut functions);
+        run.after_unit("cut", &imported.unit)
+    })?;
     run.pass("export", |run| {
         export(run, host, &imported.unit, &requests, &functions)
     })
+}
+
+/// From this many ops on LLVM takes more than in proportion over a function; pieces are far enough below.
+const SIZES: Sizes = Sizes {
+    whole: 6000,
+    piece: 2000,
+};
+
+/// Cuts derivatives that are so long that LLVM would take more than in proportion over them, unless
+/// they are to be differentiated again; what is cut off joins `functions`.
+fn cut(run: &Run<'_>, unit: &mut Unit, functions: &mut Vec<FuncId>) {
+    let request = run.request;
+    let read_again = |kind: &OutputKind| matches!(kind, OutputKind::Bitcode | OutputKind::LlvmText);
+    if matches!(request.task, Task::Grad(_)) && request.emit.iter().any(read_again) {
+        return;
+    }
+    for func in functions.clone() {
+        if unit.functions[func].defined {
+            continue;
+        }
+        if let Some(mut body) = unit.functions[func].body.take() {
+            functions.extend(gradus_edit::cut(unit, func, &mut body, SIZES));
+            unit.functions[func].body = Some(body);
+        }
+    }
 }
 
 /// Functions that are the program's although a library has one of their names: `y1`, `gamma`. The

@@ -25,6 +25,7 @@ pub const PASSES: &[&str] = &[
     "call-sites",
     "gpu",
     "lower",
+    "cut",
     "export",
     "late",
     "emit",

@@ -1,7 +1,7 @@
 //! Programs of very many branches and exits: their tapes lie in one block, and their gradients are right.
 
 mod support;
-use gradus_pipeline::{GradRequest, Level, OutputKind};
+use gradus_pipeline::{GradRequest, Input, Level, Options, OutputKind, Reply, Request, compile};
 use support::{CHECK, bitcode, findings, grad, link_and_run, run};
 
 const MAIN: &str = "
@@ -20,8 +20,16 @@ fn checked(source: &str) -> String {
     };
     let emit = [OutputKind::Object, OutputKind::Header, OutputKind::LlvmText];
     let reply = run(bitcode(source, &["-O0"]), grad(&[wish]), Level::O0, &emit);
+    compare(&reply);
+    let text = reply.text(OutputKind::LlvmText).expect("the text");
+    let start = text.find("define internal void @__gradus1_vjp");
+    text[start.expect("a derivative")..].to_string()
+}
+
+/// Compares the gradient in a reply with differences.
+fn compare(reply: &Reply) {
     let Some(object) = reply.output(OutputKind::Object) else {
-        panic!("refused\n{}", findings(&reply));
+        panic!("refused\n{}", findings(reply));
     };
     let header = reply.text(OutputKind::Header).expect("a header");
     let main = format!("{CHECK}\n#include \"made.h\"\n{MAIN}");
@@ -29,9 +37,27 @@ fn checked(source: &str) -> String {
     if let Err(why) = link_and_run(object, &files, &[]) {
         panic!("{why}");
     }
-    let text = reply.text(OutputKind::LlvmText).expect("the text");
-    let start = text.find("define internal void @__gradus1_vjp");
-    text[start.expect("a derivative")..].to_string()
+}
+
+/// n statements, one after the other.
+fn straight(n: usize) -> String {
+    let mut text =
+        String::from("#include <math.h>\ndouble f(const double *x) { double a = x[0], b = x[1];\n");
+    for i in 0..n / 2 {
+        text += &format!(
+            "a = 0.6 * a * b + x[{}]; b = sin(b) / (1.5 + a * a) + 0.1 * x[{}];\n",
+            i % 4,
+            (i * 3) % 4
+        );
+    }
+    text + "return a + b; }\n"
+}
+
+/// The number of lines of each function that is ours in a unit's text.
+fn lengths(text: &str) -> Vec<usize> {
+    let ours = text.split("\nfunc @__gradus1_").skip(1);
+    let lines = ours.map(|function| function.lines().take_while(|line| *line != "}").count());
+    lines.collect()
 }
 
 /// n two-armed branches whose arms keep values.
@@ -84,4 +110,35 @@ fn very_many_branches_keep_their_values_in_one_block() {
 fn very_many_exits_keep_their_values_in_one_block() {
     let text = checked(&exits(300));
     assert!(text.contains("@malloc(") && !text.contains("alloca"));
+}
+
+#[test]
+fn very_long_derivatives_go_to_llvm_in_pieces() {
+    let wish = GradRequest {
+        function: "f".into(),
+        ..GradRequest::default()
+    };
+    for source in [straight(1000), branches(600), exits(1500)] {
+        let reply = compile(&Request {
+            inputs: vec![Input::new("test.bc", bitcode(&source, &["-O0"]))],
+            task: grad(std::slice::from_ref(&wish)),
+            level: Level::O0,
+            emit: vec![OutputKind::Object, OutputKind::Header],
+            options: Options {
+                verify_each: true,
+                dump_after: vec!["call-sites".into(), "cut".into()],
+                ..Options::default()
+            },
+        });
+        compare(&reply);
+        let dump = |pass: &str| reply.dumps.iter().find(|dump| dump.pass == pass);
+        let [before, after] =
+            ["call-sites", "cut"].map(|p| lengths(&dump(p).expect("a dump").text));
+        let longest = |lengths: &[usize]| lengths.iter().max().copied().unwrap_or_default();
+        assert!(longest(&before) > 8000, "{before:?}");
+        assert!(longest(&after) < 6000, "{after:?}");
+        // What lies in the frame is stored and loaded; nothing else is added.
+        let sum = |lengths: &[usize]| lengths.iter().sum::<usize>();
+        assert!(sum(&after) < 3 * sum(&before), "{before:?} {after:?}");
+    }
 }

@@ -1,0 +1,532 @@
+//! A long body becomes a short one that calls its pieces.
+//!
+//! What a compiler does with one function costs more than in proportion to its length: of code without
+//! loops, or of very many branches, several thousand ops in one function take many times as long as the same
+//! ops in ten. A piece is a run of ops that follow each other in one region, with all that they own.
+//!
+//! 1. *Choice* ([`Choice`]): from the innermost regions outwards, each region with too many ops gives runs
+//!    of at most [`Sizes::piece`] ops away, so that also what is nested very deep comes apart.
+//! 2. *The frame*: a value made in one piece (or in what is left) and used in another has a place in a
+//!    block of memory of the function's own, whose address is each piece's only argument. It is stored where
+//!    it is made and loaded once in each piece that uses it, before the first use. Stack slots that several
+//!    pieces read and write lie in the frame themselves.
+//! 3. *Parting*: each run is copied into a function of its own, inner pieces first, and a call stands in its
+//!    place.
+//!
+//! Ops that belong to the function that they stand in (allocations, returns, calls that come back twice,
+//! must-tail calls) stay there, and with them all that they stand in.
+
+use crate::slots::{Slot, slot};
+use crate::{ValueMap, clone_op};
+use gradus_ir::known::{Effects, Known};
+use gradus_ir::{
+    AllocaInfo, AllocaPlace, Attr, AttrSet, AttrValue, Body, Builder, Definition, Entity, Flags,
+    FuncId, Linkage, Op, OpKind, Region, TailKind, Type, TypeId, Unit, Value,
+};
+use std::collections::HashMap;
+
+/// When a body is cut, and into what.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// A body of at most so many ops stays whole.
+    pub whole: usize,
+    /// The most ops of a piece. An op that cannot come apart may have more.
+    pub piece: usize,
+}
+
+/// Attributes of the function that its pieces do not take over: what lets it be inlined.
+const NOT_OF_PIECES: &[&str] = &["function-inline-threshold", "alwaysinline", "inlinehint"];
+
+/// Cuts the body of `func` where it is long; gives the functions that hold the pieces.
+pub fn cut(unit: &mut Unit, func: FuncId, body: &mut Body, sizes: Sizes) -> Vec<FuncId> {
+    let order: Vec<Op> = body.walk(body.root()).collect();
+    if order.len() <= sizes.whole {
+        return Vec::new();
+    }
+    let mut runs = Choice::new(unit, body, &order, sizes).runs();
+    if runs.is_empty() {
+        return Vec::new();
+    }
+    let homes = Homes::new(body, &order, &runs);
+    for run in &runs {
+        forget_independence(body, run.region);
+    }
+    let frame = Framing::new(unit, body, &order, &homes).build(unit, body, &mut runs);
+    let make = |(number, run): (usize, &Run)| part(unit, func, body, frame, (number, run));
+    runs.iter().enumerate().map(make).collect()
+}
+
+/// Ops that follow each other in a region, first to last.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    region: Region,
+    first: Op,
+    last: Op,
+}
+
+// ---- choice --------------------------------------------------------------------------------
+
+/// The state of the choice of runs.
+struct Choice<'b> {
+    unit: &'b Unit,
+    body: &'b Body,
+    order: &'b [Op],
+    sizes: Sizes,
+    /// The number of ops that each op is, with what it owns; those given away count as one call.
+    weights: Vec<usize>,
+    /// Whether each op may stand in another function, with what it owns.
+    movable: Vec<bool>,
+    runs: Vec<Run>,
+}
+
+impl<'b> Choice<'b> {
+    fn new(unit: &'b Unit, body: &'b Body, order: &'b [Op], sizes: Sizes) -> Self {
+        Choice {
+            unit,
+            body,
+            order,
+            sizes,
+            weights: vec![0; body.ops.len()],
+            movable: vec![false; body.ops.len()],
+            runs: Vec::new(),
+        }
+    }
+
+    /// The runs, each after those inside it.
+    fn runs(mut self) -> Vec<Run> {
+        // An op comes before what it owns; so the other way round all that it owns is settled.
+        for &op in self.order.iter().rev() {
+            let (mut weight, mut movable) = (1, may_move(self.unit, self.body, op));
+            for &region in self.body.op_regions(op) {
+                weight += self.settle(region);
+                movable &= self.body.ops_in(region).all(|op| self.movable[op.index()]);
+            }
+            self.weights[op.index()] = weight;
+            self.movable[op.index()] = movable;
+        }
+        self.settle(self.body.root());
+        self.runs
+    }
+
+    /// Gives runs of a region away until it is short; gives the number of ops that are left.
+    fn settle(&mut self, region: Region) -> usize {
+        let weigh = |op: Op| self.weights[op.index()];
+        let mut left: usize = self.body.ops_in(region).map(weigh).sum();
+        if left <= self.sizes.piece {
+            return left;
+        }
+        let mut open: Option<(Run, usize)> = None;
+        for op in self.body.ops_in(region) {
+            let weight = self.weights[op.index()];
+            let fits = self.movable[op.index()] && !self.body.kind(op).is_terminator();
+            open = match open {
+                Some((run, sum)) if fits && sum + weight <= self.sizes.piece => {
+                    Some((Run { last: op, ..run }, sum + weight))
+                }
+                full => {
+                    left -= full.map_or(0, |(run, sum)| {
+                        give_away(&mut self.runs, run, sum, self.sizes)
+                    });
+                    let (first, last) = (op, op);
+                    let run = Run {
+                        region,
+                        first,
+                        last,
+                    };
+                    fits.then_some((run, weight))
+                }
+            };
+            if open.is_none() && left <= self.sizes.piece / 2 {
+                break;
+            }
+        }
+        left - open.map_or(0, |(run, sum)| {
+            give_away(&mut self.runs, run, sum, self.sizes)
+        })
+    }
+}
+
+/// Takes a run into the list unless a call would be hardly less; gives by how much its region is shorter.
+fn give_away(runs: &mut Vec<Run>, run: Run, weight: usize, sizes: Sizes) -> usize {
+    if weight < sizes.piece.div_ceil(8).max(2) {
+        return 0;
+    }
+    runs.push(run);
+    weight - 1
+}
+
+/// Whether an op, apart from what it owns, does the same in another function.
+fn may_move(unit: &Unit, body: &Body, op: Op) -> bool {
+    let kind = body.kind(op);
+    let stays = match kind {
+        OpKind::Alloca(_)
+        | OpKind::Return
+        | OpKind::Resume
+        | OpKind::Foreign(_)
+        | OpKind::Invoke(_)
+        | OpKind::LandingPad(_) => true,
+        OpKind::Call(_) => !call_may_move(unit, body, op),
+        kind => kind.is_parallel(),
+    };
+    let mut values = body.operands(op).chain(body.results(op).iter().copied());
+    !stays && values.all(|v| body.as_const(v).is_some() || has_memory(unit, body.ty(v)))
+}
+
+fn call_may_move(unit: &Unit, body: &Body, op: Op) -> bool {
+    let OpKind::Call(info) = body.kind(op) else {
+        return false;
+    };
+    let callee = unit.callee(body, op);
+    let known = callee.and_then(|func| unit.known(func));
+    let effects = callee.and_then(|func| unit.known_effects(func));
+    let of_this_frame = match known {
+        Some(Known::Marker(_)) => true,
+        Some(_) => effects.is_some_and(|e: Effects| e.returns_twice),
+        None => callee.is_some_and(|func| unit.functions[func].name.starts_with("llvm.")),
+    };
+    let of_callee = callee.map(|func| unit.functions[func].attrs);
+    let mut attrs = of_callee.into_iter().chain(info.attrs);
+    let states = |set: &AttrSet| {
+        let mut names = ["returns_twice", "convergent"].iter();
+        names.any(|name| set.function(name).is_some())
+    };
+    !of_this_frame
+        && !attrs.any(|id| states(unit.attrs(id)))
+        && info.convention == 0
+        && info.tail != TailKind::MustTail
+        && info.bundles.is_empty()
+}
+
+/// Whether values of a type can be kept in memory.
+fn has_memory(unit: &Unit, ty: TypeId) -> bool {
+    match unit.types.get(ty) {
+        Type::Int(_) | Type::Float(_) | Type::Ptr(_) => true,
+        Type::Vector { scalable, .. } => !scalable,
+        Type::Array { elem, .. } => has_memory(unit, *elem),
+        Type::Struct { fields, .. } => fields.iter().all(|ty| has_memory(unit, *ty)),
+        Type::Void | Type::Func { .. } | Type::Opaque(_) => false,
+    }
+}
+
+/// Iterations of the loops around a region meet in the frame from now on.
+fn forget_independence(body: &mut Body, region: Region) {
+    let mut at = body.owner(region);
+    while let Some(op) = at {
+        let flags = body.ops[op].flags;
+        body.ops[op].flags = flags.without(Flags::INDEPENDENT.with(Flags::SHARING));
+        at = body.parent(op).and_then(|outer| body.owner(outer));
+    }
+}
+
+// ---- homes ---------------------------------------------------------------------------------
+
+/// A function after the cut: a piece's number, or `None` for what is left.
+type Home = Option<usize>;
+
+/// Where each op will stand.
+struct Homes {
+    of_ops: Vec<Home>,
+    /// The home that calls each piece.
+    callers: Vec<Home>,
+}
+
+impl Homes {
+    fn new(body: &Body, order: &[Op], runs: &[Run]) -> Self {
+        let mut own: HashMap<Op, usize> = HashMap::new();
+        for (number, run) in runs.iter().enumerate() {
+            let mut at = Some(run.first);
+            while let Some(op) = at {
+                own.insert(op, number);
+                at = body.next(op).filter(|_| op != run.last);
+            }
+        }
+        let mut of_ops: Vec<Home> = vec![None; body.ops.len()];
+        for &op in order {
+            let outer = body.parent(op).and_then(|region| body.owner(region));
+            let outer = outer.and_then(|owner| of_ops[owner.index()]);
+            of_ops[op.index()] = own.get(&op).copied().or(outer);
+        }
+        let caller = |run: &Run| body.owner(run.region).and_then(|op| of_ops[op.index()]);
+        let callers = runs.iter().map(caller).collect();
+        Homes { of_ops, callers }
+    }
+
+    fn of(&self, op: Op) -> Home {
+        self.of_ops[op.index()]
+    }
+
+    /// Where a value is made; constants are everywhere.
+    fn of_value(&self, body: &Body, value: Value) -> Home {
+        match body.values[value].def {
+            Definition::Result(op, _) => self.of(op),
+            Definition::Param(region, _) => body.owner(region).and_then(|op| self.of(op)),
+            Definition::Const(_) => None,
+        }
+    }
+
+    /// The piece that `home` calls and that holds `inner`, at whatever depth.
+    fn callee_with(&self, home: Home, inner: Home) -> Option<usize> {
+        let mut at = inner;
+        while let Some(piece) = at {
+            if self.callers[piece] == home {
+                return Some(piece);
+            }
+            at = self.callers[piece];
+        }
+        None
+    }
+}
+
+// ---- the frame -----------------------------------------------------------------------------
+
+/// A value that is used at a home other than its own: the value, the home, the places of its uses.
+type Crossing = (Value, Home, Vec<(Op, usize)>);
+
+/// What lies in the frame, and where.
+struct Framing<'h> {
+    homes: &'h Homes,
+    /// The position of each op in the walk.
+    positions: Vec<usize>,
+    crossings: Vec<Crossing>,
+    /// Slots that lie in the frame themselves.
+    slots: HashMap<Value, Slot>,
+    offsets: HashMap<Value, u64>,
+    /// In the order of their places.
+    values: Vec<Value>,
+    bytes: u64,
+    align_bytes: u64,
+}
+
+impl<'h> Framing<'h> {
+    fn new(unit: &Unit, body: &Body, order: &[Op], homes: &'h Homes) -> Self {
+        let mut positions = vec![0; body.ops.len()];
+        let mut uses: Vec<(Value, Home, usize, usize)> = Vec::new();
+        for (position, &op) in order.iter().enumerate() {
+            positions[op.index()] = position;
+            for (index, value) in body.operands(op).enumerate() {
+                let constant = body.as_const(value).is_some();
+                if !constant && homes.of_value(body, value) != homes.of(op) {
+                    uses.push((value, homes.of(op), position, index));
+                }
+            }
+        }
+        uses.sort_unstable();
+        let mut framing = Framing {
+            homes,
+            positions,
+            crossings: Vec::new(),
+            slots: HashMap::new(),
+            offsets: HashMap::new(),
+            values: Vec::new(),
+            bytes: 0,
+            align_bytes: 1,
+        };
+        for (value, home, position, index) in uses {
+            let place = (order[position], index);
+            match framing.crossings.last_mut() {
+                Some((last, at, places)) if (*last, *at) == (value, home) => places.push(place),
+                _ => framing.crossings.push((value, home, vec![place])),
+            }
+            if !framing.offsets.contains_key(&value) {
+                framing.give_place(unit, body, value);
+            }
+        }
+        framing
+    }
+
+    fn give_place(&mut self, unit: &Unit, body: &Body, value: Value) {
+        let mut ty = body.ty(value);
+        if let Some((slot, of)) = own_slot(unit, body, value) {
+            self.slots.insert(value, slot);
+            ty = of;
+        }
+        let align_bytes = unit.layout.align_bytes(unit, ty).max(1);
+        let offset = self.bytes.next_multiple_of(align_bytes);
+        self.offsets.insert(value, offset);
+        self.values.push(value);
+        self.bytes = offset + unit.layout.size_bytes(unit, ty);
+        self.align_bytes = self.align_bytes.max(align_bytes);
+    }
+
+    /// Makes the frame, and the stores and loads; gives the frame's address.
+    fn build(&self, unit: &mut Unit, body: &mut Body, runs: &mut [Run]) -> Value {
+        let mut b = Builder::new(unit, body);
+        if let Some(first) = b.body.first(b.body.root()) {
+            b.at_op(first);
+        }
+        let byte = b.unit.types.int(8);
+        let (ptr, one) = (b.unit.types.ptr(), b.i64(1));
+        let info = AllocaInfo {
+            ty: b.unit.types.array(byte, self.bytes),
+            align_bytes: self.align_bytes as u32,
+            place: AllocaPlace::Frame,
+            inalloca: false,
+        };
+        let frame = b.value(OpKind::Alloca(info), &[one], ptr);
+        for (value, home, places) in &self.crossings {
+            self.load(&mut b, frame, runs, (*value, *home, places));
+        }
+        for &value in &self.values {
+            match self.slots.get(&value) {
+                Some(slot) => self.replace_slot(&mut b, frame, (value, slot)),
+                None => self.store(&mut b, frame, runs, value),
+            }
+        }
+        frame
+    }
+
+    fn address(&self, b: &mut Builder<'_>, frame: Value, value: Value) -> Value {
+        let offset = b.i64(self.offsets[&value] as i64);
+        b.byte_addr(frame, offset)
+    }
+
+    /// Gives uses of a value what its place holds, before the first of them.
+    fn load(
+        &self,
+        b: &mut Builder<'_>,
+        frame: Value,
+        runs: &mut [Run],
+        (value, home, places): (Value, Home, &[(Op, usize)]),
+    ) {
+        let made = self.homes.of_value(b.body, value);
+        // Behind the call that makes it, or where the home begins.
+        let region = match self.homes.callee_with(home, made).or(home) {
+            Some(piece) => runs[piece].region,
+            None => b.body.root(),
+        };
+        let standing = |&(op, _): &(Op, usize)| {
+            let mut at = op;
+            while b.body.parent(at) != Some(region) {
+                at = b.body.parent(at).and_then(|r| b.body.owner(r))?;
+            }
+            Some(at)
+        };
+        let first = places.iter().filter_map(standing);
+        let Some(first) = first.min_by_key(|op| self.positions[op.index()]) else {
+            return;
+        };
+        b.at_op(first);
+        let address = self.address(b, frame, value);
+        let here = match self.slots.contains_key(&value) {
+            true => address,
+            false => {
+                let ty = b.body.ty(value);
+                b.load(ty, address)
+            }
+        };
+        for &(op, index) in places {
+            b.body.set_operand(op, index, here);
+        }
+        if let (Some(piece), Some(op)) = (home, b.body.def_op(address))
+            && runs[piece].first == first
+        {
+            runs[piece].first = op;
+        }
+    }
+
+    /// Puts a value into its place where it is made.
+    fn store(&self, b: &mut Builder<'_>, frame: Value, runs: &mut [Run], value: Value) {
+        let (after, next) = match b.body.values[value].def {
+            Definition::Result(op, _) => (Some(op), b.body.next(op)),
+            Definition::Param(region, _) if region == b.body.root() => {
+                (None, b.body.def_op(frame).and_then(|op| b.body.next(op)))
+            }
+            Definition::Param(region, _) => (None, b.body.first(region)),
+            Definition::Const(_) => (None, None),
+        };
+        let Some(next) = next else {
+            return;
+        };
+        b.at_op(next);
+        let address = self.address(b, frame, value);
+        let store = b.store(value, address);
+        if let Some((after, piece)) = after.and_then(|op| Some((op, self.homes.of(op)?)))
+            && runs[piece].last == after
+        {
+            runs[piece].last = store;
+        }
+    }
+
+    /// Lets what is left of a slot's uses be uses of its place.
+    fn replace_slot(&self, b: &mut Builder<'_>, frame: Value, (value, slot): (Value, &Slot)) {
+        for &op in &slot.markers {
+            b.body.erase(op);
+        }
+        if let Some(op) = b.body.def_op(value) {
+            b.at_op(op);
+            let address = self.address(b, frame, value);
+            b.body.replace_uses(value, address);
+            b.body.erase(op);
+        }
+    }
+}
+
+/// The uses of the slot that a value is, and what it holds: one that lives as long as the function and is
+/// only read and written as it is.
+fn own_slot(unit: &Unit, body: &Body, value: Value) -> Option<(Slot, TypeId)> {
+    let op = body.def_op(value)?;
+    let OpKind::Alloca(info) = body.kind(op) else {
+        return None;
+    };
+    let plain = body.parent(op) == Some(body.root())
+        && u64::from(info.align_bytes) <= unit.layout.align_bytes(unit, info.ty);
+    let slot = slot(unit, body, op).filter(|slot| plain && slot.addresses.is_empty())?;
+    Some((slot, info.ty))
+}
+
+// ---- parting -------------------------------------------------------------------------------
+
+/// Puts a run into a function of its own, and a call in its place.
+fn part(
+    unit: &mut Unit,
+    func: FuncId,
+    body: &mut Body,
+    frame: Value,
+    (number, run): (usize, &Run),
+) -> FuncId {
+    let ptr = unit.types.ptr();
+    let void = unit.types.void();
+    let mut piece = Body::new(&[ptr]);
+    let mut map = ValueMap::zip(&[frame], piece.params());
+    let mut ops = Vec::new();
+    let mut at = Some(run.first);
+    while let Some(op) = at {
+        ops.push(op);
+        at = body.next(op).filter(|_| op != run.last);
+    }
+    let mut b = Builder::new(unit, &mut piece);
+    for &op in &ops {
+        clone_op(body, op, &mut b, &mut map);
+    }
+    b.return_(None);
+    let ty = unit.types.func(void, vec![ptr]);
+    let name = unit.fresh_name(&format!("{}.part{number}", unit.functions[func].name));
+    let made = unit.define(name, ty, Linkage::Internal, piece);
+    let attrs = attributes(unit, func);
+    unit.functions[made].attrs = unit.intern_attrs(attrs);
+    unit.functions[made].derived_from = unit.functions[func].derived_from;
+    unit.functions[made].span = unit.functions[func].span.clone();
+    let mut b = Builder::new(unit, body);
+    b.loc = ops.iter().find_map(|op| b.body.ops[*op].loc);
+    b.at_op(run.first);
+    b.call(made, &[frame]);
+    for op in ops.into_iter().rev() {
+        body.erase(op);
+    }
+    made
+}
+
+/// A piece is compiled as the function is, stays one, and reaches the frame by its argument alone.
+fn attributes(unit: &Unit, func: FuncId) -> AttrSet {
+    let flag = |name: &str| Attr {
+        name: name.into(),
+        value: AttrValue::Flag,
+    };
+    let whole = &unit.attrs(unit.functions[func].attrs).function;
+    let kept = |a: &&Attr| a.name != "noinline" && !NOT_OF_PIECES.contains(&a.name.as_str());
+    let mut set = AttrSet::default();
+    set.function = whole.iter().filter(kept).cloned().collect();
+    set.function.push(flag("noinline"));
+    set.params.push(vec![flag("noalias")]);
+    set
+}
