@@ -34,8 +34,9 @@ pub enum Pipeline {
     /// Before differentiation of a closure that calls OpenMP's run time: as [`Pipeline::EarlySerial`],
     /// but its calls stay one each, and nothing is read ahead for the next iteration.
     EarlyOpenMp,
-    /// Before raising a parallel closure: calls stay calls.
-    EarlyParallel,
+    /// What import needs and no more: before raising a parallel closure, where calls must stay calls, and
+    /// before code only goes through the language and back, where the user's own pipeline does the rest.
+    EarlyPlain,
     /// Before raising the launches of a merged CUDA source: device functions that ask for their thread
     /// are in their kernels afterwards.
     EarlyKernels,
@@ -64,8 +65,7 @@ macro_rules! early_serial {
 const EARLY_SERIAL: &str = early_serial!("gvn");
 // What one iteration reads for the next ties them together.
 const EARLY_OPENMP: &str = early_serial!("gvn<no-load-pre>");
-const EARLY_PARALLEL: &str =
-    "inferattrs,function(sroa,early-cse,simplifycfg),cgscc(function-attrs)";
+const EARLY_PLAIN: &str = "inferattrs,function(sroa,early-cse,simplifycfg),cgscc(function-attrs)";
 // Nothing is unrolled: a barrier in a loop stays one.
 const EARLY_KERNELS: &str = "inferattrs,always-inline,\
     function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,sroa,\
@@ -77,7 +77,7 @@ impl Pipeline {
         match self {
             Pipeline::EarlySerial => EARLY_SERIAL,
             Pipeline::EarlyOpenMp => EARLY_OPENMP,
-            Pipeline::EarlyParallel => EARLY_PARALLEL,
+            Pipeline::EarlyPlain => EARLY_PLAIN,
             Pipeline::EarlyKernels => EARLY_KERNELS,
             Pipeline::Late(OptLevel::O0) => "default<O0>",
             Pipeline::Late(OptLevel::O1) => "default<O1>",

@@ -22,7 +22,7 @@ fn bitcode_runs_after_every_pipeline() {
         for pipeline in [
             None,
             Some(Pipeline::EarlySerial),
-            Some(Pipeline::EarlyParallel),
+            Some(Pipeline::EarlyPlain),
         ] {
             for late in [OptLevel::O0, OptLevel::O3] {
                 let mut host = Host::parse(&bitcode(SUM, flags), "sum.bc").expect("reads");

@@ -107,7 +107,9 @@ fn list(run: &mut Run<'_>, host: &Host) -> Result<(), Stop> {
 
 /// Sends every function through the language and back.
 fn restructure_all(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
-    early(run, host)?;
+    if !run.request.options.skip_early {
+        early_as(run, host, Pipeline::EarlyPlain)?;
+    }
     let before = host.census(|_| true);
     let imported = run.pass("import", |run| {
         let imported = host.import_all();
@@ -161,18 +163,19 @@ pub(crate) fn early(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         true => Pipeline::EarlyOpenMp,
         false => Pipeline::EarlySerial,
     };
-    run.pass("early", |run| {
-        run.check(host.run(pipeline))?;
-        run.after_host("early", host)
-    })
+    early_as(run, host, pipeline)
 }
 
 /// The pipeline before raising: calls stay calls.
 pub(crate) fn early_parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     let pipeline = match run.request.options.device {
         Some(_) => Pipeline::EarlyKernels,
-        None => Pipeline::EarlyParallel,
+        None => Pipeline::EarlyPlain,
     };
+    early_as(run, host, pipeline)
+}
+
+fn early_as(run: &mut Run<'_>, host: &mut Host, pipeline: Pipeline) -> Result<(), Stop> {
     run.pass("early", |run| {
         run.check(host.run(pipeline))?;
         run.after_host("early", host)

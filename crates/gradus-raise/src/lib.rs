@@ -6,7 +6,7 @@
 //! raised.regions                                  // what became of every region, by source line
 //! ```
 //!
-//! Place: after the import of a parallel closure (`Pipeline::EarlyParallel`), before simplification. A
+//! Place: after the import of a parallel closure (`Pipeline::EarlyPlain`), before simplification. A
 //! program's parallel constructs come as calls of a run time: OpenMP's as clang and flang emit them
 //! ([`openmp`]), CUDA's launches as the merge of its halves leaves them ([`cuda`]), the words of our header
 //! as markers ([`markers`]). Each construct becomes the op that means the same; then teams whose ranks do nothing

@@ -119,7 +119,7 @@ pub fn bitcode(source: &str, flags: &[&str]) -> Vec<u8> {
 /// The unit of a program on the parallel route.
 pub fn imported(bytes: &[u8]) -> Unit {
     let mut host = Host::parse(bytes, "program.bc").expect("bitcode");
-    host.run(Pipeline::EarlyParallel).expect("the pipeline");
+    host.run(Pipeline::EarlyPlain).expect("the pipeline");
     let imported = host.import_all();
     assert!(imported.refused.is_empty());
     imported.unit
