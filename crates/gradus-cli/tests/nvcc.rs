@@ -108,8 +108,13 @@ fn the_report_tells_what_became_of_kernels() {
         for (int k = 0; k < n; k++) sum += x[k * n + i];\n\
         y[i] = sum;\n\
         }\n\
+        __global__ void apart(const float *x, float *y, int n)\n{\n\
+        float own = x[threadIdx.x], sum = 0;\n\
+        for (int k = 0; k < n; k++) sum += (x[k] - own) * (x[k] - own);\n\
+        y[threadIdx.x] = sum;\n\
+        }\n\
         void run(const float *x, float *y) {\n\
-        smooth<<<8, 256>>>(x, y);\n\
+        smooth<<<8, 256>>>(x, y); apart<<<1, 256>>>(x, y, 999);\n\
         columns<<<1, 256>>>(x, y, 256); }\n";
     std::fs::write(folder.join("k.cu"), source).expect("written");
     let output = nvcc(&folder, "--gpu-report -c k.cu");
@@ -129,6 +134,10 @@ fn the_report_tells_what_became_of_kernels() {
     let columns = paragraph("k.cu:14-15: kernel, launched by ");
     assert!(columns.contains("no barrier"), "{said}");
     assert!(columns.contains("line 14: interchanged"), "{said}");
+    // A compiler does not regroup one sum; those of all threads are a vector.
+    let apart = paragraph("k.cu:19-21: kernel, launched by ");
+    assert!(apart.contains("line 20: interchanged"), "{said}");
+    assert!(apart.contains("line 20: loop vectorised, width "), "{said}");
     assert!(text(&nvcc(&folder, "-c k.cu").stdout).is_empty());
 }
 

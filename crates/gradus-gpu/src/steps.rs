@@ -5,6 +5,13 @@
 //! for t { for k { s[t] += a[k·n + t] } }   →   for k { for t { s[t] += a[k·n + t] } }
 //! ```
 //!
+//! So does a loop that adds up, for each thread, what all of them read: a compiler may not regroup such a sum and
+//! leaves it one number at a time, but the sums of many threads are a vector.
+//!
+//! ```text
+//! for t { for k { s[t] += f(a[k], t) } }   →   for k { for t { s[t] += f(a[k], t) } }
+//! ```
+//!
 //! Place: before [`crate::spine`], which cuts at these loops as it does at loops that hold a barrier.
 //! This order of threads is one that a GPU may take, unless one thread waits for another: kernels with
 //! atomics, volatile accesses or calls that do something keep their order. Whether a loop gains is
@@ -13,7 +20,9 @@
 
 use gradus_edit::is_pure;
 use gradus_ir::known::{Known, MathFn};
-use gradus_ir::{BinaryOp, Body, CastOp, Flags, Op, OpKind, Region, TypeId, Unit, Value};
+use gradus_ir::{
+    AllocaPlace, BinaryOp, Body, CastOp, Flags, Op, OpKind, Region, TypeId, Unit, Value,
+};
 use std::collections::HashMap;
 
 /// The fewest threads side by side that a gain is expected from.
@@ -182,7 +191,7 @@ impl Steps<'_> {
     }
 
     /// Whether more accesses of a loop lie side by side from thread to thread than do not, and none does
-    /// from iteration to iteration.
+    /// from iteration to iteration; or whether all threads read the same, and each adds up.
     fn gains(&self, lp: Op) -> bool {
         let (unit, body) = (self.unit, self.body);
         let region = body.op_regions(lp)[0];
@@ -191,7 +200,7 @@ impl Steps<'_> {
         if trips.is_some_and(|trips| trips.saturating_mul(ops) <= UNROLLED) {
             return false;
         }
-        let (mut gaining, mut scattered) = (0, 0);
+        let (mut gaining, mut scattered, mut common) = (0, 0, 0);
         for op in body.walk(region) {
             let (address, ty): (Value, TypeId) = match body.kind(op) {
                 OpKind::Load(_) => (body.operand(op, 0), body.ty(body.result(op))),
@@ -204,7 +213,9 @@ impl Steps<'_> {
             let bytes = unit.layout.store_bytes(unit, ty) as i64;
             let [thread, turn] = self.get(address);
             match thread {
-                Step::None => {}
+                _ if self.is_own_memory(address) => scattered += 1,
+                Step::None if matches!(body.kind(op), OpKind::Store(_)) => scattered += 1,
+                Step::None => common += i64::from(turn != Step::None),
                 _ if thread.is_next(bytes) => {
                     gaining += i64::from(turn != Step::None && !turn.is_next(bytes))
                 }
@@ -212,7 +223,36 @@ impl Steps<'_> {
                 _ => scattered += 1,
             }
         }
-        gaining > scattered
+        let adds_up = || common > 0 && scattered == 0 && self.adds_up(lp);
+        gaining > scattered || adds_up()
+    }
+
+    /// Whether a loop carries a floating-point sum that differs from thread to thread.
+    fn adds_up(&self, lp: Op) -> bool {
+        let body = self.body;
+        let region = body.op_regions(lp)[0];
+        let Some(end) = body.last(region) else {
+            return false;
+        };
+        let is_sum = |value: Value| {
+            let kind = body.def_op(value).map(|op| body.kind(op));
+            let adds = matches!(kind, Some(OpKind::Binary(BinaryOp::FAdd | BinaryOp::FSub)));
+            adds && self.get(value)[0] != Step::None
+        };
+        body.operands(end).any(is_sum)
+    }
+
+    /// Whether an address leads into what each thread has of its own.
+    fn is_own_memory(&self, mut address: Value) -> bool {
+        let body = self.body;
+        while let Some(op) = body.def_op(address) {
+            match body.kind(op) {
+                OpKind::Addr { .. } => address = body.operand(op, 0),
+                OpKind::Alloca(info) => return info.place != AllocaPlace::Shared,
+                _ => return false,
+            }
+        }
+        false
     }
 }
 

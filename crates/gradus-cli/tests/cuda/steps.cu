@@ -33,6 +33,23 @@ __global__ void tiles(const double *a, const double *b, double *c, int n)
     if (i < n && j < n) c[i * n + j] = sum;
 }
 
+/* Each thread adds up over what all read; under a guard, and with a loop inside that leaves early. */
+__global__ void pulls(const float4 *p, float4 *a, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float4 me = p[i], sum = make_float4(0, 0, 0, 0);
+    for (int j = 0; j < n; j++) {
+        float4 other = p[j];
+        float x = other.x - me.x, y = other.y - me.y, z = other.z - me.z;
+        float near = rsqrtf(x * x + y * y + z * z + 0.25f);
+        if (near > 0.5f) sum.w += near;
+        near *= other.w * near * near;
+        sum.x += x * near, sum.y += y * near, sum.z += z * near;
+    }
+    a[i] = sum;
+}
+
 /* The order of threads matters: what one writes another waits for. */
 __global__ void chained(int *next, int *order, const int *a, int rows, int n)
 {
@@ -84,6 +101,27 @@ int main()
             for (int k = 0; k < m; k++) s += x[i * m + k] * y[k * m + j];
             expect(z[i * m + j] == s, "tiles");
         }
+
+    std::vector<float4> bodies(500), pulled(500);
+    for (int i = 0; i < 500; i++)
+        bodies[i] = make_float4(i * 7 % 31 / 8.0f, i * 11 % 29 / 8.0f, i * 5 % 23 / 8.0f, 1 + i % 3);
+    float4 *dbodies, *dpulled;
+    OK(cudaMalloc(&dbodies, 500 * sizeof(float4)));
+    OK(cudaMalloc(&dpulled, 500 * sizeof(float4)));
+    OK(cudaMemcpy(dbodies, bodies.data(), 500 * sizeof(float4), cudaMemcpyHostToDevice));
+    pulls<<<4, 128>>>(dbodies, dpulled, 500);
+    OK(cudaMemcpy(pulled.data(), dpulled, 500 * sizeof(float4), cudaMemcpyDeviceToHost));
+    for (int i = 0; i < 500; i++) {
+        double sx = 0, sw = 0, all = 0;
+        for (float4 other : bodies) {
+            double bx = other.x - bodies[i].x, by = other.y - bodies[i].y, bz = other.z - bodies[i].z;
+            double near = 1 / std::sqrt(bx * bx + by * by + bz * bz + 0.25);
+            if (near > 0.5) sw += near;
+            sx += bx * other.w * near * near * near;
+            all += std::fabs(bx) * other.w * near * near * near;
+        }
+        expect(std::fabs(pulled[i].x - sx) <= 1e-4 * all && std::fabs(pulled[i].w - sw) <= 0.51, "pulls");
+    }
 
     std::vector<int> ints(64 * 32), order(32);
     for (int i = 0; i < 64 * 32; i++) ints[i] = i;
