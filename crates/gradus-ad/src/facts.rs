@@ -2,6 +2,7 @@
 //!
 //! Made before anything is built, so that building may change the unit.
 
+pub mod backwards;
 mod early;
 mod influence;
 mod loops;
@@ -67,6 +68,7 @@ pub struct Facts<'a> {
     /// The snapshots that may be made.
     pub snapshots: Vec<snapshots::Snapshot>,
     served: HashMap<Op, usize>,
+    backwards: HashMap<Value, backwards::Backwards>,
     repeatable: BTreeMap<Op, Repeatable>,
     replayed: BTreeMap<Op, Repeatable>,
 }

@@ -76,6 +76,8 @@ pub struct Options {
     pub replay: bool,
     /// Replay is weighed against keeping; else each loop is replayed that can be.
     pub replay_cost: bool,
+    /// Carried values that an iteration only adds to are run backwards instead of kept.
+    pub backwards: bool,
     /// A call that writes nothing is differentiated as a whole in the return sweep, without a tape.
     pub redo_calls: bool,
 }
@@ -86,6 +88,7 @@ impl Default for Options {
             alias_scopes: true,
             variance_cost: true,
             recompute: true,
+            backwards: true,
             redo_calls: true,
             conditions: true,
             shadow_pointers: true,

@@ -74,7 +74,7 @@ fn primal_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
         Definition::Param(region, index) => match body.owner(region) {
             None => Source::AtHand,
             Some(op) if index == 0 && matches!(body.kind(op), OpKind::For { .. }) => Source::AtHand,
-            Some(_) => Source::KeepOnly,
+            Some(_) => facts.backwards_source(Node::Primal(value)),
         },
         Definition::Result(op, index) => match body.kind(op) {
             OpKind::If => merge_source(facts, op, index, Node::Primal),
@@ -200,7 +200,7 @@ fn shadow_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
             _ => Source::AtHand,
         },
         Definition::Param(region, _) if body.owner(region).is_none() => Source::AtHand,
-        Definition::Param(..) => Source::KeepOnly,
+        Definition::Param(..) => facts.backwards_source(Node::Shadow(value)),
         Definition::Result(op, index) => match body.kind(op) {
             OpKind::If => merge_source(facts, op, index, Node::Shadow),
             OpKind::Load(access) if !access.is_plain() || !facts.is_stable(op) => Source::KeepOnly,

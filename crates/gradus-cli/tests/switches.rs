@@ -63,6 +63,11 @@ fn shadow_pointers() {
 }
 
 #[test]
+fn backwards() {
+    assert!(ratio("backwards", "100000") > 2.0);
+}
+
+#[test]
 fn replay() {
     assert!(ratio("replay", "200") > 2.0);
 }

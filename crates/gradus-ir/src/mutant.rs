@@ -56,6 +56,8 @@ mutants! {
     ArmsSwapped,
     /// The return sweep counts a `for` upwards.
     IndexNotReversed,
+    /// What an iteration adds to a carried value that runs backwards is not taken away.
+    StepNotTakenAway,
     /// The return sweep leaves out one iteration of a loop with an exit.
     IterationLost,
     /// The adjoints of values outside a loop do not leave it.

@@ -35,6 +35,7 @@ pub(crate) fn primals(unit: &mut Unit, closure: &Closure, functions: &[FuncId], 
             false => loops(unit, &mut body),
         }
         gradus_edit::keep_exits(unit, &mut body);
+        gradus_edit::keep_ends(unit, &mut body);
         unit.functions[func].body = Some(body);
     }
 }

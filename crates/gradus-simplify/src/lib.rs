@@ -25,6 +25,7 @@ mod jam;
 mod literals;
 mod masks;
 mod quiet;
+mod steps;
 mod structure;
 mod unread;
 mod unswitch;
@@ -74,6 +75,11 @@ pub const PASSES: &[Pass] = &[
         name: "structure",
         about: "branches on constants, empty branches, equal merges, loops of no or one run",
         run: structure::run,
+    },
+    Pass {
+        name: "steps",
+        about: "branches that move a value on or leave it move it by nothing",
+        run: steps::run,
     },
     Pass {
         name: "carried",
@@ -156,6 +162,7 @@ pub const ORDER: &[&str] = &[
     "loops",
     "fold",
     "structure",
+    "steps",
     "carried",
     "cse",
     "unread",

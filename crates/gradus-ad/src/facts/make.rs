@@ -69,6 +69,7 @@ impl<'a> MakeFacts<'a> {
             own_adds: HashSet::new(),
             snapshots: Vec::new(),
             served: HashMap::new(),
+            backwards: HashMap::new(),
             repeatable: BTreeMap::new(),
             replayed: self.replayed.clone(),
         };
@@ -87,6 +88,9 @@ impl<'a> MakeFacts<'a> {
         self.calls(&mut facts, &activity, &clobbers);
         // After the calls are known: derivatives of those that read add to shadow memory, too.
         self.own_adds(&mut facts, &alias);
+        if self.options.backwards {
+            facts.backwards = super::backwards::find(self.unit, body);
+        }
         self.varying(&mut facts, &clobbers);
         let reverse = self.variant.mode != Mode::Forward;
         if self.options.replay && reverse && self.replayed.is_empty() {

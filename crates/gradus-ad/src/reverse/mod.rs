@@ -9,6 +9,7 @@
 //! return function consists of step 4; both make the same plan from the same facts.
 
 mod absent;
+mod backwards;
 mod calls;
 mod guard;
 mod linear;

@@ -40,6 +40,8 @@ pub(super) struct OpenLoop {
     /// How many results of a `loop` have adjoints.
     results: usize,
     frame: Option<Value>,
+    /// What the values that run backwards were in the primal's iteration before the one being undone.
+    backwards: Vec<Value>,
 }
 
 /// The operands of a loop that are its initial carried values, and those of its terminator that
@@ -206,18 +208,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let body = self.facts.body;
         let counted = matches!(body.kind(op), OpKind::For { .. });
         let parts = loop_parts(body, op);
-        let trips = match counted {
-            true => self.primal(body.operand(op, 0)),
-            false => self.recall(Node::Count(op))[0],
-        };
-        let trips = match planted(Mutant::IterationLost) && !counted {
-            true => {
-                let ty = self.out.body.ty(trips);
-                let one = self.out.build().int(ty, 1);
-                self.out.build().sub(trips, one)
-            }
-            false => trips,
-        };
+        let trips = self.iterations(op);
         let outer = self.facts.outer_active(op).to_vec();
         let carried: Vec<usize> = (0..parts.params.len())
             .filter(|&i| {
@@ -250,13 +241,17 @@ impl ReturnSweep<'_, '_, '_, '_> {
         if let Some(last) = frame {
             seeds.push(last);
         }
+        let backwards = self.carried_backwards(op, &parts);
+        seeds.extend(backwards.iter().flat_map(|(_, end)| end));
         let entry = self.enter_replay(op);
         let (mirror, region) = self.out.build().for_(trips, &seeds);
         if is_independent(body, op) && frame.is_none() {
             self.mark_parallel(op, mirror);
         }
         let outside = std::mem::replace(&mut self.out.place, (region, None));
-        let params = self.out.body.region_params(region)[1..].to_vec();
+        let mut params = self.out.body.region_params(region)[1..].to_vec();
+        let tail: usize = backwards.iter().map(|(_, end)| end.len()).sum();
+        let after = params.split_off(params.len() - tail);
         self.begin_iteration(op, region, trips, entry);
         let mut lanes = self.regroup(&params[..params.len() - usize::from(frame.is_some())]);
         let outer_lanes = lanes.split_off(carried.len() + live.len());
@@ -277,6 +272,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
         if let Some(frame) = frame {
             self.mirrors.set_frame(op, frame);
         }
+        let nodes = backwards.iter().map(|(node, _)| *node);
+        let backwards = self.step_back(nodes, &after);
         let results = live.len();
         self.loops.push(OpenLoop {
             op,
@@ -286,11 +283,26 @@ impl ReturnSweep<'_, '_, '_, '_> {
             carried,
             results,
             frame,
+            backwards,
         });
         self.tasks.push(Task::EndLoop);
         let end = body.last(body.op_regions(op)[0]);
         self.tasks
             .push(Task::Undo(end.and_then(|end| body.prev(end))));
+    }
+
+    /// How often a loop ran.
+    fn iterations(&mut self, op: Op) -> Value {
+        if matches!(self.facts.body.kind(op), OpKind::For { .. }) {
+            return self.primal(self.facts.body.operand(op, 0));
+        }
+        let count = self.recall(Node::Count(op))[0];
+        if !planted(Mutant::IterationLost) {
+            return count;
+        }
+        let ty = self.out.body.ty(count);
+        let one = self.out.build().int(ty, 1);
+        self.out.build().sub(count, one)
     }
 
     /// The frame of the last iteration, where iterations have frames.
@@ -356,6 +368,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         if let Some(frame) = open.frame {
             next.extend(self.leave_frame(frame));
         }
+        next.extend(&open.backwards);
         self.out.build().yield_(&next);
         self.out.place = open.outside;
         self.hand_on(&open, &parts);
@@ -377,7 +390,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
     fn hand_on(&mut self, open: &OpenLoop, parts: &LoopParts) {
         let body = self.facts.body;
         let results = self.out.body.results(open.mirror).to_vec();
-        let flat = &results[..results.len() - usize::from(open.frame.is_some())];
+        let tail = usize::from(open.frame.is_some()) + open.backwards.len();
+        let flat = &results[..results.len() - tail];
         let mut lanes = self.regroup(flat);
         let outer = lanes.split_off(open.carried.len() + open.results);
         lanes.truncate(open.carried.len());

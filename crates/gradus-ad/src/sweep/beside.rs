@@ -70,7 +70,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             }
             let value = self.out.build().value(body.kind(op).clone(), &operands, ty);
             let flags = match body.kind(op) {
-                OpKind::Addr { .. } => body.ops[op].flags,
+                OpKind::Addr { .. } => self.flags(op),
                 _ => gradus_ir::Flags::NONE,
             };
             self.out.build().set_flags(value, flags);

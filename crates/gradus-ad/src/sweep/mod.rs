@@ -22,7 +22,7 @@ use crate::node::Node;
 use crate::out::{Lanes, Out, Space};
 use crate::shadow::shadow_constant;
 use crate::variant::{Mode, ParamRole, Signature, Variant};
-use gradus_ir::{Diagnostic, Op, OpKind, Region, Value};
+use gradus_ir::{Diagnostic, Flags, Op, OpKind, Region, Value};
 use std::collections::HashMap;
 use structure::OpenStructure;
 
@@ -241,6 +241,14 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         self.open_handler(op);
     }
 
+    /// The flags of an op and of what runs beside it.
+    fn flags(&self, op: Op) -> Flags {
+        match &self.tape {
+            Some(tape) if tape.plan.wrapping.contains(&op) => Flags::NONE,
+            _ => self.facts.body.ops[op].flags,
+        }
+    }
+
     /// The op itself, on the derivative's values.
     fn clone_plain(&mut self, op: Op) -> Op {
         let body = self.facts.body;
@@ -251,7 +259,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             return self.clone_invoke(op);
         }
         let new = self.out.build().op(data.kind.clone(), &operands, &types, 0);
-        self.out.body.ops[new].flags = data.flags;
+        self.out.body.ops[new].flags = self.flags(op);
         self.out.body.ops[new].name = data.name.clone();
         if matches!(data.kind, OpKind::Load(_) | OpKind::Store(_)) {
             self.out.mark_access(new, data.meta, Space::Primal);

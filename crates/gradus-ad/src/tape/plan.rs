@@ -72,6 +72,10 @@ pub struct Plan {
     pub first_keeps: HashMap<Node, Vec<Op>>,
     /// The kept nodes in the order in which they were asked for.
     pub kept: Vec<Node>,
+    /// The carried values that run backwards in the return sweep.
+    pub backwards: HashSet<Node>,
+    /// The ops that make the steps of these: they promise nothing about overflow and bounds.
+    pub wrapping: HashSet<Op>,
     /// All that the return sweep asks for, by itself or to compute something again.
     pub asked: HashSet<Node>,
     /// Per replayed loop: the arrays that are made once for all its iterations, before it.
@@ -202,6 +206,7 @@ pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOp
         }
         planner.place(node, region, loops);
     }
+    planner.run_backwards(needed);
     planner.plan
 }
 
@@ -361,6 +366,27 @@ struct Planner<'a, 'f> {
 }
 
 impl Planner<'_, '_> {
+    /// Finds the carried values that run backwards: what is asked for leads to them, by way of nothing that
+    /// is kept.
+    fn run_backwards(&mut self, needed: &[Node]) {
+        let mut seen: HashSet<Node> = HashSet::new();
+        let mut work = needed.to_vec();
+        while let Some(node) = work.pop() {
+            if self.plan.homes.contains_key(&node) || !seen.insert(node) {
+                continue;
+            }
+            let Source::Recompute { from, .. } = source(self.unit, self.facts, node) else {
+                continue;
+            };
+            work.extend(from);
+            if let Some(backwards) = self.facts.backwards(node) {
+                self.plan.backwards.insert(node);
+                let ops = backwards.steps.iter().map(|step| step.op);
+                self.plan.wrapping.extend(ops);
+            }
+        }
+    }
+
     /// The loops in which a node is kept once per iteration.
     fn varying_loops(&self, node: Node) -> Vec<Op> {
         let Some(region) = home_region(self.facts, node) else {

@@ -1,0 +1,43 @@
+//! What the last iteration of a loop leaves, as results.
+
+use gradus_edit::keep_ends;
+use gradus_ir::{Op, OpKind, parse, verify_function};
+
+/// A sum, an address, a product and a number that the loop gives already.
+const LOOP: &str = "func @f(%n: i64, %p: ptr) -> i64 {
+  %r = loop iter(%i = 0, %q = %p, %k = 1, %j = 0) -> i64 {
+    %next = add %i, %n
+    %b = addr f64, %q, %n
+    %twice = mul %k, 2
+    %more = add %j, 1
+    %c = icmp slt %next, 9
+    repeat %c, %next, %b, %twice, %more, %more
+  }
+  return %r
+}
+";
+
+#[test]
+fn sums_and_addresses_become_results_once() {
+    let mut unit = parse(LOOP, "ends.gir").expect("parses");
+    let func = unit.function("f").expect("is there");
+    let mut body = unit.functions[func].body.take().expect("a body");
+    assert_eq!(keep_ends(&unit, &mut body), 2);
+    assert_eq!(keep_ends(&unit, &mut body), 0);
+    let mut ops = body.walk(body.root());
+    let lp: Op = ops
+        .find(|op| matches!(body.kind(*op), OpKind::Loop { .. }))
+        .expect("a loop");
+    let end = body.last(body.op_regions(lp)[0]).expect("a repeat");
+    let given: Vec<_> = body.operands(end).skip(5).collect();
+    let [more, next, address] = given[..] else {
+        panic!("three results");
+    };
+    assert_eq!(
+        [more, next, address],
+        [4, 1, 2].map(|n| body.operand(end, n))
+    );
+    unit.functions[func].body = Some(body);
+    let findings = verify_function(&unit, func);
+    assert!(findings.is_empty(), "{findings:?}");
+}
