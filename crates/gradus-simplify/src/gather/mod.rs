@@ -11,8 +11,8 @@
 //! 2. Put those together whose addresses differ by a constant number of steps of the loop (`plan`).
 //!    Adds may pass each other wherever they point, so only the loop's other accesses must stay away from
 //!    what is delayed: known from alias analysis, or tested before the loop.
-//! 3. Where only adds go from iteration to iteration, their order is free: a loop that runs backwards
-//!    through memory, as return sweeps do, is turned round.
+//! 3. Where only adds, to memory or to a carried sum, go from iteration to iteration, their order is free: a
+//!    loop that runs backwards through memory, as return sweeps do, is turned round.
 //! 4. Write the loop anew (`build`), the old one beside it where the test fails or the loop has fewer
 //!    iterations than the longest delay.
 //!

@@ -3,7 +3,7 @@
 use super::Add;
 use crate::Facts;
 use gradus_analysis::{Affine, Alias, MemoryAccess, affine};
-use gradus_ir::{Body, Definition, Op, OpKind, Region, Unit, Value};
+use gradus_ir::{BinaryOp, Body, Definition, Flags, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
 /// For how many iterations an add is put off at most.
@@ -14,6 +14,8 @@ const CARRIED: u32 = 16;
 const TESTS: usize = 8;
 /// A loop of fewer iterations, where their number is known, stays as it is.
 const RUNS: i64 = 8;
+/// How many sums may lead from a carried value to its next one.
+const TERMS: usize = 16;
 /// How many ops the computation of an address may take.
 const ADDRESS_OPS: usize = 64;
 
@@ -148,7 +150,7 @@ impl Seen<'_> {
     fn turned_plan(&self) -> Option<Plan> {
         let stored = self.stored();
         let backwards = stored.iter().filter(|p| p.step > 0).count();
-        if 2 * backwards <= stored.len() || !self.passes_on_unchanged() || !self.others_are_free() {
+        if 2 * backwards <= stored.len() || !self.passes_on_freely() || !self.others_are_free() {
             return None;
         }
         let (chains, mut tests) = self.chosen_chains();
@@ -165,32 +167,38 @@ impl Seen<'_> {
         pays.then(|| self.plan(chains, tests))
     }
 
-    /// Whether the values that the loop carries are handed on as they are.
-    fn passes_on_unchanged(&self) -> bool {
+    /// Whether the values that the loop carries are handed on as they are, or are sums that may be regrouped
+    /// and that nothing else in the loop reads.
+    fn passes_on_freely(&self) -> bool {
         let body = self.alias.body;
         let region = body.op_regions(self.lp)[0];
         let params = body.region_params(region)[1..].iter().copied();
-        body.last(region)
-            .is_some_and(|end| params.eq(body.operands(end)))
+        body.last(region).is_some_and(|end| {
+            let mut pairs = params.zip(body.operands(end));
+            pairs.all(|(param, next)| param == next || is_sum(body, region, param, next))
+        })
     }
 
     /// Whether the accesses that are not adds may run in any order of the iterations.
     fn others_are_free(&self) -> bool {
         let frame = self.alias.nest.enclosing_loop(self.lp);
-        let own_place = |a: &MemoryAccess, b: &MemoryAccess| {
-            let place = a.ptr().and_then(|ptr| self.moving(ptr, a.op));
-            a.ptr() == b.ptr() && place.is_some_and(|(_, p)| p.step.abs() >= p.bytes)
-        };
         let writes = self.others.iter().filter(|a| a.destroys());
         writes.clone().count() <= TESTS
             && writes.clone().all(|a| {
                 let mut rest = self.others.iter();
-                rest.all(|b| own_place(a, b) || !self.alias.may_alias_within(a, b, frame))
+                rest.all(|b| self.is_own_place(a, b) || !self.alias.may_alias_within(a, b, frame))
             })
     }
 
-    /// What must be tested so that no other access meets these adds while the loop runs; `None` where that
-    /// cannot be tested.
+    /// Whether two accesses are to one place, which is another one in each iteration.
+    fn is_own_place(&self, a: &MemoryAccess, b: &MemoryAccess) -> bool {
+        let place = a.ptr().and_then(|ptr| self.moving(ptr, a.op));
+        a.ptr() == b.ptr() && place.is_some_and(|(_, p)| p.step.abs() >= p.bytes)
+    }
+
+    /// What must be tested so that no other access meets these adds while the loop runs, but for those of an
+    /// iteration to the place that it adds to, where the add is not put off; `None` where that cannot be
+    /// tested.
     fn tests(&self, adds: &[Add], reach: Option<&Reach>) -> Option<Vec<(Moving, Reach)>> {
         let frame = self.alias.nest.enclosing_loop(self.lp);
         let (unit, body) = (self.alias.unit, self.alias.body);
@@ -200,7 +208,11 @@ impl Seen<'_> {
             .collect();
         let mut found: Vec<(Moving, Reach)> = Vec::new();
         for other in self.others {
-            let meets = |x: &MemoryAccess| self.alias.may_alias_within(x, other, frame);
+            let meets = |x: &MemoryAccess| {
+                let stays = reach.is_none_or(|reach| reach.more == 0);
+                !(stays && self.is_own_place(x, other))
+                    && self.alias.may_alias_within(x, other, frame)
+            };
             if !own.iter().any(meets) {
                 continue;
             }
@@ -324,6 +336,28 @@ fn others(
         .filter(|op| !own.contains(op))
         .flat_map(|op| facts.effects.of_op(unit, body, op))
         .collect()
+}
+
+/// Whether `next` is `param` and what an iteration adds to it, by sums that may be regrouped and that only
+/// lead to one another.
+fn is_sum(body: &Body, region: Region, param: Value, next: Value) -> bool {
+    let mut at = param;
+    for _ in 0..TERMS {
+        let mut uses = body.uses(at);
+        let (Some(only), None) = (uses.next(), uses.next()) else {
+            return false;
+        };
+        if at == next {
+            return *body.kind(only.op) == OpKind::Yield;
+        }
+        let sum = matches!(body.kind(only.op), OpKind::Binary(BinaryOp::FAdd));
+        let regroups = body.ops[only.op].flags.has(Flags::REASSOC);
+        if !sum || !regroups || body.parent(only.op) != Some(region) {
+            return false;
+        }
+        at = body.result(only.op);
+    }
+    false
 }
 
 /// Whether two forms differ at most in what is added always.
