@@ -90,6 +90,53 @@ fn several_files_are_compiled_and_linked() {
     assert_eq!(text(&output.stdout), "6 12\n");
 }
 
+/// Device functions and variables of one source in another's kernels, compiled and linked at once and separately.
+#[test]
+fn device_code_of_several_sources_is_linked() {
+    let folder = folder("separate");
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("written");
+    write(
+        "a.cu",
+        "#include <cstdio>\nextern __device__ int scale;\nextern __constant__ float table[4];\n\
+         __device__ float f(float x);\nnamespace { __device__ float own(float x) { return x + 1; } }\n\
+         static __device__ int hidden = 5;\nstruct S { __device__ float get(float) const; float by; };\n\
+         __global__ void k(float *x, S s) { int t = threadIdx.x;\n\
+           x[t] = s.get(f(own(x[t])) * scale) + table[t & 3] + hidden; }\n\
+         void set(int);\n__global__ void turned(float *x);\n\
+         int main() { float *x; cudaMallocManaged(&x, 8 * 4);\n\
+           for (int i = 0; i < 8; i++) x[i] = i;\n\
+           set(3); k<<<1, 8>>>(x, S{2}); cudaDeviceSynchronize(); std::printf(\"%g %g\\n\", x[0], x[7]);\n\
+           turned<<<1, 8>>>(x); cudaDeviceSynchronize();\n\
+           int s; cudaMemcpyFromSymbol(&s, scale, sizeof s); std::printf(\"%g %d\\n\", x[0], s); }\n",
+    );
+    write(
+        "b.cu",
+        "__device__ int scale = 1;\n__constant__ float table[4] = {1, 2, 3, 4};\n\
+         struct S { __device__ float get(float) const; float by; };\n\
+         __device__ float S::get(float x) const { return x * by; }\n\
+         namespace { __device__ float own(float x) { return x * x; } }\n\
+         static __device__ int hidden = 0;\n\
+         __device__ float f(float x) { return own(x) + hidden; }\n\
+         __global__ void turned(float *x) { __shared__ float s[8]; int t = threadIdx.x; s[t] = x[t];\n\
+           __syncthreads(); x[t] = s[7 - t] + hidden; }\n\
+         void set(int to) { cudaMemcpyToSymbol(scale, &to, sizeof to); }\n",
+    );
+    // (x + 1)² · 3 · 2 + table + 5
+    let right = "12 393\n393 3\n";
+    let said = |program: &str| {
+        let output = Command::new(folder.join(program)).output();
+        text(&output.expect("it starts").stdout)
+    };
+    succeeds(&nvcc(&folder, "-rdc=true -o at_once a.cu b.cu"));
+    assert_eq!(said("at_once"), right);
+    succeeds(&nvcc(&folder, "-dc a.cu -o a.o"));
+    succeeds(&nvcc(&folder, "-rdc=true -c b.cu -o b.o"));
+    succeeds(&nvcc(&folder, "-rdc=true -o linked a.o b.o"));
+    assert_eq!(said("linked"), right);
+    // Without, each source's device code is its own.
+    assert!(!nvcc(&folder, "-o apart a.cu b.cu").status.success());
+}
+
 /// Lines, values that cross a barrier, interchanged loops, and what the vectoriser made of them.
 #[test]
 fn the_report_tells_what_became_of_kernels() {

@@ -87,7 +87,8 @@ fn read(run: &mut Run<'_>) -> Result<Host, Stop> {
         run.check(host.link(&input.bytes, &input.name))?;
     }
     if let Some(device) = &run.request.options.device {
-        run.check(host.merge_device(&device.bytes, &device.name))?;
+        let separate = run.request.options.separate;
+        run.check(host.merge_device(&device.bytes, &device.name, separate))?;
     }
     run.check(host.verify())?;
     run.after_host("read", &host)?;

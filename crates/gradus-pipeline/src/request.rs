@@ -149,6 +149,8 @@ pub struct Options {
     /// The GPU's half of the only input, as LLVM's text: kernels and device functions, which become code
     /// of this machine.
     pub device: Option<Input>,
+    /// Whether other translation units may use its device functions and variables.
+    pub separate: bool,
     /// The switches of differentiation, by name, that are off (`snapshots`, `replay` …).
     pub off: Vec<String>,
 }

@@ -11,6 +11,8 @@ pub const SHARED: &str = "__gr_shared.";
 pub const SHARED_DYNAMIC: &str = "__gr_shared_dyn.";
 /// Before the name of a variable of the device.
 pub const VARIABLE: &str = "__gr_variable.";
+/// Before the name of a device function that other translation units may call.
+pub const DEVICE: &str = "__gr_device.";
 /// Before a kernel's name: the declared function whose call is a launch. It takes the sizes of grid and
 /// block (x, y, z each), the bytes of shared memory, and the kernel's arguments.
 pub const LAUNCH: &str = "__gr_launch.";

@@ -32,7 +32,7 @@ pub use differentiation::{Entry, EntryMode, differentiation_call};
 pub use effects::{Effects, Places};
 pub use exceptions::ExceptionFn;
 pub use fork::ForkFn;
-pub use gpu::{ENTRY, GpuFn, KERNEL, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, VARIABLE};
+pub use gpu::{DEVICE, ENTRY, GpuFn, KERNEL, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, VARIABLE};
 pub use integer::IntFn;
 pub use markers::MarkerFn;
 pub use math::{MathFn, MathOutFn};

@@ -28,7 +28,7 @@ mod threads;
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
-use gradus_ir::known::{KERNEL, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, VARIABLE};
+use gradus_ir::known::{DEVICE, KERNEL, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, VARIABLE};
 use gradus_ir::{Code, Diagnostic};
 use llvm_sys::comdat::LLVMSetComdat;
 use llvm_sys::core::*;
@@ -39,14 +39,20 @@ use std::ptr::null_mut;
 const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
 
 impl Host {
-    /// Takes in the device's half of this module's source, given as LLVM's text for a GPU.
+    /// Takes in the device's half of this module's source, given as LLVM's text for a GPU. Where sources are
+    /// compiled separately, device functions and variables keep being visible to the others.
     ///
     /// # Errors
     /// Text that LLVM cannot read, instructions of the GPU that have no counterpart here, and what a
     /// program registers that is not supported.
-    pub fn merge_device(&mut self, text: &[u8], name: &str) -> Result<(), Diagnostic> {
+    pub fn merge_device(
+        &mut self,
+        text: &[u8],
+        name: &str,
+        separate: bool,
+    ) -> Result<(), Diagnostic> {
         let text = String::from_utf8_lossy(text);
-        let device = retarget::retarget(&text, &self.triple(), &self.data_layout());
+        let device = retarget::retarget(&text, &self.triple(), &self.data_layout(), separate);
         if let Some(unknown) = device.unknown.first() {
             return Err(unsupported(unknown));
         }
@@ -56,7 +62,7 @@ impl Host {
         self.make_internal(module);
         unsafe { self.take_in_short(module) };
         self.link_module(module, name)?;
-        self.make_own_internal();
+        self.make_own_internal(separate);
         self.check_libdevice()?;
         self.mark_thread_functions();
         let registered = self.registered_on_device()?;
@@ -93,10 +99,13 @@ impl Host {
 
     /// Makes kernels and variables invisible outside, too: a link leaves out what only its own module
     /// could use.
-    fn make_own_internal(&self) {
+    fn make_own_internal(&self, separate: bool) {
         for value in self.functions().into_iter().chain(self.variables()) {
             unsafe {
-                if is_found_by_name(&name_of(value)) {
+                let name = name_of(value);
+                let is_own = name.starts_with(KERNEL)
+                    || (name.starts_with(VARIABLE) && !(separate && is_shared_by_units(&name)));
+                if is_own && LLVMIsDeclaration(value) == 0 {
                     LLVMSetLinkage(value, LLVMLinkage::LLVMInternalLinkage);
                 }
             }
@@ -183,7 +192,15 @@ unsafe fn internal(value: LLVMValueRef) {
 
 /// Whether a symbol of the device is looked for by its name after the link.
 fn is_found_by_name(name: &str) -> bool {
-    name.starts_with(KERNEL) || name.starts_with(VARIABLE)
+    [KERNEL, VARIABLE, DEVICE]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether a variable may be meant by other translation units: C's names are, and C++'s that are not hidden.
+fn is_shared_by_units(name: &str) -> bool {
+    let name = name.strip_prefix(VARIABLE).unwrap_or(name);
+    !name.starts_with("_Z") || retarget::is_external(name)
 }
 
 /// The calls in a function, in order.

@@ -70,6 +70,18 @@ impl Host {
                 unsafe { LLVMReplaceAllUsesWith(*shadow, variable) };
             }
         }
+        for variable in self.variables() {
+            // Another unit defines it, and the host's half of this one may name it, too.
+            let name = unsafe { name_of(variable) };
+            let declared = unsafe { LLVMIsDeclaration(variable) } != 0;
+            if let Some(name) = name.strip_prefix(VARIABLE).filter(|_| declared) {
+                let shadow = c_string(name);
+                let shadow = unsafe { LLVMGetNamedGlobal(self.module, shadow.as_ptr()) };
+                if !shadow.is_null() {
+                    unsafe { LLVMReplaceAllUsesWith(shadow, variable) };
+                }
+            }
+        }
         for (texture, name) in &registered.textures {
             if let Some(handle) = self.device_variable(name) {
                 unsafe { LLVMReplaceAllUsesWith(handle, *texture) };

@@ -7,7 +7,7 @@
 //! Invariant: text in quotes (strings, metadata, quoted symbols) is never touched but for whole symbols.
 
 use super::names::{self, HELPERS};
-use gradus_ir::known::{KERNEL, SHARED, SHARED_DYNAMIC, VARIABLE};
+use gradus_ir::known::{DEVICE, KERNEL, SHARED, SHARED_DYNAMIC, VARIABLE};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
@@ -23,9 +23,9 @@ pub(super) struct Retargeted {
 }
 
 /// Makes text for `triple` and `layout` of a device module's text.
-pub(super) fn retarget(text: &str, triple: &str, layout: &str) -> Retargeted {
+pub(super) fn retarget(text: &str, triple: &str, layout: &str, separate: bool) -> Retargeted {
     let mut out = Retargeted::default();
-    let symbols = symbols(text, &mut out.kernels);
+    let symbols = symbols(text, &mut out.kernels, separate);
     let kept_flags = debug_flags(text);
     let mut declared = HashSet::new();
     for line in text.lines() {
@@ -81,7 +81,7 @@ fn is_helper(declaration: &str) -> bool {
 }
 
 /// The new names of symbols, by the old ones as the text spells them.
-fn symbols(text: &str, kernels: &mut Vec<String>) -> HashMap<String, String> {
+fn symbols(text: &str, kernels: &mut Vec<String>, separate: bool) -> HashMap<String, String> {
     let mut symbols = HashMap::new();
     for line in text.lines() {
         if line.starts_with("define ") && line.contains(" ptx_kernel ") {
@@ -89,6 +89,12 @@ fn symbols(text: &str, kernels: &mut Vec<String>) -> HashMap<String, String> {
                 kernels.push(plain(name).to_string());
                 symbols.insert(name.to_string(), prefixed(KERNEL, name));
             }
+        } else if separate
+            && (line.starts_with("define ") || line.starts_with("declare "))
+            && let Some(name) = symbol_in(line)
+            && is_of_all_units(line, plain(name))
+        {
+            symbols.insert(name.to_string(), prefixed(DEVICE, name));
         } else if line.starts_with('@')
             && let Some(name) = symbol_in(line)
             && let Some(prefix) = variable_prefix(line)
@@ -99,6 +105,22 @@ fn symbols(text: &str, kernels: &mut Vec<String>) -> HashMap<String, String> {
     symbols
 }
 
+/// Whether a function of C++ is the same one in all translation units, and defined in one of them.
+fn is_of_all_units(line: &str, name: &str) -> bool {
+    let head = line.split('@').next().unwrap_or(line);
+    let own = ["internal", "private", "linkonce", "weak", "available"];
+    let is_own = |word: &str| own.iter().any(|start| word.starts_with(start));
+    is_external(name) && !head.split(' ').any(is_own)
+}
+
+/// Whether a name of C++ is visible outside of its unit, and no allocation function.
+pub(super) fn is_external(name: &str) -> bool {
+    let hidden = ["_ZL", "_ZZ", "_ZN12_GLOBAL__N_1", "_ZGV"];
+    let allocates = ["_Znw", "_Zna", "_Zdl", "_Zda"];
+    let begins = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
+    name.starts_with("_Z") && !begins(&hidden) && !begins(&allocates)
+}
+
 /// What a variable is, by the line that defines it.
 fn variable_prefix(line: &str) -> Option<&'static str> {
     let rest = &line[symbol_in(line)?.len()..];
@@ -106,7 +128,9 @@ fn variable_prefix(line: &str) -> Option<&'static str> {
     let external = head.contains("= external ") || head.contains("extern_weak ");
     if head.contains("addrspace(3) ") {
         Some(if external { SHARED_DYNAMIC } else { SHARED })
-    } else if !external && (head.contains("addrspace(1) ") || head.contains("addrspace(4) ")) {
+    } else if !head.contains("extern_weak ")
+        && (head.contains("addrspace(1) ") || head.contains("addrspace(4) "))
+    {
         Some(VARIABLE)
     } else {
         None
@@ -305,7 +329,7 @@ mod tests {
     use super::*;
 
     fn text_of(text: &str) -> String {
-        let out = retarget(text, "t", "l").text;
+        let out = retarget(text, "t", "l", false).text;
         out.strip_suffix(HELPERS).unwrap_or(&out).to_string()
     }
 
@@ -327,6 +351,25 @@ mod tests {
     }
 
     #[test]
+    fn what_other_units_may_use_has_a_name_of_its_own() {
+        let text = "@v = external addrspace(1) global i32\n\
+                    define dso_local float @_Z1ff(float %0) {\n  %2 = call float @_Z1gf(float %0)\n}\n\
+                    define internal float @_ZL1hf(float %0) {\n\
+                    define linkonce_odr float @_Z1if(float %0) {\n\
+                    declare float @_Z1gf(float)\ndeclare ptr @_Znwm(i64)\n";
+        let renamed = |separate| retarget(text, "t", "l", separate).text;
+        for name in ["f", "g"] {
+            let new = format!("@\"__gr_device._Z1{name}f\"(");
+            assert!(renamed(true).contains(&new), "{}", renamed(true));
+            assert!(!renamed(false).contains(&new));
+        }
+        for same in ["@_ZL1hf(", "@_Z1if(", "@_Znwm("] {
+            assert!(renamed(true).contains(same), "{}", renamed(true));
+        }
+        assert!(renamed(false).contains("@\"__gr_variable.v\" = external global i32"));
+    }
+
+    #[test]
     fn kernels_and_builtins_have_names_of_ours() {
         let out = retarget(
             "$_Z1kv = comdat any\n\
@@ -338,6 +381,7 @@ mod tests {
              attributes #0 = { nounwind \"nvvm.maxntid\"=\"64\" \"target-cpu\"=\"sm_70\" }\n",
             "t",
             "l",
+            false,
         );
         assert_eq!(out.kernels, ["_Z1kv"]);
         assert_eq!(out.unknown, ["tma.x"]);

@@ -5,10 +5,10 @@ use super::add_attribute;
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
-use gradus_ir::known::{KERNEL, Known, SHARED, SHARED_DYNAMIC, lookup};
-use llvm_sys::LLVMAttributeFunctionIndex;
+use gradus_ir::known::{DEVICE, KERNEL, Known, SHARED, SHARED_DYNAMIC, lookup};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMLinkage};
 use std::collections::HashSet;
 
 /// The instructions of a function that every kernel takes in, before anything made them fewer.
@@ -55,6 +55,10 @@ impl Host {
                     let kind = attribute_kind("noinline");
                     LLVMRemoveEnumAttributeAtIndex(f, LLVMAttributeFunctionIndex, kind);
                     add_attribute(self, f, "alwaysinline");
+                    if name_of(f).starts_with(DEVICE) {
+                        // Nobody else can take it in.
+                        LLVMSetLinkage(f, LLVMLinkage::LLVMInternalLinkage);
+                    }
                 }
                 open.push(f);
             }

@@ -27,6 +27,8 @@ pub(super) struct Invocation {
     pub level: Option<String>,
     /// The highest architecture that was named (80 for `sm_80`), which device code asks for.
     pub architecture: u32,
+    /// Whether device code of one source may use that of others.
+    pub separate: bool,
     /// Whether device code is for a debugger.
     pub device_debug: bool,
     /// Whether commands are shown.
@@ -83,6 +85,10 @@ enum Fate {
     /// The GPU that device code is written for.
     Architecture,
     Object,
+    /// An object whose device code others may use.
+    SeparateObject,
+    /// Whether they may.
+    Separate,
     Preprocess(&'static str),
     DeviceDebug,
     Version,
@@ -102,10 +108,9 @@ const NO_GPU_CODE: &str = "no code for a GPU is made here";
 // table
 const ROWS: &[(&[&str], Fate)] = &[
     (&["-o", "--output-file"], Fate::Output),
-    (
-        &["-c", "--compile", "-dc", "--device-c", "-dw", "--device-w"],
-        Fate::Object,
-    ),
+    (&["-c", "--compile", "-dw", "--device-w"], Fate::Object),
+    (&["-dc", "--device-c"], Fate::SeparateObject),
+    (&["-rdc", "--relocatable-device-code"], Fate::Separate),
     (&["-E", "--preprocess"], Fate::Preprocess("-E")),
     (&["-M", "--generate-dependencies"], Fate::Preprocess("-M")),
     (
@@ -313,10 +318,7 @@ const ROWS: &[(&[&str], Fate)] = &[
         ],
         NothingOf,
     ),
-    (
-        &["-rdc", "--relocatable-device-code", "-e", "--entries"],
-        NothingOf,
-    ),
+    (&["-e", "--entries"], NothingOf),
     (
         &[
             "-diag-suppress",
@@ -464,6 +466,11 @@ impl Reader {
                 found.architecture = architecture(value).max(found.architecture);
             }
             Fate::Object => found.stop = Stop::Object,
+            Fate::SeparateObject => {
+                found.stop = Stop::Object;
+                found.separate = true;
+            }
+            Fate::Separate => found.separate = value == "true",
             Fate::Preprocess(word) => {
                 found.stop = Stop::Preprocess;
                 found.host.push(word.into());
@@ -518,7 +525,8 @@ fn row(name: &str) -> Option<(&'static str, Fate)> {
 fn takes_value(fate: Fate) -> bool {
     match fate {
         NothingOf | Common(_) | LinkOf(_) | HostParts | LinkParts => true,
-        Fate::Output | Fate::Level | Fate::Language | Fate::Architecture | Fate::File => true,
+        Fate::Output | Fate::Level | Fate::Language | Fate::File => true,
+        Fate::Architecture | Fate::Separate => true,
         HostFlag(word) => word.ends_with('='),
         _ => false,
     }

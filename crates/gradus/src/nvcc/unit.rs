@@ -129,6 +129,7 @@ impl Unit<'_> {
                 skip_late: true,
                 // Remarks have lines where the code has them.
                 strip_debug: !halves.debug && !self.how.kernel_report,
+                separate: self.asked.separate,
                 device: Some(Input::new(source.path.clone(), files::read(&text)?)),
                 ..self.how.options.clone()
             },
