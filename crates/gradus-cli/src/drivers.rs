@@ -48,6 +48,7 @@ fn asked(args: &[OsString]) -> Result<Asked, gradus::Diagnostic> {
         match arg.as_str() {
             "--restructure-all" => asked.how.restructure_all = true,
             "--strong-zero" => asked.how.options.strong_zero = true,
+            "--deterministic" => asked.how.options.deterministic = true,
             "--gradus-report" => asked.report = true,
             "--par-report" => asked.regions = true,
             "--gpu-report" => asked.how.kernel_report = true,

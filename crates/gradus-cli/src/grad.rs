@@ -60,6 +60,7 @@ pub fn read(args: &[OsString]) -> Result<Grad, Diagnostic> {
             Long("with-primal") => asked.with_primal = true,
             Long("beside") => asked.beside = true,
             Long("strong-zero") => asked.options.strong_zero = true,
+            Long("deterministic") => asked.options.deterministic = true,
             Long("inactive") => asked.inactive.extend(list(&text(&mut parser)?)),
             Long("width") => asked.width = width(&text(&mut parser)?)?,
             Long("without") => asked.options.off.extend(list(&text(&mut parser)?)),

@@ -51,6 +51,7 @@ gradus: derivatives of programs as they are
   gradus cc …, gradus c++ …
       clang, for programs that call __enzyme_autodiff, __enzyme_fwddiff or gradus.h
       --par-report      what became of every parallel region (with -fopenmp), by source line
+      --deterministic   the same bits for any number of threads (also of grad and nvcc)
       --restructure-all every function through the intermediate language and back: a self-test
   gradus nvcc …
       nvcc's command line: CUDA programs become programs for this machine's processors

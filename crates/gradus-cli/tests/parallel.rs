@@ -190,6 +190,22 @@ const OBJECTIVES: &[(&str, &str)] = &[
          return s;",
     ),
     (
+        "sums of every thread in an array of its own",
+        "double of_all[7] = {0}, s = 0;
+         #pragma omp parallel
+         {
+           double mine[7] = {0};
+           #pragma omp for nowait
+           for (long i = 0; i < n; i++) mine[i % 7] += x[i] * x[i] * a;
+           for (int k = 0; k < 7; k++) {
+             #pragma omp atomic
+             of_all[k] += mine[k];
+           }
+         }
+         for (int k = 0; k < 7; k++) s += sin(of_all[k]);
+         return s;",
+    ),
+    (
         "functions that lock",
         "double s = 0;
          #pragma omp parallel for

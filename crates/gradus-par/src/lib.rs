@@ -15,6 +15,7 @@
 mod abi;
 mod clones;
 mod combine;
+mod deterministic;
 mod frames;
 mod loops;
 mod ordered;
@@ -27,6 +28,7 @@ mod team;
 mod watched;
 mod work;
 
+pub use deterministic::keep_order;
 pub use restore::restore;
 pub use task_loops::task_loops;
 

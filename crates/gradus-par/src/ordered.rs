@@ -8,8 +8,16 @@ use gradus_ir::known::Known;
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 use std::collections::HashSet;
 
+/// What is asked of an op of a body; the functions are those of which it is known already.
+type Asked<'a> = &'a dyn Fn(&Unit, &Body, Op, &HashSet<FuncId>) -> bool;
+
 /// The functions of a unit that may, by themselves or by what they call.
 pub(crate) fn ordered(unit: &Unit) -> HashSet<FuncId> {
+    closed(unit, &orders)
+}
+
+/// The functions that hold an op of which something is so, by themselves or by what they call.
+pub(crate) fn closed(unit: &Unit, asked: Asked<'_>) -> HashSet<FuncId> {
     let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
     let mut open: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
     let mut ordered: HashSet<FuncId> = HashSet::new();
@@ -18,7 +26,7 @@ pub(crate) fn ordered(unit: &Unit) -> HashSet<FuncId> {
         open.retain(|&func| {
             let orders = unit.functions[func].body.as_ref().is_none_or(|body| {
                 let mut ops = body.walk(body.root());
-                ops.any(|op| orders(unit, body, op, &ordered))
+                ops.any(|op| asked(unit, body, op, &ordered))
             });
             if orders {
                 ordered.insert(func);

@@ -11,7 +11,7 @@ use crate::run::{Run, Stop};
 use crate::{OutputKind, kernel_report, simplify};
 use gradus_analysis::{Closure, Effects};
 use gradus_ir::known::{GpuFn, KERNEL, Known, SHARED, SHARED_DYNAMIC, lookup};
-use gradus_ir::{Code, Diagnostic, Flags, FuncId, Unit};
+use gradus_ir::{Code, Diagnostic, Flags, FuncId, LocId, Severity, Unit};
 use gradus_llvm::{Host, Imported};
 use gradus_raise::{Orphans, Raised, Reason, RegionRecord};
 use std::collections::HashSet;
@@ -241,6 +241,10 @@ fn import(run: &mut Run<'_>, host: &mut Host) -> Result<(Imported, Vec<FuncId>),
 
 /// Lowers the parallel ops of the changed functions; gives all that must go back to the host.
 fn lower(run: &mut Run<'_>, unit: &mut Unit, changed: &[FuncId]) -> Result<Vec<FuncId>, Stop> {
+    if run.request.options.deterministic {
+        let serialised = gradus_par::keep_order(unit, changed);
+        run.take(in_order(unit, &serialised))?;
+    }
     let made = gradus_par::lower(unit, changed, &gradus_par::Options::default());
     let functions: Vec<FuncId> = changed.iter().copied().chain(made).collect();
     let broken = functions
@@ -249,6 +253,21 @@ fn lower(run: &mut Run<'_>, unit: &mut Unit, changed: &[FuncId]) -> Result<Vec<F
     run.take(broken.collect())?;
     run.after_unit("lower", unit)?;
     Ok(functions)
+}
+
+/// Remarks on what runs in the program's order so that its results do not depend on the workers.
+fn in_order(unit: &Unit, serialised: &[(FuncId, Option<LocId>)]) -> Vec<Diagnostic> {
+    let remark = |(func, loc): &(FuncId, Option<LocId>)| {
+        let function = &unit.functions[*func];
+        let name = function.source_name.as_ref().unwrap_or(&function.name);
+        let message = "this runs serially (`--deterministic`): what it leaves may depend on which thread comes first, by an atomic sum, a lock, the number of threads, or a call that is not known";
+        let finding = Diagnostic {
+            severity: Severity::Note,
+            ..Diagnostic::warning(Code::ParallelKept, message.to_string())
+        };
+        finding.in_function(name).at(unit.span(*loc), "here")
+    };
+    serialised.iter().map(remark).collect()
 }
 
 /// What became of each region, by source line.

@@ -143,6 +143,8 @@ pub struct Options {
     /// Raises the program's parallel regions, optimises across them, and lowers them to our own
     /// run-time library.
     pub parallel: bool,
+    /// With `parallel`: results have the same bits for any number of workers.
+    pub deterministic: bool,
     /// Drops debug information from the output: it was asked of the compiler for messages and
     /// reports only.
     pub strip_debug: bool,

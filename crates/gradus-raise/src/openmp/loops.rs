@@ -500,11 +500,11 @@ fn lift(unit: &mut Unit, body: &mut Body, (write, slot): (Op, Value), mut last: 
             && body.region_of(initial) != Some(region);
         let other = body.op_regions(branch).iter().find(|r| **r != region);
         let end = other.and_then(|r| body.last(*r));
-        let same = end.is_some_and(|end| {
+        let gives_initial = |end| {
             matches!(body.kind(end), OpKind::Yield)
                 && body.operand(end, at.index as usize) == initial
-        });
-        if !is_end || !same {
+        };
+        if !is_end || !end.is_some_and(gives_initial) {
             return;
         }
         let result = body.results(branch)[at.index as usize];

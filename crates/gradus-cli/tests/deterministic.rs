@@ -1,0 +1,86 @@
+//! `--deterministic`: reductions and sums of adjoints have the same bits for any number of workers, also
+//! where a program adds up in the order in which threads come, and what runs serially for that is told.
+
+mod support;
+
+use std::process::Command;
+use support::{folder, succeeds, text};
+
+/// Sums of numbers of which the order of additions shows in the last places.
+const PROGRAM: &str = "
+#include <math.h>
+#include <stdio.h>
+enum { N = 100000, PARTS = 64 };
+static double x[N], x_adj[N], sums[PARTS], locked[PARTS], of_ranks[PARTS];
+extern int enzyme_dup, enzyme_const;
+double __enzyme_autodiff(void *, ...);
+double f(const double *x, int n) {
+  double s = 0;
+#pragma omp parallel for reduction(+ : s)
+  for (int i = 0; i < n; i++) s += sin(x[(i * 7) % 64] * x[i]) * x[(i * 13 + 5) % 640];
+  return s;
+}
+static __attribute__((noinline)) void add(double *s, double v) {
+#pragma omp critical
+  *s += v;
+}
+static __attribute__((noinline)) void add_up(void) {
+#pragma omp parallel for
+  for (int i = 0; i < N; i++) {
+#pragma omp atomic
+    sums[i % 3] += x[i] * 1.1;
+  }
+#pragma omp parallel for
+  for (int i = 0; i < N; i++) add(&locked[i % 5], x[i] * 1.1);
+#pragma omp parallel
+  {
+    double mine[PARTS] = {0};
+#pragma omp for nowait
+    for (int i = 0; i < N; i++) mine[i % 7] += x[i] * 1.1;
+    for (int k = 0; k < 7; k++) {
+#pragma omp atomic
+      of_ranks[k] += mine[k];
+    }
+  }
+}
+int main(void) {
+  for (int i = 0; i < N; i++) x[i] = sin(i * 1.7) * exp(i % 37 - 18);
+  double s = 0;
+  __enzyme_autodiff((void *)f, enzyme_dup, x, x_adj, enzyme_const, N);
+  add_up();
+#pragma omp parallel for reduction(+ : s)
+  for (int i = 0; i < N; i++) s += x[i] * 1.1;
+  printf(\"%a\\n\", s);
+  for (int i = 0; i < 640; i++) printf(\"%a\\n\", x_adj[i]);
+  for (int k = 0; k < PARTS; k++) printf(\"%a %a %a\\n\", sums[k], locked[k], of_ranks[k]);
+}
+";
+
+#[test]
+fn bits_are_the_same_for_any_number_of_workers() {
+    let folder = folder("sums");
+    std::fs::write(folder.join("program.c"), PROGRAM).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command.args(["cc", "-O2", "-g", "-fopenmp", "--deterministic"]);
+    command.args(["program.c", "-o", "program", "-lm"]);
+    let said = text(&succeeds(command.current_dir(&folder)).stderr);
+    // The loops with an atomic sum, with a lock, the team, and the loop of the gradient.
+    for (function, count) in [("add_up", 3), ("f", 1)] {
+        let place = format!("in function `{function}`");
+        let notes = said
+            .split("note[GRD0036]")
+            .filter(|n| n.contains("--deterministic"));
+        let told = notes.filter(|n| n.contains(&place)).count();
+        assert_eq!(told, count, "{said}");
+    }
+    let run = |workers: u32| {
+        let mut command = Command::new(folder.join("program"));
+        command.env("GRADUS_NUM_THREADS", workers.to_string());
+        command.env("GRADUS_FORCE_FORK", "1");
+        text(&succeeds(&mut command).stdout)
+    };
+    let one = run(1);
+    for workers in [2, 4, 8, 8, 8] {
+        assert!(run(workers) == one, "{workers} workers");
+    }
+}
