@@ -68,6 +68,27 @@ programs! {
             double t[8]; for (int i = 0; i < n; i++) t[i] = x[i] * s;
             for (int k = 0; k < 3; k++) for (int i = 1; i < n; i++) t[i] = t[i] * t[i - 1] + 0.5 * t[i];
             double r = 0; for (int i = 0; i < n; i++) r += t[i]; return r; }";
+    parts_of_which_the_second_is_empty: 8, "double f(int n, double *x, double s) {
+            double y[8], r = 0;
+            int m = n & ~3;
+            for (int i = 0; i < m; i++) y[i] = x[i] * x[i];
+            for (int i = m; i < n; i++) y[i] = x[i] * x[i] * s;
+            for (int i = 0; i < n; i++) { r += y[i] * y[i] * s; x[i] = y[i] * 0.5; }
+            return r; }";
+    parts_of_which_the_first_is_empty: 3, "double f(int n, double *x, double s) {
+            double y[8], r = 0;
+            int m = n & ~3;
+            for (int i = 0; i < m; i++) y[i] = x[i] * x[i];
+            for (int i = m; i < n; i++) y[i] = x[i] * x[i] * s;
+            for (int i = 0; i < n; i++) { r += y[i] * y[i] * s; x[i] = y[i] * 0.5; }
+            return r; }";
+    parts_of_which_none_is_empty: 7, "double f(int n, double *x, double s) {
+            double y[8], r = 0;
+            int m = n & ~3;
+            for (int i = 0; i < m; i++) y[i] = x[i] * x[i];
+            for (int i = m; i < n; i++) y[i] = x[i] * x[i] * s;
+            for (int i = 0; i < n; i++) { r += y[i] * y[i] * s; x[i] = y[i] * 0.5; }
+            return r; }";
     in_place: 5, "double f(int n, double *x, double s) {
             double r = 0; for (int k = 0; k < 3; k++) for (int i = 0; i < n; i++) { r += x[i] * s; x[i] = x[i] * x[i] * 0.5; }
             for (int k = 0; k < n; k++) x[k] = 0; return r; }";

@@ -90,6 +90,8 @@ mutants! {
     OverwrittenCallRedone,
     /// Iterations that read what earlier ones left in scratch memory are run again, too.
     ScratchOfEarlierIterations,
+    /// A snapshot for several loops holds what the last one reads that runs, and nothing of the others.
+    SnapshotOfLastLoop,
     /// Kept values are indexed by all their loops but the innermost.
     KeptWithoutInnermost,
     /// The tape's arrays are written with their indices in another order.

@@ -21,9 +21,30 @@ pub enum Extent {
     Block(Value),
     /// So many bytes from the root, known now.
     Bytes(u64),
-    /// What these addresses touch, each as an affine function of loop indices, and the bytes of
-    /// one access.
-    Addresses(Vec<(Affine, u64)>),
+    /// What these loads touch.
+    Addresses(Vec<Touched>),
+}
+
+/// What a load touches while the loops around it run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// The address as an affine function of the loops' indices.
+    pub form: Affine,
+    /// The bytes of one access.
+    pub bytes: u64,
+    /// The loops around it, up to the one that the snapshot serves: where one of them does not run at
+    /// all, nothing is touched.
+    pub loops: Vec<Op>,
+}
+
+impl Touched {
+    fn factors(&self) -> impl Iterator<Item = &Value> {
+        let products = self.form.invariant.iter().flat_map(|(product, _)| product);
+        products.chain(self.form.terms.iter().flat_map(|term| &term.factors))
+    }
+    fn trips(&self, body: &Body) -> impl Iterator<Item = Value> {
+        self.loops.iter().map(|lp| body.operand(*lp, 0))
+    }
 }
 
 /// A copy that may be made.
@@ -47,11 +68,10 @@ impl Snapshot {
         match &self.extent {
             Extent::Block(size) => found.push(*size),
             Extent::Bytes(_) => {}
-            Extent::Addresses(forms) => {
-                for (form, _) in forms {
-                    found.extend(form.invariant.iter().flat_map(|(product, _)| product));
-                    found.extend(form.terms.iter().flat_map(|term| &term.factors));
-                    found.extend(form.terms.iter().map(|term| body.operand(term.lp, 0)));
+            Extent::Addresses(all) => {
+                for touched in all {
+                    found.extend(touched.factors());
+                    found.extend(touched.trips(body));
                 }
             }
         }
@@ -120,19 +140,14 @@ impl Finder<'_> {
     /// Whether what is copied for a loop can be found, and read, before an earlier one: all that tells
     /// where it lies is known there, and the loop surely follows.
     fn can_be_read_at(&self, extent: &Extent, anchor: Op, at: Op) -> bool {
-        let Extent::Addresses(forms) = extent else {
+        let Extent::Addresses(all) = extent else {
             return true;
         };
         let known = Availability::new(self.clobbers);
         let visible = |value: Value| known.visible_before(value, anchor);
-        let all_known = forms.iter().all(|(form, _)| {
-            let products = form.invariant.iter().map(|(product, _)| product);
-            products.flatten().all(|v| visible(*v))
-                && form.terms.iter().all(|t| {
-                    let trips = self.body.operand(t.lp, 0);
-                    t.factors.iter().all(|v| visible(*v))
-                        && is_known_where(self.body, trips, &visible)
-                })
+        let all_known = all.iter().all(|touched| {
+            let early = |trips| is_known_where(self.body, trips, &visible);
+            touched.factors().all(|v| visible(*v)) && touched.trips(self.body).all(early)
         });
         all_known && self.clobbers.surely_reaches(anchor, at)
     }
@@ -238,31 +253,23 @@ impl Finder<'_> {
         }
         let pointer = self.body.operand(load, 0);
         let form = affine(self.alias, pointer, Some(at))?;
-        let known = |v: &Value| self.visible(*v, at);
         let starts_there = form.start == Some(Root::Value(root));
-        let all_known = form
-            .terms
-            .iter()
-            .all(|t| t.dim == 0 && t.factors.iter().all(known))
-            && form
-                .invariant
-                .iter()
-                .all(|(product, _)| product.iter().all(known));
-        let mut between = self
-            .alias
-            .nest
-            .loops_of(load)
-            .take_while(|l| *l != at)
-            .chain([at]);
-        let trips_known = between.all(|l| is_known_before(self.body, self.body.operand(l, 0), at));
-        if !(form.exact && starts_there && all_known && trips_known) {
-            return None;
-        }
-        let bytes = self
-            .unit
-            .layout
-            .store_bytes(self.unit, self.body.ty(self.body.result(load)));
-        Some(Extent::Addresses(vec![(form, bytes)]))
+        let own_indices = form.terms.iter().all(|t| t.dim == 0);
+        let inner = self.alias.nest.loops_of(load).take_while(|l| *l != at);
+        let touched = Touched {
+            bytes: self
+                .unit
+                .layout
+                .store_bytes(self.unit, self.body.ty(self.body.result(load))),
+            loops: inner.chain([at]).collect(),
+            form,
+        };
+        let known = touched.factors().all(|v| self.visible(*v, at))
+            && touched
+                .trips(self.body)
+                .all(|trips| is_known_before(self.body, trips, at));
+        (touched.form.exact && starts_there && own_indices && known)
+            .then(|| Extent::Addresses(vec![touched]))
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::ForwardSweep;
 use crate::alloc;
-use crate::facts::snapshots::{Extent, Snapshot};
+use crate::facts::snapshots::{Extent, Snapshot, Touched};
 use crate::node::Node;
 use crate::out::Lanes;
 use crate::tape::layout::widen;
 use gradus_analysis::Affine;
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, CastOp, IntPredicate, Op, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {
@@ -63,41 +64,53 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 let size = self.value(*size);
                 (None, widen(self.out, size))
             }
-            Extent::Addresses(forms) => {
-                let (mut low, mut high) = (None, None);
-                for (form, bytes) in forms {
-                    let (first, last) = self.ends(form);
-                    let size = self.out.build().i64(*bytes as i64);
-                    let end = self.out.build().add(last, size);
-                    low = Some(self.lesser(low, first, true));
-                    high = Some(self.lesser(high, end, false));
-                }
-                let zero = self.out.build().i64(0);
-                let (low, high) = (low.unwrap_or(zero), high.unwrap_or(zero));
-                let bytes = self.out.build().sub(high, low);
-                let runs = self.all_run(forms);
-                let bytes = match runs {
-                    Some(runs) => self.out.build().select(runs, bytes, zero),
-                    None => bytes,
-                };
-                let low = match runs {
-                    Some(runs) => self.out.build().select(runs, low, zero),
-                    None => low,
-                };
+            Extent::Addresses(all) => {
+                let (low, bytes) = self.stretch_of(all);
                 (Some(low), bytes)
             }
         }
     }
 
-    fn lesser(&mut self, old: Option<Value>, new: Value, least: bool) -> Value {
-        let Some(old) = old else { return new };
-        let order = if least {
-            IntPredicate::Slt
-        } else {
-            IntPredicate::Sgt
-        };
-        let keep = self.out.build().icmp(order, old, new);
-        self.out.build().select(keep, old, new)
+    /// From the lowest to the highest byte that is touched, as offset and length. Loads whose loops do not
+    /// run touch nothing, whatever the others do.
+    fn stretch_of(&mut self, all: &[Touched]) -> (Value, Value) {
+        let mut stretches: Vec<(&[Op], Value, Value)> = Vec::new();
+        for touched in all {
+            let (first, last) = self.ends(&touched.form);
+            let size = self.out.build().i64(touched.bytes as i64);
+            let end = self.out.build().add(last, size);
+            match stretches.iter_mut().find(|s| s.0 == touched.loops) {
+                Some(same) => {
+                    same.1 = self.choice(IntPredicate::Slt, same.1, first);
+                    same.2 = self.choice(IntPredicate::Sgt, same.2, end);
+                }
+                None => stretches.push((&touched.loops, first, end)),
+            }
+        }
+        let zero = self.out.build().i64(0);
+        let (mut any, mut low, mut high) = (self.out.build().bool(false), zero, zero);
+        for (loops, first, end) in stretches {
+            let runs = self.all_run(loops);
+            let lowest = self.choice(IntPredicate::Slt, low, first);
+            let highest = self.choice(IntPredicate::Sgt, high, end);
+            let (first, end) = match planted(Mutant::SnapshotOfLastLoop) {
+                true => (first, end),
+                false => (
+                    self.out.build().select(any, lowest, first),
+                    self.out.build().select(any, highest, end),
+                ),
+            };
+            low = self.out.build().select(runs, first, low);
+            high = self.out.build().select(runs, end, high);
+            any = self.out.build().binary(BinaryOp::Or, any, runs);
+        }
+        (low, self.out.build().sub(high, low))
+    }
+
+    /// The one of two integers that compares so with the other.
+    fn choice(&mut self, order: IntPredicate, a: Value, b: Value) -> Value {
+        let first = self.out.build().icmp(order, a, b);
+        self.out.build().select(first, a, b)
     }
 
     /// The least and the greatest value of a form, if all its loops run.
@@ -137,26 +150,16 @@ impl ForwardSweep<'_, '_, '_, '_> {
         product
     }
 
-    /// Whether all loops of all forms run at all.
-    fn all_run(&mut self, forms: &[(Affine, u64)]) -> Option<Value> {
-        let mut loops: Vec<Op> = forms
-            .iter()
-            .flat_map(|(f, _)| &f.terms)
-            .map(|t| t.lp)
-            .collect();
-        loops.sort_unstable();
-        loops.dedup();
-        let mut all: Option<Value> = None;
-        for at in loops {
+    /// Whether all loops run at all.
+    fn all_run(&mut self, loops: &[Op]) -> Value {
+        let mut all = self.out.build().bool(true);
+        for &at in loops {
             let trips = self.facts.body.operand(at, 0);
             let trips = self.value_early(trips);
             let ty = self.out.body.ty(trips);
             let zero = self.out.build().zero(ty);
             let runs = self.out.build().icmp(IntPredicate::Ne, trips, zero);
-            all = Some(match all {
-                Some(old) => self.out.build().binary(BinaryOp::And, old, runs),
-                None => runs,
-            });
+            all = self.out.build().binary(BinaryOp::And, all, runs);
         }
         all
     }

@@ -16,12 +16,13 @@ impl Writer<'_> {
     }
 
     pub(super) fn meeting(&mut self) {
-        match self.random.below(6) {
+        match self.random.below(7) {
             0 => self.next_iteration(),
             1 => self.arguments_meet(),
             2 => self.behind_a_global(),
             3 => self.pair_over_one(),
             4 => self.moved_down(),
+            5 => self.two_parts(),
             _ => self.perhaps_inactive(),
         }
     }
@@ -131,6 +132,34 @@ impl Writer<'_> {
             let value = self.square_of(&cell);
             self.floats.push(value);
         }
+    }
+
+    /// Two loops read the parts of an array, one of which may be empty, before all of it is overwritten.
+    fn two_parts(&mut self) {
+        self.note("two parts of an array");
+        let (array, start, k) = (self.any_array(), self.float(), self.int());
+        let third = self.value(format!("urem {k}, 3"));
+        let cut = self.value(format!("shl {third}, 2"));
+        let rest = self.value(format!("sub 8, {cut}"));
+        let mut sum = start;
+        for (first, trips) in [("0", &cut), (cut.as_str(), &rest)] {
+            let (result, i, acc) = (self.name(), self.name(), self.name());
+            self.line(format!(
+                "{result} = for {i} < {trips} iter({acc} = {sum}) {{"
+            ));
+            let at = self.value(format!("add {first}, {i}"));
+            let cell = self.value(format!("addr inbounds f64, {array}, {at}"));
+            let part = self.square_of(&cell);
+            let next = self.value(format!("fadd {part}, {acc}"));
+            self.line(format!("yield {next}\n}}"));
+            sum = result;
+        }
+        let new = self.tame(&sum);
+        let (j, cell) = (self.name(), self.name());
+        self.line(format!(
+            "for {j} < 8 {{\n{cell} = addr inbounds f64, {array}, {j}\nstore {new}, {cell}\nyield\n}}"
+        ));
+        self.floats.push(sum);
     }
 
     /// A number of an array that carries derivatives, or of one that does not: the run decides.

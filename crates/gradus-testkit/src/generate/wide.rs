@@ -72,6 +72,7 @@ pub const FEATURES: &[&str] = &[
     "pair stored over one number",
     "numbers moved down onto themselves",
     "array that may be inactive",
+    "two parts of an array",
 ];
 
 /// The outside functions that wide programs call, for the top of a module.
