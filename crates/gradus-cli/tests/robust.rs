@@ -415,7 +415,7 @@ fn a_limit_on_files_is_one_finding() {
 /// between.
 #[test]
 fn damaged_bitcode_ends_cleanly() {
-    const DAMAGES: u64 = 200;
+    const DAMAGES: u64 = 1000;
     let at = folder("damaged");
     write(&at, "curve.c", CURVE);
     bitcode(&at, "curve.c", "curve.bc");
@@ -444,6 +444,8 @@ fn damaged_bitcode_ends_cleanly() {
         let text = said(&output);
         let errors = text.matches("error[").count();
         let status = output.status.code();
+        // Where LLVM's reader crashes on it, the input is at fault.
+        assert!(!text.contains("GRD0024"), "{seed}: {text}");
         assert_eq!(at.join(&out).exists(), status == Some(0), "{seed}: {text}");
         match status {
             Some(0) => assert_eq!(errors, 0, "{seed}: {text}"),

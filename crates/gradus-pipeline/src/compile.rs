@@ -90,7 +90,10 @@ fn read(run: &mut Run<'_>) -> Result<Host, Stop> {
         let separate = run.request.options.separate;
         run.check(host.merge_device(&device.bytes, &device.name, separate))?;
     }
-    run.check(host.verify())?;
+    run.check(host.verify().map_err(|broken| Diagnostic {
+        code: Code::UnreadableInput,
+        ..broken
+    }))?;
     run.after_host("read", &host)?;
     Ok(host)
 }

@@ -9,7 +9,7 @@
 use crate::settings::{Limits, Settings};
 use crate::{files, reproducer};
 use gradus_ir::{Code, Diagnostic};
-use gradus_pipeline::{Outcome, Reply, Request, from_bytes, to_bytes};
+use gradus_pipeline::{Input, Outcome, Reply, Request, Task, from_bytes, to_bytes};
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -35,14 +35,7 @@ pub fn child_limits(args: &[OsString]) -> Option<(u64, u64)> {
 /// Compiles in a child process. A child that dies, or takes too much, is a finding of the reply.
 pub fn compile(settings: &Settings, request: &Request) -> Reply {
     let reply = match run(settings, request) {
-        Ok(end) => reply(&end).unwrap_or_else(|| {
-            let finding = died(&settings.limits, &end);
-            refused(match settings.record {
-                // The report that is being made is the reproducer.
-                Some(_) => finding,
-                None => with_reproducer(settings, request, finding),
-            })
-        }),
+        Ok(end) => reply(&end).unwrap_or_else(|| refused(why_died(settings, request, &end))),
         Err(diagnostic) => refused(diagnostic),
     };
     if let Some(record) = &settings.record {
@@ -58,6 +51,36 @@ fn refused(diagnostic: Diagnostic) -> Reply {
         diagnostics: vec![diagnostic],
         ..Reply::default()
     }
+}
+
+/// Why a child gave no reply: it took too much, its input cannot be read, or it is at fault, which a
+/// reproducer shows.
+fn why_died(settings: &Settings, request: &Request, end: &End) -> Diagnostic {
+    let finding = died(&settings.limits, end);
+    if finding.code != Code::CompilerDied {
+        return finding;
+    }
+    if let Some(input) = request.inputs.iter().find(|i| kills_reader(settings, i)) {
+        let message = format!("{}: LLVM's reader crashes on it", input.name);
+        return Diagnostic::error(Code::UnreadableInput, message)
+            .help("the file is damaged, or LLVM did not write it: compile it anew");
+    }
+    match settings.record {
+        // The report that is being made is the reproducer.
+        Some(_) => finding,
+        None => with_reproducer(settings, request, finding),
+    }
+}
+
+/// Whether a child dies of a signal that does nothing but read this input.
+fn kills_reader(settings: &Settings, input: &Input) -> bool {
+    let only_read = Request {
+        inputs: vec![input.clone()],
+        task: Task::List,
+        ..Request::default()
+    };
+    let signal = |end: End| end.status.and_then(|s| s.signal());
+    run(settings, &only_read).is_ok_and(|end| signal(end).is_some_and(|s| s != SIGKILL))
 }
 
 /// How a child ended.
@@ -161,6 +184,9 @@ fn reply(end: &End) -> Option<Reply> {
 /// What a process says that could not get memory: Rust's, LLVM's and C++'s words.
 const OUT_OF_MEMORY: [&str; 3] = ["memory allocation of", "out of memory", "bad_alloc"];
 
+/// What LLVM says before it ends a process, by itself, over a program that it cannot compile.
+const GIVES_UP: &str = "LLVM ERROR: ";
+
 fn died(limits: &Limits, end: &End) -> Diagnostic {
     let said = String::from_utf8_lossy(&end.said);
     let limit = |message: String, option: &str| {
@@ -178,6 +204,12 @@ fn died(limits: &Limits, end: &End) -> Diagnostic {
         let mebibytes = limits.memory_bytes >> 20;
         let message = format!("the compilation needs more than {mebibytes} MiB of memory");
         return limit(message, "--max-memory SIZE");
+    }
+    let words = said.lines().find_map(|l| l.strip_prefix(GIVES_UP));
+    if let (Some(words), None) = (words, signal) {
+        return Diagnostic::error(Code::ToolFailed, format!("LLVM gives up: {words}")).help(
+            "the program asks LLVM for what it cannot do: see its target and the target's features",
+        );
     }
     let how = end.status.map(|s| s.to_string()).unwrap_or_default();
     let message = format!("the compiling process died ({how})");
