@@ -80,12 +80,16 @@ fn exceptions_after_active_writes_are_refused() {
     is_refused("torn.cpp", "GRD0020", 18);
 }
 
+const EIGEN: [&str; 4] = ["-O2", "-w", "-isystem", "/usr/include/eigen3"];
+
 #[test]
 fn eigens_vectors_and_matrices() {
-    is_right_with(
-        "eigen.cpp",
-        &["-O2", "-w", "-isystem", "/usr/include/eigen3"],
-    );
+    is_right_with("eigen.cpp", &EIGEN);
+}
+
+#[test]
+fn eigens_solvers() {
+    is_right_with("solvers.cpp", &EIGEN);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Inlining before differentiation: what is to be differentiated is inlined further than LLVM would.
 //!
 //! A call that stays a call costs a derivative a tape block and a second call, and hides from it what
-//! is overwritten. LLVM's threshold weighs none of that, so the early serial pipeline raises it for
-//! functions of this module that a differentiated function reaches. Everything else is inlined as
-//! always.
+//! is overwritten; and memory that two callers hand to one function is of one type for both. LLVM's
+//! threshold weighs none of that, so the early serial pipeline raises it for functions of this module
+//! that a differentiated function reaches, C++'s templates and inline functions among them. Everything
+//! else is inlined as always.
 
 use crate::ffi::*;
 use crate::host::Host;
@@ -62,7 +63,9 @@ impl Host {
             let linkage = unsafe { LLVMGetLinkage(f) };
             let own = matches!(
                 linkage,
-                LLVMLinkage::LLVMInternalLinkage | LLVMLinkage::LLVMPrivateLinkage
+                LLVMLinkage::LLVMInternalLinkage
+                    | LLVMLinkage::LLVMPrivateLinkage
+                    | LLVMLinkage::LLVMLinkOnceODRLinkage
             );
             if own && !self.has_text(f, THRESHOLD) {
                 self.set_text(f, THRESHOLD, RAISED);

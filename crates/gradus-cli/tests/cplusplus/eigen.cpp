@@ -54,7 +54,8 @@ static int differs(const char *name, function f, gradient g)
         x[i] = at - h;
         double down = f(x, n);
         x[i] = at;
-        worst = std::fmax(worst, std::fabs(adjoint[i] - (up - down) / (2 * h)));
+        double apart = std::fabs(adjoint[i] - (up - down) / (2 * h));
+        worst = apart <= worst ? worst : apart;
         most = std::fmax(most, std::fabs(adjoint[i]));
     }
     if (worst <= 1e-6 * (1 + most) && most > 1e-3)
