@@ -35,7 +35,7 @@ pub(super) fn apply(unit: &mut Unit, body: &mut Body, plan: &Plan) {
 }
 
 /// Makes the last iteration of a loop the first.
-fn turn(unit: &mut Unit, body: &mut Body, lp: Op) {
+pub(super) fn turn(unit: &mut Unit, body: &mut Body, lp: Op) {
     let region = body.op_regions(lp)[0];
     let index = body.region_params(region)[0];
     let Some(first) = body.first(region) else {
@@ -121,7 +121,7 @@ enum End {
     Last,
 }
 
-fn last_index(b: &mut Builder<'_>, lp: Op) -> Value {
+pub(super) fn last_index(b: &mut Builder<'_>, lp: Op) -> Value {
     let trips = b.body.operand(lp, 0);
     let ty = b.body.ty(trips);
     let one = b.int(ty, 1);

@@ -12,7 +12,8 @@
 //!    Adds may pass each other wherever they point, so only the loop's other accesses must stay away from
 //!    what is delayed: known from alias analysis, or tested before the loop.
 //! 3. Where only adds, to memory or to a carried sum, go from iteration to iteration, their order is free: a
-//!    loop that runs backwards through memory, as return sweeps do, is turned round.
+//!    loop that runs backwards through memory, as return sweeps do, is turned round; before that, whole nests
+//!    are (`nests`).
 //! 4. Write the loop anew (`build`), the old one beside it where the test fails or the loop has fewer
 //!    iterations than the longest delay.
 //!
@@ -21,6 +22,7 @@
 //! for the edges of every dimension and computes each part anew for each neighbour.
 
 mod build;
+mod nests;
 mod plan;
 
 use crate::Facts;
@@ -42,6 +44,13 @@ pub fn gather(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
     let loops = scatter_loops(unit, body);
     if loops.is_empty() {
         return 0;
+    }
+    let nests: Vec<nests::Nest> = {
+        let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
+        nests::plan_all(&alias, facts)
+    };
+    for nest in &nests {
+        nests::apply(unit, body, nest);
     }
     let plans: Vec<plan::Plan> = {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);

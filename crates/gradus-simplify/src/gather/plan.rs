@@ -150,7 +150,10 @@ impl Seen<'_> {
     fn turned_plan(&self) -> Option<Plan> {
         let stored = self.stored();
         let backwards = stored.iter().filter(|p| p.step > 0).count();
-        if 2 * backwards <= stored.len() || !self.passes_on_freely() || !self.others_are_free() {
+        if 2 * backwards <= stored.len()
+            || !passes_on_freely(self.alias.body, self.lp)
+            || !self.others_are_free()
+        {
             return None;
         }
         let (chains, mut tests) = self.chosen_chains();
@@ -165,18 +168,6 @@ impl Seen<'_> {
         }
         let pays = tests.is_empty() || !chains.is_empty() && tests.len() <= TESTS;
         pays.then(|| self.plan(chains, tests))
-    }
-
-    /// Whether the values that the loop carries are handed on as they are, or are sums that may be regrouped
-    /// and that nothing else in the loop reads.
-    fn passes_on_freely(&self) -> bool {
-        let body = self.alias.body;
-        let region = body.op_regions(self.lp)[0];
-        let params = body.region_params(region)[1..].iter().copied();
-        body.last(region).is_some_and(|end| {
-            let mut pairs = params.zip(body.operands(end));
-            pairs.all(|(param, next)| param == next || is_sum(body, region, param, next))
-        })
     }
 
     /// Whether the accesses that are not adds may run in any order of the iterations.
@@ -336,6 +327,17 @@ fn others(
         .filter(|op| !own.contains(op))
         .flat_map(|op| facts.effects.of_op(unit, body, op))
         .collect()
+}
+
+/// Whether the values that a loop carries are handed on as they are, or are sums that may be regrouped and
+/// that nothing else in the loop reads.
+pub(super) fn passes_on_freely(body: &Body, lp: Op) -> bool {
+    let region = body.op_regions(lp)[0];
+    let params = body.region_params(region)[1..].iter().copied();
+    body.last(region).is_some_and(|end| {
+        let mut pairs = params.zip(body.operands(end));
+        pairs.all(|(param, next)| param == next || is_sum(body, region, param, next))
+    })
 }
 
 /// Whether `next` is `param` and what an iteration adds to it, by sums that may be regrouped and that only

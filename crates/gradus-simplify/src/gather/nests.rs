@@ -1,0 +1,313 @@
+//! Nests that run backwards through memory are turned round, as their innermost loops are.
+//!
+//! A nest may run in any order of its outer loop's iterations where these only add to memory, by sums that may
+//! be regrouped, and where no other access of one iteration meets an add or a write of another one. That is
+//! known from alias analysis; or tested before the nest: that what two pointers reach in all of it lies
+//! apart, and that what one iteration reaches is no longer than the way from iteration to iteration. Where the
+//! test fails, the outer loop runs as it did: the order is chosen at run time, and the nest stands there once.
+
+use super::plan::passes_on_freely;
+use super::{Add, OPS, add, build};
+use crate::Facts;
+use gradus_analysis::{Affine, AffineTerm, Alias, MemoryAccess, Root, affine};
+use gradus_ir::{
+    BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Region, Unit, Value,
+};
+
+/// How many pairs of places may be tested before a nest.
+const TESTS: usize = 8;
+/// An outer loop of fewer iterations runs as it did, without tests.
+const RUNS: i64 = 8;
+/// How many pairs of accesses are looked at.
+const LOOKS: usize = 4096;
+
+/// A place that a nest accesses, by the indices of its loops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    form: Affine,
+    bytes: i64,
+}
+
+/// A nest to be turned round, and what is tested before it.
+#[derive(Clone, Debug)]
+pub(super) struct Nest {
+    lp: Op,
+    /// Places that must be apart in the whole nest.
+    apart: Vec<[Place; 2]>,
+    /// Places that must be other ones in each iteration of the outer loop.
+    rows: Vec<Place>,
+}
+
+/// The nests of a body that may be turned round.
+pub(super) fn plan_all(alias: &Alias, facts: &Facts) -> Vec<Nest> {
+    let body = alias.body;
+    let nests = body.walk(body.root());
+    nests.filter_map(|lp| plan(alias, facts, lp)).collect()
+}
+
+fn plan(alias: &Alias, facts: &Facts, lp: Op) -> Option<Nest> {
+    let (unit, body) = (alias.unit, alias.body);
+    let loops = nest_loops(unit, body, lp)?;
+    let regions: Vec<Region> = loops.iter().map(|at| body.op_regions(*at)[0]).collect();
+    let wide = unit.types.int_bits(body.ty(body.operand(lp, 0))) == Some(64);
+    let runs = body.as_int(unit, body.operand(lp, 0));
+    let short = runs.is_some_and(|n| (0..RUNS).contains(&n));
+    if regions.len() < 2 || !wide || short || !passes_on_freely(body, lp) {
+        return None;
+    }
+    let adds: Vec<Add> = regions
+        .iter()
+        .flat_map(|region| {
+            let stores = body.ops_in(*region);
+            stores.filter_map(|store| add(unit, body, *region, store))
+        })
+        .collect();
+    let own = |op: &Op| adds.iter().any(|a| a.load == *op || a.store == *op);
+    let ops = regions.iter().flat_map(|region| body.ops_in(*region));
+    let others: Vec<MemoryAccess> = ops
+        .filter(|op| !own(op))
+        .flat_map(|op| facts.effects.of_op(unit, body, op))
+        .collect();
+    let stores = adds.iter().map(|a| a.store);
+    let added: Vec<MemoryAccess> = stores
+        .flat_map(|store| facts.effects.of_op(unit, body, store))
+        .filter(MemoryAccess::destroys)
+        .collect();
+    let written = others.iter().filter(|a| a.destroys()).chain(&added);
+    if !runs_backwards(alias, lp, written.clone()) || written.clone().count() * others.len() > LOOKS
+    {
+        return None;
+    }
+    let frame = alias.nest.enclosing_loop(lp);
+    let mut nest = Nest {
+        lp,
+        apart: Vec::new(),
+        rows: Vec::new(),
+    };
+    for a in written {
+        for b in &others {
+            if alias.may_alias_within(a, b, frame) {
+                nest.test(alias, a, b)?;
+            }
+        }
+    }
+    Some(nest)
+}
+
+/// The loops of a nest that holds counted loops, plain accesses and pure ops only, the outermost first.
+fn nest_loops(unit: &Unit, body: &Body, lp: Op) -> Option<Vec<Op>> {
+    let counted = |op: Op| {
+        matches!(body.kind(op), OpKind::For { .. }) && !body.ops[op].flags.has(Flags::INDEPENDENT)
+    };
+    if !counted(lp) {
+        return None;
+    }
+    let mut loops = vec![lp];
+    for (number, op) in body.walk(body.op_regions(lp)[0]).enumerate() {
+        let plain = match body.kind(op) {
+            OpKind::Load(access) | OpKind::Store(access) => access.is_plain(),
+            OpKind::Yield => true,
+            OpKind::For { .. } => counted(op),
+            _ => body.op_regions(op).is_empty() && gradus_edit::is_pure(unit, body, op),
+        };
+        if !plain || number == OPS {
+            return None;
+        }
+        loops.extend(matches!(body.kind(op), OpKind::For { .. }).then_some(op));
+    }
+    Some(loops)
+}
+
+/// Whether most of what a nest writes is reached from its end to its beginning.
+fn runs_backwards<'a>(
+    alias: &Alias,
+    lp: Op,
+    written: impl Iterator<Item = &'a MemoryAccess>,
+) -> bool {
+    let (mut backwards, mut all) = (0, 0);
+    for access in written {
+        all += 1;
+        let form = access.ptr().and_then(|ptr| affine(alias, ptr, Some(lp)));
+        let falls = |form: &Affine| form.terms_of(lp).any(|term| term.coefficient < 0);
+        backwards += usize::from(form.as_ref().is_some_and(falls));
+    }
+    2 * backwards > all
+}
+
+impl Nest {
+    /// Tests that two accesses of different iterations do not meet; `None` where that cannot be tested.
+    fn test(&mut self, alias: &Alias, a: &MemoryAccess, b: &MemoryAccess) -> Option<()> {
+        let place = |access| place(alias, self.lp, access);
+        if a.ptr() == b.ptr() && a.size == b.size {
+            let place = place(a)?;
+            let steps = place.form.terms_of(self.lp).count() == 1;
+            if !self.rows.contains(&place) {
+                self.rows.push(place);
+            }
+            return steps.then_some(());
+        }
+        let pair = [place(a)?, place(b)?];
+        if !self.apart.contains(&pair) {
+            self.apart.push(pair);
+        }
+        (self.apart.len() + self.rows.len() <= TESTS).then_some(())
+    }
+}
+
+/// Where an access goes, if that can be computed before the nest.
+fn place(alias: &Alias, lp: Op, access: &MemoryAccess) -> Option<Place> {
+    let body = alias.body;
+    let around = body.parent(lp)?;
+    let visible = |value: &Value| {
+        let home = body.region_of(*value);
+        home.is_none_or(|home| body.is_inside(around, home))
+    };
+    let form = affine(alias, access.ptr()?, Some(lp))?;
+    let Some(Root::Value(start)) = form.start else {
+        return None;
+    };
+    let known = visible(&start)
+        && form
+            .invariant
+            .iter()
+            .all(|(product, _)| product.iter().all(visible))
+        && form.terms.iter().all(|term| {
+            let trips = body.operand(term.lp, 0);
+            term.dim == 0 && visible(&trips) && term.factors.iter().all(visible)
+        });
+    let bytes = i64::try_from(access.size?).ok()?;
+    (known && access.offset == 0).then_some(Place { form, bytes })
+}
+
+/// Lets the outer loop of a nest begin with its last iteration, where the tests say so.
+pub(super) fn apply(unit: &mut Unit, body: &mut Body, nest: &Nest) {
+    if nest.apart.is_empty() && nest.rows.is_empty() {
+        return build::turn(unit, body, nest.lp);
+    }
+    let region = body.op_regions(nest.lp)[0];
+    let index = body.region_params(region)[0];
+    let Some(first) = body.first(region) else {
+        return;
+    };
+    let mut b = Builder::new(unit, body);
+    b.loc = b.body.ops[nest.lp].loc;
+    b.at_op(nest.lp);
+    let trips = b.body.operand(nest.lp, 0);
+    let (ty, bit) = (b.body.ty(trips), b.unit.types.int(1));
+    let runs = b.int(ty, i128::from(RUNS));
+    let long = b.icmp(IntPredicate::Uge, trips, runs);
+    let (tested, yes, no) = b.if_(long, &[bit]);
+    b.at_end(yes);
+    let mut all: Option<Value> = None;
+    for condition in conditions(&mut b, nest) {
+        all = Some(match all {
+            Some(before) => b.binary(BinaryOp::And, before, condition),
+            None => condition,
+        });
+    }
+    b.yield_(all.as_slice());
+    b.at_end(no);
+    let never = b.bool(false);
+    b.yield_(&[never]);
+    let turned = b.body.result(tested);
+    b.at_op(first);
+    let last = build::last_index(&mut b, nest.lp);
+    let from_end = b.sub(last, index);
+    let chosen = b.select(turned, from_end, index);
+    b.body.replace_uses(index, chosen);
+    for value in [from_end, chosen] {
+        if let Some(op) = b.body.def_op(value) {
+            let number = b.body.operand_count(op) - 1;
+            b.body.set_operand(op, number, index);
+        }
+    }
+}
+
+fn conditions(b: &mut Builder<'_>, nest: &Nest) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut known: Vec<(&Place, [Value; 2])> = Vec::new();
+    for pair in &nest.apart {
+        let mut ends = |b: &mut Builder<'_>, place| extent(b, place, &mut known);
+        let [low, high] = ends(b, &pair[0]);
+        let [from, to] = ends(b, &pair[1]);
+        let below = b.icmp(IntPredicate::Ule, high, from);
+        let above = b.icmp(IntPredicate::Ule, to, low);
+        found.push(b.binary(BinaryOp::Or, below, above));
+    }
+    for place in &nest.rows {
+        let (mut row, mut step) = (b.i64(place.bytes), b.i64(0));
+        for term in &place.form.terms {
+            if term.lp == nest.lp {
+                let one = product(b, term.coefficient, &term.factors);
+                step = length(b, one);
+            } else {
+                let way = way(b, term);
+                let way = length(b, way);
+                row = b.add(row, way);
+            }
+        }
+        found.push(b.icmp(IntPredicate::Sle, row, step));
+    }
+    found
+}
+
+/// The first byte that a place has in a nest all of whose loops run, and the end of its last.
+fn extent<'p>(
+    b: &mut Builder<'_>,
+    place: &'p Place,
+    known: &mut Vec<(&'p Place, [Value; 2])>,
+) -> [Value; 2] {
+    if let Some((_, ends)) = known.iter().find(|(other, _)| *other == place) {
+        return *ends;
+    }
+    let mut sum = b.i64(place.form.constant);
+    if let Some(Root::Value(start)) = place.form.start {
+        let long = b.unit.types.int(64);
+        let start = b.cast(CastOp::PtrToInt, start, long);
+        sum = b.add(sum, start);
+    }
+    for (factors, coefficient) in &place.form.invariant {
+        let part = product(b, *coefficient, factors);
+        sum = b.add(sum, part);
+    }
+    let (mut low, mut high) = (sum, sum);
+    let zero = b.i64(0);
+    for term in &place.form.terms {
+        let way = way(b, term);
+        let falls = b.icmp(IntPredicate::Slt, way, zero);
+        let down = b.select(falls, way, zero);
+        let up = b.select(falls, zero, way);
+        low = b.add(low, down);
+        high = b.add(high, up);
+    }
+    let bytes = b.i64(place.bytes);
+    let ends = [low, b.add(high, bytes)];
+    known.push((place, ends));
+    ends
+}
+
+/// The bytes from the first to the last iteration of a loop.
+fn way(b: &mut Builder<'_>, term: &AffineTerm) -> Value {
+    let step = product(b, term.coefficient, &term.factors);
+    let last = build::last_index(b, term.lp);
+    let long = b.unit.types.int(64);
+    let last = b.cast(CastOp::ZExt, last, long);
+    b.mul(step, last)
+}
+
+fn length(b: &mut Builder<'_>, way: Value) -> Value {
+    let zero = b.i64(0);
+    let falls = b.icmp(IntPredicate::Slt, way, zero);
+    let back = b.sub(zero, way);
+    b.select(falls, back, way)
+}
+
+fn product(b: &mut Builder<'_>, coefficient: i64, factors: &[Value]) -> Value {
+    let long = b.unit.types.int(64);
+    let mut product = b.i64(coefficient);
+    for &factor in factors {
+        let factor = b.cast(CastOp::SExt, factor, long);
+        product = b.mul(product, factor);
+    }
+    product
+}
