@@ -20,6 +20,7 @@ use gradus_ir::{
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+pub use early::Length;
 pub(crate) use influence::influence;
 pub(crate) use loops::trips;
 pub(crate) use make::MakeFacts;

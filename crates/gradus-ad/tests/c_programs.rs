@@ -30,13 +30,23 @@ programs! {
             double r = 0;
             for (int i = 0; i < n; i++) { double p = s; for (int j = 0; j < i; j++) { p = p * x[j] + x[i]; } r += p * p; }
             return r; }";
-    // What is kept does not vary with t, and an array for it cannot be made before t: a row is as long
-    // as t says. Long enough that a part given back too early is memory of others.
+    // What is kept does not vary with t, but a row is as long as t says: as long as the longest, in one
+    // array that is made before t.
     kept_in_rows_of_a_loop_passed_over: 5, "double f(int n, double *x, double s) {
             double r = 0;
             for (int t = 0; t < n; t++) for (int h = 0; h < n - 2; h++) {
                 double p = 0;
                 for (int u = 0; u <= t; u++) for (int i = 0; i < 400; i++) p += x[(h * 3 + u + i) % n] * (s + 0.001 * i);
+                r += 0.001 * p * p; }
+            for (int k = 0; k < n; k++) x[k] = 0;
+            return r; }";
+    // The same, where the longest row is not known before t: arrays are made anew in each iteration. Long
+    // enough that one which is given back too early is memory of others.
+    kept_in_rows_of_uneven_length: 5, "double f(int n, double *x, double s) {
+            double r = 0;
+            for (int t = 0; t < n; t++) for (int h = 0; h < n - 2; h++) {
+                double p = 0;
+                for (int u = 0; u <= t * t % 7; u++) for (int i = 0; i < 400; i++) p += x[(h * 3 + u + i) % n] * (s + 0.001 * i);
                 r += 0.001 * p * p; }
             for (int k = 0; k < n; k++) x[k] = 0;
             return r; }";

@@ -2,13 +2,68 @@
 //! where an array over a whole nest is made.
 
 use super::Facts;
-use gradus_ir::{Body, Op, OpKind, Value};
+use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
 /// Longer chains are not computed twice.
 const LONGEST: usize = 24;
 
+/// How long an array is in one dimension: as a loop's trip count, and so much more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Length {
+    /// The loop.
+    pub of: Op,
+    /// What is added.
+    pub more: i64,
+}
+
 impl Facts<'_> {
+    /// How often a `for` runs at most, known just before `anchor`, which contains it: its trip count, where
+    /// that can be computed there; else, where it is the index of a loop around it and a number more, the
+    /// most that this comes to.
+    pub fn length_at(&self, unit: &Unit, op: Op, anchor: Op) -> Option<Length> {
+        if self.trip_known_at(op, anchor) {
+            return Some(Length { of: op, more: 0 });
+        }
+        let (of, plus) = self.index_plus(unit, self.body.operand(op, 0))?;
+        let around = self.loops_between(op, None);
+        let more = (plus - 1).max(0);
+        (around.contains(&of) && self.trip_known_at(of, anchor)).then_some(Length { of, more })
+    }
+
+    /// The loop whose index plus a number, which is not negative, a value is.
+    fn index_plus(&self, unit: &Unit, value: Value) -> Option<(Op, i64)> {
+        let body = self.body;
+        let number = |value: Value| {
+            body.as_int(unit, value)
+                .filter(|n| (0..1 << 31).contains(n))
+        };
+        let add = |op: &Op| *body.kind(*op) == OpKind::Binary(BinaryOp::Add);
+        match body.values[value].def {
+            Definition::Result(op, _) if add(&op) => {
+                let (lp, plus) = self.index_plus(unit, body.operand(op, 0))?;
+                Some((lp, plus + number(body.operand(op, 1))?))
+            }
+            Definition::Param(region, at) => {
+                let lp = body.owner(region)?;
+                if !matches!(body.kind(lp), OpKind::For { .. }) {
+                    return None;
+                }
+                let Some(carried) = at.checked_sub(1) else {
+                    return Some((lp, 0));
+                };
+                // It is carried along and grows by one.
+                let next = body.def_op(body.operand(body.last(region)?, carried as usize))?;
+                let steps = add(&next)
+                    && body.operand(next, 0) == value
+                    && number(body.operand(next, 1)) == Some(1);
+                let start = number(body.operand(lp, at as usize))?;
+                steps.then_some((lp, start))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the trip count of a `for` can be computed just before `anchor`, which contains it.
     pub fn trip_known_at(&self, op: Op, anchor: Op) -> bool {
         is_known_before(self.body, self.body.operand(op, 0), anchor)

@@ -120,11 +120,11 @@ impl Replay<'_> {
             Some(Home::Array(number)) => {
                 let array = &self.plan.arrays[*number];
                 let mut nodes = vec![Node::Base(*number)];
-                for (depth, &at) in array.loops.iter().enumerate() {
+                for (depth, (&at, length)) in array.loops.iter().zip(&array.lengths).enumerate() {
                     let index = facts.body.region_params(facts.body.op_regions(at)[0])[0];
                     nodes.push(Node::Primal(index));
                     if depth > 0 {
-                        nodes.push(Node::Primal(facts.body.operand(at, 0)));
+                        nodes.push(Node::Primal(facts.body.operand(length.of, 0)));
                     }
                 }
                 Ok(nodes)
@@ -211,12 +211,15 @@ impl Replay<'_> {
             Home::Array(number) => {
                 let array = &self.plan.arrays[number];
                 let mut numbers = Vec::new();
-                for &at in &array.loops {
+                for (&at, length) in array.loops.iter().zip(&array.lengths) {
                     let index = facts.body.region_params(facts.body.op_regions(at)[0])[0];
                     let index = self.one(Node::Primal(index))?;
                     let trips = match numbers.is_empty() {
                         true => None,
-                        false => Some(self.one(Node::Primal(facts.body.operand(at, 0)))?),
+                        false => {
+                            let trips = self.one(Node::Primal(facts.body.operand(length.of, 0)))?;
+                            Some(self.layout.length(out, trips, *length))
+                        }
                     };
                     numbers.push((index, trips));
                 }

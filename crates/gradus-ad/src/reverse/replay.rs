@@ -137,8 +137,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
         for &number in plan.hoisted.get(&op).map_or(&[][..], Vec::as_slice) {
             let array = &plan.arrays[number];
             let mut trips = Vec::new();
-            for &at in &array.loops {
-                trips.push(self.trips_before(op, at));
+            for length in &array.lengths {
+                let count = self.trips_before(op, length.of);
+                trips.push(layout.length(self.out, count, *length));
             }
             let bytes = layout.array_bytes(self.out, array, &trips);
             let malloc = crate::alloc::malloc_function(self.out.unit);

@@ -95,7 +95,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             Home::Array(number) => {
                 let array = &tape.plan.arrays[number];
                 let mut numbers = Vec::new();
-                for &at in &array.loops {
+                for (&at, length) in array.loops.iter().zip(&array.lengths) {
                     let index = self
                         .facts
                         .body
@@ -103,7 +103,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
                     let index = self.value(index);
                     let trips = match numbers.is_empty() {
                         true => None,
-                        false => Some(self.value(self.facts.body.operand(at, 0))),
+                        false => {
+                            let trips = self.value(self.facts.body.operand(length.of, 0));
+                            Some(layout.length(self.out, trips, *length))
+                        }
                     };
                     numbers.push((index, trips));
                 }
@@ -127,8 +130,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
         for &number in plan.anchored.get(&op).map_or(&[][..], Vec::as_slice) {
             let array = &plan.arrays[number];
             let mut trips = Vec::new();
-            for &at in &array.loops {
-                trips.push(self.trips_early(at, op));
+            for length in &array.lengths {
+                let count = self.trips_early(length.of, op);
+                trips.push(layout.length(self.out, count, *length));
             }
             let bytes = layout.array_bytes(self.out, array, &trips);
             let base = match array.on_heap {

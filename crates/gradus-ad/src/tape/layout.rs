@@ -11,6 +11,7 @@
 
 use super::plan::{Plan, TapeArray};
 use super::stack::{self, StackFunctions};
+use crate::facts::Length;
 use crate::out::{Lanes, Out, Space};
 use crate::variant::{TapeOwner, Variant};
 use gradus_ir::{CastOp, Flags, Op, TypeId, Unit, Value};
@@ -177,6 +178,16 @@ impl TapeLayout {
         let index = linear.unwrap_or_else(|| out.build().i64(0));
         let ty = stored_type(out, element);
         out.build().addr(ty, base, index)
+    }
+
+    /// A dimension's length, of the trip count that it depends on.
+    pub fn length(&self, out: &mut Out<'_>, trips: Value, length: Length) -> Value {
+        if length.more == 0 {
+            return trips;
+        }
+        let trips = widen(out, trips);
+        let more = out.build().i64(length.more);
+        exact(out, gradus_ir::BinaryOp::Add, trips, more)
     }
 
     /// The bytes of an array over loops with these trip counts.

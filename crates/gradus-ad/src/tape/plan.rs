@@ -11,7 +11,7 @@
 //!    innermost loops whose trip counts are known before the outermost of them; else a field of a
 //!    frame that each iteration of a `loop` pushes on a stack.
 
-use crate::facts::{Facts, is_independent};
+use crate::facts::{Facts, Length, is_independent};
 use crate::node::{Node, Source, cost_of_op, home_region, source};
 use crate::tape::mincut::{INFINITE, Network, SINK, SOURCE};
 use gradus_ir::mutant::{Mutant, planted};
@@ -40,6 +40,8 @@ pub struct TapeArray {
     pub element: TypeId,
     /// The `for`s over which it is indexed, outermost first.
     pub loops: Vec<Op>,
+    /// How long it is in each of these dimensions.
+    pub lengths: Vec<Length>,
     /// It is made just before this op, which holds all of `loops`.
     pub anchor: Op,
     /// Whether it is made at most once, and so lies on the heap; else on the tape's stack.
@@ -444,17 +446,20 @@ impl Planner<'_, '_> {
                 node = frame;
                 continue;
             }
-            let (loops, anchor) = self.indexable(&mut varying, scope);
+            let (loops, lengths, anchor) = self.indexable(&mut varying, scope);
             // The array is made anew whenever its place is reached, also in loops in which what it
             // holds does not vary.
             region = (self.facts.body.parent(anchor)).unwrap_or(self.facts.body.root());
             varying = self
                 .facts
                 .within_replay(region, self.facts.loops_around(region));
+            if let Some(loops) = self.plan.first_keeps.get_mut(&node) {
+                loops.retain(|lp| !varying.contains(lp));
+            }
             let number = self.plan.arrays.len();
             let element = self.facts.kept_type(self.unit, node, self.options.width);
             let hoisted =
-                scope.filter(|scope| varying.is_empty() && self.sized_before(*scope, &loops));
+                scope.filter(|scope| varying.is_empty() && self.sized_before(*scope, &lengths));
             let on_heap = varying.is_empty() && (scope.is_none() || hoisted.is_some());
             match hoisted {
                 Some(scope) => self.plan.hoisted.entry(scope).or_default().push(number),
@@ -464,6 +469,7 @@ impl Planner<'_, '_> {
                 node,
                 element,
                 loops,
+                lengths,
                 anchor,
                 on_heap,
             });
@@ -477,20 +483,21 @@ impl Planner<'_, '_> {
 
     /// Whether the trip counts of loops inside a replayed loop come from outside of it, so that an array
     /// over them can be made once for all its iterations.
-    fn sized_before(&self, replayed: Op, loops: &[Op]) -> bool {
+    fn sized_before(&self, replayed: Op, lengths: &[Length]) -> bool {
         let body = self.facts.body;
         let inside = body.op_regions(replayed)[0];
-        loops.iter().all(|lp| {
-            let home = body.region_of(body.operand(*lp, 0));
+        lengths.iter().all(|length| {
+            let home = body.region_of(body.operand(length.of, 0));
             home.is_none_or(|home| !body.is_inside(home, inside))
         })
     }
 
-    /// Splits the longest run of `for`s off the end of `varying` whose trip counts are known where
-    /// an array over all of them is made; gives it and that place. Loops in between in which the
+    /// Splits the longest run of `for`s off the end of `varying` whose lengths are known where an array
+    /// over all of them is made; gives it, its lengths and that place. Loops in between in which the
     /// node does not vary are passed over where possible, else counted in. All lies inside of `scope`.
-    fn indexable(&self, varying: &mut Vec<Op>, scope: Option<Op>) -> (Vec<Op>, Op) {
+    fn indexable(&self, varying: &mut Vec<Op>, scope: Option<Op>) -> (Vec<Op>, Vec<Length>, Op) {
         let mut loops: Vec<Op> = Vec::new();
+        let mut lengths: Vec<Length> = Vec::new();
         let mut anchor = None;
         while let Some(&next) = varying.last() {
             let outer = varying.len().checked_sub(2).map(|i| varying[i]).or(scope);
@@ -498,10 +505,19 @@ impl Planner<'_, '_> {
             let mut all = loops.clone();
             all.push(next);
             let countable = matches!(self.facts.body.kind(next), OpKind::For { .. });
-            if countable && all.iter().all(|l| self.facts.trip_known_at(*l, passed)) {
+            let length = |lp: &Op| {
+                let length = self.facts.length_at(self.unit, *lp, passed)?;
+                // Rows of different lengths stay so, but where a loop that gives them is passed over.
+                let passed_over = !varying.contains(&length.of) && !all.contains(&length.of);
+                (length.of == *lp || passed_over).then_some(length)
+            };
+            let known: Option<Vec<Length>> = all.iter().map(length).collect();
+            if let (true, Some(known)) = (countable, known) {
                 anchor = Some(passed);
+                lengths = known;
             } else if countable && loops.is_empty() {
                 anchor = Some(next);
+                lengths = vec![Length { of: next, more: 0 }];
                 varying.pop();
                 loops.push(next);
                 varying.extend(self.facts.loops_between(next, outer));
@@ -513,8 +529,9 @@ impl Planner<'_, '_> {
             loops.push(next);
         }
         loops.reverse();
+        lengths.reverse();
         let anchor = anchor.unwrap_or(loops[0]);
-        (loops, anchor)
+        (loops, lengths, anchor)
     }
 
     fn slot(&mut self, node: Node) -> Home {
