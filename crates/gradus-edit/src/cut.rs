@@ -524,9 +524,10 @@ fn attributes(unit: &Unit, func: FuncId) -> AttrSet {
     };
     let whole = &unit.attrs(unit.functions[func].attrs).function;
     let kept = |a: &&Attr| a.name != "noinline" && !NOT_OF_PIECES.contains(&a.name.as_str());
-    let mut set = AttrSet::default();
-    set.function = whole.iter().filter(kept).cloned().collect();
-    set.function.push(flag("noinline"));
-    set.params.push(vec![flag("noalias")]);
-    set
+    let kept = whole.iter().filter(kept).cloned();
+    AttrSet {
+        function: kept.chain([flag("noinline")]).collect(),
+        params: vec![vec![flag("noalias")]],
+        ..AttrSet::default()
+    }
 }

@@ -66,8 +66,10 @@ impl Host {
     /// The defined functions that `roots` reach through calls or by taking addresses, also through the
     /// initialisers of globals; roots first, then in the order found. Unknown roots are left out.
     pub fn closure(&self, roots: &[&str]) -> Vec<String> {
-        let mut walk = Walk::default();
-        walk.by_address = self.taken_by_type();
+        let mut walk = Walk {
+            by_address: self.taken_by_type(),
+            ..Walk::default()
+        };
         for f in roots.iter().filter_map(|r| self.function(r)) {
             walk.visit(f);
         }
