@@ -44,12 +44,13 @@ pub enum Pipeline {
     Late(OptLevel),
 }
 
-// `loop-unroll-full` would peel too.
+// `loop-unroll-full` would peel too. `simplifycfg` comes before `sroa`, too: of many exits to one place it
+// is quadratic once that place has phis.
 macro_rules! early_serial {
     ($gvn:literal) => {
         concat!(
             "inferattrs,\
-             cgscc(function(sroa,early-cse<memssa>,simplifycfg),function-attrs),\
+             cgscc(function(simplifycfg,sroa,early-cse<memssa>,simplifycfg),function-attrs),\
              function(loop-simplify,lcssa,loop-mssa(loop-rotate,licm)),\
              cgscc(inline,function-attrs),\
              function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,\
@@ -65,7 +66,8 @@ macro_rules! early_serial {
 const EARLY_SERIAL: &str = early_serial!("gvn");
 // What one iteration reads for the next ties them together.
 const EARLY_OPENMP: &str = early_serial!("gvn<no-load-pre>");
-const EARLY_PLAIN: &str = "inferattrs,function(sroa,early-cse,simplifycfg),cgscc(function-attrs)";
+const EARLY_PLAIN: &str =
+    "inferattrs,function(simplifycfg,sroa,early-cse,simplifycfg),cgscc(function-attrs)";
 // Nothing is unrolled: a barrier in a loop stays one.
 const EARLY_KERNELS: &str = "inferattrs,always-inline,\
     function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,sroa,\
