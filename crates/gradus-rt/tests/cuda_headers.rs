@@ -101,6 +101,9 @@ fn plain_c_and_cplusplus() {
     }
 }
 
+/// Headers that say why a source cannot be compiled (gradus-cli's tests include them).
+const REFUSALS: [&str; 1] = ["mma.h"];
+
 /// Every header can be included alone and twice, by either half.
 #[test]
 fn each_header_stands_alone() {
@@ -123,6 +126,7 @@ fn each_header_stands_alone() {
                 .map(|name| format!("{folder}/{name}")),
         );
     }
+    all.retain(|name| !REFUSALS.contains(&name.as_str()));
     assert!(all.len() > 60, "{}", all.len());
     let lines = all.iter().map(|name| format!("#include <{name}>\n"));
     let text = lines.collect::<String>().repeat(2);
