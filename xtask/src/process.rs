@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -101,7 +102,7 @@ pub fn capture(command: &mut Command) -> Outcome<String> {
     }
 }
 
-/// Runs a command for at most `limit`; then it is stopped.
+/// Runs a command for at most `limit`; then it is stopped, with all that it started.
 ///
 /// # Errors
 /// Only where it cannot be started: how it ended is part of the answer.
@@ -110,6 +111,7 @@ pub fn within(command: &mut Command, limit: Duration) -> Outcome<Finished> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        .process_group(0)
         .spawn()
         .map_err(|e| format!("cannot start `{}`: {e}", line(command)))?;
     let stdout = drain(child.stdout.take());
@@ -124,8 +126,11 @@ pub fn within(command: &mut Command, limit: Duration) -> Outcome<Finished> {
                 pause = (pause * 2).min(Duration::from_millis(20));
             }
             Ok(None) => {
-                child
-                    .kill()
+                // What the child started holds its pipes, too.
+                let group = format!("kill -s KILL -- -{}", child.id());
+                let killed = Command::new("sh").args(["-c", &group]).status();
+                killed
+                    .and_then(|_| child.kill())
                     .map_err(|e| format!("cannot stop `{}`: {e}", line(command)))?;
                 child
                     .wait()
@@ -202,6 +207,16 @@ mod tests {
     fn a_process_past_its_limit_is_stopped() {
         let done = within(Command::new("sleep").arg("30"), Duration::from_millis(50)).unwrap();
         assert!(done.status.is_none() && !done.succeeded());
+    }
+
+    #[test]
+    fn what_a_process_past_its_limit_started_is_stopped_too() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo begun; sleep 100000 & wait"]);
+        // It comes back only when nobody holds the pipes any more.
+        let done = within(&mut command, Duration::from_millis(500)).unwrap();
+        assert!(done.status.is_none());
+        assert_eq!(done.stdout, "begun\n");
     }
 
     #[test]
