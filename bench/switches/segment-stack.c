@@ -7,7 +7,7 @@ double f(int n, const double *restrict x)
     double r = 1;
     for (int i = 0; i < n; i++) {
         double t = x[i];
-        for (unsigned k = (37u * i) % 8191; k; k = k % 3 ? k / 2 : k - 1) t = t * t * 0.1 + 0.5 * t + 0.3;
+        for (unsigned k = (37u * i) % 8191; k; k = k & 1 ? k - 1 : k / 2) t = t * t * 0.1 + 0.3;
         r += t;
     }
     return r;
