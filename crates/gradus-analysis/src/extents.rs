@@ -489,7 +489,9 @@ impl Finder<'_> {
                     }
                     BinaryOp::Mul => self.product(a, b),
                     BinaryOp::Shl => {
-                        let by = self.number(b?.0).filter(|by| (0..62).contains(by))?;
+                        let (least, most) = b?;
+                        let by = self.number(least).filter(|_| least == most);
+                        let by = by.filter(|by| (0..62).contains(by))?;
                         let factor = self.constant(1 << by);
                         self.product(a, Some((factor, factor)))
                     }

@@ -53,7 +53,11 @@ impl Facts<'_> {
                     return Some((lp, 0));
                 };
                 // It is carried along and grows by one.
-                let next = body.def_op(body.operand(body.last(region)?, carried as usize))?;
+                let end = body.last(region)?;
+                if !matches!(body.kind(end), OpKind::Yield) {
+                    return None;
+                }
+                let next = body.def_op(body.operand(end, carried as usize))?;
                 let steps = add(&next)
                     && body.operand(next, 0) == value
                     && number(body.operand(next, 1)) == Some(1);

@@ -194,6 +194,25 @@ fn extents_of_a_regrouped_index() {
     assert_eq!(range, (0, 36));
 }
 
+/// A shift by an amount that varies has no range: it is not the one by the least amount.
+#[test]
+fn extents_of_powers_of_two() {
+    let p = Program::read(
+        "func @f(%x: ptr, %y: ptr, %n: i64) {
+           for %i < %n {
+             %at = shl 1, %i
+             %p = addr inbounds f64, %x, %at
+             %v = load %p -> f64
+             %twice = shl %i, 1
+             %q = addr inbounds f64, %y, %twice
+             %w = load %q -> f64
+             yield }
+           return }",
+    );
+    assert_eq!(bytes(&p, "x", &[("n", 5)]), None);
+    assert_eq!(bytes(&p, "y", &[("n", 5)]), Some((0, 72)));
+}
+
 #[test]
 fn extents_of_a_periodic_grid() {
     // bruss: the neighbours' rows wrap around; each choice counts only where its condition holds.
