@@ -336,3 +336,73 @@ fn a_tape_that_leaves_its_function_is_differentiated_in_reverse_again() {
         }
     }
 }
+
+/// A gradient by the weights of two layers, and the Hessian along a direction by both orders, where the layers'
+/// memory is apart and where it overlaps.
+const LAYERS: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <gradus.h>
+static __attribute__((noinline)) void layer(double *out, const double *in, const double *w, int T, int C) {
+  for (int t = 0; t < T; t++)
+    for (int o = 0; o < C; o++) {
+      double sum = 0;
+      for (int u = 0; u <= t; u++)
+        for (int i = 0; i < C; i++) sum += in[u * C + i] * w[o * C + i];
+      out[t * C + o] = sum * sum / (1 + 0.1 * t);
+    }
+}
+double loss(double *a, double *b, double *w, int T, int C) {
+  layer(b, a, w, T, C);
+  layer(a, b, w, T, C);
+  double sum = 0;
+  for (int i = 0; i < T * C; i++) { sum += a[i] * b[i]; a[i] = 0; b[i] = 0; }
+  return sum;
+}
+/* gradient by w into g */
+void gradient(double *a, double *a_adj, double *b, double *b_adj, double *w, double *g, int T, int C) {
+  gradus_vjp(loss, gradus_dup, a, a_adj, gradus_dup, b, b_adj, gradus_dup, w, g, gradus_const, T, gradus_const, C);
+}
+enum { T = 4, C = 3, N = T * C };
+static double mem[5][2 * N], g[2][C * C], dg[2][C * C], w[C * C], v[C * C];
+static void reset(int overlap, double h) {
+  memset(mem, 0, sizeof mem); memset(g, 0, sizeof g);
+  for (int i = 0; i < N; i++) mem[0][i] = 0.2 + 0.01 * i;
+  for (int i = 0; i < C * C; i++) { v[i] = 0.3 - 0.07 * i; w[i] = 0.3 + 0.02 * i + h * v[i]; }
+}
+static double *B(int k, int overlap) { return overlap ? mem[k] + C : mem[k] + N; }
+int main(void) {
+  int wrong = 0;
+  for (int overlap = 0; overlap < 2; overlap++) {
+    double up[C * C], down[C * C], e = 1e-5;
+    reset(overlap, e); gradient(mem[0], mem[1], B(0, overlap), B(1, overlap), w, g[0], T, C); memcpy(up, g[0], sizeof up);
+    reset(overlap, -e); gradient(mem[0], mem[1], B(0, overlap), B(1, overlap), w, g[0], T, C); memcpy(down, g[0], sizeof down);
+    reset(overlap, 0); memset(dg, 0, sizeof dg);
+    gradus_jvp(gradient, gradus_dup, mem[0], mem[2], gradus_dup, mem[1], mem[3], gradus_dup, B(0, overlap), B(2, overlap),
+               gradus_dup, B(1, overlap), B(3, overlap), gradus_dup, w, v, gradus_dup, g[0], dg[0], gradus_const, T, gradus_const, C);
+    double worst = 0, w2 = 0, scale = 0;
+    for (int i = 0; i < C * C; i++) { double d = (up[i] - down[i]) / (2 * e) - dg[0][i]; worst = d * d > worst ? d * d : worst; scale = dg[0][i] * dg[0][i] > scale ? dg[0][i] * dg[0][i] : scale; }
+    wrong |= !(worst < 1e-10 * scale);
+    /* reverse over reverse: seed g with v, adjoint of w = Hessian times v */
+    double hv[C * C] = {0}, seed[C * C]; memcpy(seed, v, sizeof seed);
+    reset(overlap, 0);
+    gradus_vjp(gradient, gradus_dup, mem[0], mem[2], gradus_dup, mem[1], mem[3], gradus_dup, B(0, overlap), B(2, overlap),
+               gradus_dup, B(1, overlap), B(3, overlap), gradus_dup, w, hv, gradus_dup, g[0], seed, gradus_const, T, gradus_const, C);
+    for (int i = 0; i < C * C; i++) { double d = hv[i] - dg[0][i]; w2 = d * d > w2 ? d * d : w2; }
+    wrong |= !(w2 < 1e-18 * scale) ? 2 : 0;
+  }
+  return wrong;
+}
+"#;
+
+/// The two versions of a sweep, and the mark on its tape that tells them apart, are code like any other.
+#[test]
+fn sweeps_that_test_whether_memory_overlaps_are_differentiated_again() {
+    let at = folder("second-versions");
+    std::fs::write(at.join("layers.c"), LAYERS).expect("written");
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        gradus(&at, &["cc", level, "layers.c", "-o", "layers", "-lm"]);
+        let mut command = Command::new(at.join("layers"));
+        succeeds(level, &command.output().expect("it runs"));
+    }
+}
