@@ -10,6 +10,7 @@ use crate::closure::Callee;
 use crate::flow::{self, ValueAccess};
 use crate::lanes;
 use crate::memory::{ClassId, Origin};
+use crate::strangers;
 use crate::words::{CopyKind, LaneKind};
 use gradus_ir::known::{Effects, GpuFn, IntFn, Known, MarkerFn, MemoryFn, SystemFn};
 use gradus_ir::{
@@ -156,7 +157,9 @@ pub(crate) fn of_body(
     for op in body.walk(body.root()) {
         finder.op(op);
     }
-    distinct(finder.list)
+    let mut list = distinct(finder.list);
+    strangers::blame(facts, classes, &mut list);
+    list
 }
 
 impl Finder<'_> {

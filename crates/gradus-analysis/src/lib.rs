@@ -68,6 +68,7 @@ mod outside_calls;
 mod points_to;
 mod rounding;
 mod seen;
+mod strangers;
 mod summary;
 mod tbaa;
 mod text_cut;

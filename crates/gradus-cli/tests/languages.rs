@@ -29,8 +29,7 @@ fn same(a: f64, b: f64, what: &str) {
 fn fortran() {
     let folder = folder("fortran");
     let (plane, main) = (source("plane.f90"), source("main.c"));
-    let library = shell(&folder, "clang-22 -print-file-name=libflang_rt.runtime.a");
-    let library = text(&library.stdout).trim().to_string();
+    let library = fortran_library(&folder);
     let mut first = None;
     for level in ["-O1", "-O2", "-O3"] {
         for openmp in ["", "-fopenmp"] {
@@ -55,6 +54,45 @@ fn fortran() {
             // Later levels unroll loops before we see them; these stay teams.
             assert!(forked || level != "-O1", "{level} {openmp}");
         }
+    }
+}
+
+/// Where flang's runtime lies.
+fn fortran_library(folder: &Path) -> String {
+    let path = shell(folder, "clang-22 -print-file-name=libflang_rt.runtime.a");
+    text(&path.stdout).trim().to_string()
+}
+
+/// Fortran 77: arguments by reference, characters with hidden lengths, `NINT`, `WRITE` of active numbers.
+/// The header is what C includes.
+#[test]
+fn fortran_77() {
+    let folder = folder("fortran_77");
+    let (cholesky, main) = (source("cholesky.f"), source("cholesky.c"));
+    let library = fortran_library(&folder);
+    for level in ["-O1", "-O2", "-O3"] {
+        let cholesky = cholesky.display();
+        shell(
+            &folder,
+            &format!("flang-22 {level} -g -emit-llvm -c {cholesky} -o cholesky.bc"),
+        );
+        shell(
+            &folder,
+            "gradus grad cholesky.bc -f solve_ --wrt a,b --emit header -o solve.h",
+        );
+        shell(
+            &folder,
+            "gradus grad cholesky.bc -f solve_ --wrt a,b -o solve.o",
+        );
+        shell(
+            &folder,
+            &format!(
+                "clang-22 -O1 -Werror -I. {} solve.o {library} -lm -lpthread -o program",
+                main.display()
+            ),
+        );
+        let output = succeeds(&mut Command::new(folder.join("program")));
+        assert!(text(&output.stdout).ends_with("right\n"), "{level}");
     }
 }
 

@@ -277,31 +277,44 @@ void gr_drop_definition(LLVMValueRef value) {
 }
 void gr_erase_global(LLVMValueRef value) { unwrap<GlobalValue>(value)->eraseFromParent(); }
 
+// Whether a name is made of the words that C names its integers with.
+static bool is_c_integer(StringRef name) {
+  SmallVector<StringRef, 4> words;
+  name.split(words, ' ');
+  return all_of(words, [](StringRef w) {
+    return is_contained({"char", "short", "int", "long", "signed", "unsigned"}, w);
+  });
+}
+
+// C's spelling of a basic type of any language; empty where there is none.
+static std::string c_basic_spelling(const DIBasicType &b) {
+  uint64_t bits = b.getSizeInBits();
+  bool sized = bits == 8 || bits == 16 || bits == 32 || bits == 64;
+  std::string by_size = sized ? "int" + std::to_string(bits) + "_t" : "";
+  switch (b.getEncoding()) {
+  case dwarf::DW_ATE_float:
+    return bits == 32 ? "float" : bits == 64 ? "double" : b.getName() == "long double" ? "long double" : "";
+  case dwarf::DW_ATE_boolean:
+    return bits == 8 ? "bool" : by_size;
+  case dwarf::DW_ATE_signed_char:
+  case dwarf::DW_ATE_signed:
+    return is_c_integer(b.getName()) ? b.getName().str() : by_size;
+  case dwarf::DW_ATE_unsigned_char:
+  case dwarf::DW_ATE_unsigned:
+    return is_c_integer(b.getName()) ? b.getName().str() : sized ? "u" + by_size : "";
+  default:
+    return "";
+  }
+}
+
 // C's spelling of a type; empty where it has none that a header could use. Typedefs are followed.
 static std::string c_spelling(const DIType *t, int depth) {
   if (!t)
     return "void";
   if (depth == 0)
     return "";
-  if (auto *b = dyn_cast<DIBasicType>(t)) {
-    uint64_t bits = b->getSizeInBits();
-    switch (b->getEncoding()) {
-    case dwarf::DW_ATE_float:
-      return bits == 32 ? "float" : bits == 64 ? "double" : b->getName() == "long double" ? "long double" : "";
-    case dwarf::DW_ATE_boolean:
-      return "bool";
-    case dwarf::DW_ATE_signed_char:
-    case dwarf::DW_ATE_unsigned_char:
-      return b->getName().contains("char") ? b->getName().str() : "";
-    case dwarf::DW_ATE_signed:
-    case dwarf::DW_ATE_unsigned:
-      if (b->getName().contains("int") || b->getName().contains("long") || b->getName().contains("short"))
-        return b->getName().find_first_of("_(*") == StringRef::npos ? b->getName().str() : "";
-      return "";
-    default:
-      return "";
-    }
-  }
+  if (auto *b = dyn_cast<DIBasicType>(t))
+    return c_basic_spelling(*b);
   if (auto *c = dyn_cast<DICompositeType>(t)) {
     bool word = !c->getName().empty() && c->getName().find_if_not([](char x) { return isalnum(x) || x == '_'; }) == StringRef::npos;
     bool structure = c->getTag() == dwarf::DW_TAG_structure_type || c->getTag() == dwarf::DW_TAG_class_type;
@@ -330,6 +343,10 @@ void gr_c_types(LLVMValueRef function, void (*sink)(void *, unsigned, const char
     return;
   unsigned index = 0;
   for (DIType *t : p->getType()->getTypeArray()) {
+    // Only in other languages is a parameter an array: it is passed by its address.
+    auto *array = dyn_cast_or_null<DICompositeType>(t);
+    if (array && array->getTag() == dwarf::DW_TAG_array_type)
+      t = array->getBaseType();
     std::string text = c_spelling(t, 16);
     sink(data, index++, text.data(), text.size());
   }

@@ -123,7 +123,7 @@ fn chosen(b: &mut Builder<'_>, predicate: IntPredicate, a: Value, x: Value) -> V
 fn math(b: &mut Builder<'_>, f: MathFn, a: Value, x: Value) -> Value {
     let types = [b.body.ty(a), b.body.ty(x)];
     let stem = f.intrinsic().unwrap_or_default();
-    let name = f.intrinsic_symbol(b.unit, stem, &types);
+    let name = f.intrinsic_symbol(b.unit, stem, &types, types[0]);
     let ty = b.unit.types.func(types[0], types.to_vec());
     let func = b.unit.declare(&name, ty, AttrSet::of_pure(true));
     let call = b.call(func, &[a, x]);

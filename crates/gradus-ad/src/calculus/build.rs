@@ -315,20 +315,27 @@ fn c_suffix(kind: FloatKind) -> Option<&'static str> {
     }
 }
 
-/// `f(args)`: all floats are of one type, which is the result's; integers as [`MathFn::params`]
-/// says. The call takes the builder's fast-math flags.
+/// `f(args)` of a function that gives a float: all floats are of one type, which is the result's;
+/// integers as [`MathFn::params`] says. The call takes the builder's fast-math flags.
 pub fn math_call(b: &mut Builder<'_>, f: MathFn, args: &[Value]) -> Value {
+    let float = f.params().find('f').unwrap_or_default();
+    let float = b.body.ty(args[float]);
+    math_call_giving(b, f, args, float)
+}
+
+/// `f(args)` with a result of type `result`, such as the integer that `lround` gives.
+pub fn math_call_giving(b: &mut Builder<'_>, f: MathFn, args: &[Value], result: TypeId) -> Value {
     let types: Vec<TypeId> = args.iter().map(|v| b.body.ty(*v)).collect();
-    let float = f.params().find('f').map_or(types[0], |at| types[at]);
+    let float = f.params().find('f').map_or(result, |at| types[at]);
     let wide_int = types
         .iter()
         .any(|ty| b.unit.types.int_bits(*ty).is_some_and(|bits| bits != 32));
     let (name, intrinsic) = match f.intrinsic() {
         // The back end has no intrinsic for an exponent of another width than int's.
-        Some(stem) if !wide_int => (f.intrinsic_symbol(b.unit, stem, &types), true),
+        Some(stem) if !wide_int => (f.intrinsic_symbol(b.unit, stem, &types, result), true),
         _ => (c_function(b.unit, f, float, wide_int), false),
     };
-    let ty = b.unit.types.func(float, types);
+    let ty = b.unit.types.func(result, types);
     let attrs = AttrSet::of_pure(intrinsic);
     let func = b.unit.declare(&name, ty, attrs);
     let call = b.call(func, args);

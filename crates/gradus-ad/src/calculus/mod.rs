@@ -23,7 +23,7 @@ mod targets;
 mod tests;
 mod text;
 
-pub use build::math_call;
+pub use build::{math_call, math_call_giving};
 pub use expand::expand_outputs;
 pub use formulas::GAPS;
 pub use text::manual;

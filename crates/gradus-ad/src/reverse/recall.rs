@@ -7,7 +7,7 @@
 //! runs that did not run before.
 
 use super::mirror::Mirrors;
-use crate::calculus::math_call;
+use crate::calculus::math_call_giving;
 use crate::facts::Facts;
 use crate::node::{
     Node, Source, address_chain, home_region, merge_choices, shadow_inputs, shadow_operands, source,
@@ -369,7 +369,7 @@ fn again(facts: &Facts<'_>, out: &mut Out<'_>, op: Op, operands: &[Value]) -> Va
     {
         let mut builder = out.build();
         builder.fast = data.flags;
-        return math_call(&mut builder, function, &operands[1..]);
+        return math_call_giving(&mut builder, function, &operands[1..], ty);
     }
     let value = out.build().value(data.kind.clone(), operands, ty);
     out.build().set_flags(value, data.flags);

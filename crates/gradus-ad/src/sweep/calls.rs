@@ -1,7 +1,7 @@
 //! Calls in the forward sweep.
 
 use super::ForwardSweep;
-use crate::calculus::math_call;
+use crate::calculus::math_call_giving;
 use crate::dispatch;
 use crate::masked::masked_access;
 use crate::node::Node;
@@ -58,7 +58,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let args: Vec<Value> = actual.iter().map(|v| self.value(*v)).collect();
         let mut builder = self.out.build();
         builder.fast = self.facts.body.ops[op].flags;
-        let value = math_call(&mut builder, function, &args);
+        let ty = self.facts.body.ty(self.facts.body.result(op));
+        let value = math_call_giving(&mut builder, function, &args, ty);
         self.values
             .extend(self.facts.given(op).map(|result| (result, value)));
     }

@@ -4,16 +4,24 @@ use super::MathFn;
 use crate::{FloatKind, Type, TypeId, Unit};
 
 impl MathFn {
-    /// The symbol of the intrinsic `stem` of this function, for parameters of `types`.
-    pub fn intrinsic_symbol(self, unit: &Unit, stem: &str, types: &[TypeId]) -> String {
-        let mut name = format!("llvm.{stem}");
-        let float = self.params().find('f');
-        let int = self.params().find('i');
-        for at in [float, int].into_iter().flatten() {
-            name.push('.');
-            name.push_str(&mangled(unit, types[at]));
-        }
-        name
+    /// The symbol of the intrinsic `stem` of this function, for parameters of `types` and a result
+    /// of type `result`.
+    pub fn intrinsic_symbol(
+        self,
+        unit: &Unit,
+        stem: &str,
+        types: &[TypeId],
+        result: TypeId,
+    ) -> String {
+        use MathFn::*;
+        let of = |kind| self.params().find(kind).map(|at| types[at]);
+        let named = match self {
+            Lrint | Llrint | Lround | Llround | FptosiSat | FptouiSat => [Some(result), of('f')],
+            IsClass => [of('f'), None],
+            _ => [of('f'), of('i')],
+        };
+        let mangled = named.iter().flatten().map(|ty| mangled(unit, *ty));
+        mangled.fold(format!("llvm.{stem}"), |name, ty| name + "." + &ty)
     }
 }
 

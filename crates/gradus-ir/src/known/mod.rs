@@ -12,6 +12,7 @@ mod differentiation;
 mod effects;
 mod exceptions;
 mod fork;
+mod fortran;
 mod gpu;
 mod integer;
 mod intrinsic;
@@ -222,6 +223,7 @@ fn by_prefix(name: &str) -> Option<Found> {
         .or_else(|| memory::by_pattern(name))
         .or_else(|| system::by_pattern(name))
         .or_else(|| system::sanitizer(name))
+        .or_else(|| fortran::by_pattern(name))
 }
 
 /// The id of the outside function of that name, `None` for an unknown one.

@@ -41,10 +41,11 @@ pub enum SystemFn {
     Identity,
 }
 
-const TALK: Effects = Effects::PURE.hidden().errno().inactive();
-const DIE: Effects = Effects::PURE.hidden().leaving().inactive();
+pub(super) const TALK: Effects = Effects::PURE.hidden().errno().inactive();
+pub(super) const DIE: Effects = Effects::PURE.hidden().leaving().inactive();
 /// All arguments: those of a `printf` may be read through `%s`.
-const TELL: Effects = TALK.reading(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+pub(super) const TELL: Effects =
+    TALK.reading(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
 
 /// The handlers of UndefinedBehaviorSanitizer: they tell, and those called `…_abort` end the program.
 pub(super) fn sanitizer(name: &str) -> Option<Found> {

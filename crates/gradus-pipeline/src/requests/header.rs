@@ -44,7 +44,7 @@ impl CTypes {
                 let name = &unit.functions[func].name;
                 format!("struct {name}_argument{index}")
             }
-            (false, Some(known)) if !by_value => known.clone(),
+            (false, Some(known)) if !by_value => passed(unit, known, ty),
             (false, _) => c_type_of(unit, ty),
         }
     }
@@ -69,6 +69,15 @@ impl CTypes {
             Some(known) if attrs.param(0, "sret").is_none() => known.clone(),
             _ => ty.map_or("void".to_string(), |ty| c_type_of(unit, ty)),
         }
+    }
+}
+
+/// A spelling, as what LLVM passes: Fortran passes the address of what its source names.
+fn passed(unit: &Unit, known: &str, ty: TypeId) -> String {
+    let address = matches!(unit.types.get(ty), Type::Ptr(_));
+    match address && !known.ends_with('*') {
+        true => format!("{known} *"),
+        false => known.to_string(),
     }
 }
 

@@ -1,0 +1,66 @@
+//! Functions that nothing is known of and that are handed active memory. After them anything may lie
+//! there, so what is refused for the memory's sake, wherever it stands, is refused because of them.
+
+use crate::activity::{ClassFacts, ClassState, Facts};
+use crate::closure::Callee;
+use gradus_ir::{Body, Code, Diagnostic, FuncId, Op};
+use std::collections::BTreeSet;
+
+/// Says of findings about what memory holds which functions may be the cause.
+pub(crate) fn blame(facts: Facts<'_>, classes: &ClassFacts, findings: &mut [Diagnostic]) {
+    let about_memory = |d: &&mut Diagnostic| {
+        let code = d.code;
+        matches!(code, Code::UnknownMemoryType | Code::FloatBits)
+    };
+    let mut findings = findings.iter_mut().filter(about_memory).peekable();
+    if findings.peek().is_none() {
+        return;
+    }
+    let names = names(facts, classes);
+    if names.is_empty() {
+        return;
+    }
+    let list: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let list = list.join(", ");
+    for finding in findings {
+        finding.notes.push(format!(
+            "active memory is handed to code that is not seen, which may do this or anything else with it: {list}"
+        ));
+        finding.help = Some(format!(
+            "compile the files that define {list} together with this one"
+        ));
+    }
+}
+
+/// The functions by name.
+fn names(facts: Facts<'_>, classes: &ClassFacts) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for op in body.walk(body.root()) {
+            let Some(Callee::Outside(callee)) = facts.closure.callee(facts.unit, body, op) else {
+                continue;
+            };
+            let unknown = facts.unit.known(callee).is_none();
+            if unknown && sees_active_memory(facts, classes, func, body, op) {
+                names.insert(facts.unit.functions[callee].name.clone());
+            }
+        }
+    }
+    names
+}
+
+fn sees_active_memory(
+    facts: Facts<'_>,
+    classes: &ClassFacts,
+    func: FuncId,
+    body: &Body,
+    op: Op,
+) -> bool {
+    let args = facts.unit.call_args(body, op);
+    args.into_iter().any(|arg| {
+        let class = facts.memory.class(func, arg);
+        class.is_some_and(|class| {
+            facts.memory.get(class).escaped && classes.state(class) != ClassState::Inactive
+        })
+    })
+}
