@@ -74,13 +74,8 @@ pub fn bless(arguments: &[String]) -> Outcome<()> {
 /// Where one goes wrong.
 pub fn fuzz(arguments: &[String]) -> Outcome<()> {
     if arguments.first().is_some_and(|word| word.starts_with("--")) {
-        // A release build has no seeded faults.
-        let profile = match arguments.iter().any(|word| word.starts_with("--mutant")) {
-            true => "dev",
-            false => "release",
-        };
         let mut command = workspace::cargo();
-        command.args(["run", "--quiet", "--profile", profile]);
+        command.args(["run", "--quiet", "--profile", "fuzz"]);
         command.args(["--package", "gradus-testkit", "--bin", "fuzz", "--"]);
         return process::show(command.args(arguments));
     }

@@ -229,11 +229,7 @@ impl Made {
             .flat_map(|(vjp, jvp)| [&vjp.function, &vjp.name, &jvp.name])
             .map(String::as_str)
             .collect();
-        let jit = match level {
-            Some(_) => Jit::new(host, &names),
-            None => Jit::quick(host, &names),
-        };
-        let jit = jit.map_err(|d| d.message)?;
+        let jit = Jit::quick(host, &names).map_err(|d| d.message)?;
         Ok(Loaded {
             jit,
             derivatives: self.derivatives.clone(),

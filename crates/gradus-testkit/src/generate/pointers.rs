@@ -48,6 +48,73 @@ impl Writer<'_> {
         self.floats.push(value);
     }
 
+    /// A loop over an array and one over its rest, either of which may not run, before the array is
+    /// overwritten: one copy of it serves both.
+    pub(super) fn loop_and_rest(&mut self) {
+        self.note("array read by a loop and its rest");
+        let array = match self.random.below(2) {
+            0 => self.arrays[0].clone(),
+            _ => self.array(),
+        };
+        let mut sum = self.float();
+        for first in [0, 4] {
+            let trips = self.trips();
+            let (result, i, acc) = (self.name(), self.name(), self.name());
+            self.line(format!(
+                "{result} = for {i} < {trips} iter({acc} = {sum}) {{"
+            ));
+            let index = self.value(format!("add {i}, {first}"));
+            let cell = self.value(format!("addr inbounds f64, {array}, {index}"));
+            let old = self.value(format!("load {cell} -> f64"));
+            let square = self.value(format!("fmul {old}, {old}"));
+            let product = self.value(format!("fmul {square}, {acc}"));
+            let next = self.tame(&product);
+            self.line(format!("yield {next}\n}}"));
+            sum = result;
+        }
+        let (k, cell) = (self.name(), self.name());
+        self.line(format!(
+            "for {k} < 8 {{\n{cell} = addr inbounds f64, {array}, {k}\nstore {sum}, {cell}\nyield\n}}"
+        ));
+        self.floats.push(sum);
+    }
+
+    /// A variable that one arm sets and the other reads; perhaps in each iteration of a loop.
+    pub(super) fn set_in_one_arm(&mut self) {
+        self.note("variable set in one arm");
+        let (slot, first, array) = (self.value("alloca f64, 1"), self.float(), self.array());
+        self.line(format!("store {first}, {slot}"));
+        let repeated = self.random.below(2) == 0;
+        let index = match repeated {
+            true => {
+                let (trips, i) = (self.trips(), self.name());
+                self.line(format!("for {i} < {trips} {{"));
+                i
+            }
+            false => {
+                let index = self.int();
+                self.value(format!("and {index}, 7"))
+            }
+        };
+        let cell = self.value(format!("addr inbounds f64, {array}, {index}"));
+        let seen = self.value(format!("load {cell} -> f64"));
+        let bound = self.float();
+        let more = self.value(format!("fcmp ogt {seen}, {bound}"));
+        self.line(format!("if {more} {{"));
+        let square = self.value(format!("fmul {seen}, {seen}"));
+        let new = self.tame(&square);
+        self.line(format!("store {new}, {slot}\nyield\n}} else {{"));
+        let old = self.value(format!("load {slot} -> f64"));
+        let product = self.value(format!("fmul {old}, {seen}"));
+        let new = self.tame(&product);
+        self.line(format!("store {new}, {cell}\nyield\n}}"));
+        if repeated {
+            self.line("yield\n}");
+        }
+        let last = self.value(format!("load {slot} -> f64"));
+        self.floats.push(last);
+    }
+
     /// Two addresses that change places in every iteration.
     fn swapped_in_loop(&mut self, depth: u32) {
         self.note("pointers swapped in a loop");

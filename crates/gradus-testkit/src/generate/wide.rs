@@ -73,6 +73,8 @@ pub const FEATURES: &[&str] = &[
     "numbers moved down onto themselves",
     "array that may be inactive",
     "two parts of an array",
+    "array read by a loop and its rest",
+    "variable set in one arm",
 ];
 
 /// The outside functions that wide programs call, for the top of a module.
@@ -186,7 +188,7 @@ impl Writer<'_> {
                 _ => self.float_lanes_through_call(),
             };
         }
-        match self.random.below(if depth == 0 { 26 } else { 30 }) {
+        match self.random.below(if depth == 0 { 28 } else { 32 }) {
             0..=2 => self.excluded_point(),
             3 => self.excluded_lanes(),
             4 if self.random.below(3) > 0 => self.scratch_loop(),
@@ -205,6 +207,8 @@ impl Writer<'_> {
             16 => self.atomic(),
             17 | 18 => self.reading_call(),
             19 | 20 => self.meeting(),
+            21 => self.loop_and_rest(),
+            22 => self.set_in_one_arm(),
             _ => self.pointer_statement(depth),
         }
     }

@@ -3,13 +3,13 @@
 //! `fuzz [--count N] [--seed S] [--statements K]` checks the C programs of N seeds from S on, at every
 //! route; `fuzz --ir …` the wide programs of the text form, a hundred to a module; `fuzz --parallel …`
 //! fork-join programs, forty to a module, which run on the pool, `--gradients …` the gradients of OpenMP
-//! programs against those of the serial ones. `--show` prints the
-//! program of the seed, `--reduce` a page with what is left of it when all goes that does not matter for
-//! what is wrong; `--file F` takes a file in its place. `--mutants [--count N]` seeds each fault of
-//! [`Mutant`] in turn and counts the programs until it is told. The work is done in child processes of the same program (`--batch`), so that a crash or a hang
-//! is an outcome with its seed. It ends with what the programs contained and how they fared; its exit
-//! status is 1 where one is wrong, crashes, or hangs, a cell of the wide programs' table is empty, or a
-//! seeded fault lives on.
+//! programs against those of the serial ones. `--show` prints the program of the seed, `--reduce` a page
+//! with what is left of it when all goes that does not matter for what is wrong; `--file F` takes a file in
+//! its place. `--mutants [--count N]` seeds each fault of [`Mutant`] in turn and counts the programs until
+//! it is told. The work is done in child processes of the same program (`--batch`), `--jobs J` at a time,
+//! so that a crash or a hang is an outcome with its seed. It ends with what the programs contained, how
+//! they fared and how fast; its exit status is 1 where one is wrong, crashes, or hangs, a cell of the wide
+//! programs' table is empty, or a seeded fault lives on.
 #![forbid(unsafe_code)]
 
 mod child;
@@ -49,6 +49,8 @@ struct Settings {
     count: u64,
     seed: u64,
     statements: u32,
+    /// Children at a time.
+    jobs: usize,
     route: Option<usize>,
     child: bool,
     show: bool,
@@ -61,13 +63,14 @@ struct Settings {
 }
 
 const USAGE: &str = "there are --ir, --parallel, --gradients, --mutants, --mutant NAME, --show, --reduce, --count, --seed, --statements, \
-     --route, --file";
+     --jobs, --route, --file";
 
 fn settings() -> Result<Settings, String> {
     let mut settings = Settings {
         count: 200,
         seed: 0,
         statements: 14,
+        jobs: 1,
         route: None,
         child: false,
         show: false,
@@ -95,13 +98,14 @@ fn settings() -> Result<Settings, String> {
                     .ok_or(format!("there is no mutant {name}"))?;
             }
             "--file" => settings.file = Some(words.next().ok_or("--file needs a name")?),
-            "--count" | "--seed" | "--statements" | "--route" => {
+            "--count" | "--seed" | "--statements" | "--jobs" | "--route" => {
                 let value = words.next().ok_or(format!("{word} needs a number"))?;
                 let number: u64 = value.parse().map_err(|_| format!("{value} is no number"))?;
                 match word.as_str() {
                     "--count" => settings.count = number,
                     "--seed" => settings.seed = number,
                     "--statements" => settings.statements = number as u32,
+                    "--jobs" => settings.jobs = (number as usize).max(1),
                     _ => settings.route = Some(number as usize),
                 }
             }

@@ -13,7 +13,7 @@ const STEP: u64 = 25;
 /// the settings say.
 pub fn run(settings: &Settings) -> ExitCode {
     if !cfg!(debug_assertions) {
-        eprintln!("a release build has no seeded faults: build with --profile dev");
+        eprintln!("a release build has no seeded faults: build with --profile fuzz");
         return ExitCode::from(2);
     }
     let mut alive = 0;

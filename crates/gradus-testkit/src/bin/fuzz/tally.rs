@@ -3,6 +3,9 @@
 use crate::{C_BATCH, PARALLEL_BATCH, Settings, Sort, WIDE_BATCH, child};
 use gradus_testkit::{Coverage, wide_unit};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Instant;
 
 /// So many programs are enough to judge what the generator makes.
 const COVERED: u64 = 2000;
@@ -17,10 +20,50 @@ pub struct Tally<'s> {
     bad: Vec<String>,
     /// The cells that no program filled.
     empty: Vec<String>,
+    seconds: f64,
+}
+
+/// What came of a program.
+enum End {
+    /// A child's line on it.
+    Line(String),
+    /// The child that checked it and nothing else failed so.
+    Failed(u64, &'static str),
+}
+
+/// First seed and number of the programs of each child: those of a module are of one batch, which has one
+/// way.
+fn batches(settings: &Settings) -> Vec<(u64, u64)> {
+    let (mut found, mut first) = (Vec::new(), settings.seed);
+    let end = settings.seed + settings.count;
+    while first < end {
+        let count = match settings.sort {
+            Sort::Wide => WIDE_BATCH - first % WIDE_BATCH,
+            Sort::Parallel => PARALLEL_BATCH - first % PARALLEL_BATCH,
+            Sort::Gradients => C_BATCH - first % C_BATCH,
+            Sort::C => C_BATCH,
+        };
+        let count = count.min(end - first);
+        found.push((first, count));
+        first += count;
+    }
+    found
+}
+
+/// Where a child fails, its programs are tried in two halves, down to the one that fails.
+fn take(settings: &Settings, first: u64, count: u64, ends: &mut Vec<End>) {
+    match child::run(settings, first, count) {
+        Ok(lines) => ends.extend(lines.into_iter().map(End::Line)),
+        Err(_) if count > 1 => {
+            take(settings, first, count / 2, ends);
+            take(settings, first + count / 2, count - count / 2, ends);
+        }
+        Err(kind) => ends.push(End::Failed(first, kind)),
+    }
 }
 
 impl<'s> Tally<'s> {
-    /// Runs all programs of the settings.
+    /// Runs all programs of the settings, so many children at a time as they say.
     pub fn run(settings: &'s Settings) -> Tally<'s> {
         let mut tally = Tally {
             settings,
@@ -28,36 +71,48 @@ impl<'s> Tally<'s> {
             examples: BTreeMap::new(),
             bad: Vec::new(),
             empty: Vec::new(),
+            seconds: 0.0,
         };
-        let mut first = settings.seed;
-        let end = settings.seed + settings.count;
-        while first < end {
-            // A module's programs are of one batch, which has one way.
-            let count = match settings.sort {
-                Sort::Wide => WIDE_BATCH - first % WIDE_BATCH,
-                Sort::Parallel => PARALLEL_BATCH - first % PARALLEL_BATCH,
-                Sort::Gradients => C_BATCH - first % C_BATCH,
-                Sort::C => C_BATCH,
-            };
-            let count = count.min(end - first);
-            tally.take(first, count);
-            first += count;
-            eprintln!("{} of {} programs", first - settings.seed, settings.count);
-        }
+        let (batches, next) = (batches(settings), AtomicUsize::new(0));
+        let (send, receive) = mpsc::channel();
+        let started = Instant::now();
+        std::thread::scope(|scope| {
+            for _ in 0..settings.jobs {
+                let send = send.clone();
+                scope.spawn(|| {
+                    let send = send;
+                    while let Some(&(first, count)) =
+                        batches.get(next.fetch_add(1, Ordering::Relaxed))
+                    {
+                        let mut ends = Vec::new();
+                        take(settings, first, count, &mut ends);
+                        if send.send((ends, count)).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            drop(send);
+            let mut done = 0;
+            for (ends, count) in receive {
+                ends.iter().for_each(|end| tally.end(end));
+                done += count;
+                eprintln!("{done} of {} programs", settings.count);
+            }
+        });
+        tally.seconds = started.elapsed().as_secs_f64();
         tally
     }
 
-    /// Where a child fails, its programs are tried in two halves, down to the one that fails.
-    fn take(&mut self, first: u64, count: u64) {
-        match child::run(self.settings, first, count) {
-            Ok(lines) => lines.iter().for_each(|line| self.line(line)),
-            Err(_) if count > 1 => {
-                self.take(first, count / 2);
-                self.take(first + count / 2, count - count / 2);
-            }
-            Err(kind) => {
-                self.outcomes.entry(kind.into()).or_default().push(first);
-                self.fault(format!("seed {first}: {kind}"));
+    fn end(&mut self, end: &End) {
+        match end {
+            End::Line(line) => self.line(line),
+            End::Failed(seed, kind) => {
+                self.outcomes
+                    .entry(kind.to_string())
+                    .or_default()
+                    .push(*seed);
+                self.fault(format!("seed {seed}: {kind}"));
             }
         }
     }
@@ -102,6 +157,13 @@ impl<'s> Tally<'s> {
         for (kind, seeds) in &self.outcomes {
             println!("  {:6}  {kind}", seeds.len());
         }
+        let count = self.settings.count;
+        println!(
+            "{count} programs in {:.1} s, {} at a time: {:.1} a second",
+            self.seconds,
+            self.settings.jobs,
+            count as f64 / self.seconds
+        );
         for told in self.examples.values().chain(&self.bad) {
             println!("{told}");
         }
