@@ -513,6 +513,45 @@ fn as_many_threads_are_there_as_the_program_is_told() {
     }
 }
 
+/// What a task declares for itself it has for itself, also where it is made by a rank of a team.
+#[test]
+fn tasks_of_a_team_have_memory_of_their_own() {
+    let folder = folder("own_memory");
+    let source = "
+        #include <omp.h>
+        #include <stdio.h>
+        static double out[64];
+        static int seen[64];
+        __attribute__((noinline)) void fill(double *t, int k) { for (int i = 0; i < 16; i++) t[i] = k + i; }
+        __attribute__((noinline)) double total(const double *t) {
+          double sum = 0;
+          for (int r = 0; r < 500; r++) for (int i = 0; i < 16; i++) sum += t[i];
+          return sum;
+        }
+        int main(void) {
+          int wrong = 0;
+          for (int r = 0; r < 8; r++) {
+            #pragma omp parallel
+            {
+              seen[omp_get_thread_num()] += 1;
+              #pragma omp single
+              for (int k = 0; k < 64; k++) {
+                #pragma omp task firstprivate(k)
+                { double own[16]; fill(own, k); out[k] = total(own); }
+              }
+            }
+            for (int k = 0; k < 64; k++) wrong += out[k] != 500.0 * (16 * k + 120);
+          }
+          printf(\"%d\\n\", wrong);
+        }";
+    for level in ["-O0", "-O2"] {
+        compile(&folder, source, &[level, "-fopenmp"]);
+        for workers in [1, 2, 4] {
+            assert_eq!(numbers(&folder, workers), [0.0], "{level}, {workers}");
+        }
+    }
+}
+
 /// What a program asks of its threads from another file, and how it shares work there: the answers fit
 /// what runs, whoever compiled which of the files.
 #[test]

@@ -75,13 +75,14 @@ pub fn entry_alloca(b: &mut Builder<'_>, ty: TypeId) -> Value {
 
 /// Moves private allocations of constant size to the function's beginning, as plain ones: each is then
 /// made once for all runs of the region that it stands in. That keeps the meaning where those runs
-/// follow each other, since what an allocation holds at first is not defined.
+/// follow each other, since what an allocation holds at first is not defined. What stands in a task,
+/// an iteration or a rank stays there: those may run at once.
 pub fn raise_private(body: &mut Body) {
     let root = body.root();
     let is_private = |op: &Op| match body.kind(*op) {
         OpKind::Alloca(info) => {
             let constant = body.as_const(body.operand(*op, 0)).is_some();
-            info.place == AllocaPlace::Private && constant
+            info.place == AllocaPlace::Private && constant && !in_strand(body, *op)
         }
         _ => false,
     };
@@ -96,6 +97,12 @@ pub fn raise_private(body: &mut Body) {
             None => body.append(root, op),
         }
     }
+}
+
+/// Whether an op stands in a region that several threads may run at once.
+fn in_strand(body: &Body, op: Op) -> bool {
+    let around = |op: &Op| body.owner(body.parent(*op)?);
+    std::iter::successors(around(&op), around).any(|op| body.kind(op).begins_strands())
 }
 
 /// Puts the code of a region in place of the op that owns it, once, with `params` for its parameters;

@@ -9,8 +9,7 @@ use crate::abi::{self, Entry};
 use crate::combine::copied;
 use crate::serial::{self, narrow, wide};
 use gradus_edit::{
-    ValueMap, block_type, captured, clone_ops, entry_alloca, inline_region, pack, raise_private,
-    unpack,
+    ValueMap, block_type, captured, clone_ops, entry_alloca, inline_region, pack, unpack,
 };
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, FuncId, IntPredicate, Op, OpKind, Region, Schedule,
@@ -187,7 +186,6 @@ fn share(b: &mut Builder<'_>, given: &[Value], places: &[Value]) {
             _ => {}
         }
     }
-    raise_private(b.body);
 }
 
 /// The ops that ranks of this body's team share; those of a team inside belong to that one.

@@ -151,9 +151,15 @@ pub(crate) fn can_gather() -> bool {
     is_worker() || !settings().has_main
 }
 
+/// Whether there are workers beside the thread that asks: also where the program wants one thread, as
+/// the pool keeps the size that it was made with.
+pub(crate) fn has_others() -> bool {
+    !is_worker() || rayon_core::current_num_threads() > 1
+}
+
 /// Whether loops are split whatever their size.
 pub(crate) fn forces() -> bool {
-    settings().force_fork && is_worker()
+    settings().force_fork && is_worker() && !strand::is_narrow()
 }
 
 /// Whether there is reason to make something that others can steal: this worker has nothing left
@@ -169,11 +175,11 @@ pub(crate) fn is_hungry() -> bool {
     }
 }
 
-/// Runs `work` on a worker: here, if this thread is one or if nobody else would.
+/// Runs `work` on a worker: here, if this thread is one or if nobody else would or may.
 pub(crate) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     let other = another();
     let deserted = settings().has_main && settings().workers == 1;
-    if other.is_none() && (is_worker() || deserted) {
+    if other.is_none() && (is_worker() || deserted || strand::is_narrow()) {
         return work();
     }
     let mut fence = 0_u8;

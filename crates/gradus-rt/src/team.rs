@@ -219,7 +219,7 @@ pub unsafe extern "C" fn gr_team(wanted: i32, body: TeamBody, context: *mut c_vo
     let busy = if alone { None } else { BUSY.try_lock().ok() };
     if busy.is_none() {
         let team = Team::new(1);
-        let member = Member::new(&team, 0, workers > 1);
+        let member = Member::new(&team, 0, pool::has_others());
         // SAFETY: promised by the caller.
         let run = || unsafe { body(&raw const member, 0, 1, context.get()) };
         return strand::as_member(&member, run);

@@ -207,3 +207,35 @@ fn a_team_inside_of_a_loop_has_one_rank() {
     unsafe { gr_for(0, 4, 1, team_in_loop, pointer(&phases_seen)) };
     assert_eq!(phases_seen.here.load(Ordering::Relaxed), 400);
 }
+
+/// Which threads ran something, and whose team it was.
+struct Threads {
+    team: std::thread::ThreadId,
+    strangers: AtomicU32,
+}
+
+unsafe extern "C" fn tell_thread(lo: i64, hi: i64, context: *mut c_void) {
+    let this: &Threads = unsafe { behind(context) };
+    for _ in lo..hi {
+        let stranger = std::thread::current().id() != this.team;
+        this.strangers
+            .fetch_add(u32::from(stranger), Ordering::Relaxed);
+        std::thread::yield_now();
+    }
+}
+
+unsafe extern "C" fn alone(_: *const Member, _: i32, size: i32, context: *mut c_void) {
+    assert_eq!(size, 1);
+    unsafe { gr_for(0, 1000, 1, tell_thread, context) };
+}
+
+/// Who asks for one thread has made room for one.
+#[test]
+fn a_team_of_one_thread_works_alone() {
+    let threads = Threads {
+        team: std::thread::current().id(),
+        strangers: AtomicU32::new(0),
+    };
+    unsafe { gr_team(1, alone, pointer(&threads)) };
+    assert_eq!(threads.strangers.load(Ordering::Relaxed), 0);
+}
