@@ -2,8 +2,10 @@
 //!
 //! Two small functions in the language itself, emitted beside the derivatives that use them and
 //! merged by the linker; a derivative needs no library. The state is `{next free byte, end of the
-//! segment, segment}`. A segment begins with the state that it replaced, four words; giving back
-//! its first allocation frees it. To analyses the two are known functions like `malloc` and `free`
+//! segment, segment}`. A segment begins with the state that it replaced and the size of the next
+//! one, four words; giving back its first allocation frees it. What is long beside the next segment
+//! gets one of its own, of just its length, and the segments go on growing as if it were not there:
+//! a tape of few long arrays leaves nothing unused. To analyses the two are known functions like `malloc` and `free`
 //! ([`gradus_ir::known::MemoryFn::is_tape`]): each push is an allocation of its own, so that a
 //! derivative can be differentiated again.
 
@@ -23,6 +25,8 @@ pub struct StackFunctions {
 }
 
 const HEADER_BYTES: i64 = 32;
+/// The header's word that holds how long the next segment is to be.
+const NEXT_SIZE: i64 = 3;
 const FIRST_SEGMENT_BYTES: i64 = 64 << 10;
 /// Segments double up to this size, so that little is left unused at the end of a long tape.
 const LAST_SEGMENT_BYTES: i64 = 4 << 20;
@@ -158,22 +162,25 @@ fn build_grow(b: &mut Builder<'_>) {
     let old = load_word(b, state, 2);
     let null = b.zero(ptr);
     let first = b.icmp(IntPredicate::Eq, old, null);
-    let least = choose(b, first, &[long], |b, first| {
-        if first {
-            return Some(b.i64(FIRST_SEGMENT_BYTES));
-        }
-        let end = load_word(b, state, 1);
-        let stop = b.cast(CastOp::PtrToInt, end, long);
-        let start = b.cast(CastOp::PtrToInt, old, long);
-        let size = b.sub(stop, start);
-        let double = b.add(size, size);
-        let most = b.i64(LAST_SEGMENT_BYTES);
-        let small = b.icmp(IntPredicate::Ult, double, most);
-        Some(b.select(small, double, most))
+    let usual = choose(b, first, &[long], |b, first| {
+        Some(match first {
+            true => b.i64(FIRST_SEGMENT_BYTES),
+            false => {
+                let at = word(b, old, NEXT_SIZE);
+                b.load(long, at)
+            }
+        })
     });
-    let least = least.unwrap_or(bytes);
-    let enough = b.icmp(IntPredicate::Ugt, least, bytes);
-    let size = b.select(enough, least, bytes);
+    let usual = usual.unwrap_or(bytes);
+    let two = b.i64(2);
+    let quarter = b.binary(gradus_ir::BinaryOp::LShr, usual, two);
+    let own = b.icmp(IntPredicate::Uge, bytes, quarter);
+    let size = b.select(own, bytes, usual);
+    let double = b.add(usual, usual);
+    let most = b.i64(LAST_SEGMENT_BYTES);
+    let small = b.icmp(IntPredicate::Ult, double, most);
+    let grown = b.select(small, double, most);
+    let then = b.select(own, usual, grown);
     let header = b.i64(HEADER_BYTES);
     let total = b.add(size, header);
     let call = b.call(malloc, &[total]);
@@ -182,6 +189,7 @@ fn build_grow(b: &mut Builder<'_>) {
         let value = load_word(b, state, number);
         store_word(b, segment, number, value);
     }
+    store_word(b, segment, NEXT_SIZE, then);
     let base = b.addr(byte, segment, header);
     let next = b.addr(byte, base, bytes);
     let end = b.addr(byte, segment, total);
@@ -294,6 +302,35 @@ mod tests {
             }
             let left = machine.read_f64(state, 3).expect("read");
             assert!(left.iter().all(|w| w.to_bits() == 0), "{from}: {left:?}");
+        }
+    }
+
+    /// A long block takes a segment of its length, and the segments of short ones grow on as if it were
+    /// not there.
+    #[test]
+    fn long_blocks_leave_nothing_unused() {
+        let mut unit = Unit::default();
+        functions(&mut unit);
+        let mut machine = Machine::new(&unit);
+        let state = machine.alloc_f64(&[0.0; 3]).expect("memory");
+        let segments = [
+            (16, 65_536),
+            (60_000, 65_536),
+            (40_000, 40_000),
+            (16, 131_072),
+            (9_000_000, 9_000_000),
+            (60_000, 262_144),
+        ];
+        for (bytes, expected) in segments {
+            let args = [Value::ptr(state), Value::i64(bytes)];
+            machine.call(TAPE_PUSH, &args).expect("runs");
+            let words = machine.read_bytes(state, 24).expect("read");
+            let word = |number: usize| {
+                let bytes = words[8 * number..8 * number + 8].try_into();
+                u64::from_le_bytes(bytes.expect("eight bytes"))
+            };
+            let header = HEADER_BYTES.unsigned_abs();
+            assert_eq!(word(1) - word(2), expected + header, "{bytes}");
         }
     }
 }
