@@ -418,6 +418,26 @@ const RENUMBERED: &[Program] = &[
         for (int j = 0; j < n / 8; j++)
           for (int i = 0; i < n % 9; i++) if (b[j * 8 + i] > j) s += b[j * 8 + i];
         a[0] = s;"),
+    Program("part after part, asked for at the end of the one before", Loops, "
+        double s = 0;
+        #pragma omp parallel for schedule(dynamic, 3) reduction(+ : s)
+        for (int i = 0; i < n; i++) {
+          if (i % 3 == 1) a[i] = b[(i + 1) % 43];
+          s += b[(i + 1) % 43] + i;
+        }
+        c[0] = s;"),
+    Program("parts of a nest, and what the last one gives", Team, "
+        double x = -1;
+        #pragma omp parallel for schedule(guided) lastprivate(x) collapse(2)
+        for (int i = 0; i < 6; i++)
+          for (int j = 0; j < 7; j++) { x = b[i * 7 + j] * 3; a[i * 7 + j] = x + b[(i + j * 5) % 43]; }
+        c[0] = x;"),
+    Program("the same, no iterations", Team, "
+        double x = -1;
+        #pragma omp parallel for schedule(guided) lastprivate(x) collapse(2)
+        for (int i = 0; i < n - 40; i++)
+          for (int j = n; j < 40; j++) x = a[i * 7 + j] = b[i] * 3;
+        c[0] = x;"),
 ];
 
 #[test]

@@ -8,11 +8,12 @@
 //! 3. the `for` becomes a `share.for`. What one iteration leaves to the next lies in memory of the rank.
 //!    What only the last iteration gives (`lastprivate`) is written at its end.
 //!
-//! A static loop of another shape (an optimiser was there before) keeps its code; its part is computed
-//! from rank and size as the run time would ([`super::parts`]).
+//! A loop of another shape (an optimiser was there before) keeps its code: a static one's part is computed
+//! from rank and size as the run time would ([`super::parts`]), a dynamic one's parts are what is shared
+//! ([`super::chunks`]).
 
 use super::calls::{Calls, Step, reason, slot};
-use super::{bounds, mirrors, parts};
+use super::{bounds, chunks, mirrors, parts, rotated};
 use crate::regions::{between, run_once, settle};
 use gradus_edit::{
     ValueMap, clone_op_within, is_pure, is_speculatable, loop_to_for, promote_slots,
@@ -59,8 +60,7 @@ pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
                 return Ok(());
             }
             Some(unfit) => {
-                let fixed = calls.id(unit, body, unfit.start) == Some(OpenMpFn::StaticInit);
-                if !fixed || !computed.insert(unfit.start) {
+                if !computed.insert(unfit.start) {
                     return Err(reason(unit, body, unfit.start, unfit.text));
                 }
             }
@@ -72,7 +72,7 @@ pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
     })
 }
 
-/// Raises the loops, those in `computed` by arithmetic on the rank; gives the first that does not fit.
+/// Raises the loops, those in `computed` by arithmetic on their parts; gives the first that does not fit.
 fn attempt(
     unit: &mut Unit,
     body: &mut Body,
@@ -81,9 +81,17 @@ fn attempt(
 ) -> Step<Option<Unfit>> {
     let mut found = Vec::new();
     for (op, id) in calls.list(unit, body) {
+        if id == OpenMpFn::DispatchInit {
+            rotated::turn_back(unit, body, calls, op);
+        }
         let shared = match id {
             OpenMpFn::StaticInit if computed.contains(&op) => {
                 parts::compute(unit, body, op)?;
+                continue;
+            }
+            OpenMpFn::DispatchInit if computed.contains(&op) => {
+                chunks::raise(unit, body, calls, op)
+                    .map_err(|text| reason(unit, body, op, text))?;
                 continue;
             }
             OpenMpFn::StaticInit => static_loop(unit, body, calls, op),
@@ -218,7 +226,7 @@ fn dispatch_loop(
 }
 
 /// The loop behind `start` that asks for a part at its top, and what asks.
-fn rounds(unit: &Unit, body: &Body, calls: &Calls, start: Op) -> Option<(Op, Op)> {
+pub(super) fn rounds(unit: &Unit, body: &Body, calls: &Calls, start: Op) -> Option<(Op, Op)> {
     let mut at = body.next(start);
     while let Some(op) = at {
         if is_loop(body, op) {
@@ -286,14 +294,14 @@ fn only_loop(body: &Body, ops: &[Op]) -> Option<Op> {
     found
 }
 
-fn slot_of(body: &Body, args: &[Value], index: usize) -> Result<Op, &'static str> {
+pub(super) fn slot_of(body: &Body, args: &[Value], index: usize) -> Result<Op, &'static str> {
     let found = args.get(index).and_then(|v| slot(body, *v));
     found.ok_or("the loop's bounds lie in memory that is not the thread's own")
 }
 
 /// The branches on the slot that says whether this thread ran the last iteration. Afterwards they are
 /// always taken: their places are marked by that until they move into the loop.
-fn last_branches(
+pub(super) fn last_branches(
     unit: &mut Unit,
     body: &mut Body,
     slot: Op,

@@ -9,12 +9,14 @@
 
 mod bounds;
 mod calls;
+mod chunks;
 mod fork;
 mod loops;
 mod mirrors;
 mod parts;
 mod put;
 pub(crate) mod ranks;
+mod rotated;
 mod survey;
 mod tasks;
 mod turns;

@@ -157,7 +157,7 @@ fn branch_on(unit: &Unit, body: &mut Body, answer: Value) -> Option<Op> {
 }
 
 /// The comparison of `answer` with zero, and the branch beside it that is all they are used for.
-fn tested(unit: &Unit, body: &Body, answer: Value) -> Option<(Op, Op)> {
+pub(super) fn tested(unit: &Unit, body: &Body, answer: Value) -> Option<(Op, Op)> {
     let mut uses = body.uses(answer);
     let test = uses.next()?.op;
     let alone = uses.next().is_none();

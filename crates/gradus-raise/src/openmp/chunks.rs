@@ -1,0 +1,317 @@
+//! Dynamic loops of shapes that are not known: their parts become the iterations of a `share.for`.
+//!
+//! An optimiser may number iterations anew, or do something before the first one of a part. Who asks for
+//! part after part runs the same code for each of them; so parts of a fixed length, with that code as it
+//! is, are a legal run of the loop:
+//! 1. what one part leaves to the next goes into memory of the rank;
+//! 2. a copy of the round in which nothing is left stands behind the loop, for what the round gives then;
+//! 3. the round in which there is something becomes the region of a `share.for` over the parts.
+//!    What is done behind the loop by who had its last iteration (`lastprivate`) is done in the last part.
+
+use super::calls::Calls;
+use super::loops::{last_branches, resized, rounds, schedule, slot_of};
+use crate::regions::{between, run_once, settle, splice};
+use gradus_edit::{ValueMap, clone_op_within, is_pure};
+use gradus_ir::{BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value};
+use std::collections::HashSet;
+
+const ROUNDS: &str = "the rounds of this loop are not understood";
+const FAR: &str = "what the last part gives is written too far from the loop";
+
+/// Raises the dynamic loop that `start` begins.
+pub(super) fn raise(
+    unit: &mut Unit,
+    body: &mut Body,
+    calls: &Calls,
+    start: Op,
+) -> Result<(), &'static str> {
+    let args = unit.call_args(body, start);
+    let number = args.get(2).and_then(|v| body.as_int(unit, *v));
+    let (schedule, chunked) = number
+        .and_then(schedule)
+        .ok_or("the schedule of this loop is not known (ordered?)")?;
+    let (round, next) = rounds(unit, body, calls, start).ok_or(ROUNDS)?;
+    if args.get(5).and_then(|v| body.as_int(unit, *v)) != Some(1) {
+        return Err("the steps of this loop are not understood");
+    }
+    let asked = unit.call_args(body, next);
+    let last = last_branches(unit, body, slot_of(body, &asked, 2)?, next)?;
+    let slots = [
+        slot_of(body, &asked, 3)?,
+        slot_of(body, &asked, 4)?,
+        slot_of(body, &asked, 5)?,
+    ];
+    let slots = slots.map(|slot| body.result(slot));
+    let chunk = chunked.then(|| args[6]);
+    let mut loop_ = Parts {
+        unit,
+        body,
+        round,
+        next,
+        memory: Vec::new(),
+    };
+    loop_.keep_in_memory();
+    let kept = loop_.copy_of_end()?;
+    let kind = OpKind::ShareFor {
+        schedule,
+        chunked: false,
+        nowait: true,
+    };
+    let (shared, is_last) = loop_.share(kind, &args, slots, chunk)?;
+    for branch in last {
+        let memory = &kept;
+        do_last(unit, body, shared, is_last, branch, memory)?;
+    }
+    body.erase(start);
+    Ok(())
+}
+
+/// A loop whose rounds ask for parts.
+struct Parts<'a> {
+    unit: &'a mut Unit,
+    body: &'a mut Body,
+    round: Op,
+    next: Op,
+    /// For each value that a round hands on: where it lies, and its type.
+    memory: Vec<(Value, TypeId)>,
+}
+
+impl Parts<'_> {
+    fn region(&self) -> Region {
+        self.body.op_regions(self.round)[0]
+    }
+
+    /// Makes room for what rounds hand on, and puts there what the first one gets.
+    fn keep_in_memory(&mut self) {
+        let initial: Vec<Value> = self.body.operands(self.round).collect();
+        let home = self.body.strand_of(self.round);
+        let mut b = Builder::new(self.unit, self.body);
+        for value in initial {
+            if let Some(first) = b.body.first(home) {
+                b.at_op(first);
+            }
+            let ty = b.body.ty(value);
+            let slot = b.alloca(ty);
+            b.at_op(self.round);
+            b.store(value, slot);
+            self.memory.push((slot, ty));
+        }
+    }
+
+    /// What rounds hand on, as it is at the builder's place; and the reads.
+    fn read(b: &mut Builder, memory: &[(Value, TypeId)]) -> Vec<Value> {
+        memory.iter().map(|(slot, ty)| b.load(*ty, *slot)).collect()
+    }
+
+    /// Puts a copy of the round in which nothing is left behind the loop, for what the loop gives; gives the
+    /// reads of memory in it.
+    fn copy_of_end(&mut self) -> Result<HashSet<Op>, &'static str> {
+        let after = self.body.next(self.round).ok_or(ROUNDS)?;
+        let mut map = ValueMap::new();
+        let mut b = Builder::new(self.unit, self.body);
+        b.at_op(after);
+        let now = Self::read(&mut b, &self.memory);
+        let copy = clone_op_within(self.round, &mut b, &mut map);
+        let answer = map.get(self.body.result(self.next)).ok_or(ROUNDS)?;
+        let asks = self.body.def_op(answer).ok_or(ROUNDS)?;
+        for (index, value) in now.iter().enumerate() {
+            self.body.set_operand(copy, index, *value);
+        }
+        let given = self.body.results(self.round).to_vec();
+        let ends = self.body.results(copy).to_vec();
+        for (result, end) in std::iter::zip(given, ends) {
+            self.body.replace_uses(result, end);
+        }
+        settle(self.unit, self.body, answer, 0);
+        self.body.erase(asks);
+        if !run_once(self.body, copy) {
+            return Err(ROUNDS);
+        }
+        let reads = now.into_iter().filter_map(|value| self.body.def_op(value));
+        Ok(reads.collect())
+    }
+
+    /// Puts the round in which there is a part into a `share.for` over the parts; gives that, and whether
+    /// a part is the last one.
+    fn share(
+        self,
+        kind: OpKind,
+        args: &[Value],
+        slots: [Value; 3],
+        chunk: Option<Value>,
+    ) -> Result<(Op, Value), &'static str> {
+        let region = self.region();
+        let answer = self.body.result(self.next);
+        settle(self.unit, self.body, answer, 1);
+        self.body.erase(self.next);
+        let end = self.body.last(region).ok_or(ROUNDS)?;
+        let again = self.body.operand(end, 0);
+        let repeats = matches!(self.body.kind(end), OpKind::Repeat);
+        let surely = self.body.as_int(self.unit, again).is_some_and(|n| n != 0);
+        if !repeats || !surely {
+            return Err(ROUNDS);
+        }
+        let [lower, upper, step] = [args[3], args[4], args[5]];
+        let ty = self.body.ty(lower);
+        let mut b = Builder::new(self.unit, self.body);
+        b.at_op(self.round);
+        b.loc = b.body.ops[self.round].loc;
+        let (zero, one) = (b.int(ty, 0), b.int(ty, 1));
+        let length = match chunk {
+            Some(chunk) => {
+                let chunk = resized(&mut b, chunk, ty);
+                let positive = b.icmp(IntPredicate::Sgt, chunk, zero);
+                b.select(positive, chunk, one)
+            }
+            None => one,
+        };
+        let span = b.sub(upper, lower);
+        let following = b.add(upper, one);
+        let none = b.icmp(IntPredicate::Eq, following, lower);
+        let further = b.binary(BinaryOp::UDiv, span, length);
+        let parts = b.add(further, one);
+        let parts = b.select(none, zero, parts);
+        let op = b.op(kind, &[parts], &[], 1);
+        let into = b.body.op_regions(op)[0];
+        let index = b.body.add_param(into, ty);
+        b.at_end(into);
+        let skipped = b.mul(index, length);
+        let first = b.add(lower, skipped);
+        let rest = b.sub(upper, first);
+        let whole = b.sub(length, one);
+        let is_last = b.icmp(IntPredicate::Ule, rest, whole);
+        let reach = b.select(is_last, rest, whole);
+        let final_ = b.add(first, reach);
+        for (value, slot) in std::iter::zip([first, final_, step], slots) {
+            b.store(value, slot);
+        }
+        let done = b.yield_(&[]);
+        not_empty(
+            b.unit,
+            b.body,
+            region,
+            [slots[0], slots[1]],
+            [first, final_],
+        );
+        b.at_op(done);
+        let params = b.body.region_params(region).to_vec();
+        for (param, (slot, ty)) in std::iter::zip(params, &self.memory) {
+            if b.body.has_uses(param) {
+                let now = b.load(*ty, *slot);
+                b.body.replace_uses(param, now);
+            }
+        }
+        let handed = splice(b.body, region, done);
+        b.at_op(done);
+        for (value, (slot, _)) in handed.into_iter().skip(1).zip(&self.memory) {
+            b.store(value, *slot);
+        }
+        b.body.erase(self.round);
+        Ok((op, is_last))
+    }
+}
+
+/// The bounds of a part, which has an iteration: what `region` reads of them is `bounds`, and tests whether
+/// there is one are settled.
+fn not_empty(
+    unit: &mut Unit,
+    body: &mut Body,
+    region: Region,
+    slots: [Value; 2],
+    bounds: [Value; 2],
+) {
+    let inside: HashSet<Op> = body.walk(region).collect();
+    for (slot, bound) in std::iter::zip(slots, bounds) {
+        let users: Vec<Op> = body.uses(slot).map(|at| at.op).collect();
+        let own = |op: &Op| inside.contains(op);
+        if !users
+            .iter()
+            .filter(|op| own(op))
+            .all(|op| is_read(body, *op))
+        {
+            return;
+        }
+        for read in users.into_iter().filter(own) {
+            let value = body.result(read);
+            body.replace_uses(value, bound);
+        }
+    }
+    let [first, final_] = bounds;
+    let tests: Vec<(Op, i64)> = body
+        .uses(first)
+        .filter_map(|at| {
+            let pair = [body.operands(at.op).next()?, body.operands(at.op).nth(1)?];
+            let holds = match (body.kind(at.op), pair == bounds) {
+                (OpKind::ICmp(IntPredicate::Sle | IntPredicate::Ule), true) => 1,
+                (OpKind::ICmp(IntPredicate::Sgt | IntPredicate::Ugt), true) => 0,
+                (OpKind::ICmp(IntPredicate::Sge | IntPredicate::Uge), false) => 1,
+                (OpKind::ICmp(IntPredicate::Slt | IntPredicate::Ult), false) => 0,
+                _ => return None,
+            };
+            let both = pair == bounds || pair == [final_, first];
+            (both && inside.contains(&at.op)).then_some((at.op, holds))
+        })
+        .collect();
+    for (test, holds) in tests {
+        let result = body.result(test);
+        settle(unit, body, result, holds);
+    }
+}
+
+fn is_read(body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::Load(access) if access.is_plain())
+}
+
+/// Moves what `branch` does behind the loop to the end of its last part; `reads` stand for what the loop
+/// gives.
+fn do_last(
+    unit: &mut Unit,
+    body: &mut Body,
+    shared: Op,
+    is_last: Value,
+    branch: Op,
+    reads: &HashSet<Op>,
+) -> Result<(), &'static str> {
+    if body.results(branch).iter().any(|r| body.has_uses(*r)) {
+        return Err("what the last iteration gives is a value of the thread's own");
+    }
+    let between = between(body, shared, branch).ok_or(FAR)?;
+    let arm = body.op_regions(branch)[0];
+    let mut wanted: HashSet<Value> = body
+        .walk(arm)
+        .flat_map(|op| body.operands(op).collect::<Vec<_>>())
+        .collect();
+    let mut needed = Vec::new();
+    for &op in between.iter().rev() {
+        if body.results(op).iter().any(|r| wanted.contains(r)) {
+            if !reads.contains(&op) && !is_pure(unit, body, op) {
+                return Err(FAR);
+            }
+            wanted.extend(body.operands(op));
+            needed.push(op);
+        }
+    }
+    let region = body.op_regions(shared)[0];
+    let end = body.last(region).ok_or(FAR)?;
+    let mut b = Builder::new(unit, body);
+    b.at_op(end);
+    b.loc = b.body.ops[branch].loc;
+    let (_, yes, no) = b.if_(is_last, &[]);
+    b.at_end(no);
+    b.yield_(&[]);
+    b.at_end(yes);
+    let mut map = ValueMap::new();
+    let arm: Vec<Op> = b.body.ops_in(arm).collect();
+    for op in needed.into_iter().rev().chain(arm) {
+        match b.body.kind(op) {
+            OpKind::Yield => {
+                b.yield_(&[]);
+            }
+            _ => {
+                clone_op_within(op, &mut b, &mut map);
+            }
+        }
+    }
+    body.erase(branch);
+    Ok(())
+}
