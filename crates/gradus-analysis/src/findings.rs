@@ -10,6 +10,7 @@ use crate::closure::Callee;
 use crate::flow::{self, ValueAccess};
 use crate::lanes;
 use crate::memory::{ClassId, Origin};
+use crate::seen;
 use crate::strangers;
 use crate::words::{CopyKind, LaneKind};
 use gradus_ir::known::{Effects, GpuFn, IntFn, Known, MarkerFn, MemoryFn, SystemFn};
@@ -272,7 +273,8 @@ impl Finder<'_> {
             && self.classes.is_scrambled(self.func, value)
             && self.classes.value_useful(self.func, value)
     }
-    /// Numbers that become part of a float in memory.
+    /// Numbers that become part of a float in memory. What the front end names an integer member of a
+    /// structure does not, unless it was made from the bits of a float: no float is read there later.
     fn overwritten(&mut self, op: Op, ptr: Value, value: Value) {
         let facts = self.facts;
         let Some(place) = facts.memory.place(self.func, ptr) else {
@@ -282,7 +284,8 @@ impl Finder<'_> {
             && facts.words.lanes(self.func, value).is_empty();
         let scrambled =
             self.classes.is_scrambled(self.func, value) && self.classes.is_useful(place.class);
-        if number && (scrambled || self.points_to_active(ptr)) {
+        let named = seen::is_integer_member(facts.unit, self.body, op);
+        if number && (scrambled || !named && self.points_to_active(ptr)) {
             let ty = self.body.ty(value);
             let bytes = facts.unit.layout.store_bytes(facts.unit, ty);
             if facts.words.overlaps_floats(facts.memory, place, bytes) {

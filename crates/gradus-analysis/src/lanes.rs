@@ -312,9 +312,7 @@ impl Reader<'_> {
         let (Some(node), Some(place)) = (node, self.memory.place(func, ptr)) else {
             return;
         };
-        let meta = body.ops[op].meta.map(|id| self.unit.meta(id));
-        let tag = meta.and_then(|m| m.tbaa);
-        let tagged = tag.map_or(Seen::NOTHING, |t| seen::of_tbaa(self.unit, t.access));
+        let tagged = seen::of_access(self.unit, body, op);
         if is_integer_constant(self.unit, body, value) {
             let number = number_format(self.unit, body, value).filter(|_| !tagged.has_integer());
             let constant = StoredConstant {

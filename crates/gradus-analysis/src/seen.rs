@@ -1,6 +1,6 @@
 //! What a word of memory was seen to be: a set of float formats, pointer, integer.
 
-use gradus_ir::{FloatKind, TbaaTypeId, Unit};
+use gradus_ir::{Body, FloatKind, Op, TbaaTypeId, Unit};
 
 /// A set of word kinds, with the weaker evidence of declared types kept apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -121,6 +121,18 @@ pub(crate) fn members_of_tbaa(unit: &Unit, base: TbaaTypeId) -> Vec<(u64, Seen)>
 
 /// The most members of a structure that are looked at.
 const MEMBERS_MAX: usize = 256;
+
+/// What the front end says that a load or store accesses.
+pub(crate) fn of_access(unit: &Unit, body: &Body, op: Op) -> Seen {
+    let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
+    tag.map_or(Seen::NOTHING, |tag| of_tbaa(unit, tag.access))
+}
+
+/// Whether the front end names what a load or store accesses as an integer member of a structure.
+pub(crate) fn is_integer_member(unit: &Unit, body: &Body, op: Op) -> bool {
+    let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
+    tag.is_some_and(|tag| tag.base != tag.access && of_tbaa(unit, tag.access).has_integer())
+}
 
 /// What type-based alias analysis tells about a word: the front ends' names of scalar types.
 pub(crate) fn of_tbaa(unit: &Unit, ty: TbaaTypeId) -> Seen {

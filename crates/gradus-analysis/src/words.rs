@@ -211,8 +211,7 @@ impl Words {
         self.fill_kind(unit, memory, body, func, op)
     }
 
-    /// What a fill overwrites. Where nothing is known of it, zeros stand for floats: zeros in the shadow
-    /// are right for those, and do no harm to anything else.
+    /// What a fill overwrites.
     fn fill_kind(
         &self,
         unit: &Unit,
@@ -239,10 +238,9 @@ impl Words {
         let Some(place) = place else {
             return CopyKind::Nothing;
         };
-        let mut words = self.block_words(memory, place, size_bytes).into_iter();
         match self.block_kind(memory, place, size_bytes) {
-            CopyKind::Unknown if byte == Some(0) && words.all(|(_, seen)| seen.is_nothing()) => {
-                CopyKind::Floats(FloatKind::F64)
+            CopyKind::Unknown if byte == Some(0) => {
+                zeroed(&self.block_words(memory, place, size_bytes))
             }
             kind => kind,
         }
@@ -338,9 +336,11 @@ impl Words {
             }
         }
     }
-    /// An integer at `node` is loaded from, or stored to, `place`.
+    /// An integer at `node` is loaded from, or stored to, `place`. What is also used as a float is one, by
+    /// whatever name it is accessed.
     fn access(&mut self, memory: &Memory, node: Node, place: MemoryPlace, tagged: Seen) -> bool {
-        if tagged.has_integer() {
+        let is_float = |lane: &Lane| matches!(lane.kind, LaneKind::Float(_));
+        if tagged.has_integer() && !self.nodes.lanes(node).iter().any(is_float) {
             return self.access_address(memory, node, place);
         }
         let mut news = false;
@@ -566,6 +566,21 @@ impl Words {
             };
             self.seen(memory, at).has_float()
         })
+    }
+}
+
+/// What zeros overwrite where that cannot be told: all that it may be, as zeros in the shadow are right for
+/// floats and for pointers, and do no harm to anything else.
+fn zeroed(block: &[(u64, Seen)]) -> CopyKind {
+    if !block.iter().any(|(_, seen)| seen.has_pointer()) {
+        return CopyKind::Floats(FloatKind::F64);
+    }
+    let of_word = |&(offset_bytes, seen): &(u64, Seen)| {
+        lane_kinds(seen).map(move |kind| CopiedWord { offset_bytes, kind })
+    };
+    CopyKind::Words {
+        words: block.iter().flat_map(of_word).collect(),
+        period_bytes: None,
     }
 }
 

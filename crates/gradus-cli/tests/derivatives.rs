@@ -698,3 +698,66 @@ int main(void) {
     );
     assert!(sweep("if some of it does") > 0, "{report}");
 }
+
+/// Members beside arrays of numbers, where analyses see one memory for several structures: stores are told
+/// by the types that the front end names, and zeros need no type.
+#[test]
+fn members_beside_numbers_are_no_numbers() {
+    let at = folder("members");
+    let program = "#include <math.h>
+        struct solver { double a[3], b[3]; int ready; };
+        __attribute__((noinline)) static void set(struct solver *s, const double *x) {
+            for (int i = 0; i < 3; i++) {
+                s->a[i] = x[i] * x[i];
+                s->b[i] = sin(x[i + 3]);
+            }
+            s->ready = 1;
+        }
+        __attribute__((noinline)) static double ends(const double *p) { return p[0] * p[6]; }
+        double solved(const double *x, int n) {
+            struct solver s START;
+            set(&s, x);
+            double sum = ends(n > 100 ? s.a : x);
+            for (int i = 0; i < 3; i++)
+                sum += s.ready * s.a[i] * s.b[(i + n) % 3];
+            return sum;
+        }\n";
+    write(&at, "members.c", program);
+    for (start, level) in [("", "-O1"), ("={{0}}", "-O0"), ("={{0}}", "-O2")] {
+        let line = format!("check members.c -f solved --arg n=4 --arg x=rand(7) -- {level}");
+        succeeds(&at, &format!("{line} -DSTART={start}"));
+    }
+}
+
+/// The bits of numbers, read and written in place as if they were integers: no access shows a number.
+#[test]
+fn numbers_changed_in_place_as_integers_are_refused() {
+    let at = folder("in-place");
+    let program = "double guess(double *x, int n) {
+            double sum = 0;
+            for (int i = 0; i < n; i++) {
+                ((long *)x)[i] = 0x5fe6eb50c7b537a9 - (((long *)x)[i] >> 1);
+                sum += x[i];
+            }
+            return sum;
+        }
+        double drawn(unsigned long *state, double s) {
+            unsigned long bits = *state * 6364136223846793005u + 1442695040888963407u;
+            union { unsigned long bits; double value; } u = {bits >> 12 | 0x3ff0000000000000};
+            *state = bits;
+            return s * u.value;
+        }\n";
+    write(&at, "place.c", program);
+    for level in ["-O0", "-O2"] {
+        let said = refuses(
+            &at,
+            &format!("grad place.c -f guess -o out.o -- {level}"),
+            "GRD0008",
+        );
+        assert!(said.contains("place.c:4"), "{said}");
+        succeeds(
+            &at,
+            &format!("grad place.c -f drawn --wrt s -o out.o -- {level}"),
+        );
+    }
+}

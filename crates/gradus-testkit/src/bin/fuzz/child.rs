@@ -6,9 +6,13 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// What a child may take before it counts as hanging; one whose compiler is at fault hangs easily.
+/// The processor's time that a child may take before it counts as hanging; one whose compiler is at fault
+/// hangs easily.
 const PATIENCE: Duration = Duration::from_secs(400);
 const PATIENCE_WITH_FAULT: Duration = Duration::from_secs(100);
+/// Who waits for ever takes no time of the processor; a loaded machine makes any child wait.
+const WAITING: u32 = 10;
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Runs a child on `count` seeds from `first` on: its lines, or how it failed.
 pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &'static str> {
@@ -62,14 +66,20 @@ pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &
         None => PATIENCE,
         Some(_) => PATIENCE_WITH_FAULT,
     };
-    let deadline = Instant::now() + patience;
+    let since = Instant::now();
     let mut lines = Vec::new();
     let end = loop {
-        match receive.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        match receive.recv_timeout(LOOK) {
             Ok(line) if line == "done" => break Ok(()),
             Ok(line) => lines.push(line),
-            Err(mpsc::RecvTimeoutError::Timeout) => break Err("hang"),
             Err(mpsc::RecvTimeoutError::Disconnected) => break Err("crash"),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                let waited = since.elapsed();
+                let worked = processor_time(child.id()).unwrap_or(waited);
+                if worked > patience || waited > patience * WAITING {
+                    break Err("hang");
+                }
+            }
         }
     };
     if end.is_err() {
@@ -77,4 +87,15 @@ pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &
     }
     let _ = child.wait();
     end.map(|()| lines)
+}
+
+/// What a process has taken of the processors, where the system tells (`/proc/ID/stat`: hundredths of a
+/// second, in user code and in the kernel).
+fn processor_time(process: u32) -> Option<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name before the fields may hold anything.
+    let (_, fields) = text.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some(Duration::from_millis(10 * (ticks()? + ticks()?)))
 }
