@@ -250,7 +250,7 @@ impl Cut<'_> {
     }
 
     /// A branch at which threads go different ways: the arms one after the other, each for those who
-    /// take it.
+    /// take it. Arms without a barrier come first: others wait until those that leave there have left.
     fn ways(&mut self, b: &mut Builder<'_>, mut frame: Frame, op: Op) {
         let condition = b.body.operand(op, 0);
         let arms = b.body.op_regions(op).to_vec();
@@ -258,7 +258,14 @@ impl Cut<'_> {
         let mut ways = Vec::new();
         let mut outs = Outs::default();
         self.idle_arms(b, op, &mut outs);
-        for (index, &arm) in arms.iter().enumerate() {
+        let holds_barrier = |arm: &Region| {
+            let mut ops = b.body.ops_in(*arm);
+            ops.any(|op| self.plan.spine.is_structural(op))
+        };
+        let mut order: Vec<usize> = (0..arms.len()).collect();
+        order.sort_by_key(|index| holds_barrier(&arms[*index]));
+        for index in order {
+            let arm = arms[index];
             if is_idle(b.body, arm) {
                 continue;
             }
@@ -508,9 +515,12 @@ fn is_arbitrary(b: &Builder<'_>, value: Value) -> bool {
     matches!(constant, Some(ConstKind::Undef | ConstKind::Poison))
 }
 
-/// Whether a region only ends.
+/// Whether a region only ends, and is the first such of its op: what it gives can be kept before the op,
+/// and what the other regions give in its place.
 pub(crate) fn is_idle(body: &Body, region: Region) -> bool {
-    body.first(region) == body.last(region)
+    let only_ends = |region: &Region| body.first(*region) == body.last(*region);
+    let arms = body.owner(region).map(|op| body.op_regions(op));
+    only_ends(&region) && arms.and_then(|arms| arms.iter().find(|r| only_ends(r))) == Some(&region)
 }
 
 fn go_to(b: &mut Builder<'_>, place: Place) {

@@ -449,6 +449,7 @@ impl Writer {
         let result = self.name();
         let swapped = self.random.below(2) == 0;
         self.line(&format!("{result} = if {condition} -> i64 {{"));
+        let before = self.modes;
         for arm in [true, false] {
             self.region(|w| {
                 match arm != swapped {
@@ -456,9 +457,7 @@ impl Writer {
                         w.meeting(2);
                         w.tail();
                     }
-                    false => {
-                        w.modes_apart(|w| w.plain(1));
-                    }
+                    false => w.leaving(before, |w| w.plain(1)),
                 }
                 let value = w.value();
                 w.line(&format!("yield {value}"));
@@ -471,9 +470,9 @@ impl Writer {
         self.own.push(result);
     }
 
-    /// Statements of a thread that others do not wait for any more: shared arrays are not its matter.
-    fn modes_apart(&mut self, fill: impl FnOnce(&mut Self)) {
-        let modes = std::mem::replace(&mut self.modes, [Mode::Adds; 2]);
+    /// Statements of a thread that leaves: they come before the next barrier of those that stay.
+    fn leaving(&mut self, before: [Mode; 2], fill: impl FnOnce(&mut Self)) {
+        let modes = std::mem::replace(&mut self.modes, before);
         let budget = std::mem::replace(&mut self.budget, 0);
         fill(self);
         (self.modes, self.budget) = (modes, budget);
