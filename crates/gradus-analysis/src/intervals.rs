@@ -5,7 +5,9 @@
 //! other analyses learn from it that narrow arithmetic does not wrap.
 
 use gradus_ir::known::{IntFn, Known};
-use gradus_ir::{BinaryOp, Body, CastOp, Entity, Flags, Op, OpKind, Unit, Value};
+use gradus_ir::{
+    BinaryOp, Body, CastOp, Entity, Flags, MOST_THREADS, Op, OpKind, SpmdKind, Unit, Value,
+};
 
 /// The smallest and the largest number that a value may be.
 pub type Interval = (i64, i64);
@@ -56,6 +58,27 @@ impl Intervals {
             None => return,
         };
         self.set(index, Some((0, most.saturating_sub(1).max(0))));
+    }
+
+    /// The ranks of blocks and grids stay below their extents; a block of a size that is not constant has
+    /// [`MOST_THREADS`] at most.
+    pub(crate) fn enter_spmd(&mut self, unit: &Unit, body: &Body, op: Op, kind: SpmdKind) {
+        if kind == SpmdKind::Team {
+            return;
+        }
+        let params = body.region_params(body.op_regions(op)[0]);
+        let dims = body.operand_count(op);
+        for (dim, extent) in body.operands(op).enumerate() {
+            let (low, mut high) = self.of(unit, body, extent);
+            let constant = body.as_int(unit, extent).is_some();
+            if kind == SpmdKind::Block && !constant {
+                high = high.min(MOST_THREADS.into());
+            } else if low < 0 {
+                continue;
+            }
+            self.set(params[dim], Some((0, (high - 1).max(0))));
+            self.set(params[dims + dim], Some((0, high.max(0))));
+        }
     }
 
     /// What an arm yields is one of the numbers that its merge may give.

@@ -183,6 +183,10 @@ impl LinearForms {
                     forms.recurrences(unit, body, op);
                     continue;
                 }
+                OpKind::Spmd { kind, .. } => {
+                    forms.intervals.enter_spmd(unit, body, op, kind);
+                    continue;
+                }
                 OpKind::If | OpKind::Switch(_) => continue,
                 OpKind::Yield => forms.intervals.leave_arm(unit, body, op),
                 _ => {}

@@ -160,8 +160,16 @@ fn the_report_tells_what_became_of_kernels() {
         for (int k = 0; k < n; k++) sum += (x[k] - own) * (x[k] - own);\n\
         y[threadIdx.x] = sum;\n\
         }\n\
+        __global__ void alone(float *y)\n{\n\
+        __shared__ float cell[256];\n\
+        int t = threadIdx.x;\n\
+        float own = y[t] / 3;\n\
+        cell[t] = own;\n\
+        __syncthreads();\n\
+        y[t] = cell[t] + own;\n\
+        }\n\
         void run(const float *x, float *y) {\n\
-        smooth<<<8, 256>>>(x, y); apart<<<1, 256>>>(x, y, 999);\n\
+        smooth<<<8, 256>>>(x, y); alone<<<8, 256>>>(y); apart<<<1, 256>>>(x, y, 999);\n\
         columns<<<1, 256>>>(x, y, 256); }\n";
     std::fs::write(folder.join("k.cu"), source).expect("written");
     let output = nvcc(&folder, "--gpu-report -c k.cu");
@@ -185,6 +193,22 @@ fn the_report_tells_what_became_of_kernels() {
     let apart = paragraph("k.cu:19-21: kernel, launched by ");
     assert!(apart.contains("line 20: interchanged"), "{said}");
     assert!(apart.contains("line 20: loop vectorised, width "), "{said}");
+    let alone = paragraph("k.cu:27-30: kernel, launched by ");
+    let removed = "line 29: barrier, removed: it orders nothing";
+    assert!(
+        alone.contains(removed) && alone.contains("no barrier"),
+        "{said}"
+    );
+    let output = nvcc(
+        &folder,
+        "--gpu-report --gradus-without=barrier-removal -c k.cu",
+    );
+    let barrier = "line 29: barrier, split: 1 value kept for each thread (4 bytes)";
+    assert!(
+        text(&output.stdout).contains(barrier),
+        "{}",
+        text(&output.stdout)
+    );
     assert!(text(&nvcc(&folder, "-c k.cu").stdout).is_empty());
 }
 

@@ -14,17 +14,13 @@ use crate::prepare::prepare;
 use crate::report::{self, KernelRecord};
 use crate::spine::Spine;
 use crate::steps::in_step;
-use crate::{Facts, Findings, Options};
-use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, SpmdKind, Unit};
+use crate::{Facts, Findings, Options, blocks_in};
+use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, Unit};
 use std::collections::HashSet;
 
 /// Runs the pass.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
-    let is_block = |op: &Op| {
-        let kind = SpmdKind::Block;
-        matches!(body.kind(*op), OpKind::Spmd { kind: own, .. } if *own == kind)
-    };
-    let blocks: Vec<Op> = body.walk(body.root()).filter(is_block).collect();
+    let blocks = blocks_in(body);
     let mut findings = Findings::default();
     for &block in &blocks {
         if let Err(refused) = prepare(unit, body, block) {
@@ -38,7 +34,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
     for block in blocks {
         match block_to_loops(unit, body, options, block, &steady) {
             Ok((record, doubts)) => {
-                findings.kernels.push(record);
+                findings.kernels.push((block, record));
                 findings.diagnostics.extend(doubts);
             }
             Err(refused) => findings.diagnostics.extend(refused),
@@ -55,9 +51,9 @@ fn block_to_loops(
     block: Op,
     steady: &HashSet<Op>,
 ) -> Result<(KernelRecord, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let (spine, levels) = cut_points(unit, body, block, steady)?;
+    let (spine, levels) = cut_points(unit, body, block, steady, options)?;
     let doubts = doubtful(unit, body, &spine, &levels);
-    let homes = homes::plan(unit, body, &spine, &levels, steady);
+    let homes = homes::plan(unit, body, &spine, &levels, steady, options);
     let plan = Plan {
         spine: &spine,
         levels: &levels,
@@ -77,8 +73,12 @@ fn cut_points(
     body: &Body,
     block: Op,
     steady: &HashSet<Op>,
+    options: &Options,
 ) -> Result<(Spine, Levels), Vec<Diagnostic>> {
-    let mut in_step = in_step(unit, body, block);
+    let mut in_step = match options.in_step {
+        true => in_step(unit, body, block),
+        false => Vec::new(),
+    };
     loop {
         let spine = Spine::of(unit, body, block, &in_step)?;
         let levels = Levels::of(unit, body, &spine, steady);

@@ -7,6 +7,7 @@
 //! lies behind it is computed again in every segment that needs it. Ranks, values that the spine's own
 //! branches and loops give or carry, and what is common to all threads cost nothing.
 
+use crate::Options;
 use crate::flow::Network;
 use crate::levels::Levels;
 use crate::spine::Spine;
@@ -33,6 +34,7 @@ pub(crate) fn plan(
     spine: &Spine,
     levels: &Levels,
     steady: &HashSet<Op>,
+    options: &Options,
 ) -> Homes {
     let plan = Plan {
         unit,
@@ -51,7 +53,13 @@ pub(crate) fn plan(
             plan.crossing(op, &mut homes, &mut wanted);
         }
     }
-    plan.choose(&wanted, &mut homes);
+    match options.recompute {
+        true => plan.choose(&wanted, &mut homes),
+        false => {
+            homes.stored = wanted;
+            homes.stored.sort();
+        }
+    }
     homes
 }
 

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Place in the flow: after raising and simplification, before gradus-par, which makes calls of the
-//! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`fission`] cuts blocks at the
-//! ops where their threads meet, [`grid`] makes parallel loops of grids. None needs a proof that a
+//! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`barriers`] removes those that
+//! order nothing, [`fission`] cuts blocks at the ops where their threads meet, [`grid`] makes parallel loops of
+//! grids. None needs a proof that a
 //! barrier is reached by all threads alike: CUDA leaves the other case undefined, and threads that have
 //! left do not count.
 //!
@@ -16,6 +17,8 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod barriers;
+mod cells;
 mod cut;
 mod fission;
 mod flow;
@@ -34,7 +37,7 @@ mod threads;
 pub use report::{KernelRecord, Meeting};
 
 use gradus_analysis::{AliasOptions, Effects};
-use gradus_ir::{Body, Diagnostic, FuncId, Op, OpKind, SpmdKind, Unit};
+use gradus_ir::{Body, Diagnostic, FuncId, MOST_THREADS, Op, OpKind, SpmdKind, Unit};
 
 /// How kernels are lowered.
 #[derive(Clone, Debug)]
@@ -46,15 +49,24 @@ pub struct Options {
     /// Whether threads of a block are taken not to race between barriers (the axiom for vectorising
     /// loops over threads). Where they are not, grids say that their blocks may share what they write.
     pub race_free: bool,
+    /// Whether barriers that order nothing are removed.
+    pub remove_barriers: bool,
+    /// Whether values that cross a cut may be computed again.
+    pub recompute: bool,
+    /// Whether loops may be run in step.
+    pub in_step: bool,
 }
 
 impl Default for Options {
     /// CUDA's limits.
     fn default() -> Self {
         Options {
-            max_threads: 1024,
+            max_threads: MOST_THREADS.into(),
             max_shared_bytes: 227 << 10,
             race_free: true,
+            remove_barriers: true,
+            recompute: true,
+            in_step: true,
         }
     }
 }
@@ -87,12 +99,19 @@ pub struct Pass {
 pub struct Findings {
     /// What could not be done, or is doubtful.
     pub diagnostics: Vec<Diagnostic>,
-    /// What became of kernels.
-    pub kernels: Vec<KernelRecord>,
+    /// What became of kernels, by the block.
+    pub kernels: Vec<(Op, KernelRecord)>,
+    /// The lines of barriers that were removed, by the block.
+    pub removed: Vec<(Op, u32)>,
 }
 
 /// All passes, in the order in which [`lower`] runs them.
 pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "barriers",
+        about: "barriers that order nothing are removed",
+        run: barriers::run,
+    },
     Pass {
         name: "fission",
         about: "blocks become loops over threads, cut where the threads meet",
@@ -137,11 +156,12 @@ pub fn lower(
             alias: &alias,
         };
         let mut body = before.clone();
-        let (mut findings, mut kernels) = (Vec::new(), Vec::new());
+        let (mut findings, mut kernels, mut removed) = (Vec::new(), Vec::new(), Vec::new());
         for pass in PASSES {
             let found = (pass.run)(unit, &mut body, &facts, options);
             findings.extend(found.diagnostics);
             kernels.extend(found.kernels);
+            removed.extend(found.removed);
         }
         let failed = findings
             .iter()
@@ -151,7 +171,9 @@ pub fn lower(
             lowered.changed.push(func);
         }
         let name = unit.functions[func].name.clone();
-        for mut kernel in kernels {
+        for (block, mut kernel) in kernels {
+            let own = removed.iter().filter(|(of, _)| *of == block);
+            kernel.removed = own.map(|(_, line)| *line).collect();
             kernel.function = unit.functions[func]
                 .source_name
                 .clone()
@@ -162,6 +184,15 @@ pub fn lower(
         lowered.findings.extend(named);
     }
     lowered
+}
+
+/// The blocks of a body, in program order.
+fn blocks_in(body: &Body) -> Vec<Op> {
+    let is_block = |op: &Op| {
+        let kind = SpmdKind::Block;
+        matches!(body.kind(*op), OpKind::Spmd { kind: own, .. } if *own == kind)
+    };
+    body.walk(body.root()).filter(is_block).collect()
 }
 
 /// Whether an op is a grid or a block.

@@ -18,6 +18,8 @@ pub struct KernelRecord {
     pub function: String,
     /// The file of the kernel's code, and its first and last line.
     pub lines: Option<(String, u32, u32)>,
+    /// The lines of the barriers that were removed.
+    pub removed: Vec<u32>,
     /// Where its threads meet.
     pub meetings: Vec<Meeting>,
     /// The loops that are run in step, one iteration of all threads before the next.
@@ -55,23 +57,18 @@ pub(crate) fn of(
         lines: lines(unit, body, spine),
         ..KernelRecord::default()
     };
-    let places: HashMap<Op, usize> = body.walk(spine.root).zip(0..).collect();
     let size = |value: &Value| unit.layout.store_bytes(unit, body.ty(*value));
     let line = |op: Op| unit.span(body.ops[op].loc).map_or(0, |span| span.line);
-    let crossing = |values: &[Value], barrier: usize| -> Vec<Value> {
-        let crosses = |value: &&Value| crosses(body, spine, &places, **value, barrier);
-        values.iter().filter(crosses).copied().collect()
-    };
     let inside = body.walk(spine.root).filter(|op| spine.is_structural(*op));
     for op in inside {
         if let Some(kind) = splits::split(unit, body, op) {
-            let stored = crossing(&homes.stored, places[&op]);
+            let stored = crossing(body, spine, &homes.stored, op);
             record.meetings.push(Meeting {
                 line: line(op),
                 of_warp: kind == Split::WarpBarrier,
                 stored: stored.len(),
                 bytes: stored.iter().map(size).sum(),
-                recomputed: crossing(&homes.recomputed, places[&op]).len(),
+                recomputed: crossing(body, spine, &homes.recomputed, op).len(),
             });
             continue;
         }
@@ -92,6 +89,14 @@ pub(crate) fn of(
     });
     record.array_bytes = arrays.sum();
     record
+}
+
+/// The values that are made before a barrier and used behind it.
+pub(crate) fn crossing(body: &Body, spine: &Spine, values: &[Value], barrier: Op) -> Vec<Value> {
+    let places: HashMap<Op, usize> = body.walk(spine.root).zip(0..).collect();
+    let place = places[&barrier];
+    let crosses = |value: &&Value| crosses(body, spine, &places, **value, place);
+    values.iter().filter(crosses).copied().collect()
 }
 
 /// Whether a value is made before a place and used behind it.

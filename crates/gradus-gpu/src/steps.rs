@@ -38,18 +38,8 @@ pub(crate) fn in_step(unit: &Unit, body: &Body, block: Op) -> Vec<Op> {
     if few.is_some_and(|n| n < LEAST_THREADS) || !is_orderless(unit, body, region) {
         return Vec::new();
     }
-    let mut steps = Steps {
-        unit,
-        body,
-        of: HashMap::new(),
-    };
-    if let Some(&rank) = body.region_params(region).first() {
-        steps.of.insert(rank, [Step::By(1), Step::None]);
-    }
+    let steps = Steps::of(unit, body, block);
     let mut gaining = Vec::new();
-    for op in body.walk(region) {
-        steps.enter(op);
-    }
     for op in body.walk(region) {
         if matches!(body.kind(op), OpKind::For { .. }) && steps.gains(op) {
             gaining.push(op);
@@ -71,7 +61,7 @@ fn is_orderless(unit: &Unit, body: &Body, region: Region) -> bool {
 
 /// What one step adds to a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+pub(crate) enum Step {
     /// Nothing.
     None,
     /// So much.
@@ -108,14 +98,32 @@ impl Step {
 /// From thread to thread, and from iteration to iteration of the innermost loop.
 type Both = [Step; 2];
 
-struct Steps<'a> {
+/// The steps of the values of a block.
+pub(crate) struct Steps<'a> {
     unit: &'a Unit,
     body: &'a Body,
     of: HashMap<Value, Both>,
 }
 
-impl Steps<'_> {
-    fn get(&self, value: Value) -> Both {
+impl<'a> Steps<'a> {
+    /// Finds them.
+    pub fn of(unit: &'a Unit, body: &'a Body, block: Op) -> Steps<'a> {
+        let region = body.op_regions(block)[0];
+        let mut steps = Steps {
+            unit,
+            body,
+            of: HashMap::new(),
+        };
+        if let Some(&rank) = body.region_params(region).first() {
+            steps.of.insert(rank, [Step::By(1), Step::None]);
+        }
+        for op in body.walk(region) {
+            steps.enter(op);
+        }
+        steps
+    }
+    /// What one step adds to a value: from thread to thread, and from iteration to iteration.
+    pub fn get(&self, value: Value) -> Both {
         self.of.get(&value).copied().unwrap_or([Step::None; 2])
     }
 

@@ -42,8 +42,8 @@ pub use meta::{AliasScope, Meta, TbaaTag, TbaaType};
 pub use op_table::{Count, EffectClass, OpRow};
 pub use ops::{
     Access, AllocaInfo, AllocaPlace, Atomicity, BarrierScope, BinaryOp, CallInfo, CastOp, Flags,
-    FloatPredicate, IntPredicate, LandingPad, OpKind, ReduceOp, RmwOp, Schedule, SpmdKind,
-    TailKind,
+    FloatPredicate, IntPredicate, LandingPad, MOST_THREADS, OpKind, ReduceOp, RmwOp, Schedule,
+    SpmdKind, TailKind,
 };
 pub use text::{OpPrinter, parse, print, print_function};
 pub use types::{FloatKind, Type, TypeTable};

@@ -252,12 +252,16 @@ pub enum BarrierScope {
     Team,
 }
 
+/// The most threads of a GPU block whose size is not constant.
+pub const MOST_THREADS: u32 = 1024;
+
 /// What the ranks of an `spmd` are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SpmdKind {
     /// Threads of a team: the extent is a request, one rank is a legal run.
     Team,
-    /// Threads of a GPU block: the extent is part of the meaning.
+    /// Threads of a GPU block: the extent is part of the meaning. An extent that is not constant is at
+    /// most [`MOST_THREADS`], and so is the product of all, if one is not.
     Block,
     /// Blocks of a GPU grid: the extent is part of the meaning.
     Grid,

@@ -39,6 +39,7 @@ fn without_lines(kernel: &KernelRecord) -> KernelRecord {
     let mut kernel = kernel.clone();
     kernel.lines = None;
     kernel.meetings.iter_mut().for_each(|m| m.line = 0);
+    kernel.removed.iter_mut().for_each(|line| *line = 0);
     kernel.divergent.iter_mut().for_each(|line| *line = 0);
     kernel.in_step.iter_mut().for_each(|line| *line = 0);
     kernel
@@ -62,6 +63,9 @@ fn paragraph(text: &mut String, kernel: &KernelRecord, names: &[String]) {
     };
     // Writing to a string does not fail.
     let _ = writeln!(text, "{place}: kernel, {}", names.join(", "));
+    for line in &kernel.removed {
+        let _ = writeln!(text, "    line {line}: barrier, removed: it orders nothing");
+    }
     if kernel.meetings.is_empty() {
         let _ = writeln!(text, "    no barrier: one loop over the threads");
     }

@@ -148,8 +148,12 @@ fn kernels(
 ) -> Result<(), Stop> {
     run.pass("gpu", |run| {
         let effects = Effects::of(unit, &Closure::of(unit, changed));
+        let off = |name: &str| run.request.options.off.iter().any(|o| o == name);
         let options = gradus_gpu::Options {
             race_free,
+            remove_barriers: !off("barrier-removal"),
+            recompute: !off("min-cut"),
+            in_step: !off("interchange"),
             ..gradus_gpu::Options::default()
         };
         let lowered = gradus_gpu::lower(unit, changed, &effects, &options);

@@ -293,6 +293,9 @@ pub const SWITCHES: &[&str] = &[
     "versioning",
     "replay",
     "replay-cost",
+    "barrier-removal",
+    "min-cut",
+    "interchange",
 ];
 
 /// The options of differentiation with what is listed switched off.
@@ -303,7 +306,7 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
     let mut options = Options::default();
     for name in off {
         match name.as_str() {
-            "simplify" | "gather" | "jam" => {}
+            "simplify" | "gather" | "jam" | "barrier-removal" | "min-cut" | "interchange" => {}
             "alias-scopes" => options.alias_scopes = false,
             "variance-cost" => options.variance_cost = false,
             "recompute" => options.recompute = false,

@@ -55,8 +55,8 @@ fn simplified(unit: &mut Unit) {
     }
 }
 
-/// Lowers all kernels.
-fn lowered(unit: &mut Unit) -> Result<(), String> {
+/// Lowers all kernels; gives how many barriers were removed.
+fn lowered(unit: &mut Unit) -> Result<usize, String> {
     let functions = functions(unit);
     let effects = Effects::of(unit, &Closure::of(unit, &functions));
     let options = gradus_gpu::Options::default();
@@ -76,7 +76,8 @@ fn lowered(unit: &mut Unit) -> Result<(), String> {
             return Err("a kernel is left".into());
         }
     }
-    sound(unit)
+    sound(unit)?;
+    Ok(lowered.kernels.iter().map(|k| k.removed.len()).sum())
 }
 
 fn sound(unit: &Unit) -> Result<(), String> {
@@ -86,8 +87,8 @@ fn sound(unit: &Unit) -> Result<(), String> {
     }
 }
 
-/// What is wrong with a program, if anything.
-fn check(text: &str, compiled: bool) -> Result<(), String> {
+/// What is wrong with a program, if anything; how many barriers were removed.
+fn check(text: &str, compiled: bool) -> Result<usize, String> {
     let unit = parse(text, "program").map_err(|e| e.to_string())?;
     sound(&unit)?;
     let meant = interpreted(&unit, None)?;
@@ -96,6 +97,7 @@ fn check(text: &str, compiled: bool) -> Result<(), String> {
             return Err("the program itself depends on the order of its threads".into());
         }
     }
+    let mut removed = 0;
     for first in [false, true] {
         let mut after = unit.clone();
         if first {
@@ -108,7 +110,7 @@ fn check(text: &str, compiled: bool) -> Result<(), String> {
                 }
             }
         }
-        lowered(&mut after)?;
+        removed += lowered(&mut after)?;
         simplified(&mut after);
         sound(&after)?;
         for order in [None, Some(9)] {
@@ -130,12 +132,12 @@ fn check(text: &str, compiled: bool) -> Result<(), String> {
             }
         }
     }
-    Ok(())
+    Ok(removed)
 }
 
 #[test]
 fn lowered_kernels_keep_their_meaning() {
-    let mut wrong = Vec::new();
+    let (mut wrong, mut removed) = (Vec::new(), 0);
     let mut met: BTreeMap<&str, u64> = KERNEL_FEATURES.iter().map(|f| (*f, 0)).collect();
     for seed in seeds(150) {
         let program = kernel_program(seed, 12 + (seed % 4) as u32 * 8);
@@ -144,7 +146,7 @@ fn lowered_kernels_keep_their_meaning() {
         }
         let outcome = std::panic::catch_unwind(|| check(&program.text, seed % 8 == 0));
         match outcome {
-            Ok(Ok(())) => {}
+            Ok(Ok(barriers)) => removed += barriers,
             Ok(Err(message)) => wrong.push(format!("seed {seed}: {message}\n{}", program.text)),
             Err(_) => wrong.push(format!("seed {seed}: it panics\n{}", program.text)),
         }
@@ -159,4 +161,5 @@ fn lowered_kernels_keep_their_meaning() {
         .map(|(f, _)| f)
         .collect();
     assert!(never.is_empty(), "no program held {never:?}");
+    assert!(removed > 0, "no barrier was removed");
 }

@@ -8,11 +8,9 @@
 use super::Launch;
 use gradus_ir::{
     Access, AllocaInfo, AllocaPlace, Atomicity, BarrierScope, BinaryOp, Body, Builder, CastOp,
-    IntPredicate, Op, OpKind, RmwOp, TypeId, Unit, Value,
+    IntPredicate, MOST_THREADS, Op, OpKind, RmwOp, TypeId, Unit, Value,
 };
 
-/// The most threads that a block can have.
-const MOST_THREADS: u64 = 1024;
 /// The threads of a warp, as a power of two.
 const WARP_SHIFT: i128 = 5;
 
@@ -74,7 +72,7 @@ pub(super) fn shuffle(
 ) {
     let args = unit.call_args(body, call);
     let ty = body.ty(args[1]);
-    let memory = shared(unit, body, launch, ty, MOST_THREADS);
+    let memory = shared(unit, body, launch, ty, MOST_THREADS.into());
     let mut b = Builder::new(unit, body);
     b.at_op(call);
     b.loc = b.body.ops[call].loc;
@@ -153,7 +151,7 @@ pub(super) fn ask(
 ) {
     let int = unit.types.int(32);
     let words = if question.of_warp() {
-        MOST_THREADS >> WARP_SHIFT
+        u64::from(MOST_THREADS >> WARP_SHIFT)
     } else {
         1
     };

@@ -1,0 +1,319 @@
+//! Barriers that order nothing are removed.
+//!
+//! A barrier means no more than its memory effect: what threads did before it, up to the barrier before that,
+//! is done when any thread goes on to what comes behind it, up to the next one (the view of Moses and others,
+//! *High-performance GPU-to-CPU transpilation and optimization via high-level parallel constructs*, 2023). It
+//! is removed where no access of a thread on one side can meet an access of another thread on the other;
+//! accesses of one thread are in order without it. So go barriers at the ends of kernels, doubled ones, those
+//! around what each thread has for itself, and those that keep apart uses of memory that are used once.
+//!
+//! ```text
+//! s[t] = f(t); barrier; y[t] = s[t] + x[t]   →   s[t] = f(t); y[t] = s[t] + x[t]
+//! ```
+//!
+//! Place: before [`crate::fission`]. Sides are found by following the structure, around loops, too. Barriers
+//! are decided on one after the other, and those decided on no longer end a side: two can justify each other.
+//! Where threads go different ways around a barrier, those that do not come to it may have left: what they do
+//! on their way counts as before it.
+//!
+//! Only those go that cost something: where all barriers of a loop or branch go, it need not be cut; a cut that
+//! values cross keeps them for each thread. A cut across which nothing is kept makes two short loops of a long
+//! one, which are vectorised better, and stays.
+
+use crate::cells::Cells;
+use crate::homes::{self, Homes};
+use crate::levels::Levels;
+use crate::memory::steady_reads;
+use crate::report::crossing;
+use crate::spine::Spine;
+use crate::{Facts, Findings, Options, blocks_in};
+use gradus_analysis::{AccessKind, Alias, AliasOptions, MemoryAccess, Object, Place};
+use gradus_ir::{Body, Op, OpKind, Region, Unit};
+use std::collections::{HashMap, HashSet};
+
+/// Pairs of accesses that are compared at most for one barrier; one with more of them stays.
+const PAIRS: usize = 1 << 18;
+
+/// Runs the pass.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
+    let mut findings = Findings::default();
+    let blocks = blocks_in(body);
+    if !options.remove_barriers || blocks.is_empty() {
+        return findings;
+    }
+    let steady = steady_reads(unit, body, facts, &blocks);
+    let across_threads = AliasOptions {
+        tbaa: false,
+        scopes: false,
+        noalias: false,
+        race_free: false,
+        ..facts.alias.clone()
+    };
+    let alias = Alias::new(unit, facts.function, body, facts.effects, &across_threads);
+    let mut redundant = Vec::new();
+    for block in blocks {
+        let found = redundant_in(&alias, facts, options, block, &steady);
+        redundant.extend(found.into_iter().map(|barrier| (block, barrier)));
+    }
+    for (block, barrier) in redundant {
+        let line = unit.span(body.ops[barrier].loc).map_or(0, |span| span.line);
+        findings.removed.push((block, line));
+        body.erase(barrier);
+    }
+    findings
+}
+
+/// The barriers of a block that can go, together.
+fn redundant_in(
+    alias: &Alias,
+    facts: &Facts,
+    options: &Options,
+    block: Op,
+    steady: &HashSet<Op>,
+) -> Vec<Op> {
+    let (unit, body) = (alias.unit, alias.body);
+    // A block that cannot be cut is told of by those who cut it.
+    let Ok(spine) = Spine::of(unit, body, block, &[]) else {
+        return Vec::new();
+    };
+    let levels = Levels::of(unit, body, &spine, steady);
+    let homes = homes::plan(unit, body, &spine, &levels, steady, options);
+    let splits = spine.splits(unit, body).into_iter();
+    let barriers: Vec<Op> = splits.map(|(op, _)| op).collect();
+    let mut sides = Sides {
+        facts,
+        cells: Cells {
+            alias,
+            spine: &spine,
+            levels: &levels,
+        },
+        stays: barriers.iter().copied().collect(),
+        accesses: HashMap::new(),
+    };
+    let mut regions: Vec<Region> = barriers.iter().filter_map(|op| body.parent(*op)).collect();
+    // Those that are run most often first.
+    regions.sort_by_key(|region| {
+        std::cmp::Reverse(body.owner(*region).map(|op| alias.nest.order(op)))
+    });
+    regions.dedup();
+    let mut gone = Vec::new();
+    for region in regions {
+        let own = barriers
+            .iter()
+            .copied()
+            .filter(|op| body.parent(*op) == Some(region));
+        let own: Vec<Op> = own.collect();
+        let costly: Vec<Op> = own
+            .iter()
+            .copied()
+            .filter(|op| sides.is_costly(*op, &homes))
+            .collect();
+        let whole = region != spine.root && sides.remove(&own).len() == own.len();
+        if whole {
+            gone.extend(own);
+        } else {
+            sides.stays.extend(own);
+            gone.extend(sides.remove(&costly));
+        }
+    }
+    gone
+}
+
+/// In which direction code is followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Back,
+    On,
+}
+
+impl Way {
+    fn next(self, body: &Body, op: Op) -> Option<Op> {
+        match self {
+            Way::Back => body.prev(op),
+            Way::On => body.next(op),
+        }
+    }
+    fn first(self, body: &Body, region: Region) -> Option<Op> {
+        match self {
+            Way::Back => body.last(region),
+            Way::On => body.first(region),
+        }
+    }
+}
+
+/// What lies between the barriers of a block.
+struct Sides<'a> {
+    facts: &'a Facts<'a>,
+    cells: Cells<'a>,
+    /// The barriers that are not removed.
+    stays: HashSet<Op>,
+    accesses: HashMap<Op, Vec<MemoryAccess>>,
+}
+
+impl Sides<'_> {
+    /// Removes those of some barriers that order nothing, one after the other; gives them.
+    fn remove(&mut self, barriers: &[Op]) -> Vec<Op> {
+        let mut gone = Vec::new();
+        for &barrier in barriers {
+            if self.is_redundant(barrier) {
+                self.stays.remove(&barrier);
+                gone.push(barrier);
+            }
+        }
+        gone
+    }
+
+    /// Whether a cut at a barrier costs something, or parts nothing.
+    fn is_costly(&mut self, barrier: Op, homes: &Homes) -> bool {
+        let (body, spine) = (self.cells.alias.body, self.cells.spine);
+        !homes.kept.is_empty()
+            || !crossing(body, spine, &homes.stored, barrier).is_empty()
+            || self.parts_nothing(barrier, Way::Back)
+            || self.parts_nothing(barrier, Way::On)
+    }
+
+    /// Whether no memory is touched between a barrier and what ends the segment beside it.
+    fn parts_nothing(&mut self, barrier: Op, way: Way) -> bool {
+        let (body, spine) = (self.cells.alias.body, self.cells.spine);
+        let next = |op: &Op| way.next(body, *op);
+        let beside = std::iter::successors(next(&barrier), next);
+        let segment: Vec<Op> = beside.take_while(|op| !spine.is_structural(*op)).collect();
+        let mut all = Vec::new();
+        segment.iter().for_each(|op| self.take(*op, &mut all));
+        self.touched(all).is_empty()
+    }
+
+    fn is_redundant(&mut self, barrier: Op) -> bool {
+        let mut before = self.reached(barrier, Way::Back);
+        before.extend(self.passed_by(barrier));
+        let after = self.reached(barrier, Way::On);
+        let (before, after) = (self.touched(before), self.touched(after));
+        let few = before.len().saturating_mul(after.len()) <= PAIRS;
+        few && !before
+            .iter()
+            .any(|x| after.iter().any(|y| self.cells.may_meet(x, y)))
+    }
+
+    /// The accesses of ops, each once.
+    fn touched(&mut self, ops: Vec<Op>) -> Vec<MemoryAccess> {
+        let mut seen = HashSet::new();
+        let mut all = Vec::new();
+        for op in ops.into_iter().filter(|op| seen.insert(*op)) {
+            if !self.accesses.contains_key(&op) {
+                let found = self.accesses_of(op);
+                self.accesses.insert(op, found);
+            }
+            all.extend_from_slice(&self.accesses[&op]);
+        }
+        all
+    }
+
+    /// What an op itself touches. One that other blocks may wait for orders all that both can reach.
+    fn accesses_of(&self, op: Op) -> Vec<MemoryAccess> {
+        let alias = self.cells.alias;
+        let mut found = self.facts.effects.of_op(alias.unit, alias.body, op);
+        let speaks = match alias.body.kind(op) {
+            OpKind::Load(access) | OpKind::Store(access) | OpKind::AtomicRmw(_, access) => {
+                !access.is_plain()
+            }
+            OpKind::CmpXchg { .. } | OpKind::Fence { .. } => true,
+            _ => false,
+        };
+        let of_block = |access: &MemoryAccess| {
+            let targets = alias.objects(access);
+            targets.is_some_and(|targets| {
+                let mut objects = targets.iter().map(|t| alias.points_to.object(t.object));
+                objects.all(|object| matches!(object, Object::Stack(_)))
+            })
+        };
+        if speaks && !found.iter().all(of_block) {
+            found.push(MemoryAccess {
+                op,
+                kind: AccessKind::Write,
+                place: Place::Reachable,
+                offset: 0,
+                size: None,
+                count: None,
+                meta: None,
+            });
+        }
+        found
+    }
+
+    /// The ops that are reached from an op of the spine before a barrier is, with all that is in them.
+    fn reached(&self, from: Op, way: Way) -> Vec<Op> {
+        let (body, spine) = (self.cells.alias.body, self.cells.spine);
+        let mut found = Vec::new();
+        let mut seen: HashSet<Op> = HashSet::new();
+        let mut open: Vec<(Option<Region>, Option<Op>)> =
+            vec![(body.parent(from), way.next(body, from))];
+        while let Some((region, at)) = open.pop() {
+            let mut next = at;
+            while let Some(op) = next {
+                if self.stays.contains(&op) || !seen.insert(op) {
+                    break;
+                }
+                if spine.is_structural(op) && !body.op_regions(op).is_empty() {
+                    let inner = body.op_regions(op).iter();
+                    open.extend(inner.map(|r| (Some(*r), way.first(body, *r))));
+                    if matches!(body.kind(op), OpKind::For { .. }) {
+                        open.push((body.parent(op), way.next(body, op)));
+                    }
+                    break;
+                }
+                self.take(op, &mut found);
+                next = way.next(body, op);
+            }
+            if next.is_none() {
+                open.extend(
+                    region
+                        .map(|region| self.leave(region, way))
+                        .into_iter()
+                        .flatten(),
+                );
+            }
+        }
+        found
+    }
+
+    /// An op with all that is in it.
+    fn take(&self, op: Op, found: &mut Vec<Op>) {
+        let body = self.cells.alias.body;
+        found.push(op);
+        for &region in body.op_regions(op) {
+            found.extend(body.walk(region));
+        }
+    }
+
+    /// Where control comes from or goes to at the end of a spine region.
+    fn leave(&self, region: Region, way: Way) -> Vec<(Option<Region>, Option<Op>)> {
+        let (body, spine) = (self.cells.alias.body, self.cells.spine);
+        let Some(owner) = body.owner(region).filter(|_| region != spine.root) else {
+            return Vec::new();
+        };
+        let mut places = vec![(body.parent(owner), way.next(body, owner))];
+        if let OpKind::Loop { .. } | OpKind::For { .. } = body.kind(owner) {
+            places.push((Some(region), way.first(body, region)));
+        }
+        places
+    }
+
+    /// What threads do that go another way where those that come to a barrier part from them.
+    fn passed_by(&self, barrier: Op) -> Vec<Op> {
+        let (body, spine) = (self.cells.alias.body, self.cells.spine);
+        let mut found = Vec::new();
+        let mut at = barrier;
+        while let Some(region) = body.parent(at).filter(|region| *region != spine.root) {
+            let Some(owner) = body.owner(region) else {
+                break;
+            };
+            if self.cells.levels.is_divergent(owner) {
+                let others = body.op_regions(owner).iter().filter(|r| **r != region);
+                found.extend(others.flat_map(|r| body.walk(*r)));
+                found.extend(self.reached(owner, Way::On));
+            }
+            at = owner;
+        }
+        found
+    }
+}

@@ -1,0 +1,291 @@
+//! Whether accesses of two different threads of a block can meet.
+//!
+//! Place: asked by [`crate::barriers`]. Two accesses are kept apart by what they point into (alias facts that
+//! hold for any two iterations hold for any two threads), by memory that each thread has of its own, or by
+//! *cells*: an address is a start that all threads have in common, plus a number of bytes for each step of a
+//! rank, plus an offset between bounds. Where the steps leave room for the offsets, and go through the ranks
+//! like the digits of a number, different threads have different cells.
+//!
+//! Types and `restrict` keep nothing apart here: a block may use one array for numbers of another type behind
+//! a barrier, and what a thread promises of its pointers says little about other threads.
+
+use crate::levels::Levels;
+use crate::spine::Spine;
+use gradus_analysis::{Alias, Linear, MemoryAccess, Monomial, Object, Place, Root};
+use gradus_ir::{AllocaPlace, Definition, MOST_THREADS, Op, OpKind, Value};
+
+/// The accesses of the threads of one block.
+pub(crate) struct Cells<'a> {
+    pub alias: &'a Alias<'a>,
+    pub spine: &'a Spine,
+    pub levels: &'a Levels,
+}
+
+/// An address as a thread has it, without its start.
+#[derive(Debug)]
+struct Cell {
+    /// What a step of a rank adds, by dimension.
+    steps: Vec<Step>,
+    /// What is the same for all threads, with coefficients.
+    common: Vec<(Monomial, i64)>,
+    /// The first byte and the one behind the last, at most, beside all that.
+    bytes: (i128, i128),
+}
+
+/// `bytes` times the number of threads in some dimensions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Step {
+    dim: usize,
+    bytes: i128,
+    by: Vec<usize>,
+}
+
+/// Distances beyond this are not looked at: sums of them are far from wrapping around.
+const FAR: i128 = 1 << 40;
+
+impl Cells<'_> {
+    /// Whether an access of one thread and an access of another one may touch the same memory, one of them
+    /// changing it.
+    pub fn may_meet(&self, x: &MemoryAccess, y: &MemoryAccess) -> bool {
+        // Every thread has its own `errno`.
+        let reads = !x.destroys() && !y.destroys();
+        if reads || x.place == Place::Errno || y.place == Place::Errno {
+            return false;
+        }
+        self.alias.may_alias_any_iteration(x, y)
+            && !self.each_its_own(x, y)
+            && !self.other_cells(x, y)
+    }
+
+    /// Whether both touch only what a thread has allocated for itself.
+    fn each_its_own(&self, x: &MemoryAccess, y: &MemoryAccess) -> bool {
+        let (Some(left), Some(right)) = (self.alias.objects(x), self.alias.objects(y)) else {
+            return false;
+        };
+        let freed = false;
+        let pairs = left.iter().flat_map(|a| right.iter().map(move |b| (a, b)));
+        let mut met = pairs.filter(|(a, b)| self.alias.objects_may_meet(a.object, b.object, freed));
+        met.all(|(a, b)| {
+            a.object == b.object && !a.old && !b.old && {
+                match self.alias.points_to.object(a.object) {
+                    Object::Stack(op) => self.is_inside(op) && !self.is_shared(op),
+                    Object::Heap(op) => self.is_inside(op),
+                    _ => false,
+                }
+            }
+        })
+    }
+
+    fn is_inside(&self, op: Op) -> bool {
+        op != self.spine.block && self.alias.nest.contains(self.spine.block, op)
+    }
+    fn is_shared(&self, op: Op) -> bool {
+        matches!(self.alias.body.kind(op), OpKind::Alloca(info) if info.place == AllocaPlace::Shared)
+    }
+
+    // ---- cells -----------------------------------------------------------------------------
+
+    /// Whether different threads touch different cells.
+    fn other_cells(&self, x: &MemoryAccess, y: &MemoryAccess) -> bool {
+        let (Place::At(p), Place::At(q)) = (x.place, y.place) else {
+            return false;
+        };
+        let of = |pointer| {
+            let alias = self.alias;
+            alias.forms.of_pointer(alias.unit, alias.body, pointer)
+        };
+        let (a, b) = (of(p), of(q));
+        if a.root != b.root || !self.is_common_root(a.root) {
+            return false;
+        }
+        let (Some(a), Some(b)) = (self.cell(x, &a.offset), self.cell(y, &b.offset)) else {
+            return false;
+        };
+        a.common == b.common && (self.ranges_part(&a, &b) || self.steps_part(&a, &b))
+    }
+
+    fn is_common_root(&self, root: Root) -> bool {
+        match root {
+            Root::Global(_) => true,
+            Root::Value(value) => {
+                let alloca = self.alias.body.def_op(value);
+                alloca.is_some_and(|op| self.is_shared(op)) || self.is_common(value)
+            }
+        }
+    }
+
+    /// Whether a value is the same for all threads, and all the time that a block runs.
+    fn is_common(&self, value: Value) -> bool {
+        let (body, block) = (self.alias.body, self.spine.block);
+        match self.alias.nest.loop_of_value(body, value) {
+            None => true,
+            Some(lp) if lp == block => {
+                let of_spine = body
+                    .region_of(value)
+                    .is_some_and(|region| self.spine.is_spine(body, region));
+                of_spine && !self.levels.is_own(value)
+            }
+            Some(lp) => !self.is_inside(lp),
+        }
+    }
+
+    fn cell(&self, access: &MemoryAccess, offset: &Linear) -> Option<Cell> {
+        let first = i128::from(offset.constant) + i128::from(access.offset);
+        let mut cell = Cell {
+            steps: Vec::new(),
+            common: Vec::new(),
+            bytes: (first, first + i128::from(access.size?)),
+        };
+        for (product, factor) in &offset.terms {
+            let ranks = product.iter().any(|atom| self.rank(*atom).is_some());
+            if ranks {
+                cell.steps.extend(self.step(product, *factor)?);
+            } else if product.iter().all(|atom| self.is_common(*atom)) {
+                cell.common.push((product.clone(), *factor));
+            } else {
+                let (low, high) = bounds(self.alias, product, *factor)?;
+                cell.bytes = (cell.bytes.0 + low, cell.bytes.1 + high);
+            }
+        }
+        cell.steps.sort_by_key(|step| step.dim);
+        let twice = cell.steps.windows(2).any(|w| w[0].dim == w[1].dim);
+        let far = |n: i128| n.abs() > FAR;
+        (!twice && !far(cell.bytes.0) && !far(cell.bytes.1)).then_some(cell)
+    }
+
+    /// The dimension whose rank a value is.
+    fn rank(&self, value: Value) -> Option<usize> {
+        self.of_block(value).filter(|number| *number < self.dims())
+    }
+    /// The number of a value among the parameters of the block's region.
+    fn of_block(&self, value: Value) -> Option<usize> {
+        match self.alias.body.values[value].def {
+            Definition::Param(region, number) if region == self.spine.root => Some(number as usize),
+            _ => None,
+        }
+    }
+    fn dims(&self) -> usize {
+        self.alias.body.operand_count(self.spine.block)
+    }
+    /// The number of threads in a dimension, where it is known.
+    fn extent(&self, dim: usize) -> Option<i128> {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let extent = body.as_int(unit, body.operand(self.spine.block, dim));
+        extent.filter(|n| *n > 0).map(i128::from)
+    }
+    /// The dimension whose number of threads a value is.
+    fn size(&self, value: Value) -> Option<usize> {
+        let of_region = self
+            .of_block(value)
+            .and_then(|n| n.checked_sub(self.dims()));
+        of_region.or_else(|| {
+            let body = self.alias.body;
+            body.operands(self.spine.block).position(|v| v == value)
+        })
+    }
+
+    /// What a product with a rank in it adds for each step; nothing where there is one thread only in that
+    /// dimension.
+    fn step(&self, product: &Monomial, factor: i64) -> Option<Option<Step>> {
+        let mut step = Step {
+            dim: usize::MAX,
+            bytes: i128::from(factor),
+            by: Vec::new(),
+        };
+        for &atom in product {
+            match (self.rank(atom), self.size(atom)) {
+                (Some(dim), _) if step.dim == usize::MAX => step.dim = dim,
+                (None, Some(dim)) => match self.extent(dim) {
+                    Some(count) => step.bytes = step.bytes.checked_mul(count)?,
+                    None => step.by.push(dim),
+                },
+                _ => return None,
+            }
+        }
+        step.by.sort_unstable();
+        if self.extent(step.dim) == Some(1) {
+            return Some(None);
+        }
+        (step.bytes.abs() <= FAR).then_some(Some(step))
+    }
+
+    /// Whether all bytes of one lie before all bytes of the other, whichever threads have them.
+    fn ranges_part(&self, a: &Cell, b: &Cell) -> bool {
+        let (Some(a), Some(b)) = (self.range(a), self.range(b)) else {
+            return false;
+        };
+        a.1 <= b.0 || b.1 <= a.0
+    }
+
+    fn range(&self, cell: &Cell) -> Option<(i128, i128)> {
+        let mut range = cell.bytes;
+        for step in &cell.steps {
+            step.by.is_empty().then_some(())?;
+            let most = self.extent(step.dim).unwrap_or(MOST_THREADS.into()) - 1;
+            let end = step.bytes.checked_mul(most)?;
+            range = (range.0 + end.min(0), range.1 + end.max(0));
+        }
+        Some(range)
+    }
+
+    /// Whether both go through the ranks alike, and every dimension steps over all that those below it
+    /// touch.
+    fn steps_part(&self, a: &Cell, b: &Cell) -> bool {
+        if a.steps != b.steps {
+            return false;
+        }
+        let mut left: Vec<usize> = (0..self.dims())
+            .filter(|dim| self.extent(*dim) != Some(1))
+            .collect();
+        // What is touched with the dimensions that are done, as a number of bytes times sizes.
+        let mut bytes = a.bytes.1.max(b.bytes.1) - a.bytes.0.min(b.bytes.0);
+        let mut by: Vec<usize> = Vec::new();
+        let mut steps: Vec<&Step> = a.steps.iter().collect();
+        steps.sort_by_key(|step| (step.by.len(), step.bytes.abs()));
+        for step in steps {
+            if step.by != by || step.bytes.abs() < bytes {
+                return false;
+            }
+            left.retain(|dim| *dim != step.dim);
+            match self.extent(step.dim) {
+                // The last cell need not be filled up to the next step.
+                Some(count) if by.is_empty() => bytes += step.bytes.abs() * (count - 1),
+                Some(count) => bytes = step.bytes.abs() * count,
+                None => {
+                    bytes = step.bytes.abs();
+                    by.push(step.dim);
+                    by.sort_unstable();
+                }
+            }
+            if bytes > FAR {
+                return false;
+            }
+        }
+        left.is_empty()
+    }
+}
+
+/// Between which numbers a product lies.
+fn bounds(alias: &Alias, product: &Monomial, factor: i64) -> Option<(i128, i128)> {
+    let mut hull = (i128::from(factor), i128::from(factor));
+    for &atom in product {
+        let (low, high) = alias.forms.intervals.of(alias.unit, alias.body, atom);
+        let ends = [hull.0, hull.1].map(|n| [n * i128::from(low), n * i128::from(high)]);
+        let ends = ends.as_flattened();
+        hull = (*ends.iter().min()?, *ends.iter().max()?);
+        if hull.0.abs() > FAR || hull.1.abs() > FAR {
+            return None;
+        }
+    }
+    Some(hull)
+}
+
+/// Between which numbers a sum lies.
+pub(crate) fn hull(alias: &Alias, sum: &Linear) -> Option<(i128, i128)> {
+    let mut hull = (i128::from(sum.constant), i128::from(sum.constant));
+    for (product, factor) in &sum.terms {
+        let (low, high) = bounds(alias, product, *factor)?;
+        hull = (hull.0 + low, hull.1 + high);
+    }
+    Some(hull)
+}
