@@ -7,7 +7,7 @@
 //!
 //! Place in the flow: after raising and simplification, before gradus-par, which makes calls of the
 //! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`barriers`] removes those that
-//! order nothing, [`fission`] cuts blocks at the ops where their threads meet, [`grid`] makes parallel loops of
+//! order nothing, [`clamps`] parts reads at clamped places, [`fission`] cuts blocks at the ops where their threads meet, [`grid`] makes parallel loops of
 //! grids. None needs a proof that a
 //! barrier is reached by all threads alike: CUDA leaves the other case undefined, and threads that have
 //! left do not count.
@@ -19,6 +19,7 @@
 
 mod barriers;
 mod cells;
+mod clamps;
 mod cut;
 mod fission;
 mod flow;
@@ -55,6 +56,8 @@ pub struct Options {
     pub recompute: bool,
     /// Whether loops may be run in step.
     pub in_step: bool,
+    /// Whether reads at clamped places are parted in two.
+    pub part_clamps: bool,
 }
 
 impl Default for Options {
@@ -67,6 +70,7 @@ impl Default for Options {
             remove_barriers: true,
             recompute: true,
             in_step: true,
+            part_clamps: true,
         }
     }
 }
@@ -111,6 +115,11 @@ pub const PASSES: &[Pass] = &[
         name: "barriers",
         about: "barriers that order nothing are removed",
         run: barriers::run,
+    },
+    Pass {
+        name: "clamps",
+        about: "reads at clamped places become reads side by side",
+        run: clamps::run,
     },
     Pass {
         name: "fission",

@@ -154,6 +154,8 @@ fn kernels(
             remove_barriers: !off("barrier-removal"),
             recompute: !off("min-cut"),
             in_step: !off("interchange"),
+            // A derivative would add through both reads.
+            part_clamps: race_free && !off("clamps"),
             ..gradus_gpu::Options::default()
         };
         let lowered = gradus_gpu::lower(unit, changed, &effects, &options);

@@ -293,10 +293,10 @@ pub const SWITCHES: &[&str] = &[
     "versioning",
     "replay",
     "replay-cost",
-    "barrier-removal",
-    "min-cut",
-    "interchange",
 ];
+
+/// What can be switched off when kernels are lowered.
+const KERNEL_SWITCHES: &[&str] = &["barrier-removal", "min-cut", "interchange", "clamps"];
 
 /// The options of differentiation with what is listed switched off.
 ///
@@ -306,7 +306,8 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
     let mut options = Options::default();
     for name in off {
         match name.as_str() {
-            "simplify" | "gather" | "jam" | "barrier-removal" | "min-cut" | "interchange" => {}
+            "simplify" | "gather" | "jam" => {}
+            name if KERNEL_SWITCHES.contains(&name) => {}
             "alias-scopes" => options.alias_scopes = false,
             "variance-cost" => options.variance_cost = false,
             "recompute" => options.recompute = false,
@@ -321,7 +322,10 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
             "replay-cost" => options.replay_cost = false,
             _ => {
                 let message = format!("there is no switch `{name}`");
-                let help = format!("there are {}", SWITCHES.join(", "));
+                let help = format!(
+                    "there are {}",
+                    [SWITCHES, KERNEL_SWITCHES].concat().join(", ")
+                );
                 return Err(Diagnostic::error(Code::BadOption, message).help(help));
             }
         }
@@ -335,7 +339,7 @@ mod tests {
 
     #[test]
     fn every_switch_is_understood() {
-        for name in SWITCHES {
+        for name in [SWITCHES, KERNEL_SWITCHES].concat() {
             assert!(options(&[name.to_string()]).is_ok(), "{name}");
         }
         assert!(options(&["nothing".to_string()]).is_err());

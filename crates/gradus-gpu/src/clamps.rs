@@ -1,0 +1,305 @@
+//! Reads of shared memory at clamped places become reads side by side.
+//!
+//! Where each thread reads its neighbour's element, but none beyond a limit, the elements that neighbouring
+//! threads read lie side by side but for the threads at the limit, which all read the same one.
+//!
+//! ```text
+//! v = s[max(t - 1, low)]   →   u = s[low]; v = t - 1 >= low ? s[t - 1] : u
+//! ```
+//!
+//! A vector of the first is gathered, one of the second is read whole. Both elements are read by all threads:
+//! the limit's by an address that is kept within the array, the neighbour's where the array, made longer at
+//! both ends, is known to hold it.
+//!
+//! Place: before [`crate::fission`], which makes the loops over threads. A thread may read here what another
+//! one writes, but not use it. The limit's element is read before the anchor of the read, so that it leaves
+//! the loop over threads; nothing in the anchor may write it.
+
+use crate::cells::hull;
+use crate::spine::Spine;
+use crate::steps::{Step, Steps};
+use crate::{Facts, Findings, Options, blocks_in};
+use gradus_analysis::{Alias, Linear, Root};
+use gradus_ir::known::{IntFn, Known};
+use gradus_ir::{
+    Access, AllocaInfo, AllocaPlace, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Unit,
+    Value,
+};
+use std::collections::HashMap;
+
+/// The bytes by which an array is made longer at each end.
+const MARGIN: u64 = 64;
+
+/// Runs the pass.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
+    let blocks = blocks_in(body);
+    if !options.part_clamps || blocks.is_empty() {
+        return Findings::default();
+    }
+    let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
+    let mut found = Vec::new();
+    for block in blocks {
+        // A block that cannot be cut is told of by those who cut it.
+        if let Ok(spine) = Spine::of(unit, body, block, &[]) {
+            let steps = Steps::of(unit, body, block);
+            let find = Find {
+                alias: &alias,
+                facts,
+                spine,
+                steps,
+            };
+            let region = body.op_regions(block)[0];
+            found.extend(body.walk(region).filter_map(|op| find.clamped(op)));
+        }
+    }
+    let mut longer: HashMap<Op, Value> = HashMap::new();
+    for read in &found {
+        let array = longer.entry(read.array.op);
+        let array = *array.or_insert_with(|| lengthen(unit, body, &read.array));
+        part(unit, body, read, array);
+    }
+    Findings::default()
+}
+
+/// Shared memory of a known size.
+#[derive(Clone, Copy, Debug)]
+struct Array {
+    op: Op,
+    bytes: u64,
+}
+
+/// A read at a clamped place.
+#[derive(Debug)]
+struct Clamped {
+    load: Op,
+    access: Access,
+    /// Whether the limit is the highest place.
+    upper: bool,
+    /// Where the thread would read, and the limit, both integers of one type.
+    place: Value,
+    limit: Value,
+    /// The address computation, and which of its operands is the clamped place.
+    addr: Op,
+    operand: usize,
+    array: Array,
+    /// The op of the spine that the load is or lies in.
+    anchor: Op,
+    /// The bytes from the array's start to the limit's element: a number, and integers times numbers.
+    offset: i64,
+    terms: Vec<(Value, i64)>,
+}
+
+struct Find<'a> {
+    alias: &'a Alias<'a>,
+    facts: &'a Facts<'a>,
+    spine: Spine,
+    steps: Steps<'a>,
+}
+
+impl Find<'_> {
+    fn clamped(&self, load: Op) -> Option<Clamped> {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let OpKind::Load(access) = *body.kind(load) else {
+            return None;
+        };
+        let addr = body
+            .def_op(body.operand(load, 0))
+            .filter(|_| access.is_plain())?;
+        let bytes = unit.layout.store_bytes(unit, body.ty(body.result(load)));
+        let anchor = self.spine.anchor(load)?;
+        let array = self.array(body.operand(load, 0))?;
+        let (mut base, mut offset, mut terms) = (body.result(addr), 0i64, Vec::new());
+        while base != body.result(array.op) {
+            let address = unit.layout.address(unit, body, body.def_op(base)?)?;
+            offset = offset.checked_add(address.offset)?;
+            terms.extend(address.terms);
+            base = address.base;
+        }
+        let whole = |n: i64| n % bytes as i64 == 0;
+        let even = whole(offset) && terms.iter().all(|(_, stride)| whole(*stride));
+        (even && array.bytes.is_multiple_of(bytes)).then_some(())?;
+        let one = |operand: usize| {
+            let index = body.operand(addr, operand);
+            let mut same = terms.iter().filter(|(v, _)| *v == index);
+            let is_next = same.next().is_some_and(|(_, n)| *n == bytes as i64);
+            (is_next && same.next().is_none()).then_some(())?;
+            Some((operand, index, self.clamp(index)?))
+        };
+        let (operand, index, (upper, place, limit)) =
+            (1..body.operand_count(addr)).find_map(one)?;
+        let next = self.with(offset, &terms, index, place)?;
+        let (low, high) = hull(self.alias, &next)?;
+        let margin = i128::from(MARGIN);
+        let fits = low >= -margin && high + i128::from(bytes) <= i128::from(array.bytes) + margin;
+        let terms = terms.into_iter().map(|(v, n)| match v == index {
+            true => Some((self.at_hand(limit, anchor)?, n)),
+            false => Some((self.at_hand(v, anchor)?, n)),
+        });
+        let terms: Vec<_> = terms.collect::<Option<_>>()?;
+        (fits && self.is_left_alone(load, anchor)).then_some(Clamped {
+            load,
+            access,
+            upper,
+            place,
+            limit,
+            addr,
+            operand,
+            array,
+            anchor,
+            offset,
+            terms,
+        })
+    }
+
+    /// The shared memory that an address leads into.
+    fn array(&self, pointer: Value) -> Option<Array> {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let Root::Value(root) = self.alias.forms.of_pointer(unit, body, pointer).root else {
+            return None;
+        };
+        let op = body.def_op(root)?;
+        let OpKind::Alloca(info) = *body.kind(op) else {
+            return None;
+        };
+        let usual = info.place == AllocaPlace::Shared && u64::from(info.align_bytes) <= MARGIN;
+        let count = u64::try_from(body.as_int(unit, body.operand(op, 0))?).ok()?;
+        let bytes = unit.layout.size_bytes(unit, info.ty).checked_mul(count)?;
+        (usual && bytes < 1 << 30).then_some(Array { op, bytes })
+    }
+
+    /// Whether an index is the least or greatest of the thread's own place and a limit that neighbouring
+    /// threads have in common: whether it is the upper one, the place, the limit.
+    fn clamp(&self, index: Value) -> Option<(bool, Value, Value)> {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let mut op = body.def_op(index)?;
+        if let OpKind::Cast(CastOp::SExt) = body.kind(op) {
+            op = body.def_op(body.operand(op, 0))?;
+        }
+        let known = unit.callee(body, op).and_then(|func| unit.known(func));
+        let upper = match known {
+            Some(Known::Integer(IntFn::Smin)) => true,
+            Some(Known::Integer(IntFn::Smax)) => false,
+            _ => return None,
+        };
+        let args = unit.call_args(body, op);
+        let step = |v: Value| self.steps.get(v)[0];
+        match (step(args[0]), step(args[1])) {
+            (Step::By(1), Step::None) => Some((upper, args[0], args[1])),
+            (Step::None, Step::By(1)) => Some((upper, args[1], args[0])),
+            _ => None,
+        }
+    }
+
+    /// The bytes from the array's start with another index in the place of one.
+    fn with(
+        &self,
+        offset: i64,
+        terms: &[(Value, i64)],
+        index: Value,
+        place: Value,
+    ) -> Option<Linear> {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let mut sum = Linear::constant(offset);
+        for &(value, stride) in terms {
+            let value = if value == index { place } else { value };
+            let form = self.alias.forms.of_integer(unit, body, value);
+            sum = sum.plus_times(&form, stride)?;
+        }
+        Some(sum)
+    }
+
+    /// An integer, or what it is extended from, where it is known before an op.
+    fn at_hand(&self, value: Value, before: Op) -> Option<Value> {
+        let body = self.alias.body;
+        let Some(op) = body
+            .def_op(value)
+            .filter(|op| self.alias.nest.contains(before, *op))
+        else {
+            let made_inside = body.region_of(value).is_some_and(|r| {
+                body.op_regions(before)
+                    .iter()
+                    .any(|of| body.is_inside(r, *of))
+            });
+            return (!made_inside).then_some(value);
+        };
+        match body.kind(op) {
+            OpKind::Cast(CastOp::SExt) => self.at_hand(body.operand(op, 0), before),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing in the anchor writes what a load reads.
+    fn is_left_alone(&self, load: Op, anchor: Op) -> bool {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let effects = self.facts.effects;
+        let reads = effects.of_op(unit, body, load);
+        let inner = body.op_regions(anchor).iter().flat_map(|r| body.walk(*r));
+        let mut touched = inner.flat_map(|op| effects.of_op(unit, body, op));
+        touched.all(|own| {
+            let meets = |read| self.alias.may_alias_any_iteration(read, &own);
+            !own.destroys() || !reads.iter().any(meets)
+        })
+    }
+}
+
+/// Puts memory in the place of an array that goes on at both ends; gives where the array starts.
+fn lengthen(unit: &mut Unit, body: &mut Body, array: &Array) -> Value {
+    let b = &mut Builder::new(unit, body);
+    b.at_op(array.op);
+    b.loc = b.body.ops[array.op].loc;
+    let byte = b.unit.types.int(8);
+    let info = AllocaInfo {
+        ty: b.unit.types.array(byte, array.bytes + 2 * MARGIN),
+        align_bytes: MARGIN as u32,
+        place: AllocaPlace::Shared,
+        inalloca: false,
+    };
+    let (one, ptr, margin) = (b.i64(1), b.unit.types.ptr(), b.i64(MARGIN as i64));
+    let memory = b.value(OpKind::Alloca(info), &[one], ptr);
+    let start = b.byte_addr(memory, margin);
+    let old = b.body.result(array.op);
+    b.body.replace_uses(old, start);
+    b.body.erase(array.op);
+    start
+}
+
+/// Reads both elements and chooses.
+fn part(unit: &mut Unit, body: &mut Body, read: &Clamped, array: Value) {
+    let b = &mut Builder::new(unit, body);
+    b.at_op(read.anchor);
+    b.loc = b.body.ops[read.load].loc;
+    let loaded = b.body.result(read.load);
+    let ty = b.body.ty(loaded);
+    let bytes = b.unit.layout.store_bytes(b.unit, ty);
+    let long = b.unit.types.int(64);
+    let mut offset = b.i64(read.offset);
+    for &(value, stride) in &read.terms {
+        let (value, stride) = (b.cast(CastOp::SExt, value, long), b.i64(stride));
+        let part = b.mul(value, stride);
+        offset = b.add(offset, part);
+    }
+    let (first, last) = (b.i64(0), b.i64(read.array.bytes as i64 - bytes as i64));
+    let below = b.icmp(IntPredicate::Slt, offset, first);
+    let offset = b.select(below, first, offset);
+    let above = b.icmp(IntPredicate::Sgt, offset, last);
+    let offset = b.select(above, last, offset);
+    let at = b.byte_addr(array, offset);
+    let at_limit = b.load(ty, at);
+
+    b.at_op(read.load);
+    let mut operands: Vec<Value> = b.body.operands(read.addr).collect();
+    let index = b.body.ty(operands[read.operand]);
+    operands[read.operand] = b.cast(CastOp::SExt, read.place, index);
+    let (kind, ptr) = (b.body.kind(read.addr).clone(), b.unit.types.ptr());
+    let at = b.value(kind, &operands, ptr);
+    b.set_flags(at, Flags::NONE);
+    let own = b.value(OpKind::Load(read.access), &[at], ty);
+    let predicate = match read.upper {
+        true => IntPredicate::Sle,
+        false => IntPredicate::Sge,
+    };
+    let within = b.icmp(predicate, read.place, read.limit);
+    let value = b.select(within, own, at_limit);
+    b.body.replace_uses(loaded, value);
+    b.body.erase(read.load);
+}
