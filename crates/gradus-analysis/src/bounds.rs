@@ -7,6 +7,7 @@
 
 use crate::alias::Alias;
 use crate::linear::{Linear, Monomial};
+use gradus_ir::known::{IntFn, Known};
 use gradus_ir::{CastOp, Definition, Flags, Op, OpKind, Value};
 
 /// Whose value a symbol is.
@@ -123,13 +124,25 @@ impl Distance {
         size_first: i64,
         size_second: i64,
     ) -> bool {
-        if !self.exact || self.terms.is_empty() {
+        if self.terms.is_empty() || !(self.exact || self.is_short(alias)) {
             return false;
         }
-        self.at_least(alias, size_first)
-            || self
-                .negated()
-                .is_some_and(|mirror| mirror.at_least(alias, size_second))
+        let whole = Distance {
+            exact: true,
+            ..self.clone()
+        };
+        whole.at_least(alias, size_first)
+            || (whole.negated()).is_some_and(|mirror| mirror.at_least(alias, size_second))
+    }
+
+    /// Whether the sum is never so long that it would wrap: then it holds in the integers although its
+    /// parts promise nothing.
+    fn is_short(&self, alias: &Alias) -> bool {
+        let terms = self.terms.iter();
+        let terms = terms.map(|(symbols, c)| (*c, symbols.iter().map(|s| s.1)));
+        let range = (alias.forms.intervals).of_sum(alias.unit, alias.body, self.constant, terms);
+        let limit = i64::MAX / 2;
+        range.is_some_and(|(low, high)| -limit <= low && high <= limit)
     }
 
     fn negated(&self) -> Option<Distance> {
@@ -223,11 +236,10 @@ impl Distance {
         if !index_loop(alias, symbol.1).is_some_and(|(_, ends)| ends) {
             return None;
         }
-        let trips = alias
-            .forms
-            .of_integer(alias.unit, alias.body, alias.body.operand(lp, 0));
+        let trips = trips_of_a_run(alias, lp);
+        let trips = alias.forms.of_integer(alias.unit, alias.body, trips);
         let last = trips.plus(&Linear::constant(-1))?;
-        low.exact &= last.exact;
+        low.exact &= last.exact || alias.forms.range(alias.unit, alias.body, &last).is_some();
         for (symbols, factor) in with {
             let rest: Vec<Symbol> = symbols.into_iter().filter(|s| *s != symbol).collect();
             let ends = (Monomial::new(), last.constant);
@@ -247,6 +259,31 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
         (a, b) = (b, a % b);
     }
     a
+}
+
+/// The trip count of a `for` that has a run: of `c ? n : 0` and `max(n, 0)` it is `n`.
+fn trips_of_a_run(alias: &Alias, lp: Op) -> Value {
+    let (unit, body) = (alias.unit, alias.body);
+    let is_zero = |v: Value| body.as_int(unit, v) == Some(0);
+    let trips = body.operand(lp, 0);
+    let Some(op) = body.def_op(trips) else {
+        return trips;
+    };
+    let choice = match body.kind(op) {
+        OpKind::Select => Some([body.operand(op, 1), body.operand(op, 2)]),
+        OpKind::Call(_) => {
+            let known = unit.callee(body, op).and_then(|func| unit.known(func));
+            let largest = matches!(known, Some(Known::Integer(IntFn::Smax)));
+            let args = unit.call_args(body, op);
+            largest.then(|| <[Value; 2]>::try_from(args).ok()).flatten()
+        }
+        _ => None,
+    };
+    match choice {
+        Some([count, none]) if is_zero(none) => count,
+        Some([none, count]) if is_zero(none) => count,
+        _ => trips,
+    }
 }
 
 /// The `for` whose index an atom is, where the index is known not to be negative: it has 64 bits (no

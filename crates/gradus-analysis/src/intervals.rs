@@ -36,6 +36,35 @@ impl Intervals {
         known.unwrap_or_else(|| full(bits(unit, body, value)))
     }
 
+    /// That of a sum of a constant and products of values with factors; `None` where some of its numbers
+    /// do not fit 64 bits.
+    pub(crate) fn of_sum<A: Iterator<Item = Value>>(
+        &self,
+        unit: &Unit,
+        body: &Body,
+        constant: i64,
+        terms: impl Iterator<Item = (i64, A)>,
+    ) -> Option<Interval> {
+        let constant = i128::from(constant);
+        let (mut low, mut high) = (constant, constant);
+        for (factor, atoms) in terms {
+            let mut part = (i128::from(factor), i128::from(factor));
+            for atom in atoms {
+                let (a, b) = self.of(unit, body, atom);
+                let ends = [
+                    part.0.checked_mul(a.into())?,
+                    part.0.checked_mul(b.into())?,
+                    part.1.checked_mul(a.into())?,
+                    part.1.checked_mul(b.into())?,
+                ];
+                part = (ends.into_iter().min()?, ends.into_iter().max()?);
+            }
+            low = low.checked_add(part.0)?;
+            high = high.checked_add(part.1)?;
+        }
+        Some((i64::try_from(low).ok()?, i64::try_from(high).ok()?))
+    }
+
     pub(crate) fn set(&mut self, value: Value, interval: Option<Interval>) {
         self.known[value.index()] = interval;
     }

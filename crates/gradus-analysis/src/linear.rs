@@ -352,24 +352,17 @@ impl LinearForms {
 
     /// The numbers that an exact form may be; `None` where some do not fit 64 bits.
     fn interval(&self, unit: &Unit, body: &Body, form: &Linear) -> Option<Interval> {
-        let constant = i128::from(form.constant);
-        let (mut low, mut high) = (constant, constant);
-        for (product, factor) in &form.terms {
-            let mut part = (i128::from(*factor), i128::from(*factor));
-            for &atom in product {
-                let (a, b) = self.intervals.of(unit, body, atom);
-                let ends = [
-                    part.0.checked_mul(a.into())?,
-                    part.0.checked_mul(b.into())?,
-                    part.1.checked_mul(a.into())?,
-                    part.1.checked_mul(b.into())?,
-                ];
-                part = (ends.into_iter().min()?, ends.into_iter().max()?);
-            }
-            low = low.checked_add(part.0)?;
-            high = high.checked_add(part.1)?;
-        }
-        Some((i64::try_from(low).ok()?, i64::try_from(high).ok()?)).filter(|_| form.exact)
+        self.range(unit, body, form).filter(|_| form.exact)
+    }
+
+    /// Between which numbers the sum of a form lies in the integers; `None` where some do not fit 64 bits.
+    /// Where it does fit, the form holds in the integers, whether it is exact or modulo 2⁶⁴.
+    pub(crate) fn range(&self, unit: &Unit, body: &Body, form: &Linear) -> Option<Interval> {
+        let terms = form
+            .terms
+            .iter()
+            .map(|(atoms, c)| (*c, atoms.iter().copied()));
+        self.intervals.of_sum(unit, body, form.constant, terms)
     }
 
     /// `ashr (x · 2ᵏ), k`, which is how a narrow sum that is sign-extended looks after LLVM widened it:

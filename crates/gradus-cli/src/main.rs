@@ -34,7 +34,8 @@ const USAGE: &str = "\
 gradus: derivatives of programs as they are
 
   gradus grad FILE -f NAME [--wrt x,y] [--mode forward|reverse] [-o OUT] [-- compiler flags]
-      writes FILE's object with the derivative in it, a C header, and a report
+      writes FILE's object with the derivative in it, a C header, and a report; at -O2 unless the
+      flags say otherwise
       --name SYMBOL     the derivative's symbol (else NAME_vjp, NAME_jvp)
       --with-primal     the derivative returns the function's value too
       --inactive a,b    arguments that carry no derivative whatever is done with them

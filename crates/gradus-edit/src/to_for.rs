@@ -339,9 +339,9 @@ fn at_run(b: &mut Builder, induction: &Induction, run: Value, max: u128) -> Valu
 }
 
 /// What can be promised about `start + run · step`, computed at once. NUW holds for the sum of
-/// non-negative numbers wherever it holds for every step. NSW does where start and step push in one
-/// direction from zero, so that the product alone stays in range too, and the run's number is read
-/// without a sign.
+/// non-negative numbers wherever it holds for every step. NSW does where the product alone stays in range
+/// too: where start and step push in one direction from zero and the run's number is read without a
+/// sign, or where there are too few runs for more (no loop runs 2⁶³ times).
 fn integer_flags(b: &Builder, induction: &Induction, bits: u32, max: u128) -> Flags {
     let start = int_value(b.unit, b.body, induction.start).map(|(n, _)| signed(n, bits));
     let step = induction.step.known();
@@ -350,12 +350,16 @@ fn integer_flags(b: &Builder, induction: &Induction, bits: u32, max: u128) -> Fl
         (Some(start), Some(_)) => start <= 0 && max <= 1 << (bits - 1),
         _ => false,
     };
+    let few = step.is_some_and(|step| {
+        let by = u128::from(step.unsigned_abs());
+        by == 1 && bits == 64 || max.saturating_mul(by) <= 1 << (bits - 1)
+    });
     let whole = if step.is_some_and(|s| s >= 0) {
         induction.flags.and(Flags::NUW)
     } else {
         Flags::NONE
     };
-    if one_way {
+    if one_way || few {
         whole.with(induction.flags.and(Flags::NSW))
     } else {
         whole

@@ -45,7 +45,8 @@ pub enum Pipeline {
 }
 
 // `loop-unroll-full` would peel too. `simplifycfg` comes before `sroa`, too: of many exits to one place it
-// is quadratic once that place has phis.
+// is quadratic once that place has phis. `correlated-propagation` writes down where conditions show that
+// numbers are not negative and sums do not wrap, on which the proofs that addresses differ rest.
 macro_rules! early_serial {
     ($gvn:literal) => {
         concat!(
@@ -58,7 +59,7 @@ macro_rules! early_serial {
              loop-unroll<O2;no-partial;no-peeling;no-profile-peeling;no-runtime;no-upperbound>,\
              sroa,",
             $gvn,
-            ",loop-mssa(licm),dse,instcombine<no-verify-fixpoint>,simplifycfg,loop-simplify,lcssa),\
+            ",correlated-propagation,loop-mssa(licm),dse,instcombine<no-verify-fixpoint>,simplifycfg,loop-simplify,lcssa),\
              rpo-function-attrs"
         )
     };

@@ -11,8 +11,9 @@
 //!
 //!
 //! Where a `for` may have no runs, costly ops that would leave if it had one go into an `if` on its number
-//! of runs in front of it (`guarded`): whole loops that only read, and calls. Thus a norm that was
-//! inlined into the loop that divides by it is computed once.
+//! of runs in front of it (`guarded`): whole loops that only read, calls, and loads from a loop that
+//! writes memory elsewhere. Thus a norm that was inlined into the loop that divides by it is computed
+//! once, and so is the factor of a row that a triangular solver takes from the array that it updates.
 //!
 //! All decisions are taken on the body as it was; a table says where values will stand.
 
@@ -50,6 +51,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
             zeros,
             sure: sure(unit, body, facts),
             errno_reads: errno_reads(unit, body, facts, &alias),
+            writes: writes(unit, body, facts, &alias),
             alias: &alias,
             moves: HashMap::new(),
             plain: Vec::new(),
@@ -104,6 +106,8 @@ struct Plan<'a> {
     sure: Vec<bool>,
     /// Places of the ops that read `errno`, sorted.
     errno_reads: Vec<u32>,
+    /// Places of the ops that write memory, sorted.
+    writes: Vec<u32>,
     /// By op: the loop that it will stand in front of.
     moves: HashMap<Op, Move>,
     plain: Vec<(Op, Op)>,
@@ -170,7 +174,7 @@ impl Plan<'_> {
                     let follows = used.iter().any(|v| self.is_guarded_at(*v, around));
                     let plainly = !follows && self.may_leave_loop(op, need, sure && runs, around);
                     if !plainly {
-                        let guarded = (follows || self.is_costly(op))
+                        let guarded = (follows || self.is_costly(op, around))
                             && !runs
                             && !matches!(kind, OpKind::ParFor { dims: 2.., .. })
                             && self.may_leave_loop(op, need, sure, around);
@@ -215,9 +219,11 @@ impl Plan<'_> {
         }
     }
 
-    /// Whether an op is worth an `if` of its own.
-    fn is_costly(&self, op: Op) -> bool {
+    /// Whether an op is worth an `if` of its own in front of a loop. What a loop without writes loads, a
+    /// host takes out of it by itself.
+    fn is_costly(&self, op: Op, around: Op) -> bool {
         match self.body.kind(op) {
+            OpKind::Load(_) => self.is_within(&self.writes, around),
             OpKind::Call(_) => {
                 let func = self.unit.callee(self.body, op);
                 match func.and_then(|func| self.unit.known(func)) {
@@ -311,9 +317,14 @@ impl Plan<'_> {
     }
 
     fn reads_errno(&self, around: Op) -> bool {
+        self.is_within(&self.errno_reads, around)
+    }
+
+    /// Whether one of these places, sorted, lies in a loop.
+    fn is_within(&self, places: &[u32], around: Op) -> bool {
         let (first, last) = self.alias.nest.span(around);
-        let at = self.errno_reads.partition_point(|&n| n < first);
-        self.errno_reads.get(at).is_some_and(|&n| n <= last)
+        let at = places.partition_point(|&n| n < first);
+        places.get(at).is_some_and(|&n| n <= last)
     }
 
     /// Whether a loop runs at least once.
@@ -451,17 +462,29 @@ fn sure(unit: &Unit, body: &Body, facts: &Facts) -> Vec<bool> {
 
 /// The places of the ops that may read `errno`, sorted.
 fn errno_reads(unit: &Unit, body: &Body, facts: &Facts, alias: &Alias) -> Vec<u32> {
-    let mut found: Vec<u32> = body
-        .walk(body.root())
-        .filter(|&op| {
-            facts
-                .effects
-                .of_op(unit, body, op)
-                .iter()
-                .any(|a| a.kind == AccessKind::Read && matches!(a.place, Place::Errno))
-        })
-        .map(|op| alias.nest.order(op))
-        .collect();
+    places(unit, body, facts, alias, |a| {
+        a.kind == AccessKind::Read && matches!(a.place, Place::Errno)
+    })
+}
+
+/// The places of the ops that write memory which the program sees, sorted.
+fn writes(unit: &Unit, body: &Body, facts: &Facts, alias: &Alias) -> Vec<u32> {
+    places(unit, body, facts, alias, |a| {
+        a.kind == AccessKind::Write && !matches!(a.place, Place::Errno | Place::Inaccessible)
+    })
+}
+
+/// The places of the ops with such an access, sorted.
+fn places(
+    unit: &Unit,
+    body: &Body,
+    facts: &Facts,
+    alias: &Alias,
+    wanted: impl Fn(&MemoryAccess) -> bool,
+) -> Vec<u32> {
+    let has = |op: &Op| facts.effects.of_op(unit, body, *op).iter().any(&wanted);
+    let ops = body.walk(body.root()).filter(has);
+    let mut found: Vec<u32> = ops.map(|op| alias.nest.order(op)).collect();
     found.sort_unstable();
     found
 }

@@ -13,6 +13,7 @@ mod anticipate;
 mod carried;
 mod cse;
 mod dce;
+mod decided;
 mod fold;
 mod fold_float;
 mod fold_integer;
@@ -75,6 +76,11 @@ pub const PASSES: &[Pass] = &[
         name: "structure",
         about: "branches on constants, empty branches, equal merges, loops of no or one run",
         run: structure::run,
+    },
+    Pass {
+        name: "decided",
+        about: "conditions are constants where a branch or a loop has asked them",
+        run: decided::run,
     },
     Pass {
         name: "steps",
@@ -152,6 +158,7 @@ pub const PASSES: &[Pass] = &[
 pub const ORDER: &[&str] = &[
     "promote",
     "canonical",
+    "decided",
     "fold",
     "structure",
     "cse",

@@ -3,7 +3,7 @@
 
 use crate::Facts;
 use crate::literals::{integer, is_poison};
-use gradus_edit::sweep_from;
+use gradus_edit::{is_speculatable, sweep_from};
 use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit, Value};
 
 /// Simplifies all structured ops of a body, inner ones first.
@@ -20,6 +20,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
                 take_known_arm(unit, body, op)
                     || flatten(unit, body, op)
                     || merge_equal(unit, body, op)
+                    || merge_alike(unit, body, op)
             }
             OpKind::For { .. } => few_runs(unit, body, op),
             OpKind::Loop { .. } => one_run(unit, body, op),
@@ -126,6 +127,48 @@ fn merge_equal(unit: &Unit, body: &mut Body, op: Op) -> bool {
         } else {
             seen.insert(given, result);
         }
+    }
+    changed
+}
+
+/// A result that every arm computes in the same way from what is there before the branch is computed
+/// there.
+fn merge_alike(unit: &Unit, body: &mut Body, op: Op) -> bool {
+    let arms = body.op_regions(op).to_vec();
+    let all: Option<Vec<Vec<Value>>> = arms.iter().map(|&r| yields(body, r)).collect();
+    let Some(all) = all else {
+        return false;
+    };
+    let mut changed = false;
+    for (index, result) in body.results(op).to_vec().into_iter().enumerate() {
+        let made: Option<Vec<Op>> = all.iter().map(|v| body.def_op(v[index])).collect();
+        let Some((&first, others)) = made.as_deref().and_then(<[Op]>::split_first) else {
+            continue;
+        };
+        let outside = |v: Value| {
+            let made_in = body.region_of(v);
+            !made_in.is_some_and(|r| arms.iter().any(|&arm| body.is_inside(r, arm)))
+        };
+        let alike = |other: &Op| {
+            body.kind(*other) == body.kind(first) && body.operands(*other).eq(body.operands(first))
+        };
+        let movable = body.parent(first) == Some(arms[0])
+            && body.has_uses(result)
+            && body.results(first).len() == 1
+            && is_speculatable(unit, body, first)
+            && body.operands(first).all(outside);
+        if !movable || !others.iter().all(alike) {
+            continue;
+        }
+        let flags = others.iter().fold(body.ops[first].flags, |flags, o| {
+            flags.and(body.ops[*o].flags)
+        });
+        let value = body.result(first);
+        body.detach(first);
+        body.insert_before(op, first);
+        body.ops[first].flags = flags;
+        body.replace_uses(result, value);
+        changed = true;
     }
     changed
 }

@@ -143,8 +143,13 @@ fn outputs(
 }
 
 /// What the user's compiler is asked for.
+/// The user's flags and the output. Code for a machine is optimised where they do not say how much; what
+/// is to be read again, by us or by others, is left as it is.
 fn compiler_args(what: &Grad, result: &Path) -> Vec<String> {
     let mut args = what.flags.clone();
+    if matches!(what.emit, Emit::Object | Emit::Assembly) {
+        args.insert(0, "-O2".into());
+    }
     match what.emit {
         Emit::Llvm => args.extend(["-S".into(), "-emit-llvm".into()]),
         Emit::Bitcode => args.extend(["-c".into(), "-emit-llvm".into()]),
