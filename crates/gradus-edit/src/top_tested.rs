@@ -27,44 +27,49 @@ struct Parts {
 }
 
 /// Reads a loop as A, a branch, and an end that leaves exactly in one arm of it. Also gives what the
-/// other arm says about another run.
-fn parts(unit: &Unit, body: &Body, op: Op) -> Option<(Parts, Value, bool)> {
+/// other arm says about another run; nothing where it always goes on.
+fn parts(unit: &Unit, body: &Body, op: Op) -> Option<(Parts, Option<Value>, bool)> {
     let region = *body.op_regions(op).first()?;
     let repeat = body.last(region)?;
     if !matches!(body.kind(repeat), OpKind::Repeat) {
         return None;
     }
     let branch = body.prev(repeat)?;
+    if !matches!(body.kind(branch), OpKind::If) {
+        return None;
+    }
     let (again, truth) = without_negations(unit, body, body.operand(repeat, 0), true);
+    let arms = body.op_regions(branch);
+    let made = |go: usize| Parts {
+        region,
+        repeat,
+        branch,
+        go: arms[go],
+        truth: go == 0,
+        stop: arms[1 - go],
+    };
+    if again == body.operand(branch, 0) {
+        return Some((made(usize::from(!truth)), None, truth));
+    }
     let Definition::Result(from, index) = body.values[again].def else {
         return None;
     };
-    if from != branch || !matches!(body.kind(branch), OpKind::If) {
+    if from != branch {
         return None;
     }
     let said = |arm: usize| {
-        let last = body.last(body.op_regions(branch)[arm])?;
+        let last = body.last(arms[arm])?;
         matches!(body.kind(last), OpKind::Yield).then(|| body.operand(last, index as usize))
     };
     let (yes, no) = (said(0)?, said(1)?);
     let leaves = |v: Value| int_value(unit, body, v).is_some_and(|(c, _)| (c == 1) != truth);
-    let arms = body.op_regions(branch);
-    let (go, stop, says, holds) = if leaves(no) {
-        (arms[0], arms[1], yes, true)
+    if leaves(no) {
+        Some((made(0), Some(yes), truth))
     } else if leaves(yes) {
-        (arms[1], arms[0], no, false)
+        Some((made(1), Some(no), truth))
     } else {
-        return None;
-    };
-    let parts = Parts {
-        region,
-        repeat,
-        branch,
-        go,
-        truth: holds,
-        stop,
-    };
-    Some((parts, says, truth))
+        None
+    }
 }
 
 /// What the branch's result `value` is in the arm `region`; other values are themselves.
@@ -129,7 +134,8 @@ pub(crate) fn inductions(unit: &Unit, body: &Body, op: Op) -> Option<Vec<Option<
 /// Turns a loop whose counted test stands at its top into a `for`.
 pub(crate) fn convert(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Made> {
     let (parts, says, truth) = parts(unit, body, op)?;
-    let goes_on = int_value(unit, body, says).is_some_and(|(c, _)| (c == 1) == truth);
+    let known = |v: Value| int_value(unit, body, v).is_some_and(|(c, _)| (c == 1) == truth);
+    let goes_on = says.is_none_or(known);
     let (head, tail) = (parts.head(unit, body)?, parts.tail(body)?);
     if !goes_on {
         return None;
@@ -260,7 +266,7 @@ fn extra_exit_bound(unit: &mut Unit, body: &mut Body, op: Op) -> Option<u64> {
             arm: Some(parts.go),
         };
         let condition = body.operand(parts.branch, 0);
-        candidates.push((scope, next.clone(), says, truth, Place::Bottom));
+        candidates.extend(says.map(|says| (scope, next.clone(), says, truth, Place::Bottom)));
         candidates.push((scope, next, condition, parts.truth, Place::Top));
     }
     let outside = body.parent(op)?;
