@@ -552,6 +552,50 @@ fn tasks_of_a_team_have_memory_of_their_own() {
     }
 }
 
+/// A region that is not differentiated has all its threads, also in a function that asks for a derivative.
+#[test]
+fn regions_beside_a_derivative_have_all_their_threads() {
+    let folder = folder("beside");
+    let source = "
+        #include <omp.h>
+        #include <stdio.h>
+        extern int enzyme_dup, enzyme_const;
+        double __enzyme_autodiff(void *, ...);
+        static double square(double x) { return x * x; }
+        static double sum(int n, const double *x) {
+          double s = 0;
+          #pragma omp parallel for reduction(+ : s)
+          for (int i = 0; i < n; i++) s += x[i] * x[i];
+          return s;
+        }
+        static int seen[64];
+        static double a[1000], d[1000], slopes[10];
+        __attribute__((noinline)) void slope(void) {
+          #pragma omp parallel for
+          for (int i = 0; i < 10; i++) slopes[i] = __enzyme_autodiff((void *)square, (double)i);
+        }
+        int main(void) {
+          #pragma omp parallel
+          {
+            seen[omp_get_thread_num()]++;
+            #pragma omp for schedule(dynamic)
+            for (int i = 0; i < 1000; i++) a[i] = i * 0.5;
+          }
+          int ranks = 0;
+          for (int i = 0; i < 64; i++) ranks += seen[i] > 0;
+          slope();
+          __enzyme_autodiff((void *)sum, enzyme_const, 1000, enzyme_dup, a, d);
+          printf(\"%d %g %g %g\\n\", ranks, a[999], slopes[9], d[999]);
+        }";
+    for level in ["-O0", "-O2"] {
+        compile(&folder, source, &[level, "-fopenmp"]);
+        for workers in [1, 2, 3] {
+            let expected = [f64::from(workers), 499.5, 18.0, 999.0];
+            assert_eq!(numbers(&folder, workers), expected, "{level}");
+        }
+    }
+}
+
 /// What a program asks of its threads from another file, and how it shares work there: the answers fit
 /// what runs, whoever compiled which of the files.
 #[test]

@@ -7,11 +7,12 @@
 use crate::callers;
 use crate::compile::early_parallel;
 use crate::reply::Output;
+use crate::requests::calls::is_interface_name;
 use crate::run::{Run, Stop};
 use crate::{OutputKind, kernel_report, simplify};
 use gradus_analysis::{Closure, Effects};
-use gradus_ir::known::{GpuFn, KERNEL, Known, SHARED, SHARED_DYNAMIC, lookup};
-use gradus_ir::{Code, Diagnostic, Flags, FuncId, LocId, Severity, Unit};
+use gradus_ir::known::{GpuFn, KERNEL, Known, OpenMpFn, SHARED, SHARED_DYNAMIC, lookup};
+use gradus_ir::{Body, Code, Diagnostic, Flags, FuncId, LocId, Op, Severity, Unit};
 use gradus_llvm::{Host, Imported};
 use gradus_raise::{Orphans, Raised, Reason, RegionRecord};
 use std::collections::HashSet;
@@ -182,13 +183,15 @@ pub(crate) fn project(
     imported: &mut Imported,
     primals: &[FuncId],
 ) -> Result<(), Stop> {
-    let mut changed = run.pass("raise", |run| {
-        let raised = raise(&mut imported.unit, Orphans::Raise);
-        run.take(raised.remarks())?;
-        run.take(raised.teams_of_one())?;
-        Ok(raised.changed)
-    })?;
+    let raised = raise(&mut imported.unit, Orphans::Raise);
     let closure = Closure::of(&imported.unit, primals);
+    let mut changed = raised.changed.clone();
+    let only_run = only_run(&imported.unit, &closure, &changed);
+    run.pass("raise", |run| {
+        let name = |func: &FuncId| unit_name(imported, *func);
+        run.take(raised.remarks())?;
+        run.take(raised.teams_of_one(&only_run.iter().map(name).collect()))
+    })?;
     let mut launches = gradus_raise::raise_launches(&mut imported.unit, closure.functions());
     refused_launches(run, imported, &mut launches)?;
     let unit = &mut imported.unit;
@@ -201,8 +204,44 @@ pub(crate) fn project(
         changed.extend(launches.changed);
     }
     run.pass("raise", |run| {
+        changed.retain(|func| !only_run.contains(func));
         gradus_par::project(unit, &changed);
         run.after_unit("raise", unit)
+    })
+}
+
+/// The functions with parallel ops that are only run, not differentiated: they keep these. Those with calls
+/// for derivatives in parallel ops do not; nor do any where the program asks how many threads there may be,
+/// as what is differentiated finds one.
+fn only_run(unit: &Unit, differentiated: &Closure, changed: &[FuncId]) -> Vec<FuncId> {
+    let bodies = || unit.functions.iter().filter_map(|(_, f)| f.body.as_deref());
+    let asks = |body: &Body| {
+        let callees = body
+            .walk(body.root())
+            .filter_map(|op| unit.callee(body, op));
+        callees
+            .filter_map(|f| unit.known(f))
+            .any(|known| known == Known::OpenMp(OpenMpFn::MaxThreads))
+    };
+    if bodies().any(asks) {
+        return Vec::new();
+    }
+    let is_only_run = |func: &FuncId| {
+        let body = unit.functions[*func].body.as_deref();
+        !differentiated.contains(*func) && body.is_some_and(|body| !derives_in_parallel(unit, body))
+    };
+    changed.iter().copied().filter(is_only_run).collect()
+}
+
+/// Whether a body asks for a derivative in a parallel op.
+fn derives_in_parallel(unit: &Unit, body: &Body) -> bool {
+    let owner = |op: &Op| body.owner(body.parent(*op)?);
+    let asks = |op: &Op| {
+        let callee = unit.callee(body, *op);
+        callee.is_some_and(|f| is_interface_name(&unit.functions[f].name))
+    };
+    body.walk(body.root()).filter(asks).any(|op| {
+        std::iter::successors(owner(&op), owner).any(|around| body.kind(around).is_parallel())
     })
 }
 
@@ -214,6 +253,12 @@ pub(crate) fn fork(
     functions: &[FuncId],
 ) -> Result<Vec<FuncId>, Stop> {
     run.pass("lower", |run| {
+        let is_parallel = |func: &FuncId| {
+            let body = unit.functions[*func].body.as_deref();
+            body.is_some_and(|b| b.walk(b.root()).any(|op| b.kind(op).is_parallel()))
+        };
+        let only_run: Vec<FuncId> = functions.iter().copied().filter(is_parallel).collect();
+        simplify::again(unit, &only_run);
         for &func in functions {
             if let Some(mut body) = unit.functions[func].body.take() {
                 gradus_par::restore(unit, &mut body);

@@ -49,6 +49,12 @@ pub(crate) fn parallel(unit: &mut Unit, closure: &Closure, functions: &[FuncId])
     each(unit, closure, functions);
 }
 
+/// Makes functions short as [`parallel`] does; what they call stays as it is.
+pub(crate) fn again(unit: &mut Unit, functions: &[FuncId]) {
+    let closure = Closure::of(unit, functions);
+    each(unit, &closure, functions);
+}
+
 /// Simplifies functions of a closure.
 fn each(unit: &mut Unit, closure: &Closure, functions: &[FuncId]) {
     let effects = Effects::of(unit, closure);

@@ -65,10 +65,12 @@ impl Raised {
     }
 
     /// Remarks on regions whose threads are told apart: in a derivative, which is that of the serial
-    /// projection, one thread runs them.
+    /// projection, one thread runs them. Those of functions in `as_they_are` are none.
     #[must_use]
-    pub fn teams_of_one(&self) -> Vec<Diagnostic> {
+    pub fn teams_of_one(&self, as_they_are: &HashSet<&str>) -> Vec<Diagnostic> {
+        let projected = |r: &&RegionRecord| !as_they_are.contains(r.function.as_str());
         let teams = self.regions.iter().filter(|r| r.outcome == Outcome::Team);
+        let teams = teams.filter(projected);
         teams
             .map(|region| {
                 let message = "a derivative runs this parallel region with one thread: its threads are told apart, by their numbers, a barrier or what each has of its own";
