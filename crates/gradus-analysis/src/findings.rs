@@ -16,7 +16,7 @@ use crate::words::{CopyKind, LaneKind};
 use gradus_ir::known::{Effects, GpuFn, IntFn, Known, MarkerFn, MemoryFn, SystemFn};
 use gradus_ir::{
     AttrSet, AttrValue, Body, CastOp, Code, Diagnostic, FloatKind, FuncId, GlobalId, Op, OpKind,
-    RmwOp, Type, Unit, Value,
+    RmwOp, Type, TypeId, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -427,6 +427,9 @@ impl Finder<'_> {
                         format!("variadic arguments of `{}` are active", name_of(unit, func));
                     self.refuse(op, Code::Variadic, message, "pass them as named arguments");
                 }
+                if (active || shadowed) && !self.fits(func, &args) {
+                    self.misfit(op, func);
+                }
             }
             Some(Callee::Indirect(_)) if active || shadowed => self.by_address(op, &args),
             Some(Callee::Foreign) if varied || shadowed => {
@@ -436,6 +439,19 @@ impl Finder<'_> {
             Some(Callee::Outside(func)) => self.outside(op, func, varied, active, shadowed),
             _ => {}
         }
+    }
+    /// Whether arguments are of the types with which a function is defined.
+    fn fits(&self, func: FuncId, args: &[Value]) -> bool {
+        let unit = self.facts.unit;
+        let types = unit.param_types(unit.functions[func].ty);
+        let same = |(arg, ty): (&Value, &TypeId)| self.body.ty(*arg) == *ty;
+        types.len() <= args.len() && std::iter::zip(args, types).all(same)
+    }
+    fn misfit(&mut self, op: Op, func: FuncId) {
+        let name = name_of(self.facts.unit, func);
+        let message = format!("`{name}` is called with other arguments than it is defined with");
+        let help = format!("declare `{name}` as the file that defines it does");
+        self.refuse(op, Code::UnknownCallee, message, &help);
     }
     /// A call through a pointer is served by derivatives of all that it may lead to.
     fn by_address(&mut self, op: Op, args: &[Value]) {

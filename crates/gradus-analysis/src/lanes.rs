@@ -590,6 +590,12 @@ fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement; 3]> {
             };
             for ((value, low, high), other) in [(a, b), (b, a)] {
                 match body.as_const(value) {
+                    // Bits of a constant in between make another number of it.
+                    None if body.as_const(other.0).is_some() => {
+                        let (below, above) = (high.min(other.1), low.max(other.2));
+                        push(value, low, low, below.saturating_sub(low));
+                        push(value, above, above, high.saturating_sub(above));
+                    }
                     None => push(value, low, low, high.saturating_sub(low)),
                     // What the other operand leaves alone is the constant's, zeros at its ends too.
                     Some(_) => {
@@ -626,8 +632,22 @@ fn parts(unit: &Unit, body: &Body, op: Op) -> Option<[(Value, u32, u32); 2]> {
     disjoint.then_some([(a, x.0, x.1), (b, y.0, y.1)])
 }
 
-/// The range of bits of an integer that may not be zero, as far as its definition shows.
+/// The range of bits of an integer that may not be zero, as far as its definition shows: sums and
+/// differences touch none below those of both their operands.
 fn nonzero(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
+    let computed = body.def_op(value);
+    match computed.map(|op| (op, body.kind(op))) {
+        Some((op, OpKind::Binary(BinaryOp::Add | BinaryOp::Sub))) => {
+            let low = |index| placed(unit, body, body.operand(op, index)).0;
+            let bits = image_bits(unit, body.ty(value));
+            (low(0).min(low(1)).min(bits), bits)
+        }
+        _ => placed(unit, body, value),
+    }
+}
+
+/// As [`nonzero`], of what is not a sum.
+fn placed(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
     let bits = image_bits(unit, body.ty(value));
     if let Some(n) = body.as_int(unit, value) {
         return match n {
@@ -646,6 +666,9 @@ fn nonzero(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
         OpKind::Cast(CastOp::ZExt) => (0, image_bits(unit, body.ty(body.operand(op, 0)))),
         OpKind::Binary(BinaryOp::Shl) => {
             let (low, high) = widened(unit, body, body.operand(op, 0));
+            if body.as_int(unit, body.operand(op, 1)).is_none() {
+                return (low, bits);
+            }
             let by = by(1).clamp(0, i64::from(bits)) as u32;
             (
                 low.saturating_add(by).min(bits),
@@ -653,7 +676,10 @@ fn nonzero(unit: &Unit, body: &Body, value: Value) -> (u32, u32) {
             )
         }
         OpKind::Binary(BinaryOp::LShr) => (0, bits - by(1).clamp(0, i64::from(bits)) as u32),
-        OpKind::Binary(BinaryOp::And) => mask_range(body.as_int(unit, body.operand(op, 1)), bits),
+        OpKind::Binary(BinaryOp::And) => match body.as_const(body.operand(op, 1)) {
+            Some(_) => placed(unit, body, body.operand(op, 1)),
+            None => (0, bits),
+        },
         _ => (0, bits),
     }
 }

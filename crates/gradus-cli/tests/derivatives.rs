@@ -761,3 +761,37 @@ fn numbers_changed_in_place_as_integers_are_refused() {
         );
     }
 }
+
+/// The exponent of a number is exchanged by a mask of two runs and a constant that fits between them.
+#[test]
+fn numbers_whose_exponent_is_exchanged_are_refused() {
+    let at = folder("exponent");
+    let program = "#include <stdint.h>
+        double fraction(double x, int *e) {
+            union { double d; uint64_t i; } y = {x};
+            *e = (int)(y.i >> 52 & 0x7ff) - 0x3fe;
+            y.i &= 0x800fffffffffffff;
+            y.i |= 0x3fe0000000000000;
+            return y.d;
+        }
+        struct counted { float value; int times; };
+        __attribute__((noinline)) static struct counted once_more(struct counted c, double x) {
+            c.value = (float)(0.5 * c.value + 0.4 * x);
+            c.times = c.times + 1;
+            return c;
+        }
+        double twice(double x, int n) {
+            struct counted c = {(float)x, n};
+            c = once_more(once_more(c, x * x), x);
+            return c.value * c.times;
+        }\n";
+    write(&at, "exponent.c", program);
+    for level in ["-O0", "-O2"] {
+        let line = format!("grad exponent.c -f fraction --wrt x -o out.o -- {level}");
+        refuses(&at, &line, "GRD0008");
+        succeeds(
+            &at,
+            &format!("grad exponent.c -f twice --wrt x -o out.o -- {level}"),
+        );
+    }
+}

@@ -391,6 +391,26 @@ fn calls_that_do_not_fit_are_one_finding() {
 }
 
 #[test]
+fn a_prototype_unlike_the_definition_is_one_finding() {
+    let at = folder("prototype");
+    let asks = "double scaled(double, int);
+        double __enzyme_autodiff(void *, ...);
+        double f(double x, int n) { return scaled(x, n) * x; }
+        int main(void) { return __enzyme_autodiff((void *)f, 2.0, 3) != 12; }\n";
+    write(&at, "asks.c", asks);
+    write(
+        &at,
+        "scaled.c",
+        "double scaled(double x, long n) { return x * n; }\n",
+    );
+    let text = refused(&at, "cc asks.c scaled.c -o asks", "GRD0005", 1);
+    assert!(
+        text.contains("asks.c:3") && text.contains("other arguments"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_limit_on_files_is_one_finding() {
     let at = folder("file-size");
     write(&at, "curve.c", CURVE);
@@ -408,6 +428,7 @@ fn a_limit_on_files_is_one_finding() {
     let text = said(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert_eq!(text.matches("error[").count(), 1, "{text}");
+    assert!(text.contains("error[GRD0023]"), "{text}");
     assert_eq!(files(&at).0, ["curve.bc", "curve.c"]);
 }
 

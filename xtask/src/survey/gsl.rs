@@ -197,15 +197,15 @@ fn tested(function: &Function, tests: &str) -> Vec<Place> {
         {
             continue;
         }
-        let of = |kind: Parameter| {
+        let of = |kinds: &[Parameter]| {
             let both = function.parameters.iter().zip(&list);
-            both.filter(|(p, _)| **p == kind)
+            both.filter(|(p, _)| kinds.contains(p))
                 .map(|(_, a)| a.clone())
                 .collect()
         };
         let place = Place {
-            x: of(Parameter::Real),
-            fixed: of(Parameter::Whole),
+            x: of(&[Parameter::Real]),
+            fixed: of(&[Parameter::Whole, Parameter::Long]),
             ..Place::default()
         };
         if !places.contains(&place) {

@@ -175,6 +175,7 @@ fn declaration(function: &Function) -> String {
             Parameter::Real => "double",
             Parameter::Extended => "long double",
             Parameter::Whole | Parameter::Mode => "int",
+            Parameter::Long => "long",
             Parameter::RealOut => "double *",
             Parameter::WholeOut => "int *",
         })
@@ -193,7 +194,7 @@ fn places(function: &Function) -> Vec<Place> {
     let branch = branch.map_or("0.5", |(_, at)| at);
     let place = |x: [&str; 3], spare: bool| Place {
         x: x[..function.real()].iter().map(|v| v.to_string()).collect(),
-        fixed: vec!["3".into(); function.count(Parameter::Whole)],
+        fixed: vec!["3".into(); function.count(Parameter::Whole) + function.count(Parameter::Long)],
         text: None,
         spare,
     };

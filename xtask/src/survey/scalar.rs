@@ -25,6 +25,8 @@ pub enum Parameter {
     Extended,
     /// An integer.
     Whole,
+    /// `long`.
+    Long,
     /// GSL's choice of accuracy, of which the best is taken.
     Mode,
     /// `double *`: a further result.
@@ -83,7 +85,8 @@ fn parameter(text: &str) -> Option<Parameter> {
     match words.next()? {
         "double" => Some(Parameter::Real),
         "long" if words.next() == Some("double") => Some(Parameter::Extended),
-        "int" | "long" | "unsigned" => Some(Parameter::Whole),
+        "long" => Some(Parameter::Long),
+        "int" | "unsigned" => Some(Parameter::Whole),
         "gsl_mode_t" => Some(Parameter::Mode),
         _ => None,
     }
@@ -117,7 +120,7 @@ fn primal(function: &Function, head: &str) -> String {
                 real += 1;
                 format!("x[{}]", real - 1)
             }
-            Parameter::Whole => {
+            Parameter::Whole | Parameter::Long => {
                 whole += 1;
                 format!("fixed[{}]", whole - 1)
             }
