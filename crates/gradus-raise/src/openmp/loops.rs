@@ -1,7 +1,8 @@
 //! Worksharing loops become `share.for`.
 //!
-//! A static loop asks once for its thread's part and runs it; a dynamic one asks again and again. Steps,
-//! on a copy of the body that is given up as a whole where one of them fails:
+//! A static loop asks once for its thread's part and runs it; a dynamic one asks again and again, at the top
+//! of each round ([`super::rotated`] sees to that). Steps, on a copy of the body that is given up as a whole
+//! where one of them fails:
 //! 1. what asks for a part is taken away, so that the part is the whole: a static loop then runs from
 //!    its lower to its upper bound, a dynamic one or one in chunks does so in its only round;
 //! 2. bounds become values (`promote_slots`), and the loop a `for` (`loop_to_for`);
