@@ -165,7 +165,7 @@ impl ClassFacts {
         found.written = written_classes(facts);
         found.handed_over = handed_over(facts, &sources);
         found.frees = crate::outliving::frees(facts);
-        found.scrambled = found.flow.scrambled(&found.float_bits(facts));
+        found.scrambled = found.flow.scrambled(&found.float_bits(facts, &sources));
         found.settle(facts, &sources);
         found.functions = active_functions(facts, &found);
         found.with_globals = functions_with_globals(facts, &found);
@@ -261,9 +261,16 @@ impl ClassFacts {
         &self.findings
     }
 
-    /// The integers that carry varied floats, or are loaded from words that may be such.
-    fn float_bits(&self, facts: Facts<'_>) -> Vec<usize> {
+    /// The integers that carry varied floats, or are loaded from words that may be such: also from memory
+    /// with a shadow that is only read, and as integers alone.
+    fn float_bits(&self, facts: Facts<'_>, sources: &[Sources]) -> Vec<usize> {
         let mut list = Vec::new();
+        let stored = stored_classes(facts);
+        let read_as_integers = |class: ClassId| {
+            let seen = facts.words.seen_anywhere(class);
+            let integers = seen.has_integer() && !seen.has_float() && !seen.has_pointer();
+            sources[class.index()].dup && integers && !stored.contains(&class)
+        };
         for (func, body) in facts.closure.bodies(facts.unit) {
             let is_int = |value: Value| facts.unit.types.int_bits(body.ty(value)).is_some();
             for value in body.values.ids().filter(|value| is_int(*value)) {
@@ -280,6 +287,7 @@ impl ClassFacts {
                     let floats = place.is_some_and(|place| {
                         self.is_varied(place.class)
                             && facts.words.may_hold_floats(facts.memory, place, bytes)
+                            || read_as_integers(place.class)
                     });
                     if floats && is_int(value) {
                         list.extend(self.flow.value_node(func, value));
@@ -359,6 +367,22 @@ fn can_have_shadow(unit: &Unit, global: GlobalId) -> bool {
     let mut addresses = variable.init.iter().flat_map(|init| &init.relocations);
     let changes = !variable.constant || addresses.next().is_some();
     variable.defined && changes
+}
+
+/// The classes that a store of the closure writes to.
+fn stored_classes(facts: Facts<'_>) -> HashSet<ClassId> {
+    let mut found = HashSet::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for op in body.walk(body.root()) {
+            value_accesses(facts.unit, body, op, |access| {
+                if let ValueAccess::Store { ptr, .. } = access {
+                    let places = facts.memory.places(func, ptr).iter().flatten();
+                    found.extend(places.map(|place| place.class));
+                }
+            });
+        }
+    }
+    found
 }
 
 /// The classes that floats are stored to, or bytes copied to, other than by passing a structure by value.

@@ -415,6 +415,10 @@ impl Finder<'_> {
         let varied = args.iter().any(|v| self.activity.varied(*v));
         let active = args.iter().any(|v| self.activity.active(*v));
         let shadowed = args.iter().any(|v| self.points_to_active(*v));
+        let integer = result.filter(|v| unit.types.int_bits(body.ty(*v)).is_some());
+        if integer.is_some_and(|v| self.is_remade(v)) {
+            self.bits(op);
+        }
         match self.facts.closure.callee(unit, body, op) {
             Some(Callee::Inside(func)) => {
                 let inner = unit.functions[func].body.as_deref();

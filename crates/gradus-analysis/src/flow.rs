@@ -377,6 +377,18 @@ impl Maker<'_, '_> {
     fn call(&mut self, func: FuncId, body: &Body, op: Op) {
         let facts = self.facts;
         let args = facts.unit.call_args(body, op);
+        if let Some(to) = call_result(body, op)
+            && let Some(Known::Integer(_)) = facts
+                .unit
+                .callee(body, op)
+                .and_then(|f| facts.unit.known(f))
+        {
+            let integers = args.iter().filter(|arg| self.is_integer(body, **arg));
+            let integers: Vec<Value> = integers.copied().collect();
+            integers
+                .into_iter()
+                .for_each(|arg| self.bit_edge((func, arg), (func, to)));
+        }
         let result = call_result(body, op).and_then(|v| self.value(func, v));
         match facts.closure.callee(facts.unit, body, op) {
             Some(Callee::Inside(callee)) => {
