@@ -156,8 +156,7 @@ fn gathered_loop(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
         let ty = b.body.ty(chain.adds[0].add.part);
         // The zero that changes no sum.
         let nothing = b.float(ty, -0.0);
-        let carried = chain.adds.iter().map(|d| d.by as usize).sum();
-        initial.extend(std::iter::repeat_n(nothing, carried));
+        initial.extend(std::iter::repeat_n(nothing, chain.longest as usize));
     }
     let (new_loop, region) = b.for_(trips, &initial);
     let outside = b.at_end(region);
@@ -244,47 +243,36 @@ fn take<'v>(list: &mut &'v [Value], count: u32) -> &'v [Value] {
     taken
 }
 
-/// Adds what is due in this iteration; gives what waits in the next one.
+/// Adds what is due in this iteration; gives the sums that wait in the next one, the first due first.
 fn pass_on(
     b: &mut Builder<'_>,
     chain: &Chain,
     waiting: &mut &[Value],
     map: &ValueMap,
 ) -> Vec<Value> {
-    let mut next = Vec::new();
-    let mut due: Option<Value> = None;
-    for delayed in &chain.adds {
-        let line = take(waiting, delayed.by);
-        let part = map.get_or_same(delayed.add.part);
-        let now = *line.last().unwrap_or(&part);
-        due = Some(plus(b, chain, due, now));
-        if !line.is_empty() {
-            next.push(part);
-            next.extend_from_slice(&line[..line.len() - 1]);
-        }
-    }
-    if let Some(due) = due {
+    let line = take(waiting, chain.longest);
+    let sum = |b: &mut Builder<'_>, by: u32| {
+        let parts = chain.adds.iter().filter(|d| d.by == by);
+        let parts = parts.map(|d| map.get_or_same(d.add.part));
+        let terms = parts.chain(line.get(by as usize).copied());
+        terms.fold(None, |sum, term| Some(plus(b, chain, sum, term)))
+    };
+    // What waits comes first: LLVM sees a recurrence where a value is there before the last one is used.
+    let next = (1..=chain.longest).filter_map(|by| sum(b, by)).collect();
+    if let Some(due) = sum(b, 0) {
         let ptr = map.get_or_same(chain.place.ptr);
         add_to_memory(b, chain, ptr, due);
     }
     next
 }
 
-/// After the loop: the places that only some of the adds have reached. `left` holds for every add what it
-/// gave in its last iterations, the last first.
+/// After the loop: the places that only some of the adds have reached. `left` holds the sums that wait.
 fn finish(b: &mut Builder<'_>, plan: &Plan, chain: &Chain, left: &mut &[Value]) {
-    let lines: Vec<&[Value]> = chain.adds.iter().map(|d| take(left, d.by)).collect();
     let base = place_at(b, plan, &chain.place, End::Last);
-    for steps in 1..=chain.longest as usize {
-        let parts = lines.iter().filter(|line| line.len() >= steps);
-        let due = parts.fold(None, |due, line| {
-            Some(plus(b, chain, due, line[line.len() - steps]))
-        });
-        if let Some(due) = due {
-            let bytes = b.i64(chain.place.step.wrapping_mul(steps as i64));
-            let ptr = b.byte_addr(base, bytes);
-            add_to_memory(b, chain, ptr, due);
-        }
+    for (steps, &due) in (1..).zip(take(left, chain.longest)) {
+        let bytes = b.i64(chain.place.step.wrapping_mul(steps));
+        let ptr = b.byte_addr(base, bytes);
+        add_to_memory(b, chain, ptr, due);
     }
 }
 

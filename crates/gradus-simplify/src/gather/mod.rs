@@ -3,8 +3,9 @@
 //! The adjoint of `y[i] = f(x[i-1], x[i], x[i+1])` adds to three neighbours in every iteration; each place
 //! is read and written three times, in three iterations, and no compiler may run such iterations side
 //! by side. Here what goes to a place is carried along in registers until the last iteration that adds to
-//! it: one read and one write of each place, and what is carried are values of earlier iterations, which
-//! vectorisers understand (fixed-order recurrences).
+//! it: one read and one write of each place. One value is carried for each iteration that a place waits: the
+//! sum of what goes there so far (a delay line with taps), which vectorisers understand (fixed-order
+//! recurrences).
 //!
 //! 1. In an innermost `for` without branches, find the adds: load, sum, store of one place, where the sum
 //!    may be regrouped (`reassoc`: adjoints are added up in no order that anybody wrote).

@@ -126,7 +126,6 @@ impl Seen<'_> {
         let (mut chosen, mut tests) = (Vec::new(), Vec::new());
         let mut carried = 0;
         for chain in self.chains() {
-            let more: u32 = chain.adds.iter().map(|d| d.by).sum();
             let adds: Vec<Add> = chain.adds.iter().map(|d| d.add).collect();
             let reach = Reach {
                 place: chain.place.clone(),
@@ -135,10 +134,10 @@ impl Seen<'_> {
             let Some(list) = self.tests(&adds, Some(&reach)) else {
                 continue;
             };
-            if carried + more > CARRIED || tests.len() + list.len() > TESTS {
+            if carried + chain.longest > CARRIED || tests.len() + list.len() > TESTS {
                 continue;
             }
-            carried += more;
+            carried += chain.longest;
             tests.extend(list);
             chosen.push(chain);
         }
