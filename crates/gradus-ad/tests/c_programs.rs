@@ -50,6 +50,18 @@ programs! {
                 r += 0.001 * p * p; }
             for (int k = 0; k < n; k++) x[k] = 0;
             return r; }";
+    // The state before each step is long enough to be copied in pieces by the loop that reads it; the last row
+    // and the pieces after the last iteration's are read, too.
+    copied_in_pieces: 3, "#include <stdlib.h>
+        double f(int n, double *x, double s) {
+            const int w = 96; double *u = malloc(w * w * sizeof *u), *v = malloc(w * w * sizeof *v), r = 0;
+            for (int i = 0; i < w * w; i++) u[i] = v[i] = x[i % n] * (1 + 0.0001 * i);
+            for (int t = 0; t < 3; t++) {
+                for (int i = 1; i < w - 1; i++) for (int j = 1; j < w - 1; j++) { int c = i * w + j;
+                    v[c] = u[c] + 0.1 * s * (u[c - w] * u[c - 1] - u[c] * u[c + w + 1]); }
+                double *swap = u; u = v; v = swap; }
+            for (int i = 0; i < w * w; i++) r += 0.001 * u[i] * u[i];
+            free(u); free(v); return r; }";
     // The same two sweeps with memory that is disjoint and with memory that overlaps.
     versions_of_two_sweeps: 4, "__attribute__((noinline)) static void rows(double *out, const double *in, int n, double s) {
             for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) {

@@ -237,7 +237,7 @@ fn argument(unit: &Unit, body: &Body, value: Value) -> Argument {
 }
 
 /// The number that a constant is, in all lanes; only where binary64 holds it exactly.
-fn number(unit: &Unit, id: ConstId) -> Option<f64> {
+pub(crate) fn number(unit: &Unit, id: ConstId) -> Option<f64> {
     let constant = unit.constant(id);
     match &constant.kind {
         ConstKind::Float(bits) => match unit.types.float_kind(constant.ty)? {

@@ -62,6 +62,10 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Whether only the loop that it is made before reads it.
+    pub fn serves_one_loop(&self) -> bool {
+        self.anchor == self.last
+    }
     /// The values that making it takes, but for trip counts that are computed early.
     pub fn inputs(&self, body: &Body) -> Vec<Value> {
         let mut found = vec![self.root];

@@ -19,6 +19,7 @@ pub(crate) mod parallel;
 pub(crate) mod recall;
 pub(crate) mod replay;
 mod return_sweep;
+mod scale;
 pub(crate) mod structure;
 
 use crate::facts::Facts;

@@ -234,6 +234,11 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
                     wanted.then(|| self.primal(operand))
                 })
                 .collect();
+            let operands = (0..rule.arg_count()).map(|i| body.operand(op, rule.operand(i)));
+            let known = operands
+                .zip(&args)
+                .filter_map(|(v, arg)| Some((v, (*arg)?)));
+            let known: Vec<(Value, Value)> = known.collect();
             let value = uses.result.then(|| self.primal(result));
             let guarded = rule.maybe_infinite(number) || self.reads_infinite(op, &rule, uses);
             let mut lanes = Lanes::new();
@@ -245,6 +250,9 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
                     part = differential::strong(self.out, seed, part);
                 }
                 let guard = guarded.then(|| self.guard(result, seed)).flatten();
+                if guard.is_none() && !self.variant.strong_zero {
+                    part = self.with_scaled_seed(op, seed, part, &known);
+                }
                 lanes.push(differential::guarded(self.out, guard, part));
             }
             if lanes.len() == seeds.len() {

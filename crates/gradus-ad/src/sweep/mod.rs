@@ -23,6 +23,7 @@ use crate::out::{Lanes, Out, Space};
 use crate::shadow::shadow_constant;
 use crate::variant::{Mode, ParamRole, Signature, Variant};
 use gradus_ir::{Diagnostic, Flags, Op, OpKind, Region, Value};
+use snapshot::Pieces;
 use std::collections::HashMap;
 use structure::OpenStructure;
 
@@ -56,6 +57,8 @@ pub struct ForwardSweep<'a, 'f, 'u, 'p> {
     muted: Option<TapeWriter<'p>>,
     tasks: Vec<Task>,
     open: Vec<OpenStructure>,
+    /// What the loop that is opened next copies to the tape while it runs.
+    pieces: Vec<Pieces>,
     /// The invoke just made, whose handler is still empty.
     handler: Option<Op>,
     needs: &'a mut Vec<Variant>,
@@ -86,6 +89,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             muted: None,
             tasks: Vec::new(),
             open: Vec::new(),
+            pieces: Vec::new(),
             handler: None,
             needs,
             findings,

@@ -40,6 +40,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             muted: None,
             tasks: Vec::new(),
             open: Vec::new(),
+            pieces: Vec::new(),
             handler: None,
             needs,
             findings,

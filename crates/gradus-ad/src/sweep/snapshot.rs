@@ -1,4 +1,7 @@
 //! Making snapshots: memory copied to the tape just before the loop that reads it.
+//!
+//! A long copy waits for memory, and the loop computes: where a snapshot serves one nest of loops, which writes
+//! nothing there, the nest copies a piece of it in every iteration of its outer loop, so that the two overlap.
 
 use super::ForwardSweep;
 use crate::alloc;
@@ -8,7 +11,21 @@ use crate::out::Lanes;
 use crate::tape::layout::widen;
 use gradus_analysis::Affine;
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{BinaryOp, CastOp, IntPredicate, Op, Value};
+use gradus_ir::{BinaryOp, CastOp, IntPredicate, Op, OpKind, Value};
+
+/// Shorter copies are made at once.
+const LONG_BYTES: i64 = 64 << 10;
+
+/// A copy that a loop makes in pieces.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pieces {
+    to: Value,
+    from: Value,
+    /// How many bytes; none where all was copied before the loop.
+    bytes: Value,
+    /// How many of them in an iteration.
+    each: Value,
+}
 
 impl ForwardSweep<'_, '_, '_, '_> {
     /// Makes the snapshots that the plan wants before an op.
@@ -32,20 +49,95 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 Some(low) => self.out.build().byte_addr(root, low),
                 None => root,
             };
-            self.copy_to_tape(block, start, bytes);
+            match self.copies_in_pieces(op, snapshot) {
+                true => {
+                    let pieces = self.plan_pieces(op, [block, start, bytes]);
+                    self.pieces.push(pieces);
+                }
+                false => self.copy_to_tape(block, start, bytes),
+            }
             let shifted = match low {
                 Some(low) => {
                     let zero = self.out.build().i64(0);
                     let back = self.out.build().sub(zero, low);
                     let byte = self.out.unit.types.int(8);
                     let ptr = self.out.body.ty(block);
-                    let kind = gradus_ir::OpKind::Addr { source: byte };
+                    let kind = OpKind::Addr { source: byte };
                     self.out.build().value(kind, &[block, back], ptr)
                 }
                 None => block,
             };
             self.keep_node(Node::Snapshot(number), Lanes::from_elem(shifted, 1));
             self.keep_node(Node::SnapshotBlock(number), Lanes::from_elem(block, 1));
+        }
+    }
+
+    /// Whether a loop can copy a snapshot while it runs, and has time for it.
+    fn copies_in_pieces(&self, op: Op, snapshot: &Snapshot) -> bool {
+        let body = self.facts.body;
+        let short = matches!(snapshot.extent, Extent::Bytes(bytes) if bytes < LONG_BYTES as u64);
+        let counted = |op: Op| matches!(body.kind(op), OpKind::For { .. });
+        let mut inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
+        !short && snapshot.serves_one_loop() && counted(op) && inside.any(counted)
+    }
+
+    /// Copies what is short, and says what the loop is to copy in its iterations.
+    fn plan_pieces(&mut self, op: Op, [to, from, bytes]: [Value; 3]) -> Pieces {
+        let trips = self.facts.body.operand(op, 0);
+        let trips = self.value(trips);
+        let trips = widen(self.out, trips);
+        let long = self.out.unit.types.int(64);
+        let least = self.out.build().i64(LONG_BYTES);
+        let is_long = self.out.build().icmp(IntPredicate::Uge, bytes, least);
+        let (choice, yes, no) = self.out.build().if_(is_long, &[long, long]);
+        let outside = self.out.place;
+        self.out.place = (yes, None);
+        let mut b = self.out.build();
+        let one = b.i64(1);
+        let none = b.icmp(IntPredicate::Ult, trips, one);
+        let runs = b.select(none, one, trips);
+        let each = b.binary(BinaryOp::UDiv, bytes, runs);
+        // Rounded up to 64 bytes.
+        let (line, mask) = (b.i64(64), b.i64(-64));
+        let each = b.add(each, line);
+        let each = b.binary(BinaryOp::And, each, mask);
+        b.yield_(&[bytes, each]);
+        self.out.place = (no, None);
+        self.copy_to_tape(to, from, bytes);
+        let zero = self.out.build().i64(0);
+        self.out.build().yield_(&[zero, zero]);
+        self.out.place = outside;
+        let results = self.out.body.results(choice);
+        let (bytes, each) = (results[0], results[1]);
+        Pieces {
+            to,
+            from,
+            bytes,
+            each,
+        }
+    }
+
+    /// At the start of a loop's iteration: the pieces that it copies.
+    pub(super) fn copy_pieces(&mut self, index: Value) {
+        for pieces in std::mem::take(&mut self.pieces) {
+            let index = widen(self.out, index);
+            let start = self.out.build().mul(index, pieces.each);
+            let left = self
+                .out
+                .build()
+                .icmp(IntPredicate::Ult, start, pieces.bytes);
+            let (_, yes, no) = self.out.build().if_(left, &[]);
+            let outside = self.out.place;
+            self.out.place = (yes, None);
+            let rest = self.out.build().sub(pieces.bytes, start);
+            let bytes = self.choice(IntPredicate::Ult, rest, pieces.each);
+            let to = self.out.build().byte_addr(pieces.to, start);
+            let from = self.out.build().byte_addr(pieces.from, start);
+            self.copy_to_tape(to, from, bytes);
+            self.out.build().yield_(&[]);
+            self.out.place = (no, None);
+            self.out.build().yield_(&[]);
+            self.out.place = outside;
         }
     }
 

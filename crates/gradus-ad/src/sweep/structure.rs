@@ -127,6 +127,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
             let long = self.out.unit.types.int(64);
             open.count = Some(self.out.body.add_param(new, long));
         }
+        if let Some(&index) = self.out.body.region_params(new).first() {
+            self.copy_pieces(index);
+        }
         self.open.push(open);
         for param in fresh {
             self.keep_value(param);
