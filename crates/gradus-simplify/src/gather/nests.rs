@@ -28,6 +28,21 @@ struct Place {
     bytes: i64,
 }
 
+impl Place {
+    /// Whether each iteration of a loop accesses one place, apart from that of any other iteration.
+    fn is_row_of_one(&self, lp: Op) -> bool {
+        let [term] = &self.form.terms[..] else {
+            return false;
+        };
+        let known = term.lp == lp && term.factors.is_empty();
+        known
+            && term
+                .coefficient
+                .checked_abs()
+                .is_some_and(|step| step >= self.bytes)
+    }
+}
+
 /// A nest to be turned round, and what is tested before it.
 #[derive(Clone, Debug)]
 pub(super) struct Nest {
@@ -47,12 +62,11 @@ pub(super) fn plan_all(alias: &Alias, facts: &Facts) -> Vec<Nest> {
 
 fn plan(alias: &Alias, facts: &Facts, lp: Op) -> Option<Nest> {
     let (unit, body) = (alias.unit, alias.body);
-    let loops = nest_loops(unit, body, lp)?;
-    let regions: Vec<Region> = loops.iter().map(|at| body.op_regions(*at)[0]).collect();
+    let regions = nest_regions(unit, body, lp)?;
     let wide = unit.types.int_bits(body.ty(body.operand(lp, 0))) == Some(64);
     let runs = body.as_int(unit, body.operand(lp, 0));
     let short = runs.is_some_and(|n| (0..RUNS).contains(&n));
-    if regions.len() < 2 || !wide || short || !passes_on_freely(body, lp) {
+    if !wide || short || !passes_on_freely(body, lp) {
         return None;
     }
     let adds: Vec<Add> = regions
@@ -94,44 +108,55 @@ fn plan(alias: &Alias, facts: &Facts, lp: Op) -> Option<Nest> {
     Some(nest)
 }
 
-/// The loops of a nest that holds counted loops, plain accesses and pure ops only, the outermost first.
-fn nest_loops(unit: &Unit, body: &Body, lp: Op) -> Option<Vec<Op>> {
+/// The regions of a nest that holds counted loops, branches, plain accesses and pure ops only; more than one
+/// loop.
+fn nest_regions(unit: &Unit, body: &Body, lp: Op) -> Option<Vec<Region>> {
     let counted = |op: Op| {
         matches!(body.kind(op), OpKind::For { .. }) && !body.ops[op].flags.has(Flags::INDEPENDENT)
     };
     if !counted(lp) {
         return None;
     }
-    let mut loops = vec![lp];
+    let mut regions = body.op_regions(lp).to_vec();
+    let mut nested = false;
     for (number, op) in body.walk(body.op_regions(lp)[0]).enumerate() {
         let plain = match body.kind(op) {
             OpKind::Load(access) | OpKind::Store(access) => access.is_plain(),
-            OpKind::Yield => true,
+            OpKind::Yield | OpKind::If => true,
             OpKind::For { .. } => counted(op),
             _ => body.op_regions(op).is_empty() && gradus_edit::is_pure(unit, body, op),
         };
         if !plain || number == OPS {
             return None;
         }
-        loops.extend(matches!(body.kind(op), OpKind::For { .. }).then_some(op));
+        nested |= matches!(body.kind(op), OpKind::For { .. });
+        regions.extend(body.op_regions(op));
     }
-    Some(loops)
+    nested.then_some(regions)
 }
 
-/// Whether most of what a nest writes is reached from its end to its beginning.
+/// Whether more of what a nest writes is reached from its end to its beginning than the other way round. Where
+/// a table says what is written, it may be anywhere.
 fn runs_backwards<'a>(
     alias: &Alias,
     lp: Op,
     written: impl Iterator<Item = &'a MemoryAccess>,
 ) -> bool {
-    let (mut backwards, mut all) = (0, 0);
+    let (mut down, mut up) = (0, 0);
     for access in written {
-        all += 1;
         let form = access.ptr().and_then(|ptr| affine(alias, ptr, Some(lp)));
-        let falls = |form: &Affine| form.terms_of(lp).any(|term| term.coefficient < 0);
-        backwards += usize::from(form.as_ref().is_some_and(falls));
+        let steps = |way: i64| {
+            let terms = form.iter().flat_map(|form| form.terms_of(lp));
+            usize::from(
+                terms
+                    .map(|t| t.coefficient.signum())
+                    .any(|sign| sign == way),
+            )
+        };
+        down += steps(-1);
+        up += steps(1);
     }
-    2 * backwards > all
+    down > up
 }
 
 impl Nest {
@@ -141,7 +166,7 @@ impl Nest {
         if a.ptr() == b.ptr() && a.size == b.size {
             let place = place(a)?;
             let steps = place.form.terms_of(self.lp).count() == 1;
-            if !self.rows.contains(&place) {
+            if !place.is_row_of_one(self.lp) && !self.rows.contains(&place) {
                 self.rows.push(place);
             }
             return steps.then_some(());
