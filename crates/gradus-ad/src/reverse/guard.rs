@@ -4,8 +4,8 @@
 //! takes the other side, the quotient's adjoint is 0, and 0 · ∞ would be NaN. A value that reaches
 //! the rest of the program through selects, or lanes of masked stores, only is *guarded* by their
 //! conditions; undoing its op adds `guard ? adjoint · ∂ : 0`. Where it matters under a condition
-//! that is not at hand (selects behind selects, uses inside loops and arms, single lanes), the guard is
-//! `adjoint != 0`.
+//! that is not at hand (selects behind selects, uses inside loops and arms, values that leave an arm,
+//! single lanes), the guard is `adjoint != 0`.
 
 use super::absent::Absent;
 use super::return_sweep::ReturnSweep;
@@ -165,6 +165,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 Some(self.mask_of_store(at).map(guard).into_iter().collect())
             }
             OpKind::ICmp(_) | OpKind::FCmp(_) => None,
+            // An optimiser computes ahead, in an arm, what a later choice may leave out.
+            OpKind::Yield if self.leaves_arm(at.op) => Some(vec![Guard::Adjoint]),
             // Lanes that go nowhere are those whose adjoint is zero.
             OpKind::ExtractElement | OpKind::InsertElement | OpKind::Shuffle(_) => {
                 let whole = body.ty(value);
@@ -178,6 +180,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
             _ if self.passes_on(at.op) => of_result(),
             _ => Some(Vec::new()),
         }
+    }
+
+    /// Whether a yield ends the arm of a branch.
+    fn leaves_arm(&self, end: Op) -> bool {
+        let body = self.facts.body;
+        let owner = body.parent(end).and_then(|region| body.owner(region));
+        owner.is_some_and(|op| matches!(body.kind(op), OpKind::If | OpKind::Switch(_)))
     }
 
     /// The mask of a masked store, where this use is what it stores: other lanes do not matter.
