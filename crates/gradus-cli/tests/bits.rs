@@ -2,34 +2,7 @@
 
 mod support;
 
-use std::path::Path;
-use support::{folder, gradus, text};
-
-fn write(folder: &Path, name: &str, text: &str) {
-    std::fs::write(folder.join(name), text).expect("written");
-}
-
-fn succeeds(folder: &Path, line: &str) -> String {
-    let output = gradus(folder, line);
-    assert!(
-        output.status.success(),
-        "gradus {line}\n{}",
-        text(&output.stderr)
-    );
-    text(&output.stdout)
-}
-
-/// Runs `gradus`, which must refuse with `code`; gives what it said.
-fn refuses(folder: &Path, line: &str, code: &str) -> String {
-    let output = gradus(folder, line);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "gradus {line}\n{said}");
-    assert!(
-        said.contains(&format!("error[{code}]")),
-        "gradus {line}\n{said}"
-    );
-    said
-}
+use support::{accepts, folder, refuses, write};
 
 /// The bits of numbers, read and written in place as if they were integers: no access shows a number.
 #[test]
@@ -80,7 +53,7 @@ fn numbers_changed_in_place_as_integers_are_refused() {
                 "GRD0008",
             );
         }
-        succeeds(
+        accepts(
             &at,
             &format!("grad place.c -f drawn --wrt s -o out.o -- {level}"),
         );
@@ -114,7 +87,7 @@ fn numbers_whose_exponent_is_exchanged_are_refused() {
     for level in ["-O0", "-O2"] {
         let line = format!("grad exponent.c -f fraction --wrt x -o out.o -- {level}");
         refuses(&at, &line, "GRD0008");
-        succeeds(
+        accepts(
             &at,
             &format!("grad exponent.c -f twice --wrt x -o out.o -- {level}"),
         );

@@ -5,33 +5,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{folder, gradus, text};
-
-fn write(folder: &Path, name: &str, text: &str) {
-    std::fs::write(folder.join(name), text).expect("written");
-}
-
-fn succeeds(folder: &Path, line: &str) -> String {
-    let output = gradus(folder, line);
-    assert!(
-        output.status.success(),
-        "gradus {line}\n{}",
-        text(&output.stderr)
-    );
-    text(&output.stdout)
-}
-
-/// Runs `gradus`, which must refuse with `code`; gives what it said.
-fn refuses(folder: &Path, line: &str, code: &str) -> String {
-    let output = gradus(folder, line);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "gradus {line}\n{said}");
-    assert!(
-        said.contains(&format!("error[{code}]")),
-        "gradus {line}\n{said}"
-    );
-    said
-}
+use support::{accepts, folder, gradus, refuses, text, write};
 
 fn run(folder: &Path, program: &str) -> String {
     let output = Command::new(folder.join(program))
@@ -86,7 +60,7 @@ fn a_derivative_by_name_takes_the_place_of_the_object() {
     write(&at, "curve.c", CURVE);
     write(&at, "main.c", CURVE_MAIN);
     for flags in ["", "-- -O0", "-- -O3 -g", "-- -O2 -ffast-math"] {
-        let said = succeeds(
+        let said = accepts(
             &at,
             &format!("grad curve.c -f curve --wrt x,s -o curve.o {flags}"),
         );
@@ -107,12 +81,12 @@ fn every_form_can_be_emitted() {
         ("header", "curve.h", "curve_vjp("),
         ("bc", "curve.bc", "BC"),
     ] {
-        succeeds(&at, &format!("grad curve.c -f curve --emit {kind}"));
+        accepts(&at, &format!("grad curve.c -f curve --emit {kind}"));
         let bytes = std::fs::read(at.join(file)).expect("written");
         assert!(text(&bytes).contains(part), "{kind}");
     }
     // From bitcode as from source; names come from the bitcode.
-    succeeds(
+    accepts(
         &at,
         "grad curve.bc -f curve --wrt x --name again --mode forward -o again.o",
     );
@@ -122,7 +96,7 @@ fn every_form_can_be_emitted() {
 fn checks_pass_and_ask_for_what_they_miss() {
     let at = folder("checks");
     write(&at, "curve.c", CURVE);
-    let said = succeeds(
+    let said = accepts(
         &at,
         "check curve.c -f curve --arg n=20 --arg x=rand(n) --arg s=1.5",
     );
@@ -150,7 +124,7 @@ fn checks_pass_and_ask_for_what_they_miss() {
         "kink.c",
         "#include <math.h>\ndouble kink(double x) { return fabs(x); }\n",
     );
-    let said = succeeds(&at, "check kink.c -f kink --arg x=0.0");
+    let said = accepts(&at, "check kink.c -f kink --arg x=0.0");
     assert!(said.contains("do not settle"), "{said}");
     write(
         &at,
@@ -202,7 +176,7 @@ fn three_files(test: &str) -> PathBuf {
 fn derivatives_cross_files_in_one_step() {
     let at = three_files("one-step");
     for flags in ["-O0", "-O1", "-O2 -g", "-O3"] {
-        succeeds(&at, &format!("cc {flags} main.c sum.c cube.c -o program"));
+        accepts(&at, &format!("cc {flags} main.c sum.c cube.c -o program"));
         assert_eq!(run(&at, "program"), "3 12 27\n", "{flags}");
     }
 }
@@ -220,15 +194,15 @@ fn functions_of_the_program_with_names_of_the_library_are_its_own() {
     write(&at, "own.c", "double y1(double x) { return x * x; }\n");
     let library = asks.replace("double y1(double);", "#include <math.h>");
     write(&at, "library.c", &library);
-    succeeds(&at, "cc -O1 asks.c own.c -o together -lm");
+    accepts(&at, "cc -O1 asks.c own.c -o together -lm");
     assert_eq!(run(&at, "together"), "12\n");
-    succeeds(&at, "cc -O1 -c asks.c own.c");
-    succeeds(&at, "cc asks.o own.o -o linked -lm");
+    accepts(&at, "cc -O1 -c asks.c own.c");
+    accepts(&at, "cc asks.o own.o -o linked -lm");
     assert_eq!(run(&at, "linked"), "12\n");
     // Where no file has one, it is the library's: y1'(2) · 3.
-    succeeds(&at, "cc asks.o -o alone -lm");
+    accepts(&at, "cc asks.o -o alone -lm");
     assert_eq!(run(&at, "alone"), "1.69168\n");
-    succeeds(&at, "cc -O1 library.c -o library -lm");
+    accepts(&at, "cc -O1 library.c -o library -lm");
     assert_eq!(run(&at, "library"), "1.69168\n");
     // An object without bitcode has one: nothing is known of it.
     let clang = Command::new("clang-22")
@@ -244,9 +218,9 @@ fn functions_of_the_program_with_names_of_the_library_are_its_own() {
         "bessel.c",
         "#include <math.h>\ndouble f(double x) { return j0(x); }\n",
     );
-    succeeds(&at, "grad bessel.c -f f --emit bc -o bessel.bc");
-    succeeds(&at, "grad bessel.bc -f f_vjp --mode forward -o bessel.o");
-    succeeds(&at, "grad library.c -f f -o library.o");
+    accepts(&at, "grad bessel.c -f f --emit bc -o bessel.bc");
+    accepts(&at, "grad bessel.bc -f f_vjp --mode forward -o bessel.o");
+    accepts(&at, "grad library.c -f f -o library.o");
 }
 
 /// `volatile` on a local variable that nobody else sees does not matter.
@@ -266,7 +240,7 @@ fn volatile_local_variables_are_differentiated() {
         double shown(double x) { volatile double y = x * x; return seen(&y); }\n";
     write(&at, "volatile.c", program);
     for level in ["-O0", "-O2"] {
-        succeeds(
+        accepts(
             &at,
             &format!("check volatile.c -f local --arg n=5 --arg x=0.7 -- {level}"),
         );
@@ -278,8 +252,8 @@ fn volatile_local_variables_are_differentiated() {
 #[test]
 fn derivatives_cross_files_in_two_steps_and_out_of_archives() {
     let at = three_files("two-steps");
-    succeeds(&at, "cc -O2 -c main.c sum.c cube.c");
-    succeeds(&at, "cc main.o sum.o cube.o -o program");
+    accepts(&at, "cc -O2 -c main.c sum.c cube.c");
+    accepts(&at, "cc main.o sum.o cube.o -o program");
     assert_eq!(run(&at, "program"), "3 12 27\n");
     let archive = Command::new("ar")
         .args(["rc", "libparts.a", "sum.o", "cube.o"])
@@ -290,7 +264,7 @@ fn derivatives_cross_files_in_two_steps_and_out_of_archives() {
         "cc main.o libparts.a -o archived",
         "cc main.o -L. -lparts -o archived",
     ] {
-        succeeds(&at, line);
+        accepts(&at, line);
         assert_eq!(run(&at, "archived"), "3 12 27\n", "{line}");
     }
     // A part of another compiler carries no module.
@@ -311,7 +285,7 @@ fn what_a_function_calls_may_stand_in_another_file() {
     write(&at, "main.c", &caller);
     write(&at, "cube.c", CUBE);
     for flags in ["-O0", "-O2"] {
-        succeeds(&at, &format!("cc {flags} main.c cube.c -o program"));
+        accepts(&at, &format!("cc {flags} main.c cube.c -o program"));
         assert_eq!(run(&at, "program"), "3 12 27\n", "{flags}");
     }
     let output = gradus(&at, "cc -O2 -c main.c cube.c");
@@ -320,7 +294,7 @@ fn what_a_function_calls_may_stand_in_another_file() {
         output.status.success() && said.contains("note[GRD0005]") && said.contains("`cube`"),
         "{said}"
     );
-    succeeds(&at, "cc main.o cube.o -o program");
+    accepts(&at, "cc main.o cube.o -o program");
     assert_eq!(run(&at, "program"), "3 12 27\n");
     clang(&at, "-c cube.c -o cube.o");
     refuses(&at, "cc main.c cube.o -o missing", "GRD0005");
@@ -341,7 +315,7 @@ fn rounding_by_a_large_constant_has_no_derivative() {
     for level in ["-O0", "-O2"] {
         for function in ["part", "whole", "single", "shifted"] {
             let line = format!("check rounding.c -f {function} --arg x=2.300001 -- {level}");
-            let said = succeeds(&at, &line);
+            let said = accepts(&at, &line);
             assert!(said.contains("the derivative is right"), "{said}");
         }
     }
@@ -373,7 +347,7 @@ fn static_state_is_not_carried_from_call_to_call() {
         }\n";
     write(&at, "state.c", program);
     for level in ["-O0", "-O2"] {
-        succeeds(&at, &format!("cc {level} state.c -o state"));
+        accepts(&at, &format!("cc {level} state.c -o state"));
         assert_eq!(run(&at, "state"), "27 27 27 27 27 27 ", "{level}");
     }
 }
@@ -475,7 +449,7 @@ fn cplusplus_programs_may_ask_too() {
          std::printf(\"%g %g %g\\n\", a[0], a[1], a[2]); }\n",
     );
     for level in ["-O0", "-O2"] {
-        succeeds(&at, &format!("c++ {level} main.cpp -o main"));
+        accepts(&at, &format!("c++ {level} main.cpp -o main"));
         assert_eq!(run(&at, "main"), "2 4 6\n", "{level}");
     }
 }
@@ -514,7 +488,7 @@ fn a_driver_gives_the_values() {
         "double curve(const double *x, int n, double s);\n\
          int main(void) { double x[6] = {1, -2, 0.5, 3, -0.25, 2}; return curve(x, 6, 1.25) > 0; }\n",
     );
-    succeeds(
+    accepts(
         &at,
         "check curve.c -f curve --driver main.c --arg x=given(n)",
     );
@@ -572,25 +546,25 @@ double guarded(double x) { return x > 0 ? log(sqrt(x) * exp(1 / x)) : x; }
         "-O3 -g -march=x86-64-v4 -ffast-math -c -emit-llvm lanes.c -o lanes.bc",
     );
     let n = "--arg n=37 --arg x=rand(n)";
-    succeeds(
+    accepts(
         &at,
         &format!("check lanes.bc -f scatter {n} --arg at=iota(n) --arg y=zeros(n)"),
     );
-    succeeds(
+    accepts(
         &at,
         &format!("check lanes.bc -f gather {n} --arg at=randint(n,n)"),
     );
     // Lanes that are not stored must not bring back the roots of negative numbers.
-    succeeds(
+    accepts(
         &at,
         &format!("check lanes.bc -f masked {n} --arg y=zeros(n)"),
     );
-    succeeds(&at, &format!("check lanes.bc -f most {n}"));
-    succeeds(
+    accepts(&at, &format!("check lanes.bc -f most {n}"));
+    accepts(
         &at,
         "check lanes.c -f guarded --arg x=-0.5 -- -fno-math-errno",
     );
-    succeeds(
+    accepts(
         &at,
         "check lanes.c -f guarded --arg x=0.5 -- -fno-math-errno",
     );
@@ -605,7 +579,7 @@ fn an_early_exit_keeps_no_condition_per_iteration() {
         return r * r; }";
     let at = folder("early-exit");
     write(&at, "early.c", EARLY);
-    let said = succeeds(&at, "grad early.c -f early --wrt x,s -o early.o");
+    let said = accepts(&at, "grad early.c -f early --wrt x,s -o early.o");
     let (_, tape) = said.split_once("tape:").expect("the report has a tape");
     let of_iterations = |line: &&str| line.contains("× iterations");
     let kept: Vec<&str> = tape.lines().filter(of_iterations).collect();
@@ -618,7 +592,7 @@ fn third_derivatives_agree_in_two_orders() {
     let at = folder("third");
     write(&at, "third.c", include_str!("third_order/third.c"));
     for level in ["-O0", "-O2"] {
-        succeeds(&at, &format!("cc {level} third.c -lm -o third"));
+        accepts(&at, &format!("cc {level} third.c -lm -o third"));
         run(&at, "third");
     }
 }
@@ -679,11 +653,11 @@ int main(void) {
 "#;
     write(&folder, "net.c", source);
     for level in ["-O0", "-O1", "-O2", "-O3"] {
-        succeeds(&folder, &format!("cc {level} net.c -o net"));
+        accepts(&folder, &format!("cc {level} net.c -o net"));
         let said = run(&folder, "./net");
         assert_eq!(said.matches("right").count(), 2, "{level}: {said}");
     }
-    let report = succeeds(&folder, "grad net.c -f loss -o loss.o -- -O3 -g");
+    let report = accepts(&folder, "grad net.c -f loss -o loss.o -- -O3 -g");
     let sweep = |version: &str| {
         let start = report.find(&format!("forward sweep, {version}"));
         let part = &report[start.unwrap_or_else(|| panic!("{report}"))..];
@@ -725,6 +699,6 @@ fn members_beside_numbers_are_no_numbers() {
     write(&at, "members.c", program);
     for (start, level) in [("", "-O1"), ("={{0}}", "-O0"), ("={{0}}", "-O2")] {
         let line = format!("check members.c -f solved --arg n=4 --arg x=rand(7) -- {level}");
-        succeeds(&at, &format!("{line} -DSTART={start}"));
+        accepts(&at, &format!("{line} -DSTART={start}"));
     }
 }

@@ -142,8 +142,7 @@ fn outputs(
     Ok(outputs)
 }
 
-/// What the user's compiler is asked for.
-/// The user's flags and the output. Code for a machine is optimised where they do not say how much; what
+/// What the user's compiler is asked for: the user's flags and the output. Code for a machine is optimised where they do not say how much; what
 /// is to be read again, by us or by others, is left as it is.
 fn compiler_args(what: &Grad, result: &Path) -> Vec<String> {
     let mut args = what.flags.clone();

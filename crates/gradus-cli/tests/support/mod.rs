@@ -47,3 +47,31 @@ pub fn gradus(folder: &Path, line: &str) -> Output {
     command.args(line.split_whitespace()).current_dir(folder);
     command.output().expect("gradus runs")
 }
+
+/// Writes a file of a test's folder.
+pub fn write(folder: &Path, name: &str, text: &str) {
+    std::fs::write(folder.join(name), text).expect("written");
+}
+
+/// Runs `gradus` in a folder, which must succeed; gives what it printed.
+pub fn accepts(folder: &Path, line: &str) -> String {
+    let output = gradus(folder, line);
+    assert!(
+        output.status.success(),
+        "gradus {line}\n{}",
+        text(&output.stderr)
+    );
+    text(&output.stdout)
+}
+
+/// Runs `gradus` in a folder, which must refuse with `code`; gives what it said.
+pub fn refuses(folder: &Path, line: &str, code: &str) -> String {
+    let output = gradus(folder, line);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "gradus {line}\n{said}");
+    assert!(
+        said.contains(&format!("error[{code}]")),
+        "gradus {line}\n{said}"
+    );
+    said
+}

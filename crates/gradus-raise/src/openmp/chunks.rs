@@ -9,7 +9,7 @@
 //!    What is done behind the loop by who had its last iteration (`lastprivate`) is done in the last part.
 
 use super::calls::Calls;
-use super::loops::{last_branches, resized, rounds, schedule, slot_of};
+use super::loops::{clone_under, last_branches, resized, rounds, schedule, slot_of};
 use crate::regions::{between, run_once, settle, splice};
 use gradus_edit::{ValueMap, clone_op_within, is_pure};
 use gradus_ir::{BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value};
@@ -296,22 +296,9 @@ fn do_last(
     let mut b = Builder::new(unit, body);
     b.at_op(end);
     b.loc = b.body.ops[branch].loc;
-    let (_, yes, no) = b.if_(is_last, &[]);
-    b.at_end(no);
-    b.yield_(&[]);
-    b.at_end(yes);
-    let mut map = ValueMap::new();
     let arm: Vec<Op> = b.body.ops_in(arm).collect();
-    for op in needed.into_iter().rev().chain(arm) {
-        match b.body.kind(op) {
-            OpKind::Yield => {
-                b.yield_(&[]);
-            }
-            _ => {
-                clone_op_within(op, &mut b, &mut map);
-            }
-        }
-    }
+    let ops = needed.into_iter().rev().chain(arm).collect();
+    clone_under(&mut b, is_last, ops, &mut ValueMap::new());
     body.erase(branch);
     Ok(())
 }

@@ -577,23 +577,28 @@ fn write_last(
     let final_index = b.sub(trips, one);
     let index = b.body.region_params(region)[0];
     let is_last = b.icmp(IntPredicate::Eq, index, final_index);
-    let (_, yes, no) = b.if_(is_last, &[]);
+    let ops: Vec<Op> = b.body.ops_in(arm).collect();
+    clone_under(&mut b, is_last, ops, &mut map);
+    body.erase(branch);
+    Ok(())
+}
+
+/// Copies of the ops of an arm, up to its yield, where a condition holds.
+pub(super) fn clone_under(b: &mut Builder<'_>, condition: Value, ops: Vec<Op>, map: &mut ValueMap) {
+    let (_, yes, no) = b.if_(condition, &[]);
     b.at_end(no);
     b.yield_(&[]);
     b.at_end(yes);
-    let ops: Vec<Op> = b.body.ops_in(arm).collect();
     for op in ops {
         match b.body.kind(op) {
             OpKind::Yield => {
                 b.yield_(&[]);
             }
             _ => {
-                clone_op_within(op, &mut b, &mut map);
+                clone_op_within(op, b, map);
             }
         }
     }
-    body.erase(branch);
-    Ok(())
 }
 
 fn operands_under(body: &Body, region: Region) -> HashSet<Value> {
