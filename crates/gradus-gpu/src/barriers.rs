@@ -23,7 +23,7 @@
 use crate::cells::Cells;
 use crate::homes::{self, Homes};
 use crate::levels::Levels;
-use crate::memory::steady_reads;
+use crate::memory::Reads;
 use crate::report::crossing;
 use crate::spine::Spine;
 use crate::{Facts, Findings, Options, blocks_in};
@@ -41,7 +41,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
     if !options.remove_barriers || blocks.is_empty() {
         return findings;
     }
-    let steady = steady_reads(unit, body, facts, &blocks);
+    let reads = Reads::of(unit, body, facts, &blocks);
     let across_threads = AliasOptions {
         tbaa: false,
         scopes: false,
@@ -52,7 +52,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
     let alias = Alias::new(unit, facts.function, body, facts.effects, &across_threads);
     let mut redundant = Vec::new();
     for block in blocks {
-        let found = redundant_in(&alias, facts, options, block, &steady);
+        let found = redundant_in(&alias, facts, options, block, &reads);
         redundant.extend(found.into_iter().map(|barrier| (block, barrier)));
     }
     for (block, barrier) in redundant {
@@ -69,15 +69,15 @@ fn redundant_in(
     facts: &Facts,
     options: &Options,
     block: Op,
-    steady: &HashSet<Op>,
+    reads: &Reads,
 ) -> Vec<Op> {
     let (unit, body) = (alias.unit, alias.body);
     // A block that cannot be cut is told of by those who cut it.
     let Ok(spine) = Spine::of(unit, body, block, &[]) else {
         return Vec::new();
     };
-    let levels = Levels::of(unit, body, &spine, steady);
-    let homes = homes::plan(unit, body, &spine, &levels, steady, options);
+    let levels = Levels::of(unit, body, &spine, reads);
+    let homes = homes::plan(unit, body, &spine, &levels, &reads.steady, options);
     let splits = spine.splits(unit, body).into_iter();
     let barriers: Vec<Op> = splits.map(|(op, _)| op).collect();
     let mut sides = Sides {

@@ -9,14 +9,13 @@
 use crate::cut::{self, Plan};
 use crate::homes;
 use crate::levels::{self, Levels};
-use crate::memory::steady_reads;
+use crate::memory::Reads;
 use crate::prepare::prepare;
 use crate::report::{self, KernelRecord};
 use crate::spine::Spine;
 use crate::steps::in_step;
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, Unit};
-use std::collections::HashSet;
 
 /// Runs the pass.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
@@ -30,9 +29,9 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
     if !findings.diagnostics.is_empty() {
         return findings;
     }
-    let steady = steady_reads(unit, body, facts, &blocks);
+    let reads = Reads::of(unit, body, facts, &blocks);
     for block in blocks {
-        match block_to_loops(unit, body, options, block, &steady) {
+        match block_to_loops(unit, body, options, block, &reads) {
             Ok((record, doubts)) => {
                 findings.kernels.push((block, record));
                 findings.diagnostics.extend(doubts);
@@ -49,16 +48,16 @@ fn block_to_loops(
     body: &mut Body,
     options: &Options,
     block: Op,
-    steady: &HashSet<Op>,
+    reads: &Reads,
 ) -> Result<(KernelRecord, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let (spine, levels) = cut_points(unit, body, block, steady, options)?;
+    let (spine, levels) = cut_points(unit, body, block, reads, options)?;
     let doubts = doubtful(unit, body, &spine, &levels);
-    let homes = homes::plan(unit, body, &spine, &levels, steady, options);
+    let homes = homes::plan(unit, body, &spine, &levels, &reads.steady, options);
     let plan = Plan {
         spine: &spine,
         levels: &levels,
         homes: &homes,
-        steady,
+        steady: &reads.steady,
         options,
     };
     let record = report::of(unit, body, &spine, &levels, &homes);
@@ -72,7 +71,7 @@ fn cut_points(
     unit: &Unit,
     body: &Body,
     block: Op,
-    steady: &HashSet<Op>,
+    reads: &Reads,
     options: &Options,
 ) -> Result<(Spine, Levels), Vec<Diagnostic>> {
     let mut in_step = match options.in_step {
@@ -81,7 +80,7 @@ fn cut_points(
     };
     loop {
         let spine = Spine::of(unit, body, block, &in_step)?;
-        let levels = Levels::of(unit, body, &spine, steady);
+        let levels = Levels::of(unit, body, &spine, reads);
         let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::For { .. } | OpKind::Loop { .. });
         let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
         let parted = |lp: &Op| {

@@ -3,12 +3,13 @@
 //!
 //! Place: after the spine, before values that cross are planned. A value is *common* if it is computed
 //! for the block as a whole; an op of a spine region is run for the block if it writes nothing, reads
-//! only memory that the kernel does not write, and uses common values only. All else is each thread's
+//! only memory that the kernel does not write, or no thread before it in its segment, and uses common values only. All else is each thread's
 //! own. A branch or loop of the spine is *divergent* if its condition is.
 //!
 //! The greatest solution is found by a work list: all is common until something that differs reaches
 //! it.
 
+use crate::memory::Reads;
 use crate::spine::Spine;
 use crate::splits::Split;
 use gradus_edit::is_pure;
@@ -27,8 +28,8 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
-    /// Finds what is common in a block. `steady` are the reads of memory that the kernel leaves alone.
-    pub fn of(unit: &Unit, body: &Body, spine: &Spine, steady: &HashSet<Op>) -> Levels {
+    /// Finds what is common in a block.
+    pub fn of(unit: &Unit, body: &Body, spine: &Spine, reads: &Reads) -> Levels {
         let mut found = Find {
             unit,
             body,
@@ -42,7 +43,7 @@ impl Levels {
         }
         for &region in spine.regions() {
             for op in body.ops_in(region) {
-                found.seed(op, steady);
+                found.seed(op, reads);
             }
         }
         found.run();
@@ -77,26 +78,27 @@ impl Find<'_> {
         }
     }
 
-    fn seed(&mut self, op: Op, steady: &HashSet<Op>) {
+    fn seed(&mut self, op: Op, reads: &Reads) {
         if self.body.kind(op).is_terminator() {
             return;
         }
         if self.spine.is_structural(op) {
             return;
         }
-        if !self.is_quiet(op, steady) {
+        if !self.is_quiet(op, reads) {
             self.thread(op);
         }
     }
 
     /// Whether an op with all that is in it may run once in place of once for every thread, if it uses
     /// common values only.
-    fn is_quiet(&self, op: Op, steady: &HashSet<Op>) -> bool {
+    fn is_quiet(&self, op: Op, reads: &Reads) -> bool {
         let body = self.body;
+        let steady = |op: Op| reads.steady.contains(&op);
         let quiet = |op: Op| match body.kind(op) {
             OpKind::Alloca(info) => info.place == AllocaPlace::Shared,
-            OpKind::Load(_) => steady.contains(&op),
-            OpKind::Call(_) => steady.contains(&op) || is_pure(self.unit, body, op),
+            OpKind::Load(_) => steady(op) || reads.is_early(self.spine, op),
+            OpKind::Call(_) => steady(op) || is_pure(self.unit, body, op),
             OpKind::If | OpKind::Switch(_) | OpKind::Loop { .. } | OpKind::For { .. } => true,
             OpKind::Yield | OpKind::Repeat => true,
             _ => is_pure(self.unit, body, op),

@@ -7,10 +7,10 @@
 //!
 //! Place in the flow: after raising and simplification, before gradus-par, which makes calls of the
 //! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`barriers`] removes those that
-//! order nothing, [`clamps`] parts reads at clamped places, [`fission`] cuts blocks at the ops where their threads meet, [`grid`] makes parallel loops of
-//! grids. None needs a proof that a
-//! barrier is reached by all threads alike: CUDA leaves the other case undefined, and threads that have
-//! left do not count.
+//! order nothing, [`clamps`] parts reads at clamped places, [`widths`] computes places in the width of
+//! addresses, [`fission`] cuts blocks at the ops where their threads meet, [`grid`] makes parallel loops of
+//! grids. None needs a proof that a barrier is reached by all threads alike: CUDA leaves the other case
+//! undefined, and threads that have left do not count.
 //!
 //! Invariants: a kernel that cannot be cut stays as it was, and the finding says where and why. Nothing
 //! recurses over nesting.
@@ -34,6 +34,7 @@ mod spine;
 mod splits;
 mod steps;
 mod threads;
+mod widths;
 
 pub use report::{KernelRecord, Meeting};
 
@@ -120,6 +121,11 @@ pub const PASSES: &[Pass] = &[
         name: "clamps",
         about: "reads at clamped places become reads side by side",
         run: clamps::run,
+    },
+    Pass {
+        name: "widths",
+        about: "places computed from ranks are computed in the width of addresses",
+        run: widths::run,
     },
     Pass {
         name: "fission",

@@ -119,7 +119,9 @@ impl Cut<'_> {
             mask: frame.mask,
         };
         let initial = segment.initial(b);
-        let independent = self.plan.options.race_free && self.is_independent(b.body, &segment);
+        let independent = self.plan.options.race_free
+            && self.is_independent(b.body, &segment)
+            && !self.is_search(b.body, &segment);
         self.threads
             .each(b, &initial, independent, |b, thread, carried| {
                 segment.thread(b, thread, carried)
@@ -166,6 +168,37 @@ impl Cut<'_> {
         let makers = own.filter_map(|v| body.def_op(*v));
         let taken = |op: Op| matches!(body.kind(op), OpKind::Alloca(_)) && shared(op);
         !segment.ops.iter().copied().chain(inner).any(disturbs) && !makers.into_iter().any(taken)
+    }
+
+    /// Whether threads only look for something, and the few that find it write where any would: a vector of
+    /// that is scattered, one thread after the other hardly waits.
+    fn is_search(&self, body: &Body, segment: &Segment) -> bool {
+        if !segment.outs.stores.is_empty() || !segment.outs.masks.is_empty() {
+            return false;
+        }
+        let plain = |op: Op| match body.kind(op) {
+            OpKind::Load(_) | OpKind::If | OpKind::Yield | OpKind::Addr { .. } => true,
+            OpKind::Binary(op) => !op.is_float(),
+            OpKind::ICmp(_) | OpKind::Cast(_) | OpKind::Select => true,
+            _ => false,
+        };
+        let levels = self.plan.levels;
+        let is_common = |value: Value| {
+            let made = body.def_op(value);
+            let inside = made.is_some_and(|op| self.plan.spine.anchor(op).is_some_and(|a| a != op));
+            !inside && !levels.is_own(value)
+        };
+        let mut found = false;
+        let mut is_found = |op: Op| {
+            let store = matches!(body.kind(op), OpKind::Store(_));
+            found |= store;
+            store && is_common(body.operand(op, 1))
+        };
+        let inner = segment.ops.iter().flat_map(|op| body.op_regions(*op));
+        let mut inner = inner.flat_map(|region| body.walk(*region));
+        segment.ops.iter().all(|op| plain(*op))
+            && inner.all(|op| plain(op) || is_found(op))
+            && found
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Spine {
     pub root: Region,
     structural: HashSet<Op>,
     anchors: HashMap<Op, Op>,
+    /// By anchor: its place in the program's order.
+    places: HashMap<Op, usize>,
     /// By op of a spine region: the segment that it is in, or that ends before it.
     segments: HashMap<Op, u32>,
     regions: Vec<Region>,
@@ -46,6 +48,7 @@ impl Spine {
             root,
             structural: HashSet::new(),
             anchors: HashMap::new(),
+            places: HashMap::new(),
             segments: HashMap::new(),
             regions: Vec::new(),
             homes: Vec::new(),
@@ -107,6 +110,7 @@ impl Spine {
                 continue;
             }
             self.anchors.insert(op, op);
+            self.places.insert(op, self.places.len());
             if let Some(before) = self.idle_end(body, op, region) {
                 self.regions.push(region);
                 self.segments.insert(op, before);
@@ -157,6 +161,10 @@ impl Spine {
     /// The segment in which an op of the block runs, or before which it takes its operands.
     pub fn segment_of(&self, op: Op) -> Option<u32> {
         self.segment(self.anchor(op)?)
+    }
+    /// Whether one anchor stands before another in the program's order.
+    pub fn is_before(&self, one: Op, other: Op) -> bool {
+        self.places.get(&one) < self.places.get(&other)
     }
     /// The spine region that a segment is a part of.
     pub fn region_of(&self, segment: u32) -> Region {

@@ -40,7 +40,7 @@ template <class T> struct gr_fetched<T, cudaReadModeNormalizedFloat> { typedef t
         const textureReference *texture = (const textureReference *)(const void *)&reference;                   \
         return value;                                                                                           \
     }
-GR_BY_REFERENCE(tex1Dfetch, gr_fetch1<V>(texture, x), int x)
+GR_BY_REFERENCE(tex1Dfetch, (gr_fetch1<V, mode == cudaReadModeNormalizedFloat>(texture, x)), int x)
 GR_BY_REFERENCE(tex1D, gr_fetch<V>(texture, 1, x, 0.0f, 0.0f, 0), float x)
 GR_BY_REFERENCE(tex2D, gr_fetch<V>(texture, 2, x, y, 0.0f, 0), float x, float y)
 GR_BY_REFERENCE(tex3D, gr_fetch<V>(texture, 3, x, y, z, 0), float x, float y, float z)

@@ -25,11 +25,11 @@ GR_TEXTURE float gr_fraction(const textureReference *texture, const unsigned cha
     return wide ? *(const unsigned short *)at / 65535.0f : *at / 255.0f;
 }
 
-/* The texel at indices that are in range. */
-template <class T> GR_TEXTURE T gr_texel(const textureReference *texture, size_t x, size_t y, size_t z)
+/* The texel at indices that are in range. Only where `fractions` are asked for may it be kept as integers. */
+template <class T, bool fractions = true> GR_TEXTURE T gr_texel(const textureReference *texture, size_t x, size_t y, size_t z)
 {
     const unsigned char *row = texture->gr_base + z * texture->gr_slice + y * texture->gr_pitch;
-    if constexpr (gr_channel<T>::kind == cudaChannelFormatKindFloat) {
+    if constexpr (fractions && gr_channel<T>::kind == cudaChannelFormatKindFloat) {
         if (texture->gr_fractions) {
             size_t width = texture->channelDesc.x / 8;
             T result;
@@ -130,14 +130,14 @@ GR_TEXTURE long long gr_layer(const textureReference *texture, int layer)
     return layer < 0 ? 0 : layer > last ? last : layer;
 }
 
-template <class T> GR_TEXTURE T gr_fetch1(const textureReference *texture, int x)
+template <class T, bool fractions = true> GR_TEXTURE T gr_fetch1(const textureReference *texture, int x)
 {
     if (x < 0 || (size_t)x >= texture->gr_width) {
         T nothing;
         __builtin_memset(&nothing, 0, sizeof nothing);
         return nothing;
     }
-    return gr_texel<T>(texture, (size_t)x, 0, 0);
+    return gr_texel<T, fractions>(texture, (size_t)x, 0, 0);
 }
 
 /* Each fetch by object, and in the older form that stores through a pointer. */

@@ -1,0 +1,165 @@
+//! Places that threads compute from their ranks are computed in the width of addresses.
+//!
+//! ```text
+//! sext (x + trunc t)   →   sext x + t
+//! ```
+//!
+//! A rank is a number of 64 bits, CUDA's a number of 32: what kernels compute from it is cut short, added to, and
+//! made long again. An optimiser that moves such sums about forgets that they do not wrap, and no longer sees
+//! that neighbouring threads touch what lies side by side. (Compilers widen the counters of narrow loops; here
+//! the counter is wide already.)
+//!
+//! Place: before [`crate::fission`]. Only what grows by the same from thread to thread is made wide: addresses of
+//! other kinds are gathered, and short numbers gather better.
+
+use crate::steps::{Step, Steps};
+use crate::{Facts, Findings, Options, blocks_in};
+use gradus_analysis::{Alias, Intervals};
+use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, Op, OpKind, TypeId, Unit, Value};
+use std::collections::HashMap;
+
+/// Runs the pass.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, _options: &Options) -> Findings {
+    let blocks = blocks_in(body);
+    if blocks.is_empty() {
+        return Findings::default();
+    }
+    let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
+    let mut plan = Plan::default();
+    for block in blocks {
+        let steps = Steps::of(unit, body, block);
+        let region = body.op_regions(block)[0];
+        for op in body.walk(region) {
+            plan.enter(unit, body, &alias.forms.intervals, op);
+            let grows = |op: Op| matches!(steps.get(body.result(op))[0], Step::By(_));
+            if plan.lengthens(unit, body, &alias.forms.intervals, op) && grows(op) {
+                plan.casts.push(op);
+            }
+        }
+    }
+    let long = unit.types.int(LONG);
+    let b = &mut Builder::new(unit, body);
+    for cast in std::mem::take(&mut plan.casts) {
+        let wide = plan.wide(b, b.body.operand(cast, 0), long);
+        let result = b.body.result(cast);
+        b.body.replace_uses(result, wide);
+        b.body.erase(cast);
+    }
+    Findings::default()
+}
+
+/// The width of addresses, in bits.
+const LONG: u32 = 64;
+
+/// How a short signed number is had as a long one.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    /// It was cut from this one, and lost nothing.
+    From(Value),
+    /// By the same operation on its operands, which does not wrap.
+    Again(Op),
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    /// By short number that is computed from one that was cut.
+    known: HashMap<Value, How>,
+    /// The casts that make such a number long again.
+    casts: Vec<Op>,
+    /// By short number: the long one, where it is made.
+    made: HashMap<Value, Value>,
+}
+
+impl Plan {
+    fn enter(&mut self, unit: &Unit, body: &Body, intervals: &Intervals, op: Op) {
+        let bits = |value: Value| unit.types.int_bits(body.ty(value));
+        let how = match body.kind(op) {
+            OpKind::Cast(CastOp::Trunc) => {
+                let from = body.operand(op, 0);
+                let (low, high) = intervals.of(unit, body, from);
+                let short = bits(body.result(op)).filter(|bits| (2..LONG).contains(bits));
+                let fits = short.is_some_and(|bits| {
+                    let least = i64::MIN >> (LONG - bits);
+                    low >= least && high <= !least
+                });
+                (fits && bits(from) == Some(LONG)).then_some(How::From(from))
+            }
+            OpKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul)
+                if body.ops[op].flags.has(Flags::NSW)
+                    && body.operands(op).any(|v| self.known.contains_key(&v)) =>
+            {
+                Some(How::Again(op))
+            }
+            _ => None,
+        };
+        if let Some(how) = how {
+            self.known.insert(body.result(op), how);
+        }
+    }
+
+    /// Whether an op makes a planned number long, and does not change it.
+    fn lengthens(&self, unit: &Unit, body: &Body, intervals: &Intervals, op: Op) -> bool {
+        let OpKind::Cast(cast) = *body.kind(op) else {
+            return false;
+        };
+        let from = body.operand(op, 0);
+        let signed = match cast {
+            CastOp::SExt => true,
+            CastOp::ZExt => {
+                body.ops[op].flags.has(Flags::NNEG) || intervals.of(unit, body, from).0 >= 0
+            }
+            _ => false,
+        };
+        let long = unit.types.int_bits(body.ty(body.result(op))) == Some(LONG);
+        signed && long && self.known.contains_key(&from)
+    }
+
+    /// The long number of a short one.
+    fn wide(&mut self, b: &mut Builder<'_>, value: Value, long: TypeId) -> Value {
+        let mut open = vec![value];
+        while let Some(&value) = open.last() {
+            let how = self.known.get(&value).copied();
+            let wide = match how {
+                _ if self.made.contains_key(&value) => None,
+                Some(How::Again(op)) => {
+                    let operands: Vec<Value> = b.body.operands(op).collect();
+                    let waits =
+                        |v: &&Value| self.known.contains_key(v) && !self.made.contains_key(v);
+                    let missing: Vec<Value> = operands.iter().filter(waits).copied().collect();
+                    if !missing.is_empty() {
+                        open.extend(missing);
+                        continue;
+                    }
+                    Some(self.again(b, op, long))
+                }
+                Some(How::From(from)) => Some(from),
+                None => None,
+            };
+            if let Some(wide) = wide {
+                self.made.insert(value, wide);
+            }
+            open.pop();
+        }
+        self.made[&value]
+    }
+
+    /// The same operation on long numbers, where the short one stands.
+    fn again(&self, b: &mut Builder<'_>, op: Op, long: TypeId) -> Value {
+        b.at_op(op);
+        b.loc = b.body.ops[op].loc;
+        let OpKind::Binary(binary) = *b.body.kind(op) else {
+            return b.body.result(op);
+        };
+        let operand = |b: &mut Builder<'_>, index: usize| {
+            let short = b.body.operand(op, index);
+            match self.made.get(&short) {
+                Some(&wide) => wide,
+                None => b.cast(CastOp::SExt, short, long),
+            }
+        };
+        let (first, second) = (operand(b, 0), operand(b, 1));
+        let wide = b.binary(binary, first, second);
+        b.set_flags(wide, Flags::NSW);
+        wide
+    }
+}
