@@ -92,6 +92,70 @@ fn gradients() {
     assert_eq!(runs(&["gradients_more.cu"]), "");
 }
 
+/// `gradus grad` and `gradus check` of a host function that launches a kernel; their flags are nvcc's.
+#[test]
+fn derivatives_by_name() {
+    let gradus = |args: &[&str]| {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_gradus"));
+        run.args(args).output().expect("gradus runs")
+    };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = |path: PathBuf| path.display().to_string();
+    let (file, main) = (path(source("by_name.cu")), path(source("by_name_main.cpp")));
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        let object = path(folder.join(format!("by_name{level}.o")));
+        let words = ["grad", &file, "-f", "energy", "--wrt", "x", "-o", &object];
+        let flags = ["--", level, "-arch=sm_80", "-Xcompiler", "-Wall"];
+        let made = gradus(&[&words[..], &flags].concat());
+        succeeds(&format!("grad {level}"), &made);
+        let program = path(folder.join(format!("by_name{level}")));
+        let linked = gradus(&["nvcc", "-o", &program, &main, &object]);
+        succeeds(&format!("link {level}"), &linked);
+        for workers in ["1", "2"] {
+            let mut run = Command::new(&program);
+            let output = run.env("GRADUS_NUM_THREADS", workers).output();
+            succeeds(
+                &format!("{level}, {workers} workers"),
+                &output.expect("it runs"),
+            );
+        }
+    }
+    let given = ["--arg", "n=200", "--arg", "x=rand(n)"];
+    let checked = gradus(&[&["check", &file, "-f", "energy"][..], &given].concat());
+    let said = succeeds("check", &checked);
+    assert!(said.contains("the derivative is right"), "{said}");
+    let text = path(folder.join("by_name.ll"));
+    let made = gradus(&["grad", &file, "-f", "energy", "--emit", "llvm", "-o", &text]);
+    succeeds("grad --emit llvm", &made);
+    let text = std::fs::read_to_string(text).expect("the text is there");
+    assert!(text.contains("@energy_vjp("));
+}
+
+/// What clang and nvcc's command line refuse is told, and nothing is written.
+#[test]
+fn what_cannot_be_opened_by_name_is_refused() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (file, object) = (
+        folder.join("by_name_wrong.cu"),
+        folder.join("by_name_wrong.o"),
+    );
+    std::fs::write(&file, "__global__ void k(double *x) { *x = y; }\n").expect("it is written");
+    for (flag, told) in [
+        ("-O2", "undeclared identifier 'y'"),
+        ("-archh=sm_80", "-arch"),
+    ] {
+        let mut run = Command::new(env!("CARGO_BIN_EXE_gradus"));
+        run.args(["grad", "-f", "f"])
+            .arg(&file)
+            .arg("-o")
+            .arg(&object);
+        let output = run.args(["--", flag]).output().expect("gradus runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(told), "{said}");
+        assert!(!object.exists());
+    }
+}
+
 /// Launches through pointers and of other files' kernels, and what takes the device's memory away.
 #[test]
 fn derivatives_that_cannot_be_are_refused_with_their_line() {

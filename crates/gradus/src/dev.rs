@@ -1,7 +1,8 @@
 //! `gradus dev`: the passes at work, for those who write them.
 
 use crate::drive::{is_parallel, names_a_derivative};
-use crate::{Settings, child, source};
+use crate::source::{self, Wanted};
+use crate::{Settings, child};
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{
     CallsTask, GradRequest, GradTask, Input, Options, OutputKind, Reply, Request, Task,
@@ -30,18 +31,18 @@ pub struct Dev {
 /// Where the program cannot be read or compiled.
 pub fn dev(settings: &Settings, what: &Dev) -> Result<Reply, Diagnostic> {
     let scratch = settings.scratch()?;
-    let mut args = what.flags.clone();
-    args.extend([
-        "-c".into(),
-        "-o".into(),
-        scratch.file("result").display().to_string(),
-    ]);
     let derived = scratch.file("derived.bc");
-    let source = source::open(settings, &what.file, &args, &scratch, &derived)?;
+    let wanted = Wanted {
+        flags: &what.flags,
+        form: source::OBJECT,
+        output: &scratch.file("result"),
+    };
+    let source = source::open(settings, &what.file, &wanted, &scratch, &derived)?;
     let request = Request {
         task: task(what, &source.module),
         options: Options {
-            parallel: is_parallel(&source.module),
+            parallel: source.device.is_some() || is_parallel(&source.module),
+            device: source.device,
             ..what.options.clone()
         },
         inputs: vec![Input::new(what.file.display().to_string(), source.module)],

@@ -8,7 +8,7 @@ use crate::cc1;
 use crate::drive::is_parallel;
 use crate::files::{self, Content, Outputs};
 use crate::plan::Job;
-use crate::source::{self, quiet};
+use crate::source::{self, Wanted, quiet};
 use crate::{Settings, child};
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{GradTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
@@ -34,7 +34,7 @@ pub enum Emit {
 /// A run of `gradus grad`.
 #[derive(Clone, Debug)]
 pub struct Grad {
-    /// The program: C, C++, LLVM IR, or an object that carries bitcode.
+    /// The program: C, C++, CUDA, LLVM IR, or an object that carries bitcode.
     pub file: PathBuf,
     /// The derivatives.
     pub task: GradTask,
@@ -42,7 +42,7 @@ pub struct Grad {
     pub emit: Emit,
     /// Where to; `None` for the source's name with the output's ending, in the current folder.
     pub output: Option<PathBuf>,
-    /// Flags of the user's compiler.
+    /// Flags of the user's compiler; of nvcc for CUDA.
     pub flags: Vec<String>,
     /// Options of the passes.
     pub options: Options,
@@ -75,14 +75,13 @@ fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diag
     let scratch = settings.scratch()?;
     let derived = scratch.file("derived.bc");
     let result = scratch.file("result");
-    let source = source::open(
-        settings,
-        &what.file,
-        &compiler_args(what, &result),
-        &scratch,
-        &derived,
-    )?;
-    let parallel = is_parallel(&source.module);
+    let wanted = Wanted {
+        flags: &flags(what),
+        form: form(what.emit),
+        output: &result,
+    };
+    let source = source::open(settings, &what.file, &wanted, &scratch, &derived)?;
+    let parallel = source.device.is_some() || is_parallel(&source.module);
     let request = Request {
         inputs: vec![Input::new(what.file.display().to_string(), source.module)],
         task: Task::Grad(what.task.clone()),
@@ -97,6 +96,7 @@ fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diag
             skip_late: true,
             strip_debug: !source.debug,
             parallel,
+            device: source.device,
             ..what.options.clone()
         },
     };
@@ -142,21 +142,24 @@ fn outputs(
     Ok(outputs)
 }
 
-/// What the user's compiler is asked for: the user's flags and the output. Code for a machine is optimised where they do not say how much; what
-/// is to be read again, by us or by others, is left as it is.
-fn compiler_args(what: &Grad, result: &Path) -> Vec<String> {
-    let mut args = what.flags.clone();
+/// The user's flags. Code for a machine is optimised where they do not say how much; what is to be read again, by us
+/// or by others, is left as it is.
+fn flags(what: &Grad) -> Vec<String> {
+    let mut flags = what.flags.clone();
     if matches!(what.emit, Emit::Object | Emit::Assembly) {
-        args.insert(0, "-O2".into());
+        flags.insert(0, "-O2".into());
     }
-    match what.emit {
-        Emit::Llvm => args.extend(["-S".into(), "-emit-llvm".into()]),
-        Emit::Bitcode => args.extend(["-c".into(), "-emit-llvm".into()]),
-        Emit::Assembly => args.push("-S".into()),
-        Emit::Object | Emit::Gir | Emit::Header => args.push("-c".into()),
+    flags
+}
+
+/// What the user's compiler is asked for.
+fn form(emit: Emit) -> &'static [&'static str] {
+    match emit {
+        Emit::Llvm => &["-S", "-emit-llvm"],
+        Emit::Bitcode => &["-c", "-emit-llvm"],
+        Emit::Assembly => &["-S"],
+        Emit::Object | Emit::Gir | Emit::Header => source::OBJECT,
     }
-    args.extend(["-o".into(), result.display().to_string()]);
-    args
 }
 
 fn default_output(what: &Grad) -> PathBuf {

@@ -3,10 +3,11 @@
 use crate::cc1::{self, Detail};
 use crate::drive::is_ir;
 use crate::files::{self, Scratch};
+use crate::nvcc;
 use crate::plan::{self, Job};
 use crate::settings::Settings;
 use gradus_ir::{Code, Diagnostic};
-use gradus_pipeline::Level;
+use gradus_pipeline::{Input, Level};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -16,6 +17,8 @@ use std::process::Stdio;
 pub struct Source {
     /// The module: bitcode, LLVM's text, or an object that carries bitcode.
     pub module: Vec<u8>,
+    /// The half of a CUDA source that is for a GPU: LLVM's text.
+    pub device: Option<Input>,
     /// From the bitcode that our passes leave to what the compiler was asked for.
     pub back: Job,
     /// Whether the user asked for debug information.
@@ -24,26 +27,44 @@ pub struct Source {
     pub level: Level,
 }
 
+/// What a compiler is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The user's flags: a C compiler's, or nvcc's for a CUDA source.
+    pub flags: &'a [String],
+    /// What is to come out, in the compiler's words.
+    pub form: &'a [&'static str],
+    /// Where to.
+    pub output: &'a Path,
+}
+
+/// An object.
+pub const OBJECT: &[&str] = &["-c"];
+
 /// Endings of C++ sources.
 const PLUS_PLUS: [&str; 5] = ["cpp", "cc", "cxx", "C", "c++"];
 
-/// Opens `file`: `args` are the user's flags and what the compiler is asked for, with its output;
-/// the back half reads `derived`.
+/// Opens `file`; the back half reads `derived`.
 ///
 /// # Errors
-/// `FileAccess`, `ToolFailed`.
+/// `FileAccess`, `ToolFailed`; of a CUDA source also what nvcc's command line and device code are refused for.
 pub fn open(
     settings: &Settings,
     file: &Path,
-    args: &[String],
+    wanted: &Wanted,
     scratch: &Scratch,
     derived: &Path,
 ) -> Result<Source, Diagnostic> {
+    let extension = file.extension().and_then(|e| e.to_str());
+    if extension == Some("cu") {
+        return nvcc::open(settings, file, wanted, scratch, derived);
+    }
     let bytes = files::read(file)?;
     let ir = is_ir(file);
-    let extension = file.extension().and_then(|e| e.to_str());
     let clang = settings.clang(extension.is_some_and(|e| PLUS_PLUS.contains(&e)))?;
-    let mut args = args.to_vec();
+    let mut args = wanted.flags.to_vec();
+    args.extend(wanted.form.iter().map(|word| word.to_string()));
+    args.extend(["-o".into(), wanted.output.display().to_string()]);
     if ir {
         args.extend(["-x".into(), "ir".into()]);
     }
@@ -54,7 +75,7 @@ pub fn open(
         let message = format!("the compiler does not take {}", file.display());
         let mut diagnostic = Diagnostic::error(Code::ToolFailed, message);
         diagnostic.notes.clone_from(&plan.remarks);
-        diagnostic.help("give C, C++ or LLVM IR, and the compiler's flags after `--`")
+        diagnostic.help("give C, C++, CUDA or LLVM IR, and the compiler's flags after `--`")
     })?;
     let bitcode = scratch.file("front.bc");
     let halves = cc1::halves(job, &bitcode, derived, Detail::Types);
@@ -67,6 +88,7 @@ pub fn open(
     };
     Ok(Source {
         module,
+        device: None,
         back: halves.back,
         debug: halves.debug || ir,
         level: halves.level,

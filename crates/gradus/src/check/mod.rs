@@ -13,7 +13,7 @@ mod trace;
 use crate::drive::is_parallel;
 use crate::files::{self, Scratch};
 use crate::plan::Job;
-use crate::source::{self, quiet};
+use crate::source::{self, Wanted, quiet};
 use crate::{Settings, child, runtime};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use gradus_pipeline::{
@@ -77,11 +77,15 @@ pub fn check(settings: &Settings, what: &Check) -> Checked {
 fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), Diagnostic> {
     let scratch = settings.scratch()?;
     let (object, derived) = (scratch.file("function.o"), scratch.file("derived.bc"));
-    let mut args = what.flags.clone();
-    args.retain(|flag| !is_for_the_linker(flag));
-    args.extend(["-c".into(), "-o".into(), object.display().to_string()]);
-    let source = source::open(settings, &what.file, &args, &scratch, &derived)?;
-    let parallel = is_parallel(&source.module);
+    let mut flags = what.flags.clone();
+    flags.retain(|flag| !is_for_the_linker(flag));
+    let wanted = Wanted {
+        flags: &flags,
+        form: source::OBJECT,
+        output: &object,
+    };
+    let source = source::open(settings, &what.file, &wanted, &scratch, &derived)?;
+    let parallel = source.device.is_some() || is_parallel(&source.module);
     let request = Request {
         inputs: vec![Input::new(what.file.display().to_string(), source.module)],
         task: Task::Grad(task(what)),
@@ -92,6 +96,7 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
             // Where a signal strikes is told by the lines.
             strip_debug: false,
             parallel,
+            device: source.device,
             ..what.options.clone()
         },
     };

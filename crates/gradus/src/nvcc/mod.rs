@@ -13,8 +13,10 @@ mod spaces;
 mod unit;
 
 use crate::Settings;
+use crate::cc1::Detail;
 use crate::drive::{DriveOptions, Driven, drive};
 use crate::files::{Content, Outputs, Scratch};
+use crate::source::{self, Wanted};
 use gradus_ir::{Code, Diagnostic};
 use options::{Invocation, Source, Stop};
 use std::path::{Path, PathBuf};
@@ -58,6 +60,7 @@ fn run(
                 how,
                 asked: &asked,
                 scratch: &scratch,
+                form: source::OBJECT,
             };
             driven.status = session.compile(at, source, &object, driven)?;
             if driven.status != 0 {
@@ -85,6 +88,48 @@ fn run(
         }
     }
     outputs.commit(&settings.leftovers)
+}
+
+/// Opens a source with device code for derivatives by name, as [`source::open`] does others: the flags are nvcc's.
+///
+/// # Errors
+/// As [`source::open`].
+pub(crate) fn open(
+    settings: &Settings,
+    file: &Path,
+    wanted: &Wanted,
+    scratch: &Scratch,
+    derived: &Path,
+) -> Result<source::Source, Diagnostic> {
+    let mut args = wanted.flags.to_vec();
+    args.extend(["-c".to_string(), file.display().to_string()]);
+    let asked = options::read(&args)?;
+    let unit = unit::Unit {
+        settings,
+        how: &DriveOptions::default(),
+        asked: &asked,
+        scratch,
+        form: wanted.form,
+    };
+    let [only] = &asked.files[..] else {
+        let message = "a second file among the compiler's flags";
+        return Err(Diagnostic::error(Code::BadOption, message));
+    };
+    let mut driven = Driven::default();
+    let to = (derived, Detail::Types);
+    let Some(opened) = unit.open(0, only, wanted.output, to, &mut driven)? else {
+        let mut refused = Diagnostic::error(Code::ToolFailed, "the compiler refused the program");
+        let said = driven.remarks.iter().flat_map(|text| text.lines());
+        refused.notes.extend(said.take(20).map(String::from));
+        return Err(refused);
+    };
+    Ok(source::Source {
+        module: opened.host,
+        device: Some(opened.device),
+        back: opened.halves.back,
+        debug: opened.halves.debug,
+        level: opened.halves.level,
+    })
 }
 
 fn check(asked: &Invocation) -> Result<(), Diagnostic> {

@@ -4,7 +4,7 @@ use super::launches;
 use super::loops;
 use super::options::{Invocation, Source};
 use super::spaces::Spaces;
-use crate::cc1::{self, Detail};
+use crate::cc1::{self, Detail, Halves};
 use crate::drive::{DriveOptions, Driven};
 use crate::files::{self, Scratch};
 use crate::plan::{self, Job};
@@ -20,6 +20,18 @@ pub(super) struct Unit<'a> {
     pub how: &'a DriveOptions,
     pub asked: &'a Invocation,
     pub scratch: &'a Scratch,
+    /// What is to come out, in clang's words.
+    pub form: &'a [&'static str],
+}
+
+/// Both halves of a source as clang leaves them, and the way back to what is asked for.
+pub(super) struct Opened {
+    /// The compilation of the host's half, taken apart.
+    pub halves: Halves,
+    /// The host's half: bitcode.
+    pub host: Vec<u8>,
+    /// The device's half: text.
+    pub device: Input,
 }
 
 /// What sources ask whether nvcc compiles them, in every language.
@@ -80,6 +92,47 @@ fn architecture(asked: &Invocation) -> String {
 }
 
 impl Unit<'_> {
+    /// Compiles both halves of a source, as far as our passes; the back half reads `derived`. Nothing where a compiler
+    /// refuses it: the status and what it said are left behind.
+    pub fn open(
+        &self,
+        at: usize,
+        source: &Source,
+        output: &Path,
+        (derived, detail): (&Path, Detail),
+        driven: &mut Driven,
+    ) -> Result<Option<Opened>, Diagnostic> {
+        let source = &self.readable(at, source)?;
+        let bitcode = self.scratch.file(&format!("{at}.host.bc"));
+        let mut spaces = Spaces::default();
+        let (halves, status, said) = loop {
+            let host = self.host_job(source, output, &spaces)?;
+            let halves = cc1::halves(&host, &bitcode, derived, detail);
+            let (status, said) = run(&halves.front)?;
+            if status == 0 || !spaces.learn(&said, &source.path, at, self.scratch)? {
+                break (halves, status, said);
+            }
+        };
+        driven.remarks.push(said);
+        driven.status = status;
+        if status != 0 {
+            return Ok(None);
+        }
+        let text = self.scratch.file(&format!("{at}.device.ll"));
+        let (status, said) = run(&self.device_job(source, &text, &spaces)?)?;
+        if status != 0 {
+            wide_float(&said).map_or(Ok(()), Err)?;
+            driven.remarks.push(said);
+            driven.status = status;
+            return Ok(None);
+        }
+        Ok(Some(Opened {
+            halves,
+            host: files::read(&bitcode)?,
+            device: Input::new(source.path.clone(), files::read(&text)?),
+        }))
+    }
+
     /// Compiles a source to an object; gives the exit status of a compiler that refuses it.
     pub fn compile(
         &self,
@@ -88,31 +141,14 @@ impl Unit<'_> {
         object: &Path,
         driven: &mut Driven,
     ) -> Result<i32, Diagnostic> {
-        let source = &self.readable(at, source)?;
-        let bitcode = self.scratch.file(&format!("{at}.host.bc"));
         let derived = self.scratch.file(&format!("{at}.derived.bc"));
-        let mut spaces = Spaces::default();
-        let (halves, status, said) = loop {
-            let host = self.host_job(source, object, &spaces)?;
-            let halves = cc1::halves(&host, &bitcode, &derived, Detail::Lines);
-            let (status, said) = run(&halves.front)?;
-            if status == 0 || !spaces.learn(&said, &source.path, at, self.scratch)? {
-                break (halves, status, said);
-            }
+        let to = (derived.as_path(), Detail::Lines);
+        let Some(opened) = self.open(at, source, object, to, driven)? else {
+            return Ok(driven.status);
         };
-        driven.remarks.push(said);
-        if status != 0 {
-            return Ok(status);
-        }
-        let text = self.scratch.file(&format!("{at}.device.ll"));
-        let (status, said) = run(&self.device_job(source, &text, &spaces)?)?;
-        if status != 0 {
-            wide_float(&said).map_or(Ok(()), Err)?;
-            driven.remarks.push(said);
-            return Ok(status);
-        }
+        let halves = opened.halves;
         let request = Request {
-            inputs: vec![Input::new(source.path.clone(), files::read(&bitcode)?)],
+            inputs: vec![Input::new(source.path.clone(), opened.host)],
             task: Task::Calls(CallsTask {
                 partial: true,
                 ..CallsTask::default()
@@ -130,7 +166,7 @@ impl Unit<'_> {
                 // Remarks have lines where the code has them.
                 strip_debug: !halves.debug && !self.how.kernel_report,
                 separate: self.asked.separate,
-                device: Some(Input::new(source.path.clone(), files::read(&text)?)),
+                device: Some(opened.device),
                 ..self.how.options.clone()
             },
         };
@@ -200,10 +236,10 @@ impl Unit<'_> {
                 "-fcuda-include-gpubinary",
                 "-Xclang",
                 "/dev/null",
-                "-c",
             ]
             .map(String::from),
         );
+        args.extend(self.form.iter().map(|word| word.to_string()));
         let named = |word: &String| word.starts_with("-march=");
         if !self.asked.host.iter().any(named) {
             // Kernels are made for the device that is there: this machine.
