@@ -128,6 +128,11 @@ impl Facts<'_> {
     pub fn snapshot_of(&self, load: Op) -> Option<usize> {
         self.served.get(&load).copied()
     }
+    /// The snapshot in which a load leaves what it read.
+    pub fn filled_by(&self, load: Op) -> Option<usize> {
+        let number = self.snapshot_of(load)?;
+        (self.snapshots[number].filler == Some(load)).then_some(number)
+    }
     /// What a copy or fill of bytes moves.
     pub fn copy_kind(&self, op: Op) -> CopyKind {
         self.copies.get(&op).cloned().unwrap_or(CopyKind::Unknown)

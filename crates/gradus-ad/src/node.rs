@@ -101,6 +101,10 @@ fn snapshot_source(facts: &Facts<'_>, load: Op) -> Source {
     for op in address_chain(facts, load, number) {
         from.extend(facts.body.operands(op).skip(1).map(Node::Primal));
     }
+    // Where copies of one size lie side by side, that size leads to them.
+    let fixed = |size: &Value| facts.varying_loops(Node::Primal(*size)).is_empty();
+    let size = facts.snapshots[number].size().filter(fixed);
+    from.extend(size.map(Node::Primal));
     Source::Recompute { from, cost: 3 }
 }
 

@@ -171,7 +171,7 @@ fn kept(unit: &Unit, facts: &Facts<'_>, plan: &Plan, node: Node) -> Kept {
         _ => why_not_again(facts, node),
     };
     let place = match plan.homes.get(&node) {
-        Some(Home::Array(_)) => "array",
+        Some(Home::Array(_) | Home::Block(_)) => "array",
         Some(Home::Frame(..)) => "frame",
         _ => "slot",
     };

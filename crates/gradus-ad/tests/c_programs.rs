@@ -86,6 +86,72 @@ programs! {
             double r = s + x[0]; int k = 0;
             while (r < 20) { r = r * 1.3 + x[k % n] * r; k++; }
             return r; }";
+    // Copies of one size, made in all iterations of two loops or in none: one array holds them. The first loop
+    // of each reads all that the others do.
+    copies_side_by_side: 5, "#include <stdlib.h>
+        double f(int n, double *x, double s) {
+            double *t = malloc(n * sizeof *t), r = 0;
+            for (int k = 0; k < 3; k++) for (int q = 0; q < n; q++) {
+                for (int i = 0; i < n; i++) t[i] = x[i] * s - x[q] * (k + 1);
+                double a = 0, b = 0;
+                for (int i = 0; i < n; i++) a += t[i] * t[i];
+                for (int j = 0; j < n; j++) for (int i = j; i < n; i++) b += t[j] * x[i];
+                r += a * b; }
+            for (int i = 0; i < n; i++) x[i] = 0;
+            free(t); return 0.1 * r; }";
+    // The first loop reads less than the second one, and others only in some iterations.
+    copies_of_more_than_the_first_loop_reads: 5, "#include <stdlib.h>
+        double f(int n, double *x, double s) {
+            double *t = malloc(n * sizeof *t), r = 0;
+            for (int k = 0; k < 4; k++) {
+                for (int i = 0; i < n; i++) t[i] = x[i] * s + k;
+                double a = 0, b = 0;
+                if (x[k] > 1.01) {
+                    for (int i = 0; i < n - 1; i++) a += t[i] * t[i];
+                    for (int i = 0; i < n; i++) b += t[n - 1 - i] * x[i] * t[i]; }
+                r += a * b + a; }
+            for (int i = 0; i < n; i++) x[i] = 0;
+            free(t); return 0.1 * r; }";
+    // Conjugate gradients' direction: used, under a branch of its own, and then changed in place. One copy.
+    used_and_then_changed_in_place: 5, "#include <stdlib.h>
+        double f(int n, double *x, double s) {
+            double *p = malloc(n * sizeof *p), *q = malloc(n * sizeof *q), r = 0;
+            for (int i = 0; i < n; i++) { p[i] = x[i]; q[i] = s; }
+            for (int k = 0; k < 3; k++) {
+                double a = 0;
+                if (n > 2) {
+                    for (int i = 0; i < n; i++) q[i] += p[(i * 2 + k) % n] * p[i];
+                    for (int i = 0; i < n; i++) a += p[i] * q[i]; }
+                r += a;
+                for (int i = 0; i < n; i++) p[i] = 0.3 * q[i] + (0.1 * a + s) * p[i]; }
+            for (int i = 0; i < n; i++) { r += p[i]; x[i] = 0; }
+            free(p); free(q); return r; }";
+    // Changed in place before it is read, and where neighbours read it: no copy from before serves.
+    changed_in_place_too_early: 6, "#include <stdlib.h>
+        #include <math.h>
+        double f(int n, double *x, double s) {
+            double *p = malloc(n * sizeof *p), r = 0;
+            for (int i = 0; i < n; i++) p[i] = x[i];
+            for (int k = 0; k < 3; k++) {
+                double a = 0;
+                for (int i = 0; i < n; i++) a += p[i] * p[i];
+                r += 0.1 * a;
+                for (int i = 0; i < n; i++) { p[i] = p[i] * s + 0.1 * a; r += p[i] * p[i]; }
+                for (int i = 1; i < n; i++) { r += p[i - 1] * p[i]; p[i] = sqrt(p[i] * p[i] + 0.1 * p[i - 1]); }
+                for (int i = 0; i < n; i++) p[i / 2] = p[i / 2] * p[i] * 0.5 + s; }
+            for (int i = 0; i < n; i++) { r += p[i]; x[i] = 0; }
+            free(p); return r; }";
+    // The first loop changes what it does not read itself, and the second one reads all.
+    a_copy_before_the_loop_that_writes_the_rest: 3, "#include <stdlib.h>
+        double f(int n, double *x, double s) {
+            double *p = malloc(8 * sizeof *p), r = 0;
+            for (int i = 0; i < 8; i++) p[i] = x[i % n];
+            for (int k = 0; k < 3; k++) {
+                for (int i = 0; i < 4; i++) { r += p[i] * p[i]; p[i + 4] = 0.5 * x[i % n] * p[i] + s * k; }
+                for (int i = 0; i < 8; i++) r += p[i] * p[i] * p[i];
+                for (int i = 0; i < 8; i++) p[i] = s * x[i % n] + k * 0.2; }
+            for (int i = 0; i < n; i++) x[i] = 0;
+            free(p); return r; }";
     overwritten: 6, "double f(int n, double *x, double s) {
             double t[8]; for (int i = 0; i < n; i++) t[i] = x[i] * s;
             for (int k = 0; k < 3; k++) for (int i = 1; i < n; i++) t[i] = t[i] * t[i - 1] + 0.5 * t[i];

@@ -313,6 +313,21 @@ impl<'a> Clobbers<'a> {
         let span = self.alias.nest.span(container);
         self.destroyed_between(access, span, self.frame_around(container))
     }
+    /// Whether what destroys the memory of an access during one run of an op is writes that `harmless` holds of.
+    pub fn destroyed_only_by(
+        &self,
+        access: &MemoryAccess,
+        container: Op,
+        harmless: impl Fn(Op) -> bool,
+    ) -> bool {
+        let (span, frame) = (
+            self.alias.nest.span(container),
+            self.frame_around(container),
+        );
+        let meets = |n: u32| self.meets(access, n, frame);
+        let harms = |n: u32| !harmless(self.accesses[n as usize].op) && meets(n);
+        !self.any(&self.ends, access, span, meets) && !self.any(&self.writes, access, span, harms)
+    }
     /// The loop of which one iteration is held fixed while an op runs. Where ranks wait for each other
     /// inside of it, what others write there may be met, too.
     fn frame_around(&self, container: Op) -> Option<Op> {

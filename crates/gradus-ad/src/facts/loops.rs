@@ -100,8 +100,8 @@ impl Facts<'_> {
         let inside = |load: &Op| -> f64 {
             let around = self.loops_around(self.body.parent(*load).unwrap_or(self.body.root()));
             let varying = self.varying_loops(Node::Primal(self.body.operand(*load, 0)));
-            let from = around.iter().position(|l| *l == snapshot.anchor);
-            let inner = &around[from.unwrap_or(0)..];
+            let outer = region.map_or(0, |region| self.loops_around(region).len());
+            let inner = &around[outer..];
             inner
                 .iter()
                 .filter(|l| varying.contains(l))

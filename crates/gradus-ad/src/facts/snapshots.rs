@@ -2,16 +2,21 @@
 //! overwritten later.
 //!
 //! A load that is not stable may still be stable during one run of a loop `at` (nothing in it
-//! writes there). A copy of the memory, made just before that loop, then serves it. Loads in
-//! several such loops of one region share a copy as long as nothing in between writes there. What
+//! writes there, or each place only after it was read). A copy of the memory, made just before that loop,
+//! then serves it. Loads in several such loops of one region share a copy as long as nothing in between
+//! writes there; a branch around the first of them is no hindrance where a whole allocation is copied. What
 //! is copied must be certainly readable: a whole allocation of known size, or the stretch from the
 //! lowest to the highest address that unconditional affine loads touch.
+//!
+//! Where the first loop runs through all that the loads touch, and reads each place once, it may make the copy
+//! on its way: a load leaves what it read.
 
 use super::early::{is_known_before, is_known_where};
 use super::loops::is_loop;
 use gradus_analysis::{Affine, Alias, Availability, Clobbers, MemoryAccess, Root, affine};
 use gradus_ir::known::{AllocationSize, Known};
 use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
+use smallvec::SmallVec;
 use std::collections::HashMap;
 
 /// How much is copied.
@@ -58,14 +63,21 @@ pub struct Snapshot {
     pub loads: Vec<Op>,
     /// How much is copied.
     pub extent: Extent,
-    last: Op,
+    /// The load that leaves what it reads in the copy, so that nothing is copied before.
+    pub filler: Option<Op>,
+    /// Whether only the loop that it is made before reads it, and does not change what it reads.
+    pub serves_one_loop: bool,
 }
 
 impl Snapshot {
-    /// Whether only the loop that it is made before reads it.
-    pub fn serves_one_loop(&self) -> bool {
-        self.anchor == self.last
+    /// The size of the block that is copied as a whole, where that is a value.
+    pub fn size(&self) -> Option<Value> {
+        match self.extent {
+            Extent::Block(size) => Some(size),
+            Extent::Bytes(_) | Extent::Addresses(_) => None,
+        }
     }
+
     /// The values that making it takes, but for trip counts that are computed early.
     pub fn inputs(&self, body: &Body) -> Vec<Value> {
         let mut found = vec![self.root];
@@ -83,6 +95,17 @@ impl Snapshot {
     }
 }
 
+/// How a load runs through memory with a loop: so many times, by steps of so many bytes from a place.
+#[derive(PartialEq)]
+struct Run {
+    root: Value,
+    constant: i64,
+    invariant: Vec<(SmallVec<[Value; 2]>, i64)>,
+    step: i64,
+    trips: Value,
+    bytes: u64,
+}
+
 /// Looks for snapshots that serve unstable loads.
 pub(super) struct Finder<'a> {
     pub unit: &'a Unit,
@@ -96,8 +119,9 @@ impl Finder<'_> {
     pub fn find(&self, unstable: &[Op]) -> (Vec<Snapshot>, HashMap<Op, usize>) {
         let mut found: Vec<Snapshot> = Vec::new();
         let mut open: HashMap<(Region, Value), usize> = HashMap::new();
+        let mut latest: HashMap<Value, usize> = HashMap::new();
         for &load in unstable {
-            let Some((at, root)) = self.place(load) else {
+            let Some((at, root, in_place)) = self.place(load) else {
                 continue;
             };
             let Some(region) = self.body.parent(at) else {
@@ -106,39 +130,124 @@ impl Finder<'_> {
             let Some(extent) = self.extent(load, at, root) else {
                 continue;
             };
-            let shared = open.get(&(region, root)).copied().filter(|&number| {
-                self.unwritten_until(load, found[number].last, at)
-                    && same_sort(&found[number].extent, &extent)
-                    && self.can_be_read_at(&extent, found[number].anchor, at)
+            let candidates = [open.get(&(region, root)), latest.get(&root)];
+            let shared = candidates.into_iter().flatten().find_map(|&number| {
+                let anchor = self.shared_anchor(&found[number], load, at, &extent)?;
+                Some((number, anchor))
             });
             match shared {
-                Some(number) => {
+                Some((number, anchor)) => {
                     let snapshot = &mut found[number];
                     snapshot.loads.push(load);
-                    snapshot.last = at;
+                    snapshot.serves_one_loop &= at == snapshot.anchor && !in_place;
+                    snapshot.anchor = anchor;
+                    open.insert((region, root), number);
                     if let (Extent::Addresses(all), Extent::Addresses(more)) =
                         (&mut snapshot.extent, extent)
                     {
                         all.extend(more);
                     }
                 }
+                // What it reads may be kept as it is read, one by one.
+                None if in_place => {}
                 None => {
                     open.insert((region, root), found.len());
+                    latest.insert(root, found.len());
                     found.push(Snapshot {
                         anchor: at,
                         root,
                         loads: vec![load],
                         extent,
-                        last: at,
+                        filler: None,
+                        serves_one_loop: true,
                     });
                 }
             }
+        }
+        for snapshot in &mut found {
+            snapshot.filler = self.filler(snapshot);
         }
         let mut serving = HashMap::new();
         for (number, snapshot) in found.iter().enumerate() {
             serving.extend(snapshot.loads.iter().map(|load| (*load, number)));
         }
         (found, serving)
+    }
+
+    /// Where a snapshot is made if it serves a load in the loop `at`, too; `None` where it cannot.
+    fn shared_anchor(&self, snapshot: &Snapshot, load: Op, at: Op, extent: &Extent) -> Option<Op> {
+        let anchor = self.around(snapshot.anchor, self.body.parent(at)?)?;
+        let raised = anchor != snapshot.anchor;
+        let before = raised.then_some(&snapshot.loads).into_iter().flatten();
+        let unwritten = |load: &Op| self.unwritten_until(*load, anchor, at);
+        let movable = || {
+            let whole = !matches!(extent, Extent::Addresses(_));
+            let inputs = snapshot.inputs(self.body);
+            whole
+                && inputs.iter().all(|value| self.visible(*value, anchor))
+                && self.clobbers.surely_reaches(anchor, at)
+        };
+        let shared = before.chain([&load]).all(unwritten)
+            && same_sort(&snapshot.extent, extent)
+            && self.can_be_read_at(extent, anchor, at)
+            && (!raised || movable());
+        shared.then_some(anchor)
+    }
+
+    /// An op of a region: `op` itself, or a branch that it stands in.
+    fn around(&self, op: Op, region: Region) -> Option<Op> {
+        let mut at = op;
+        while self.body.parent(at)? != region {
+            at = self.body.owner(self.body.parent(at)?)?;
+            if !matches!(self.body.kind(at), OpKind::If) {
+                return None;
+            }
+        }
+        Some(at)
+    }
+
+    /// The load of a snapshot's first loop that reads, each once, all places that any of its loads reads.
+    fn filler(&self, snapshot: &Snapshot) -> Option<Op> {
+        let inside = *self.body.op_regions(snapshot.anchor).first()?;
+        let region = self.body.parent(snapshot.anchor)?;
+        if !matches!(self.body.kind(snapshot.anchor), OpKind::For { .. }) {
+            return None;
+        }
+        let own = |load: &&Op| self.body.parent(**load) == Some(inside);
+        let filler = *snapshot.loads.iter().find(own)?;
+        let run = self.run(filler, region)?;
+        let same = |load: &Op| self.run(*load, region).as_ref() == Some(&run);
+        (run.root == snapshot.root && snapshot.loads.iter().all(same)).then_some(filler)
+    }
+
+    /// How a load runs through memory with one loop, known before the op of `region` that it stands in, if
+    /// no place is read twice.
+    fn run(&self, load: Op, region: Region) -> Option<Run> {
+        let mut top = load;
+        while self.body.parent(top)? != region {
+            top = self.body.owner(self.body.parent(top)?)?;
+        }
+        let form = affine(self.alias, self.body.operand(load, 0), Some(top))?;
+        let (Some(Root::Value(root)), [term]) = (form.start, &form.terms[..]) else {
+            return None;
+        };
+        let bytes = self.bytes(self.body.result(load));
+        let far = term.coefficient.unsigned_abs() >= bytes;
+        let simple = form.exact && far && term.dim == 0 && term.factors.is_empty();
+        let counted = matches!(self.body.kind(term.lp), OpKind::For { .. });
+        (simple && counted).then(|| Run {
+            root,
+            constant: form.constant,
+            invariant: form.invariant.clone(),
+            step: term.coefficient,
+            trips: self.body.operand(term.lp, 0),
+            bytes,
+        })
+    }
+
+    fn bytes(&self, value: Value) -> u64 {
+        let layout = &self.unit.layout;
+        layout.store_bytes(self.unit, self.body.ty(value))
     }
 
     /// Whether what is copied for a loop can be found, and read, before an earlier one: all that tells
@@ -161,19 +270,53 @@ impl Finder<'_> {
     }
 
     /// The outermost loop during which nothing changes what `load` reads, where its address is a
-    /// chain of address computations from a pointer known before that loop.
-    fn place(&self, load: Op) -> Option<(Op, Value)> {
+    /// chain of address computations from a pointer known before that loop, and that pointer; else the loop
+    /// around it where that changes each place after it was read, and then true.
+    fn place(&self, load: Op) -> Option<(Op, Value, bool)> {
         let access = self.read(load)?;
         let root = self.chain_root(self.body.operand(load, 0))?;
         let mut best = None;
         for at in self.alias.nest.loops_of(load) {
             let known = self.visible(root, at);
-            if !known || !is_loop(self.body.kind(at)) || self.clobbers.destroyed_in(access, at) {
+            if !known || !is_loop(self.body.kind(at)) {
                 break;
             }
-            best = Some((at, root));
+            if self.clobbers.destroyed_in(access, at) {
+                let first = best.is_none() && self.overwritten_in_place(load, access, at);
+                return first.then_some((at, root, true)).or(best);
+            }
+            best = Some((at, root, false));
         }
         best
+    }
+
+    /// Whether a loop changes what a load in it reads only after that: by stores to the load's own address,
+    /// which is another one in each iteration.
+    fn overwritten_in_place(&self, load: Op, access: &MemoryAccess, at: Op) -> bool {
+        let region = self.body.op_regions(at)[0];
+        let (ptr, bytes) = (
+            self.body.operand(load, 0),
+            self.bytes(self.body.result(load)),
+        );
+        let steps = affine(self.alias, ptr, Some(at)).is_some_and(|form| match &form.terms[..] {
+            [term] => {
+                let far = term.coefficient.unsigned_abs() >= bytes;
+                form.exact && term.lp == at && term.dim == 0 && term.factors.is_empty() && far
+            }
+            _ => false,
+        });
+        let nest = &self.alias.nest;
+        let follows = |op: Op| {
+            matches!(self.body.kind(op), OpKind::Store(access) if access.is_plain())
+                && self.body.operand(op, 1) == ptr
+                && self.bytes(self.body.operand(op, 0)) <= bytes
+                && self.body.parent(op) == Some(region)
+                && nest.order(op) > nest.order(load)
+        };
+        steps
+            && matches!(self.body.kind(at), OpKind::For { .. })
+            && self.body.parent(load) == Some(region)
+            && self.clobbers.destroyed_only_by(access, at, follows)
     }
 
     fn chain_root(&self, pointer: Value) -> Option<Value> {
@@ -196,19 +339,19 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether nothing from after `from` to `to`, two ops of one region, writes what `load` reads.
+    /// Whether nothing from `from` to before `to`, two ops of one region, writes what `load` reads.
     fn unwritten_until(&self, load: Op, from: Op, to: Op) -> bool {
         let Some(access) = self.read(load) else {
             return false;
         };
         let mut at = from;
         while at != to {
+            if self.clobbers.destroyed_in(access, at) {
+                return false;
+            }
             match self.body.next(at) {
                 Some(next) => at = next,
                 None => return false,
-            }
-            if self.clobbers.destroyed_in(access, at) {
-                return false;
             }
         }
         true
@@ -261,10 +404,7 @@ impl Finder<'_> {
         let own_indices = form.terms.iter().all(|t| t.dim == 0);
         let inner = self.alias.nest.loops_of(load).take_while(|l| *l != at);
         let touched = Touched {
-            bytes: self
-                .unit
-                .layout
-                .store_bytes(self.unit, self.body.ty(self.body.result(load))),
+            bytes: self.bytes(self.body.result(load)),
             loops: inner.chain([at]).collect(),
             form,
         };

@@ -9,13 +9,14 @@
 use super::mirror::Mirrors;
 use crate::calculus::math_call_giving;
 use crate::facts::Facts;
+use crate::facts::snapshots::Extent;
 use crate::node::{
     Node, Source, address_chain, home_region, merge_choices, shadow_inputs, shadow_operands, source,
 };
 use crate::out::{Lanes, Out, Space};
 use crate::shadow::shadow_constant;
 use crate::tape::layout::TapeLayout;
-use crate::tape::plan::{Home, Plan};
+use crate::tape::plan::{Element, Home, Plan};
 use gradus_ir::known::Known;
 use gradus_ir::{Code, Definition, Diagnostic, Op, OpKind, Value};
 use std::collections::{HashMap, HashSet};
@@ -117,9 +118,12 @@ impl Replay<'_> {
             return Ok(Vec::new());
         }
         match self.plan.homes.get(&node) {
-            Some(Home::Array(number)) => {
+            Some(Home::Array(number) | Home::Block(number)) => {
                 let array = &self.plan.arrays[*number];
                 let mut nodes = vec![Node::Base(*number)];
+                if let Element::Snapshot(number) = array.element {
+                    nodes.extend(facts.snapshots[number].size().map(Node::Primal));
+                }
                 for (depth, (&at, length)) in array.loops.iter().zip(&array.lengths).enumerate() {
                     let index = facts.body.region_params(facts.body.op_regions(at)[0])[0];
                     nodes.push(Node::Primal(index));
@@ -208,26 +212,59 @@ impl Replay<'_> {
                 let frame = mirrors.frame(at).ok_or_else(|| fault(node))?;
                 self.layout.frame_field(out, at, frame, field)
             }
-            Home::Array(number) => {
-                let array = &self.plan.arrays[number];
-                let mut numbers = Vec::new();
-                for (&at, length) in array.loops.iter().zip(&array.lengths) {
-                    let index = facts.body.region_params(facts.body.op_regions(at)[0])[0];
-                    let index = self.one(Node::Primal(index))?;
-                    let trips = match numbers.is_empty() {
-                        true => None,
-                        false => {
-                            let trips = self.one(Node::Primal(facts.body.operand(length.of, 0)))?;
-                            Some(self.layout.length(out, trips, *length))
-                        }
-                    };
-                    numbers.push((index, trips));
-                }
+            Home::Array(number) | Home::Block(number) => {
+                let numbers = self.place_in(number, facts, out)?;
                 let base = self.one(Node::Base(number))?;
-                self.layout.element(out, array.element, base, &numbers)
+                match self.plan.arrays[number].element {
+                    Element::Value(element) => self.layout.element(out, element, base, &numbers),
+                    Element::Snapshot(snapshot) => {
+                        let bytes = self.copy_bytes(snapshot, facts, out)?;
+                        let block = self.layout.block(out, bytes, base, &numbers);
+                        return Ok(Lanes::from_elem(block, 1));
+                    }
+                }
             }
         };
         Ok(self.layout.read(out, address, ty, lanes))
+    }
+
+    /// The indices of an array's loops, and the lengths of all but the outermost one.
+    fn place_in(
+        &self,
+        number: usize,
+        facts: &Facts<'_>,
+        out: &mut Out<'_>,
+    ) -> Result<Vec<(Value, Option<Value>)>, Diagnostic> {
+        let array = &self.plan.arrays[number];
+        let mut numbers = Vec::new();
+        for (&at, length) in array.loops.iter().zip(&array.lengths) {
+            let index = facts.body.region_params(facts.body.op_regions(at)[0])[0];
+            let index = self.one(Node::Primal(index))?;
+            let trips = match numbers.is_empty() {
+                true => None,
+                false => {
+                    let trips = self.one(Node::Primal(facts.body.operand(length.of, 0)))?;
+                    Some(self.layout.length(out, trips, *length))
+                }
+            };
+            numbers.push((index, trips));
+        }
+        Ok(numbers)
+    }
+
+    /// The bytes of each copy that a snapshot makes, in an array of them.
+    fn copy_bytes(
+        &self,
+        snapshot: usize,
+        facts: &Facts<'_>,
+        out: &mut Out<'_>,
+    ) -> Result<Value, Diagnostic> {
+        let bytes = match facts.snapshots[snapshot].extent {
+            Extent::Bytes(bytes) => out.build().i64(bytes as i64),
+            Extent::Block(size) => self.one(Node::Primal(size))?,
+            Extent::Addresses(_) => return Err(fault(Node::Snapshot(snapshot))),
+        };
+        Ok(self.layout.copy_bytes(out, bytes))
     }
 
     fn one(&self, node: Node) -> Result<Value, Diagnostic> {

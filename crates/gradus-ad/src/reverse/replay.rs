@@ -1,14 +1,16 @@
 //! Replay: which loops' iterations are run again in the return sweep, and running one.
 
 use super::make_plan;
-use super::recall::Recall;
+use super::recall::{Recall, fault};
 use super::return_sweep::ReturnSweep;
 use crate::Options;
+use crate::facts::snapshots::Extent;
 use crate::facts::{Facts, Repeatable, influence};
 use crate::node::{Node, home_region};
 use crate::out::Lanes;
 use crate::sweep::{Entry, ForwardSweep, TapeWriter};
-use crate::tape::plan::{Plan, cost_of_keeping, cost_of_running};
+use crate::tape::layout::TapeLayout;
+use crate::tape::plan::{Element, Plan, cost_of_keeping, cost_of_running};
 use crate::variant::{Mode, Variant};
 use gradus_ir::{Diagnostic, Op, Unit, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -141,7 +143,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 let count = self.trips_before(op, length.of);
                 trips.push(layout.length(self.out, count, *length));
             }
-            let bytes = layout.array_bytes(self.out, array, &trips);
+            let bytes = match array.element {
+                Element::Value(ty) => {
+                    let one = layout.value_bytes(self.out, ty);
+                    layout.array_bytes(self.out, one, &trips)
+                }
+                Element::Snapshot(number) => self.copies_bytes(op, number, layout, &trips),
+            };
             let malloc = crate::alloc::malloc_function(self.out.unit);
             let call = self.out.build().call(malloc, &[bytes]);
             let base = Lanes::from_elem(self.out.body.result(call), 1);
@@ -150,26 +158,54 @@ impl ReturnSweep<'_, '_, '_, '_> {
         made
     }
 
+    /// The bytes of all copies of a snapshot in loops with these trip counts inside of a replayed one.
+    fn copies_bytes(
+        &mut self,
+        replayed: Op,
+        number: usize,
+        layout: &TapeLayout,
+        trips: &[Value],
+    ) -> Value {
+        let snapshot = &self.facts.snapshots[number];
+        let bytes = match snapshot.extent {
+            Extent::Block(size) => self.primal(size),
+            Extent::Bytes(bytes) => self.out.build().i64(bytes as i64),
+            Extent::Addresses(_) => {
+                self.findings.push(fault(Node::Snapshot(number)));
+                self.out.build().i64(0)
+            }
+        };
+        let one = layout.copy_bytes(self.out, bytes);
+        let all = layout.array_bytes(self.out, one, trips);
+        self.or_none(all, replayed, snapshot.anchor)
+    }
+
     /// The trip count of a loop inside of a replayed one, before that: 0 where it is not reached, as then
     /// it may mean nothing.
     fn trips_before(&mut self, replayed: Op, at: Op) -> Value {
+        let trips = self.primal(self.facts.body.operand(at, 0));
+        self.or_none(trips, replayed, at)
+    }
+
+    /// A number; none where `at` inside of a replayed loop is not reached, as far as that is known before.
+    fn or_none(&mut self, number: Value, replayed: Op, at: Op) -> Value {
         let body = self.facts.body;
         let inside = body.op_regions(replayed)[0];
-        let mut trips = self.primal(body.operand(at, 0));
+        let mut number = number;
         for (condition, when) in self.facts.guards_known_at(at, replayed) {
             let home = body.region_of(condition);
             if home.is_some_and(|home| body.is_inside(home, inside)) {
                 continue;
             }
             let condition = self.primal(condition);
-            let ty = self.out.body.ty(trips);
+            let ty = self.out.body.ty(number);
             let none = self.out.build().zero(ty);
-            trips = match when {
-                true => self.out.build().select(condition, trips, none),
-                false => self.out.build().select(condition, none, trips),
+            number = match when {
+                true => self.out.build().select(condition, number, none),
+                false => self.out.build().select(condition, none, number),
             };
         }
-        trips
+        number
     }
 
     /// Runs an iteration again, at the beginning of its reversal; from then on its values are at hand.

@@ -200,6 +200,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         for (value, lanes) in open.outer.iter().zip(self.regroup(&results)) {
             self.adjoints.insert(*value, lanes);
         }
+        self.release_arrays(open.op);
     }
 
     // ---- loops -----------------------------------------------------------------------------
@@ -417,6 +418,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
         };
         let plan = replay.plan;
         for &number in plan.snapshots_at(op).iter().rev() {
+            if plan.array_of(number).is_some() {
+                continue;
+            }
             let block = self.recall(Node::SnapshotBlock(number))[0];
             self.give_back(plan.snapshot_on_heap(self.facts, number), block);
         }

@@ -231,6 +231,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             _ => {
                 self.clone_plain(op);
                 self.beside(op);
+                self.fill_snapshot(op);
             }
         }
         for number in 0..self.facts.body.results(op).len() {

@@ -6,8 +6,8 @@
 use super::ForwardSweep;
 use crate::alloc;
 use crate::facts::snapshots::{Extent, Snapshot, Touched};
-use crate::node::Node;
-use crate::out::Lanes;
+use crate::node::{Node, address_chain};
+use crate::out::{Lanes, Space};
 use crate::tape::layout::widen;
 use gradus_analysis::Affine;
 use gradus_ir::mutant::{Mutant, planted};
@@ -35,7 +35,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
         for &number in plan.snapshots_at(op) {
             let snapshot = &self.facts.snapshots[number];
             let (low, bytes) = self.stretch(snapshot);
+            let array = plan.array_of(number);
             let block = match plan.snapshot_on_heap(self.facts, number) {
+                _ if array.is_some() => array.and_then(|array| self.block_in(number, array)),
                 true => {
                     let malloc = alloc::malloc_function(self.out.unit);
                     let call = self.out.build().call(malloc, &[bytes]);
@@ -43,13 +45,18 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 }
                 false => layout.push(self.out, bytes),
             };
-            let Some(block) = block else { continue };
+            let Some(block) = block else {
+                let fault = crate::reverse::recall::fault(Node::Snapshot(number));
+                self.findings.push(fault);
+                continue;
+            };
             let root = self.value(snapshot.root);
             let start = match low {
                 Some(low) => self.out.build().byte_addr(root, low),
                 None => root,
             };
             match self.copies_in_pieces(op, snapshot) {
+                _ if snapshot.filler.is_some() => {}
                 true => {
                     let pieces = self.plan_pieces(op, [block, start, bytes]);
                     self.pieces.push(pieces);
@@ -78,7 +85,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let short = matches!(snapshot.extent, Extent::Bytes(bytes) if bytes < LONG_BYTES as u64);
         let counted = |op: Op| matches!(body.kind(op), OpKind::For { .. });
         let mut inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
-        !short && snapshot.serves_one_loop() && counted(op) && inside.any(counted)
+        !short && snapshot.serves_one_loop && counted(op) && inside.any(counted)
     }
 
     /// Copies what is short, and says what the loop is to copy in its iterations.
@@ -141,11 +148,46 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
     }
 
+    /// Leaves what a load read in the snapshot that it fills.
+    pub(super) fn fill_snapshot(&mut self, load: Op) {
+        let (Some(tape), Some(number)) = (&self.tape, self.facts.filled_by(load)) else {
+            return;
+        };
+        let Some(at) = (tape.plan.homes.contains_key(&Node::Snapshot(number)))
+            .then(|| self.nodes.get(&Node::Snapshot(number)))
+            .flatten()
+        else {
+            return;
+        };
+        let mut address = at[0];
+        for op in address_chain(self.facts, load, number) {
+            let mut operands = vec![address];
+            let indices = self.facts.body.operands(op).skip(1);
+            operands.extend(indices.map(|index| self.value(index)));
+            let (kind, ty) = (self.facts.body.kind(op).clone(), self.out.body.ty(address));
+            address = self.out.build().value(kind, &operands, ty);
+        }
+        let value = self.value(self.facts.body.result(load));
+        // A loop that leaves what it read becomes a call that copies, for each row, where LLVM sees that.
+        let ty = self.out.body.ty(value);
+        let value = self.out.build().value(OpKind::Freeze, &[value], ty);
+        let stored = self.out.store(value, address, Space::Tape, None);
+        if let OpKind::Load(access) = self.facts.body.kind(load) {
+            self.out.set_align(stored, access.align_bytes.min(8));
+        }
+    }
+
     fn copy_to_tape(&mut self, to: Value, from: Value, bytes: Value) {
         let memcpy = alloc::memcpy_function(self.out.unit);
         let bit = self.out.unit.types.int(1);
         let no = self.out.build().zero(bit);
         self.out.build().call(memcpy, &[to, from, bytes, no]);
+    }
+
+    /// The bytes of a copy of a whole block.
+    pub(super) fn copy_size(&mut self, number: usize) -> Value {
+        let (_, bytes) = self.stretch(&self.facts.snapshots[number]);
+        bytes
     }
 
     /// The bytes from the root to the first byte copied (`None` for none), and how many are copied.

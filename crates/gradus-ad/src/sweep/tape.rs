@@ -4,7 +4,7 @@ use super::ForwardSweep;
 use crate::node::Node;
 use crate::out::Lanes;
 use crate::tape::layout::TapeLayout;
-use crate::tape::plan::{Home, Plan};
+use crate::tape::plan::{Element, Home, Plan, TapeArray};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, IntPredicate, Op, Value};
 use std::collections::HashMap;
@@ -86,7 +86,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let Some(tape) = &self.tape else { return };
         let layout = tape.layout;
         let address = match tape.plan.homes[&node] {
-            Home::Direct => return,
+            Home::Direct | Home::Block(_) => return,
             Home::Slot(number) => layout.slot(self.out, number),
             Home::Frame(at, field) => match tape.frames.get(&at) {
                 Some(&frame) => layout.frame_field(self.out, at, frame, field),
@@ -94,22 +94,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
             },
             Home::Array(number) => {
                 let array = &tape.plan.arrays[number];
-                let mut numbers = Vec::new();
-                for (&at, length) in array.loops.iter().zip(&array.lengths) {
-                    let index = self
-                        .facts
-                        .body
-                        .region_params(self.facts.body.op_regions(at)[0])[0];
-                    let index = self.value(index);
-                    let trips = match numbers.is_empty() {
-                        true => None,
-                        false => {
-                            let trips = self.value(self.facts.body.operand(length.of, 0));
-                            Some(layout.length(self.out, trips, *length))
-                        }
-                    };
-                    numbers.push((index, trips));
-                }
+                let Element::Value(ty) = array.element else {
+                    return self.findings.push(crate::reverse::recall::fault(node));
+                };
+                let mut numbers = self.place_in(layout, array);
                 let Some(base) = self.nodes.get(&Node::Base(number)).map(|lanes| lanes[0]) else {
                     return self.findings.push(crate::reverse::recall::fault(node));
                 };
@@ -117,10 +105,39 @@ impl ForwardSweep<'_, '_, '_, '_> {
                     let (first, second) = (numbers[0].0, numbers[1].0);
                     (numbers[0].0, numbers[1].0) = (second, first);
                 }
-                layout.element(self.out, array.element, base, &numbers)
+                layout.element(self.out, ty, base, &numbers)
             }
         };
         layout.write(self.out, address, &lanes);
+    }
+
+    /// The current indices of an array's loops, and the lengths of all but the outermost one.
+    fn place_in(&mut self, layout: &TapeLayout, array: &TapeArray) -> Vec<(Value, Option<Value>)> {
+        let body = self.facts.body;
+        let mut numbers = Vec::new();
+        for (&at, length) in array.loops.iter().zip(&array.lengths) {
+            let index = self.value(body.region_params(body.op_regions(at)[0])[0]);
+            let trips = match numbers.is_empty() {
+                true => None,
+                false => {
+                    let trips = self.value(body.operand(length.of, 0));
+                    Some(layout.length(self.out, trips, *length))
+                }
+            };
+            numbers.push((index, trips));
+        }
+        numbers
+    }
+
+    /// The place of the copy that a snapshot makes now, in the array of its copies.
+    pub(super) fn block_in(&mut self, number: usize, array: usize) -> Option<Value> {
+        let tape = self.tape.as_ref()?;
+        let (plan, layout) = (tape.plan, tape.layout);
+        let base = self.nodes.get(&Node::Base(array))?[0];
+        let numbers = self.place_in(layout, &plan.arrays[array]);
+        let bytes = self.copy_size(number);
+        let bytes = layout.copy_bytes(self.out, bytes);
+        Some(layout.block(self.out, bytes, base, &numbers))
     }
 
     /// Makes the arrays that the plan wants before an op.
@@ -134,7 +151,17 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 let count = self.trips_early(length.of, op);
                 trips.push(layout.length(self.out, count, *length));
             }
-            let bytes = layout.array_bytes(self.out, array, &trips);
+            let element = match array.element {
+                Element::Value(ty) => layout.value_bytes(self.out, ty),
+                Element::Snapshot(number) => {
+                    let bytes = self.copy_size(number);
+                    layout.copy_bytes(self.out, bytes)
+                }
+            };
+            let mut bytes = layout.array_bytes(self.out, element, &trips);
+            if let Element::Snapshot(number) = array.element {
+                bytes = self.or_none(bytes, self.facts.snapshots[number].anchor, op);
+            }
             let base = match array.on_heap {
                 true => {
                     let malloc = crate::alloc::malloc_function(self.out.unit);
@@ -153,17 +180,23 @@ impl ForwardSweep<'_, '_, '_, '_> {
     /// loop is not taken: under `if (n > 0)` a count may have been made as `n - 1` and one more.
     fn trips_early(&mut self, at: Op, anchor: Op) -> Value {
         let count = self.facts.body.operand(at, 0);
-        let mut trips = self.value_early(count);
-        let ty = self.out.body.ty(trips);
+        let trips = self.value_early(count);
+        self.or_none(trips, at, anchor)
+    }
+
+    /// A number; none where `at` inside of `anchor` is not reached, as far as that is known before.
+    fn or_none(&mut self, number: Value, at: Op, anchor: Op) -> Value {
+        let mut number = number;
+        let ty = self.out.body.ty(number);
         for (condition, truth) in self.facts.guards_known_at(at, anchor) {
             let condition = self.value_early(condition);
             let none = self.out.build().zero(ty);
-            trips = match truth {
-                true => self.out.build().select(condition, trips, none),
-                false => self.out.build().select(condition, none, trips),
+            number = match truth {
+                true => self.out.build().select(condition, number, none),
+                false => self.out.build().select(condition, none, number),
             };
         }
-        trips
+        number
     }
 
     /// A value whose op may not have been reached yet: made from what it is computed from.

@@ -9,7 +9,7 @@
 //! derivatives of derivatives see nothing special; fields are addressed by their bytes, as a type of
 //! thousands of fields would be walked for each of them.
 
-use super::plan::{Plan, TapeArray};
+use super::plan::Plan;
 use super::stack::{self, StackFunctions};
 use crate::facts::Length;
 use crate::out::{Lanes, Out, Space};
@@ -155,7 +155,7 @@ impl TapeLayout {
         };
     }
 
-    /// The address of an element: indices, and the trip counts of all but the outermost loop.
+    /// The address of a value in an array, by where it stands.
     pub fn element(
         &self,
         out: &mut Out<'_>,
@@ -163,6 +163,26 @@ impl TapeLayout {
         base: Value,
         numbers: &[(Value, Option<Value>)],
     ) -> Value {
+        let index = self.position(out, numbers);
+        let ty = stored_type(out, element);
+        out.build().addr(ty, base, index)
+    }
+
+    /// The address of an element of so many bytes, by where it stands.
+    pub fn block(
+        &self,
+        out: &mut Out<'_>,
+        bytes: Value,
+        base: Value,
+        numbers: &[(Value, Option<Value>)],
+    ) -> Value {
+        let index = self.position(out, numbers);
+        let offset = exact(out, gradus_ir::BinaryOp::Mul, index, bytes);
+        out.build().byte_addr(base, offset)
+    }
+
+    /// Where an element stands: of indices, and the trip counts of all but the outermost loop.
+    fn position(&self, out: &mut Out<'_>, numbers: &[(Value, Option<Value>)]) -> Value {
         let mut linear = None;
         for &(index, trips) in numbers {
             let index = widen(out, index);
@@ -175,9 +195,7 @@ impl TapeLayout {
                 _ => index,
             });
         }
-        let index = linear.unwrap_or_else(|| out.build().i64(0));
-        let ty = stored_type(out, element);
-        out.build().addr(ty, base, index)
+        linear.unwrap_or_else(|| out.build().i64(0))
     }
 
     /// A dimension's length, of the trip count that it depends on.
@@ -190,11 +208,25 @@ impl TapeLayout {
         exact(out, gradus_ir::BinaryOp::Add, trips, more)
     }
 
-    /// The bytes of an array over loops with these trip counts.
-    pub fn array_bytes(&self, out: &mut Out<'_>, array: &TapeArray, trips: &[Value]) -> Value {
-        let ty = stored_type(out, array.element);
+    /// The bytes of a value in an array.
+    pub fn value_bytes(&self, out: &mut Out<'_>, ty: TypeId) -> Value {
+        let ty = stored_type(out, ty);
         let size = out.unit.layout.size_bytes(out.unit, ty);
-        let mut bytes = out.build().i64(size as i64);
+        out.build().i64(size as i64)
+    }
+
+    /// The bytes from one copy of so many bytes to the next one in an array: each lies as a block of the heap
+    /// would.
+    pub fn copy_bytes(&self, out: &mut Out<'_>, bytes: Value) -> Value {
+        let bytes = widen(out, bytes);
+        let (more, mask) = (out.build().i64(15), out.build().i64(-16));
+        let up = exact(out, gradus_ir::BinaryOp::Add, bytes, more);
+        out.build().binary(gradus_ir::BinaryOp::And, up, mask)
+    }
+
+    /// The bytes of an array over loops with these trip counts, of elements of so many bytes.
+    pub fn array_bytes(&self, out: &mut Out<'_>, element: Value, trips: &[Value]) -> Value {
+        let mut bytes = element;
         for &trips in trips {
             let trips = widen(out, trips);
             bytes = exact(out, gradus_ir::BinaryOp::Mul, trips, bytes);

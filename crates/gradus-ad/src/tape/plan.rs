@@ -9,13 +9,15 @@
 //!    out of a loop (project selection; Picard 1976).
 //! 3. Every kept node gets a [`Home`]: a slot where it varies in no loop; an array over the
 //!    innermost loops whose trip counts are known before the outermost of them; else a field of a
-//!    frame that each iteration of a `loop` pushes on a stack.
+//!    frame that each iteration of a `loop` pushes on a stack. Snapshots whose size is known there, too, lie in
+//!    an array one beside the other; others on the stack or the heap, and what is kept is where.
 
+use crate::facts::snapshots::Extent;
 use crate::facts::{Facts, Length, is_independent};
 use crate::node::{Node, Source, cost_of_op, home_region, source};
 use crate::tape::mincut::{INFINITE, Network, SINK, SOURCE};
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{Body, Op, OpKind, Region, TypeId, Unit};
+use gradus_ir::{Body, Op, OpKind, Region, TypeId, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
 /// Where a kept node lies.
@@ -29,6 +31,17 @@ pub enum Home {
     Frame(Op, usize),
     /// An element of an array, by number.
     Array(usize),
+    /// The address of an element of an array of snapshots, by number.
+    Block(usize),
+}
+
+/// What an array of the tape consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element {
+    /// Values of this type.
+    Value(TypeId),
+    /// The copies that a snapshot makes, by its number in the facts.
+    Snapshot(usize),
 }
 
 /// An array of the tape.
@@ -36,8 +49,8 @@ pub enum Home {
 pub struct TapeArray {
     /// What it keeps.
     pub node: Node,
-    /// The type of one element.
-    pub element: TypeId,
+    /// What one element is.
+    pub element: Element,
     /// The `for`s over which it is indexed, outermost first.
     pub loops: Vec<Op>,
     /// How long it is in each of these dimensions.
@@ -111,9 +124,17 @@ impl Plan {
     pub fn snapshots_at(&self, op: Op) -> &[usize] {
         self.snapshots.get(&op).map_or(&[], Vec::as_slice)
     }
-    /// Whether a snapshot is made at most once, and so lies on the heap; else on the tape's stack.
+    /// Whether a snapshot has a block of its own that is made at most once, and so lies on the heap; else it is
+    /// on the tape's stack, or an array's element.
     pub fn snapshot_on_heap(&self, facts: &Facts<'_>, number: usize) -> bool {
         facts.varying_loops(Node::Snapshot(number)).is_empty()
+    }
+    /// The array that holds all copies of a snapshot.
+    pub fn array_of(&self, snapshot: usize) -> Option<usize> {
+        match self.homes.get(&Node::Snapshot(snapshot)) {
+            Some(Home::Block(number)) => Some(*number),
+            _ => None,
+        }
     }
 }
 
@@ -185,9 +206,7 @@ pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOp
     }
     let mut all = Vec::new();
     for node in kept {
-        all.push(node);
         if let Node::Snapshot(number) = node {
-            all.push(Node::SnapshotBlock(number));
             let anchor = facts.snapshots[number].anchor;
             planner
                 .plan
@@ -195,7 +214,14 @@ pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOp
                 .entry(anchor)
                 .or_default()
                 .push(number);
+            if planner.place_side_by_side(number) {
+                planner.plan.kept.push(node);
+                continue;
+            }
             planner.plan.stacked_snapshots |= !planner.plan.snapshot_on_heap(facts, number);
+            all.extend([node, Node::SnapshotBlock(number)]);
+        } else {
+            all.push(node);
         }
     }
     for node in all {
@@ -360,6 +386,16 @@ fn per_value(unit: &Unit, facts: &Facts<'_>, node: Node, width: u32) -> f64 {
     1.5 * facts.kept_bytes(unit, node, width) as f64 + 2.0
 }
 
+/// An array that a plan got.
+struct NewArray {
+    number: usize,
+    /// Where it is made, and the loops around that in which it is made anew.
+    region: Region,
+    varying: Vec<Op>,
+    /// It is made once for all iterations of a replayed loop.
+    hoisted: bool,
+}
+
 struct Planner<'a, 'f> {
     unit: &'a mut Unit,
     facts: &'a Facts<'f>,
@@ -447,38 +483,125 @@ impl Planner<'_, '_> {
                 continue;
             }
             let (loops, lengths, anchor) = self.indexable(&mut varying, scope);
-            // The array is made anew whenever its place is reached, also in loops in which what it
-            // holds does not vary.
-            region = (self.facts.body.parent(anchor)).unwrap_or(self.facts.body.root());
-            varying = self
-                .facts
-                .within_replay(region, self.facts.loops_around(region));
-            if let Some(loops) = self.plan.first_keeps.get_mut(&node) {
-                loops.retain(|lp| !varying.contains(lp));
-            }
-            let number = self.plan.arrays.len();
-            let element = self.facts.kept_type(self.unit, node, self.options.width);
-            let hoisted =
-                scope.filter(|scope| varying.is_empty() && self.sized_before(*scope, &lengths));
-            let on_heap = varying.is_empty() && (scope.is_none() || hoisted.is_some());
-            match hoisted {
-                Some(scope) => self.plan.hoisted.entry(scope).or_default().push(number),
-                None => self.plan.anchored.entry(anchor).or_default().push(number),
-            }
-            self.plan.arrays.push(TapeArray {
-                node,
-                element,
-                loops,
-                lengths,
-                anchor,
-                on_heap,
-            });
-            self.plan.homes.insert(node, Home::Array(number));
-            if hoisted.is_some() {
+            let element = Element::Value(self.facts.kept_type(self.unit, node, self.options.width));
+            let array = self.add_array(node, element, (loops, lengths, anchor), scope);
+            self.plan.homes.insert(node, Home::Array(array.number));
+            if array.hoisted {
                 return;
             }
-            node = Node::Base(number);
+            if let Some(loops) = self.plan.first_keeps.get_mut(&node) {
+                loops.retain(|lp| !array.varying.contains(lp));
+            }
+            (node, region, varying) = (Node::Base(array.number), array.region, array.varying);
         }
+    }
+
+    /// A new array over loops, of these lengths, made before an op or, where that is inside of the replayed
+    /// loop `scope`, if possible before that.
+    fn add_array(
+        &mut self,
+        node: Node,
+        element: Element,
+        (loops, lengths, anchor): (Vec<Op>, Vec<Length>, Op),
+        scope: Option<Op>,
+    ) -> NewArray {
+        let body = self.facts.body;
+        // The array is made anew whenever its place is reached, also in loops in which what it
+        // holds does not vary.
+        let region = body.parent(anchor).unwrap_or(body.root());
+        let varying = self
+            .facts
+            .within_replay(region, self.facts.loops_around(region));
+        let number = self.plan.arrays.len();
+        let sized = |scope: &Op| {
+            varying.is_empty()
+                && self.sized_before(*scope, &lengths)
+                && self.element_sized_before(element, *scope)
+        };
+        let hoisted = scope.filter(sized);
+        let on_heap = varying.is_empty() && (scope.is_none() || hoisted.is_some());
+        match hoisted {
+            Some(scope) => self.plan.hoisted.entry(scope).or_default().push(number),
+            None => self.plan.anchored.entry(anchor).or_default().push(number),
+        }
+        self.plan.arrays.push(TapeArray {
+            node,
+            element,
+            loops,
+            lengths,
+            anchor,
+            on_heap,
+        });
+        NewArray {
+            number,
+            region,
+            varying,
+            hoisted: hoisted.is_some(),
+        }
+    }
+
+    /// Gives all copies of a snapshot a place in one array, if it is a block whose size is known before loops
+    /// around it, and each iteration of these makes a copy, or none does.
+    fn place_side_by_side(&mut self, number: usize) -> bool {
+        let facts = self.facts;
+        let (node, anchor) = (Node::Snapshot(number), facts.snapshots[number].anchor);
+        let region = facts.body.parent(anchor).unwrap_or(facts.body.root());
+        let mut varying = facts.within_replay(region, facts.varying_loops(node));
+        let innermost = varying.last().copied();
+        if !innermost.is_some_and(|lp| matches!(facts.body.kind(lp), OpKind::For { .. })) {
+            return false;
+        }
+        let scope = facts.replayed_around(region);
+        let over = self.indexable(&mut varying, scope);
+        if !self.is_sized(number, over.2) {
+            return false;
+        }
+        let array = self.add_array(node, Element::Snapshot(number), over, scope);
+        self.plan.homes.insert(node, Home::Block(array.number));
+        if !array.hoisted {
+            self.place(Node::Base(array.number), array.region, array.varying);
+        }
+        true
+    }
+
+    /// Whether the size of a snapshot, and whether it is made in all iterations of the loops inside of an op
+    /// that it stands in or in none of them, is known before that op.
+    fn is_sized(&self, number: usize, before: Op) -> bool {
+        let (facts, body) = (self.facts, self.facts.body);
+        let snapshot = &facts.snapshots[number];
+        let home = body.parent(before);
+        let visible = |value: Value| {
+            let made = body.region_of(value);
+            made.is_none_or(|made| home.is_some_and(|home| body.is_inside(home, made)))
+        };
+        let sized = match snapshot.extent {
+            Extent::Bytes(_) => true,
+            Extent::Block(size) => {
+                visible(size) && facts.varying_loops(Node::Primal(size)).is_empty()
+            }
+            Extent::Addresses(_) => false,
+        };
+        let mut at = snapshot.anchor;
+        while at != before {
+            let Some(owner) = body.parent(at).and_then(|region| body.owner(region)) else {
+                return false;
+            };
+            match body.kind(owner) {
+                OpKind::For { .. } => {}
+                OpKind::If if visible(body.operand(owner, 0)) => {}
+                _ => return false,
+            }
+            at = owner;
+        }
+        sized
+    }
+
+    /// Whether an element's size, and whether there is one at all, is known before a replayed loop.
+    fn element_sized_before(&self, element: Element, replayed: Op) -> bool {
+        let Element::Snapshot(number) = element else {
+            return true;
+        };
+        self.is_sized(number, replayed)
     }
 
     /// Whether the trip counts of loops inside a replayed loop come from outside of it, so that an array
