@@ -1,6 +1,10 @@
 // sums in neighbouring cells of an array
 #include "t.h"
+#ifdef _OPENMP
 #include <omp.h>
+#else
+static int omp_get_thread_num(void){ return 0; }
+#endif
 // each thread gathers in its own cell of an array
 NOINL double f(const double*restrict a,long n){ double part[64]={0};
 #pragma omp parallel

@@ -1,10 +1,12 @@
 //! `cargo xtask bench --parallel`: parallel programs beside their serial code.
 //!
-//! A program of `bench/parallel` prints its name and the microseconds of its kernel. It is built serially
-//! by clang, with clang's OpenMP, and by `gradus cc`; a program of `bench/parallel/cilk`, in the words of
-//! `gradus/cilk.h`, serially by clang and by `gradus cc`. Runs are interleaved and the smallest time
-//! counts, since others use the machine too. Invariant: what the programs print beside the time is
-//! the same, or the command fails.
+//! A program of `bench/parallel` prints its name and the microseconds and processor time of its kernel. It
+//! is built serially by clang, with clang's OpenMP, and by `gradus cc`; a program of `bench/parallel/cilk`, in
+//! the words of `gradus/cilk.h`, serially by clang and by `gradus cc`. Runs are interleaved and the smallest
+//! time counts, since others use the machine too. Where a source has a part for `BY_HAND`, its serial build
+//! is the better of the one without and the one with what an author would do by hand. Below a table stand the
+//! rows that miss a limit. Invariant: what the programs print beside the times is the same, or the command
+//! fails.
 
 use crate::gradus;
 use crate::process::{self, Failure, Outcome};
@@ -18,36 +20,122 @@ const RUNS: usize = 9;
 
 const FLAGS: [&str; 2] = ["-O3", "-fno-math-errno"];
 
+/// Who compiles a program, and how.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Build {
+    Serial,
+    ByHand,
+    OpenMp,
+    Gradus,
+    GradusOpenMp,
+}
+
 /// A way to build and run a program.
 struct Way {
     title: &'static str,
-    ours: bool,
-    openmp: bool,
+    build: Build,
     workers: &'static str,
+    forced: bool,
 }
 
-const fn way(title: &'static str, ours: bool, openmp: bool, workers: &'static str) -> Way {
+const fn way(title: &'static str, build: Build, workers: &'static str) -> Way {
     Way {
         title,
-        ours,
-        openmp,
+        build,
         workers,
+        forced: false,
+    }
+}
+
+const fn forced(title: &'static str, build: Build) -> Way {
+    Way {
+        title,
+        build,
+        workers: "1",
+        forced: true,
     }
 }
 
 // table
 const OPENMP: &[Way] = &[
-    way("serial (us)", false, false, "1"),
-    way("gradus, 1", true, true, "1"),
-    way("gradus, 2", true, true, "2"),
-    way("clang OpenMP, 1", false, true, "1"),
+    way("serial (us)", Build::Serial, "1"),
+    way("gradus, 1", Build::GradusOpenMp, "1"),
+    forced("forced", Build::GradusOpenMp),
+    way("gradus, 2", Build::GradusOpenMp, "2"),
+    way("by hand", Build::ByHand, "1"),
+    way("clang OpenMP, 1", Build::OpenMp, "1"),
 ];
 
 // table
 const WORDS: &[Way] = &[
-    way("serial (us)", false, false, "1"),
-    way("gradus, 1", true, false, "1"),
-    way("gradus, 2", true, false, "2"),
+    way("serial (us)", Build::Serial, "1"),
+    way("gradus, 1", Build::Gradus, "1"),
+    forced("forced", Build::Gradus),
+    way("gradus, 2", Build::Gradus, "2"),
+];
+
+/// Places in the tables of ways.
+const SERIAL: usize = 0;
+const ONE: usize = 1;
+const FORCED: usize = 2;
+const TWO: usize = 3;
+
+/// The smallest time and processor time of a way's runs, in microseconds.
+#[derive(Clone, Copy)]
+struct Times {
+    wall: f64,
+    cpu: f64,
+}
+
+impl Times {
+    const NONE: Times = Times {
+        wall: f64::INFINITY,
+        cpu: f64::INFINITY,
+    };
+
+    fn least(self, other: Times) -> Times {
+        Times {
+            wall: self.wall.min(other.wall),
+            cpu: self.cpu.min(other.cpu),
+        }
+    }
+}
+
+/// A limit on the ratio of a way's time to the serial one.
+struct Limit {
+    title: &'static str,
+    most: f64,
+    /// The serial microseconds from which it holds.
+    from: f64,
+    ratio: fn(&[Times], Times) -> f64,
+}
+
+// table
+const LIMITS: [Limit; 4] = [
+    Limit {
+        title: "1 / serial",
+        most: 1.05,
+        from: 0.0,
+        ratio: |times, serial| times[ONE].wall / serial.wall,
+    },
+    Limit {
+        title: "forced / serial",
+        most: 1.05,
+        from: 1000.0,
+        ratio: |times, serial| times[FORCED].wall / serial.wall,
+    },
+    Limit {
+        title: "processor time of 2 / serial",
+        most: 1.10,
+        from: 1.0,
+        ratio: |times, serial| times[TWO].cpu / serial.cpu,
+    },
+    Limit {
+        title: "2 / serial",
+        most: 0.6,
+        from: 1000.0,
+        ratio: |times, serial| times[TWO].wall / serial.wall,
+    },
 ];
 
 /// Measures the rows whose names begin with one of the words given, or all.
@@ -62,13 +150,21 @@ pub fn run(rows: &[String]) -> Outcome<()> {
         let folder = workspace::root().join("bench/parallel").join(folder);
         let mut head: Vec<&str> = vec!["program"];
         head.extend(ways.iter().map(|way| way.title));
-        head.extend(["gradus 1 / serial", "what it was that cost"]);
+        head.extend(LIMITS.iter().map(|limit| limit.title));
+        head.push("what it was that cost");
         let mut table = Table::new(&head);
+        let mut missed = vec![Vec::new(); LIMITS.len()];
         for source in programs(&folder, rows)? {
             eprintln!("{}", name(&source));
-            table.row(row(&gradus, &source, ways)?);
+            table.row(row(&gradus, &source, ways, &mut missed)?);
         }
         println!("{table}");
+        for (limit, rows) in std::iter::zip(&LIMITS, missed) {
+            if !rows.is_empty() {
+                let (title, most) = (limit.title, limit.most);
+                println!("{title} above {most}: {}", rows.join(", "));
+            }
+        }
     }
     Ok(())
 }
@@ -95,21 +191,58 @@ fn has_main(source: &Path) -> bool {
     std::fs::read_to_string(source).is_ok_and(|text| text.contains("int main("))
 }
 
-fn row(gradus: &Path, source: &Path, ways: &[Way]) -> Outcome<Vec<String>> {
-    let mut programs = Vec::new();
-    for (i, way) in ways.iter().enumerate() {
-        programs.push(build(gradus, source, way, i)?);
+fn row(
+    gradus: &Path,
+    source: &Path,
+    ways: &[Way],
+    missed: &mut [Vec<String>],
+) -> Outcome<Vec<String>> {
+    let text = std::fs::read_to_string(source).map_err(|e| e.to_string())?;
+    let best = measure(gradus, source, &text, ways)?;
+    let mut serial = best[SERIAL];
+    for (way, times) in std::iter::zip(ways, &best) {
+        if way.build == Build::ByHand {
+            serial = serial.least(*times);
+        }
     }
-    let mut best = vec![f64::INFINITY; ways.len()];
+    let mut cells = vec![name(source)];
+    cells.extend(best.iter().map(|times| match times.wall {
+        f64::INFINITY => String::new(),
+        wall => format!("{wall:.3}"),
+    }));
+    for (limit, missed) in std::iter::zip(&LIMITS, missed) {
+        let ratio = (limit.ratio)(&best, serial);
+        cells.push(format!("{ratio:.2}"));
+        if serial.wall >= limit.from && ratio > limit.most {
+            missed.push(format!("{} {ratio:.2}", name(source)));
+        }
+    }
+    let cause = text.lines().next().and_then(|l| l.strip_prefix("// "));
+    cells.push(cause.unwrap_or_default().to_string());
+    Ok(cells)
+}
+
+/// The smallest times of a program by each way; [`Times::NONE`] by a way that it does not have.
+fn measure(gradus: &Path, source: &Path, text: &str, ways: &[Way]) -> Outcome<Vec<Times>> {
+    let mut programs = Vec::new();
+    for way in ways {
+        let there = way.build != Build::ByHand || text.contains("BY_HAND");
+        programs.push(match there {
+            true => Some(build(gradus, source, text, way.build)?),
+            false => None,
+        });
+    }
+    let mut best = vec![Times::NONE; ways.len()];
     let mut said = None;
-    for _ in 0..RUNS {
+    for round in 0..RUNS {
         for (i, way) in ways.iter().enumerate() {
             // Weeks, for some of clang's.
-            if i > 2 && best[i].is_finite() {
+            let once = way.build == Build::OpenMp;
+            let Some(program) = programs[i].as_ref().filter(|_| round == 0 || !once) else {
                 continue;
-            }
-            let (time, rest) = times(&programs[i], way)?;
-            best[i] = best[i].min(time);
+            };
+            let (times, rest) = times(program, way)?;
+            best[i] = best[i].least(times);
             let first = said.get_or_insert_with(|| rest.clone());
             if *first != rest {
                 let what = format!("{}: {first} and {rest}", name(source));
@@ -117,57 +250,61 @@ fn row(gradus: &Path, source: &Path, ways: &[Way]) -> Outcome<Vec<String>> {
             }
         }
     }
-    let mut cells = vec![name(source)];
-    cells.extend(best.iter().map(|time| format!("{time:.3}")));
-    cells.push(format!("{:.2}", best[1] / best[0]));
-    let text = std::fs::read_to_string(source).unwrap_or_default();
-    let cause = text.lines().next().and_then(|l| l.strip_prefix("// "));
-    cells.push(cause.unwrap_or_default().to_string());
-    Ok(cells)
+    Ok(best)
 }
 
-fn build(gradus: &Path, source: &Path, way: &Way, number: usize) -> Outcome<PathBuf> {
+fn build(gradus: &Path, source: &Path, text: &str, by: Build) -> Outcome<PathBuf> {
     let folder = workspace::target().join("parallel-bench");
     std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
-    let program = folder.join(format!("{}.{number}", name(source)));
-    let mut command = match way.ours {
+    let ours = matches!(by, Build::Gradus | Build::GradusOpenMp);
+    let mut command = match ours {
         true => Command::new(gradus),
         false => Command::new("clang-22"),
     };
-    if way.ours {
+    if ours {
         command.arg("cc");
     }
     command.args(FLAGS);
-    if way.openmp {
-        command.arg("-fopenmp");
-    }
+    command.args(match by {
+        Build::Serial | Build::Gradus => None,
+        Build::ByHand => Some("-DBY_HAND"),
+        Build::OpenMp | Build::GradusOpenMp => Some("-fopenmp"),
+    });
     command.arg("-I").arg(workspace::root().join("include"));
     command.arg(source);
-    let text = std::fs::read_to_string(source).unwrap_or_default();
-    let other = source.with_file_name("mag_ext.c");
     if text.contains("// with mag_ext.c") {
-        command.arg(other);
+        command.arg(source.with_file_name("mag_ext.c"));
     }
+    let program = folder.join(format!("{}.{}", name(source), by as usize));
     process::capture(command.args(["-w", "-lm", "-o"]).arg(&program))?;
     Ok(program)
 }
 
-/// The microseconds that a run prints, and what else it prints.
-fn times(program: &Path, way: &Way) -> Outcome<(f64, String)> {
+/// The times that a run prints, and what else it prints.
+fn times(program: &Path, way: &Way) -> Outcome<(Times, String)> {
     let mut command = Command::new(program);
     command.env("OMP_NUM_THREADS", way.workers);
     command.env("GRADUS_NUM_THREADS", way.workers);
+    if way.forced {
+        command.env("GRADUS_FORCE_FORK", "1");
+    }
     let said = process::capture(&mut command)?;
-    let (mut time, mut rest) = (None, String::new());
+    let (mut times, mut rest) = (None, String::new());
     for line in said.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
-            [_, number, "us"] => time = number.parse().ok(),
+            [_, wall, "us", cpu, "us"] => {
+                let parsed = (wall.parse(), cpu.parse());
+                times = match parsed {
+                    (Ok(wall), Ok(cpu)) => Some(Times { wall, cpu }),
+                    _ => None,
+                };
+            }
             _ => rest.push_str(line),
         }
     }
-    let time = time.ok_or_else(|| Failure::new(format!("{said:?} holds no time")))?;
-    Ok((time, rest))
+    let times = times.ok_or_else(|| Failure::new(format!("{said:?} holds no time")))?;
+    Ok((times, rest))
 }
 
 #[cfg(test)]
