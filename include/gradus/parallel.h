@@ -13,8 +13,12 @@
  * a task or an iteration is its own. All other memory is shared.
  * A gr_for whose iterations only add to a local variable, multiply it, or take the larger or smaller, is a
  * reduction: gr_for (long i = 0; i < n; i++) s += x[i];  Sums are then put together in another order.
- * A statement that is left by break, goto, return or an exception, and a loop whose number of iterations is
- * not known when it starts, run where they stand; the compiler says so.
+ * A statement that is left by break, goto or return, and a loop whose number of iterations is not known when
+ * it starts, run where they stand; the compiler says so.
+ * C++: an exception that leaves a task arrives at the gr_sync or the scope's end that waits for it, one that
+ * leaves an iteration at the loop's end, after all others have ended; of several, one arrives. A statement
+ * whose exception would end a variable of the function around it, or meet a handler there, runs where it
+ * stands.
  *
  * C++: gr::join(f, g), gr::for_each(lo, hi, f) and gr::sum(lo, hi, start, f) take lambdas.
  * Cilk's words: #include <gradus/cilk.h>. */

@@ -57,6 +57,11 @@ fn lambdas_and_objects_mean_the_same_in_cplusplus() {
 }
 
 #[test]
+fn exceptions_arrive_where_tasks_are_waited_for() {
+    means_the_same("exceptions", "exceptions.cpp", "clang++-22", "gradus c++");
+}
+
+#[test]
 fn what_runs_where_it_stands_is_said() {
     let folder = folder("serial_statements");
     let output = compile(&folder, "markers.c", "gradus cc -O2 -g --par-report");

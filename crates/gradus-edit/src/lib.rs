@@ -19,6 +19,7 @@ mod integers;
 mod invokes;
 mod outline;
 mod promote;
+mod reduce;
 mod slots;
 mod split;
 mod sweep;
@@ -41,6 +42,7 @@ pub use outline::{
     block_type, captured, entry_alloca, inline_region, member, pack, raise_private, unpack,
 };
 pub use promote::promote_slots;
+pub use reduce::{neutral, reduced};
 pub use split::split_allocas;
 pub use sweep::{sweep_dead, sweep_from};
 pub use to_for::{is_induction, loop_to_for, loops_to_fors};

@@ -13,6 +13,10 @@ pub(crate) enum Entry {
     Reduce,
     Spawn,
     Sync,
+    Keep,
+    Abandon,
+    Thrown,
+    Uncaught,
     Hungry,
     Team,
     Barrier,
@@ -49,6 +53,10 @@ impl Entry {
             ),
             Entry::Spawn => ("gr_spawn", Void, &[Ptr, Ptr, Ptr, I64]),
             Entry::Sync => ("gr_sync", Void, &[Ptr]),
+            Entry::Keep => ("gr_keep", Void, &[Ptr, Ptr]),
+            Entry::Abandon => ("gr_abandon", Void, &[Ptr]),
+            Entry::Thrown => ("gr_thrown", Ptr, &[Ptr]),
+            Entry::Uncaught => ("gr_uncaught", Void, &[Ptr]),
             Entry::Hungry => ("gr_hungry", Bool, &[]),
             Entry::Team => ("gr_team", Void, &[I32, Ptr, Ptr]),
             Entry::Barrier => ("gr_barrier", Void, &[Ptr]),
@@ -104,10 +112,12 @@ fn ty(unit: &mut Unit, ty: Ty) -> TypeId {
     }
 }
 
-/// The address of the byte that is not zero where every loop must fork, whatever its size.
+/// The address of the byte that is not zero where every loop must fork, whatever its size. It is set before
+/// the program begins, and constant to it.
 pub(crate) fn always_fork(b: &mut Builder<'_>) -> Value {
     let byte = b.unit.types.int(8);
     let global = variable(b.unit, "gr_always_fork", byte, Linkage::External, false);
+    b.unit.globals[global].constant = true;
     address(b, global)
 }
 

@@ -8,21 +8,22 @@
 //! f.gr_serial(args)         no task anywhere; calls its like
 //! ```
 //!
-//! A spawned call goes down several levels, another call one: a list that is walked by recursion still
-//! comes to many tasks, and a tree with two branches not to more than some hundred tests. No estimate of
-//! work is needed, and one worker runs the same code as many.
+//! A spawned call goes down several levels, another call one where it is the only one of its run: a list
+//! that is walked by recursion still comes to many tasks, and a tree not to more than some hundred tests,
+//! whatever of its branches are spawned. No estimate of work is needed, and one worker runs the same code
+//! as many.
 
 use crate::serial;
 use gradus_analysis::Closure;
 use gradus_ir::{
-    AttrSet, Body, Builder, CallInfo, FuncId, Function, IntPredicate, Linkage, Op, OpKind,
+    AttrSet, Body, Builder, CallInfo, FuncId, Function, IntPredicate, Linkage, Op, OpKind, Region,
     TailKind, Type, Unit, Value,
 };
 use std::collections::{HashMap, HashSet};
 
-/// What a spawned call goes down.
+/// What a spawned call goes down, and one of several.
 const SPAWNED: i64 = 8;
-/// What another call goes down.
+/// What the only call of a run goes down.
 const CALLED: i64 = 1;
 /// From this level on nothing is spawned.
 const CUT_OFF: i64 = 32;
@@ -232,24 +233,49 @@ fn fork_body(unit: &mut Unit, mut body: Box<Body>, clones: &HashMap<FuncId, Clon
         let down = b.i64(down);
         b.add(level, down)
     });
-    let calls: Vec<Op> = b.body.walk(root).collect();
-    for op in calls {
-        let Some(made) = b.unit.callee(b.body, op).and_then(|f| clones.get(&f)) else {
-            continue;
-        };
-        let parallel = |o: Op| {
-            matches!(
-                b.body.kind(o),
-                OpKind::Spawn { .. } | OpKind::ParFor { .. } | OpKind::Spmd { .. }
-            )
-        };
-        let level = match owners(b.body, op).any(parallel) {
+    let clones_called = |op| Some((op, clones.get(&b.unit.callee(b.body, op)?)?));
+    let calls: Vec<(Op, &Clones)> = b.body.walk(root).filter_map(clones_called).collect();
+    let plain: Vec<Op> = calls
+        .iter()
+        .map(|(op, _)| *op)
+        .filter(|op| !is_forked(b.body, *op))
+        .collect();
+    let several = !plain.iter().all(|op| is_only(b.body, *op, &plain));
+    for (op, made) in calls {
+        let level = match several || !plain.contains(&op) {
             true => spawned,
             false => called,
         };
         redirect(b, op, made.level, Some(level));
     }
     body
+}
+
+/// Whether an op stands in a task, an iteration or a rank.
+fn is_forked(body: &Body, op: Op) -> bool {
+    owners(body, op).any(|owner| body.kind(owner).begins_strands())
+}
+
+/// Whether a run of the body that comes by a call comes by no other of `calls`, and only once.
+fn is_only(body: &Body, op: Op, calls: &[Op]) -> bool {
+    let repeats = |owner| matches!(body.kind(owner), OpKind::For { .. } | OpKind::Loop { .. });
+    !owners(body, op).any(repeats)
+        && calls
+            .iter()
+            .all(|other| *other == op || are_exclusive(body, op, *other))
+}
+
+/// Whether two ops stand in different arms of a branch.
+fn are_exclusive(body: &Body, a: Op, b: Op) -> bool {
+    let arms = |op: Op| {
+        let inside = std::iter::once(op).chain(owners(body, op));
+        inside.filter_map(|op| Some((body.owner(body.parent(op)?)?, body.parent(op)?)))
+    };
+    let of_a: HashMap<Op, Region> = arms(a).collect();
+    let meeting = arms(b).find(|(owner, _)| of_a.contains_key(owner));
+    meeting.is_some_and(|(owner, arm)| {
+        matches!(body.kind(owner), OpKind::If | OpKind::Switch(_)) && of_a[&owner] != arm
+    })
 }
 
 /// Makes a call that of another function, with one argument more.

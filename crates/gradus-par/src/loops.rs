@@ -8,7 +8,7 @@ use crate::Lowering;
 use crate::abi::{self, Entry};
 use crate::combine::{self, Reduction, copied};
 use crate::serial::{is_independent, narrow, wide, yielded};
-use crate::{tasks, work};
+use crate::{tasks, throws, work};
 use gradus_edit::{
     ValueMap, block_type, captured, clone_op, clone_ops, entry_alloca, pack, unpack,
 };
@@ -25,6 +25,9 @@ struct Plan {
     /// What it uses from outside, extents of inner dimensions included.
     captured: Vec<Value>,
     grain: Option<u64>,
+    /// Where an exception of an iteration waits, if one may leave it: the library's calls find its
+    /// address behind the captured values.
+    kept: Option<Value>,
 }
 
 impl Plan {
@@ -52,6 +55,7 @@ impl Plan {
             reductions: combine::reductions(body, op),
             captured: outside,
             grain: *grain,
+            kept: None,
         })
     }
 
@@ -65,6 +69,11 @@ impl Plan {
         types
     }
 
+    /// What the library's calls find in their context.
+    fn context(&self) -> Vec<Value> {
+        self.captured.iter().copied().chain(self.kept).collect()
+    }
+
     fn has_flag(&self) -> bool {
         self.reductions.iter().any(|r| r.region.is_some())
     }
@@ -73,10 +82,15 @@ impl Plan {
 impl Lowering<'_> {
     /// Replaces a `par.for`.
     pub(crate) fn par_for(&mut self, body: &mut Body, op: Op) {
-        let Some(plan) = Plan::of(body, op) else {
+        let Some(mut plan) = Plan::of(body, op) else {
             return;
         };
         let range = self.range_function(body, &plan);
+        if self.made_throws(range) {
+            let b = &mut Builder::new(self.unit, body);
+            let ty = throws::keeping_group(b.unit);
+            plan.kept = Some(entry_alloca(b, ty));
+        }
         let entry = match plan.reductions.is_empty() {
             true => self.loop_entry(body, &plan, range),
             false => self.reduce_entry(body, &plan, range),
@@ -96,7 +110,7 @@ impl Lowering<'_> {
         let (choice, direct, forked) = b.if_(is_small, &types);
         b.at_end(direct);
         let entered = work.calls.then(|| tasks::enter(b));
-        let results = direct_call(b, &plan, range, trips);
+        let results = direct_call(b, &plan, range, trips, entered);
         if let Some(entered) = entered {
             tasks::leave(b, entered);
         }
@@ -153,12 +167,12 @@ impl Lowering<'_> {
     /// `(lo, hi, context)`: the range function as the run-time library calls it.
     fn loop_entry(&mut self, body: &Body, plan: &Plan, range: FuncId) -> FuncId {
         let (long, ptr) = (self.unit.types.int(64), self.unit.types.ptr());
-        let block = block_type(self.unit, body, &plan.captured);
+        let block = block_type(self.unit, body, &plan.context());
         self.function("loop", None, &[long, long, ptr], |b| {
             let given = b.body.params().to_vec();
             let mut args = vec![given[0], given[1]];
             args.extend(unpack(b, block, given[2]));
-            b.call(range, &args);
+            range_call(b, plan, range, args, |_, _| {});
             b.return_(None);
         })
     }
@@ -166,7 +180,7 @@ impl Lowering<'_> {
     /// `(lo, hi, partial, context)`: adds a range to a partial result.
     fn reduce_entry(&mut self, body: &Body, plan: &Plan, range: FuncId) -> FuncId {
         let (long, ptr) = (self.unit.types.int(64), self.unit.types.ptr());
-        let block = block_type(self.unit, body, &plan.captured);
+        let block = block_type(self.unit, body, &plan.context());
         let carried = plan.carried(self.unit);
         let partial = self.unit.types.tuple(carried.clone());
         self.function("reduce", None, &[long, long, ptr, ptr], |b| {
@@ -174,9 +188,10 @@ impl Lowering<'_> {
             let mut args = vec![given[0], given[1]];
             args.extend(unpack(b, partial, given[2]));
             args.extend(unpack(b, block, given[3]));
-            let call = b.call(range, &args);
-            let results = unbundle(b, call, carried.len());
-            pack(b, partial, given[2], &results);
+            range_call(b, plan, range, args, |b, result| {
+                let results = unbundle(b, result, carried.len());
+                pack(b, partial, given[2], &results);
+            });
             b.return_(None);
         })
     }
@@ -203,8 +218,27 @@ impl Lowering<'_> {
     }
 }
 
+/// Calls the range function for the library. `args` end with where an exception is kept, if one may
+/// come; `returned` writes what follows.
+fn range_call(
+    b: &mut Builder<'_>,
+    plan: &Plan,
+    range: FuncId,
+    mut args: Vec<Value>,
+    returned: impl FnOnce(&mut Builder<'_>, Option<Value>),
+) {
+    if plan.kept.is_some()
+        && let Some(group) = args.pop()
+    {
+        return throws::caught(b, range, &args, group, returned);
+    }
+    let call = b.call(range, &args);
+    let result = b.body.results(call).first().copied();
+    returned(b, result);
+}
+
 /// Several values as one: none, itself, or a structure.
-fn bundle(b: &mut Builder<'_>, values: &[Value]) -> Option<Value> {
+pub(crate) fn bundle(b: &mut Builder<'_>, values: &[Value]) -> Option<Value> {
     if values.len() < 2 {
         return values.first().copied();
     }
@@ -217,9 +251,9 @@ fn bundle(b: &mut Builder<'_>, values: &[Value]) -> Option<Value> {
     Some(all)
 }
 
-/// The values that a call gives as [`bundle`] put them together.
-fn unbundle(b: &mut Builder<'_>, call: Op, count: usize) -> Vec<Value> {
-    match b.body.results(call).first().copied() {
+/// The values that [`bundle`] put together.
+pub(crate) fn unbundle(b: &mut Builder<'_>, result: Option<Value>, count: usize) -> Vec<Value> {
+    match result {
         Some(one) if count == 1 => vec![one],
         Some(all) => (0..count).map(|i| b.extract(all, &[i as u32])).collect(),
         None => Vec::new(),
@@ -247,16 +281,26 @@ fn unless_forced(b: &mut Builder<'_>, small: Value) -> Value {
 }
 
 /// All iterations here and now.
-fn direct_call(b: &mut Builder<'_>, plan: &Plan, range: FuncId, trips: Value) -> Vec<Value> {
+fn direct_call(
+    b: &mut Builder<'_>,
+    plan: &Plan,
+    range: FuncId,
+    trips: Value,
+    entered: Option<Value>,
+) -> Vec<Value> {
     let mut args = vec![b.i64(0), trips];
     args.extend(&plan.initial);
     if plan.has_flag() {
         args.push(b.i64(1));
     }
     args.extend(&plan.captured);
-    let call = b.call(range, &args);
+    let call = match entered.filter(|_| plan.kept.is_some()) {
+        Some(entered) => throws::guarded(b, range, &args, |b| tasks::leave(b, entered)),
+        None => b.call(range, &args),
+    };
+    let result = b.body.results(call).first().copied();
     let carried = plan.reductions.len() + usize::from(plan.has_flag());
-    let mut results = unbundle(b, call, carried);
+    let mut results = unbundle(b, result, carried);
     results.truncate(plan.reductions.len());
     results
 }
@@ -270,13 +314,22 @@ fn forked_call(
     trips: Value,
     grain: Value,
 ) -> Vec<Value> {
-    let block = block_type(b.unit, b.body, &plan.captured);
+    let values = plan.context();
+    let block = block_type(b.unit, b.body, &values);
     let context = entry_alloca(b, block);
-    pack(b, block, context, &plan.captured);
+    pack(b, block, context, &values);
+    if let Some(kept) = plan.kept {
+        let ty = throws::keeping_group(b.unit);
+        let nothing = b.zero(ty);
+        b.store(nothing, kept);
+    }
     let (zero, entry) = (b.i64(0), b.func(entry));
     let Some(combine) = combine else {
         let run = Entry::For.declare(b.unit);
         b.call(run, &[zero, trips, grain, entry, context]);
+        if let Some(kept) = plan.kept {
+            throws::rethrow(b, kept);
+        }
         return Vec::new();
     };
     let carried = plan.carried(b.unit);
@@ -302,6 +355,9 @@ fn forked_call(
         zero, trips, grain, entry, combine, identity, result, size, context,
     ];
     b.call(run, &args);
+    if let Some(kept) = plan.kept {
+        throws::rethrow(b, kept);
+    }
     let mut results = unpack(b, partial, result);
     results.truncate(plan.reductions.len());
     results

@@ -2,11 +2,15 @@
 //! code runs where it stands.
 //!
 //! `f.gr_task(context)` is what a task becomes. What it uses from outside is copied for it, as it may
-//! run after the spawning code has gone on.
+//! run after the spawning code has gone on. Where something may throw, [`throws`] says what else is made.
+//!
+//! [`throws`]: crate::throws
 
 use crate::Lowering;
 use crate::abi::Entry;
-use crate::work;
+use crate::combine::copied;
+use crate::loops::{bundle, unbundle};
+use crate::{throws, work};
 use gradus_edit::{
     ValueMap, block_type, captured, clone_ops, entry_alloca, inline_region, pack, unpack,
 };
@@ -20,19 +24,16 @@ impl Lowering<'_> {
     pub(crate) fn scope(&mut self, body: &mut Body, op: Op) {
         let region = body.op_regions(op)[0];
         let (spawns, syncs) = members(body, region);
-        let b = &mut Builder::new(self.unit, body);
         if spawns.is_empty() {
             for sync in syncs {
-                b.body.erase(sync);
+                body.erase(sync);
             }
-            return inline_region(b, op, region, &[]);
+            return inline_region(&mut Builder::new(self.unit, body), op, region, &[]);
         }
+        let throws = self.may_throw(body, region);
+        let b = &mut Builder::new(self.unit, body);
         b.loc = b.body.ops[op].loc;
-        let long = b.unit.types.int(64);
-        let group = entry_alloca(b, long);
-        b.at_op(op);
-        let zero = b.i64(0);
-        b.store(zero, group);
+        let group = Group::new(b, op, throws);
         let calls = work::of(b.unit, b.body, region).calls;
         let entered = calls.then(|| enter(b));
         for &spawn in &spawns {
@@ -51,11 +52,54 @@ impl Lowering<'_> {
         if let Some(end) = b.body.last(region) {
             b.at_op(end);
             wait(b, group);
+        }
+        if throws {
+            return self.guarded_scope(body, op, group, entered);
+        }
+        if let Some((end, entered)) = b.body.last(region).zip(entered) {
+            b.at_op(end);
+            leave(b, entered);
+        }
+        inline_region(b, op, region, &[]);
+    }
+
+    /// Makes the region of a scope a function of its own, so that an exception that leaves it anywhere
+    /// waits for its tasks in one place.
+    fn guarded_scope(&mut self, body: &mut Body, op: Op, group: Group, entered: Option<Value>) {
+        let region = body.op_regions(op)[0];
+        let outside = captured(body, region);
+        let params = Self::types(body, &outside);
+        let results = body.results(op).to_vec();
+        let types = Self::types(body, &results);
+        let result = match types[..] {
+            [] => None,
+            [one] => Some(one),
+            _ => Some(self.unit.types.tuple(types)),
+        };
+        let scope = self.function("scope", result, &params, |b| {
+            let mut map = ValueMap::zip(&outside, b.body.params());
+            code_of(body, region, b, &mut map);
+        });
+        self.made_throws(scope);
+        let b = &mut Builder::new(self.unit, body);
+        b.loc = b.body.ops[op].loc;
+        b.at_op(op);
+        let call = throws::guarded(b, scope, &outside, |b| {
+            let abandon = Entry::Abandon.declare(b.unit);
+            b.call(abandon, &[group.at]);
             if let Some(entered) = entered {
                 leave(b, entered);
             }
+        });
+        let given = b.body.results(call).first().copied();
+        let given = unbundle(b, given, results.len());
+        for (result, value) in results.into_iter().zip(given) {
+            b.body.replace_uses(result, value);
         }
-        inline_region(b, op, region, &[]);
+        if let Some(entered) = entered {
+            leave(b, entered);
+        }
+        b.body.erase(op);
     }
 
     /// Gives a task that spawns or waits a scope of its own: it waits for its tasks, never for itself.
@@ -74,18 +118,25 @@ impl Lowering<'_> {
         b.yield_(&[]);
     }
 
-    fn spawn(&mut self, body: &mut Body, op: Op, group: Value) {
+    fn spawn(&mut self, body: &mut Body, op: Op, group: Group) {
         let OpKind::Spawn { when, .. } = *body.kind(op) else {
             return;
         };
         let region = body.op_regions(op)[0];
-        let outside = captured(body, region);
+        let mut outside = captured(body, region);
+        let throws = group.throws && self.may_throw(body, region);
+        if throws {
+            outside.push(group.at);
+        }
         let block = block_type(self.unit, body, &outside);
         if self.unit.layout.align_bytes(self.unit, block) > TASK_ALIGN_BYTES {
             let b = &mut Builder::new(self.unit, body);
             return inline_region(b, op, region, &[]);
         }
-        let task = self.task_function(body, region, &outside, block);
+        let mut task = self.task_function(body, region, &outside, block);
+        if throws {
+            task = self.catching_task(task, block);
+        }
         let b = &mut Builder::new(self.unit, body);
         b.loc = b.body.ops[op].loc;
         b.at_op(op);
@@ -104,7 +155,7 @@ impl Lowering<'_> {
         let size = b.unit.layout.size_bytes(b.unit, block);
         let size = b.i64(i64::try_from(size).unwrap_or(i64::MAX));
         let (task, run) = (b.func(task), Entry::Spawn.declare(b.unit));
-        b.call(run, &[group, task, context, size]);
+        b.call(run, &[group.at, task, context, size]);
         b.yield_(&[]);
         b.body.move_ops(region, here);
         b.body.erase(op);
@@ -122,16 +173,60 @@ impl Lowering<'_> {
             let given = b.body.params()[0];
             let values = unpack(b, block, given);
             let mut map = ValueMap::zip(outside, &values);
-            clone_ops(source, region, b, &mut map);
-            match source.last(region).map(|end| source.kind(end)) {
-                Some(OpKind::Unreachable) => {
-                    b.op(OpKind::Unreachable, &[], &[], 0);
-                }
-                _ => {
-                    b.return_(None);
-                }
-            }
+            code_of(source, region, b, &mut map);
         })
+    }
+
+    /// A task that keeps what `tried` throws with the group, which stands last in its context.
+    fn catching_task(&mut self, tried: FuncId, block: TypeId) -> FuncId {
+        self.made_throws(tried);
+        let ptr = self.unit.types.ptr();
+        self.function("caught", None, &[ptr], |b| {
+            let given = b.body.params()[0];
+            let group = *unpack(b, block, given).last().expect("it was packed last");
+            throws::caught(b, tried, &[given], group, |_, _| {});
+            b.return_(None);
+        })
+    }
+}
+
+/// The tasks of a scope.
+#[derive(Clone, Copy)]
+struct Group {
+    at: Value,
+    /// Whether it may keep an exception.
+    throws: bool,
+}
+
+impl Group {
+    /// One that is empty where `op` stands; the builder stays there.
+    fn new(b: &mut Builder<'_>, op: Op, throws: bool) -> Group {
+        let ty = match throws {
+            true => throws::keeping_group(b.unit),
+            false => b.unit.types.int(64),
+        };
+        let at = entry_alloca(b, ty);
+        b.at_op(op);
+        let nothing = b.zero(ty);
+        b.store(nothing, at);
+        Group { at, throws }
+    }
+}
+
+/// Writes the code of a region as that of a function, whose result is what the region yields.
+fn code_of(source: &Body, region: Region, b: &mut Builder<'_>, map: &mut ValueMap) {
+    clone_ops(source, region, b, map);
+    match source.last(region).map(|end| source.kind(end)) {
+        Some(OpKind::Unreachable) => {
+            b.op(OpKind::Unreachable, &[], &[], 0);
+        }
+        _ => {
+            let end = source.last(region);
+            let yielded = end.into_iter().flat_map(|end| source.operands(end));
+            let yielded: Vec<Value> = yielded.map(|v| copied(b, source, map, v)).collect();
+            let value = bundle(b, &yielded);
+            b.return_(value);
+        }
     }
 }
 
@@ -149,9 +244,12 @@ pub(crate) fn leave(b: &mut Builder<'_>, entered: Value) {
     b.call(leave, &[entered]);
 }
 
-fn wait(b: &mut Builder<'_>, group: Value) {
+fn wait(b: &mut Builder<'_>, group: Group) {
     let sync = Entry::Sync.declare(b.unit);
-    b.call(sync, &[group]);
+    b.call(sync, &[group.at]);
+    if group.throws {
+        throws::rethrow(b, group.at);
+    }
 }
 
 /// The spawns and syncs of the scope of `region`, but not those inside of its tasks and of further

@@ -5,7 +5,7 @@
 //! are taken to run [`UNKNOWN_TRIPS`] times. A call of unknown code is taken to be large, so that it is
 //! left to the run time.
 
-use gradus_ir::known::Known;
+use gradus_ir::known::{Known, MathFn};
 use gradus_ir::{BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, Unit, Value};
 use std::collections::HashMap;
 
@@ -96,6 +96,8 @@ fn cost(unit: &Unit, body: &Body, op: Op) -> u64 {
         ) => DIVISION,
         OpKind::Call(_) | OpKind::Invoke(_) => match unit.callee(body, op) {
             Some(func) => match unit.known(func) {
+                Some(Known::Math(id)) if is_instruction(id) => 1,
+                Some(Known::Math(MathFn::Sqrt)) => DIVISION,
                 Some(Known::Math(_) | Known::MathOut(_)) => MATH,
                 Some(Known::Marker(_)) => 0,
                 _ => CALL,
@@ -106,6 +108,23 @@ fn cost(unit: &Unit, body: &Body, op: Op) -> u64 {
         OpKind::Cast(_) | OpKind::Addr { .. } | OpKind::Alloca(_) | OpKind::If => 0,
         _ => 1,
     }
+}
+
+/// Whether processors have an instruction for it, or a few.
+fn is_instruction(id: MathFn) -> bool {
+    use MathFn::*;
+    matches!(
+        id,
+        Fma | Fmuladd
+            | Fabs
+            | Copysign
+            | Maxnum
+            | Minnum
+            | Maximum
+            | Minimum
+            | MaximumNum
+            | MinimumNum
+    )
 }
 
 impl Work {

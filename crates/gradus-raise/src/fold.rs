@@ -14,6 +14,7 @@
 //!
 //! Anything else stays a team. Barriers end with the team: what stood on both sides runs in order.
 
+use crate::atomics;
 use crate::openmp::{REDUCTION_LOCK, calls_unseen, ranks};
 use crate::privates::{Own, own_memory};
 use crate::reductions::{self, Reduction};
@@ -57,6 +58,7 @@ pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Vec<Op> 
         }
     }
     if !folded.is_empty() {
+        atomics::raise(unit, body);
         promote_slots(unit, body);
         reductions::drop_neutral(unit, body);
         sweep_dead(unit, body);

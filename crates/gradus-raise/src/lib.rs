@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod atomics;
 mod cuda;
 mod fold;
 mod markers;

@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{Expected::*, Program, check};
+use support::{Expected::*, Program, atomics_left, check};
 
 /// What each construct becomes at `-O2 -Xclang -disable-llvm-passes`, the way of `gradus cc`.
 // table
@@ -443,6 +443,28 @@ const RENUMBERED: &[Program] = &[
 #[test]
 fn renumbered_loops_are_raised_to_loops() {
     check(RENUMBERED, &["-O1"], true);
+}
+
+/// What a loop only adds to is a reduction; what it also reads, whose old values it takes, or what a task
+/// adds to is not.
+#[test]
+fn atomic_updates_of_a_local_variable_are_reductions() {
+    let loops = [
+        ("s += i;", 0),
+        ("if (i % 3) { s -= -i; } else { s += 2; }", 0),
+        ("s += i; a[i] = s;", 1),
+        ("{ long t; OLD t = s++; a[i] = t; }", 1),
+        ("TASK s += i;", 1),
+    ];
+    for (statement, left) in loops {
+        let body = format!(
+            "#define TASK _Pragma(\"omp task\")\n#define OLD _Pragma(\"omp atomic capture\")\n\
+             long s = 0;\n#pragma omp parallel for\nfor (int i = 0; i < n; i++) {{ {statement} }}\na[0] = s;"
+        );
+        let body = body.replace("s +=", "_Pragma(\"omp atomic\") s +=");
+        let body = body.replace("s -=", "_Pragma(\"omp atomic\") s -=");
+        assert_eq!(atomics_left(&body), left, "{body}");
+    }
 }
 
 /// Optimised loops that are still one loop each.

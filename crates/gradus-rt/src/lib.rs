@@ -20,6 +20,7 @@
 
 pub mod answers;
 pub mod cuda;
+pub mod exceptions;
 mod foreign;
 pub mod pool;
 pub mod ranges;

@@ -133,9 +133,28 @@ impl Exporter<'_, '_> {
             while !other.is_null() && LLVMHasPersonalityFn(other) == 0 {
                 other = LLVMGetNextFunction(other);
             }
-            if !other.is_null() {
-                LLVMSetPersonalityFn(raw, LLVMGetPersonalityFn(other));
+            let personality = match other.is_null() {
+                false => LLVMGetPersonalityFn(other),
+                true => self.own_personality(),
+            };
+            LLVMSetPersonalityFn(raw, personality);
+        }
+    }
+
+    /// C++'s, for handlers of our own where the module has none. Weak: a program without C++ in it has
+    /// nothing that throws.
+    unsafe fn own_personality(&self) -> LLVMValueRef {
+        let name = c"__gxx_personality_v0".as_ptr();
+        unsafe {
+            let known = LLVMGetNamedFunction(self.host.module, name);
+            if !known.is_null() {
+                return known;
             }
+            let word = LLVMInt32TypeInContext(LLVMGetModuleContext(self.host.module));
+            let ty = LLVMFunctionType(word, std::ptr::null_mut(), 0, 1);
+            let made = LLVMAddFunction(self.host.module, name, ty);
+            LLVMSetLinkage(made, LLVMLinkage::LLVMExternalWeakLinkage);
+            made
         }
     }
 

@@ -1,7 +1,7 @@
 //! C programs: compiled with and without OpenMP, raised, run by the interpreter.
 
 use gradus_interp::{Machine, Options};
-use gradus_ir::Unit;
+use gradus_ir::{Op, OpKind, Unit};
 use gradus_llvm::{Host, Pipeline};
 use gradus_raise::{Orphans, Outcome, Raised, raise};
 use std::io::Write;
@@ -86,11 +86,10 @@ double test(void) {
 }
 ";
 
-fn source(program: &Program) -> String {
+fn source(body: &str) -> String {
     format!(
         "{BEFORE}__attribute__((noinline)) static void body(double *a, double *b, double *c, int n) {{\n\
-         {}\n}}\n{AROUND}",
-        program.2
+         {body}\n}}\n{AROUND}"
     )
 }
 
@@ -135,6 +134,18 @@ pub fn raised(unit: &mut Unit) -> Raised {
     raised
 }
 
+/// The atomic updates that are left of a body of a function with `n`, `a`, `b` and `c`.
+pub fn atomics_left(body: &str) -> usize {
+    let source = source(body);
+    let flags: Vec<&str> = AS_BUILT.iter().copied().chain(["-fopenmp"]).collect();
+    let mut unit = imported(&bitcode(&source, &flags));
+    raised(&mut unit);
+    let func = unit.function("body").expect("it is defined");
+    let body = unit.functions[func].body.as_deref().expect("it is raised");
+    let is_update = |op: &Op| matches!(body.kind(*op), OpKind::AtomicRmw(..));
+    body.walk(body.root()).filter(is_update).count()
+}
+
 /// The result of `test`, with so many ranks to a team, in an order.
 pub fn run(unit: &Unit, team: u64, random_order: Option<u64>) -> Result<f64, String> {
     let options = Options {
@@ -160,7 +171,7 @@ pub fn check(programs: &[Program], flags: &[&str], shapes: bool) {
 }
 
 fn one(program: &Program, flags: &[&str], shapes: bool) -> Result<(), String> {
-    let source = source(program);
+    let source = source(program.2);
     let serial = run(&imported(&bitcode(&source, &["-O1"])), 1, None)?;
     let flags: Vec<&str> = flags.iter().copied().chain(["-fopenmp"]).collect();
     let mut unit = imported(&bitcode(&source, &flags));

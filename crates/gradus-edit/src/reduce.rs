@@ -1,0 +1,61 @@
+//! The operations of reductions, as code.
+
+use gradus_ir::known::MathFn;
+use gradus_ir::{AttrSet, BinaryOp, Builder, IntPredicate, ReduceOp, TypeId, Value};
+
+/// The value that changes nothing when it is combined with another; none for an operation of the
+/// program's own.
+pub fn neutral(b: &mut Builder<'_>, op: ReduceOp, ty: TypeId) -> Option<Value> {
+    let scalar = b.unit.types.scalar(ty);
+    let bits = b.unit.types.int_bits(scalar).unwrap_or(64).min(127);
+    let largest = (1_i128 << (bits - 1)) - 1;
+    Some(match op {
+        ReduceOp::FAdd => b.float(ty, -0.0),
+        ReduceOp::FMul => b.float(ty, 1.0),
+        ReduceOp::FMax | ReduceOp::FMaximum => b.float(ty, f64::NEG_INFINITY),
+        ReduceOp::FMin | ReduceOp::FMinimum => b.float(ty, f64::INFINITY),
+        ReduceOp::And | ReduceOp::UMin => b.int(ty, -1),
+        ReduceOp::Mul => b.int(ty, 1),
+        ReduceOp::Max => b.int(ty, -largest - 1),
+        ReduceOp::Min => b.int(ty, largest),
+        ReduceOp::Add | ReduceOp::Or | ReduceOp::Xor | ReduceOp::UMax => b.zero(ty),
+        ReduceOp::Custom => return None,
+    })
+}
+
+/// `a` combined with `x`; `a` itself for an operation of the program's own, whose code only it knows.
+pub fn reduced(b: &mut Builder<'_>, op: ReduceOp, a: Value, x: Value) -> Value {
+    match op {
+        ReduceOp::Add => b.add(a, x),
+        ReduceOp::Mul => b.mul(a, x),
+        ReduceOp::And => b.binary(BinaryOp::And, a, x),
+        ReduceOp::Or => b.binary(BinaryOp::Or, a, x),
+        ReduceOp::Xor => b.binary(BinaryOp::Xor, a, x),
+        ReduceOp::Max => chosen(b, IntPredicate::Sgt, a, x),
+        ReduceOp::Min => chosen(b, IntPredicate::Slt, a, x),
+        ReduceOp::UMax => chosen(b, IntPredicate::Ugt, a, x),
+        ReduceOp::UMin => chosen(b, IntPredicate::Ult, a, x),
+        ReduceOp::FAdd => b.fadd(a, x),
+        ReduceOp::FMul => b.fmul(a, x),
+        ReduceOp::FMax => math(b, MathFn::Maxnum, a, x),
+        ReduceOp::FMin => math(b, MathFn::Minnum, a, x),
+        ReduceOp::FMaximum => math(b, MathFn::Maximum, a, x),
+        ReduceOp::FMinimum => math(b, MathFn::Minimum, a, x),
+        ReduceOp::Custom => a,
+    }
+}
+
+fn chosen(b: &mut Builder<'_>, predicate: IntPredicate, a: Value, x: Value) -> Value {
+    let first = b.icmp(predicate, a, x);
+    b.select(first, a, x)
+}
+
+fn math(b: &mut Builder<'_>, f: MathFn, a: Value, x: Value) -> Value {
+    let types = [b.body.ty(a), b.body.ty(x)];
+    let stem = f.intrinsic().unwrap_or_default();
+    let name = f.intrinsic_symbol(b.unit, stem, &types, types[0]);
+    let ty = b.unit.types.func(types[0], types.to_vec());
+    let func = b.unit.declare(&name, ty, AttrSet::of_pure(true));
+    let call = b.call(func, &[a, x]);
+    b.body.result(call)
+}

@@ -1,0 +1,167 @@
+//! Atomic updates of a local variable in a parallel loop become a reduction.
+//!
+//! `#pragma omp atomic` on a sum that every iteration adds to asks for what a reduction gives, at the cost
+//! of a locked instruction in each of them, also where the loop is too small to be split. Where the loop
+//! does nothing else with the variable, and no task could meanwhile, each iteration gathers in memory of
+//! its own and contributes that.
+
+use gradus_edit::{neutral, reduced};
+use gradus_ir::known::Known;
+use gradus_ir::{
+    AllocaPlace, BinaryOp, Body, Builder, Op, OpKind, ReduceOp, RmwOp, TypeId, Unit, Value,
+};
+
+/// A loop that only updates a variable.
+struct Gathering {
+    at: Op,
+    variable: Value,
+    op: ReduceOp,
+    ty: TypeId,
+    updates: Vec<Op>,
+}
+
+/// Makes reductions of the atomic updates in a body's parallel loops.
+pub(crate) fn raise(unit: &mut Unit, body: &mut Body) {
+    let slot = |op: &Op| match body.kind(*op) {
+        OpKind::Alloca(info) => info.place == AllocaPlace::Frame,
+        _ => false,
+    };
+    let slots: Vec<Op> = body.walk(body.root()).filter(slot).collect();
+    for slot in slots {
+        for gathering in gatherings(unit, body, slot) {
+            gathering.raise(&mut Builder::new(unit, body));
+        }
+    }
+}
+
+/// The loops that do nothing with a variable but update it, all in one way.
+fn gatherings(unit: &Unit, body: &Body, slot: Op) -> Vec<Gathering> {
+    let variable = body.result(slot);
+    let mut found: Vec<Gathering> = Vec::new();
+    let mut other: Vec<Op> = Vec::new();
+    for used in body.uses(variable) {
+        let strands = strands(body, used.op, slot);
+        let stays = match body.kind(used.op) {
+            OpKind::Load(_) | OpKind::AtomicRmw(..) => true,
+            OpKind::Store(_) => used.index == 1,
+            OpKind::Call(_) => {
+                let known = unit.callee(body, used.op).and_then(|f| unit.known(f));
+                matches!(known, Some(Known::Marker(_)))
+            }
+            _ => false,
+        };
+        // A task may run on beside the loop.
+        let tasks = strands
+            .iter()
+            .any(|s| matches!(body.kind(*s), OpKind::Spawn { .. }));
+        if !stays || tasks {
+            return Vec::new();
+        }
+        let Some(&around) = strands.last() else {
+            continue;
+        };
+        match update(body, used.op).filter(|_| strands.len() == 1 && is_loop(body, around)) {
+            None => other.push(around),
+            Some((op, ty)) => match found.iter_mut().find(|g| g.at == around) {
+                None => found.push(Gathering {
+                    at: around,
+                    variable,
+                    op,
+                    ty,
+                    updates: vec![used.op],
+                }),
+                Some(known) if (known.op, known.ty) == (op, ty) => known.updates.push(used.op),
+                Some(_) => other.push(around),
+            },
+        }
+    }
+    found.retain(|g| !other.contains(&g.at));
+    found
+}
+
+/// The ops around one that run their regions as strands, from the inside out, up to where a variable is.
+fn strands(body: &Body, op: Op, slot: Op) -> Vec<Op> {
+    let end = body.parent(slot);
+    let around = |op: &Op| {
+        let region = body.parent(*op).filter(|r| Some(*r) != end)?;
+        body.owner(region)
+    };
+    std::iter::successors(around(&op), around)
+        .filter(|op| body.kind(*op).begins_strands())
+        .collect()
+}
+
+/// A parallel loop whose iterations come to their end.
+fn is_loop(body: &Body, op: Op) -> bool {
+    let end = body.last(body.op_regions(op)[0]);
+    matches!(body.kind(op), OpKind::ParFor { .. })
+        && end.is_some_and(|end| matches!(body.kind(end), OpKind::Yield))
+}
+
+/// What an atomic update does, if nobody asks what was there before.
+fn update(body: &Body, op: Op) -> Option<(ReduceOp, TypeId)> {
+    let OpKind::AtomicRmw(kind, access) = body.kind(op) else {
+        return None;
+    };
+    let as_reduction = match kind {
+        RmwOp::Add | RmwOp::Sub => ReduceOp::Add,
+        RmwOp::And => ReduceOp::And,
+        RmwOp::Or => ReduceOp::Or,
+        RmwOp::Xor => ReduceOp::Xor,
+        RmwOp::Max => ReduceOp::Max,
+        RmwOp::Min => ReduceOp::Min,
+        RmwOp::UMax => ReduceOp::UMax,
+        RmwOp::UMin => ReduceOp::UMin,
+        RmwOp::FAdd | RmwOp::FSub => ReduceOp::FAdd,
+        _ => return None,
+    };
+    let old = body.result(op);
+    (!access.volatile && !body.has_uses(old)).then_some((as_reduction, body.ty(old)))
+}
+
+impl Gathering {
+    fn raise(self, b: &mut Builder<'_>) {
+        let region = b.body.op_regions(self.at)[0];
+        let (Some(first), Some(end)) = (b.body.first(region), b.body.last(region)) else {
+            return;
+        };
+        b.at_op(first);
+        let Some(nothing) = neutral(b, self.op, self.ty) else {
+            return;
+        };
+        let own = b.alloca(self.ty);
+        if let Some(op) = b.body.def_op(own)
+            && let OpKind::Alloca(info) = &mut b.body.ops[op].kind
+        {
+            info.place = AllocaPlace::Private;
+        }
+        b.store(nothing, own);
+        for op in self.updates {
+            b.at_op(op);
+            let value = b.body.operand(op, 1);
+            let before = b.load(self.ty, own);
+            let after = match b.body.kind(op) {
+                OpKind::AtomicRmw(RmwOp::Sub, _) => b.binary(BinaryOp::Sub, before, value),
+                OpKind::AtomicRmw(RmwOp::FSub, _) => b.binary(BinaryOp::FSub, before, value),
+                _ => reduced(b, self.op, before, value),
+            };
+            b.store(after, own);
+            b.body.erase(op);
+        }
+        b.at_op(end);
+        let gathered = b.load(self.ty, own);
+        b.body.add_operand(end, gathered);
+        b.at_op(self.at);
+        let before = b.load(self.ty, self.variable);
+        b.body.add_operand(self.at, before);
+        let total = b.body.add_result(self.at, self.ty);
+        if let OpKind::ParFor { reductions, .. } = &mut b.body.ops[self.at].kind {
+            let mut all = std::mem::take(reductions).into_vec();
+            all.push(self.op);
+            *reductions = all.into_boxed_slice();
+        }
+        let write = b.store(total, self.variable);
+        b.body.detach(write);
+        b.body.insert_after(self.at, write);
+    }
+}
