@@ -9,6 +9,7 @@
 use crate::closure::{Callee, Closure};
 use crate::flows;
 use crate::leaves::Leaves;
+use crate::lost::Lost;
 use crate::memory::{Class, ClassId, CopyBytes, Memory, MemoryPlace, Origin, Slots, Word};
 use crate::seen::Seen;
 use crate::unify::{Classes, Target};
@@ -32,8 +33,14 @@ pub(crate) fn solve(unit: &Unit, closure: &Closure) -> Memory {
             func,
             body,
         };
+        let lost = Lost::of(unit, body);
         for op in body.walk(body.root()) {
-            at.op(op);
+            let handed = matches!(body.kind(op), OpKind::Store(_))
+                || matches!(closure.callee(unit, body, op), Some(Callee::Outside(_)));
+            // What is made up for a function that never comes back goes nowhere else.
+            if !(handed && lost.contains(body, op)) {
+                at.op(op);
+            }
         }
     }
     solver.settle();

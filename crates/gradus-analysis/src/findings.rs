@@ -9,6 +9,7 @@ use crate::body_activity::{BodyActivity, Variant};
 use crate::closure::Callee;
 use crate::flow::{self, ValueAccess};
 use crate::lanes;
+use crate::lost::Lost;
 use crate::memory::{ClassId, Origin};
 use crate::seen;
 use crate::strangers;
@@ -155,8 +156,11 @@ pub(crate) fn of_body(
         list: Vec::new(),
     };
     finder.params();
+    let lost = Lost::of(facts.unit, body);
     for op in body.walk(body.root()) {
-        finder.op(op);
+        if !lost.contains(body, op) {
+            finder.op(op);
+        }
     }
     let mut list = distinct(finder.list);
     strangers::blame(facts, classes, &mut list);

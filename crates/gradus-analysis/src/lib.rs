@@ -61,6 +61,7 @@ mod lanes;
 mod layout;
 mod leaves;
 mod linear;
+mod lost;
 mod memory;
 mod nest;
 mod outliving;

@@ -9,6 +9,7 @@ use crate::effects::{
     AccessKind, Effects, Extent, FunctionEffects, MemoryAccess, ParamEffects, Place, Touch,
 };
 use crate::linear::{LinearForms, Root};
+use crate::lost::Lost;
 use crate::nest::Nest;
 use crate::points_to::{Object, PointsTo, Target};
 use gradus_ir::{Body, FuncId, OpKind, Type, Unit};
@@ -81,7 +82,14 @@ fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> Functio
             ..FunctionEffects::default()
         },
     };
+    let lost = Lost::of(unit, body);
     for op in body.walk(body.root()) {
+        if lost.contains(body, op) {
+            let is_call = matches!(body.kind(op), OpKind::Call(_));
+            reader.found.may_throw |= is_call && effects.of_call(unit, body, op).may_throw;
+            reader.found.may_not_return = true;
+            continue;
+        }
         if !matches!(body.kind(op), OpKind::Resume) {
             for access in effects.of_op(unit, body, op) {
                 reader.access(&access);

@@ -80,6 +80,11 @@ fn exceptions_after_active_writes_are_refused() {
     is_refused("torn.cpp", "GRD0020", 18);
 }
 
+#[test]
+fn what_never_comes_back_needs_no_derivative() {
+    is_right("stopping.cpp");
+}
+
 const EIGEN: [&str; 4] = ["-O2", "-w", "-isystem", "/usr/include/eigen3"];
 
 #[test]

@@ -107,6 +107,9 @@ fn rust() {
         "opt-level=2",
         "opt-level=3",
         "opt-level=3 -C panic=abort",
+        // All of the standard library is there, and what panics and their messages take of it is left out.
+        "opt-level=2 -C lto=fat",
+        "opt-level=3 -C panic=abort -C lto=fat",
     ] {
         let springs = springs.display();
         shell(

@@ -314,6 +314,7 @@ impl Machine<'_> {
                 fault(TrapKind::Uncaught, "the C++ library throws an exception")
             }
             ExceptionFn::Panic => fault(TrapKind::Abort, "the program panics"),
+            ExceptionFn::Last => fault(TrapKind::Abort, "the program ends"),
             ExceptionFn::Personality => self.refused(func),
         }
     }

@@ -46,6 +46,7 @@
 
 mod beside;
 pub mod census;
+mod closure;
 mod export;
 mod ffi;
 pub mod host;

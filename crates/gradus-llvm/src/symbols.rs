@@ -1,12 +1,9 @@
 //! What the module defines, who reaches whom, and what the source called things.
 use crate::ffi::*;
 use crate::host::Host;
-use gradus_ir::known::is_text_object;
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;
 use llvm_sys::prelude::*;
-use llvm_sys::{LLVMOpcode, LLVMValueKind};
-use std::collections::{HashMap, HashSet};
 use std::ffi::{c_char, c_uint, c_void};
 
 /// A line of the user's source.
@@ -61,40 +58,6 @@ impl Host {
     pub fn defines(&self, name: &str) -> bool {
         self.function(name)
             .is_some_and(|f| unsafe { LLVMIsDeclaration(f) } == 0)
-    }
-
-    /// The defined functions that `roots` reach through calls or by taking addresses, also through the
-    /// initialisers of globals; roots first, then in the order found. Unknown roots are left out.
-    pub fn closure(&self, roots: &[&str]) -> Vec<String> {
-        let mut walk = Walk {
-            by_address: self.taken_by_type(),
-            ..Walk::default()
-        };
-        for f in roots.iter().filter_map(|r| self.function(r)) {
-            walk.visit(f);
-        }
-        let mut at = 0;
-        while at < walk.functions.len() {
-            let f = walk.functions[at];
-            at += 1;
-            walk.body(f);
-        }
-        walk.functions
-            .iter()
-            .map(|f| unsafe { name_of(*f) })
-            .collect()
-    }
-
-    /// The functions whose address is taken, by type.
-    fn taken_by_type(&self) -> HashMap<LLVMTypeRef, Vec<LLVMValueRef>> {
-        let mut found: HashMap<LLVMTypeRef, Vec<LLVMValueRef>> = HashMap::new();
-        for function in self.functions() {
-            if is_taken(function) {
-                let ty = unsafe { LLVMGlobalGetValueType(function) };
-                found.entry(ty).or_default().push(function);
-            }
-        }
-        found
     }
 
     /// What the source calls each parameter of a function: the IR's own name, else DWARF's, else `arg0`…
@@ -179,102 +142,4 @@ pub(crate) unsafe fn path_of(file: LLVMMetadataRef) -> String {
             format!("{directory}/{name}")
         }
     }
-}
-
-/// Finds functions through operands and constants; each constant is looked at once.
-#[derive(Default)]
-struct Walk {
-    functions: Vec<LLVMValueRef>,
-    seen: HashSet<LLVMValueRef>,
-    pending: Vec<LLVMValueRef>,
-    /// The module's functions whose address is taken, by type: a call through a pointer may lead to
-    /// any of its type.
-    by_address: HashMap<LLVMTypeRef, Vec<LLVMValueRef>>,
-}
-
-impl Walk {
-    fn called_by_address(&mut self, inst: LLVMValueRef) {
-        let ty = unsafe {
-            let opcode = LLVMGetInstructionOpcode(inst);
-            let is_call = matches!(opcode, LLVMOpcode::LLVMCall | LLVMOpcode::LLVMInvoke);
-            if !is_call || !LLVMIsAConstant(LLVMGetCalledValue(inst)).is_null() {
-                return;
-            }
-            LLVMGetCalledFunctionType(inst)
-        };
-        for function in self.by_address.remove(&ty).unwrap_or_default() {
-            self.visit(function);
-        }
-    }
-
-    fn body(&mut self, function: LLVMValueRef) {
-        unsafe {
-            let mut block = LLVMGetFirstBasicBlock(function);
-            while !block.is_null() {
-                let mut inst = LLVMGetFirstInstruction(block);
-                while !inst.is_null() {
-                    self.called_by_address(inst);
-                    for i in 0..LLVMGetNumOperands(inst) as u32 {
-                        let operand = LLVMGetOperand(inst, i);
-                        if !LLVMIsAConstant(operand).is_null() {
-                            self.visit(operand);
-                        }
-                    }
-                    inst = LLVMGetNextInstruction(inst);
-                }
-                block = LLVMGetNextBasicBlock(block);
-            }
-        }
-    }
-
-    fn visit(&mut self, constant: LLVMValueRef) {
-        self.pending.push(constant);
-        while let Some(c) = self.pending.pop() {
-            if !self.seen.insert(c) {
-                continue;
-            }
-            unsafe {
-                match LLVMGetValueKind(c) {
-                    LLVMValueKind::LLVMFunctionValueKind => {
-                        if LLVMIsDeclaration(c) == 0 && !is_text_object(&name_of(c)) {
-                            self.functions.push(c);
-                        }
-                        continue;
-                    }
-                    LLVMValueKind::LLVMGlobalVariableValueKind => {
-                        let init = LLVMGetInitializer(c);
-                        if !init.is_null() {
-                            self.pending.push(init);
-                        }
-                        continue;
-                    }
-                    _ => {}
-                }
-                for i in 0..LLVMGetNumOperands(c).max(0) as u32 {
-                    let operand = LLVMGetOperand(c, i);
-                    if !operand.is_null() && !LLVMIsAConstant(operand).is_null() {
-                        self.pending.push(operand);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Whether a function is mentioned otherwise than as what is called.
-fn is_taken(function: LLVMValueRef) -> bool {
-    unsafe {
-        let mut at = LLVMGetFirstUse(function);
-        while !at.is_null() {
-            let user = LLVMGetUser(at);
-            let calls = (!LLVMIsACallInst(user).is_null() || !LLVMIsAInvokeInst(user).is_null())
-                && LLVMGetCalledValue(user) == function
-                && (0..LLVMGetNumArgOperands(user)).all(|i| LLVMGetOperand(user, i) != function);
-            if !calls {
-                return true;
-            }
-            at = LLVMGetNextUse(at);
-        }
-    }
-    false
 }

@@ -140,6 +140,53 @@ fn knows_names_lines_and_closures() {
     assert_eq!(plain.argument_names("sum"), ["arg0", "arg1"]);
 }
 
+/// A module in which `f` calls `stop` before its block ends, and mentions `shown` on the way there.
+fn stopping(handler: &str, unwinds: &str) -> Host {
+    let text = format!(
+        "define void @stop(ptr %p) noreturn {unwinds} {{\n call void @deep()\n unreachable\n}}
+        define void @deep() {{\n ret void\n}}
+        define i1 @shown(ptr %p) {{\n ret i1 true\n}}
+        declare i32 @personality(...)
+        define void @f(i1 %c, ptr %p) personality ptr @personality {{
+            br i1 %c, label %bad, label %good
+        bad:
+            store ptr @shown, ptr %p
+            invoke void @stop(ptr %p) to label %never unwind label %pad
+        never:
+            unreachable
+        good:
+            ret void
+        pad:
+            %e = landingpad {{ ptr, i32 }} {handler}
+            br label %on
+        on:
+            {}
+        }}",
+        match handler {
+            "cleanup" => "resume { ptr, i32 } %e",
+            _ => "ret void",
+        }
+    );
+    Host::parse(text.as_bytes(), "stop.ll").expect("reads")
+}
+
+#[test]
+fn closures_end_where_control_is_lost() {
+    assert_eq!(stopping("cleanup", "").closure(&["f"]), ["f"]);
+    assert_eq!(
+        stopping("catch ptr null", "").closure(&["f"]),
+        ["f", "shown", "stop", "deep"],
+        "the handler goes on"
+    );
+    assert_eq!(
+        stopping("catch ptr null", "nounwind").closure(&["f"]),
+        ["f"],
+        "there is nothing to catch"
+    );
+    let roots = stopping("cleanup", "").closure(&["stop"]);
+    assert_eq!(roots, ["stop", "deep"], "what is asked for is there");
+}
+
 #[test]
 fn verifier_reports_broken_modules() {
     let good = Host::parse(b"define i32 @f() { ret i32 1 }", "t.ll").expect("reads");

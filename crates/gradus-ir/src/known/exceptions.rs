@@ -27,6 +27,8 @@ pub enum ExceptionFn {
     LibraryThrow,
     /// A Rust panic.
     Panic,
+    /// A function of the program from which control never comes back ([`crate::Unit::state_last`]).
+    Last,
 }
 
 /// What a throw writes is the run time's own; a handler may read all.
@@ -119,13 +121,24 @@ pub(super) fn by_pattern(name: &str) -> Option<Found> {
     } else {
         return None;
     };
-    let effects = Effects {
-        inactive: true,
-        ..THROW
-    };
-    Some(Found {
+    Some(last(id))
+}
+
+/// What no row names: known by how names begin, or stated.
+pub(super) const WITHOUT_ROW: [ExceptionFn; 3] = [
+    ExceptionFn::LibraryThrow,
+    ExceptionFn::Panic,
+    ExceptionFn::Last,
+];
+
+/// What is called last, as far as derivatives go: it may look at all there is.
+pub(super) const fn last(id: ExceptionFn) -> Found {
+    Found {
         known: Known::Exception(id),
-        effects,
+        effects: Effects {
+            inactive: true,
+            ..THROW
+        },
         shape: None,
-    })
+    }
 }

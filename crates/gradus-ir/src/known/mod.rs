@@ -133,6 +133,10 @@ impl Index {
         }
         math::add_rows(&mut index);
         index.add_effects(Known::Inactive, stated::INACTIVE);
+        for id in exceptions::WITHOUT_ROW {
+            let found = exceptions::last(id);
+            index.add_effects(found.known, found.effects);
+        }
         index
     }
     fn add_row(&mut self, row: &Row) {

@@ -3,7 +3,7 @@
 //! A stated function is treated as an outside one: its body, if it has one here, is not looked into.
 //! Whoever states it takes the body out of the unit.
 
-use super::{Effects, Found, INDEX, Known, MemoryFn};
+use super::{Effects, ExceptionFn, Found, INDEX, Known, MemoryFn, exceptions};
 use crate::{FuncId, Unit};
 
 /// An inactive function may do anything, but not with what carries derivatives.
@@ -31,6 +31,12 @@ impl Unit {
             effects: INACTIVE,
             shape: None,
         };
+        self.stated.insert(func, found);
+    }
+    /// States that control never comes back from `func`, neither by returning nor to a handler that
+    /// goes on. What it does no derivative sees.
+    pub fn state_last(&mut self, func: FuncId) {
+        let found = exceptions::last(ExceptionFn::Last);
         self.stated.insert(func, found);
     }
     /// States that `func` returns fresh memory of as many bytes as argument `size` says.

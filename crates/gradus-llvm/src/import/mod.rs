@@ -29,6 +29,7 @@ use gradus_ir::{
     TbaaTypeId, Unit,
 };
 use llvm_sys::LLVMAttributeIndex;
+use llvm_sys::core::LLVMIsDeclaration;
 use llvm_sys::debuginfo::LLVMGetSubprogram;
 use llvm_sys::prelude::*;
 use llvm_sys::target::{LLVMGetModuleDataLayout, LLVMTargetDataRef};
@@ -96,31 +97,42 @@ impl Host {
             let message = format!("no function {missing} is defined in this program");
             return Err(Diagnostic::error(Code::NoSuchFunction, message));
         }
-        let names = self.closure(roots);
-        Ok(self.import_functions(&names, true))
+        let reached = self.reached(roots);
+        let mut imported = self.import_functions(&reached.functions, true);
+        for name in reached.last.iter().map(|f| unsafe { name_of(*f) }) {
+            if let Some(func) = imported.unit.function(&name) {
+                imported.unit.state_last(func);
+            }
+        }
+        for name in reached.aside.iter().map(|f| unsafe { name_of(*f) }) {
+            if let Some(func) = imported.unit.function(&name) {
+                imported.unit.state_inactive(func);
+            }
+        }
+        Ok(imported)
     }
 
     /// Imports every function that the module defines.
     pub fn import_all(&mut self) -> Imported {
-        let names = self.defined_functions();
-        self.import_functions(&names, false)
+        let defined = |f: &LLVMValueRef| unsafe { LLVMIsDeclaration(*f) } == 0;
+        let functions: Vec<LLVMValueRef> = self.functions().into_iter().filter(defined).collect();
+        self.import_functions(&functions, false)
     }
 
-    fn import_functions(&mut self, names: &[String], parts_ways: bool) -> Imported {
+    fn import_functions(&mut self, functions: &[LLVMValueRef], parts_ways: bool) -> Imported {
         self.tables = Tables {
             live: true,
             ..Tables::default()
         };
-        let raw: Vec<LLVMValueRef> = names.iter().filter_map(|n| self.function(n)).collect();
         let mut importer = Importer::new(self, parts_ways);
         let mut imported = Imported {
             unit: Unit::default(),
             refused: Vec::new(),
             instructions: 0,
         };
-        let ids: Vec<FuncId> = raw.iter().map(|f| importer.func(*f)).collect();
-        for (id, function) in ids.into_iter().zip(raw) {
-            match importer.import_body(id, function) {
+        let ids: Vec<FuncId> = functions.iter().map(|f| importer.func(*f)).collect();
+        for (id, function) in std::iter::zip(ids, functions) {
+            match importer.import_body(id, *function) {
                 Ok(size) => imported.instructions += size,
                 Err(why) => imported.refused.push((id, why)),
             }

@@ -1,0 +1,35 @@
+// Functions that never come back are handed active memory: one that is not seen into, and one that throws
+// where nothing catches. What they would do is nothing to the derivative.
+#include "check.h"
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+
+[[noreturn, gnu::noinline]] static void stop(const double *x, int at)
+{
+    asm volatile("" : : "r"(x) : "memory");
+    std::printf("%d: %g\n", at, x[at]);
+    std::abort();
+}
+
+[[noreturn, gnu::noinline]] static void complain(double *x, int at)
+{
+    x[at] = x[0] * x[1];
+    throw std::domain_error("too small");
+}
+
+static double value(const double *x, int n)
+{
+    double part[COUNT], sum = 0;
+    for (int i = 0; i < n; i++) {
+        if (x[i] > 1e6)
+            stop(x, i);
+        part[i] = x[i] * x[i];
+        if (part[i] < 0)
+            complain(part, i);
+        sum += part[i] * x[(i + 1) % n];
+    }
+    return sum;
+}
+
+JUDGE(value)
