@@ -13,7 +13,7 @@ use crate::memory::Reads;
 use crate::prepare::prepare;
 use crate::report::{self, KernelRecord};
 use crate::spine::Spine;
-use crate::steps::in_step;
+use crate::steps::{InStep, in_step};
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, Unit};
 
@@ -79,13 +79,16 @@ fn cut_points(
         false => Vec::new(),
     };
     loop {
-        let spine = Spine::of(unit, body, block, &in_step)?;
+        let loops: Vec<Op> = in_step.iter().map(|lp| lp.op).collect();
+        let spine = Spine::of(unit, body, block, &loops)?;
         let levels = Levels::of(unit, body, &spine, reads);
         let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::For { .. } | OpKind::Loop { .. });
         let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
-        let parted = |lp: &Op| {
-            let chain = std::iter::successors(Some(*lp), around).take_while(|op| *op != block);
-            chain.filter(is_loop).any(|op| levels.is_divergent(op))
+        let parted = |lp: &InStep| {
+            let chain = std::iter::successors(Some(lp.op), around).take_while(|op| *op != block);
+            let mut loops = chain.filter(is_loop);
+            let own = |op: Op| op == lp.op && lp.nearly_common;
+            loops.any(|op| levels.is_divergent(op) && !own(op))
         };
         let before = in_step.len();
         in_step.retain(|lp| !parted(lp));

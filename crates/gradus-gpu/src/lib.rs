@@ -7,8 +7,8 @@
 //!
 //! Place in the flow: after raising and simplification, before gradus-par, which makes calls of the
 //! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`barriers`] removes those that
-//! order nothing, [`clamps`] parts reads at clamped places, [`widths`] computes places in the width of
-//! addresses, [`fission`] cuts blocks at the ops where their threads meet, [`grid`] makes parallel loops of
+//! order nothing, [`clamps`] parts reads at clamped places, [`strides`] counts loops in common, [`widths`]
+//! computes places in the width of addresses, [`fission`] cuts blocks at the ops where their threads meet, [`grid`] makes parallel loops of
 //! grids. None needs a proof that a barrier is reached by all threads alike: CUDA leaves the other case
 //! undefined, and threads that have left do not count.
 //!
@@ -33,6 +33,7 @@ mod segment;
 mod spine;
 mod splits;
 mod steps;
+mod strides;
 mod threads;
 mod widths;
 
@@ -121,6 +122,11 @@ pub const PASSES: &[Pass] = &[
         name: "clamps",
         about: "reads at clamped places become reads side by side",
         run: clamps::run,
+    },
+    Pass {
+        name: "strides",
+        about: "loops in which threads stride over what all work on are counted in common",
+        run: strides::run,
     },
     Pass {
         name: "widths",

@@ -3,9 +3,11 @@
 
 use crate::cut::{Cut, Frame};
 use crate::homes::is_cheap;
-use crate::threads::{Slot, Thread};
+use crate::threads::{Run, Slot, Thread};
 use gradus_edit::{ValueMap, clone_op_within, is_removable};
-use gradus_ir::{AllocaPlace, BinaryOp, Body, Builder, IntPredicate, Op, OpKind, TypeId, Value};
+use gradus_ir::{
+    AllocaPlace, BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, TypeId, Value,
+};
 use std::collections::HashSet;
 
 /// What a segment gives besides what its ops do.
@@ -119,13 +121,67 @@ impl Cut<'_> {
             mask: frame.mask,
         };
         let initial = segment.initial(b);
-        let independent = self.plan.options.race_free
-            && self.is_independent(b.body, &segment)
-            && !self.is_search(b.body, &segment);
-        self.threads
-            .each(b, &initial, independent, |b, thread, carried| {
-                segment.thread(b, thread, carried)
-            })
+        let run = self.run(b, &segment);
+        self.threads.each(b, &initial, run, |b, thread, carried| {
+            segment.thread(b, thread, carried)
+        })
+    }
+
+    /// How threads run a segment.
+    fn run(&self, b: &Builder<'_>, segment: &Segment) -> Run {
+        if let Some(dim) = self.only_first(b, segment) {
+            return Run::First(dim);
+        }
+        let at_once = self.plan.options.race_free
+            && self.is_independent(b.body, segment)
+            && !self.is_search(b.body, segment);
+        match at_once {
+            true => Run::AtOnce,
+            false => Run::InOrder,
+        }
+    }
+
+    /// The dimension in which only the first threads do anything: all that is done is done `if (rank == 0)`.
+    fn only_first(&self, b: &Builder<'_>, segment: &Segment) -> Option<usize> {
+        if !segment.outs.stores.is_empty() || !segment.outs.masks.is_empty() {
+            return None;
+        }
+        let body = &*b.body;
+        let lasting = |op: &Op| !is_removable(b.unit, body, *op);
+        let mut first = None;
+        for &op in segment.ops.iter().filter(|op| lasting(op)) {
+            let [_, other] = *body.op_regions(op) else {
+                return None;
+            };
+            let dim = self.is_first(b, body.operand(op, 0))?;
+            let idle = body
+                .ops_in(other)
+                .all(|op| !lasting(&op) || body.kind(op).is_terminator());
+            let same = first.is_none_or(|known| known == dim);
+            (matches!(body.kind(op), OpKind::If) && idle && same).then_some(())?;
+            first = Some(dim);
+        }
+        first.filter(|_| segment.outs.most.is_none())
+    }
+
+    /// The dimension whose rank a condition says to be 0.
+    fn is_first(&self, b: &Builder<'_>, condition: Value) -> Option<usize> {
+        let body = &*b.body;
+        let test = body.def_op(condition)?;
+        let is_test = matches!(body.kind(test), OpKind::ICmp(IntPredicate::Eq))
+            && body.as_int(b.unit, body.operand(test, 1)) == Some(0);
+        let mut rank = is_test.then(|| body.operand(test, 0))?;
+        if let Some(cast) = body.def_op(rank) {
+            // No rank is cut short by 16 bits.
+            let whole = b
+                .unit
+                .types
+                .int_bits(body.ty(rank))
+                .is_some_and(|bits| bits >= 16);
+            let is_cut = whole && matches!(body.kind(cast), OpKind::Cast(CastOp::Trunc));
+            rank = is_cut.then(|| body.operand(cast, 0))?;
+        }
+        self.threads.ranks.iter().position(|own| *own == rank)
     }
 
     /// What a segment uses and does not make, in the order of use.

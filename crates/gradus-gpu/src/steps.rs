@@ -12,6 +12,9 @@
 //! for t { for k { s[t] += f(a[k], t) } }   →   for k { for t { s[t] += f(a[k], t) } }
 //! ```
 //!
+//! Loops that threads leave one by one may be run in step, too, where all leave at about the same time: each goes on
+//! while its place, one further than its neighbour's, is below a limit that they have in common.
+//!
 //! Place: before [`crate::spine`], which cuts at these loops as it does at loops that hold a barrier.
 //! This order of threads is one that a GPU may take, unless one thread waits for another: kernels with
 //! atomics, volatile accesses or calls that do something keep their order. Whether a loop gains is
@@ -30,8 +33,17 @@ const LEAST_THREADS: i64 = 8;
 /// A loop of so many ops in all its iterations is unrolled instead.
 const UNROLLED: i64 = 400;
 
+/// A loop that gains from being run in step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InStep {
+    /// The loop.
+    pub op: Op,
+    /// Whether its threads leave it at about the same time, if not together.
+    pub nearly_common: bool,
+}
+
 /// The loops of a block that gain from being run in step; without nested loops.
-pub(crate) fn in_step(unit: &Unit, body: &Body, block: Op) -> Vec<Op> {
+pub(crate) fn in_step(unit: &Unit, body: &Body, block: Op) -> Vec<InStep> {
     let region = body.op_regions(block)[0];
     let extent = body.operands(block).next();
     let few = extent.and_then(|n| body.as_int(unit, n));
@@ -41,8 +53,10 @@ pub(crate) fn in_step(unit: &Unit, body: &Body, block: Op) -> Vec<Op> {
     let steps = Steps::of(unit, body, block);
     let mut gaining = Vec::new();
     for op in body.walk(region) {
-        if matches!(body.kind(op), OpKind::For { .. }) && steps.gains(op) {
-            gaining.push(op);
+        let nearly_common = steps.leave_nearly_together(op);
+        let counted = matches!(body.kind(op), OpKind::For { .. });
+        if (counted || nearly_common) && steps.gains(op) {
+            gaining.push(InStep { op, nearly_common });
         }
     }
     gaining
@@ -142,9 +156,9 @@ impl<'a> Steps<'a> {
             }
             OpKind::Loop { .. } => {
                 let params = body.region_params(body.op_regions(op)[0]);
-                let operands = body.operands(op);
-                for (&param, initial) in params.iter().zip(operands) {
-                    self.of.insert(param, [self.get(initial)[0], Step::Other]);
+                for (index, &param) in params.iter().enumerate() {
+                    let first = self.get(body.operand(op, index))[0];
+                    self.of.insert(param, [first, self.turn(op, index)]);
                 }
             }
             _ => {}
@@ -158,6 +172,38 @@ impl<'a> Steps<'a> {
                 self.of.insert(result, both);
             }
         }
+    }
+
+    /// What an iteration of a loop adds to what it carries: a number, or something.
+    fn turn(&self, lp: Op, index: usize) -> Step {
+        let body = self.body;
+        let region = body.op_regions(lp)[0];
+        let next = body.last(region).map(|end| body.operand(end, index + 1));
+        let sum = next.and_then(|next| body.def_op(next)).filter(|op| {
+            let adds = matches!(body.kind(*op), OpKind::Binary(BinaryOp::Add));
+            adds && body.operand(*op, 0) == body.region_params(region)[index]
+        });
+        let by = sum.and_then(|op| body.as_int(self.unit, body.operand(op, 1)));
+        by.map_or(Step::Other, Step::By)
+    }
+
+    /// Whether each thread goes on while a place one further than its neighbour's has not reached what all have
+    /// in common.
+    fn leave_nearly_together(&self, lp: Op) -> bool {
+        let body = self.body;
+        let OpKind::Loop { .. } = body.kind(lp) else {
+            return false;
+        };
+        let again = body
+            .last(body.op_regions(lp)[0])
+            .map(|end| body.operand(end, 0));
+        let test = again.and_then(|again| body.def_op(again));
+        let test = test.filter(|op| matches!(body.kind(*op), OpKind::ICmp(_)));
+        let sides = test.map(|op| [0, 1].map(|i| self.get(body.operand(op, i))[0]));
+        let one_further = |step: Step| matches!(step, Step::By(1));
+        sides.is_some_and(|[a, b]| {
+            one_further(a) && b == Step::None || a == Step::None && one_further(b)
+        })
     }
 
     /// What one step adds to the result of an op.
@@ -203,7 +249,10 @@ impl<'a> Steps<'a> {
     fn gains(&self, lp: Op) -> bool {
         let (unit, body) = (self.unit, self.body);
         let region = body.op_regions(lp)[0];
-        let trips = body.as_int(unit, body.operand(lp, 0));
+        let trips = match body.kind(lp) {
+            OpKind::For { .. } => body.as_int(unit, body.operand(lp, 0)),
+            _ => None,
+        };
         let ops = body.walk(region).count() as i64;
         if trips.is_some_and(|trips| trips.saturating_mul(ops) <= UNROLLED) {
             return false;

@@ -29,6 +29,17 @@ pub(crate) struct Thread {
     pub number: Value,
 }
 
+/// How the threads of a block run a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Run {
+    /// One after the other.
+    InOrder,
+    /// In any order, or at once.
+    AtOnce,
+    /// Only those with rank 0 in this dimension.
+    First(usize),
+}
+
 impl Threads {
     /// Reads the extents of an `spmd block`.
     pub fn of(unit: &Unit, body: &Body, block: Op, options: &Options) -> Threads {
@@ -58,20 +69,20 @@ impl Threads {
         &self,
         b: &mut Builder<'_>,
         initial: &[Value],
-        independent: bool,
+        run: Run,
         fill: impl FnOnce(&mut Builder<'_>, &Thread, &[Value]) -> Vec<Value>,
     ) -> Vec<Value> {
         let mut loops = Vec::new();
         let mut ranks = Vec::new();
         let mut carried = initial.to_vec();
-        for &(extent, known) in self.extents.iter().rev() {
-            if known == Some(1) {
+        for (dim, &(extent, known)) in self.extents.iter().enumerate().rev() {
+            if known == Some(1) || run == Run::First(dim) {
                 let ty = b.body.ty(extent);
                 ranks.push(b.int(ty, 0));
                 continue;
             }
             let (nest, region) = b.for_(extent, &carried);
-            if independent {
+            if run == Run::AtOnce {
                 b.body.ops[nest].flags = Flags::INDEPENDENT;
             }
             let params = b.body.region_params(region).to_vec();

@@ -6,11 +6,13 @@
 //!
 //! A rank is a number of 64 bits, CUDA's a number of 32: what kernels compute from it is cut short, added to, and
 //! made long again. An optimiser that moves such sums about forgets that they do not wrap, and no longer sees
-//! that neighbouring threads touch what lies side by side. (Compilers widen the counters of narrow loops; here
-//! the counter is wide already.)
+//! that neighbouring threads touch what lies side by side unless a test at run time says so. (Compilers widen the
+//! counters of narrow loops; here the counter is wide already.)
 //!
-//! Place: before [`crate::fission`]. Only what grows by the same from thread to thread is made wide: addresses of
-//! other kinds are gathered, and short numbers gather better.
+//! Place: before [`crate::fission`]. Only rows of few threads are made wide: over many, the test costs less than what
+//! else becomes wide with the places, such as comparisons of ranks. For the same reason a rank plus or minus a
+//! constant is left, of which compilers keep hold by themselves. So is what does not grow by the same from thread to
+//! thread: such addresses are gathered, and short numbers gather better.
 
 use crate::steps::{Step, Steps};
 use crate::{Facts, Findings, Options, blocks_in};
@@ -26,7 +28,12 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, _options: &Op
     }
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
     let mut plan = Plan::default();
-    for block in blocks {
+    let is_short = |block: &Op| {
+        let row = body.operands(*block).next();
+        let threads = row.and_then(|row| body.as_int(unit, row));
+        threads.is_some_and(|n| n <= MOST_THREADS)
+    };
+    for block in blocks.into_iter().filter(is_short) {
         let steps = Steps::of(unit, body, block);
         let region = body.op_regions(block)[0];
         for op in body.walk(region) {
@@ -48,6 +55,8 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, _options: &Op
     Findings::default()
 }
 
+/// The most threads side by side for which a test at run time does not pay.
+const MOST_THREADS: i64 = 64;
 /// The width of addresses, in bits.
 const LONG: u32 = 64;
 
@@ -57,7 +66,11 @@ enum How {
     /// It was cut from this one, and lost nothing.
     From(Value),
     /// By the same operation on its operands, which does not wrap.
-    Again(Op),
+    Again {
+        op: Op,
+        /// Whether it is one such number with constants.
+        constant: bool,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -88,7 +101,19 @@ impl Plan {
                 if body.ops[op].flags.has(Flags::NSW)
                     && body.operands(op).any(|v| self.known.contains_key(&v)) =>
             {
-                Some(How::Again(op))
+                let variable = |v: &Value| body.as_const(*v).is_none();
+                let varying: Vec<Value> = body.operands(op).filter(variable).collect();
+                let constant = match varying[..] {
+                    [one] => !matches!(
+                        self.known.get(&one),
+                        Some(How::Again {
+                            constant: false,
+                            ..
+                        })
+                    ),
+                    _ => false,
+                };
+                Some(How::Again { op, constant })
             }
             _ => None,
         };
@@ -111,7 +136,14 @@ impl Plan {
             _ => false,
         };
         let long = unit.types.int_bits(body.ty(body.result(op))) == Some(LONG);
-        signed && long && self.known.contains_key(&from)
+        let mixed = matches!(
+            self.known.get(&from),
+            Some(How::Again {
+                constant: false,
+                ..
+            })
+        );
+        signed && long && mixed
     }
 
     /// The long number of a short one.
@@ -121,7 +153,7 @@ impl Plan {
             let how = self.known.get(&value).copied();
             let wide = match how {
                 _ if self.made.contains_key(&value) => None,
-                Some(How::Again(op)) => {
+                Some(How::Again { op, .. }) => {
                     let operands: Vec<Value> = b.body.operands(op).collect();
                     let waits =
                         |v: &&Value| self.known.contains_key(v) && !self.made.contains_key(v);

@@ -1,0 +1,110 @@
+//! Loops in which threads stride over what all of them work on are counted in common.
+//!
+//! ```text
+//! loop iter(i = t) { if i < n { … a[i] … } repeat i < n, i + s }
+//!     →   loop iter(k = 0) { i = t + k·s; if i < n { … a[i] … } repeat i < n, k + 1 }
+//! ```
+//!
+//! Each thread's place is then its first one and what all have in common, so that neighbouring threads are seen to
+//! read what lies side by side when they run in step. The arithmetic is that of the integers' width, wrapping as
+//! the sum did.
+//!
+//! Place: before [`crate::fission`], whose [`crate::steps`] chooses these loops.
+
+use crate::steps::{Step, Steps};
+use crate::{Facts, Findings, Options, blocks_in};
+use gradus_ir::{BinaryOp, Body, Builder, Op, OpKind, Unit, Value};
+
+/// Runs the pass.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _facts: &Facts, options: &Options) -> Findings {
+    let mut found = Vec::new();
+    if options.in_step {
+        for block in blocks_in(body) {
+            let steps = Steps::of(unit, body, block);
+            let region = body.op_regions(block)[0];
+            found.extend(
+                body.walk(region)
+                    .flat_map(|op| strides(unit, body, &steps, op)),
+            );
+        }
+    }
+    for stride in found {
+        count(unit, body, &stride);
+    }
+    Findings::default()
+}
+
+/// What a loop carries that grows by the same for all threads.
+#[derive(Clone, Copy, Debug)]
+struct Stride {
+    lp: Op,
+    /// Its number among what is carried.
+    index: usize,
+    by: Value,
+}
+
+fn strides(unit: &Unit, body: &Body, steps: &Steps, lp: Op) -> Vec<Stride> {
+    let OpKind::Loop { .. } = body.kind(lp) else {
+        return Vec::new();
+    };
+    let region = body.op_regions(lp)[0];
+    let Some(end) = body.last(region) else {
+        return Vec::new();
+    };
+    let stride = |index: usize| {
+        let param = body.region_params(region)[index];
+        let first = steps.get(body.operand(lp, index))[0];
+        let next = body.def_op(body.operand(end, index + 1))?;
+        let adds = matches!(body.kind(next), OpKind::Binary(BinaryOp::Add));
+        let side = (0..2).find(|i| adds && body.operand(next, *i) == param)?;
+        let by = taken(
+            unit,
+            body,
+            body.operand(next, 1 - side),
+            body.operand(end, 0),
+        );
+        let made = body.region_of(by).filter(|r| body.is_inside(*r, region));
+        let common = made.is_none() && steps.get(by)[0] == Step::None;
+        (common && first == Step::By(1)).then_some(Stride { lp, index, by })
+    };
+    (0..body.operand_count(lp)).filter_map(stride).collect()
+}
+
+/// What a choice gives where the loop goes on: `by` of `again ? by : 0`.
+fn taken(unit: &Unit, body: &Body, by: Value, again: Value) -> Value {
+    let select = body
+        .def_op(by)
+        .filter(|op| matches!(body.kind(*op), OpKind::Select));
+    let chosen = select.filter(|op| {
+        body.operand(*op, 0) == again && body.as_int(unit, body.operand(*op, 2)) == Some(0)
+    });
+    chosen.map_or(by, |op| body.operand(op, 1))
+}
+
+/// Carries the number of the iteration in the place of the sum.
+fn count(unit: &mut Unit, body: &mut Body, stride: &Stride) {
+    let region = body.op_regions(stride.lp)[0];
+    let param = body.region_params(region)[stride.index];
+    let initial = body.operand(stride.lp, stride.index);
+    let (Some(first), Some(end)) = (body.first(region), body.last(region)) else {
+        return;
+    };
+    let b = &mut Builder::new(unit, body);
+    b.loc = b.body.ops[stride.lp].loc;
+    let ty = b.body.ty(param);
+    b.at_op(first);
+    // The uses that are there already see the sum, the new ones the count.
+    let place = b.binary(BinaryOp::Add, initial, initial);
+    b.body.replace_uses(param, place);
+    if let Some(sum) = b.body.def_op(place) {
+        b.at_op(sum);
+        let far = b.mul(param, stride.by);
+        b.body.set_operand(sum, 1, far);
+    }
+    b.at_op(end);
+    let one = b.int(ty, 1);
+    let next = b.add(param, one);
+    b.body.set_operand(end, stride.index + 1, next);
+    let zero = b.zero(ty);
+    b.body.set_operand(stride.lp, stride.index, zero);
+}
