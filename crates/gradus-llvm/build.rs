@@ -1,14 +1,16 @@
-//! Builds the C++ shim that closes the gaps of LLVM's C API.
+//! Builds the C++ that closes the gaps of LLVM's C API.
 use std::path::PathBuf;
 
 fn main() {
     println!("cargo::rerun-if-changed=src/shim.cpp");
+    println!("cargo::rerun-if-changed=src/originals.cpp");
     println!("cargo::rerun-if-env-changed=LLVM_SYS_221_PREFIX");
     let prefix =
         std::env::var_os("LLVM_SYS_221_PREFIX").unwrap_or_else(|| "/usr/lib/llvm-22".into());
     cc::Build::new()
         .cpp(true)
         .file("src/shim.cpp")
+        .file("src/originals.cpp")
         .include(PathBuf::from(prefix).join("include"))
         .flag("-std=c++17")
         .flag("-fno-rtti")

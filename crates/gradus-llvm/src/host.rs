@@ -6,6 +6,7 @@
 //! whatever changes the module behind the importer's back (a link, a pipeline) raises `generation`,
 //! and a unit imported from an older generation is refused at export.
 use crate::ffi::*;
+use crate::originals::Originals;
 use crate::tables::Tables;
 use gradus_ir::{Code, Diagnostic};
 use llvm_sys::analysis::*;
@@ -26,6 +27,7 @@ pub struct Host {
     pub(crate) module: *mut LLVMModule,
     pub(crate) tables: Tables,
     pub(crate) generation: u32,
+    pub(crate) originals: Originals,
     messages: Box<RefCell<Vec<Message>>>,
 }
 
@@ -94,6 +96,7 @@ impl Host {
             module: null_mut(),
             tables: Tables::default(),
             generation: 0,
+            originals: Originals::default(),
             messages,
         }
     }
@@ -259,6 +262,7 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         self.tables.clear();
+        self.originals = Originals::default();
         unsafe {
             if !self.module.is_null() {
                 LLVMDisposeModule(self.module);

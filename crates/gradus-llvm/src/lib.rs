@@ -30,6 +30,7 @@
 //! - [`jit`]: runs functions of a module in this process, for tests.
 //! - `merge`: the two halves of a CUDA source ([`Host::merge_device`]).
 //! - [`keep`]: functions that must survive the early pipeline, users of symbols, what may be dropped.
+//! - [`originals`]: functions as they were before the early pipeline, kept and put back.
 //! - [`registered`]: what variables of the program register, functions held through the pipeline.
 //! - [`symbols`]: what the module defines, who calls whom, argument names, source lines.
 //!
@@ -55,6 +56,7 @@ mod inlining;
 pub mod jit;
 pub mod keep;
 mod merge;
+pub mod originals;
 pub mod pipeline;
 mod pointers;
 pub mod registered;

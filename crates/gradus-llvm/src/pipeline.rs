@@ -139,7 +139,7 @@ impl Host {
     }
 
     /// Takes `optnone` off every function, and with it the `noinline` that only `-O0` put there.
-    fn strip_o0_attributes(&mut self) {
+    pub fn strip_o0_attributes(&mut self) {
         let optnone = attribute_kind("optnone");
         let noinline = attribute_kind("noinline");
         for f in self.functions() {

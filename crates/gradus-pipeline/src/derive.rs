@@ -1,7 +1,8 @@
 //! The differentiating part of the pipeline: early pipeline → import → requests → derivatives → export.
 //!
 //! Only functions that are new or hold differentiation calls go back to the host; the user's other
-//! bodies stay as LLVM has them. A program that asks for nothing does not even meet the early pipeline.
+//! functions are put back as they came, but for those that derivatives reach. A program that asks for
+//! nothing does not even meet the early pipeline.
 
 use crate::call_sites;
 use crate::compile::early;
@@ -12,7 +13,7 @@ use crate::requests::header::{CTypes, header};
 use crate::requests::{Root, Roots, calls, grad};
 use crate::run::{Run, Stop};
 use crate::worklist::{self, Made};
-use crate::{GradRequest, GradTask, OutputKind, Task, parallel, registrations, report};
+use crate::{GradRequest, GradTask, Level, OutputKind, Task, parallel, registrations, report};
 use gradus_ad::Mode;
 use gradus_edit::Sizes;
 use gradus_ir::known::{KERNEL, LAUNCH, may_be_of_the_program};
@@ -58,6 +59,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     };
     host.name_strings(&calls::is_interface_name);
     host.rename_static(DERIVED_PREFIX);
+    keep_originals(run, host);
     let exposed = host.expose(&symbols);
     for symbol in &symbols {
         host.mark_differentiated(symbol);
@@ -119,6 +121,21 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     run.pass("export", |run| {
         export(run, host, &imported.unit, &requests, &functions)
     })
+}
+
+/// Keeps the program's functions, but for those that ask for derivatives, for [`export`] to put back.
+fn keep_originals(run: &Run<'_>, host: &mut Host) {
+    let request = run.request;
+    // At -O0 functions would do all that their callers, which were optimised, count on not being done.
+    if request.options.skip_early || request.level == Level::O0 {
+        return;
+    }
+    if matches!(request.task, Task::Grad(_)) {
+        // Bitcode made at -O0 is optimised at the level asked for.
+        host.strip_o0_attributes();
+    }
+    let asking = host.functions_that_use(&calls::is_interface_name);
+    host.keep_originals(&asking);
 }
 
 /// From this many ops on LLVM takes more than in proportion over a function; pieces are far enough below.
@@ -339,7 +356,8 @@ fn exported(unit: &Unit, requests: &Requests) -> Vec<FuncId> {
     functions
 }
 
-/// Puts new and changed bodies into the host, and takes the call interface out of it.
+/// Puts new and changed bodies into the host, and the program's other functions back; takes the call
+/// interface out of it.
 fn export(
     run: &mut Run<'_>,
     host: &mut Host,
@@ -352,6 +370,11 @@ fn export(
         .flat_map(|func| gradus_ir::verify_function(unit, *func));
     run.take(broken.collect())?;
     run.check(host.export(unit, functions))?;
+    let changed = requests.changed.iter();
+    let changed: Vec<&str> = changed
+        .map(|func| unit.functions[*func].name.as_str())
+        .collect();
+    host.put_originals_back(&changed);
     run.check(host.verify())?;
     let used = host.drop_unused(&calls::is_interface_name);
     if let (false, Some(name)) = (requests.left, used.first()) {
