@@ -147,9 +147,7 @@ const SIZES: Sizes = Sizes {
 /// Cuts derivatives that are so long that LLVM would take more than in proportion over them, unless
 /// they are to be differentiated again; what is cut off joins `functions`.
 fn cut(run: &Run<'_>, unit: &mut Unit, functions: &mut Vec<FuncId>) {
-    let request = run.request;
-    let read_again = |kind: &OutputKind| matches!(kind, OutputKind::Bitcode | OutputKind::LlvmText);
-    if matches!(request.task, Task::Grad(_)) && request.emit.iter().any(read_again) {
+    if run.request.may_be_read_again() {
         return;
     }
     for func in functions.clone() {

@@ -157,6 +157,14 @@ pub struct Options {
     pub off: Vec<String>,
 }
 
+impl Request {
+    /// Whether derivatives by name go out as LLVM's IR, to be differentiated again.
+    pub(crate) fn may_be_read_again(&self) -> bool {
+        let again = |kind: &OutputKind| matches!(kind, OutputKind::Bitcode | OutputKind::LlvmText);
+        matches!(self.task, Task::Grad(_)) && self.emit.iter().any(again)
+    }
+}
+
 impl Input {
     /// A module's bytes under a name.
     pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {

@@ -22,6 +22,7 @@ pub const PASSES: &[&str] = &[
     "unswitch",
     "gather",
     "jam",
+    "stagger",
     "call-sites",
     "gpu",
     "lower",

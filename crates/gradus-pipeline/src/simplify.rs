@@ -135,6 +135,17 @@ pub(crate) fn jam(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     )
 }
 
+/// Lets shadows of large blocks begin at other places of their pages than the blocks; gives for each
+/// function the number of blocks.
+pub(crate) fn stagger(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
+    loops_of(
+        unit,
+        functions,
+        gradus_simplify::allocates,
+        gradus_simplify::stagger,
+    )
+}
+
 /// Edits loops of the functions that `has` some.
 fn loops_of(
     unit: &mut Unit,

@@ -78,6 +78,7 @@ pub(crate) fn make_all(
     })?;
     gather(run, unit, &mut made)?;
     jam(run, unit, &made)?;
+    stagger(run, unit, &made)?;
     Ok(made)
 }
 
@@ -105,6 +106,20 @@ fn jam(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<Made>]) -> Result<(), Sto
         let functions: Vec<FuncId> = made.iter().flatten().map(|m| m.func).collect();
         simplify::jam(unit, &functions);
         run.after_unit("jam", unit)
+    })
+}
+
+/// Lets shadows of large blocks begin at places of their own, when nothing is made of derivatives any
+/// more.
+fn stagger(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<Made>]) -> Result<(), Stop> {
+    let off = run.request.options.off.iter().any(|o| o == "stagger");
+    if off || run.request.may_be_read_again() {
+        return Ok(());
+    }
+    run.pass("stagger", |run| {
+        let functions: Vec<FuncId> = made.iter().flatten().map(|m| m.func).collect();
+        simplify::stagger(unit, &functions);
+        run.after_unit("stagger", unit)
     })
 }
 
@@ -281,6 +296,7 @@ pub const SWITCHES: &[&str] = &[
     "simplify",
     "gather",
     "jam",
+    "stagger",
     "alias-scopes",
     "variance-cost",
     "recompute",
@@ -306,7 +322,7 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
     let mut options = Options::default();
     for name in off {
         match name.as_str() {
-            "simplify" | "gather" | "jam" => {}
+            "simplify" | "gather" | "jam" | "stagger" => {}
             name if KERNEL_SWITCHES.contains(&name) => {}
             "alias-scopes" => options.alias_scopes = false,
             "variance-cost" => options.variance_cost = false,

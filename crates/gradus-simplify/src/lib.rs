@@ -26,6 +26,7 @@ mod jam;
 mod literals;
 mod masks;
 mod quiet;
+mod stagger;
 mod steps;
 mod structure;
 mod unread;
@@ -33,6 +34,7 @@ mod unswitch;
 
 pub use gather::{gather, scatters};
 pub use jam::{jam, waits};
+pub use stagger::{allocates, stagger};
 pub use unswitch::unswitch_all;
 
 use gradus_analysis::{AliasOptions, Closure, Effects};
@@ -141,6 +143,11 @@ pub const PASSES: &[Pass] = &[
         name: "jam",
         about: "sums that wait for themselves run side by side",
         run: jam::run,
+    },
+    Pass {
+        name: "stagger",
+        about: "large zeroed blocks begin some cache lines further on than others",
+        run: stagger::run,
     },
     Pass {
         name: "unroll",
