@@ -40,6 +40,7 @@ pub use by_value::expand_by_value;
 pub use closure_facts::{ClosureFacts, Root};
 pub use dispatch::CALL_PREFIX;
 pub use report::{Kept, ParallelLoop, Report};
+pub use reverse::parallel::Beside;
 pub use tape::mark::end_where;
 pub use variant::{
     ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, TapeOwner, Variant,
@@ -112,6 +113,8 @@ pub struct Derived {
     pub report: Report,
     /// Whether it must not run beside others that add to the same shadow memory.
     pub exclusive: bool,
+    /// Its atomic accesses to shadow memory, and the bytes to which each place is known to be aligned.
+    pub atomics: Vec<(gradus_ir::Op, u32)>,
     /// Where it tests and calls one of two versions: the pairs of its parameters behind which memory must be
     /// disjoint. A caller who knows that may call [`Versions::Disjoint`] itself. Empty where there is no test,
     /// or one of more than parameters.
@@ -121,8 +124,8 @@ pub struct Derived {
 }
 
 /// When all derivatives of a root are made: loops that call one which must not run beside others are
-/// serial. `made` gives each derivative, and whether it is one of these.
-pub fn settle(unit: &mut Unit, made: &[(FuncId, bool)]) {
+/// serial, and what runs alone adds plainly.
+pub fn settle(unit: &mut Unit, made: &[Beside]) {
     reverse::parallel::settle(unit, made);
 }
 
@@ -152,6 +155,7 @@ pub fn differentiate(
         needs: made.needs,
         report: made.report,
         exclusive: made.exclusive,
+        atomics: made.atomics,
         apart: made.apart,
         warnings: made.findings,
     })
@@ -164,6 +168,7 @@ struct Made {
     report: Report,
     findings: Vec<Diagnostic>,
     exclusive: bool,
+    atomics: Vec<(gradus_ir::Op, u32)>,
     apart: Vec<(usize, usize)>,
 }
 
@@ -189,6 +194,7 @@ fn make(
             report,
             findings: Vec::new(),
             exclusive: false,
+            atomics: Vec::new(),
             apart: dispatch.apart,
         });
     }
@@ -223,7 +229,7 @@ fn make(
         Mode::Forward => sweep::forward_mode(unit, &mut inputs),
         _ => reverse::derive(unit, &mut inputs, &plan),
     };
-    let (body, exclusive) = (out.body, out.exclusive);
+    let (body, exclusive, atomics) = (out.body, out.exclusive, out.atomics);
     let mut report = Report {
         parallel: out.parallel,
         ..Report::of(unit, &facts, &plan, &body)
@@ -239,6 +245,7 @@ fn make(
         report,
         findings,
         exclusive,
+        atomics,
         apart: Vec::new(),
     })
 }

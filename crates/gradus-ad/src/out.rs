@@ -47,6 +47,8 @@ pub struct Out<'u> {
     pub exclusive: bool,
     /// The loops of the return sweep whose iterations may run at once.
     pub parallel: Vec<ParallelLoop>,
+    /// Its atomic accesses to shadow memory, and the bytes to which each place is known to be aligned.
+    pub atomics: Vec<(Op, u32)>,
     scopes: Option<Scopes>,
 }
 
@@ -65,6 +67,7 @@ impl<'u> Out<'u> {
             fast: Flags::NONE,
             exclusive: false,
             parallel: Vec::new(),
+            atomics: Vec::new(),
             scopes,
         }
     }

@@ -131,6 +131,10 @@ impl Report {
                 continue;
             };
             one.at_once = is_independent(derivative, mirror);
+            if !one.at_once {
+                let atomic = std::mem::take(&mut one.adds[1]);
+                one.adds[0].extend(atomic);
+            }
             one.sums = derivative.operand_count(mirror).saturating_sub(1);
         }
     }

@@ -399,6 +399,34 @@ double f(const double *x, double *y, long n, double a) {
     );
 }
 
+/// No instruction adds to a member of a packed structure at once: the loop is serial in the return sweep, and
+/// then no add is atomic, those to other memory and in what iterations call included.
+#[test]
+fn what_runs_alone_adds_plainly() {
+    let folder = folder("alone");
+    let source = "\
+struct __attribute__((packed)) atom { int kind; double x; };
+__attribute__((noinline)) static double of(const struct atom *a, const double *y, long i) { return a[i].x * y[i]; }
+double f(const struct atom *a, const double *y, long n) {
+  double s = 0;
+#pragma omp parallel for reduction(+ : s)
+  for (long i = 0; i < n; i++)
+    s += of(a, y, (i * 7) % n) * y[(i * 5) % n];
+  return s;
+}
+";
+    std::fs::write(folder.join("program.c"), source).expect("written");
+    let said = shell(
+        &folder,
+        "gradus grad program.c -f f --emit llvm -o f.ll -- -O2 -g -fopenmp",
+    );
+    let said = text(&said.stdout);
+    let line = "serial in the return sweep: the parallel loop of line 6; adds to adjoints: 1 plain (line 7)";
+    assert!(said.contains(line), "{said}");
+    let made = std::fs::read_to_string(folder.join("f.ll")).expect("written");
+    assert!(!made.contains("atomicrmw"), "{made}");
+}
+
 #[test]
 fn every_region_is_reported_with_its_line() {
     let folder = folder("regions");

@@ -10,7 +10,7 @@ use crate::requests::rules::{self, Rules};
 use crate::requests::{Root, Roots};
 use crate::run::{Run, Stop};
 use crate::simplify;
-use gradus_ad::{ClosureFacts, Derived, Options, Report, Variant, differentiate};
+use gradus_ad::{Beside, ClosureFacts, Derived, Options, Report, Variant, differentiate};
 use gradus_analysis::{Callee, Closure};
 use gradus_ir::{Code, Diagnostic, FuncId, Unit};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -210,7 +210,7 @@ fn variants(
     let mut work = vec![root.variant.clone()];
     let mut seen: BTreeSet<Variant> = work.iter().cloned().collect();
     let mut census = Census::default();
-    let (mut made, mut alone, mut findings) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut made, mut beside, mut findings) = (Vec::new(), Vec::new(), Vec::new());
     let mut next = 0;
     while let Some(variant) = work.get(next).cloned() {
         next += 1;
@@ -235,10 +235,16 @@ fn variants(
                 needs,
                 report,
                 exclusive,
+                atomics,
                 apart,
                 warnings,
             }) => {
-                alone.push((func, exclusive));
+                beside.push(Beside {
+                    func,
+                    concurrent: variant.concurrent,
+                    exclusive,
+                    atomics,
+                });
                 run.reply.diagnostics.extend(warnings);
                 for need in needs {
                     if seen.insert(need.clone()) {
@@ -255,7 +261,7 @@ fn variants(
             }
         }
     }
-    gradus_ad::settle(unit, &alone);
+    gradus_ad::settle(unit, &beside);
     for one in &mut made {
         if let Some(body) = unit.functions[one.func].body.as_deref() {
             one.report.settle(body);
@@ -274,6 +280,7 @@ fn without_report((func, needs): rules::Made, exclusive: bool) -> Derived {
         needs,
         report: Report::default(),
         exclusive,
+        atomics: Vec::new(),
         apart: Vec::new(),
         warnings: Vec::new(),
     }

@@ -13,7 +13,8 @@ use crate::out::Space;
 use crate::report::ParallelLoop;
 use gradus_ir::known::Known;
 use gradus_ir::{
-    Access, Atomicity, Flags, FloatKind, FuncId, Op, OpKind, RmwOp, Type, TypeId, Unit, Value,
+    Access, Atomicity, Body, Builder, Flags, FloatKind, FuncId, Op, OpKind, RmwOp, Type, TypeId,
+    Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -47,7 +48,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
     pub(super) fn take_atomically(&mut self, ty: TypeId, shadow: Value) -> Value {
         let zero = self.out.build().zero(ty);
         let kind = OpKind::AtomicRmw(RmwOp::Xchg, self.one_at_a_time(ty));
-        self.out.build().value(kind, &[shadow, zero], ty)
+        let taken = self.out.build().value(kind, &[shadow, zero], ty);
+        let op = self.out.body.def_op(taken);
+        self.out.atomics.extend(op.map(|op| (op, 1)));
+        taken
     }
 
     /// The iterations of a reversed loop may run at once; notes it for the report, where it stands in no
@@ -172,17 +176,35 @@ impl ReturnSweep<'_, '_, '_, '_> {
         if let Some(new) = self.out.body.def_op(old) {
             let meta = self.facts.body.ops[op].meta;
             self.out.mark_access(new, meta, Space::Shadow);
+            let align_bytes = match self.facts.body.kind(op) {
+                OpKind::Load(access) => access.align_bytes,
+                _ => 1,
+            };
+            self.out.atomics.push((new, align_bytes));
         }
     }
 }
 
+/// A derivative that was made, as far as others beside it go.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// The function.
+    pub func: FuncId,
+    /// Whether it is made to run beside others.
+    pub concurrent: bool,
+    /// Whether it must not, all the same.
+    pub exclusive: bool,
+    /// Its atomic accesses to shadow memory, and the bytes to which each place is known to be aligned.
+    pub atomics: Vec<(Op, u32)>,
+}
+
 /// Takes the word of independence from loops of finished derivatives whose iterations share what the
-/// primal's did not: the tape's stack, and the plain adds of other derivatives. `made` says of each
-/// derivative whether it must not run beside others.
-pub(crate) fn settle(unit: &mut Unit, made: &[(FuncId, bool)]) {
+/// primal's did not: the tape's stack, and the plain adds of other derivatives. What then meets no others
+/// adds plainly.
+pub(crate) fn settle(unit: &mut Unit, made: &[Beside]) {
     let apart = apart(unit, made);
-    for &(func, _) in made {
-        let Some(mut body) = unit.functions[func].body.take() else {
+    for one in made {
+        let Some(mut body) = unit.functions[one.func].body.take() else {
             continue;
         };
         let loops: Vec<Op> = body
@@ -197,14 +219,50 @@ pub(crate) fn settle(unit: &mut Unit, made: &[(FuncId, bool)]) {
                 *flags = flags.without(Flags::INDEPENDENT);
             }
         }
-        unit.functions[func].body = Some(body);
+        if !one.concurrent || !apart.contains(&one.func) {
+            for &(op, align_bytes) in &one.atomics {
+                add_plainly(unit, &mut body, op, align_bytes);
+            }
+        }
+        unit.functions[one.func].body = Some(body);
     }
 }
 
+/// Makes an atomic access a plain one, if it stands in no loop whose iterations may run at once.
+fn add_plainly(unit: &mut Unit, body: &mut Body, op: Op, align_bytes: u32) {
+    let around = |op: &Op| body.owner(body.parent(*op)?);
+    let meets = std::iter::successors(around(&op), around).any(|op| is_independent(body, op));
+    let OpKind::AtomicRmw(kind, _) = *body.kind(op) else {
+        return;
+    };
+    if meets || body.parent(op).is_none() {
+        return;
+    }
+    let (shadow, seed, old) = (body.operand(op, 0), body.operand(op, 1), body.result(op));
+    let ty = body.ty(old);
+    let (loc, meta) = (body.ops[op].loc, body.ops[op].meta);
+    let mut b = Builder::new(unit, body);
+    b.at_op(op);
+    b.loc = loc;
+    let plain = Access::plain(align_bytes);
+    let before = b.op(OpKind::Load(plain.clone()), &[shadow], &[ty], 0);
+    let value = b.body.result(before);
+    let after = match kind {
+        RmwOp::FAdd => b.fadd(value, seed),
+        _ => seed,
+    };
+    let write = b.op(OpKind::Store(plain), &[after, shadow], &[], 0);
+    for op in [before, write] {
+        b.set_meta(op, meta);
+    }
+    body.replace_uses(old, value);
+    body.erase(op);
+}
+
 /// The derivatives that may run beside others: those that are not exclusive, and call no other that is.
-fn apart(unit: &Unit, made: &[(FuncId, bool)]) -> HashSet<FuncId> {
-    let own = made.iter().filter(|(_, exclusive)| !exclusive);
-    let mut apart: HashSet<FuncId> = own.map(|(func, _)| *func).collect();
+fn apart(unit: &Unit, made: &[Beside]) -> HashSet<FuncId> {
+    let own = made.iter().filter(|one| !one.exclusive);
+    let mut apart: HashSet<FuncId> = own.map(|one| one.func).collect();
     loop {
         let calls_other = |func: &FuncId| {
             let body = unit.functions[*func].body.as_ref();
