@@ -15,7 +15,12 @@
  * side's derivative is right, and what lies between them; at the edge of the function's domain the one
  * inside. An entry is isolated where the derivative is finite, and right a little to each side of the
  * point: there the code branches on equality (`if (x == 0) return 0;`), and what it does at the point has
- * the derivative that it has. */
+ * the derivative that it has.
+ *
+ * An entry is flat where the derivative is not finite, but right a little to each side, and the computed
+ * function does not change by a single bit about the point, over steps at which its slope would change a
+ * hundred thousand last bits (`sqrt(1 - sin(x) * sin(x))` at pi / 2, where the difference rounds to zero):
+ * rounding left no function there that has this slope, and the chain rule goes through a root of zero. */
 #include "judge.h"
 
 #include <math.h>
@@ -31,7 +36,7 @@ typedef struct {
 } estimate;
 
 typedef struct {
-    long entries, wrong, unsure, isolated;
+    long entries, wrong, unsure, isolated, flat;
     double worst; /* relative distance beyond the estimate, of the worst entry */
     int row, column;
     double derivative, difference;
@@ -224,12 +229,13 @@ static double derivative_at(const judge_point *p, const double *x, int i, int j,
     return found;
 }
 
-/* Whether the derivative is right a little to each side. */
-static bool is_isolated(const evidence *e, int i, int j, bool forward)
+/* Whether the derivative is right a little to each side; the lesser of the slopes there. */
+static bool is_right_beside(const evidence *e, int i, int j, bool forward, double *slope)
 {
     const size_t nx = (size_t)e->p->nx, ny = (size_t)judge_ny;
     double *x = checked(nx, sizeof *x);
     bool right = true;
+    *slope = INFINITY;
     for (int side = -1; side <= 1 && right; side += 2) {
         memcpy(x, e->p->x, nx * sizeof *x);
         x[i] += side * 1e-5 * fmax(fabs(x[i]), 1);
@@ -241,10 +247,26 @@ static bool is_isolated(const evidence *e, int i, int j, bool forward)
         const double derivative = derivative_at(&beside, x, i, j, forward);
         const double size = fmax(fabs(derivative), fabs(there.value));
         right = isfinite(there.value) && fabs(derivative - there.value) <= 1e-6 * size + 50 * there.error;
+        *slope = fmin(*slope, fabs(derivative));
         free(d);
     }
     free(x);
     return right;
+}
+
+/* Whether the computed result does not change at all about the point, where its slope beside it says that it
+ * must. */
+static bool is_flat(const evidence *e, int i, int j, double slope)
+{
+    const double step = 1e5 * e->noise[j] / slope;
+    double *x = checked((size_t)e->p->nx, sizeof *x), *y = checked((size_t)judge_ny, sizeof *y);
+    memcpy(x, e->p->x, (size_t)e->p->nx * sizeof *x);
+    bool flat = isfinite(step) && x[i] + step > x[i];
+    for (int part = -4; part <= 4 && flat; part++)
+        flat = at(e->p, x, i, x[i] + part * step / 4, e->status, y) && y[j] == e->y[j];
+    free(x);
+    free(y);
+    return flat;
 }
 
 static void judge(verdict *v, evidence *e, int i, int j, double derivative, bool forward)
@@ -263,7 +285,7 @@ static void judge(verdict *v, evidence *e, int i, int j, double derivative, bool
         v->unsure += d.error > 1e-3 * size && d.error > 1e7 * noise[j] / fmax(fabs(p->x[i]), 1e-3);
         const double relative = size > 0 ? fmax(distance - 50 * d.error, 0) / size : 0;
         if (v->wrong == 0 && relative > v->worst)
-            *v = (verdict){v->entries, 0, v->unsure, v->isolated, relative, j, i, derivative, d.value};
+            *v = (verdict){v->entries, 0, v->unsure, v->isolated, v->flat, relative, j, i, derivative, d.value};
         return;
     }
     if (isfinite(derivative) && (!isfinite(d.value) || distance <= unseen)) {
@@ -274,8 +296,10 @@ static void judge(verdict *v, evidence *e, int i, int j, double derivative, bool
         v->unsure += !isfinite(derivative);
         return;
     }
-    if (isfinite(derivative) && is_isolated(e, i, j, forward)) {
-        v->isolated++;
+    double beside = NAN;
+    if (is_right_beside(e, i, j, forward, &beside) && (isfinite(derivative) || is_flat(e, i, j, beside))) {
+        v->isolated += isfinite(derivative);
+        v->flat += !isfinite(derivative);
         return;
     }
     const double relative = isfinite(derivative) && size > 0 ? distance / size : INFINITY;
@@ -291,9 +315,10 @@ static void judge(verdict *v, evidence *e, int i, int j, double derivative, bool
 
 static void print(const char *mode, const verdict *v)
 {
-    printf("%s entries %ld wrong %ld unsure %ld isolated %ld worst %.3e row %d column %d derivative %.17g difference %.17g\n",
-           mode, v->entries, v->wrong, v->unsure, v->isolated, v->worst, v->row, v->column, v->derivative,
-           v->difference);
+    printf("%s entries %ld wrong %ld unsure %ld isolated %ld flat %ld worst %.3e row %d column %d derivative %.17g "
+           "difference %.17g\n",
+           mode, v->entries, v->wrong, v->unsure, v->isolated, v->flat, v->worst, v->row, v->column,
+           v->derivative, v->difference);
 }
 
 /* The results of the derivatives, and what is seen of them. */

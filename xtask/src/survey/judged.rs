@@ -48,6 +48,8 @@ struct Judged {
     unsure: usize,
     /// Points where the code branches on equality.
     isolated: usize,
+    /// Points about which rounding leaves the code a constant.
+    flat: usize,
     worst: f64,
     at: String,
 }
@@ -135,7 +137,7 @@ pub fn survey(name: &str, tool: &Tool, collection: &Collection) -> Outcome<Tally
     };
     let mut tally = Tally {
         table: Table::new(&[
-            "function", "", "forward", "reverse", "entries", "unsure", "isolated", "note",
+            "function", "", "forward", "reverse", "entries", "unsure", "isolated", "flat", "note",
         ]),
         done: 0,
         registered: 0,
@@ -151,7 +153,16 @@ pub fn survey(name: &str, tool: &Tool, collection: &Collection) -> Outcome<Tally
 
 fn told(verdict: &str, note: String) -> Vec<String> {
     let none = String::new;
-    vec![verdict.into(), none(), none(), none(), none(), none(), note]
+    vec![
+        verdict.into(),
+        none(),
+        none(),
+        none(),
+        none(),
+        none(),
+        none(),
+        note,
+    ]
 }
 
 fn done_row(judged: &[Judged], registered: bool) -> Vec<String> {
@@ -165,6 +176,7 @@ fn done_row(judged: &[Judged], registered: bool) -> Vec<String> {
         first.map_or(String::new(), |j| j.entries.to_string()),
         first.map_or(String::new(), |j| j.unsure.to_string()),
         first.map_or(String::new(), |j| j.isolated.to_string()),
+        first.map_or(String::new(), |j| j.flat.to_string()),
         if registered {
             "registered".into()
         } else {
@@ -384,7 +396,7 @@ fn verdict(done: &Finished) -> Verdict {
             "{}: {} of {} entries; {}",
             j.mode, j.wrong, j.entries, j.at
         )),
-        None if judged.iter().all(|j| j.unsure == j.entries) => {
+        None if judged.iter().all(|j| j.unsure + j.flat == j.entries) => {
             Verdict::Skipped("differences cannot tell any entry".into())
         }
         None => Verdict::Done(judged, false),
@@ -407,6 +419,7 @@ fn parse(line: &str) -> Option<Judged> {
         wrong: count("wrong")?,
         unsure: count("unsure")?,
         isolated: count("isolated")?,
+        flat: count("flat")?,
         worst: after("worst")?.parse().ok()?,
         at: format!(
             "y[{}] by x[{}] is {}, differences say {}",
@@ -436,7 +449,7 @@ mod tests {
 
     #[test]
     fn the_judges_lines_are_read() {
-        let line = "tangent entries 12 wrong 1 unsure 2 isolated 0 worst 1.000e+00 row 2 column 3 derivative 0.5 difference 1";
+        let line = "tangent entries 12 wrong 1 unsure 2 isolated 0 flat 0 worst 1.000e+00 row 2 column 3 derivative 0.5 difference 1";
         let judged = parse(line).unwrap();
         assert_eq!((judged.entries, judged.wrong, judged.unsure), (12, 1, 2));
         assert_eq!(judged.at, "y[2] by x[3] is 0.5, differences say 1");
@@ -458,26 +471,57 @@ mod tests {
         void (*const judge_tangent)(const double *, const double *, double *, double *, const int *, const char *) = tangent;
         void (*const judge_adjoint)(const double *, double *, double *, double *, const int *, const char *) = adjoint;";
 
+    /// y = 1 + cos(x0) by FORM, at π/2; its derivatives go through a root of zero there, and are off by
+    /// WRONG elsewhere.
+    const FLAT: &str = "#include \"judge.h\"\n#include <math.h>\n
+        const int judge_ny = 1, judge_points_count = 2;
+        static const double x0[] = {M_PI / 2}, x1[] = {0.7};
+        const judge_point judge_points[] = {{1, x0, 0, 0, 0}, {1, x1, 0, 0, 0}};
+        static double rounded(double x) { return copysign(sqrt(1 - sin(x) * sin(x)), cos(x)); }
+        void judge_primal(const double *x, double *y, const int *fixed, const char *text, int *status)
+        { y[0] = 1 + FORM(x[0]); }
+        static double slope(double x) { return -sin(x) * cos(x) / rounded(x) * (1 + WRONG); }
+        static void tangent(const double *x, const double *x_tan, double *y, double *y_tan, const int *fixed, const char *text)
+        { y[0] = 1 + FORM(x[0]); y_tan[0] = slope(x[0]) * x_tan[0]; }
+        static void adjoint(const double *x, double *x_adj, double *y, double *y_adj, const int *fixed, const char *text)
+        { x_adj[0] += slope(x[0]) * y_adj[0]; }
+        void (*const judge_tangent)(const double *, const double *, double *, double *, const int *, const char *) = tangent;
+        void (*const judge_adjoint)(const double *, double *, double *, double *, const int *, const char *) = adjoint;";
+
     fn judged_unit(name: &str, wrong: &str, moved: &str) -> Verdict {
+        let words = [format!("-DWRONG={wrong}"), format!("-DMOVED={moved}")];
+        judged_text(name, UNIT, &words)
+    }
+
+    fn judged_text(name: &str, unit: &str, words: &[String]) -> Verdict {
         let folder = workspace::target().join("judge-test").join(name);
         std::fs::create_dir_all(&folder).unwrap();
         let judge = build_judge(&folder).unwrap();
-        std::fs::write(folder.join("unit.c"), UNIT).unwrap();
+        std::fs::write(folder.join("unit.c"), unit).unwrap();
         let mut clang = Command::new(workspace::clang());
-        clang.args([
-            &format!("-DWRONG={wrong}"),
-            &format!("-DMOVED={moved}"),
-            "-w",
-            "unit.c",
-        ]);
-        process::capture(
-            clang
-                .arg(&judge)
-                .args(["-lm", "-o", "unit"])
-                .current_dir(&folder),
-        )
-        .unwrap();
+        clang.args(words).args(["-w", "unit.c"]).arg(&judge);
+        clang.args(["-lm", "-o", "unit"]).current_dir(&folder);
+        process::capture(&mut clang).unwrap();
         verdict(&process::within(&mut Command::new(folder.join("unit")), JUDGE_LIMIT).unwrap())
+    }
+
+    #[test]
+    fn where_rounding_leaves_a_constant_the_slope_beside_it_counts() {
+        let judged = |name: &str, form: &str, wrong: &str| {
+            let words = [format!("-DFORM={form}"), format!("-DWRONG={wrong}")];
+            judged_text(name, FLAT, &words)
+        };
+        let Verdict::Done(found, _) = judged("flat", "rounded", "0") else {
+            panic!("not done")
+        };
+        assert!(found.iter().all(|j| j.flat == 1), "{found:?}");
+        // The same slope of a function that changes there, and another one beside the point.
+        for (name, form, wrong) in [("steep", "cos", "0"), ("off", "rounded", "1e-4")] {
+            assert!(
+                matches!(judged(name, form, wrong), Verdict::Wrong(_)),
+                "{name}"
+            );
+        }
     }
 
     #[test]
