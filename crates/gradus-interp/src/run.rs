@@ -240,6 +240,11 @@ impl Machine<'_> {
             | Instr::Single { .. }
             | Instr::Publish(_)
             | Instr::Receive(_) => self.parallel_instr(at, instr),
+            Instr::ICmp { .. } | Instr::FCmp { .. } => {
+                let (dst, own) = self.computed(at, instr)?;
+                let value = self.decided(own)?;
+                self.set(at, dst, value)
+            }
             _ => {
                 let (dst, value) = self.computed(at, instr)?;
                 self.set(at, dst, value)

@@ -36,10 +36,7 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
         (None, None) => Verdict::Crash("nothing was made".into()),
         (None, Some(loaded)) => {
             let runner = Runner::new(loaded, i, &subjects[i]);
-            match runner.and_then(|runner| checked(&runner, subjects[i].single)) {
-                Ok(()) => Verdict::Right,
-                Err(why) => Verdict::Wrong(why),
-            }
+            Verdict::of(runner.and_then(|runner| checked(&runner, subjects[i].single, None)))
         }
     };
     Ok(verdicts.into_iter().enumerate().map(judge).collect())

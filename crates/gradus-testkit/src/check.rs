@@ -3,9 +3,11 @@
 //! The outputs of a program are its result and `x` afterwards, the inputs `x` and `s`. Per point and
 //! direction: |⟨ȳ, Jẋ⟩ − ⟨Jᵀȳ, ẋ⟩| ≤ 1e-12 of the sum of the terms' sizes (1e-5 where numbers pass
 //! through `float`), the primal results beside the derivatives are the primal's own, and J·ẋ agrees
-//! with differences wherever those agree with themselves: over step sizes and on both sides.
+//! with differences wherever those agree with themselves: over step sizes and on both sides. What else
+//! may hold at a point where that does not is in `isolated`.
 
 use crate::generate::CELLS;
+use crate::isolated::{self, Followed};
 use crate::made::{Loaded, Subject};
 use gradus_llvm::jit::{Arg, Jit};
 use gradus_pipeline::{Derivative, Role};
@@ -15,6 +17,8 @@ use gradus_pipeline::{Derivative, Role};
 pub enum Verdict {
     /// Its derivatives are right.
     Right,
+    /// They are, but at a point they are those of the way that the program takes only there; which point.
+    Isolated(String),
     /// There are none, with a code and the message and line of the first finding.
     Refused {
         /// The diagnostic's code.
@@ -26,6 +30,20 @@ pub enum Verdict {
     Wrong(String),
     /// Something broke on the way.
     Crash(String),
+}
+
+/// What a check found that found nothing wrong: the first isolated point.
+pub(crate) type Found = Option<String>;
+
+impl Verdict {
+    /// The verdict on a program that has derivatives.
+    pub(crate) fn of(found: Result<Found, String>) -> Verdict {
+        match found {
+            Ok(None) => Verdict::Right,
+            Ok(Some(what)) => Verdict::Isolated(what),
+            Err(why) => Verdict::Wrong(why),
+        }
+    }
 }
 
 /// Inputs: the cells of `x`, then `s`. Outputs: the result, then the cells.
@@ -54,16 +72,34 @@ impl<'c> Runner<'c> {
     }
 }
 
-/// Checks one program's derivatives at every point.
-pub(crate) fn checked(runner: &Runner, single: bool) -> Result<(), String> {
+/// Checks one program's derivatives at every point. `followed` runs it on the way that it takes elsewhere.
+pub(crate) fn checked(
+    runner: &Runner,
+    single: bool,
+    followed: Option<Followed>,
+) -> Result<Found, String> {
+    let mut isolated = None;
     for (point, x) in points().iter().enumerate() {
         for direction in 0..3 {
             let (x_tan, y_adj) = directions(point as u64, direction);
-            let found = along(runner, x, &x_tan, &y_adj, single);
-            found.map_err(|why| format!("point {point}, direction {direction}: {why}"))?;
+            let line = Line {
+                runner,
+                x,
+                x_tan: &x_tan,
+                y_adj: &y_adj,
+                single,
+            };
+            let told = |why| format!("point {point}, direction {direction}: {why}");
+            match line.judged().map_err(told)? {
+                Some(why) if isolated::is_isolated(&line, followed).map_err(told)? => {
+                    isolated.get_or_insert(told(why));
+                }
+                Some(why) => return Err(told(why)),
+                None => {}
+            }
         }
     }
-    Ok(())
+    Ok(isolated)
 }
 
 /// A tangent of the inputs and a cotangent of the outputs.
@@ -82,7 +118,7 @@ pub(crate) fn points() -> [Numbers; 2] {
 }
 
 /// Numbers between 0.5 and 1.5 in size, of both signs.
-fn pattern(seed: u64) -> Numbers {
+pub(crate) fn pattern(seed: u64) -> Numbers {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     std::array::from_fn(|_| {
         // Xorshift (Marsaglia 2003).
@@ -94,45 +130,75 @@ fn pattern(seed: u64) -> Numbers {
     })
 }
 
-fn along(
-    runner: &Runner,
-    x: &Numbers,
-    x_tan: &Numbers,
-    y_adj: &Numbers,
-    single: bool,
-) -> Result<(), String> {
-    let value = runner.primal(x)?;
-    let (value_jvp, y_tan) = runner.forward(x, x_tan)?;
-    let (value_vjp, x_adj) = runner.reverse(x, y_adj)?;
-    if value.iter().any(|v| !v.is_finite()) {
-        return Err(format!("the program itself gives {value:?}"));
+/// A point, a tangent and a cotangent, and the program whose derivatives are checked there.
+#[derive(Clone, Copy)]
+pub(crate) struct Line<'l, 'c> {
+    pub runner: &'l Runner<'c>,
+    pub x: &'l Numbers,
+    pub x_tan: &'l Numbers,
+    pub y_adj: &'l Numbers,
+    pub single: bool,
+}
+
+impl Line<'_, '_> {
+    /// How far results may be from differences.
+    pub fn tolerance(&self) -> f64 {
+        if self.single { 2e-3 } else { 1e-5 }
     }
-    let loose = if single { 1e-5 } else { 1e-13 };
-    same("the value beside the JVP", &value_jvp, &value, loose)?;
-    same(
-        "the value beside the VJP",
-        &value_vjp[..1],
-        &value[..1],
-        loose,
-    )?;
-    let products = |a: &Numbers, b: &Numbers| -> Numbers { std::array::from_fn(|i| a[i] * b[i]) };
-    let (out, back) = (products(y_adj, &y_tan), products(&x_adj, x_tan));
-    let (left, right): (f64, f64) = (out.iter().sum(), back.iter().sum());
-    let size: f64 = out.iter().chain(&back).map(|p| p.abs()).sum();
-    let tolerance = if single { 2e-3 } else { 1e-5 };
-    let differences = differences(runner, x, x_tan, (single, tolerance))?;
-    let limit = if single { 1e-5 } else { 1e-12 };
-    let apart = (left - right).abs();
-    if apart.is_nan() || apart > limit * size + 1e-14 {
-        return Err(format!(
+
+    /// How forward mode departs from differences, if it does.
+    ///
+    /// # Errors
+    /// What is wrong whatever differences say.
+    fn judged(&self) -> Result<Option<String>, String> {
+        let y_tan = self.dotted()?;
+        Ok(match self.differences()? {
+            Some(d) => self.apart(&y_tan, &d),
+            None => None,
+        })
+    }
+
+    /// How far forward mode is from differences, if it is too far.
+    pub fn apart(&self, y_tan: &Numbers, d: &Numbers) -> Option<String> {
+        let what = "forward mode against differences";
+        same(what, y_tan, d, self.tolerance()).err()
+    }
+
+    /// J·ẋ, to which reverse mode agrees; and the values beside both derivatives are the program's.
+    pub fn dotted(&self) -> Result<Numbers, String> {
+        let value = self.runner.primal(self.x)?;
+        let (value_jvp, y_tan) = self.runner.forward(self.x, self.x_tan)?;
+        let (value_vjp, x_adj) = self.runner.reverse(self.x, self.y_adj)?;
+        if value.iter().any(|v| !v.is_finite()) {
+            return Err(format!("the program itself gives {value:?}"));
+        }
+        let loose = if self.single { 1e-5 } else { 1e-13 };
+        same("the value beside the JVP", &value_jvp, &value, loose)?;
+        let beside = "the value beside the VJP";
+        same(beside, &value_vjp[..1], &value[..1], loose)?;
+        let (out, back) = (products(self.y_adj, &y_tan), products(&x_adj, self.x_tan));
+        let (left, right): (f64, f64) = (out.iter().sum(), back.iter().sum());
+        let size: f64 = out.iter().chain(&back).map(|p| p.abs()).sum();
+        let limit = if self.single { 1e-5 } else { 1e-12 };
+        let apart = (left - right).abs();
+        if apart <= limit * size + 1e-14 || apart <= isolated::rounding(self, size)? {
+            return Ok(y_tan);
+        }
+        let differences = self.differences()?;
+        Err(format!(
             "forward {left:e}, reverse {right:e}, differences {:?}",
-            differences.map(|d| products(y_adj, &d).iter().sum::<f64>())
-        ));
+            differences.map(|d| products(self.y_adj, &d).iter().sum::<f64>())
+        ))
     }
-    match differences {
-        Some(d) => same("forward mode against differences", &y_tan, &d, tolerance),
-        None => Ok(()),
+
+    /// J·ẋ by differences of the program, where they can tell.
+    pub fn differences(&self) -> Result<Option<Numbers>, String> {
+        differences(self, &|x| self.runner.primal(x).map(Some))
     }
+}
+
+pub(crate) fn products(a: &Numbers, b: &Numbers) -> Numbers {
+    std::array::from_fn(|i| a[i] * b[i])
 }
 
 fn same(what: &str, own: &[f64], other: &[f64], tolerance: f64) -> Result<(), String> {
@@ -147,30 +213,36 @@ fn same(what: &str, own: &[f64], other: &[f64], tolerance: f64) -> Result<(), St
     }
 }
 
-/// J·ẋ by differences of fourth order, where two steps and both sides agree.
-fn differences(
-    runner: &Runner,
-    x: &Numbers,
-    x_tan: &Numbers,
-    (single, tolerance): (bool, f64),
+/// J·ẋ by differences of fourth order, where two steps and both sides agree; nothing where they do not, or
+/// where `primal` gives nothing.
+pub(crate) fn differences(
+    line: &Line,
+    primal: &dyn Fn(&Numbers) -> Result<Option<Numbers>, String>,
 ) -> Result<Option<Numbers>, String> {
-    let at = |h: f64| runner.primal(&std::array::from_fn(|i| x[i] + h * x_tan[i]));
-    let middle = runner.primal(x)?;
-    let steps: &[f64] = match single {
+    let at = |h: f64| primal(&std::array::from_fn(|i| line.x[i] + h * line.x_tan[i]));
+    let steps: &[f64] = match line.single {
         true => &[1e-2, 5e-3],
         false => &[1e-3, 3e-4, 1e-4, 3e-5],
     };
-    let agreed = tolerance / 10.0;
+    let agreed = line.tolerance() / 10.0;
     let mut last: Option<Numbers> = None;
     for &h in steps {
-        let (a, b, c, d) = (at(-2.0 * h)?, at(-h)?, at(h)?, at(2.0 * h)?);
+        let places = [-2.0 * h, -h, 0.0, h, 2.0 * h];
+        let mut found = [[0.0; CELLS + 1]; 5];
+        for (own, place) in found.iter_mut().zip(places) {
+            match at(place)? {
+                Some(numbers) => *own = numbers,
+                None => return Ok(None),
+            }
+        }
+        let [a, b, middle, c, d] = found;
         let next: Numbers =
             std::array::from_fn(|i| (a[i] - 8.0 * b[i] + 8.0 * c[i] - d[i]) / (12.0 * h));
         let below: Numbers =
             std::array::from_fn(|i| (3.0 * middle[i] - 4.0 * b[i] + a[i]) / (2.0 * h));
         let above: Numbers =
             std::array::from_fn(|i| (4.0 * c[i] - 3.0 * middle[i] - d[i]) / (2.0 * h));
-        let smooth = same("", &below, &above, tolerance / 2.0).is_ok();
+        let smooth = same("", &below, &above, line.tolerance() / 2.0).is_ok();
         let steady = last.is_some_and(|last| same("", &last, &next, agreed).is_ok());
         if smooth && steady {
             return Ok(Some(next));

@@ -139,6 +139,8 @@ struct Writer<'r> {
     tag: String,
     /// Whether the statements of [`wide`] are written, and those in single precision.
     wide: bool,
+    /// The number of the loop with two counters that `@f` begins with.
+    two_counters: Option<u64>,
     single: bool,
     /// How many of `@two` and `@table` may be called.
     fixed: u32,
@@ -161,6 +163,7 @@ impl<'r> Writer<'r> {
             budget: 0,
             tag: String::new(),
             wide: false,
+            two_counters: None,
             single: false,
             fixed: 0,
             contents: BTreeSet::new(),
@@ -177,6 +180,7 @@ impl<'r> Writer<'r> {
         self.enter(arrays);
         if self.wide && name == "f" {
             self.set_globals();
+            self.two_counters();
         }
         self.local_array();
         if name != "f" && arrays.len() == 1 && self.random.below(3) == 0 {

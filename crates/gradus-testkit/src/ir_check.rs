@@ -122,18 +122,16 @@ pub fn check_unit(
         let found = Runner::new(&loaded, i, &subjects[i]).and_then(|runner| {
             let single = subjects[i].single;
             same_as_interpreted(unit, &interpreted, &runner, &subjects[i])?;
-            checked(&runner, single)
+            let along = |of: &Numbers, at: &Numbers| followed(unit, &subjects[i], of, at);
+            checked(&runner, single, Some(&along))
         });
-        match found {
-            Ok(()) => Verdict::Right,
-            Err(why) => Verdict::Wrong(why),
-        }
+        Verdict::of(found)
     };
     Ok(verdicts.into_iter().enumerate().map(judge).collect())
 }
 
 /// A module with the functions of a unit.
-fn bitcode(unit: &Unit) -> Result<Vec<u8>, String> {
+pub(crate) fn bitcode(unit: &Unit) -> Result<Vec<u8>, String> {
     let layout = Layout::default();
     let mut host = Host::create("programs", "x86_64-unknown-linux-gnu", layout.text());
     // What is exported belongs to a host that was imported: here one without functions.
@@ -248,12 +246,47 @@ fn arguments<'a>(
 
 /// The results and then the arrays of a call; nothing where the interpreter does not know how to run it.
 fn interpret(unit: &Unit, name: &str, arguments: &[Argument]) -> Result<Option<Vec<f64>>, String> {
+    run(&mut machine(unit), name, arguments)
+}
+
+fn machine(unit: &Unit) -> Machine<'_> {
     let limits = Limits {
         max_steps: 5_000_000,
         races: true,
         ..Limits::default()
     };
-    let mut machine = Machine::with_options(unit, limits);
+    Machine::with_options(unit, limits)
+}
+
+/// What a program gives at a point when all comparisons give what they gave at another one; nothing where it
+/// does not take the same way then, or the interpreter does not know how to run it.
+fn followed(
+    unit: &Unit,
+    subject: &Subject,
+    of: &Numbers,
+    at: &Numbers,
+) -> Result<Option<Numbers>, String> {
+    let mut first = machine(unit);
+    first.note_decisions();
+    if run(&mut first, &subject.function, &primal_arguments(of))?.is_none() {
+        return Ok(None);
+    }
+    let mut second = machine(unit);
+    second.follow_decisions(first.noted_decisions());
+    let Ok(Some(found)) = run(&mut second, &subject.function, &primal_arguments(at)) else {
+        return Ok(None);
+    };
+    Ok(<Numbers>::try_from(found)
+        .ok()
+        .filter(|_| second.followed_all()))
+}
+
+/// As [`interpret`], on a machine that may be told more.
+fn run(
+    machine: &mut Machine,
+    name: &str,
+    arguments: &[Argument],
+) -> Result<Option<Vec<f64>>, String> {
     let told = |trap: gradus_interp::Trap| format!("interpreted, {name} goes wrong: {trap}");
     let (mut values, mut arrays) = (Vec::new(), Vec::new());
     for argument in arguments {

@@ -46,6 +46,7 @@ mod coverage;
 mod fork_join_check;
 mod generate;
 mod ir_check;
+mod isolated;
 mod made;
 mod page;
 mod parallel_c_check;

@@ -7,7 +7,7 @@
 //! they are before they are lowered: it does so whatever the threads of a run happen to do.
 
 use crate::c_compile::compiled;
-use crate::check::{Numbers, Runner, Verdict, checked, directions, points};
+use crate::check::{Found, Numbers, Runner, Verdict, checked, directions, points};
 use crate::generate::ParallelCProgram;
 use crate::ir_check::all_as_interpreted;
 use crate::made::{Loaded, Subject};
@@ -166,13 +166,10 @@ impl Both {
     }
 
     fn verdict(&self, i: usize) -> Verdict {
-        match self.check(i) {
-            Ok(()) => Verdict::Right,
-            Err(why) => Verdict::Wrong(why),
-        }
+        Verdict::of(self.check(i))
     }
 
-    fn check(&self, i: usize) -> Result<(), String> {
+    fn check(&self, i: usize) -> Result<Found, String> {
         let subject = &self.subjects[i];
         let serial = Runner::new(&self.serial, i, subject)?;
         let parallel = Runner::new(&self.parallel, i, subject)?;
@@ -186,7 +183,7 @@ impl Both {
         for _ in 0..ROUNDS {
             same("three workers", parallel.reverse(&x, &y_adj)?, wanted)?;
         }
-        checked(&parallel, false)
+        checked(&parallel, false, None)
     }
 }
 

@@ -185,3 +185,36 @@ fn arguments_must_fit() {
     );
     assert_eq!(machine.call("f", &[Value::i64(4)]), Ok(Some(Value::i64(4))));
 }
+
+/// A run that follows an earlier one takes its way, through branches, selects and as often around loops; one
+/// that comes to more comparisons ends, and one that comes to fewer can be told.
+#[test]
+fn a_run_can_follow_the_way_of_another() {
+    let unit = unit(
+        "func @f(%x: f64) -> f64 {
+        %c = fcmp oeq %x, 0.0
+        %r = select %c, 5.0, %x
+        %n = loop iter(%y = %x) -> f64 { %z = fadd %y, 1.0 %again = fcmp olt %z, 3.0 repeat %again, %z, %z }
+        %s = fadd %r, %n
+        return %s }
+      func @g(%x: f64) -> f64 { %c = fcmp oeq %x, 0.0 %r = select %c, 5.0, %x return %r }",
+    );
+    let mut first = Machine::new(&unit);
+    first.note_decisions();
+    let number = |value: Option<Value>| value.and_then(|v| v.as_f64()).expect("a number");
+    assert_eq!(
+        number(first.call("f", &[Value::f64(0.0)]).expect("it runs")),
+        8.0
+    );
+    let way = first.noted_decisions();
+    assert_eq!(way.len(), 4);
+    let follow = |name: &str, x: f64, way: &[Value]| {
+        let mut machine = Machine::new(&unit);
+        machine.follow_decisions(way.to_vec());
+        let value = machine.call(name, &[Value::f64(x)]);
+        (value.ok().map(number), machine.followed_all())
+    };
+    assert_eq!(follow("f", 7.0, &way), (Some(5.0 + 10.0), true));
+    assert_eq!(follow("g", 7.0, &way), (Some(5.0), false));
+    assert_eq!(follow("f", 7.0, &way[..3]).0, None);
+}

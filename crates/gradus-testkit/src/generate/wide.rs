@@ -75,6 +75,7 @@ pub const FEATURES: &[&str] = &[
     "two parts of an array",
     "array read by a loop and its rest",
     "variable set in one arm",
+    "loop with two counters",
 ];
 
 /// The outside functions that wide programs call, for the top of a module.
@@ -116,6 +117,8 @@ pub fn wide_program(seed: u64) -> WideProgram {
         writer.helpers += 1;
     }
     writer.style = style;
+    // Not drawn: the other programs stay what they were.
+    writer.two_counters = (seed % 16 == 3).then_some(seed / 16);
     writer.function("f", &["%x"]);
     WideProgram {
         function: format!("f{}", writer.tag),
@@ -179,6 +182,31 @@ impl Writer<'_> {
              store %x, @slot{tag}"
         ));
         self.note("mutable global");
+    }
+
+    /// A loop that counts its iterations, and beside them where it reads.
+    pub(super) fn two_counters(&mut self) {
+        let Some(number) = self.two_counters else {
+            return;
+        };
+        self.note("loop with two counters");
+        let (start, step) = (1 + number % 5, 1 + number / 5 % 3);
+        let (r, a, i, j) = (self.name(), self.name(), self.name(), self.name());
+        self.line(format!(
+            "{r} = loop iter({a} = 0.25, {i} = 0, {j} = {start}) -> f64 {{"
+        ));
+        let place = self.value(format!("and {j}, 7"));
+        let cell = self.value(format!("addr inbounds f64, %x, {place}"));
+        let old = self.value(format!("load {cell} -> f64"));
+        let part = self.value(format!("fmul {old}, {a}"));
+        let next = self.value(format!("fadd {part}, 0.5"));
+        let next_i = self.value(format!("add {i}, 1"));
+        let next_j = self.value(format!("add {j}, {step}"));
+        let again = self.value(format!("icmp ult {next_i}, 3"));
+        self.line(format!(
+            "repeat {again}, {next}, {next_i}, {next_j}, {next}\n}}"
+        ));
+        self.line(format!("store {r}, %x"));
     }
 
     pub(super) fn wide_statement(&mut self, depth: u32) {

@@ -23,7 +23,7 @@ fn kind(verdict: &Verdict) -> Option<String> {
     let text = match verdict {
         Verdict::Wrong(text) | Verdict::Crash(text) => text.clone(),
         Verdict::Refused { code, place } => format!("{code}: {place}"),
-        Verdict::Right => return None,
+        Verdict::Right | Verdict::Isolated(_) => return None,
     };
     let words = text.split_whitespace();
     let plain = words.filter(|w| !w.contains(|c: char| c.is_ascii_digit() || c == '`'));

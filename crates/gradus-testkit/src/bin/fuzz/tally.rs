@@ -15,7 +15,7 @@ pub struct Tally<'s> {
     settings: &'s Settings,
     /// Seeds by outcome.
     outcomes: BTreeMap<String, Vec<u64>>,
-    /// An example of each refusal.
+    /// An example of each refusal, and of what is isolated.
     examples: BTreeMap<String, String>,
     bad: Vec<String>,
     /// The cells that no program filled.
@@ -134,7 +134,7 @@ impl<'s> Tally<'s> {
             .or_default()
             .push(number);
         let told = format!("seed {seed} {route}: {kind}: {text}");
-        match kind.starts_with("refused") {
+        match kind.starts_with("refused") || *kind == "isolated" {
             true => drop(self.examples.entry(kind.to_string()).or_insert(told)),
             false if *kind != "ok" => self.fault(told),
             false => {}

@@ -1,0 +1,156 @@
+//! Points where forward and reverse mode agree and differences do not, and rounding that both suffer.
+//!
+//! A program that compares two numbers which are equal at a point, and nowhere around it, takes a way there
+//! that it takes nowhere else (`x == y / 2 ? x : y / 2` at zero): its derivative at the point is that of
+//! this way, and differences never see it. Such a point is isolated. Two things must hold, and neither is
+//! told by the derivative itself:
+//!
+//! 1. around the point, where nothing is equal by chance, forward mode, reverse mode and differences agree,
+//!    at every one of several places;
+//! 2. at the point, the derivative is that of the way: the interpreter notes there what each comparison
+//!    gives, and takes differences of the program with all comparisons held to that.
+//!
+//! A formula that is wrong at such a point alone fails the second.
+
+use crate::check::{Line, Numbers, differences, pattern, products};
+
+/// What a program gives at the second point when all comparisons give what they gave at the first; nothing
+/// where it cannot take the same way.
+pub(crate) type Followed<'f> = &'f dyn Fn(&Numbers, &Numbers) -> Result<Option<Numbers>, String>;
+
+/// How far the places around a point are from it: less than any step of differences.
+const ASIDE: f64 = 0.7e-5;
+/// How many there are in random directions, beside those before and behind the point.
+const PLACES: u64 = 6;
+
+/// Whether a point is isolated.
+///
+/// # Errors
+/// What goes wrong around it.
+pub(crate) fn is_isolated(line: &Line, followed: Option<Followed>) -> Result<bool, String> {
+    let Some(followed) = followed else {
+        return Ok(false);
+    };
+    let y_tan = line.dotted()?;
+    let of_the_way = differences(line, &|at| followed(line.x, at))?;
+    if of_the_way.is_none_or(|d| line.apart(&y_tan, &d).is_some()) {
+        return Ok(false);
+    }
+    let along = |sign: f64| line.x_tan.map(|t| sign * t);
+    let aside = [along(1.0), along(-1.0)];
+    let random = (0..PLACES).map(|place| pattern(5000 + place));
+    for direction in aside.into_iter().chain(random) {
+        let x: Numbers = std::array::from_fn(|i| line.x[i] + ASIDE * direction[i]);
+        let there = Line { x: &x, ..*line };
+        let y_tan = there.dotted()?;
+        let differences = there.differences()?;
+        if differences.is_none_or(|d| there.apart(&y_tan, &d).is_some()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Points whose coordinates differ in their last bits.
+const NEIGHBOURS: u64 = 12;
+/// What rounding may do at most, relative to the sums of both modes.
+const MOST: f64 = 1e-9;
+
+/// How far rounding alone takes forward from reverse mode: the two products ⟨ȳ, Jẋ⟩ and ⟨Jᵀȳ, ẋ⟩ are taken
+/// where the last bits of the inputs differ, where the derivative is the same but for rounding. `size` is
+/// that of the sums of both modes.
+///
+/// # Errors
+/// What goes wrong there.
+pub(crate) fn rounding(line: &Line, size: f64) -> Result<f64, String> {
+    let (mut low, mut high) = ([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]);
+    for neighbour in 0..NEIGHBOURS {
+        let bits = pattern(7000 + neighbour);
+        let x: Numbers = std::array::from_fn(|i| line.x[i] * (1.0 + 4.0 * f64::EPSILON * bits[i]));
+        let (_, y_tan) = line.runner.forward(&x, line.x_tan)?;
+        let (_, x_adj) = line.runner.reverse(&x, line.y_adj)?;
+        let both = [products(line.y_adj, &y_tan), products(&x_adj, line.x_tan)];
+        for (i, terms) in both.iter().enumerate() {
+            let sum: f64 = terms.iter().sum();
+            low[i] = low[i].min(sum);
+            high[i] = high[i].max(sum);
+        }
+    }
+    let spread = (high[0] - low[0]) + (high[1] - low[1]);
+    Ok(match spread.is_finite() {
+        true => spread.min(MOST * size),
+        false => 0.0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{Runner, checked};
+    use crate::ir_check::bitcode;
+    use crate::made::{Module, Subject, make};
+    use crate::{Verdict, Way, WideProgram, check_unit, wide_unit};
+    use gradus_pipeline::{Level, Options};
+    use std::collections::BTreeSet;
+
+    /// x or half of it: what is taken where they are equal has another slope than all around.
+    const EQUAL: &str = "  %a = load %x -> f64\n  %h = fmul 0.5, %a\n  %c = fcmp une %a, %h\n  \
+         %r = select %c, %a, %h\n  %t = fadd %r, %s\n  return %t\n";
+
+    fn program(body: &str) -> WideProgram {
+        WideProgram {
+            text: format!("func @f_1(%n: i64, %x: ptr, %s: f64) -> f64 new {{\n{body}}}\n"),
+            function: "f_1".into(),
+            contents: BTreeSet::new(),
+            single: false,
+        }
+    }
+
+    fn verdict(body: &str) -> Verdict {
+        let programs = [program(body)];
+        let unit = wide_unit(&programs).unwrap();
+        let found = check_unit(&unit, &programs, &Way::default()).unwrap();
+        found.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn what_runs_only_where_numbers_are_equal_is_isolated() {
+        let found = verdict(EQUAL);
+        assert!(matches!(found, Verdict::Isolated(_)), "{found:?}");
+        let smooth = "  %a = load %x -> f64\n  %t = fadd %a, %s\n  return %t\n";
+        assert_eq!(verdict(smooth), Verdict::Right);
+    }
+
+    /// Where the way taken at the point has another slope than the derivatives say, they are wrong.
+    #[test]
+    fn a_slope_that_is_not_that_of_the_way_is_wrong() {
+        let unit = wide_unit(&[program(EQUAL)]).unwrap();
+        let subjects = [Subject {
+            function: "f_1".into(),
+            single: false,
+        }];
+        let module = Module {
+            bytes: &bitcode(&unit).unwrap(),
+            subjects: &subjects,
+            blamed: &|_| None,
+            shown: &|_| String::new(),
+            options: Options::default(),
+            level: Level::O0,
+        };
+        let loaded = make(&module).unwrap().0.unwrap().load(None).unwrap();
+        let runner = Runner::new(&loaded, 0, &subjects[0]).unwrap();
+        let way = |slope: f64| {
+            move |_: &Numbers, at: &Numbers| {
+                let mut outputs: Numbers =
+                    std::array::from_fn(|i| if i == 0 { 0.0 } else { at[i - 1] });
+                outputs[0] = slope * at[0] + at[at.len() - 1];
+                Ok(Some(outputs))
+            }
+        };
+        let right = checked(&runner, false, Some(&way(0.5)));
+        assert!(matches!(right, Ok(Some(_))), "{right:?}");
+        let wrong = checked(&runner, false, Some(&way(0.4)));
+        assert!(wrong.is_err(), "{wrong:?}");
+        assert!(checked(&runner, false, None).is_err());
+    }
+}
