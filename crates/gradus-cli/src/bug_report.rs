@@ -1,6 +1,7 @@
 //! `gradus bug-report`: all that a command depended on in one archive, and such an archive run again.
 
 use crate::options::{Wrong, split, text, wrong};
+use crate::said::outln;
 use crate::session::{Session, status};
 use gradus::files::{Content, Outputs};
 use gradus::{Code, Diagnostic, Record, child, files, reproducer};
@@ -42,7 +43,7 @@ pub fn run(
     };
     match done {
         Ok(()) => {
-            println!(
+            outln!(
                 "send it with a word about what you expected; `gradus bug-report --replay` runs it again"
             );
             0
@@ -86,7 +87,7 @@ fn pack(session: &Session, record: &Record, output: &Path, status: u8) -> Result
     let mut outputs = Outputs::default();
     outputs.add(output, Content::Bytes(bytes));
     outputs.commit(&session.settings.leftovers)?;
-    println!(
+    outln!(
         "the command ended with status {status}; wrote {}",
         output.display()
     );
@@ -106,7 +107,7 @@ fn replay(session: &Session, archive: &Path) -> u8 {
         session.show(&reply.diagnostics);
         let failed = reply.has_errors();
         let word = if failed { "refused" } else { "carried out" };
-        println!("request {} of {}: {word}", number + 1, requests.len());
+        outln!("request {} of {}: {word}", number + 1, requests.len());
         if failed && end == 0 {
             end = status(&reply.diagnostics);
         }

@@ -1,6 +1,7 @@
 //! `gradus check`: is the derivative right?
 
 use crate::options::{Wrong, list, seconds, split, text, word_text, words, wrong};
+use crate::said::outln;
 use crate::session::{Session, status};
 use gradus::Diagnostic;
 use gradus::check::{Check, check};
@@ -22,12 +23,12 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
     };
     let checked = check(&session.settings, &what);
     if !checked.text.is_empty() {
-        println!("{}\n{}", what.function, checked.text.trim_end());
+        outln!("{}\n{}", what.function, checked.text.trim_end());
     }
     session.show(&checked.diagnostics);
     match checked.right {
         true => {
-            println!("the derivative is right");
+            outln!("the derivative is right");
             0
         }
         false => status(&checked.diagnostics),

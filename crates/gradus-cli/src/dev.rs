@@ -1,6 +1,7 @@
 //! `gradus dev`: what the passes do to a program.
 
 use crate::options::{Wrong, split, text, word_text, words, wrong};
+use crate::said::outln;
 use crate::session::{Session, status};
 use gradus::Diagnostic;
 use gradus::dev::{Dev, dev};
@@ -24,15 +25,15 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
         Err(diagnostic) => return session.fail(diagnostic),
     };
     for dump in &reply.dumps {
-        println!("; after {}\n{}", dump.pass, dump.text);
+        outln!("; after {}\n{}", dump.pass, dump.text);
     }
     if asked.time {
         for time in &reply.timings {
-            println!("{:>12.3} ms  {}", time.duration as f64 / 1e6, time.pass);
+            outln!("{:>12.3} ms  {}", time.duration as f64 / 1e6, time.pass);
         }
     }
     if let Some(report) = reply.text(OutputKind::Report) {
-        print!("{report}");
+        crate::said::out(format_args!("{report}"));
     }
     session.show(&reply.diagnostics);
     match reply.has_errors() {

@@ -64,15 +64,24 @@ fn asked(args: &[OsString]) -> Result<Asked, gradus::Diagnostic> {
 /// Shows what a driver says; gives the exit status.
 fn shown(session: &Session, asked: &Asked, driven: &Driven) -> u8 {
     for remark in &driven.remarks {
-        eprint!("{remark}");
+        crate::said::err(format_args!("{remark}"));
     }
     session.show(&driven.diagnostics);
     if asked.report {
-        driven.reports.iter().for_each(|text| print!("{text}"));
+        driven
+            .reports
+            .iter()
+            .for_each(|text| crate::said::out(format_args!("{text}")));
     }
     if asked.regions {
-        driven.regions.iter().for_each(|text| print!("{text}"));
+        driven
+            .regions
+            .iter()
+            .for_each(|text| crate::said::out(format_args!("{text}")));
     }
-    driven.kernels.iter().for_each(|text| print!("{text}"));
+    driven
+        .kernels
+        .iter()
+        .for_each(|text| crate::said::out(format_args!("{text}")));
     u8::try_from(driven.status).unwrap_or(crate::FAILED)
 }

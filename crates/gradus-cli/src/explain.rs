@@ -1,6 +1,7 @@
 //! `gradus explain CODE`: the page of a diagnostic. The pages are part of the program.
 
 use crate::options::wrong;
+use crate::said::outln;
 use crate::session::Session;
 use gradus::Code;
 use std::ffi::OsString;
@@ -59,7 +60,7 @@ pages! {
 pub fn run(session: &Session, args: &[OsString]) -> u8 {
     let Some(asked) = args.first().map(|a| a.to_string_lossy().to_uppercase()) else {
         for (number, page) in PAGES {
-            println!("{number}  {}", title(page));
+            outln!("{number}  {}", title(page));
         }
         return 0;
     };
@@ -67,7 +68,7 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
     let number = format!("GRD{digits:0>4}");
     match page(&number) {
         Some(page) => {
-            print!("{page}");
+            crate::said::out(format_args!("{page}"));
             0
         }
         None => {

@@ -1,6 +1,7 @@
 //! `gradus grad`: derivatives by name.
 
 use crate::options::{Wrong, list, split, text, word_text, words, wrong};
+use crate::said::outln;
 use crate::session::{Session, status};
 use gradus::Diagnostic;
 use gradus::grad::{Emit, Grad, grad};
@@ -18,10 +19,10 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
     let graded = grad(&session.settings, &what);
     session.show(&graded.diagnostics);
     if let Some(report) = &graded.report {
-        print!("{report}");
+        crate::said::out(format_args!("{report}"));
     }
     for file in &graded.files {
-        println!("wrote {}", file.display());
+        outln!("wrote {}", file.display());
     }
     match graded.done {
         true => 0,

@@ -6,6 +6,7 @@
 //! characters from 1, and the end is the place after the last.
 
 use crate::render::{self, Sources, place};
+use crate::said::errln;
 use annotate_snippets::Renderer;
 use gradus::{Diagnostic, Label, Severity};
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 pub fn show(diagnostics: &[&Diagnostic]) {
     let mut sources = Sources::default();
     for diagnostic in diagnostics {
-        eprintln!("{}", object(diagnostic, &mut sources));
+        errln!("{}", object(diagnostic, &mut sources));
     }
 }
 

@@ -16,10 +16,12 @@ mod grad;
 mod json;
 mod options;
 mod render;
+mod said;
 mod session;
 mod signals;
 mod surroundings;
 
+use crate::said::outln;
 use session::Session;
 
 use std::ffi::OsString;
@@ -131,15 +133,15 @@ fn command(session: &Session, args: &[OsString]) -> u8 {
         Some("dev") => dev::run(session, rest),
         Some("explain") => explain::run(session, rest),
         Some("--version" | "-V") => {
-            println!("gradus {}", env!("CARGO_PKG_VERSION"));
+            outln!("gradus {}", env!("CARGO_PKG_VERSION"));
             0
         }
         Some("--help" | "-h" | "help") => {
-            print!("{USAGE}");
+            crate::said::out(format_args!("{USAGE}"));
             0
         }
         None => {
-            eprint!("{USAGE}");
+            crate::said::err(format_args!("{USAGE}"));
             FAILED
         }
         Some(other) => session.fail(

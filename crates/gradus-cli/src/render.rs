@@ -1,6 +1,7 @@
 //! Diagnostics as a person reads them: in rustc's manner, with the user's own lines, all findings
 //! of a run at once.
 
+use crate::said::errln;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use gradus::{Diagnostic, Label, Severity};
 use std::collections::HashMap;
@@ -16,14 +17,14 @@ pub fn show(shown: &[&Diagnostic]) {
         Renderer::plain()
     };
     for diagnostic in shown {
-        eprintln!("{}\n", text(diagnostic, &renderer, &mut sources));
+        errln!("{}\n", text(diagnostic, &renderer, &mut sources));
     }
     let errors = shown.iter().filter(|d| d.severity == Severity::Error);
     let mut codes: Vec<&str> = errors.map(|d| d.code.number()).collect();
     codes.sort_unstable();
     codes.dedup();
     if let [first, ..] = codes[..] {
-        eprintln!("`gradus explain {first}` tells more about this kind of finding");
+        errln!("`gradus explain {first}` tells more about this kind of finding");
     }
 }
 

@@ -410,26 +410,82 @@ fn a_prototype_unlike_the_definition_is_one_finding() {
     );
 }
 
+/// Whoever meets the limit: we, the compiler that we run, or the linker.
 #[test]
 fn a_limit_on_files_is_one_finding() {
     let at = folder("file-size");
     write(&at, "curve.c", CURVE);
+    write(&at, "main.c", "int main(void) { return 0; }\n");
     bitcode(&at, "curve.c", "curve.bc");
-    let line = format!(
-        "ulimit -f 1; exec {} grad curve.bc -f curve --emit gir -o out.gir",
-        env!("CARGO_BIN_EXE_gradus")
-    );
-    let output = Command::new("sh")
-        .args(["-c", &line])
-        .env("TMPDIR", at.join("tmp"))
-        .current_dir(&at)
-        .output()
-        .expect("a shell runs");
-    let text = said(&output);
-    assert_eq!(output.status.code(), Some(1), "{text}");
-    assert_eq!(text.matches("error[").count(), 1, "{text}");
-    assert!(text.contains("error[GRD0023]"), "{text}");
-    assert_eq!(files(&at).0, ["curve.bc", "curve.c"]);
+    assert!(gradus(&at, "cc -c main.c").status.success());
+    for (blocks, line, code) in [
+        (1, "grad curve.bc -f curve --emit gir -o out.gir", "GRD0023"),
+        (1, "grad curve.bc -f curve -o out.o", "GRD0023"),
+        (1, "grad curve.c -f curve -o out.o", "GRD0022"),
+        (1, "cc -O1 -c curve.c -o out.o", "GRD0022"),
+        (8, "cc main.o -o out", "GRD0022"),
+    ] {
+        let program = env!("CARGO_BIN_EXE_gradus");
+        let output = Command::new("sh")
+            .args(["-c", &format!("ulimit -f {blocks}; exec {program} {line}")])
+            .env("TMPDIR", at.join("tmp"))
+            .current_dir(&at)
+            .output()
+            .expect("a shell runs");
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{line}\n{text}");
+        assert_eq!(text.matches("error[").count(), 1, "{line}\n{text}");
+        assert!(text.contains(&format!("error[{code}]")), "{line}\n{text}");
+        assert_eq!(
+            files(&at).0,
+            ["curve.bc", "curve.c", "main.c", "main.o"],
+            "{line}"
+        );
+    }
+}
+
+/// Streams that are full, and readers that have left.
+#[test]
+fn what_cannot_be_said_is_no_crash() {
+    let at = folder("full");
+    write(&at, "curve.c", CURVE);
+    let full = || {
+        std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("it is there")
+    };
+    for line in [
+        "explain GRD0007",
+        "--help",
+        "--version",
+        "grad curve.c -f curve -o out.o",
+    ] {
+        let output = command(&at, line)
+            .stdout(full())
+            .output()
+            .expect("gradus runs");
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{line}\n{text}");
+        assert_eq!(text.matches("error[GRD0023]").count(), 1, "{line}\n{text}");
+        assert!(!text.contains("panicked"), "{line}\n{text}");
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = command(&at, line)
+            .stdout(writer)
+            .output()
+            .expect("gradus runs");
+        assert_eq!(output.status.code(), Some(0), "{line}");
+        assert!(!said(&output).contains("panicked"), "{line}");
+    }
+    for format in ["human", "json"] {
+        let line = format!("grad curve.c -f nothing -o out.o --message-format {format}");
+        let ended = command(&at, &line)
+            .stderr(full())
+            .status()
+            .expect("gradus runs");
+        assert_eq!(ended.code(), Some(1), "{format}");
+    }
 }
 
 /// Bitcode with bytes flipped and ends cut off: an error, a limit, or a derivative; never anything

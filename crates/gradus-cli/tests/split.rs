@@ -104,7 +104,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// Every level, and two with the sanitizers; without them two levels run under valgrind.
+/// Every level, under valgrind and with the sanitizers.
 fn same_under_every_checker(test: &str, files: &[(&str, &str)]) {
     let at = folder(test);
     for (name, text) in files {
@@ -113,18 +113,13 @@ fn same_under_every_checker(test: &str, files: &[(&str, &str)]) {
     let sources: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
     let sources: Vec<&str> = sources.into_iter().filter(|n| n.ends_with(".c")).collect();
     let sources = sources.join(" ");
-    for flags in [
-        "-O0",
-        "-O1",
-        "-O2",
-        "-O3",
-        "-O0 -g -fsanitize=address,undefined -fno-sanitize-recover=all",
-        "-O2 -g -fsanitize=address,undefined -fno-sanitize-recover=all",
-    ] {
+    let sanitized = "-g -fsanitize=address,undefined -fno-sanitize-recover=all";
+    let ways = ["-O0", "-O1", "-O2", "-O3"].map(|level| [(level, ""), (level, sanitized)]);
+    for (level, checks) in ways.concat() {
+        let flags = format!("{level} {checks}");
         let made = gradus(&at, &format!("cc {flags} {sources} -lm -o split"));
         assert!(made.status.success(), "{test} {flags}: {}", text(&made));
-        let plain = !flags.contains("sanitize");
-        let mut command = match plain && flags != "-O3" && flags != "-O1" {
+        let mut command = match checks.is_empty() {
             true => {
                 let mut command = Command::new("valgrind");
                 command.args(["-q", "--leak-check=full", "--error-exitcode=9"]);

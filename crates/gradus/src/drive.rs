@@ -12,7 +12,7 @@ use crate::cc1::{self, Detail, Halves};
 use crate::fat::{self, Carried};
 use crate::files::{self, Scratch};
 use crate::plan::{self, Job};
-use crate::{Settings, child, link, runtime};
+use crate::{Settings, child, link, runtime, source};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_pipeline::{
     CallsTask, Input, Level, Options, Outcome, OutputKind, Reply, Request, Task,
@@ -90,7 +90,7 @@ fn run(
                 .map(|(name, value)| (name, value)),
         );
         let status = command.status().map_err(|e| cannot_run(&whole, &e))?;
-        driven.status = exit_code(status);
+        driven.status = exit_code(&whole.program, &status, &[])?;
         return Ok(());
     }
     driven.remarks = plan.remarks.drain(..).map(|line| line + "\n").collect();
@@ -161,8 +161,8 @@ struct Session<'a> {
 
 /// Runs a job with our own input and output; gives its exit status.
 fn status(job: &Job) -> Result<i32, Diagnostic> {
-    let status = job.command().status();
-    Ok(exit_code(status.map_err(|e| cannot_run(job, &e))?))
+    let status = job.command().status().map_err(|e| cannot_run(job, &e))?;
+    exit_code(&job.program, &status, &[])
 }
 
 /// Runs a job; what it says is kept.
@@ -178,10 +178,12 @@ fn cannot_run(job: &Job, error: &std::io::Error) -> Diagnostic {
     Diagnostic::error(Code::ToolFailed, message)
 }
 
-fn exit_code(status: ExitStatus) -> i32 {
-    use std::os::unix::process::ExitStatusExt;
-    let signal = status.signal().map(|s| 128 + s);
-    status.code().or(signal).unwrap_or(1)
+/// The exit status of a program, which the driver's own will be; a signal is a finding.
+fn exit_code(program: &Path, status: &ExitStatus, said: &[u8]) -> Result<i32, Diagnostic> {
+    match source::died(program, status, said) {
+        Some(died) => Err(died),
+        None => Ok(status.code().unwrap_or(1)),
+    }
 }
 
 impl Session<'_> {
@@ -192,8 +194,8 @@ impl Session<'_> {
         let derived = self.scratch.file(&format!("{at}.derived.bc"));
         let halves = cc1::halves(job, &bitcode, &derived, Detail::Lines);
         let front = run_quietly(&halves.front)?;
+        let code = exit_code(&job.program, &front.status, &front.stderr)?;
         let said = String::from_utf8_lossy(&front.stderr).into_owned();
-        let code = exit_code(front.status);
         if code != 0 {
             self.driven.remarks.push(said);
             return Ok(code);

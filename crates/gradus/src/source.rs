@@ -10,7 +10,7 @@ use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{Input, Level};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 
 /// A program ready for our passes.
 #[derive(Clone, Debug)]
@@ -113,14 +113,23 @@ pub fn quiet(job: &Job) -> Result<(), Diagnostic> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let message = match output.status.signal() {
-        Some(signal) => format!("{} died of signal {signal}", job.program.display()),
-        None => "the compiler refused the program".to_string(),
-    };
-    let mut diagnostic = Diagnostic::error(Code::ToolFailed, message);
-    for line in said.lines().take(20) {
-        diagnostic = diagnostic.note(line.to_string());
+    if let Some(died) = died(&job.program, &output.status, &output.stderr) {
+        return Err(died);
     }
-    Err(diagnostic)
+    let diagnostic = Diagnostic::error(Code::ToolFailed, "the compiler refused the program");
+    Err(noted(diagnostic, &output.stderr))
+}
+
+/// The finding on a compiler or linker that a signal ended, with what it said.
+pub fn died(program: &Path, status: &ExitStatus, said: &[u8]) -> Option<Diagnostic> {
+    let signal = status.signal()?;
+    let message = format!("{} died of signal {signal}", program.display());
+    Some(noted(Diagnostic::error(Code::ToolFailed, message), said))
+}
+
+/// A finding with the first lines of what a program said.
+fn noted(finding: Diagnostic, said: &[u8]) -> Diagnostic {
+    let said = String::from_utf8_lossy(said);
+    let lines = said.lines().take(20);
+    lines.fold(finding, |finding, line| finding.note(line.to_string()))
 }
