@@ -11,6 +11,7 @@ mod own_adds;
 mod replay;
 mod scratch;
 pub mod snapshots;
+mod worked_in;
 
 use crate::node::Node;
 use gradus_analysis::{CallActivity, CopiedWord, CopyKind, ShadowState};

@@ -152,6 +152,36 @@ programs! {
                 for (int i = 0; i < 8; i++) p[i] = s * x[i % n] + k * 0.2; }
             for (int i = 0; i < n; i++) x[i] = 0;
             free(p); return r; }";
+    // Each iteration fills two arrays, one of them place by place twice, before it reads them: it works on the tape.
+    arrays_of_each_iteration: 5, "#include <stdlib.h>
+        double f(int n, double *x, double s) {
+            double *t = malloc(n * sizeof *t), u[6], r = s;
+            for (int k = 0; k < 3; k++) {
+                for (int i = 0; i < n; i++) t[i] = x[i] * r + 0.1 * k;
+                for (int i = 0; i < 6; i++) u[i] = x[i % n] - r;
+                for (int i = 0; i < n; i++) for (int j = i; j < n; j++) u[j] += t[i] * x[j];
+                double a = 0;
+                for (int i = 0; i < n; i++) a += t[i] * t[n - 1 - i] * u[i] * u[i + 1];
+                r = 0.2 * a / (1 + a * a) + 0.3 * r; }
+            free(t); return r; }";
+    // The same, but that an array is changed once more after it was read; or only from the second iteration on; or
+    // under a condition, so that what the iteration before left is read; or by way of an address from outside.
+    arrays_that_iterations_share: 5, "#include <stdlib.h>
+        double f(int n, double *x, double s) {
+            double *t = malloc(n * sizeof *t), *u = malloc(n * sizeof *u), *v = malloc(n * sizeof *v), r = s;
+            double w[8], *last = w + n;
+            for (int i = 0; i < n; i++) { u[i] = x[i]; v[i] = s; }
+            for (int k = 0; k < 4; k++) {
+                for (int i = 0; i < n; i++) t[i] = x[i] * r + 0.1 * k;
+                if (k > 0) for (int i = 0; i < n; i++) u[i] = t[i] * 0.5;
+                for (int i = 0; i < n; i++) if (x[i] > 1.01) v[i] = t[i] + 0.1 * k;
+                for (double *p = w; p < last; p++) *p = r * x[p - w];
+                double a = 0;
+                for (int i = 0; i < n; i++) a += t[i] * t[i] * u[i] * v[i] * v[n - 1 - i] * w[i];
+                for (int i = 0; i < n; i++) t[i] = a * x[i];
+                for (int i = 0; i < n; i++) a += t[i] * t[i] * 0.1;
+                r = 0.2 * a / (1 + a * a) + 0.3 * r + last[-1] * last[-1] * 0.01; }
+            free(t); free(u); free(v); return r; }";
     overwritten: 6, "double f(int n, double *x, double s) {
             double t[8]; for (int i = 0; i < n; i++) t[i] = x[i] * s;
             for (int k = 0; k < 3; k++) for (int i = 1; i < n; i++) t[i] = t[i] * t[i - 1] + 0.5 * t[i];

@@ -96,6 +96,9 @@ impl<'a> MakeFacts<'a> {
         if self.options.replay && reverse && self.replayed.is_empty() {
             self.repeatable(&mut facts, &alias, &clobbers);
         }
+        if self.options.snapshots && reverse {
+            self.worked_in(&mut facts, &alias, &clobbers);
+        }
         self.work(&mut facts);
         self.outer(&mut facts);
         Ok(facts)

@@ -25,9 +25,9 @@ use std::collections::BTreeMap;
 
 /// The ops of a loop that write an object, and those that read it.
 #[derive(Default)]
-struct Accesses {
-    writes: Vec<Op>,
-    reads: Vec<Op>,
+pub(super) struct Accesses {
+    pub writes: Vec<Op>,
+    pub reads: Vec<Op>,
 }
 
 /// Asks about the memory of one loop.
@@ -66,7 +66,8 @@ impl Scratch<'_> {
                 .all(|(id, accesses)| self.is_scratch(lp, *id, accesses))
     }
 
-    fn objects(&self, access: &MemoryAccess) -> Vec<ObjectId> {
+    /// The objects that an access may go to.
+    pub fn objects(&self, access: &MemoryAccess) -> Vec<ObjectId> {
         let set = self.alias.objects(access).unwrap_or_default();
         set.iter().map(|target| target.object).collect()
     }
@@ -140,17 +141,22 @@ impl Scratch<'_> {
         let Some(made) = self.made_before(lp, object) else {
             return false;
         };
-        self.is_left_alone_outside(lp, object)
-            && accesses.writes.iter().all(|write| {
-                let comes_before = |read: &Op| self.is_written_before(made, *write, *read);
-                self.follows_a_read(*write)
-                    || accesses.reads.iter().all(comes_before)
-                    || planted(Mutant::ScratchOfEarlierIterations)
-            })
+        self.is_left_alone_outside(lp, object) && self.is_written_anew(made, accesses)
+    }
+
+    /// Whether all accesses of a loop to an object that `made` makes are such that what an iteration leaves
+    /// there, no later one reads.
+    pub fn is_written_anew(&self, made: Op, accesses: &Accesses) -> bool {
+        accesses.writes.iter().all(|write| {
+            let comes_before = |read: &Op| self.is_written_before(made, *write, *read);
+            self.follows_a_read(*write)
+                || accesses.reads.iter().all(comes_before)
+                || planted(Mutant::ScratchOfEarlierIterations)
+        })
     }
 
     /// The op of the function that makes an object, before a loop, with nothing in it.
-    fn made_before(&self, lp: Op, object: ObjectId) -> Option<Op> {
+    pub fn made_before(&self, lp: Op, object: ObjectId) -> Option<Op> {
         let (nest, body) = (&self.alias.nest, self.facts.body);
         let op = match self.alias.points_to.object(object) {
             Object::Stack(op) => op,

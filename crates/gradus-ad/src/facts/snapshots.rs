@@ -67,6 +67,9 @@ pub struct Snapshot {
     pub filler: Option<Op>,
     /// Whether only the loop that it is made before reads it, and does not change what it reads.
     pub serves_one_loop: bool,
+    /// Whether the region that it is made in may work in the copy from the start, so that nothing is copied
+    /// ([`super::worked_in`]).
+    pub worked_in: bool,
 }
 
 impl Snapshot {
@@ -160,6 +163,7 @@ impl Finder<'_> {
                         extent,
                         filler: None,
                         serves_one_loop: true,
+                        worked_in: false,
                     });
                 }
             }

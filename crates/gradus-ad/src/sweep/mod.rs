@@ -59,6 +59,8 @@ pub struct ForwardSweep<'a, 'f, 'u, 'p> {
     open: Vec<OpenStructure>,
     /// What the loop that is opened next copies to the tape while it runs.
     pieces: Vec<Pieces>,
+    /// By their roots, the snapshots that the regions under way work in.
+    worked_in: HashMap<Value, usize>,
     /// The invoke just made, whose handler is still empty.
     handler: Option<Op>,
     needs: &'a mut Vec<Variant>,
@@ -90,6 +92,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             tasks: Vec::new(),
             open: Vec::new(),
             pieces: Vec::new(),
+            worked_in: HashMap::new(),
             handler: None,
             needs,
             findings,
@@ -266,8 +269,12 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         let new = self.out.build().op(data.kind.clone(), &operands, &types, 0);
         self.out.body.ops[new].flags = self.flags(op);
         self.out.body.ops[new].name = data.name.clone();
-        if matches!(data.kind, OpKind::Load(_) | OpKind::Store(_)) {
-            self.out.mark_access(new, data.meta, Space::Primal);
+        if let OpKind::Load(access) | OpKind::Store(access) = &data.kind {
+            let space = self.space_of(op);
+            self.out.mark_access(new, data.meta, space);
+            if space == Space::Tape {
+                self.out.set_align(new, access.align_bytes.min(8));
+            }
         }
         for (&old, &result) in body.results(op).iter().zip(self.out.body.results(new)) {
             self.values.insert(old, result);

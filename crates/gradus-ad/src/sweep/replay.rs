@@ -41,6 +41,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             tasks: Vec::new(),
             open: Vec::new(),
             pieces: Vec::new(),
+            worked_in: HashMap::new(),
             handler: None,
             needs,
             findings,

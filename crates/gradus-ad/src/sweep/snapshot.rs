@@ -11,7 +11,7 @@ use crate::out::{Lanes, Space};
 use crate::tape::layout::widen;
 use gradus_analysis::Affine;
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{BinaryOp, CastOp, IntPredicate, Op, OpKind, Value};
+use gradus_ir::{BinaryOp, CastOp, IntPredicate, Op, OpKind, Region, Value};
 
 /// Shorter copies are made at once.
 const LONG_BYTES: i64 = 64 << 10;
@@ -33,6 +33,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let Some(tape) = &self.tape else { return };
         let (plan, layout) = (tape.plan, tape.layout);
         for &number in plan.snapshots_at(op) {
+            if self.worked_in.get(&self.facts.snapshots[number].root) == Some(&number) {
+                continue;
+            }
             let snapshot = &self.facts.snapshots[number];
             let (low, bytes) = self.stretch(snapshot);
             let array = plan.array_of(number);
@@ -145,6 +148,57 @@ impl ForwardSweep<'_, '_, '_, '_> {
             self.out.place = (no, None);
             self.out.build().yield_(&[]);
             self.out.place = outside;
+        }
+    }
+
+    /// At the start of a region: has it work in the copies that it would make. Gives what stood for their roots
+    /// before.
+    pub(super) fn work_in_copies(&mut self, region: Region) -> Vec<(Value, Value)> {
+        let Some(tape) = &self.tape else {
+            return Vec::new();
+        };
+        let plan = tape.plan;
+        let mut before = Vec::new();
+        for &number in plan.worked_in.get(&region).into_iter().flatten() {
+            let root = self.facts.snapshots[number].root;
+            let block = (plan.array_of(number)).and_then(|array| self.block_in(number, array));
+            let Some(block) = block else {
+                let fault = crate::reverse::recall::fault(Node::Snapshot(number));
+                self.findings.push(fault);
+                continue;
+            };
+            before.push((root, self.value(root)));
+            self.values.insert(root, block);
+            self.worked_in.insert(root, number);
+        }
+        before
+    }
+
+    /// At the end of such a region.
+    pub(super) fn leave_copies(&mut self, before: Vec<(Value, Value)>) {
+        for (root, value) in before {
+            self.values.insert(root, value);
+            self.worked_in.remove(&root);
+        }
+    }
+
+    /// Whose memory a plain load or store goes to: a copy that a region works in is the tape's.
+    pub(super) fn space_of(&self, op: Op) -> Space {
+        let body = self.facts.body;
+        let mut at = match body.kind(op) {
+            _ if self.worked_in.is_empty() => return Space::Primal,
+            OpKind::Load(_) => body.operand(op, 0),
+            OpKind::Store(_) => body.operand(op, 1),
+            _ => return Space::Primal,
+        };
+        while let Some(made) = body.def_op(at)
+            && matches!(body.kind(made), OpKind::Addr { .. })
+        {
+            at = body.operand(made, 0);
+        }
+        match self.worked_in.contains_key(&at) {
+            true => Space::Tape,
+            false => Space::Primal,
         }
     }
 

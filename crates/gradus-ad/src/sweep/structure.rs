@@ -20,6 +20,8 @@ pub(super) struct OpenStructure {
     /// The previous frame and the count of a `loop`, where it has them: parameters of its region.
     frame: Option<Value>,
     count: Option<Value>,
+    /// What stood for the roots of the copies that its region works in.
+    roots: Vec<(Value, Value)>,
 }
 
 impl ForwardSweep<'_, '_, '_, '_> {
@@ -34,6 +36,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             carried: Vec::new(),
             frame: None,
             count: None,
+            roots: Vec::new(),
         };
         let mut operands: Vec<Value> = body.operands(op).map(|v| self.value(v)).collect();
         let mut types: Vec<TypeId> = body.results(op).iter().map(|v| body.ty(*v)).collect();
@@ -97,6 +100,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let Some(mut open) = self.open.pop() else {
             return;
         };
+        self.leave_copies(std::mem::take(&mut open.roots));
         self.mute(open.op);
         let body = self.facts.body;
         let region = body.op_regions(open.op)[number];
@@ -130,6 +134,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         if let Some(&index) = self.out.body.region_params(new).first() {
             self.copy_pieces(index);
         }
+        open.roots = self.work_in_copies(region);
         self.open.push(open);
         for param in fresh {
             self.keep_value(param);
@@ -176,8 +181,11 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     pub(super) fn leave(&mut self) {
-        let Some(open) = self.open.pop() else { return };
+        let Some(mut open) = self.open.pop() else {
+            return;
+        };
         self.unmute(open.op);
+        self.leave_copies(std::mem::take(&mut open.roots));
         let body = self.facts.body;
         self.out.place = open.outside;
         let new = self.out.body.results(open.new).to_vec();

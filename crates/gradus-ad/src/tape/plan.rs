@@ -75,6 +75,8 @@ pub struct Plan {
     pub anchored: HashMap<Op, Vec<usize>>,
     /// Which snapshots are made before an op, by their numbers in the facts.
     pub snapshots: HashMap<Op, Vec<usize>>,
+    /// Which of these the region that they are made in works in from the start.
+    pub worked_in: HashMap<Region, Vec<usize>>,
     /// Per `loop`: what each iteration's frame holds.
     pub frames: HashMap<Op, Vec<Field>>,
     stacked_snapshots: bool,
@@ -555,6 +557,9 @@ impl Planner<'_, '_> {
         let over = self.indexable(&mut varying, scope);
         if !self.is_sized(number, over.2) {
             return false;
+        }
+        if facts.snapshots[number].worked_in {
+            (self.plan.worked_in.entry(region).or_default()).push(number);
         }
         let array = self.add_array(node, Element::Snapshot(number), over, scope);
         self.plan.homes.insert(node, Home::Block(array.number));
