@@ -6,6 +6,7 @@ use crate::copy_back;
 use crate::differential;
 use crate::masked::{MaskedAccess, masked_access};
 use crate::out::{Lanes, Space};
+use crate::tape::held;
 use crate::tape::layout::widen;
 use crate::tape::stack;
 use crate::variant::Mode;
@@ -162,9 +163,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.out.body.results(op).first().copied()
     }
 
-    /// A stack allocation that a split derivative moved to the heap is freed.
+    /// A stack allocation that a split derivative moved to a block of its own is freed.
     pub(super) fn undo_alloca(&mut self, op: Op) {
-        if self.variant.mode == Mode::Return {
+        let held = held::bytes(self.out.unit, self.facts.body, op, self.variant).is_some();
+        if self.variant.mode == Mode::Return && !held {
             self.free_block(op, true);
         }
     }
