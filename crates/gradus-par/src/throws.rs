@@ -103,6 +103,13 @@ impl Lowering<'_> {
     }
 }
 
+/// Whether a task begins to handle what is thrown. Its handler may stand behind the task, where another
+/// thread comes, which does not have the exception in flight: such a task runs where it stands.
+pub(crate) fn handles(body: &Body, region: Region) -> bool {
+    let handles = |op| matches!(body.kind(op), OpKind::LandingPad(pad) if !pad.clauses.is_empty());
+    body.walk(region).any(handles)
+}
+
 /// A call that is never left by an exception: `group` keeps it. `returned` writes what follows the
 /// call where it comes back.
 pub(crate) fn caught(

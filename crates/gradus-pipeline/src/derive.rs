@@ -130,6 +130,10 @@ fn keep_originals(run: &Run<'_>, host: &mut Host) {
     if request.options.skip_early || request.level == Level::O0 {
         return;
     }
+    // Parallel code is raised, and cut at barriers, as the early passes left it.
+    if request.options.parallel && parallel::is_asked_for(host) {
+        return;
+    }
     if matches!(request.task, Task::Grad(_)) {
         // Bitcode made at -O0 is optimised at the level asked for.
         host.strip_o0_attributes();

@@ -26,9 +26,14 @@ fn is_parallel_name(name: &str) -> bool {
     )
 }
 
+/// Whether anything in the program is parallel.
+pub(crate) fn is_asked_for(host: &Host) -> bool {
+    !host.functions_that_use(&is_parallel_name).is_empty()
+}
+
 /// Raises, simplifies and lowers what is parallel in the program.
 pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
-    if host.functions_that_use(&is_parallel_name).is_empty() {
+    if !is_asked_for(host) {
         return Ok(());
     }
     early_parallel(run, host)?;
