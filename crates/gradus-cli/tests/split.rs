@@ -4,7 +4,7 @@
 mod support;
 
 use std::process::{Command, Output};
-use support::{accepts, folder, gradus, write};
+use support::{folder, gradus};
 
 /// Loops with early exits, local arrays, heap blocks, lists, calls, globals; two tapes at once; what
 /// the sweeps need is overwritten and freed between them.
@@ -329,44 +329,4 @@ fn structures_by_value_are_checked_too() {
     assert!(linked.status.success(), "{}", text(&linked));
     let ran = Command::new(at.join("user")).output().expect("it runs");
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
-}
-
-const BY_REFERENCE: &str = r#"
-__attribute__((noinline)) static void step(const int *n, const double *by, double *x)
-{
-    for (int i = 0; i < *n; i++)
-        x[i] = x[i] * x[i] * *by;
-}
-__attribute__((noinline)) static void steps(int n, double by, double *x)
-{
-    int m = n;
-    double b = by;
-    step(&m, &b, x);
-    m = n / 2;
-    step(&m, &b, x);
-}
-double f(double *x, int n, double by)
-{
-    steps(n, by, x);
-    steps(n, by * x[0], x);
-    double s = 0;
-    for (int i = 0; i < n; i++)
-        s += x[i];
-    return s;
-}
-"#;
-
-#[test]
-fn scalars_handed_on_by_reference_take_no_block_of_their_own() {
-    let at = folder("by-reference");
-    write(&at, "a.c", BY_REFERENCE);
-    let point = "--arg n=9 --arg x=rand(n) --arg by=0.7";
-    accepts(&at, &format!("check a.c -f f --wrt x,by {point}"));
-    accepts(&at, "grad a.c -f f --wrt x,by --emit llvm -o a.ll");
-    let made = std::fs::read_to_string(at.join("a.ll")).expect("LLVM's text");
-    // `steps` hands on a number and an integer, each with a shadow or without.
-    for block in ["@malloc(i64 4)", "@malloc(i64 8)", "@calloc(i64 1, i64 8)"] {
-        assert!(!made.contains(block), "{block}\n{made}");
-    }
-    assert!(made.contains("@malloc(i64 "), "the tape's blocks are there");
 }

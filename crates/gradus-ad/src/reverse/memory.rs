@@ -6,7 +6,6 @@ use crate::copy_back;
 use crate::differential;
 use crate::masked::{MaskedAccess, masked_access};
 use crate::out::{Lanes, Space};
-use crate::tape::held;
 use crate::tape::layout::widen;
 use crate::tape::stack;
 use crate::variant::Mode;
@@ -163,10 +162,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.out.body.results(op).first().copied()
     }
 
-    /// A stack allocation that a split derivative moved to a block of its own is freed.
+    /// A stack allocation that a split derivative moved to the heap is freed.
     pub(super) fn undo_alloca(&mut self, op: Op) {
-        let held = held::bytes(self.out.unit, self.facts.body, op, self.variant).is_some();
-        if self.variant.mode == Mode::Return && !held {
+        if self.variant.mode == Mode::Return {
             self.free_block(op, true);
         }
     }

@@ -27,7 +27,6 @@ use crate::node::Node;
 use crate::out::{Lanes, Out};
 use crate::static_state::{self, Cleared};
 use crate::sweep::{ForwardSweep, TapeWriter};
-use crate::tape::held::Held;
 use crate::tape::layout::{TapeLayout, block_bytes};
 use crate::tape::mark;
 use crate::tape::plan::{Plan, PlanOptions, is_direct, plan};
@@ -72,7 +71,6 @@ fn make_plan(unit: &mut Unit, facts: &Facts<'_>, variant: &Variant, options: &Op
     };
     let mut plan = plan(unit, facts, &needed, options);
     plan.idle = replay::idle(unit, facts, variant, &plan);
-    plan.held = Held::of(unit, facts, variant);
     plan
 }
 

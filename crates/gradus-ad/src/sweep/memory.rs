@@ -4,7 +4,6 @@
 use super::ForwardSweep;
 use crate::alloc;
 use crate::out::{Lanes, Space};
-use crate::tape::held;
 use crate::tape::stack;
 use crate::variant::Mode;
 use gradus_analysis::{CopiedWord, CopyKind, LaneKind};
@@ -14,7 +13,7 @@ use gradus_ir::{IntPredicate, Op, OpKind, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {
     /// A stack allocation. Where the return sweep is another function, its memory must outlive
-    /// this frame: it lies in the tape's block, or on the heap, and the return sweep frees it.
+    /// this frame: it lies on the heap, and the return sweep frees it.
     pub(super) fn alloca(&mut self, op: Op) {
         let body = self.facts.body;
         let result = body.result(op);
@@ -23,10 +22,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         };
         let info = *info;
         let bytes = self.alloca_bytes(op, info.ty);
-        let held = self.held(op);
-        if let Some(&own) = held.first() {
-            self.values.insert(result, own);
-        } else if self.variant.mode == Mode::Augmented {
+        if self.variant.mode == Mode::Augmented {
             let malloc = alloc::malloc_function(self.out.unit);
             let call = self.out.build().call(malloc, &[bytes]);
             let block = self.out.body.result(call);
@@ -38,40 +34,14 @@ impl ForwardSweep<'_, '_, '_, '_> {
             return;
         }
         let mut lanes = Lanes::new();
-        for lane in 0..self.facts.width {
-            let shadow = match (held.get(1 + lane), self.variant.mode) {
-                (Some(&shadow), _) => {
-                    if !planted(Mutant::StackShadowNotZeroed) {
-                        self.out.clear(shadow, bytes, Space::Shadow);
-                    }
-                    shadow
-                }
-                (None, Mode::Augmented) => self.zeroed_block(bytes),
-                (None, _) => self.zeroed_alloca(op, info, bytes),
+        for _ in 0..self.facts.width {
+            let shadow = match self.variant.mode {
+                Mode::Augmented => self.zeroed_block(bytes),
+                _ => self.zeroed_alloca(op, info, bytes),
             };
             lanes.push(shadow);
         }
         self.companions.insert(result, lanes);
-    }
-
-    /// Where the tape's block holds a stack allocation: the memory itself, and its shadows; nothing where
-    /// it lies elsewhere.
-    fn held(&mut self, op: Op) -> Lanes {
-        let place = self.tape.as_ref().and_then(|tape| {
-            let at = tape.plan.held.place(op)?;
-            Some((tape.layout, at))
-        });
-        let bytes = held::bytes(self.out.unit, self.facts.body, op, self.variant);
-        let (Some((layout, at)), Some(bytes)) = (place, bytes) else {
-            return Lanes::new();
-        };
-        let shadows = match self.has_companion(self.facts.body.result(op)) {
-            true => self.facts.width as i64,
-            false => 0,
-        };
-        (0..=shadows)
-            .filter_map(|lane| layout.held(self.out, at + lane * bytes))
-            .collect()
     }
 
     fn alloca_bytes(&mut self, op: Op, ty: gradus_ir::TypeId) -> Value {

@@ -24,8 +24,6 @@ const FRAME_SLOTS_MAX: usize = 128;
 #[derive(Debug, Default)]
 struct Record {
     offsets_bytes: Vec<i64>,
-    /// Where stack memory begins that lies behind the fields.
-    held_bytes: Option<i64>,
     size_bytes: i64,
 }
 
@@ -118,12 +116,6 @@ impl TapeLayout {
             Some((record, block)) => record.field(out, *block, number + 1),
             None => self.slots[number],
         }
-    }
-    /// The address in the block of stack memory that lies there, so many bytes from the first of it.
-    pub fn held(&self, out: &mut Out<'_>, bytes: i64) -> Option<Value> {
-        let (record, block) = self.block.as_ref()?;
-        let offset = out.build().i64(record.held_bytes? + bytes);
-        Some(out.build().byte_addr(*block, offset))
     }
     /// The address of a field of a frame.
     pub fn frame_field(&self, out: &mut Out<'_>, at: Op, frame: Value, number: usize) -> Value {
@@ -265,20 +257,14 @@ impl TapeLayout {
     }
 }
 
-/// A block: the stack's state, the slots, a mark where it goes through the program's hands, and stack
-/// memory.
+/// A block: the stack's state, the slots, and a mark where it goes through the program's hands.
 fn block_record(unit: &mut Unit, variant: &Variant, plan: &Plan) -> Record {
     let mut fields = vec![stack::state_type(unit)];
     fields.extend(plan.slots.iter().map(|(_, ty)| *ty));
     if variant.tape != TapeOwner::Derivative {
         fields.push(unit.types.int(64));
     }
-    let mut record = Record::of(unit, fields.into_iter());
-    if plan.held.bytes > 0 {
-        record.held_bytes = Some(record.size_bytes);
-        record.size_bytes += (plan.held.bytes as u64).next_multiple_of(16) as i64;
-    }
-    record
+    Record::of(unit, fields.into_iter())
 }
 
 /// The bytes of a block.

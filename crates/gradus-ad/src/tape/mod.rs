@@ -2,10 +2,8 @@
 //!
 //! [`plan`] decides what is kept and where, [`layout`] reads and writes it, [`stack`] is the
 //! memory of what cannot be sized beforehand, [`mincut`] the algorithm behind the decision, [`mark`]
-//! what tells the tapes apart that go through a program's own hands; [`held`] is small stack memory
-//! that lies with it.
+//! what tells the tapes apart that go through a program's own hands.
 
-pub mod held;
 pub mod layout;
 pub mod mark;
 pub mod mincut;

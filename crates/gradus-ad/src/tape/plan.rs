@@ -15,7 +15,6 @@
 use crate::facts::snapshots::Extent;
 use crate::facts::{Facts, Length, is_independent};
 use crate::node::{Node, Source, cost_of_op, home_region, source};
-use crate::tape::held::Held;
 use crate::tape::mincut::{INFINITE, Network, SINK, SOURCE};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Op, OpKind, Region, TypeId, Unit, Value};
@@ -81,8 +80,6 @@ pub struct Plan {
     /// Per `loop`: what each iteration's frame holds.
     pub frames: HashMap<Op, Vec<Field>>,
     stacked_snapshots: bool,
-    /// Stack memory that lies in the tape's block.
-    pub held: Held,
     /// Whether what is pushed lies on a stack; else each piece is a block of the heap.
     segment_stack: bool,
     /// What the slots hold.
