@@ -112,6 +112,8 @@ pub struct ClassFacts {
     varied: Vec<bool>,
     useful: Vec<bool>,
     scrambled: Vec<bool>,
+    /// What is known of memory with a shadow of which nothing is told.
+    untold: Vec<Untold>,
     written: Vec<bool>,
     handed_over: Vec<bool>,
     frees: HashMap<ClassId, Vec<(FuncId, Op)>>,
@@ -124,6 +126,8 @@ pub struct ClassFacts {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sources {
     dup: bool,
+    /// What an argument with a shadow points to itself.
+    named: bool,
     constant: bool,
     /// Reached through pointers that the caller left in memory: where it put no shadow beside one, the
     /// pointer itself stands there.
@@ -132,6 +136,17 @@ struct Sources {
     inside: bool,
     /// A global that cannot have a shadow here.
     barred: Option<GlobalId>,
+}
+
+/// Memory that the caller gave a shadow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Untold {
+    /// Nothing tells what it holds.
+    is: bool,
+    /// An argument points to it.
+    named: bool,
+    /// It is declared to hold numbers, and only seen to hold integers.
+    belied: bool,
 }
 
 impl ClassFacts {
@@ -165,6 +180,13 @@ impl ClassFacts {
         found.written = written_classes(facts);
         found.handed_over = handed_over(facts, &sources);
         found.frees = crate::outliving::frees(facts);
+        found.untold = (sources.iter().enumerate())
+            .map(|(i, source)| Untold {
+                is: source.dup && facts.words.is_untold(ClassId::from_index(i)),
+                named: source.named,
+                belied: source.dup && facts.words.is_belied(ClassId::from_index(i)),
+            })
+            .collect();
         found.scrambled = found.flow.scrambled(&found.float_bits(facts, &sources));
         found.settle(facts, &sources);
         found.functions = active_functions(facts, &found);
@@ -225,6 +247,18 @@ impl ClassFacts {
     pub fn frees(&self, class: ClassId) -> &[(FuncId, Op)] {
         self.frees.get(&class).map_or(&[], Vec::as_slice)
     }
+    /// Whether memory of the class has a shadow from the caller, and nothing tells what it holds, as seen from
+    /// a body where the front end names what it accesses, or not. Some languages name nothing; there, only
+    /// what an argument points to itself is meant: the caller says of it that it holds numbers.
+    pub fn is_untold(&self, class: ClassId, names_accesses: bool) -> bool {
+        let untold = self.untold.get(class.index());
+        untold.is_some_and(|u| u.belied || u.is && (u.named || names_accesses))
+    }
+    /// Whether memory of the class has a shadow from the caller, and is declared to hold numbers, although the
+    /// program only names integers there.
+    pub fn is_belied(&self, class: ClassId) -> bool {
+        self.untold.get(class.index()).is_some_and(|u| u.belied)
+    }
     /// Whether an integer is the outcome of integer arithmetic on the bits of a varied float.
     pub fn is_scrambled(&self, func: FuncId, value: Value) -> bool {
         let node = self.flow.value_node(func, value);
@@ -262,17 +296,19 @@ impl ClassFacts {
     }
 
     /// The integers that carry varied floats, or are loaded from words that may be such: also from memory
-    /// with a shadow that is only read, and as integers alone.
+    /// with a shadow that is only read, and as integers alone, or of which nothing is told.
     fn float_bits(&self, facts: Facts<'_>, sources: &[Sources]) -> Vec<usize> {
         let mut list = Vec::new();
         let stored = stored_classes(facts);
-        let read_as_integers = |class: ClassId| {
+        let as_integers = |class: ClassId, named: bool| {
             let seen = facts.words.seen_anywhere(class);
             let integers = seen.has_integer() && !seen.has_float() && !seen.has_pointer();
-            sources[class.index()].dup && integers && !stored.contains(&class)
+            let read = sources[class.index()].dup && integers && !stored.contains(&class);
+            read || self.is_untold(class, named)
         };
         for (func, body) in facts.closure.bodies(facts.unit) {
             let is_int = |value: Value| facts.unit.types.int_bits(body.ty(value)).is_some();
+            let named = crate::seen::names_accesses(facts.unit, body);
             for value in body.values.ids().filter(|value| is_int(*value)) {
                 let node = self.flow.value_node(func, value);
                 list.extend(node.filter(|node| self.varied[*node]));
@@ -287,7 +323,7 @@ impl ClassFacts {
                     let floats = place.is_some_and(|place| {
                         self.is_varied(place.class)
                             && facts.words.may_hold_floats(facts.memory, place, bytes)
-                            || read_as_integers(place.class)
+                            || as_integers(place.class, named)
                     });
                     if floats && is_int(value) {
                         list.extend(self.flow.value_node(func, value));
@@ -533,6 +569,9 @@ fn sources(facts: Facts<'_>, request: &Request) -> Vec<Sources> {
                 _ => dup.extend(classes),
             }
         }
+    }
+    for class in &dup {
+        list[class.index()].named = true;
     }
     spread(facts.memory, dup, &mut list, |s| &mut s.dup);
     for (holder, _) in facts.memory.classes() {

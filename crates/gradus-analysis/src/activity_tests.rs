@@ -515,6 +515,22 @@ fn words_that_are_only_moved_are_refused_where_callers_see_them() {
         program.study(counted, &[Dup, Dup], false).root.findings(),
         &[]
     );
+    let remade = program.define("remade", &[ptr, ptr], void, |b, p| {
+        let x = b.load(word, p[1]);
+        let bit = b.i64(1 << 52);
+        let y = b.add(x, bit);
+        b.store(y, p[0]);
+        None
+    });
+    let study = program.study(remade, &[Dup, Dup], false);
+    assert_eq!(study.root.findings()[0].code, Code::UnknownMemoryType);
+    assert_eq!(
+        program
+            .study(remade, &[Const, Const], false)
+            .root
+            .findings(),
+        &[]
+    );
 }
 
 #[test]

@@ -16,8 +16,8 @@ use crate::strangers;
 use crate::words::{CopyKind, LaneKind};
 use gradus_ir::known::{Effects, GpuFn, IntFn, Known, MarkerFn, MemoryFn, SystemFn};
 use gradus_ir::{
-    AttrSet, AttrValue, Body, CastOp, Code, Diagnostic, FloatKind, FuncId, GlobalId, Op, OpKind,
-    RmwOp, Type, TypeId, Unit, Value,
+    AttrSet, AttrValue, BinaryOp, Body, CastOp, Code, Diagnostic, FloatKind, FuncId, GlobalId, Op,
+    OpKind, RmwOp, Type, TypeId, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -134,6 +134,8 @@ struct Finder<'a> {
     func: FuncId,
     body: &'a Body,
     activity: &'a BodyActivity,
+    /// Whether the front end names what the body accesses.
+    names_accesses: bool,
     list: Vec<Diagnostic>,
 }
 
@@ -153,6 +155,7 @@ pub(crate) fn of_body(
         func: variant.func,
         body,
         activity,
+        names_accesses: seen::names_accesses(facts.unit, body),
         list: Vec::new(),
     };
     finder.params();
@@ -268,6 +271,7 @@ impl Finder<'_> {
             if let ValueAccess::Store { ptr, value } = touch {
                 self.lost_pointer(op, ptr, value);
                 self.overwritten(op, ptr, value);
+                self.remade_in_place(op, ptr, value);
             }
         });
     }
@@ -296,6 +300,42 @@ impl Finder<'_> {
                 self.bits(op);
             }
         }
+    }
+    /// Integers that are loaded from memory with a shadow, changed and stored there, where nothing tells that
+    /// they are not numbers: the shadow would be left as it is.
+    fn remade_in_place(&mut self, op: Op, ptr: Value, value: Value) {
+        let facts = self.facts;
+        let Some(place) = facts.memory.place(self.func, ptr) else {
+            return;
+        };
+        let number = facts.unit.types.scalar(self.body.ty(value));
+        let wide = facts.unit.types.int_bits(number) >= Some(32);
+        if wide
+            && (!seen::is_named(facts.unit, self.body, op) || self.classes.is_belied(place.class))
+            && self.classes.is_scrambled(self.func, value)
+            && !self.is_step(value)
+            && self.classes.is_untold(place.class, self.names_accesses)
+        {
+            let message = "integer arithmetic changes memory that has a shadow, and nothing tells that it \
+                           holds no floating-point numbers";
+            let help = "access the memory through its own type, or give it no shadow where it holds integers";
+            self.refuse(op, Code::UnknownMemoryType, message, help);
+        }
+    }
+    /// Whether a value is what was loaded, counted up or down by a little: of a number, that many last bits,
+    /// which leaves its adjoint as it is.
+    fn is_step(&self, value: Value) -> bool {
+        const LITTLE: u64 = 1 << 16;
+        let body = self.body;
+        let Some(op) = body.def_op(value) else {
+            return false;
+        };
+        let OpKind::Binary(BinaryOp::Add | BinaryOp::Sub) = body.kind(op) else {
+            return false;
+        };
+        let by = body.as_int(self.facts.unit, body.operand(op, 1));
+        by.is_some_and(|by| by.unsigned_abs() < LITTLE)
+            && !self.classes.is_scrambled(self.func, body.operand(op, 0))
     }
     /// Words that are moved as integers through memory with shadows and may be floats.
     fn opaque(&mut self, op: Op, ptr: Value, value: Value) {

@@ -134,6 +134,19 @@ pub(crate) fn is_integer_member(unit: &Unit, body: &Body, op: Op) -> bool {
     tag.is_some_and(|tag| tag.base != tag.access && of_tbaa(unit, tag.access).has_integer())
 }
 
+/// Whether the front end names what a load or store accesses: as anything but bytes.
+pub(crate) fn is_named(unit: &Unit, body: &Body, op: Op) -> bool {
+    let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
+    tag.is_some_and(|tag| unit.tbaa_types[tag.access].name != BYTES)
+}
+
+/// Whether the front end names what it accesses anywhere in a body: then what has no name there is bytes.
+pub(crate) fn names_accesses(unit: &Unit, body: &Body) -> bool {
+    body.walk(body.root()).any(|op| is_named(unit, body, op))
+}
+
+const BYTES: &str = "omnipotent char";
+
 /// What type-based alias analysis tells about a word: the front ends' names of scalar types.
 pub(crate) fn of_tbaa(unit: &Unit, ty: TbaaTypeId) -> Seen {
     // table

@@ -12,7 +12,7 @@ use crate::layout::{self, lane_kinds, seen_of};
 use crate::memory::{ClassId, CopyBytes, Memory, MemoryPlace, Origin};
 use crate::seen::Seen;
 use gradus_ir::known::{Known, MemoryFn};
-use gradus_ir::{Body, ConstKind, Entity, FloatKind, FuncId, Op, Unit, Value};
+use gradus_ir::{AttrValue, Body, ConstKind, Entity, FloatKind, FuncId, Op, POINTEE, Unit, Value};
 use std::collections::{BTreeMap, HashMap};
 
 /// The most bytes of one access that are looked at.
@@ -88,6 +88,10 @@ pub struct Words {
     nodes: Nodes,
     copies: HashMap<(FuncId, Op), CopyBytes>,
     visible: Vec<bool>,
+    /// The classes of which no access, name or declaration told anything, before integers were looked at.
+    untold: Vec<bool>,
+    /// The classes that parameters point to which are declared to point to numbers.
+    declared: Vec<bool>,
 }
 
 impl Words {
@@ -99,10 +103,16 @@ impl Words {
                 .map(|(_, class)| class.words.iter().map(|(o, w)| (*o, w.seen)).collect())
                 .collect(),
             evidence: memory.classes().map(|(_, c)| c.evidence.clone()).collect(),
+            untold: memory
+                .classes()
+                .map(|(_, c)| c.evidence.values().all(|seen| seen.is_nothing()))
+                .collect(),
             nodes: Nodes::of(unit, closure, memory),
             copies: memory.copies().iter().map(|c| (c.at, *c)).collect(),
             visible: visible(closure, memory),
+            declared: vec![false; memory.classes().len()],
         };
+        words.declare_pointees(unit, closure, memory);
         let system = lanes::equations(unit, closure, memory, &words.nodes);
         let equations = system.equations;
         for node in system.integral {
@@ -118,6 +128,27 @@ impl Words {
             words.stamp(memory, constant);
         }
         words
+    }
+    /// Where nothing else tells what memory holds, the declared types of parameters do.
+    fn declare_pointees(&mut self, unit: &Unit, closure: &Closure, memory: &Memory) {
+        for (func, body) in closure.bodies(unit) {
+            let attrs = unit.attrs(unit.functions[func].attrs);
+            for (index, &param) in body.params().iter().enumerate() {
+                let Some(AttrValue::Type(ty)) = attrs.param(index, POINTEE) else {
+                    continue;
+                };
+                let (Some(place), Some(kind)) =
+                    (memory.place(func, param), unit.types.float_kind(*ty))
+                else {
+                    continue;
+                };
+                self.declared[place.class.index()] = true;
+                if self.untold[place.class.index()] {
+                    let seen = Seen::float(kind).declared();
+                    self.note(memory, place.class, place.offset_bytes, seen);
+                }
+            }
+        }
     }
     /// An integer constant that overwrites floats stands for floats: zeros, where `memset` was a store. So
     /// does one that reads as a number, in memory that callers see and of which nothing else is known:
@@ -193,6 +224,21 @@ impl Words {
             all.add(seen);
         }
         all
+    }
+
+    /// Whether nothing tells what memory of a class holds: no access as a number or an address, no name that
+    /// the front end gave an access, no declaration. Arithmetic on integers that are loaded from it and stored
+    /// to it may be arithmetic on the bits of numbers.
+    pub fn is_untold(&self, class: ClassId) -> bool {
+        let all = self.seen_anywhere(class);
+        self.untold[class.index()] && !all.has_float() && !all.has_pointer()
+    }
+
+    /// Whether a parameter is declared to point to numbers in memory of a class, and all that is seen there are
+    /// integers.
+    pub fn is_belied(&self, class: ClassId) -> bool {
+        let all = self.seen_anywhere(class);
+        self.declared[class.index()] && !all.has_float() && !all.has_pointer()
     }
 
     /// What a call of `memcpy`, `memmove` or `memset` (or a `store` of an aggregate, a call by value)

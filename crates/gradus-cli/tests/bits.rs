@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{accepts, folder, refuses, write};
+use support::{accepts, folder, gradus, refuses, text, write};
 
 /// The bits of numbers, read and written in place as if they were integers: no access shows a number.
 #[test]
@@ -57,6 +57,108 @@ fn numbers_changed_in_place_as_integers_are_refused() {
             &at,
             &format!("grad place.c -f drawn --wrt s -o out.o -- {level}"),
         );
+    }
+}
+
+/// Numbers that no access shows, read and written back as integers: their adjoints would pass unchanged.
+/// Counters and indices, which the front end names, are no such thing.
+#[test]
+fn memory_of_which_nothing_is_told_is_not_changed_as_integers() {
+    let at = folder("untold");
+    let program = "#include <stdint.h>
+        #include <string.h>
+        static void one(double *x) { uint64_t b; memcpy(&b, x, 8); b += 1ull << 52; memcpy(x, &b, 8); }
+        void twice(double *x, int n) { for (int i = 0; i < n; i++) one(x + i); }
+        void other(const float *x, float *y, int n) {
+            for (int i = 0; i < n; i++) { uint32_t b; memcpy(&b, &x[i], 4); b += 1 << 23; memcpy(&y[i], &b, 4); }
+        }
+        void named(double *x, int n) { for (int i = 0; i < n; i++) ((long *)x)[i] += 1l << 52; }
+        void over(double *x, double *y, int n) {
+            for (int i = 0; i < n; i++) {
+                uint64_t b; memcpy(&b, &x[i], 8); memcpy(&y[i], &b, 8);
+            }
+        }
+        struct list { double *x; long n; };
+        void inner(struct list *l) { l->n++; for (int i = 0; i < l->n; i++) one(l->x + i); }
+        double counts(double *x, int n, long *seen, double s) {
+            for (int i = 0; i < n; i++) { seen[i & 3]++; s *= x[i]; }
+            return s;
+        }
+        struct counted { double value; long n; int k; enum { none, some } what; };
+        double members(struct counted *c, double s) {
+            c->n++; c->k += 3; c->what = (c->what + 1) & 1; c->value *= s;
+            return c->value;
+        }
+        void drawn(uint64_t *state, double *x, int n) {
+            for (int i = 0; i < n; i++) { *state = *state * 6364136223846793005u + 1; x[i] *= (double)(*state >> 11); }
+        }\n";
+    write(&at, "untold.c", program);
+    for level in ["-O0", "-O2"] {
+        // The declared types of parameters tell that `x` points to numbers; of what `l->x` does nothing tells.
+        for (function, line, code) in [
+            ("twice", 3, "GRD0008"),
+            ("other", 6, "GRD0008"),
+            ("named", 8, "GRD0007"),
+            ("inner", 3, "GRD0007"),
+        ] {
+            let asked = format!("grad untold.c -f {function} -o out.o -- {level}");
+            let said = refuses(&at, &asked, code);
+            assert!(said.contains(&format!("untold.c:{line}:")), "{said}");
+        }
+        // Moved as integers, they are numbers still.
+        let right = gradus(
+            &at,
+            &format!("check untold.c -f over --arg n=5 --arg x=rand(5) --arg y=rand(5) -- {level}"),
+        );
+        assert!(right.status.success(), "{}", text(&right.stderr));
+        for (function, wrt) in [("counts", "x,s"), ("members", "c,s"), ("drawn", "x")] {
+            accepts(
+                &at,
+                &format!("grad untold.c -f {function} --wrt {wrt} -o out.o -- {level}"),
+            );
+        }
+    }
+    // Without types of parameters, and with a shadow for a generator's state.
+    let asks = "#include <gradus.h>
+        #include \"untold.c\"
+        int main(void) { double x = 1, d = 1; gradus_vjp(twice, gradus_dup, &x, &d, gradus_const, 1); return d != 2; }\n";
+    write(&at, "bare.c", asks);
+    let said = refuses(&at, "cc bare.c -o bare", "GRD0007");
+    assert!(said.contains("untold.c:3:"), "{said}");
+    let asks = "#include <stdint.h>
+        #include <gradus.h>
+        double drawn(uint64_t *state, double *x, int n) {
+            double s = 0;
+            for (int i = 0; i < n; i++) { *state = *state * 6364136223846793005u + 1; s += x[i] * (double)(*state >> 61); }
+            return s;
+        }
+        int main(void) {
+            uint64_t state = 7, beside = 0; double x[2] = {1, 2}, d[2] = {0};
+            gradus_vjp(drawn, gradus_dup, &state, &beside, gradus_dup, x, d, gradus_const, 2);
+            return beside != 0;
+        }\n";
+    write(&at, "asks.c", asks);
+    accepts(&at, "cc asks.c -o asks");
+}
+
+/// Optimisers take the bits of an element from a vector of integers.
+#[test]
+fn signs_of_elements_are_turned() {
+    let at = folder("element");
+    let program = "typedef double pair __attribute__((vector_size(16)));
+        double turned(const double *x, int n, double s) {
+            pair v = {x[0] * s, s};
+            union { double d; long l; } u;
+            u.d = v[n & 1];
+            u.l ^= 1l << 63;
+            return u.d * s;
+        }\n";
+    write(&at, "element.c", program);
+    for (level, n) in [("-O0", 4), ("-O2", 4), ("-O2", 5)] {
+        let line =
+            format!("check element.c -f turned --arg n={n} --arg x=rand(2) --arg s=0.7 -- {level}");
+        let right = gradus(&at, &line);
+        assert!(right.status.success(), "{}", text(&right.stderr));
     }
 }
 

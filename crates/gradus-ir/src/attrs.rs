@@ -11,6 +11,10 @@ pub struct Attr {
     pub value: AttrValue,
 }
 
+/// The attribute of a parameter that points to numbers of a type, by the program's debug information. It
+/// says what memory holds where nothing else does, and is none of LLVM's: it does not go back there.
+pub const POINTEE: &str = "gradus-pointee";
+
 /// What an attribute carries.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AttrValue {

@@ -31,7 +31,7 @@ mod types;
 mod unit;
 mod verify;
 
-pub use attrs::{Attr, AttrSet, AttrValue};
+pub use attrs::{Attr, AttrSet, AttrValue, POINTEE};
 pub use body::{Body, Definition, OpData, Operand, RegionData, Use, ValueData, Walk};
 pub use build::Builder;
 pub use consts::{Const, ConstKind, ConstTable};

@@ -13,7 +13,9 @@ use crate::requests::header::{CTypes, header};
 use crate::requests::{Root, Roots, calls, grad};
 use crate::run::{Run, Stop};
 use crate::worklist::{self, Made};
-use crate::{GradRequest, GradTask, Level, OutputKind, Task, parallel, registrations, report};
+use crate::{
+    GradRequest, GradTask, Level, OutputKind, Task, parallel, pointees, registrations, report,
+};
 use gradus_ad::Mode;
 use gradus_edit::Sizes;
 use gradus_ir::known::{KERNEL, LAUNCH, may_be_of_the_program};
@@ -78,6 +80,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     host.restore(exposed);
     let mut imported = run.pass("import", |run| import(run, host, &symbols, &called_names))?;
     own_functions(&run.request.task, &mut imported.unit);
+    pointees::declare(host, &mut imported.unit);
     if run.request.options.parallel {
         let handed = host.differentiated();
         let named = symbols.iter().chain(&handed).chain(&called_names);

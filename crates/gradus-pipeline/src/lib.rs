@@ -19,6 +19,7 @@ mod derive;
 mod kernel_report;
 mod names;
 mod parallel;
+mod pointees;
 mod registrations;
 mod reply;
 mod report;

@@ -1,6 +1,6 @@
 //! Floating-point numbers handled as integers become what is meant: signs set, cleared and copied by
 //! masks are `fneg`, `fabs`, `copysign`; an integer loaded or stored only for its floating-point bits
-//! is loaded or stored as such.
+//! is loaded or stored as such; the bits of an element are those of a vector's number.
 
 use crate::Facts;
 use crate::literals::integer;
@@ -20,6 +20,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
         }
         changed |= match body.kind(op) {
             OpKind::Cast(CastOp::BitCast) => bits_to_float(unit, body, op),
+            OpKind::ExtractElement => element_as_float(unit, body, op),
             OpKind::Load(_) => load_as_float(unit, body, op),
             OpKind::Store(_) => store_as_float(unit, body, op),
             _ => false,
@@ -134,6 +135,40 @@ fn math(b: &mut Builder, name: &str, ty: TypeId, args: &[Value]) -> Value {
     );
     let call = b.call(func, args);
     b.body.result(call)
+}
+
+/// An element of a vector of numbers that is taken for a vector of integers of their size: the bits of the
+/// number that lies there. Optimisers exchange the two to spare a cast.
+fn element_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+    let (vector, index) = (body.operand(op, 0), body.operand(op, 1));
+    let Some(cast) = body.def_op(vector) else {
+        return false;
+    };
+    if *body.kind(cast) != OpKind::Cast(CastOp::BitCast) {
+        return false;
+    }
+    let numbers = body.operand(cast, 0);
+    let lanes = |ty: TypeId| match *unit.types.get(ty) {
+        Type::Vector { elem, len, .. } => Some((elem, len)),
+        _ => None,
+    };
+    let (Some((number, count)), Some((_, own))) = (lanes(body.ty(numbers)), lanes(body.ty(vector)))
+    else {
+        return false;
+    };
+    if count != own || plain_float(unit, number).is_none() {
+        return false;
+    }
+    let (result, loc) = (body.result(op), body.ops[op].loc);
+    let bits = body.ty(result);
+    let mut b = Builder::new(unit, body);
+    b.loc = loc;
+    b.at_op(op);
+    let element = b.value(OpKind::ExtractElement, &[numbers, index], number);
+    let new = b.cast(CastOp::BitCast, element, bits);
+    body.replace_uses(result, new);
+    sweep_from(unit, body, [result]);
+    true
 }
 
 /// An integer load of which only the bits as a number are used.

@@ -2,7 +2,9 @@
 use super::Exporter;
 use crate::ffi::*;
 use crate::pipeline::attribute_kind;
-use gradus_ir::{Attr, AttrValue, AttrsId, Diagnostic, MetaId, ScopeId, TbaaTag, TbaaTypeId};
+use gradus_ir::{
+    Attr, AttrValue, AttrsId, Diagnostic, MetaId, POINTEE, ScopeId, TbaaTag, TbaaTypeId,
+};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMAttributeReturnIndex};
@@ -38,7 +40,7 @@ impl Exporter<'_, '_> {
             made.push((LLVMAttributeReturnIndex, self.attribute(attr)?));
         }
         for (i, list) in set.params.iter().enumerate() {
-            for attr in list {
+            for attr in list.iter().filter(|attr| attr.name != POINTEE) {
                 made.push((i as LLVMAttributeIndex + 1, self.attribute(attr)?));
             }
         }

@@ -1,0 +1,82 @@
+//! What parameters point to, where debug information says that it is numbers: `const double *x`.
+//!
+//! Flow: import → the attribute [`POINTEE`] of parameters → the analysis of memory, for which it is the
+//! weakest evidence: it counts where nothing else tells what memory holds.
+
+use gradus_ir::{Attr, AttrValue, FloatKind, FuncId, POINTEE, Type, Unit};
+use gradus_llvm::Host;
+
+/// Notes the pointees of all functions with bodies.
+pub(crate) fn declare(host: &Host, unit: &mut Unit) {
+    let functions: Vec<FuncId> = unit.functions.ids().collect();
+    for func in functions {
+        if unit.functions[func].body.is_some() {
+            of_function(host, unit, func);
+        }
+    }
+}
+
+/// A spelling counts where the source has as many parameters as the function.
+fn of_function(host: &Host, unit: &mut Unit, func: FuncId) {
+    let function = &unit.functions[func];
+    let spellings = host.c_types(&function.name);
+    let params = unit.param_types(function.ty).to_vec();
+    if spellings.len() != params.len() + 1 {
+        return;
+    }
+    let mut attrs = unit.attrs(function.attrs).clone();
+    let mut found = false;
+    for (index, (ty, spelling)) in params.into_iter().zip(&spellings[1..]).enumerate() {
+        let pointer = matches!(unit.types.get(ty), Type::Ptr(_));
+        let kind = spelling.as_deref().and_then(pointee).filter(|_| pointer);
+        let Some(kind) = kind else { continue };
+        if attrs.params.len() <= index {
+            attrs.params.resize(index + 1, Vec::new());
+        }
+        attrs.params[index].push(Attr {
+            name: POINTEE.into(),
+            value: AttrValue::Type(unit.types.float(kind)),
+        });
+        found = true;
+    }
+    if found {
+        unit.functions[func].attrs = unit.intern_attrs(attrs);
+    }
+}
+
+/// The numbers that C's spelling of a type points to.
+fn pointee(spelling: &str) -> Option<FloatKind> {
+    let inner = spelling.strip_suffix('*')?.trim_end();
+    match inner.strip_prefix("const ").unwrap_or(inner) {
+        "double" => Some(FloatKind::F64),
+        "float" => Some(FloatKind::F32),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pointers_to_numbers_count() {
+        let spellings = [
+            "double *",
+            "const float *",
+            "double **",
+            "double",
+            "long *",
+            "void *",
+        ];
+        let kinds = spellings.map(pointee);
+        let expected = [
+            Some(FloatKind::F64),
+            Some(FloatKind::F32),
+            None,
+            None,
+            None,
+            None,
+        ];
+        assert_eq!(kinds, expected);
+    }
+}
