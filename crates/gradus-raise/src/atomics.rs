@@ -42,7 +42,8 @@ fn gatherings(unit: &Unit, body: &Body, slot: Op) -> Vec<Gathering> {
     for used in body.uses(variable) {
         let strands = strands(body, used.op, slot);
         let stays = match body.kind(used.op) {
-            OpKind::Load(_) | OpKind::AtomicRmw(..) => true,
+            OpKind::Load(_) => true,
+            OpKind::AtomicRmw(..) => used.index == 0,
             OpKind::Store(_) => used.index == 1,
             OpKind::Call(_) => {
                 let known = unit.callee(body, used.op).and_then(|f| unit.known(f));

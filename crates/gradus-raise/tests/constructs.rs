@@ -445,8 +445,8 @@ fn renumbered_loops_are_raised_to_loops() {
     check(RENUMBERED, &["-O1"], true);
 }
 
-/// What a loop only adds to is a reduction; what it also reads, whose old values it takes, or what a task
-/// adds to is not.
+/// What a loop only adds to is a reduction; what it also reads, whose old values it takes, what a task
+/// adds to, or whose address it hands out is not.
 #[test]
 fn atomic_updates_of_a_local_variable_are_reductions() {
     let loops = [
@@ -455,6 +455,10 @@ fn atomic_updates_of_a_local_variable_are_reductions() {
         ("s += i; a[i] = s;", 1),
         ("{ long t; OLD t = s++; a[i] = t; }", 1),
         ("TASK s += i;", 1),
+        (
+            "s += i; static long *seen; __atomic_exchange_n(&seen, &s, 5);",
+            2,
+        ),
     ];
     for (statement, left) in loops {
         let body = format!(
