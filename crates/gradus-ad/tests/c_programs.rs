@@ -62,6 +62,16 @@ programs! {
                 double *swap = u; u = v; v = swap; }
             for (int i = 0; i < w * w; i++) r += 0.001 * u[i] * u[i];
             free(u); free(v); return r; }";
+    // A root in an arm whose result is always used, and one that no later iteration chooses, of a negative number.
+    roots_that_leave_arms: 4, "#include <math.h>
+        double f(int n, double *x, double s) {
+            double r = s, last = 1;
+            for (int i = 0; i < n; i++) {
+                double q = x[i] * x[i], a;
+                if (q > 0.01) { double w = sqrt(q); a = sin(w) / w; } else a = 1 - q / 6;
+                r += a * s + (x[i] > 9 ? last : x[i] * s);
+                last = r > 0 ? sqrt(x[i] - 9) : 1; }
+            return r; }";
     // The same two sweeps with memory that is disjoint and with memory that overlaps.
     versions_of_two_sweeps: 4, "__attribute__((noinline)) static void rows(double *out, const double *in, int n, double s) {
             for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) {

@@ -4,8 +4,8 @@
 //! takes the other side, the quotient's adjoint is 0, and 0 · ∞ would be NaN. A value that reaches
 //! the rest of the program through selects, or lanes of masked stores, only is *guarded* by their
 //! conditions; undoing its op adds `guard ? adjoint · ∂ : 0`. Where it matters under a condition
-//! that is not at hand (selects behind selects, uses inside loops and arms, values that leave an arm,
-//! single lanes), the guard is `adjoint != 0`.
+//! that is not at hand (selects behind selects, uses inside loops and arms, values that leave an arm
+//! and are guarded or carried there, single lanes), the guard is `adjoint != 0`.
 
 use super::absent::Absent;
 use super::return_sweep::ReturnSweep;
@@ -23,6 +23,9 @@ enum Guard {
     Condition { condition: Value, when: bool },
     /// Some condition: where it does not hold, the adjoint is zero.
     Adjoint,
+    /// None for the value itself, but it leaves an iteration: what an optimiser computed ahead for
+    /// the next one, in an arm, that one may leave out.
+    Carried,
 }
 
 /// Guards of values, found so far; an empty list means unguarded.
@@ -54,6 +57,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     let zero = self.out.build().zero(ty);
                     self.out.build().fcmp(FloatPredicate::Une, seed, zero)
                 }
+                Guard::Carried => return None,
                 Guard::Condition { condition, when } => {
                     let condition = self.primal(condition);
                     match when {
@@ -86,10 +90,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let waiting: Vec<Value> = body
                 .uses(at)
                 .filter(|u| body.parent(u.op) == body.region_of(at))
-                .filter(|u| {
-                    matches!(body.kind(u.op), OpKind::Select) && u.index > 0 || self.passes_on(u.op)
-                })
-                .map(|u| body.result(u.op))
+                .filter_map(|u| self.goes_to(u))
                 .filter(|v| !self.guards.known.contains_key(v))
                 .collect();
             if waiting.is_empty() {
@@ -101,6 +102,19 @@ impl ReturnSweep<'_, '_, '_, '_> {
             }
         }
         self.guards.known.get(&value).cloned().unwrap_or_default()
+    }
+
+    /// The value whose guards are those of a use of another: a result that the other is part of.
+    fn goes_to(&self, at: Use) -> Option<Value> {
+        let body = self.facts.body;
+        match body.kind(at.op) {
+            OpKind::Select => (at.index > 0).then(|| body.result(at.op)),
+            OpKind::Yield => {
+                let branch = self.left_by(at.op)?;
+                body.results(branch).get(at.index as usize).copied()
+            }
+            _ => self.passes_on(at.op).then(|| body.result(at.op)),
+        }
     }
 
     fn combine(&self, value: Value) -> Vec<Guard> {
@@ -126,9 +140,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 }
             }
         }
+        if all.contains(&Guard::Carried) {
+            return vec![Guard::Carried];
+        }
         let ty = |guard: &Guard| match guard {
             Guard::Condition { condition, .. } => Some(self.facts.body.ty(*condition)),
-            Guard::Adjoint => None,
+            Guard::Adjoint | Guard::Carried => None,
         };
         let mixed = all.iter().any(|guard| ty(guard) != ty(&all[0]));
         match all.len() > LONGEST || mixed || all.contains(&Guard::Adjoint) {
@@ -144,18 +161,18 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return Some(vec![Guard::Adjoint]);
         }
         let of_result = || {
-            let result = body.result(at.op);
+            let result = self.goes_to(at)?;
             let guards = self.guards.known.get(&result);
             let guards = guards.cloned().unwrap_or_default();
             self.facts.active(result).then_some(guards)
         };
         match body.kind(at.op) {
-            OpKind::Select if at.index > 0 => match of_result()?.is_empty() {
-                true => Some(vec![Guard::Condition {
+            OpKind::Select if at.index > 0 => match of_result()?.as_slice() {
+                [] | [Guard::Carried] => Some(vec![Guard::Condition {
                     condition: body.operand(at.op, 0),
                     when: at.index == 1 || planted(Mutant::GuardNotNegated),
                 }]),
-                false => Some(vec![Guard::Adjoint]),
+                _ => Some(vec![Guard::Adjoint]),
             },
             OpKind::Call(_) if self.mask_of_store(at).is_some() => {
                 let guard = |condition| Guard::Condition {
@@ -166,7 +183,11 @@ impl ReturnSweep<'_, '_, '_, '_> {
             }
             OpKind::ICmp(_) | OpKind::FCmp(_) => None,
             // An optimiser computes ahead, in an arm, what a later choice may leave out.
-            OpKind::Yield if self.leaves_arm(at.op) => Some(vec![Guard::Adjoint]),
+            OpKind::Yield if self.left_by(at.op).is_some() => match of_result()?.is_empty() {
+                true => Some(Vec::new()),
+                false => Some(vec![Guard::Adjoint]),
+            },
+            OpKind::Yield | OpKind::Repeat => Some(vec![Guard::Carried]),
             // Lanes that go nowhere are those whose adjoint is zero.
             OpKind::ExtractElement | OpKind::InsertElement | OpKind::Shuffle(_) => {
                 let whole = body.ty(value);
@@ -182,11 +203,11 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Whether a yield ends the arm of a branch.
-    fn leaves_arm(&self, end: Op) -> bool {
+    /// The branch of which a yield ends an arm.
+    fn left_by(&self, end: Op) -> Option<Op> {
         let body = self.facts.body;
         let owner = body.parent(end).and_then(|region| body.owner(region));
-        owner.is_some_and(|op| matches!(body.kind(op), OpKind::If | OpKind::Switch(_)))
+        owner.filter(|op| matches!(body.kind(*op), OpKind::If | OpKind::Switch(_)))
     }
 
     /// The mask of a masked store, where this use is what it stores: other lanes do not matter.
