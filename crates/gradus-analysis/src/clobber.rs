@@ -10,6 +10,7 @@ use crate::alias::Alias;
 use crate::effects::{AccessKind, Effects, MemoryAccess, Place};
 use crate::linear::Root;
 use crate::points_to::{Object, ObjectId, Target};
+use crate::waits::{Seen, Waits};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{AllocaPlace, MetaId, Op, OpKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -84,8 +85,8 @@ pub struct Clobbers<'a> {
     ends: File,
     /// Places in program order of ops after which control may not go on.
     stops: Vec<u32>,
-    /// Places in program order of ops at which ranks wait for each other.
-    waits: Vec<u32>,
+    /// The ops at which ranks wait for each other.
+    waits: Waits,
     after_end: AfterEnd,
     /// The objects that what is returned leads to.
     handed_out: HashSet<ObjectId>,
@@ -101,16 +102,13 @@ impl<'a> Clobbers<'a> {
             writes: File::default(),
             ends: File::default(),
             stops: Vec::new(),
-            waits: Vec::new(),
+            waits: Waits::of(alias.unit, alias.body, &alias.nest, effects),
             after_end,
             handed_out: handed_out(alias),
         };
         for op in alias.body.walk(alias.body.root()) {
             if may_stop(alias, effects, op) {
                 clobbers.stops.push(alias.nest.order(op));
-            }
-            if waits(alias.body.kind(op)) {
-                clobbers.waits.push(alias.nest.order(op));
             }
             for access in effects.of_op(alias.unit, alias.body, op) {
                 match access.destroys() {
@@ -210,8 +208,10 @@ impl<'a> Clobbers<'a> {
         self.fate_within(op, None)
     }
     /// The same; of what is written, only that counts which an iteration of a loop around the op writes
-    /// after it read.
+    /// after it read. Where ranks wait for each other inside the loop, everything counts.
     pub fn fate_within(&self, op: Op, iteration: Option<Op>) -> Fate {
+        let alone = |lp: &Op| !self.waits.is_any_in(&self.alias.nest, *lp);
+        let iteration = iteration.filter(alone);
         let mut fate = Fate::default();
         for read in self.reads_of(op) {
             let one = self.fate_of_read(op, read, iteration);
@@ -310,8 +310,14 @@ impl<'a> Clobbers<'a> {
     /// Whether an op, or one inside it, may write, free or end the memory of an access during one
     /// run of it.
     pub fn destroyed_in(&self, access: &MemoryAccess, container: Op) -> bool {
-        let span = self.alias.nest.span(container);
-        self.destroyed_between(access, span, self.frame_around(container))
+        self.destroyed_from(access, container, self.alias.nest.span(container).1)
+    }
+    /// Whether ops from one on up to a place in program order may write, free or end the memory of an
+    /// access, in one iteration of the loops around the first.
+    pub(crate) fn destroyed_from(&self, access: &MemoryAccess, first: Op, last: u32) -> bool {
+        let seen = self.seen_in(first, last);
+        self.destroyed_between(access, seen.span, seen.frame)
+            || seen.callers && self.is_seen_by_ranks(access)
     }
     /// Whether what destroys the memory of an access during one run of an op is writes that `harmless` holds of.
     pub fn destroyed_only_by(
@@ -320,27 +326,30 @@ impl<'a> Clobbers<'a> {
         container: Op,
         harmless: impl Fn(Op) -> bool,
     ) -> bool {
-        let (span, frame) = (
-            self.alias.nest.span(container),
-            self.frame_around(container),
-        );
-        let meets = |n: u32| self.meets(access, n, frame);
+        let seen = self.seen_in(container, self.alias.nest.span(container).1);
+        let meets = |n: u32| self.meets(access, n, seen.frame);
         let harms = |n: u32| !harmless(self.accesses[n as usize].op) && meets(n);
-        !self.any(&self.ends, access, span, meets) && !self.any(&self.writes, access, span, harms)
+        !self.any(&self.ends, access, seen.span, meets)
+            && !self.any(&self.writes, access, seen.span, harms)
+            && !(seen.callers && self.is_seen_by_ranks(access))
     }
-    /// The loop of which one iteration is held fixed while an op runs. Where ranks wait for each other
-    /// inside of it, what others write there may be met, too.
-    fn frame_around(&self, container: Op) -> Option<Op> {
-        let nest = &self.alias.nest;
-        let (first, last) = nest.span(container);
-        let at = self.waits.partition_point(|wait| *wait < first);
-        let own = nest.enclosing_loop(container);
-        if self.waits.get(at).is_none_or(|wait| *wait > last) {
-            return own;
+    fn seen_in(&self, container: Op, last: u32) -> Seen {
+        let (body, nest) = (self.alias.body, &self.alias.nest);
+        self.waits.seen_in(body, nest, container, last)
+    }
+    /// Whether memory may be other than one rank's own.
+    fn is_seen_by_ranks(&self, access: &MemoryAccess) -> bool {
+        let own = |t: &Target| {
+            let shared = match self.alias.points_to.object(t.object) {
+                Object::Stack(op) => self.maker(op) != Some(op),
+                _ => false,
+            };
+            self.alias.points_to.is_private(t.object) && !shared
+        };
+        match self.alias.objects(access) {
+            Some(objects) => !objects.iter().all(own),
+            None => access.place != Place::Errno,
         }
-        let is_spmd = |op: &Op| matches!(self.alias.body.kind(*op), OpKind::Spmd { .. });
-        let ranks = nest.loops_of(container).find(is_spmd);
-        ranks.map_or(own, |spmd| nest.enclosing_loop(spmd))
     }
     /// Whether ops from one place in program order to another may write, free or end the memory of
     /// an access during one iteration of `frame`.
@@ -355,11 +364,10 @@ impl<'a> Clobbers<'a> {
     }
     /// The writes inside an op that may touch the memory of an access, in program order.
     pub fn writers_in(&self, access: &MemoryAccess, container: Op) -> Vec<Op> {
-        let span = self.alias.nest.span(container);
-        let frame = self.frame_around(container);
+        let seen = self.seen_in(container, self.alias.nest.span(container).1);
         let mut found = Vec::new();
-        self.visit(&self.writes, access, span, |n| {
-            if self.meets(access, n, frame) {
+        self.visit(&self.writes, access, seen.span, |n| {
+            if self.meets(access, n, seen.frame) {
                 found.push(self.accesses[n as usize].op);
             }
             true
@@ -620,15 +628,6 @@ fn handed_out(alias: &Alias) -> HashSet<ObjectId> {
         }
     }
     found
-}
-
-/// Whether ranks wait for each other at an op, or behind it.
-fn waits(kind: &OpKind) -> bool {
-    match kind {
-        OpKind::Barrier(_) | OpKind::Critical(_) => true,
-        OpKind::ShareFor { nowait, .. } | OpKind::Single { nowait, .. } => !nowait,
-        _ => false,
-    }
 }
 
 /// Whether control may not go on after an op: it may end the program, throw, or run for ever.

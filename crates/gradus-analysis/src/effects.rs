@@ -192,6 +192,8 @@ pub struct FunctionEffects {
     pub may_not_return: bool,
     /// Whether code that is not known may run.
     pub calls_unknown: bool,
+    /// Whether ranks of an `spmd` around the call wait for each other in it, as far as its code is known.
+    pub waits: bool,
 }
 
 impl FunctionEffects {
@@ -217,6 +219,7 @@ impl FunctionEffects {
             may_throw: true,
             may_not_return: true,
             calls_unknown: true,
+            waits: false,
         }
     }
     /// What it does with argument `index`.

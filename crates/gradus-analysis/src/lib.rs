@@ -75,6 +75,7 @@ mod tbaa;
 mod text_cut;
 mod thrown;
 mod unify;
+mod waits;
 mod words;
 
 pub use activity::{Activity, ArgActivity, ClassFacts, ClassState, Facts, Request, ShadowState};

@@ -12,6 +12,7 @@ use crate::linear::{LinearForms, Root};
 use crate::lost::Lost;
 use crate::nest::Nest;
 use crate::points_to::{Object, PointsTo, Target};
+use crate::waits::Waits;
 use gradus_ir::{Body, FuncId, OpKind, Type, Unit};
 use std::collections::{HashSet, VecDeque};
 
@@ -115,6 +116,11 @@ fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> Functio
     }
     reader.captures();
     let mut found = reader.found;
+    if Waits::of(unit, body, &nest, effects).concern_callers(body, &nest) {
+        // What other ranks did before is seen by the caller behind the call.
+        found.waits = true;
+        found.other = Touch::BOTH;
+    }
     if found.globals.len() > MAX_GLOBALS {
         let touches = std::mem::take(&mut found.globals).into_values();
         found.other = touches.fold(found.other, Touch::or);

@@ -158,12 +158,9 @@ impl<'a> Availability<'a> {
             .loops_of(load)
             .take_while(|lp| !nest.contains(*lp, at) || *lp == at);
         let last = loops.last().map_or(nest.order(load), |lp| nest.span(lp).1);
-        let frame = nest.enclosing_loop(at);
-        self.clobbers.reads_of(load).iter().all(|read| {
-            !self
-                .clobbers
-                .destroyed_between(read, (nest.order(at), last), frame)
-        })
+        let reads = self.clobbers.reads_of(load);
+        let changes = |read| self.clobbers.destroyed_from(read, at, last);
+        !reads.iter().any(changes)
     }
 
     /// Whether a load's address is valid even where the load would not run: it lies at a constant

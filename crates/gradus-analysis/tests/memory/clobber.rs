@@ -252,3 +252,72 @@ fn calls_learn_what_their_arguments_share_and_lose() {
         );
     });
 }
+
+/// A kernel in which a loop with a barrier inside reads what another thread may write.
+fn kernel(before: &str, inside: &str, after: &str) -> Program {
+    Program::read(&format!(
+        "func @meet() {{ barrier block return }}
+         func @f(%x: ptr, %n: i64) {{
+           spmd block 8 {{ |%t: i64, %m: i64|
+             %s = alloca shared [8 x f64], 1
+             %own = addr inbounds f64, %s, %t
+             %other = addr inbounds f64, %s, 5
+             {before}
+             for %i < %n {{
+               {inside}
+               %v = load %other -> f64
+               %u = load %x -> f64
+               barrier block
+               yield }}
+             {after}
+             yield }}
+           return }}"
+    ))
+}
+
+#[test]
+fn ranks_that_wait_see_what_others_did_before() {
+    let unchanged = |before: &str, inside: &str, after: &str| {
+        let p = kernel(before, inside, after);
+        with(&p, |c| {
+            let of = |name: &str| c.invariant_in(p.op(name), p.lp(1));
+            assert_eq!(of("u"), !inside.contains("call"), "nobody here writes x");
+            of("v")
+        })
+    };
+    let store = "store 1.0, %own";
+    assert!(unchanged("", "", ""));
+    assert!(!unchanged(store, "barrier block", ""));
+    assert!(!unchanged(store, "call @meet()", ""));
+    let met = format!("{store} barrier block");
+    assert!(unchanged(&met, "barrier block", "barrier block"));
+    assert!(!unchanged(&met, "barrier grid", "barrier block"));
+    // Ranks that go round fewer times are behind the loop while others are in it.
+    assert!(!unchanged("barrier block", "barrier block", store));
+    let met = format!("barrier block {store}");
+    assert!(unchanged("barrier block", "barrier block", &met));
+    assert!(!unchanged(
+        "if true { barrier block yield }",
+        "barrier block",
+        store
+    ));
+}
+
+#[test]
+fn callers_of_what_waits_may_have_written_before() {
+    let p = Program::read(
+        "func @f(%x: ptr, %n: i64) {
+           %own = alloca f64, 1
+           store 1.0, %own
+           for %i < %n {
+             barrier block
+             %v = load %x -> f64
+             %u = load %own -> f64
+             yield }
+           return }",
+    );
+    with(&p, |c| {
+        assert!(!c.invariant_in(p.op("v"), p.lp(0)));
+        assert!(c.invariant_in(p.op("u"), p.lp(0)));
+    });
+}
