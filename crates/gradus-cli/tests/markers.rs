@@ -73,3 +73,17 @@ fn what_runs_where_it_stands_is_said() {
     let said = text(&output.stderr);
     assert!(said.contains("GRD0036"), "{said}");
 }
+
+#[test]
+fn a_task_that_would_begin_to_handle_an_exception_is_said_to_run_serially() {
+    let folder = folder("handling_task");
+    let output = compile(&folder, "exceptions.cpp", "gradus c++ -O2 -g --par-report");
+    let source = include_str!("parallel/exceptions.cpp");
+    let line = source.lines().position(|l| l.contains("x = walk(0, 32"));
+    let place = format!(
+        "exceptions.cpp:{}: runs serially",
+        line.expect("it is there") + 1
+    );
+    let report = text(&output.stdout);
+    assert!(report.contains(&place), "{report}");
+}

@@ -32,6 +32,7 @@ mod work;
 pub use deterministic::keep_order;
 pub use restore::restore;
 pub use task_loops::task_loops;
+pub use throws::handling_tasks;
 
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 
@@ -80,6 +81,7 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<Fu
         pending.extend(&made);
     }
     let mut throws = throws::Throws::of(unit, &pending);
+    let costs = work::Costs::of(unit, &pending);
     while let Some(func) = pending.pop() {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
@@ -90,6 +92,7 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<Fu
             options,
             made: Vec::new(),
             throws,
+            costs: &costs,
         };
         lowering.body(&mut body);
         let new = lowering.made;
@@ -137,6 +140,8 @@ struct Lowering<'a> {
     made: Vec<FuncId>,
     /// What may throw.
     throws: throws::Throws,
+    /// What calls come to.
+    costs: &'a work::Costs,
 }
 
 impl Lowering<'_> {

@@ -8,7 +8,7 @@ use crate::Lowering;
 use crate::abi::{self, Entry};
 use crate::combine::{self, Reduction, copied};
 use crate::serial::{is_independent, narrow, wide, yielded};
-use crate::{tasks, throws, work};
+use crate::{tasks, throws};
 use gradus_edit::{
     ValueMap, block_type, captured, clone_op, clone_ops, entry_alloca, pack, unpack,
 };
@@ -95,7 +95,7 @@ impl Lowering<'_> {
             true => self.loop_entry(body, &plan, range),
             false => self.reduce_entry(body, &plan, range),
         };
-        let work = work::of(self.unit, body, plan.region);
+        let work = self.costs.region(self.unit, body, plan.region);
         let (small, task) = (self.options.small_work, self.options.task_work);
         let combine = (!plan.reductions.is_empty()).then(|| self.combine_function(body, &plan));
         let b = &mut Builder::new(self.unit, body);

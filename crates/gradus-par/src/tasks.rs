@@ -10,7 +10,7 @@ use crate::Lowering;
 use crate::abi::Entry;
 use crate::combine::copied;
 use crate::loops::{bundle, unbundle};
-use crate::{throws, work};
+use crate::throws;
 use gradus_edit::{
     ValueMap, block_type, captured, clone_ops, entry_alloca, inline_region, pack, unpack,
 };
@@ -31,10 +31,10 @@ impl Lowering<'_> {
             return inline_region(&mut Builder::new(self.unit, body), op, region, &[]);
         }
         let throws = self.may_throw(body, region);
+        let calls = self.costs.region(self.unit, body, region).calls;
         let b = &mut Builder::new(self.unit, body);
         b.loc = b.body.ops[op].loc;
         let group = Group::new(b, op, throws);
-        let calls = work::of(b.unit, b.body, region).calls;
         let entered = calls.then(|| enter(b));
         for &spawn in &spawns {
             self.enclose(body, spawn);

@@ -110,6 +110,14 @@ pub(crate) fn handles(body: &Body, region: Region) -> bool {
     body.walk(region).any(handles)
 }
 
+/// The tasks of a body that run where they stand, as they begin to handle what is thrown.
+pub fn handling_tasks(body: &Body) -> Vec<Op> {
+    let handling = |op: &Op| {
+        matches!(body.kind(*op), OpKind::Spawn { .. }) && handles(body, body.op_regions(*op)[0])
+    };
+    body.walk(body.root()).filter(handling).collect()
+}
+
 /// A call that is never left by an exception: `group` keeps it. `returned` writes what follows the
 /// call where it comes back.
 pub(crate) fn caught(

@@ -2,11 +2,17 @@
 //! for a fork, not to predict a time.
 //!
 //! Loops inside with a trip count that is known before the parallel loop starts count in full; others
-//! are taken to run [`UNKNOWN_TRIPS`] times. A call of unknown code is taken to be large, so that it is
+//! are taken to run [`UNKNOWN_TRIPS`] times. A call of a function of the program counts as its body does,
+//! with the arguments for its parameters ([`Costs`]). A call of unknown code, in a cycle of calls, or of a
+//! function with a loop whose trips do not come from its arguments, is taken to be large, so that it is
 //! left to the run time.
 
+use gradus_analysis::Closure;
 use gradus_ir::known::{Known, MathFn};
-use gradus_ir::{BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, Unit, Value};
+use gradus_ir::{
+    BinaryOp, Body, Builder, CastOp, ConstKind, FuncId, IntPredicate, Linkage, Op, OpKind, Region,
+    Unit, Value,
+};
 use std::collections::HashMap;
 
 const UNKNOWN_TRIPS: u64 = 16;
@@ -23,69 +29,276 @@ const FACTORS: usize = 2;
 pub(crate) struct Work {
     pub(crate) fixed: u64,
     pub(crate) terms: Vec<(Vec<Value>, u64)>,
-    /// Whether it calls functions that are not known by name.
+    /// Whether it may come to functions that are not known by name.
     pub(crate) calls: bool,
 }
 
-/// The work of one run of `region`.
-pub(crate) fn of(unit: &Unit, body: &Body, region: Region) -> Work {
-    let mut work = Work::default();
-    // How often each region runs: a number, and values to multiply it with.
-    let mut runs: HashMap<Region, (u64, Vec<Value>)> = HashMap::from([(region, (1, Vec::new()))]);
-    for op in body.walk(region) {
-        let Some((times, factors)) = body.parent(op).and_then(|r| runs.get(&r)).cloned() else {
-            continue;
-        };
-        let cost = cost(unit, body, op);
-        work.calls |= cost == CALL;
-        let cost = times.saturating_mul(cost);
-        match work.terms.iter_mut().find(|(known, _)| *known == factors) {
-            _ if factors.is_empty() => work.fixed = work.fixed.saturating_add(cost),
-            Some((_, sum)) => *sum = sum.saturating_add(cost),
-            None => work.terms.push((factors.clone(), cost)),
-        }
-        let trips = trips(unit, body, region, op);
-        for &inner in body.op_regions(op) {
-            let (mut times, mut factors) = (times, factors.clone());
-            match trips {
-                Trips::Number(n) => times = times.saturating_mul(n),
-                Trips::Value(value) if factors.len() < FACTORS => factors.push(value),
-                Trips::Value(_) => times = times.saturating_mul(UNKNOWN_TRIPS),
-            }
-            runs.insert(inner, (times, factors));
-        }
-    }
-    work
+/// What calls of the program's own functions come to, as their code was before it was lowered.
+#[derive(Debug, Default)]
+pub(crate) struct Costs {
+    functions: HashMap<FuncId, Cost>,
 }
 
+/// What one call of a function comes to: a number, and multiples of parameters.
+#[derive(Clone, Debug)]
+struct Cost {
+    fixed: u64,
+    terms: Vec<(Vec<usize>, u64)>,
+    calls: bool,
+}
+
+impl Cost {
+    const UNKNOWN: Cost = Cost {
+        fixed: CALL,
+        terms: Vec::new(),
+        calls: true,
+    };
+}
+
+impl Costs {
+    /// Reads all that `functions` reach.
+    pub(crate) fn of(unit: &Unit, functions: &[FuncId]) -> Costs {
+        let closure = Closure::of(unit, functions);
+        let mut costs = Costs::default();
+        for component in closure.components() {
+            for &func in &component.functions {
+                let quiet = Cost {
+                    calls: false,
+                    ..Cost::UNKNOWN
+                };
+                costs.functions.insert(func, quiet);
+            }
+            let found: Vec<(FuncId, Cost)> = component
+                .functions
+                .iter()
+                .map(|&func| (func, costs.function(unit, func)))
+                .collect();
+            let calls = found.iter().any(|(_, cost)| cost.calls);
+            for (func, cost) in found {
+                let cost = match component.recursive {
+                    true => Cost::UNKNOWN,
+                    false => cost,
+                };
+                costs.functions.insert(func, Cost { calls, ..cost });
+            }
+        }
+        costs
+    }
+
+    fn function(&self, unit: &Unit, func: FuncId) -> Cost {
+        let function = &unit.functions[func];
+        let Some(body) = function.body.as_deref() else {
+            return Cost::UNKNOWN;
+        };
+        if function.linkage == Linkage::Interposable {
+            return Cost::UNKNOWN;
+        }
+        let mut count = Count::new(self, unit, body, body.root());
+        count.run();
+        let work = count.work;
+        let large = Cost {
+            calls: work.calls,
+            ..Cost::UNKNOWN
+        };
+        if count.guessed {
+            return large;
+        }
+        let place = |factor: &Value| body.params().iter().position(|p| p == factor);
+        let mut terms = Vec::new();
+        for (factors, cost) in work.terms {
+            let Some(factors) = factors.iter().map(place).collect() else {
+                return large;
+            };
+            terms.push((factors, cost));
+        }
+        Cost {
+            fixed: work.fixed,
+            terms,
+            calls: work.calls,
+        }
+    }
+
+    /// The work of one run of `region`.
+    pub(crate) fn region(&self, unit: &Unit, body: &Body, region: Region) -> Work {
+        let mut count = Count::new(self, unit, body, region);
+        count.run();
+        count.work
+    }
+}
+
+/// A region that is being counted.
+struct Count<'a> {
+    costs: &'a Costs,
+    unit: &'a Unit,
+    body: &'a Body,
+    region: Region,
+    work: Work,
+    /// Whether a loop's trips were guessed.
+    guessed: bool,
+}
+
+impl<'a> Count<'a> {
+    fn new(costs: &'a Costs, unit: &'a Unit, body: &'a Body, region: Region) -> Self {
+        Count {
+            costs,
+            unit,
+            body,
+            region,
+            work: Work::default(),
+            guessed: false,
+        }
+    }
+
+    fn run(&mut self) {
+        // How often each region runs: a number, and values to multiply it with.
+        let mut runs: HashMap<Region, (u64, Vec<Value>)> =
+            HashMap::from([(self.region, (1, Vec::new()))]);
+        for op in self.body.walk(self.region) {
+            let Some((times, factors)) = self.body.parent(op).and_then(|r| runs.get(&r)).cloned()
+            else {
+                continue;
+            };
+            match self.body.kind(op) {
+                OpKind::Call(_) | OpKind::Invoke(_) => self.call(op, times, &factors),
+                kind => {
+                    self.work.calls |= asks(kind);
+                    self.add(times.saturating_mul(cost(kind)), &factors);
+                }
+            }
+            let regions = self.body.op_regions(op);
+            if regions.is_empty() {
+                continue;
+            }
+            let trips = self.trips(op);
+            for &inner in regions {
+                let (mut times, mut factors) = (times, factors.clone());
+                self.repeat(&mut times, &mut factors, trips);
+                runs.insert(inner, (times, factors));
+            }
+        }
+    }
+
+    fn add(&mut self, cost: u64, factors: &[Value]) {
+        let work = &mut self.work;
+        match work.terms.iter_mut().find(|(known, _)| known == factors) {
+            _ if factors.is_empty() => work.fixed = work.fixed.saturating_add(cost),
+            Some((_, sum)) => *sum = sum.saturating_add(cost),
+            None => work.terms.push((factors.to_vec(), cost)),
+        }
+    }
+
+    fn repeat(&mut self, times: &mut u64, factors: &mut Vec<Value>, trips: Trips) {
+        match trips {
+            Trips::Number(n) => *times = times.saturating_mul(n),
+            Trips::Value(value) if factors.len() < FACTORS => factors.push(value),
+            Trips::Value(_) | Trips::Unknown => {
+                self.guessed = true;
+                *times = times.saturating_mul(UNKNOWN_TRIPS);
+            }
+        }
+    }
+
+    fn call(&mut self, op: Op, times: u64, factors: &[Value]) {
+        let callee = self.unit.callee(self.body, op);
+        let known = callee.and_then(|func| self.unit.known(func));
+        let number = match known {
+            Some(Known::Math(id)) if is_instruction(id) => 1,
+            Some(Known::Math(MathFn::Sqrt)) => DIVISION,
+            // LLVM makes it a product.
+            Some(Known::Math(MathFn::Pow)) if self.squares(op) => 1,
+            Some(Known::Math(_) | Known::MathOut(_)) => MATH,
+            Some(Known::Marker(_)) => 0,
+            _ => return self.own_call(op, callee, times, factors),
+        };
+        self.add(times.saturating_mul(number), factors);
+    }
+
+    /// Whether the exponent of a power is 2.
+    fn squares(&self, op: Op) -> bool {
+        let args = self.unit.call_args(self.body, op);
+        let constant = args.get(1).and_then(|arg| self.body.as_const(*arg));
+        let two = |bits: u128| bits == 2.0_f64.to_bits().into();
+        constant.is_some_and(
+            |id| matches!(self.unit.constant(id).kind, ConstKind::Float(bits) if two(bits)),
+        )
+    }
+
+    /// A call of a function of the program, or of unknown code.
+    fn own_call(&mut self, op: Op, callee: Option<FuncId>, times: u64, factors: &[Value]) {
+        let costs = self.costs;
+        let unknown = Cost::UNKNOWN;
+        let cost = callee.and_then(|func| costs.functions.get(&func));
+        let cost = cost.unwrap_or(&unknown);
+        self.work.calls |= cost.calls;
+        self.add(times.saturating_mul(cost.fixed), factors);
+        let args = self.unit.call_args(self.body, op);
+        for (params, cost) in &cost.terms {
+            let known = |param: &usize| args.get(*param).map(|arg| self.known_before(*arg));
+            let trips: Vec<Trips> = params.iter().filter_map(known).collect();
+            let unknown = |trips: &Trips| matches!(trips, Trips::Unknown);
+            if trips.len() < params.len() || trips.iter().any(unknown) {
+                self.guessed = true;
+                self.add(times.saturating_mul(CALL), factors);
+                continue;
+            }
+            let (mut times, mut factors) = (times, factors.to_vec());
+            for trips in trips {
+                self.repeat(&mut times, &mut factors, trips);
+            }
+            self.add(times.saturating_mul(*cost), &factors);
+        }
+    }
+
+    /// How often the regions of `op` run for each run of `op` itself.
+    fn trips(&self, op: Op) -> Trips {
+        match self.body.kind(op) {
+            OpKind::For { .. } | OpKind::ShareFor { .. } | OpKind::ParFor { .. } => {
+                self.known_before(self.body.operand(op, 0))
+            }
+            OpKind::Loop { .. } => Trips::Unknown,
+            _ => Trips::Number(1),
+        }
+    }
+
+    /// A count, if it is known before the region starts. What is a parameter but for its width, or for a
+    /// number that is added to it, is taken for the parameter.
+    fn known_before(&self, count: Value) -> Trips {
+        let (unit, body) = (self.unit, self.body);
+        if let Some(n) = body.as_int(unit, count) {
+            return u64::try_from(n).map_or(Trips::Unknown, Trips::Number);
+        }
+        let mut count = count;
+        loop {
+            let at = body.region_of(count);
+            if !at.is_some_and(|r| body.is_inside(r, self.region)) {
+                return Trips::Value(count);
+            }
+            if self.region == body.root() && body.params().contains(&count) {
+                return Trips::Value(count);
+            }
+            let Some(op) = body.def_op(count) else {
+                return Trips::Unknown;
+            };
+            let constant = |i| body.as_const(body.operand(op, i)).is_some();
+            count = match body.kind(op) {
+                OpKind::Cast(CastOp::ZExt | CastOp::SExt | CastOp::Trunc) => body.operand(op, 0),
+                OpKind::Binary(BinaryOp::Add | BinaryOp::Sub) if constant(1) => body.operand(op, 0),
+                _ => return Trips::Unknown,
+            };
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
 enum Trips {
     Number(u64),
     Value(Value),
+    Unknown,
 }
 
-/// How often the regions of `op` run for each run of `op` itself.
-fn trips(unit: &Unit, body: &Body, region: Region, op: Op) -> Trips {
-    match body.kind(op) {
-        OpKind::For { .. } | OpKind::ShareFor { .. } | OpKind::ParFor { .. } => {
-            let count = body.operand(op, 0);
-            if let Some(n) = body.as_int(unit, count) {
-                return Trips::Number(u64::try_from(n).unwrap_or(UNKNOWN_TRIPS));
-            }
-            let inside = body
-                .region_of(count)
-                .is_some_and(|r| body.is_inside(r, region));
-            match inside {
-                true => Trips::Number(UNKNOWN_TRIPS),
-                false => Trips::Value(count),
-            }
-        }
-        OpKind::Loop { .. } => Trips::Number(UNKNOWN_TRIPS),
-        _ => Trips::Number(1),
-    }
-}
-
-fn cost(unit: &Unit, body: &Body, op: Op) -> u64 {
-    match body.kind(op) {
+/// What an op that calls nothing costs.
+fn cost(kind: &OpKind) -> u64 {
+    match kind {
         OpKind::Binary(
             BinaryOp::FDiv
             | BinaryOp::FRem
@@ -94,20 +307,18 @@ fn cost(unit: &Unit, body: &Body, op: Op) -> u64 {
             | BinaryOp::SRem
             | BinaryOp::URem,
         ) => DIVISION,
-        OpKind::Call(_) | OpKind::Invoke(_) => match unit.callee(body, op) {
-            Some(func) => match unit.known(func) {
-                Some(Known::Math(id)) if is_instruction(id) => 1,
-                Some(Known::Math(MathFn::Sqrt)) => DIVISION,
-                Some(Known::Math(_) | Known::MathOut(_)) => MATH,
-                Some(Known::Marker(_)) => 0,
-                _ => CALL,
-            },
-            None => CALL,
-        },
         kind if kind.is_terminator() => 0,
         OpKind::Cast(_) | OpKind::Addr { .. } | OpKind::Alloca(_) | OpKind::If => 0,
         _ => 1,
     }
+}
+
+/// Whether an op asks the run-time library which of how many threads it is on.
+fn asks(kind: &OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::ShareFor { .. } | OpKind::Single { .. } | OpKind::Barrier(_)
+    )
 }
 
 /// Whether processors have an instruction for it, or a few.
@@ -156,4 +367,65 @@ fn at_most(b: &mut Builder<'_>, value: Value, limit: u64) -> Value {
     let limit = b.i64(i64::try_from(limit).unwrap_or(i64::MAX));
     let less = b.icmp(IntPredicate::Ult, value, limit);
     b.select(less, value, limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus_ir::{Symbol, parse};
+
+    /// Loops over a function of each kind.
+    const TEXT: &str = "
+        declare @elsewhere(i64) -> i64
+        declare @pow(f64, f64) -> f64
+        func @small(%x: i64) -> i64 { %y = mul %x, %x %z = add %y, 1 return %z }
+        func @twice(%x: i64) -> i64 {
+          %a = call @small(%x) %b = call @small(%a) return %b }
+        func @sum(%m: i64) -> i64 {
+          %s = for %k < %m iter(%t = 0) { %u = add %t, %k yield %u }
+          return %s }
+        func @squares(%m: i64) -> i64 { %k = mul %m, %m %s = call @sum(%k) return %s }
+        func @deep(%x: i64) -> i64 { %y = sub %x, 1 %z = call @deep(%y) return %z }
+        func @f(%n: i64, %out: ptr) {
+          par.for %i < %n { %v = call @CALLEE store %v, %out yield }
+          return }";
+
+    /// The work of an iteration of the loop in `f` that makes this call; the second number is what is
+    /// multiplied with `n`.
+    fn work(call: &str) -> (u64, Option<u64>, bool) {
+        let text = TEXT.replace("CALLEE", call);
+        let unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+        let all: Vec<FuncId> = unit.functions.ids().collect();
+        let costs = Costs::of(&unit, &all);
+        let Some(Symbol::Func(f)) = unit.symbol("f") else {
+            panic!("it is there");
+        };
+        let body = unit.functions[f].body.as_deref().expect("it has code");
+        let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::ParFor { .. });
+        let op = body.walk(body.root()).find(is_loop).expect("the loop");
+        let work = costs.region(&unit, body, body.op_regions(op)[0]);
+        let n = body.params()[0];
+        let term = work.terms.iter().find(|(factors, _)| *factors == [n]);
+        (work.fixed, term.map(|(_, cost)| *cost), work.calls)
+    }
+
+    #[test]
+    fn a_call_counts_as_the_code_that_it_runs() {
+        assert_eq!(work("small(%i)"), (3, None, false));
+        assert_eq!(work("twice(%i)"), (5, None, false));
+        // The loop itself, and an addition in each round.
+        assert_eq!(work("sum(%n)"), (2, Some(1), false));
+        assert_eq!(work("sum(10)"), (12, None, false));
+        assert_eq!(work("pow(3.0, 2.0)"), (2, None, false));
+        assert_eq!(work("pow(3.0, 1.5)"), (1 + MATH, None, false));
+    }
+
+    #[test]
+    fn a_call_of_which_nothing_is_known_is_large() {
+        assert_eq!(work("elsewhere(%i)"), (CALL + 1, None, true));
+        assert_eq!(work("deep(%i)"), (CALL + 1, None, false));
+        // How often it runs depends on the iteration, or on more than an argument.
+        assert_eq!(work("sum(%i)"), (2 + CALL, None, false));
+        assert_eq!(work("squares(%n)"), (CALL + 1, None, false));
+    }
 }

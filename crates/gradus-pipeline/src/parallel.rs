@@ -118,6 +118,20 @@ fn unit_name(imported: &Imported, func: FuncId) -> &str {
     &imported.unit.functions[func].name
 }
 
+/// An op of a function that runs serially, and why.
+fn serial(unit: &Unit, func: FuncId, body: &Body, op: Op, why: &str) -> RegionRecord {
+    let span = unit.span(body.ops[op].loc);
+    RegionRecord {
+        function: unit.functions[func].name.clone(),
+        span: span.clone(),
+        outcome: gradus_raise::Outcome::Serial(Reason {
+            text: why.to_string(),
+            span,
+        }),
+        constructs: Vec::new(),
+    }
+}
+
 /// Raises all that is understood. Loops that are only said to be independent become parallel where what
 /// they carry can be taken in any order.
 fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
@@ -129,14 +143,12 @@ fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
         for op in gradus_par::restore(unit, &mut body) {
             let flags = &mut body.ops[op].flags;
             *flags = flags.without(Flags::INDEPENDENT);
-            let span = unit.span(body.ops[op].loc);
-            let text = "`gr_for`: an iteration uses what another one gives it".to_string();
-            raised.regions.push(RegionRecord {
-                function: unit.functions[func].name.clone(),
-                span: span.clone(),
-                outcome: gradus_raise::Outcome::Serial(Reason { text, span }),
-                constructs: Vec::new(),
-            });
+            let text = "`gr_for`: an iteration uses what another one gives it";
+            raised.regions.push(serial(unit, func, &body, op, text));
+        }
+        for op in gradus_par::handling_tasks(&body) {
+            let text = "a task whose exception would end a variable of this function, or meet a handler of it, as other threads do not have the exception in flight";
+            raised.regions.push(serial(unit, func, &body, op, text));
         }
         gradus_par::task_loops(unit, &mut body);
         unit.functions[func].body = Some(body);

@@ -13,6 +13,11 @@ const LEAF_MAX: i64 = 2048;
 const LEAVES_PER_WORKER: i64 = 8;
 /// What `GRADUS_FORCE_FORK` asks for at least.
 const FORCED_LEAVES: i64 = 8;
+/// Leaves begin at multiples of this many iterations, where they are long enough to bear it: accesses to
+/// arrays are as aligned in each of them as in the first one, and neighbours share few cache lines.
+pub(crate) const LINE: i64 = 8;
+/// A leaf is cut down to whole lines from so many on.
+pub(crate) const LONG: i64 = 8 * LINE;
 
 #[derive(Clone, Copy)]
 struct Loop {
@@ -33,7 +38,8 @@ impl Loop {
     fn run(&self, mut lo: i64, hi: i64) {
         while hi - lo > self.leaf {
             if pool::forces() || pool::is_hungry() {
-                let middle = lo + (hi - lo) / 2;
+                let leaves = (hi - lo + self.leaf - 1) / self.leaf;
+                let middle = lo + leaves / 2 * self.leaf;
                 self.fork(lo, middle, hi);
                 return;
             }
@@ -72,12 +78,17 @@ impl Loop {
 
 /// The iterations of a leaf: as many as make the fork worth while (`grain`), else a share of the loop.
 fn leaf_size(trips: i64, grain: i64) -> i64 {
-    if pool::forces() {
-        return (trips / FORCED_LEAVES).max(1);
+    let leaf = if pool::forces() {
+        (trips / FORCED_LEAVES).max(1)
+    } else {
+        let workers = i64::from(pool::gr_workers());
+        let share = trips / (LEAVES_PER_WORKER * workers).max(1);
+        grain.max(share.clamp(1, LEAF_MAX))
+    };
+    match leaf < LONG {
+        true => leaf,
+        false => leaf - leaf % LINE,
     }
-    let workers = i64::from(pool::gr_workers());
-    let share = trips / (LEAVES_PER_WORKER * workers).max(1);
-    grain.max(share.clamp(1, LEAF_MAX))
 }
 
 /// Runs `body` over `lo .. hi` in ranges, at once and in any order; returns when all have ended.

@@ -1,6 +1,7 @@
 //! Reductions: leaves are cut and combined in an order that depends on the number of iterations
 //! alone, so that a sum has the same bits on any number of workers.
 
+use crate::ranges::{LINE, LONG};
 use crate::waiting::{self, Progress};
 use crate::{Carried, pool, strand, tsan};
 use std::ffi::c_void;
@@ -116,6 +117,10 @@ pub unsafe extern "C" fn gr_reduce(
         return;
     }
     let leaf = grain.max((hi - lo + LEAVES - 1) / LEAVES).max(1);
+    let leaf = match leaf < LONG {
+        true => leaf,
+        false => (leaf + LINE - 1) / LINE * LINE,
+    };
     let leaves = (hi - lo + leaf - 1) / leaf;
     let (identity, context, result) = (
         Carried(identity.cast_mut()),

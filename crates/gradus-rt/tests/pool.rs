@@ -42,6 +42,20 @@ fn a_loop_runs_every_iteration_once() {
     }
 }
 
+unsafe extern "C" fn remainders(lo: i64, _: i64, context: *mut c_void) {
+    let seen: &AtomicI64 = unsafe { behind(context) };
+    seen.fetch_or(lo % 8, Ordering::Relaxed);
+}
+
+#[test]
+fn long_leaves_begin_where_cache_lines_do() {
+    for (trips, grain) in [(100_003, 1), (70_001, 6_669), (1_999_999, 12_345)] {
+        let seen = AtomicI64::new(0);
+        unsafe { gr_for(0, trips, grain, remainders, pointer(&seen)) };
+        assert_eq!(seen.load(Ordering::Relaxed), 0, "{trips}, {grain}");
+    }
+}
+
 unsafe extern "C" fn outer(lo: i64, hi: i64, context: *mut c_void) {
     for _ in lo..hi {
         unsafe { gr_for(0, 100, 1, count, context) };
