@@ -131,10 +131,10 @@ impl<'u> Out<'u> {
         self.cap_align(op, space);
         op
     }
-    /// Tape memory is an allocator's, which knows nothing of wide vectors.
     fn cap_align(&mut self, op: Op, space: Space) {
-        if let (Space::Tape, Some(access)) = (space, access_of(&mut self.body, op)) {
-            access.align_bytes = access.align_bytes.min(TAPE_ALIGN_BYTES);
+        if let (Space::Tape | Space::Shadow, Some(access)) = (space, access_of(&mut self.body, op))
+        {
+            access.align_bytes = access.align_bytes.min(MOST_ALIGN_BYTES);
         }
     }
     /// Sets bytes to zero.
@@ -147,16 +147,19 @@ impl<'u> Out<'u> {
         self.mark_access(call, None, space);
     }
 
-    /// The alignment of an access op, put onto another.
+    /// The alignment of an access op, put onto another of the tape or of shadow memory as far as it holds
+    /// there.
     pub fn set_align(&mut self, op: Op, align_bytes: u32) {
         if let Some(access) = access_of(&mut self.body, op) {
-            access.align_bytes = align_bytes;
+            access.align_bytes = align_bytes.min(MOST_ALIGN_BYTES);
         }
     }
 }
 
-/// What is certain of an address on the tape: frames may follow a word.
-const TAPE_ALIGN_BYTES: u32 = 8;
+/// What is certain of an address beside the program's own memory. On the tape, frames may follow a word;
+/// shadows are an allocator's or the caller's, who know nothing of wide vectors, and where a program rounds
+/// an address up, the same step leads elsewhere in the shadow.
+const MOST_ALIGN_BYTES: u32 = 8;
 
 fn access_of(body: &mut Body, op: Op) -> Option<&mut Access> {
     match &mut body.ops[op].kind {

@@ -99,9 +99,7 @@ fn fortran_77() {
 #[test]
 fn rust() {
     let folder = folder("rust");
-    let (springs, main) = (source("springs.rs"), source("main.c"));
-    let mut first = None;
-    for options in [
+    let options = [
         "opt-level=0",
         "opt-level=1",
         "opt-level=2",
@@ -110,25 +108,33 @@ fn rust() {
         // All of the standard library is there, and what panics and their messages take of it is left out.
         "opt-level=2 -C lto=fat",
         "opt-level=3 -C panic=abort -C lto=fat",
-    ] {
-        let springs = springs.display();
-        shell(
-            &folder,
-            &format!(
-                "rustc --edition 2024 --crate-type staticlib -g -C {options} --emit=llvm-bc,link {springs}"
-            ),
-        );
-        shell(
-            &folder,
-            "gradus grad springs.bc -f energy --wrt x -o springs.o",
-        );
-        let main = main.display();
+    ];
+    rust_program(&folder, "springs", &options);
+}
+
+#[test]
+fn rust_memory() {
+    let folder = folder("rust_memory");
+    let options = ["opt-level=1", "opt-level=2", "opt-level=3"].map(|o| format!("{o} -C lto=fat"));
+    rust_program(&folder, "lines", &options.each_ref().map(String::as_str));
+}
+
+/// The gradient of a crate's `energy` at several options: equal to differences, and the same for all.
+fn rust_program(folder: &Path, name: &str, options: &[&str]) {
+    let (program, main) = (source(&format!("{name}.rs")), source("main.c"));
+    let (program, main) = (program.display(), main.display());
+    let mut first = None;
+    for options in options {
+        let kind = "--edition 2024 --crate-type staticlib -g --emit=llvm-bc,link";
+        shell(folder, &format!("rustc {kind} -C {options} {program}"));
+        let ask = "-f energy --wrt x -o energy.o";
+        shell(folder, &format!("gradus grad {name}.bc {ask}"));
         let link = "-lm -lpthread -ldl -o program";
         shell(
-            &folder,
-            &format!("gradus cc -O2 {main} springs.o libsprings.a {link}"),
+            folder,
+            &format!("gradus cc -O2 {main} energy.o lib{name}.a {link}"),
         );
-        let norm = norm(&folder, 1);
+        let norm = norm(folder, 1);
         same(norm, *first.get_or_insert(norm), options);
     }
 }

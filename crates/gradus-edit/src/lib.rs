@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod aligned;
 mod clone;
 mod counted;
 mod cut;
@@ -29,6 +30,7 @@ mod trips;
 mod unroll;
 mod volatile;
 
+pub use aligned::return_aligned;
 pub use clone::{ValueMap, clone_op, clone_op_within, clone_ops, clone_ops_within};
 pub use cut::{Sizes, cut};
 pub use effects::{is_pure, is_removable, is_speculatable, may_leave};

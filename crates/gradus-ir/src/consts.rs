@@ -36,9 +36,15 @@ pub enum ConstKind {
         /// Bytes from its start.
         offset: i64,
     },
+    /// A small number as an address, below [`FIRST_OBJECT`]: there is no object, as at null. What fills the
+    /// place of an address in Rust's empty vectors and slices.
+    NoObject(u16),
     /// What only the host understands, by its number in the host's table.
     Foreign(u32),
 }
+
+/// The lowest address at which an object may lie: systems keep the first page free.
+pub const FIRST_OBJECT: u16 = 4096;
 
 /// The interned constants of a unit.
 #[derive(Clone, Debug, Default)]

@@ -34,7 +34,7 @@ mod verify;
 pub use attrs::{Attr, AttrSet, AttrValue, POINTEE};
 pub use body::{Body, Definition, OpData, Operand, RegionData, Use, ValueData, Walk};
 pub use build::Builder;
-pub use consts::{Const, ConstKind, ConstTable};
+pub use consts::{Const, ConstKind, ConstTable, FIRST_OBJECT};
 pub use diag::{Code, Diagnostic, Label, Severity, SourceSpan};
 pub use entity::{Arena, Entity};
 pub use layout::{Address, Layout};

@@ -12,6 +12,7 @@ pub(crate) fn primals(unit: &mut Unit, closure: &Closure, functions: &[FuncId], 
         if let Some(mut body) = unit.functions[func].body.take() {
             gradus_edit::separate_invokes(unit, &mut body);
             gradus_edit::settle_volatile(unit, &mut body);
+            gradus_edit::return_aligned(unit, &mut body);
             gradus_ad::calculus::expand_outputs(unit, &mut body);
             gradus_ad::expand_by_value(unit, func, &mut body);
             unit.functions[func].body = Some(body);

@@ -337,7 +337,7 @@ impl Replay<'_> {
         let loaded = out.load(ty, address, Space::Tape, None);
         if let (OpKind::Load(access), Some(new)) = (facts.body.kind(load), out.body.def_op(loaded))
         {
-            out.set_align(new, access.align_bytes.min(8));
+            out.set_align(new, access.align_bytes);
         }
         Ok(Lanes::from_elem(loaded, 1))
     }
@@ -357,8 +357,10 @@ impl Replay<'_> {
                 operands.push(*known.get(lane).unwrap_or(&known[0]));
             }
             let value = again(facts, out, op, &operands);
-            if let (OpKind::Load(_), Some(new)) = (facts.body.kind(op), out.body.def_op(value)) {
+            if let (OpKind::Load(access), Some(new)) = (facts.body.kind(op), out.body.def_op(value))
+            {
                 out.mark_access(new, facts.body.ops[op].meta, Space::Shadow);
+                out.set_align(new, access.align_bytes);
             }
             lanes.push(value);
         }

@@ -273,7 +273,7 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             let space = self.space_of(op);
             self.out.mark_access(new, data.meta, space);
             if space == Space::Tape {
-                self.out.set_align(new, access.align_bytes.min(8));
+                self.out.set_align(new, access.align_bytes);
             }
         }
         for (&old, &result) in body.results(op).iter().zip(self.out.body.results(new)) {

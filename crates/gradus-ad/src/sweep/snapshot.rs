@@ -227,7 +227,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let value = self.out.build().value(OpKind::Freeze, &[value], ty);
         let stored = self.out.store(value, address, Space::Tape, None);
         if let OpKind::Load(access) = self.facts.body.kind(load) {
-            self.out.set_align(stored, access.align_bytes.min(8));
+            self.out.set_align(stored, access.align_bytes);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::lex::TokenKind;
 use super::parse::Parser;
 use super::{MAX_NESTING, TextError};
-use crate::consts::float_bits;
+use crate::consts::{FIRST_OBJECT, float_bits};
 use crate::{ConstId, ConstKind, FloatKind, Symbol, Type, TypeId};
 
 /// The most elements that `splat` writes out.
@@ -221,7 +221,7 @@ impl Parser {
 
     /// The type that a constant without one is of.
     fn own_type(&mut self) -> Result<TypeId, TextError> {
-        let needs_type = ["zero", "undef", "poison", "splat", "foreign"];
+        let needs_type = ["zero", "undef", "poison", "splat", "no_object", "foreign"];
         let ty = match self.peek() {
             TokenKind::Int(_) => Type::Int(64),
             TokenKind::Float(_) => Type::Float(FloatKind::F64),
@@ -269,6 +269,7 @@ impl Parser {
                     "null" | "zero" => Ok(ConstKind::Zero),
                     "undef" => Ok(ConstKind::Undef),
                     "poison" => Ok(ConstKind::Poison),
+                    "no_object" => self.no_object(ty),
                     "foreign" => Ok(ConstKind::Foreign(self.number()?)),
                     "splat" => self.splat(ty, depth),
                     _ => self.error_at(&token, format!("`{word}` is no constant")),
@@ -276,6 +277,17 @@ impl Parser {
             }
             _ => self.error("a value is missing here"),
         }
+    }
+
+    fn no_object(&mut self, ty: TypeId) -> Result<ConstKind, TextError> {
+        let number: u16 = self.number()?;
+        if number == 0 || number >= FIRST_OBJECT || !self.unit.types.is_ptr(ty) {
+            return self.error(format!(
+                "an address without an object is one from 1 to {}",
+                FIRST_OBJECT - 1
+            ));
+        }
+        Ok(ConstKind::NoObject(number))
     }
 
     fn splat(&mut self, ty: TypeId, depth: u32) -> Result<ConstKind, TextError> {

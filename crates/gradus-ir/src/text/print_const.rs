@@ -162,6 +162,7 @@ impl<'a> TypePrinter<'a> {
                 out.push_str(&sigil('@', &self.unit.globals[*global].name));
                 out.push_str(&offset_text(*offset));
             }
+            ConstKind::NoObject(n) => push(out, format_args!("no_object {n}")),
             ConstKind::Foreign(n) => push(out, format_args!("foreign {n}")),
         }
     }

@@ -183,6 +183,7 @@ fn constants_come_back() {
         "ptr(1) @g+4",
         "<vscale x 2 x f64> zero",
         "{f64, f64} poison",
+        "ptr no_object 8",
         "ptr foreign 12",
         "f64 zero",
     ];

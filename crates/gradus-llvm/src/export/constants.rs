@@ -146,6 +146,10 @@ impl Exporter<'_, '_> {
                     let size = self.unit.layout.size_bytes(self.unit, data.ty) as i64;
                     self.offset(start, *offset, (0..=size).contains(offset))
                 }
+                ConstKind::NoObject(number) => {
+                    let int = LLVMInt64TypeInContext(self.host.ctx);
+                    LLVMConstIntToPtr(LLVMConstInt(int, u64::from(*number), 0), ty)
+                }
                 ConstKind::Foreign(number) => self
                     .host
                     .tables

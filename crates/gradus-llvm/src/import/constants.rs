@@ -5,7 +5,9 @@
 //! constant: a number in the host's table.
 use super::Importer;
 use crate::ffi::*;
-use gradus_ir::{ConstId, ConstKind, Global, GlobalId, Initializer, Linkage, Relocation, Symbol};
+use gradus_ir::{
+    ConstId, ConstKind, FIRST_OBJECT, Global, GlobalId, Initializer, Linkage, Relocation, Symbol,
+};
 use llvm_sys::LLVMTypeKind::*;
 use llvm_sys::LLVMValueKind::{self, *};
 use llvm_sys::core::*;
@@ -35,6 +37,23 @@ pub(super) fn integer(constant: LLVMValueRef) -> Option<u128> {
     let mut words = [0; 2];
     let count = unsafe { gr_integer_words(constant, words.as_mut_ptr(), 2) };
     (count <= 2).then(|| u128::from(words[0]) | u128::from(words[1]) << 64)
+}
+
+/// The number that is turned to an address below all objects; not of other address spaces, whose first page
+/// may hold some.
+fn no_object(c: LLVMValueRef) -> Option<u16> {
+    unsafe {
+        let cast = LLVMGetValueKind(c) == LLVMConstantExprValueKind
+            && LLVMGetConstOpcode(c) == llvm_sys::LLVMOpcode::LLVMIntToPtr
+            && LLVMGetTypeKind(LLVMTypeOf(c)) == LLVMPointerTypeKind
+            && LLVMGetPointerAddressSpace(LLVMTypeOf(c)) == 0;
+        let from = cast.then(|| LLVMGetOperand(c, 0))?;
+        if LLVMGetValueKind(from) != LLVMConstantIntValueKind {
+            return None;
+        }
+        let number = u16::try_from(integer(from)?).ok()?;
+        (1..FIRST_OBJECT).contains(&number).then_some(number)
+    }
 }
 
 /// The bits of a floating-point constant.
@@ -114,7 +133,10 @@ impl Importer<'_> {
             _ => match self.address(c) {
                 Some((Symbol::Func(f), 0)) => ConstKind::Func(f),
                 Some((Symbol::Global(global), offset)) => ConstKind::Global { global, offset },
-                _ => self.foreign_constant(c),
+                _ => match no_object(c) {
+                    Some(number) => ConstKind::NoObject(number),
+                    None => self.foreign_constant(c),
+                },
             },
         }
     }
