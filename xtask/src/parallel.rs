@@ -2,7 +2,8 @@
 //!
 //! A program of `bench/parallel` prints its name and the microseconds and processor time of its kernel. It
 //! is built serially by clang, with clang's OpenMP, and by `gradus cc`; a program of `bench/parallel/cilk`, in
-//! the words of `gradus/cilk.h`, serially by clang and by `gradus cc`. Runs are interleaved and the smallest
+//! the words of `gradus/cilk.h`, serially by clang and by `gradus cc`; one of `bench/parallel/cuda`, whose serial
+//! code stands under `SERIAL`, by clang as C++ and by `gradus nvcc`. Runs are interleaved and the smallest
 //! time counts, since others use the machine too. Where a source has a part for `BY_HAND`, its serial build
 //! is the better of the one without and the one with what an author would do by hand. Below a table stand the
 //! rows that miss a limit. Invariant: what the programs print beside the times is the same, or the command
@@ -18,8 +19,6 @@ use std::process::Command;
 /// How often each program runs.
 const RUNS: usize = 9;
 
-const FLAGS: [&str; 2] = ["-O3", "-fno-math-errno"];
-
 /// Who compiles a program, and how.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Build {
@@ -28,6 +27,30 @@ enum Build {
     OpenMp,
     Gradus,
     GradusOpenMp,
+    SerialOfKernels,
+    GradusKernels,
+}
+
+impl Build {
+    /// The compiler's options but for those that the source asks for.
+    fn flags(self) -> &'static [&'static str] {
+        match self {
+            Build::Serial | Build::Gradus => &["-O3", "-fno-math-errno"],
+            Build::ByHand => &["-O3", "-fno-math-errno", "-DBY_HAND"],
+            Build::OpenMp | Build::GradusOpenMp => &["-O3", "-fno-math-errno", "-fopenmp"],
+            Build::SerialOfKernels => &["-O3", "-march=native", "-DSERIAL", "-xc++"],
+            Build::GradusKernels => &["-O3"],
+        }
+    }
+
+    /// The word that says which of Gradus's compilers it is.
+    fn driver(self) -> Option<&'static str> {
+        match self {
+            Build::Gradus | Build::GradusOpenMp => Some("cc"),
+            Build::GradusKernels => Some("nvcc"),
+            _ => None,
+        }
+    }
 }
 
 /// A way to build and run a program.
@@ -72,6 +95,14 @@ const WORDS: &[Way] = &[
     way("gradus, 1", Build::Gradus, "1"),
     forced("forced", Build::Gradus),
     way("gradus, 2", Build::Gradus, "2"),
+];
+
+// table
+const KERNELS: &[Way] = &[
+    way("serial (us)", Build::SerialOfKernels, "1"),
+    way("gradus, 1", Build::GradusKernels, "1"),
+    forced("forced", Build::GradusKernels),
+    way("gradus, 2", Build::GradusKernels, "2"),
 ];
 
 /// Places in the tables of ways.
@@ -146,7 +177,7 @@ pub fn run(rows: &[String]) -> Outcome<()> {
     let Some(gradus) = gradus::binary()? else {
         return Err(Failure::new(gradus::NOT_THERE_YET));
     };
-    for (folder, ways) in [("", OPENMP), ("cilk", WORDS)] {
+    for (folder, ways) in [("", OPENMP), ("cilk", WORDS), ("cuda", KERNELS)] {
         let folder = workspace::root().join("bench/parallel").join(folder);
         let mut head: Vec<&str> = vec!["program"];
         head.extend(ways.iter().map(|way| way.title));
@@ -174,12 +205,12 @@ fn name(source: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// The programs of a folder: what begins with a number, or in `cilk` all.
+/// The programs of a folder.
 fn programs(folder: &Path, rows: &[String]) -> Outcome<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).map_err(|e| e.to_string())?;
     let mut programs: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|e| e == "c"))
+        .filter(|path| path.extension().is_some_and(|e| e == "c" || e == "cu"))
         .filter(|path| has_main(path))
         .filter(|path| rows.is_empty() || rows.iter().any(|row| name(path).starts_with(row)))
         .collect();
@@ -256,20 +287,15 @@ fn measure(gradus: &Path, source: &Path, text: &str, ways: &[Way]) -> Outcome<Ve
 fn build(gradus: &Path, source: &Path, text: &str, by: Build) -> Outcome<PathBuf> {
     let folder = workspace::target().join("parallel-bench");
     std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
-    let ours = matches!(by, Build::Gradus | Build::GradusOpenMp);
-    let mut command = match ours {
-        true => Command::new(gradus),
-        false => Command::new("clang-22"),
+    let mut command = match by.driver() {
+        Some(driver) => {
+            let mut command = Command::new(gradus);
+            command.arg(driver);
+            command
+        }
+        None => Command::new("clang-22"),
     };
-    if ours {
-        command.arg("cc");
-    }
-    command.args(FLAGS);
-    command.args(match by {
-        Build::Serial | Build::Gradus => None,
-        Build::ByHand => Some("-DBY_HAND"),
-        Build::OpenMp | Build::GradusOpenMp => Some("-fopenmp"),
-    });
+    command.args(by.flags());
     command.arg("-I").arg(workspace::root().join("include"));
     command.arg(source);
     if text.contains("// with mag_ext.c") {

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Place in the flow: after raising and simplification, before gradus-par, which makes calls of the
-//! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`barriers`] removes those that
-//! order nothing, [`clamps`] parts reads at clamped places, [`strides`] counts loops in common, [`widths`]
+//! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`guards`] takes out what is common
+//! in divergent branches, [`barriers`] removes those that order nothing, [`clamps`] parts reads at clamped places, [`strides`] counts loops in common, [`widths`]
 //! computes places in the width of addresses, [`fission`] cuts blocks at the ops where their threads meet, [`grid`] makes parallel loops of
 //! grids. None needs a proof that a barrier is reached by all threads alike: CUDA leaves the other case
 //! undefined, and threads that have left do not count.
@@ -24,6 +24,7 @@ mod cut;
 mod fission;
 mod flow;
 mod grid;
+mod guards;
 mod homes;
 mod levels;
 mod memory;
@@ -113,6 +114,11 @@ pub struct Findings {
 
 /// All passes, in the order in which [`lower`] runs them.
 pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "guards",
+        about: "loops that give the same to all threads leave the branches that only some of them take",
+        run: guards::run,
+    },
     Pass {
         name: "barriers",
         about: "barriers that order nothing are removed",

@@ -49,6 +49,12 @@ impl Reads {
         !after.iter().any(earlier)
     }
 
+    /// The ops that may write what a load that is not steady reads, or behind which it must stay; `None` where that
+    /// was not looked into.
+    pub fn behind(&self, load: Op) -> Option<&[Op]> {
+        self.after.get(&load).map(Vec::as_slice)
+    }
+
     fn enter(&mut self, facts: &Facts, alias: &Alias, kernel: Op) {
         let (unit, body) = (alias.unit, alias.body);
         let mut reads: Vec<(Op, Vec<MemoryAccess>)> = Vec::new();

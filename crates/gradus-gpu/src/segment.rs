@@ -59,7 +59,8 @@ impl Test {
         }
     }
 
-    fn value(&self, b: &mut Builder<'_>, local: &ValueMap) -> Value {
+    /// Whether it holds, with the values that `local` says.
+    pub fn value(&self, b: &mut Builder<'_>, local: &ValueMap) -> Value {
         let own = self.uses().map(|v| local.get_or_same(v));
         match (self, own) {
             (Test::Is(_), Some(own)) => own,

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! Loops that threads leave one by one may be run in step, too, where all leave at about the same time: each goes on
-//! while its place, one further than its neighbour's, is below a limit that they have in common.
+//! while its place, one further than its neighbour's, is below a limit that they have in common; or the number of
+//! its iterations is what is left behind its place, divided by the stride that they have in common.
 //!
 //! Place: before [`crate::spine`], which cuts at these loops as it does at loops that hold a barrier.
 //! This order of threads is one that a GPU may take, unless one thread waits for another: kernels with
@@ -187,13 +188,40 @@ impl<'a> Steps<'a> {
         by.map_or(Step::Other, Step::By)
     }
 
+    /// Whether the threads of a loop leave it at about the same time.
+    fn leave_nearly_together(&self, lp: Op) -> bool {
+        match self.body.kind(lp) {
+            OpKind::For { .. } => self.is_share(self.body.operand(lp, 0)),
+            OpKind::Loop { .. } => self.goes_on_below(lp),
+            _ => false,
+        }
+    }
+
+    /// Whether a number of iterations is a place one further than its neighbour's, or that far from what all have in
+    /// common, divided by what they have in common; or that for some threads, and the same for all others.
+    fn is_share(&self, mut trips: Value) -> bool {
+        let body = self.body;
+        let common = |value: Value| self.get(value)[0] == Step::None;
+        while let Some(op) = body.def_op(trips) {
+            let operand = |i: usize| body.operand(op, i);
+            trips = match body.kind(op) {
+                OpKind::Binary(BinaryOp::UDiv | BinaryOp::SDiv | BinaryOp::LShr) => {
+                    return common(operand(1))
+                        && matches!(self.get(operand(0))[0], Step::By(1 | -1));
+                }
+                OpKind::Binary(BinaryOp::Add | BinaryOp::Sub) if common(operand(1)) => operand(0),
+                OpKind::Select if common(operand(2)) => operand(1),
+                OpKind::Cast(CastOp::ZExt | CastOp::SExt | CastOp::Trunc) => operand(0),
+                _ => return false,
+            };
+        }
+        false
+    }
+
     /// Whether each thread goes on while a place one further than its neighbour's has not reached what all have
     /// in common.
-    fn leave_nearly_together(&self, lp: Op) -> bool {
+    fn goes_on_below(&self, lp: Op) -> bool {
         let body = self.body;
-        let OpKind::Loop { .. } = body.kind(lp) else {
-            return false;
-        };
         let again = body
             .last(body.op_regions(lp)[0])
             .map(|end| body.operand(end, 0));

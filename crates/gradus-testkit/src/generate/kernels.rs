@@ -30,6 +30,9 @@ pub const KERNEL_FEATURES: &[&str] = &[
     "steady load",
     "own branch",
     "own loop",
+    "stride over all",
+    "counted stride over all",
+    "common loop in own branch",
     "common branch with barrier",
     "common switch with barrier",
     "common loop with barrier",
@@ -531,7 +534,7 @@ impl Writer {
     // ---- what one thread does --------------------------------------------------------------
 
     fn plain(&mut self, depth: u32) {
-        match self.random.below(12) {
+        match self.random.below(15) {
             0..=2 => self.arithmetic(),
             3 => self.common_arithmetic(),
             4 => self.input(),
@@ -541,6 +544,9 @@ impl Writer {
             9 => self.mine(),
             10 if depth < 2 => self.own_branch(depth),
             11 if depth < 2 => self.own_loop(depth),
+            12 => self.stride(),
+            13 => self.counted_stride(),
+            14 if depth < 2 => self.guarded_sum(),
             _ => self.arithmetic(),
         }
     }
@@ -697,6 +703,94 @@ impl Writer {
             let next = w.value();
             w.line(&format!("yield {next}"));
         });
+        self.line("}");
+        self.own.push(result);
+    }
+
+    /// Sums up inputs, from the thread's own place on by a common stride, while there are any.
+    fn stride(&mut self) {
+        self.met(true, "stride over all");
+        let by = 1 + self.random.below(9);
+        let (place, sum, own, result) = (self.name(), self.name(), self.name(), self.name());
+        let initial = self.value();
+        self.line(&format!(
+            "{result} = loop iter({place} = %t, {sum} = {initial}) -> i64 {{"
+        ));
+        self.region(|w| {
+            let more = w.define(&format!("icmp ult {place}, {INPUTS}"));
+            let step = w.define(&format!("select {more}, {by}, 0"));
+            let next = w.define(&format!("add {place}, {step}"));
+            w.line(&format!("{own} = if {more} -> i64 {{"));
+            w.region(|w| {
+                let with = w.input_at(&place, &sum);
+                w.line(&format!("yield {with}"));
+            });
+            w.line("} else {");
+            w.line(&format!("  yield {sum}"));
+            w.line("}");
+            w.line(&format!("repeat {more}, {next}, {own}, {own}"));
+        });
+        self.line("}");
+        self.own.push(result);
+    }
+
+    /// The same, by the number of iterations.
+    fn counted_stride(&mut self) {
+        self.met(true, "counted stride over all");
+        let by = 1 + self.random.below(9);
+        let (index, sum, result) = (self.name(), self.name(), self.name());
+        let initial = self.value();
+        let left = self.define(&format!("sub {}, %t", INPUTS + by - 1));
+        let trips = self.define(&format!("udiv {left}, {by}"));
+        let some = self.define(&format!("icmp ult %t, {INPUTS}"));
+        let trips = self.define(&format!("select {some}, {trips}, 0"));
+        self.line(&format!(
+            "{result} = for {index} < {trips} iter({sum} = {initial}) {{"
+        ));
+        self.region(|w| {
+            let far = w.define(&format!("mul {index}, {by}"));
+            let place = w.define(&format!("add %t, {far}"));
+            let with = w.input_at(&place, &sum);
+            w.line(&format!("yield {with}"));
+        });
+        self.line("}");
+        self.own.push(result);
+    }
+
+    /// A sum and what the input at a place makes of it.
+    fn input_at(&mut self, place: &str, sum: &str) -> String {
+        let at = self.define(&format!("addr i64, %in, {place}"));
+        let loaded = self.define(&format!("load {at} -> i64"));
+        let sum = self.named(sum.to_string());
+        self.combined(&sum, &loaded)
+    }
+
+    /// A sum over the first inputs, the same for all threads, of which some want it.
+    fn guarded_sum(&mut self) {
+        self.met(true, "common loop in own branch");
+        let condition = self.condition();
+        let (index, sum, total, result) = (self.name(), self.name(), self.name(), self.name());
+        self.line(&format!("{result} = if {condition} -> i64 {{"));
+        self.region(|w| {
+            let initial = w.common_value();
+            let count = w.common_value();
+            let count = w.named(count);
+            let trips = w.define(&format!("and {count}, 7"));
+            w.line(&format!(
+                "{total} = for {index} < {trips} iter({sum} = {initial}) {{"
+            ));
+            w.region(|w| {
+                let with = w.input_at(&index, &sum);
+                w.line(&format!("yield {with}"));
+            });
+            w.line("}");
+            w.common.push(total);
+            let own = w.value();
+            w.line(&format!("yield {own}"));
+        });
+        self.line("} else {");
+        let other = self.value();
+        self.line(&format!("  yield {other}"));
         self.line("}");
         self.own.push(result);
     }
