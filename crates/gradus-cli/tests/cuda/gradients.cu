@@ -1,6 +1,7 @@
 /* Gradients of host functions that launch kernels: reverse mode against forward mode, differences, and the gradient
    of the same function written as plain C++. */
 #include "gradients.h"
+#include "norms.h"
 
 /* ---- elementwise ---- */
 __global__ void waves(const double *x, double *y, int n, double s)
@@ -91,18 +92,6 @@ double stencil_plain(const double *x, int n)
 }
 
 /* ---- a reduction with shared memory and barriers ---- */
-__global__ void norms(const double *x, double *out, int n)
-{
-    __shared__ double part[B];
-    int t = threadIdx.x, i = blockIdx.x * B + t;
-    part[t] = i < n ? x[i] * x[i] * x[i] : 0;
-    __syncthreads();
-    for (int s = B / 2; s > 0; s >>= 1) {
-        if (t < s) part[t] += part[t + s];
-        __syncthreads();
-    }
-    if (t == 0) out[blockIdx.x] = sqrt(1 + part[0] * part[0]);
-}
 double reduction(const double *x, int n)
 {
     int blocks = (n + B - 1) / B;
