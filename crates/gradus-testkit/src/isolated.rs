@@ -53,6 +53,9 @@ pub(crate) fn is_isolated(line: &Line, followed: Option<Followed>) -> Result<boo
 
 /// Points whose coordinates differ in their last bits.
 const NEIGHBOURS: u64 = 12;
+/// How far they are from each other, relative to their coordinates: far enough that what is rounded first,
+/// such as `1 - 4 * x * x` near a half, is rounded anew.
+const LAST_BITS: f64 = 64.0 * f64::EPSILON;
 /// What rounding may do at most, relative to the sums of both modes.
 const MOST: f64 = 1e-9;
 
@@ -66,7 +69,7 @@ pub(crate) fn rounding(line: &Line, size: f64) -> Result<f64, String> {
     let (mut low, mut high) = ([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]);
     for neighbour in 0..NEIGHBOURS {
         let bits = pattern(7000 + neighbour);
-        let x: Numbers = std::array::from_fn(|i| line.x[i] * (1.0 + 4.0 * f64::EPSILON * bits[i]));
+        let x: Numbers = std::array::from_fn(|i| line.x[i] * (1.0 + LAST_BITS * bits[i]));
         let (_, y_tan) = line.runner.forward(&x, line.x_tan)?;
         let (_, x_adj) = line.runner.reverse(&x, line.y_adj)?;
         let both = [products(line.y_adj, &y_tan), products(&x_adj, line.x_tan)];
