@@ -92,6 +92,8 @@ mutants! {
     ScratchOfEarlierIterations,
     /// A snapshot for several loops holds what the last one reads that runs, and nothing of the others.
     SnapshotOfLastLoop,
+    /// Iterations work on the tape although they write to it after what is read of it again.
+    TapeWrittenLate,
     /// Kept values are indexed by all their loops but the innermost.
     KeptWithoutInnermost,
     /// The tape's arrays are written with their indices in another order.

@@ -22,6 +22,7 @@ mod math;
 mod meetings;
 mod parallel_c;
 mod pointers;
+mod scratch;
 mod wide;
 
 pub use fork_join::{FORK_JOIN_FEATURES, ForkJoinProgram, fork_join_program};

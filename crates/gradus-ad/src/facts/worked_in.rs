@@ -18,6 +18,7 @@ use super::scratch::{Accesses, Scratch};
 use super::snapshots::{Extent, Snapshot};
 use gradus_analysis::{AccessKind, Alias, Clobbers, Object, ObjectId};
 use gradus_ir::known::{Known, MarkerFn};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Op, OpKind, Region, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -125,7 +126,7 @@ impl WorkedIn<'_> {
         let fits = !all.others
             && self.scratch.made_before(lp, object) == Some(made)
             && reads.iter().chain(writes).all(|op| found.contains(op))
-            && writes.iter().all(in_time)
+            && (writes.iter().all(in_time) || planted(Mutant::TapeWrittenLate))
             && reads.iter().all(served)
             && self.scratch.is_written_anew(made, &all.accesses);
         fits.then_some(())

@@ -54,6 +54,11 @@ pub const FEATURES: &[&str] = &[
     "recursion",
     "call that only reads, overwritten after it",
     "loop with scratch memory",
+    "scratch memory: filled, then read",
+    "scratch memory: written after it was read",
+    "scratch memory: filled in part",
+    "scratch memory: filled under a condition",
+    "scratch memory: used in a branch",
     "realloc",
     "calloc",
     "memmove onto itself",
@@ -219,8 +224,11 @@ impl Writer<'_> {
         match self.random.below(if depth == 0 { 28 } else { 32 }) {
             0..=2 => self.excluded_point(),
             3 => self.excluded_lanes(),
-            4 if self.random.below(3) > 0 => self.scratch_loop(),
-            4 => self.overwrite(),
+            4 => match self.random.below(6) {
+                0 | 1 => self.scratch_loop(),
+                2..=4 => self.carrying_scratch_loop(),
+                _ => self.overwrite(),
+            },
             5 | 6 => math_call(self),
             7 => self.integers(),
             8 => self.conversions(),
@@ -331,49 +339,6 @@ impl Writer<'_> {
         let new = self.tame(&used);
         self.line(format!("store {new}, {cell}"));
         self.floats.extend([old, new]);
-    }
-
-    /// A loop that goes through memory of its own, which each iteration fills; or only the first, so that
-    /// the others read what the one before left.
-    fn scratch_loop(&mut self) {
-        self.note("loop with scratch memory");
-        let array = match self.random.below(3) {
-            0 => self.random.pick(&self.arrays).clone(),
-            _ => format!("@weights{}", self.tag),
-        };
-        let (factor, start) = (self.float(), self.float());
-        let memory = self.value("call @malloc(24)");
-        let (result, i, sum) = (self.name(), self.name(), self.name());
-        self.line(format!("{result} = for {i} < 3 iter({sum} = {start}) {{"));
-        let once = self.random.below(2) == 0;
-        if once {
-            let first = self.value(format!("icmp eq {i}, 0"));
-            self.line(format!("if {first} {{"));
-        }
-        let (j, p, v) = (self.name(), self.name(), self.name());
-        self.line(format!("for {j} < 3 {{"));
-        let at = self.value(format!("add {i}, {j}"));
-        self.line(format!(
-            "{p} = addr inbounds f64, {array}, {at}\n{v} = load {p} -> f64"
-        ));
-        let scaled = self.value(format!("fmul {v}, {factor}"));
-        let cell = self.value(format!("addr inbounds f64, {memory}, {j}"));
-        self.line(format!("store {scaled}, {cell}\nyield\n}}"));
-        if once {
-            self.line("yield\n} else {\nyield\n}");
-        }
-        let (inner, k, part) = (self.name(), self.name(), self.name());
-        self.line(format!("{inner} = for {k} < 3 iter({part} = 0.0) {{"));
-        let cell = self.value(format!("addr inbounds f64, {memory}, {k}"));
-        let old = self.value(format!("load {cell} -> f64"));
-        let new = self.value(format!("call @sin({old})"));
-        let product = self.value(format!("fmul {old}, {new}"));
-        let more = self.value(format!("fadd {part}, {product}"));
-        self.line(format!("store {new}, {cell}\nyield {more}\n}}"));
-        let next = self.value(format!("fadd {sum}, {inner}"));
-        self.line(format!("yield {next}\n}}\ncall @free({memory})"));
-        let value = self.tame(&result);
-        self.floats.push(value);
     }
 
     /// A call whose derivative could be made in the return sweep, were its memory not overwritten.
