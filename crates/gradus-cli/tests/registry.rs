@@ -6,7 +6,7 @@
 mod candle;
 mod support;
 
-use candle::{Expected, elementwise, places, rows};
+use candle::{Expected, elementwise, places, quantized, rows};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{succeeds, text};
@@ -55,13 +55,14 @@ fn sources() -> PathBuf {
 
 /// Compiles one of our programs round a source of the package, runs it, and compares all that it says.
 fn agrees(program: &str, source: &str, expected: &[Expected]) {
-    let folder = support::folder(&format!("registry-{source}"));
+    let name = source.replace('/', "_");
+    let folder = support::folder(&format!("registry-{name}"));
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/candle");
     let mut nvcc = Command::new(env!("CARGO_BIN_EXE_gradus"));
     nvcc.args(["nvcc", "-O2", "-arch=sm_89", "-w", "-I"]);
     nvcc.arg(sources())
         .arg(format!("-DSOURCE=\"{source}.cu\""))
-        .arg(format!("-DIS_{}", source.to_uppercase()))
+        .arg(format!("-DIS_{}", name.to_uppercase()))
         .arg(ours.join(program))
         .args(["-o", "program"])
         .current_dir(&folder);
@@ -122,4 +123,38 @@ fn convolutions() {
 #[test]
 fn indexing() {
     agrees("places.cu", "indexing", &places::indexing());
+}
+
+#[test]
+fn quantising() {
+    agrees(
+        "quantized.cu",
+        "mmq_gguf/mmq_quantize",
+        &quantized::quantize(),
+    );
+}
+
+#[test]
+fn experts() {
+    agrees("quantized.cu", "moe/moe_gguf", &quantized::experts());
+}
+
+/// What needs tensor cores or a library of CUDA's is refused at its line, and nothing is written.
+#[test]
+fn what_needs_tensor_cores_is_refused() {
+    for (source, told) in [
+        ("mmq_gguf/mmq_instance_q4_0.cu", "mmq_mma.cuh:"),
+        ("moe/moe_wmma.cu", "moe_wmma.cu:19"),
+        ("moe/moe_wmma_gguf.cu", "moe_wmma_gguf.cu:18"),
+        ("moe/moe_align.cu", "moe_align.cu:4"),
+    ] {
+        let object = support::folder("registry-refused").join("refused.o");
+        let mut nvcc = Command::new(env!("CARGO_BIN_EXE_gradus"));
+        nvcc.args(["nvcc", "-c", "-O2", "-arch=sm_89", "-w", "-o"]);
+        let output = nvcc.arg(&object).arg(sources().join(source)).output();
+        let output = output.expect("gradus runs");
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains(told), "{said}");
+        assert!(!object.exists(), "{source}");
+    }
 }

@@ -2,6 +2,7 @@
 
 pub mod elementwise;
 pub mod places;
+pub mod quantized;
 pub mod rows;
 
 use std::collections::BTreeMap;
