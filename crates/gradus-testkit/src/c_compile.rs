@@ -1,10 +1,12 @@
 //! Random C programs through the whole compiler: clang, both derivatives, the checks.
 
-use crate::check::{Runner, Verdict, checked};
+use crate::check::{Numbers, Runner, Verdict, checked};
 use crate::generate::c::{C_INCLUDES, CProgram};
+use crate::ir_check::{followed, imported};
 use crate::made::{Made, Module, Subject, make};
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{Level, Options};
+use std::cell::LazyCell;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -31,12 +33,22 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
         .collect();
     let (made, verdicts) = compiled(&sources, &subjects, flags, Options::default())?;
     let loaded = made.map(|made| made.load(None)).transpose()?;
+    // Only a derivative that differences do not confirm needs the interpreter.
+    let unit = LazyCell::new(|| {
+        let names: Vec<&str> = subjects.iter().map(|s| s.function.as_str()).collect();
+        imported(&bitcode(&one_source(&sources).0, flags)?, &names)
+    });
     let judge = |(i, verdict): (usize, Option<Verdict>)| match (verdict, &loaded) {
         (Some(verdict), _) => verdict,
         (None, None) => Verdict::Crash("nothing was made".into()),
         (None, Some(loaded)) => {
+            let along = |of: &Numbers, at: &Numbers| {
+                let unit = unit.as_ref().map_err(String::clone)?;
+                followed(unit, &subjects[i], of, at)
+            };
             let runner = Runner::new(loaded, i, &subjects[i]);
-            Verdict::of(runner.and_then(|runner| checked(&runner, subjects[i].single, None)))
+            let single = subjects[i].single;
+            Verdict::of(runner.and_then(|runner| checked(&runner, single, Some(&along))))
         }
     };
     Ok(verdicts.into_iter().enumerate().map(judge).collect())
@@ -100,5 +112,29 @@ fn bitcode(source: &str, flags: &[&str]) -> Result<Vec<u8>, String> {
     match (output.status.success(), written) {
         (true, Some(Ok(()))) => Ok(output.stdout),
         _ => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// x, or half of it where they are equal: what is taken at zero has another slope than all around.
+    #[test]
+    fn what_runs_only_where_numbers_are_equal_is_isolated() {
+        let program = CProgram {
+            source: "static double half(double a) { return 0.5 * a; }\n\
+                double f_1(long n, double *x, double s) {\n\
+                double h = half(x[0]); if (x[0] != h) return x[0] + s; return h + s; }\n"
+                .into(),
+            function: "f_1".into(),
+            contents: BTreeSet::new(),
+            single: false,
+        };
+        for flags in [&["-O0"], &["-O1"]] {
+            let found = check_c(std::slice::from_ref(&program), flags).unwrap();
+            assert!(matches!(found[0], Verdict::Isolated(_)), "{found:?}");
+        }
     }
 }

@@ -143,12 +143,20 @@ pub(crate) fn bitcode(unit: &Unit) -> Result<Vec<u8>, String> {
 
 /// The derivatives as they are before LLVM's optimiser, back in the language.
 fn interpreted_unit(made: &Made) -> Result<Unit, String> {
-    let mut host = Host::parse(&made.bytes, "made.bc").map_err(|d| d.message)?;
     let pairs = made.derivatives.iter().flatten();
     let names: Vec<&str> = pairs
         .flat_map(|(vjp, jvp)| [vjp.name.as_str(), jvp.name.as_str()])
         .collect();
-    let imported = host.import(&names).map_err(|d| d.message)?;
+    imported(&made.bytes, &names)
+}
+
+/// Functions of a module, and what they call, in the language.
+///
+/// # Errors
+/// Where the module cannot be read, or one of them cannot be imported.
+pub(crate) fn imported(bytes: &[u8], names: &[&str]) -> Result<Unit, String> {
+    let mut host = Host::parse(bytes, "made.bc").map_err(|d| d.message)?;
+    let imported = host.import(names).map_err(|d| d.message)?;
     match imported.refused.first() {
         Some((func, why)) => Err(format!("{func:?} is not imported: {why:?}")),
         None => Ok(imported.unit),
@@ -260,7 +268,7 @@ fn machine(unit: &Unit) -> Machine<'_> {
 
 /// What a program gives at a point when all comparisons give what they gave at another one; nothing where it
 /// does not take the same way then, or the interpreter does not know how to run it.
-fn followed(
+pub(crate) fn followed(
     unit: &Unit,
     subject: &Subject,
     of: &Numbers,

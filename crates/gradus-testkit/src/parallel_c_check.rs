@@ -9,7 +9,7 @@
 use crate::c_compile::compiled;
 use crate::check::{Found, Numbers, Runner, Verdict, checked, directions, points};
 use crate::generate::ParallelCProgram;
-use crate::ir_check::all_as_interpreted;
+use crate::ir_check::{all_as_interpreted, followed};
 use crate::made::{Loaded, Subject};
 use crate::pool;
 use gradus_ir::{FuncId, Unit, parse, verify};
@@ -183,7 +183,8 @@ impl Both {
         for _ in 0..ROUNDS {
             same("three workers", parallel.reverse(&x, &y_adj)?, wanted)?;
         }
-        checked(&parallel, false, None)
+        let along = |of: &Numbers, at: &Numbers| followed(&self.unit, subject, of, at);
+        checked(&parallel, false, Some(&along))
     }
 }
 
