@@ -2,7 +2,8 @@
 //!
 //! A program of `bench/parallel` prints its name and the microseconds and processor time of its kernel. It
 //! is built serially by clang, with clang's OpenMP, and by `gradus cc`; a program of `bench/parallel/cilk`, in
-//! the words of `gradus/cilk.h`, serially by clang and by `gradus cc`; one of `bench/parallel/cuda`, whose serial
+//! the words of `gradus/cilk.h`, serially by clang and by `gradus cc`, and beside them with OpenMP's tasks,
+//! with oneTBB where it is installed, and in Rust with rayon; one of `bench/parallel/cuda`, whose serial
 //! code stands under `SERIAL`, by clang as C++ and by `gradus nvcc`. Runs are interleaved and the smallest
 //! time counts, since others use the machine too. Where a source has a part for `BY_HAND`, its serial build
 //! is the better of the one without and the one with what an author would do by hand. Below a table stand the
@@ -15,9 +16,12 @@ use crate::table::Table;
 use crate::workspace;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// How often each program runs.
 const RUNS: usize = 9;
+/// What takes more microseconds than this runs once: weeks, for some of clang's.
+const LONG_US: f64 = 1e6;
 
 /// Who compiles a program, and how.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,17 +33,29 @@ enum Build {
     GradusOpenMp,
     SerialOfKernels,
     GradusKernels,
+    OpenMpTasks,
+    OneTbb,
+    Rayon,
 }
 
 impl Build {
     /// The compiler's options but for those that the source asks for.
     fn flags(self) -> &'static [&'static str] {
         match self {
-            Build::Serial | Build::Gradus => &["-O3", "-fno-math-errno"],
+            Build::Serial | Build::Gradus | Build::Rayon => &["-O3", "-fno-math-errno"],
             Build::ByHand => &["-O3", "-fno-math-errno", "-DBY_HAND"],
             Build::OpenMp | Build::GradusOpenMp => &["-O3", "-fno-math-errno", "-fopenmp"],
             Build::SerialOfKernels => &["-O3", "-march=native", "-DSERIAL", "-xc++"],
             Build::GradusKernels => &["-O3"],
+            Build::OpenMpTasks => &["-O3", "-fno-math-errno", "-fopenmp", "-DOPENMP_TASKS"],
+            Build::OneTbb => &[
+                "-O3",
+                "-fno-math-errno",
+                "-DONE_TBB",
+                "-ltbb",
+                "-lstdc++",
+                "-xc++",
+            ],
         }
     }
 
@@ -70,12 +86,11 @@ const fn way(title: &'static str, build: Build, workers: &'static str) -> Way {
     }
 }
 
-const fn forced(title: &'static str, build: Build) -> Way {
-    Way {
-        title,
-        build,
-        workers: "1",
-        forced: true,
+impl Way {
+    /// With everything forked.
+    const fn forced(mut self) -> Way {
+        self.forced = true;
+        self
     }
 }
 
@@ -83,7 +98,7 @@ const fn forced(title: &'static str, build: Build) -> Way {
 const OPENMP: &[Way] = &[
     way("serial (us)", Build::Serial, "1"),
     way("gradus, 1", Build::GradusOpenMp, "1"),
-    forced("forced", Build::GradusOpenMp),
+    way("forced", Build::GradusOpenMp, "1").forced(),
     way("gradus, 2", Build::GradusOpenMp, "2"),
     way("by hand", Build::ByHand, "1"),
     way("clang OpenMP, 1", Build::OpenMp, "1"),
@@ -93,15 +108,21 @@ const OPENMP: &[Way] = &[
 const WORDS: &[Way] = &[
     way("serial (us)", Build::Serial, "1"),
     way("gradus, 1", Build::Gradus, "1"),
-    forced("forced", Build::Gradus),
+    way("forced", Build::Gradus, "1").forced(),
     way("gradus, 2", Build::Gradus, "2"),
+    way("OpenMP tasks, 1", Build::OpenMpTasks, "1"),
+    way("2", Build::OpenMpTasks, "2"),
+    way("oneTBB, 1", Build::OneTbb, "1"),
+    way("2", Build::OneTbb, "2"),
+    way("rayon, 1", Build::Rayon, "1"),
+    way("2", Build::Rayon, "2"),
 ];
 
 // table
 const KERNELS: &[Way] = &[
     way("serial (us)", Build::SerialOfKernels, "1"),
     way("gradus, 1", Build::GradusKernels, "1"),
-    forced("forced", Build::GradusKernels),
+    way("forced", Build::GradusKernels, "1").forced(),
     way("gradus, 2", Build::GradusKernels, "2"),
 ];
 
@@ -253,23 +274,26 @@ fn row(
     Ok(cells)
 }
 
+/// What is started: a program, and its argument.
+struct Program(PathBuf, Option<String>);
+
 /// The smallest times of a program by each way; [`Times::NONE`] by a way that it does not have.
 fn measure(gradus: &Path, source: &Path, text: &str, ways: &[Way]) -> Outcome<Vec<Times>> {
     let mut programs = Vec::new();
     for way in ways {
-        let there = way.build != Build::ByHand || text.contains("BY_HAND");
-        programs.push(match there {
-            true => Some(build(gradus, source, text, way.build)?),
-            false => None,
+        programs.push(match way.build {
+            Build::ByHand if !text.contains("BY_HAND") => None,
+            Build::OneTbb if !has_tbb() => None,
+            Build::Rayon => Some(Program(rayon()?, Some(name(source)))),
+            by => Some(Program(build(gradus, source, text, by)?, None)),
         });
     }
     let mut best = vec![Times::NONE; ways.len()];
     let mut said = None;
     for round in 0..RUNS {
         for (i, way) in ways.iter().enumerate() {
-            // Weeks, for some of clang's.
-            let once = way.build == Build::OpenMp;
-            let Some(program) = programs[i].as_ref().filter(|_| round == 0 || !once) else {
+            let again = round == 0 || best[i].wall < LONG_US;
+            let Some(program) = programs[i].as_ref().filter(|_| again) else {
                 continue;
             };
             let (times, rest) = times(program, way)?;
@@ -282,6 +306,28 @@ fn measure(gradus: &Path, source: &Path, text: &str, ways: &[Way]) -> Outcome<Ve
         }
     }
     Ok(best)
+}
+
+/// Whether oneTBB's headers are there; says so once where they are not.
+fn has_tbb() -> bool {
+    static THERE: OnceLock<bool> = OnceLock::new();
+    *THERE.get_or_init(|| {
+        let mut look = Command::new("clang-22");
+        look.args(["-fsyntax-only", "-include", "oneapi/tbb/task_group.h"]);
+        let there = process::capture(look.args(["-xc++", "/dev/null"])).is_ok();
+        if !there {
+            eprintln!("oneTBB is not there (Debian: libtbb-dev): its columns stay empty");
+        }
+        there
+    })
+}
+
+/// The programs of `cilk` in Rust.
+fn rayon() -> Outcome<PathBuf> {
+    let mut build = workspace::cargo();
+    build.args(["build", "--quiet", "--release", "--package", "gradus-rt"]);
+    process::show(build.args(["--example", "rayon"]))?;
+    Ok(workspace::target().join("release/examples/rayon"))
 }
 
 fn build(gradus: &Path, source: &Path, text: &str, by: Build) -> Outcome<PathBuf> {
@@ -307,10 +353,13 @@ fn build(gradus: &Path, source: &Path, text: &str, by: Build) -> Outcome<PathBuf
 }
 
 /// The times that a run prints, and what else it prints.
-fn times(program: &Path, way: &Way) -> Outcome<(Times, String)> {
-    let mut command = Command::new(program);
-    command.env("OMP_NUM_THREADS", way.workers);
-    command.env("GRADUS_NUM_THREADS", way.workers);
+fn times(program: &Program, way: &Way) -> Outcome<(Times, String)> {
+    let Program(path, argument) = program;
+    let mut command = Command::new(path);
+    command.args(argument);
+    for runtime in ["OMP", "GRADUS", "RAYON"] {
+        command.env(format!("{runtime}_NUM_THREADS"), way.workers);
+    }
     if way.forced {
         command.env("GRADUS_FORCE_FORK", "1");
     }

@@ -3,7 +3,7 @@
 //! Invariant: the last line says which steps passed and which failed.
 
 use crate::process::{self, Failure, Outcome};
-use crate::{setup, tidy, workspace};
+use crate::{gradus, setup, tidy, workspace};
 use std::time::Instant;
 
 /// Runs all checks.
@@ -77,13 +77,18 @@ pub fn fuzz(arguments: &[String]) -> Outcome<()> {
         let mut command = workspace::cargo();
         command.args(["run", "--quiet", "--profile", "fuzz"]);
         command.args(["--package", "gradus-testkit", "--bin", "fuzz", "--"]);
-        return process::show(command.args(arguments));
+        command.args(arguments);
+        if arguments.iter().any(|word| word == "--tsan") {
+            let gradus = gradus::binary()?.ok_or(Failure::new(gradus::NOT_THERE_YET))?;
+            command.arg("--linker").arg(gradus);
+        }
+        return process::show(&mut command);
     }
     let number = |i: usize, otherwise: &str| match arguments.get(i) {
         None => Ok(otherwise.to_owned()),
         Some(n) if n.parse::<u64>().is_ok() => Ok(n.clone()),
         Some(_) => Err(Failure::new(
-            "usage: cargo xtask fuzz [PROGRAMS [SEED]], or for C: cargo xtask fuzz --count N [--seed S], for wide programs --ir, for fork-join programs --parallel, for seeded faults --mutants",
+            "usage: cargo xtask fuzz [PROGRAMS [SEED]], or for C: cargo xtask fuzz --count N [--seed S], for wide programs --ir, for fork-join programs --parallel [--tsan], for seeded faults --mutants",
         )),
     };
     let mut command = workspace::cargo();

@@ -12,20 +12,22 @@ static void rank(const double *a, const double *b, double *c, long n, long m, lo
       }
     return;
   }
+  TASKS;
   long h = n / 2, w = half ? h : m / 2;
-  cilk_spawn rank(a, b, c, h, w, k, s, half);
-  if (!half) cilk_spawn rank(a, b + w * s, c + w, h, m - w, k, s, 0);
-  cilk_spawn rank(a + h * s, b, c + h * s, n - h, w, k, s, 0);
+  SPAWN(rank(a, b, c, h, w, k, s, half));
+  if (!half) SPAWN(rank(a, b + w * s, c + w, h, m - w, k, s, 0));
+  SPAWN(rank(a + h * s, b, c + h * s, n - h, w, k, s, 0));
   rank(a + h * s, b + w * s, c + h * s + w, n - h, m - w, k, s, half);
-  cilk_sync;
+  SYNC;
 }
 
 /* b = b · l'⁻¹ for n rows. */
 static void solve(const double *l, double *b, long n, long k, long s) {
   if (n > 16) {
-    cilk_spawn solve(l, b, n / 2, k, s);
+    TASKS;
+    SPAWN(solve(l, b, n / 2, k, s));
     solve(l, b + n / 2 * s, n - n / 2, k, s);
-    cilk_sync;
+    SYNC;
     return;
   }
   for (long i = 0; i < n; i++)
@@ -57,7 +59,7 @@ static void cholesky(double *a, long n, long s) {
 
 int main(void) {
   long n = 512;
-  double *given = numbers(n * n), *a = malloc(n * n * sizeof *a);
+  double *given = numbers(n * n), *a = (double *)malloc(n * n * sizeof *a);
   for (long i = 0; i < n; i++) given[i * n + i] += n;
   BENCH("cholesky", memcpy(a, given, n * n * sizeof *a), cholesky(a, n, n));
   double sum = 0;

@@ -18,14 +18,15 @@ static void merge(const int *a, long na, const int *b, long nb, int *out) {
     while (j < nb) *out++ = b[j++];
     return;
   }
+  TASKS;
   long half = na / 2, lo = 0, hi = nb;
   while (lo < hi) {
     long middle = (lo + hi) / 2;
     if (b[middle] < a[half]) lo = middle + 1; else hi = middle;
   }
-  cilk_spawn merge(a, half, b, lo, out);
+  SPAWN(merge(a, half, b, lo, out));
   merge(a + half, na - half, b + lo, nb - lo, out + half + lo);
-  cilk_sync;
+  SYNC;
 }
 
 static void sort(int *a, int *t, long n) {
@@ -33,21 +34,22 @@ static void sort(int *a, int *t, long n) {
     qsort(a, n, sizeof *a, before);
     return;
   }
+  TASKS;
   long q = n / 4;
-  cilk_spawn sort(a, t, q);
-  cilk_spawn sort(a + q, t + q, q);
-  cilk_spawn sort(a + 2 * q, t + 2 * q, q);
+  SPAWN(sort(a, t, q));
+  SPAWN(sort(a + q, t + q, q));
+  SPAWN(sort(a + 2 * q, t + 2 * q, q));
   sort(a + 3 * q, t + 3 * q, n - 3 * q);
-  cilk_sync;
-  cilk_spawn merge(a, q, a + q, q, t);
+  SYNC;
+  SPAWN(merge(a, q, a + q, q, t));
   merge(a + 2 * q, q, a + 3 * q, n - 3 * q, t + 2 * q);
-  cilk_sync;
+  SYNC;
   merge(t, 2 * q, t + 2 * q, n - 2 * q, a);
 }
 
 int main(void) {
   long n = 500000;
-  int *given = malloc(n * sizeof *given), *a = malloc(n * sizeof *a), *t = malloc(n * sizeof *t);
+  int *given = (int *)malloc(n * sizeof *given), *a = (int *)malloc(n * sizeof *a), *t = (int *)malloc(n * sizeof *t);
   for (long i = 0; i < n; i++) given[i] = (int)(chance() * 1e9);
   BENCH("cilksort", memcpy(a, given, n * sizeof *a), sort(a, t, n));
   unsigned h = 0;

@@ -5,10 +5,11 @@ struct complex { double re, im; };
 
 static void combine(struct complex *out, long n, const struct complex *w, long stride, long lo, long hi) {
   if (hi - lo > 512) {
+    TASKS;
     long middle = (lo + hi) / 2;
-    cilk_spawn combine(out, n, w, stride, lo, middle);
+    SPAWN(combine(out, n, w, stride, lo, middle));
     combine(out, n, w, stride, middle, hi);
-    cilk_sync;
+    SYNC;
     return;
   }
   for (long k = lo; k < hi; k++) {
@@ -26,16 +27,17 @@ static void fft(const struct complex *in, struct complex *out, long n, long stri
     *out = *in;
     return;
   }
-  cilk_spawn fft(in, out, n / 2, 2 * stride, w);
+  TASKS;
+  SPAWN(fft(in, out, n / 2, 2 * stride, w));
   fft(in + stride, out + n / 2, n / 2, 2 * stride, w);
-  cilk_sync;
+  SYNC;
   combine(out, n, w, stride, 0, n / 2);
 }
 
 int main(void) {
   long n = 1 << 17;
-  struct complex *x = (struct complex *)numbers(2 * n), *y = malloc(n * sizeof *y);
-  struct complex *w = malloc(n / 2 * sizeof *w);
+  struct complex *x = (struct complex *)numbers(2 * n), *y = (struct complex *)malloc(n * sizeof *y);
+  struct complex *w = (struct complex *)malloc(n / 2 * sizeof *w);
   for (long k = 0; k < n / 2; k++) {
     w[k].re = cos(-2 * M_PI * k / n);
     w[k].im = sin(-2 * M_PI * k / n);

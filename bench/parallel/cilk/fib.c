@@ -3,9 +3,11 @@
 
 static long fib(long n) {
   if (n < 2) return n;
-  long x = cilk_spawn fib(n - 1);
+  TASKS;
+  long x;
+  SPAWN_INTO(x, fib(n - 1));
   long y = fib(n - 2);
-  cilk_sync;
+  SYNC;
   return x + y;
 }
 

@@ -3,10 +3,11 @@
 
 static void step(const double *old, double *now, long lo, long hi, long m) {
   if (hi - lo > 16) {
+    TASKS;
     long middle = (lo + hi) / 2;
-    cilk_spawn step(old, now, lo, middle, m);
+    SPAWN(step(old, now, lo, middle, m));
     step(old, now, middle, hi, m);
-    cilk_sync;
+    SYNC;
     return;
   }
   for (long i = lo; i < hi; i++)
@@ -18,7 +19,7 @@ static void step(const double *old, double *now, long lo, long hi, long m) {
 
 int main(void) {
   long n = 512, m = 256;
-  double *a = numbers(n * m), *b = malloc(n * m * sizeof *b);
+  double *a = numbers(n * m), *b = (double *)malloc(n * m * sizeof *b);
   memcpy(b, a, n * m * sizeof *b);
   BENCH("heat", , for (int t = 0; t < 50; t++) {
     step(a, b, 1, n - 1, m);

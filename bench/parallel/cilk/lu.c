@@ -36,15 +36,17 @@ static void update(const double *a, const double *b, double *c, long n, long m, 
   if (n == 1 && m == 1) {
     less(a, b, c, s);
   } else if (n >= m) {
+    TASKS;
     long h = n / 2;
-    cilk_spawn update(a, b, c, h, m, s);
+    SPAWN(update(a, b, c, h, m, s));
     update(a + h * SIDE * s, b, c + h * SIDE * s, n - h, m, s);
-    cilk_sync;
+    SYNC;
   } else {
+    TASKS;
     long h = m / 2;
-    cilk_spawn update(a, b, c, n, h, s);
+    SPAWN(update(a, b, c, n, h, s));
     update(a, b + h * SIDE, c + h * SIDE, n, m - h, s);
-    cilk_sync;
+    SYNC;
   }
 }
 
@@ -53,17 +55,17 @@ static void lu(double *a, long blocks, long s) {
     double *d = a + k * SIDE * (s + 1);
     long rest = blocks - k - 1;
     factor(d, s);
-    cilk_for (long i = 1; i <= rest; i++) {
+    LOOP(i, 1, rest + 1, {
       lower(d, d + i * SIDE, s);
       upper(d, d + i * SIDE * s, s);
-    }
+    });
     if (rest > 0) update(d + SIDE * s, d + SIDE, d + SIDE * (s + 1), rest, rest, s);
   }
 }
 
 int main(void) {
   long n = 384;
-  double *given = numbers(n * n), *a = malloc(n * n * sizeof *a);
+  double *given = numbers(n * n), *a = (double *)malloc(n * n * sizeof *a);
   for (long i = 0; i < n; i++) given[i * n + i] += n;
   BENCH("lu", memcpy(a, given, n * n * sizeof *a), lu(a, n / SIDE, n));
   double sum = 0;

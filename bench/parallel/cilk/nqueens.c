@@ -11,18 +11,19 @@ static int fits(int row, int column, const char *board) {
 
 static long queens(int n, int row, const char *board) {
   if (row == n) return 1;
-  long counts[16];
+  TASKS;
+  long room[16], *counts = room;
   for (int column = 0; column < n; column++) {
     counts[column] = 0;
     if (!fits(row, column, board)) continue;
-    gr_spawn {
+    SPAWN_BLOCK({
       char next[16];
       memcpy(next, board, 16);
       next[row] = (char)column;
       counts[column] = queens(n, row + 1, next);
-    }
+    });
   }
-  cilk_sync;
+  SYNC;
   long all = 0;
   for (int column = 0; column < n; column++) all += counts[column];
   return all;

@@ -16,17 +16,18 @@ static double block(const double *a, const double *b, double *c) {
 /* x by y blocks times y by z; sa, sb, sc blocks lie in a row. Gives the operations done. */
 static double product(long x, long y, long z, const double *a, long sa, const double *b, long sb, double *c, long sc) {
   if (x + y + z == 3) return block(a, b, c);
+  TASKS;
   double first, second;
   if (x >= y && x >= z) {
     long h = x / 2;
-    first = cilk_spawn product(h, y, z, a, sa, b, sb, c, sc);
+    SPAWN_INTO(first, product(h, y, z, a, sa, b, sb, c, sc));
     second = product(x - h, y, z, a + h * sa * CELLS, sa, b, sb, c + h * sc * CELLS, sc);
-    cilk_sync;
+    SYNC;
   } else if (z > y) {
     long h = z / 2;
-    first = cilk_spawn product(x, y, h, a, sa, b, sb, c, sc);
+    SPAWN_INTO(first, product(x, y, h, a, sa, b, sb, c, sc));
     second = product(x, y, z - h, a, sa, b + h * CELLS, sb, c + h * CELLS, sc);
-    cilk_sync;
+    SYNC;
   } else {
     long h = y / 2;
     first = product(x, h, z, a, sa, b, sb, c, sc);
@@ -37,7 +38,7 @@ static double product(long x, long y, long z, const double *a, long sa, const do
 
 int main(void) {
   long x = 20, y = 24, z = 28;
-  double *a = numbers(x * y * CELLS), *b = numbers(y * z * CELLS), *c = calloc(x * z * CELLS, sizeof *c), flops = 0;
+  double *a = numbers(x * y * CELLS), *b = numbers(y * z * CELLS), *c = (double *)calloc(x * z * CELLS, sizeof *c), flops = 0;
   BENCH("rectmul", memset(c, 0, x * z * CELLS * sizeof *c), flops = product(x, y, z, a, y, b, z, c, z));
   double s = flops;
   for (long i = 0; i < x * z * CELLS; i++) s = s * 0.999 + c[i];

@@ -6,6 +6,10 @@ mod support;
 
 use gradus_ir::mutant::{Mutant, plant};
 use gradus_pipeline::{CallsTask, Input, Level, Options, OutputKind, Request, Task, compile};
+use gradus_testkit::{
+    ForkJoinProgram, ForkJoinWay, Verdict, check_sanitized, fork_join_program, fork_join_unit,
+    seed_races,
+};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{folder, shell, text};
@@ -164,4 +168,38 @@ fn a_plain_add_to_shared_memory_is_told() {
     builds_gradient(&folder, Some(Mutant::SharedAddPlain));
     let said = report(&folder).expect("a race is told");
     assert!(said.contains("program.c:11"), "{said}");
+}
+
+/// The verdicts on some random fork-join programs with atomic updates, which may be made plain.
+fn random_programs(folder: &Path, racy: bool) -> Vec<Verdict> {
+    let updates = |p: &ForkJoinProgram| p.features.contains("atomic update");
+    let programs = (0..).map(fork_join_program).filter(updates);
+    let programs: Vec<_> = programs.take(12).collect();
+    let mut unit = fork_join_unit(&programs).expect("the programs follow the rules");
+    if racy {
+        seed_races(&mut unit);
+    }
+    let gradus = Path::new(env!("CARGO_BIN_EXE_gradus"));
+    let verdicts = check_sanitized(&unit, &programs, &ForkJoinWay::of(1), gradus, folder);
+    verdicts.expect("they are built")
+}
+
+/// `cargo xtask fuzz --parallel --tsan --count N` is for long runs.
+#[test]
+fn random_programs_run_clean() {
+    let verdicts = random_programs(&folder("random"), false);
+    assert!(
+        verdicts.iter().all(|v| *v == Verdict::Right),
+        "{verdicts:?}"
+    );
+}
+
+#[test]
+fn races_of_random_programs_are_told() {
+    let told = |verdict: &&Verdict| match verdict {
+        Verdict::Wrong(why) => why.contains("ThreadSanitizer: data race"),
+        _ => false,
+    };
+    let verdicts = random_programs(&folder("random_races"), true);
+    assert!(verdicts.iter().any(|v| told(&v)), "{verdicts:?}");
 }

@@ -106,7 +106,12 @@ fn check(unit: &Unit, changed: &Unit, pool: &Pool, name: &str) -> Result<(), Str
     Ok(())
 }
 
-fn interpreted(unit: &Unit, name: &str, random_order: Option<u64>) -> Result<i64, String> {
+/// What a program gives, by the interpreter.
+pub(crate) fn interpreted(
+    unit: &Unit,
+    name: &str,
+    random_order: Option<u64>,
+) -> Result<i64, String> {
     let options = Options {
         random_order,
         races: true,
@@ -119,13 +124,14 @@ fn interpreted(unit: &Unit, name: &str, random_order: Option<u64>) -> Result<i64
     }
 }
 
-fn with_bodies(unit: &Unit) -> Vec<FuncId> {
+/// The functions of a unit that have code.
+pub(crate) fn with_bodies(unit: &Unit) -> Vec<FuncId> {
     let ids = unit.functions.ids();
     ids.filter(|f| unit.functions[*f].body.is_some()).collect()
 }
 
 /// What comes before lowering.
-fn prepare(unit: &mut Unit, way: &ForkJoinWay) -> Result<(), String> {
+pub(crate) fn prepare(unit: &mut Unit, way: &ForkJoinWay) -> Result<(), String> {
     let functions = with_bodies(unit);
     if way.projected {
         gradus_par::project(unit, &functions);
@@ -158,7 +164,8 @@ fn prepare(unit: &mut Unit, way: &ForkJoinWay) -> Result<(), String> {
     sound(unit)
 }
 
-fn sound(unit: &Unit) -> Result<(), String> {
+/// Whether a unit follows the rules.
+pub(crate) fn sound(unit: &Unit) -> Result<(), String> {
     match verify(unit).first() {
         None => Ok(()),
         Some(finding) => Err(format!("{finding} {:?}", finding.notes)),

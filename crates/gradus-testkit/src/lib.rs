@@ -30,7 +30,7 @@
 //! [`reduce`] and [`reduce_text`] make those that show a fault small enough to read. [`c_program`] makes them in C and [`check_c`]
 //! checks their derivatives through the compiler; [`wide_program`] and [`check_unit`] do so without C, a
 //! hundred programs at a time, and [`Coverage`] tells what they held; [`fork_join_program`] makes parallel
-//! ones, which [`check_fork_join`] runs on the pool, and [`parallel_c_program`] OpenMP programs, of which
+//! ones, which [`check_fork_join`] runs on the pool and [`check_sanitized`] under ThreadSanitizer, and [`parallel_c_program`] OpenMP programs, of which
 //! [`check_parallel_c`] holds the gradients to the serial ones. The binary `fuzz` does all of it for long.
 //!
 //! A pass that changes what a program means ([`Pass::derived`]) brings its own check, such as
@@ -54,6 +54,7 @@ mod pool;
 mod reduce;
 mod reduce_text;
 mod runner;
+mod sanitized;
 mod three_way;
 
 pub use c_compile::{ROUTES, check_c};
@@ -74,4 +75,5 @@ pub use pool::{Pool, eager};
 pub use reduce::{reduce, without_unused};
 pub use reduce_text::reduce_text;
 pub use runner::{Check, Pass, check_page, check_pages};
+pub use sanitized::{check_sanitized, seed_races};
 pub use three_way::{Functions, Linear, Primal, ThreeWay, three_way};

@@ -7,7 +7,7 @@ use gradus_par::Options;
 use gradus_rt::{answers, pool, ranges, reduce, strand, tasks, team};
 use std::sync::atomic::Ordering;
 
-const TRIPLE: &str = "x86_64-pc-linux-gnu";
+pub(crate) const TRIPLE: &str = "x86_64-pc-linux-gnu";
 
 /// Every loop above so much work forks.
 pub fn eager(small_work: u64) -> Options {

@@ -35,6 +35,12 @@ pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &
     if let Some(mutant) = settings.mutant {
         command.arg("--mutant").arg(mutant.name());
     }
+    if settings.sanitizes {
+        command.arg("--tsan").arg("--linker").arg(&settings.linker);
+    }
+    if settings.race {
+        command.arg("--race");
+    }
     match settings.sort {
         Sort::C => {}
         Sort::Wide => drop(command.arg("--ir")),

@@ -2,7 +2,8 @@
 //!
 //! `fuzz [--count N] [--seed S] [--statements K]` checks the C programs of N seeds from S on, at every
 //! route; `fuzz --ir …` the wide programs of the text form, a hundred to a module; `fuzz --parallel …`
-//! fork-join programs, forty to a module, which run on the pool, `--gradients …` the gradients of OpenMP
+//! fork-join programs, forty to a module, which run on the pool, or with `--tsan` under
+//! ThreadSanitizer, linked by the `gradus` of `--linker` (with `--race` each atomic update is a race), `--gradients …` the gradients of OpenMP
 //! programs against those of the serial ones. `--show` prints the program of the seed, `--reduce` a page
 //! with what is left of it when all goes that does not matter for what is wrong; `--file F` takes a file in
 //! its place. `--mutants [--count N]` seeds each fault of [`Mutant`] in turn and counts the programs until
@@ -17,12 +18,15 @@ mod mutants;
 mod smaller;
 mod tally;
 
+use gradus_ir::Unit;
 use gradus_ir::mutant::Mutant;
 use gradus_testkit::{
     C_INCLUDES, CProgram, ForkJoinProgram, ForkJoinWay, ParallelCProgram, ParallelCWay, ROUTES,
-    Verdict, Way, WideProgram, c_program, check_c, check_fork_join, check_parallel_c, check_unit,
-    fork_join_program, fork_join_unit, parallel_c_program, wide_program, wide_unit,
+    Verdict, Way, WideProgram, c_program, check_c, check_fork_join, check_parallel_c,
+    check_sanitized, check_unit, fork_join_program, fork_join_unit, parallel_c_program, seed_races,
+    wide_program, wide_unit,
 };
+use std::path::PathBuf;
 use std::process::ExitCode;
 use tally::Tally;
 
@@ -59,10 +63,15 @@ struct Settings {
     /// Whether each seeded fault is to be found, and the one that this process works with.
     mutants: bool,
     mutant: Option<Mutant>,
+    /// Whether fork-join programs run under ThreadSanitizer, and the `gradus` that links them.
+    sanitizes: bool,
+    linker: PathBuf,
+    /// Whether their atomic updates are made plain, for the sanitizer to tell.
+    race: bool,
     file: Option<String>,
 }
 
-const USAGE: &str = "there are --ir, --parallel, --gradients, --mutants, --mutant NAME, --show, --reduce, --count, --seed, --statements, \
+const USAGE: &str = "there are --ir, --parallel, --gradients, --mutants, --mutant NAME, --tsan, --linker GRADUS, --race, --show, --reduce, --count, --seed, --statements, \
      --jobs, --route, --file";
 
 fn settings() -> Result<Settings, String> {
@@ -78,6 +87,9 @@ fn settings() -> Result<Settings, String> {
         sort: Sort::C,
         mutants: false,
         mutant: None,
+        sanitizes: false,
+        linker: "gradus".into(),
+        race: false,
         file: None,
     };
     let mut words = std::env::args().skip(1);
@@ -87,6 +99,12 @@ fn settings() -> Result<Settings, String> {
             "--ir" => settings.sort = Sort::Wide,
             "--parallel" => settings.sort = Sort::Parallel,
             "--gradients" => settings.sort = Sort::Gradients,
+            "--tsan" => settings.sanitizes = true,
+            "--linker" => {
+                let path = words.next().ok_or("--linker needs a compiler")?;
+                settings.linker = path.into();
+            }
+            "--race" => settings.race = true,
             "--show" => settings.show = true,
             "--reduce" => settings.reduce = true,
             "--mutants" => (settings.mutants, settings.sort) = (true, Sort::Wide),
@@ -279,8 +297,21 @@ fn parallel_batch(settings: &Settings) {
     let seeds = settings.seeds();
     let programs: Vec<ForkJoinProgram> = seeds.map(|s| settings.fork_join_program(s)).collect();
     let way = settings.fork_join_way();
+    let checked = |mut unit: Unit| {
+        if !settings.sanitizes {
+            return check_fork_join(&unit, &programs, &way);
+        }
+        if settings.race {
+            seed_races(&mut unit);
+        }
+        let folder = std::env::temp_dir().join(format!("gradus-tsan-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+        let verdicts = check_sanitized(&unit, &programs, &way, &settings.linker, &folder);
+        let _ = std::fs::remove_dir_all(&folder);
+        verdicts
+    };
     let verdicts = fork_join_unit(&programs)
-        .and_then(|unit| check_fork_join(&unit, &programs, &way))
+        .and_then(checked)
         .unwrap_or_else(|why| vec![Verdict::Crash(why); programs.len()]);
     tell(settings, &format!("{way:?}"), verdicts);
 }

@@ -1,0 +1,200 @@
+//! Random fork-join programs under ThreadSanitizer, many in one binary.
+//!
+//! As in [`fork_join_check`](crate::fork_join_check) the module goes one [`ForkJoinWay`] through the
+//! compiler, but every function asks to be watched. clang instruments what was lowered, `gradus cc` links it
+//! with the run-time library, and a `main` calls one program after the other, each with a line of its own in
+//! front, so that a report behind it is that program's. Everything is forked, some times on
+//! two and on four workers.
+//! What the interpreter gives is what a program must print.
+
+use crate::check::Verdict;
+use crate::fork_join_check::{ForkJoinWay, interpreted, prepare, sound, with_bodies};
+use crate::generate::ForkJoinProgram;
+use crate::pool::{TRIPLE, eager};
+use gradus_ir::{Attr, AttrValue, BinaryOp, Body, Builder, Op, OpKind, RmwOp, Unit};
+use gradus_llvm::Host;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// What stands in front of what a program, or the sanitizer about it, says.
+const MARK: &str = "program ";
+const WORKERS: [&str; 2] = ["2", "4"];
+/// How often a program runs: one worker may be through with it before another one has woken up, and only
+/// what different threads did is a race to the sanitizer.
+const ROUNDS: usize = 30;
+
+/// Makes the atomic updates of a unit's programs plain: most of them have a race then.
+pub fn seed_races(unit: &mut Unit) {
+    for func in with_bodies(unit) {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        for op in body.walk(body.root()).collect::<Vec<Op>>() {
+            make_plain(unit, &mut body, op);
+        }
+        unit.functions[func].body = Some(body);
+    }
+}
+
+fn make_plain(unit: &mut Unit, body: &mut Body, op: Op) {
+    let update = match body.kind(op) {
+        OpKind::AtomicRmw(RmwOp::Add, _) => BinaryOp::Add,
+        OpKind::AtomicRmw(RmwOp::Xor, _) => BinaryOp::Xor,
+        OpKind::AtomicRmw(RmwOp::Or, _) => BinaryOp::Or,
+        _ => return,
+    };
+    let (place, value) = (body.operand(op, 0), body.operand(op, 1));
+    let b = &mut Builder::new(unit, body);
+    b.at_op(op);
+    let ty = b.body.ty(value);
+    let old = b.load(ty, place);
+    let new = b.binary(update, old, value);
+    b.store(new, place);
+    let result = b.body.result(op);
+    b.body.replace_uses(result, old);
+    b.body.erase(op);
+}
+
+/// Checks a unit's programs in one way; one verdict for each. `gradus` is the compiler that links them, in
+/// `folder`.
+///
+/// # Errors
+/// Where what was made of the unit breaks a rule, or a compiler does not take it.
+pub fn check_sanitized(
+    unit: &Unit,
+    programs: &[ForkJoinProgram],
+    way: &ForkJoinWay,
+    gradus: &Path,
+    folder: &Path,
+) -> Result<Vec<Verdict>, String> {
+    let binary = built(unit, programs, way, gradus, folder)?;
+    let outputs: Vec<String> = WORKERS
+        .iter()
+        .map(|workers| run(&binary, workers))
+        .collect::<Result<_, _>>()?;
+    let verdict = |program| match judge(unit, program, &outputs) {
+        Ok(()) => Verdict::Right,
+        Err(why) => Verdict::Wrong(why),
+    };
+    Ok(programs.iter().map(verdict).collect())
+}
+
+fn built(
+    unit: &Unit,
+    programs: &[ForkJoinProgram],
+    way: &ForkJoinWay,
+    gradus: &Path,
+    folder: &Path,
+) -> Result<std::path::PathBuf, String> {
+    let mut lowered = unit.clone();
+    watch(&mut lowered);
+    prepare(&mut lowered, way)?;
+    let all = with_bodies(&lowered);
+    gradus_par::lower(&mut lowered, &all, &eager(0));
+    watch(&mut lowered);
+    sound(&lowered)?;
+    let mut host = Host::create("programs", TRIPLE, lowered.layout.text());
+    // What is exported belongs to a host that was imported: here one without functions.
+    let _ = host.import_all();
+    host.export_all(&lowered).map_err(|d| d.to_string())?;
+    let write = |name: &str, bytes: &[u8]| {
+        std::fs::write(folder.join(name), bytes).map_err(|e| format!("{name}: {e}"))
+    };
+    write("programs.bc", &host.to_bitcode())?;
+    write("main.c", main_of(programs).as_bytes())?;
+    let clang = std::env::var("GRADUS_CLANG").unwrap_or_else(|_| "clang-22".into());
+    let level = if way.optimised { "-O2" } else { "-O1" };
+    let mut instrument = Command::new(clang);
+    instrument.args([level, "-w", "-fsanitize=thread", "-c", "-x", "ir"]);
+    done(
+        instrument
+            .args(["programs.bc", "-o", "programs.o"])
+            .current_dir(folder),
+    )?;
+    let mut link = Command::new(gradus);
+    link.args(["cc", "-O1", "-w", "-fsanitize=thread", "main.c"]);
+    done(
+        link.args(["programs.o", "-o", "programs", "-lm"])
+            .current_dir(folder),
+    )?;
+    Ok(folder.join("programs"))
+}
+
+/// Makes the sanitizer look at all functions.
+fn watch(unit: &mut Unit) {
+    for func in with_bodies(unit) {
+        let mut attrs = unit.attrs(unit.functions[func].attrs).clone();
+        if attrs.function("sanitize_thread").is_none() {
+            attrs.function.push(Attr {
+                name: "sanitize_thread".into(),
+                value: AttrValue::Flag,
+            });
+            unit.functions[func].attrs = unit.intern_attrs(attrs);
+        }
+    }
+}
+
+fn main_of(programs: &[ForkJoinProgram]) -> String {
+    let mut text = String::from("#include <stdio.h>\n");
+    for program in programs {
+        let _ = writeln!(text, "long {}(void);", program.function);
+    }
+    text.push_str("int main(void) {\n");
+    for ForkJoinProgram { function, .. } in programs {
+        let _ = writeln!(text, "  fprintf(stderr, \"\\n{MARK}{function}\\n\");");
+        let _ = writeln!(
+            text,
+            "  for (int i = 0; i < {ROUNDS}; i++) fprintf(stderr, \"= %ld\\n\", {function}());"
+        );
+    }
+    text.push_str("}\n");
+    text
+}
+
+fn done(command: &mut Command) -> Result<Output, String> {
+    let output = command.output().map_err(|e| e.to_string())?;
+    match output.status.success() {
+        true => Ok(output),
+        false => Err(format!(
+            "{command:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        )),
+    }
+}
+
+/// All that a run says.
+fn run(binary: &Path, workers: &str) -> Result<String, String> {
+    let mut command = Command::new(binary);
+    command.env("GRADUS_NUM_THREADS", workers);
+    command.env("GRADUS_FORCE_FORK", "1");
+    command.env("TSAN_OPTIONS", "exitcode=0 report_signal_unsafe=0");
+    let output = done(&mut command)?;
+    Ok(String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Whether nothing was reported while a program ran, and it printed what it means.
+fn judge(unit: &Unit, program: &ForkJoinProgram, outputs: &[String]) -> Result<(), String> {
+    let mark = format!("\n{MARK}{}\n", program.function);
+    let mut said = Vec::new();
+    for (output, workers) in std::iter::zip(outputs, WORKERS) {
+        let (_, own) = output.split_once(&mark).ok_or("it did not run")?;
+        let own = own.split(&format!("\n{MARK}")).next().unwrap_or_default();
+        // What it says at its end is about all programs.
+        if let Some(at) = own.find("WARNING: ThreadSanitizer") {
+            return Err(format!("on {workers} workers: {}", &own[at..]));
+        }
+        let lines = own.lines().filter(|line| line.starts_with("= "));
+        said.push((workers, lines));
+    }
+    let meant = format!("= {}", interpreted(unit, &program.function, None)?);
+    for (workers, lines) in said {
+        let lines: Vec<&str> = lines.collect();
+        if lines.len() != ROUNDS || lines.iter().any(|line| **line != meant) {
+            return Err(format!(
+                "on {workers} workers it gives {lines:?}, not {meant}"
+            ));
+        }
+    }
+    Ok(())
+}
