@@ -542,6 +542,8 @@ impl Flags {
     /// Of a parallel loop, or a `for` that is [`Flags::INDEPENDENT`] otherwise: several iterations may write to
     /// one place, if what they write is the same. So do a GPU's threads.
     pub const SHARING: Flags = Flags(1 << 16);
+    /// Of a `for`: it is not to be vectorised.
+    pub const SCALAR: Flags = Flags(1 << 17);
     /// The fast-math flags that adjoint arithmetic inherits (see `inherit.rs` of gradus-ad).
     pub const FAST_ALGEBRA: Flags =
         Flags(Flags::REASSOC.0 | Flags::ARCP.0 | Flags::CONTRACT.0 | Flags::AFN.0);
@@ -567,6 +569,7 @@ impl Flags {
         (Flags::AFN, "afn"),
         (Flags::INDEPENDENT, "independent"),
         (Flags::SHARING, "sharing"),
+        (Flags::SCALAR, "scalar"),
     ];
 
     /// Whether all flags of `other` are set.

@@ -129,21 +129,36 @@ LLVMMetadataRef gr_distinct_node(LLVMContextRef ctx) {
   return wrap(static_cast<Metadata *>(MDNode::getDistinct(*unwrap(ctx), {})));
 }
 
+// Adds properties to those of the loop of which `branch` is the latch.
+static void add_to_loop(Instruction *branch, ArrayRef<Metadata *> properties) {
+  SmallVector<Metadata *, 4> parts = {nullptr};
+  if (auto *old = branch->getMetadata(LLVMContext::MD_loop))
+    for (unsigned k = 1; k < old->getNumOperands(); ++k)
+      parts.push_back(old->getOperand(k));
+  parts.append(properties.begin(), properties.end());
+  auto *loop = MDNode::getDistinct(branch->getContext(), parts);
+  loop->replaceOperandWith(0, loop);
+  branch->setMetadata(LLVMContext::MD_loop, loop);
+}
+
 // States on a loop's branch that accesses of `group` carry no dependence from iteration to iteration; with
 // `whole`, that it is not to be unrolled: that would come before it is vectorised.
 void gr_set_parallel_accesses(LLVMValueRef branch, LLVMMetadataRef group, int whole) {
   auto *i = unwrap<Instruction>(branch);
   auto &ctx = i->getContext();
-  SmallVector<Metadata *, 4> parts = {nullptr};
-  if (auto *old = i->getMetadata(LLVMContext::MD_loop))
-    for (unsigned k = 1; k < old->getNumOperands(); ++k)
-      parts.push_back(old->getOperand(k));
-  parts.push_back(MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.parallel_accesses"), unwrap<MDNode>(group)}));
+  SmallVector<Metadata *, 2> parts = {
+      MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.parallel_accesses"), unwrap<MDNode>(group)})};
   if (whole)
     parts.push_back(MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.unroll.disable")}));
-  auto *loop = MDNode::getDistinct(ctx, parts);
-  loop->replaceOperandWith(0, loop);
-  i->setMetadata(LLVMContext::MD_loop, loop);
+  add_to_loop(i, parts);
+}
+
+// States on a loop's branch that it is not to be vectorised.
+void gr_set_scalar(LLVMValueRef branch) {
+  auto *i = unwrap<Instruction>(branch);
+  auto &ctx = i->getContext();
+  auto *no = ConstantAsMetadata::get(ConstantInt::getFalse(ctx));
+  add_to_loop(i, {MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.vectorize.enable"), no})});
 }
 
 // 1 where branch weights fit a terminator's successors, or the node holds none.

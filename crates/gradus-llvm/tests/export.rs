@@ -4,7 +4,7 @@ mod clang;
 use clang::bitcode;
 use gradus_ir::{
     AliasScope, AttrSet, BarrierScope, Body, Builder, Flags, FloatKind, FuncId, Function, Global,
-    Initializer, Linkage, Meta, OpKind, Relocation, Symbol, Unit, verify,
+    Initializer, Linkage, Meta, Op, OpKind, Relocation, Symbol, Unit, verify,
 };
 use gradus_llvm::jit::{Arg, Jit};
 use gradus_llvm::{Host, OptLevel, Pipeline};
@@ -117,6 +117,27 @@ fn a_for_runs_any_number_of_times_and_vectorises() {
                 .all(|(i, v)| *v == 1.0 + 0.5 * i as f64)
         );
     }
+}
+
+#[test]
+fn a_for_that_says_so_is_not_vectorised() {
+    let mut host = Host::parse(&bitcode(PROGRAM, &["-O2"]), "p.bc").expect("reads");
+    let mut unit = host.import_all().unit;
+    let id = saxpy(&mut unit);
+    if let Some(body) = unit.functions[id].body.as_mut() {
+        let loops: Vec<Op> = body.walk(body.root()).collect();
+        for op in loops {
+            if matches!(body.kind(op), OpKind::For { .. }) {
+                body.ops[op].flags = body.ops[op].flags.with(Flags::SCALAR);
+            }
+        }
+    }
+    assert_eq!(verify(&unit), []);
+    host.export(&unit, &[id]).expect("exports");
+    host.run(Pipeline::Late(OptLevel::O3))
+        .expect("late pipeline");
+    let text = host.function_text("saxpy").expect("is there");
+    assert!(!text.contains("x double>"), "vectorised: {text}");
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub const PASSES: &[&str] = &[
     "unswitch",
     "gather",
     "jam",
+    "short-rows",
     "stagger",
     "call-sites",
     "gpu",

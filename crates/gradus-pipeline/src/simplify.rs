@@ -136,6 +136,17 @@ pub(crate) fn jam(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     )
 }
 
+/// Lets short rows that the next row updates again run one number at a time; gives for each function the
+/// number of loops.
+pub(crate) fn short_rows(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
+    loops_of(
+        unit,
+        functions,
+        gradus_simplify::updates_rows,
+        gradus_simplify::short_rows,
+    )
+}
+
 /// Lets shadows of large blocks begin at other places of their pages than the blocks; gives for each
 /// function the number of blocks.
 pub(crate) fn stagger(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {

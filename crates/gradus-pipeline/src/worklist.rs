@@ -78,6 +78,7 @@ pub(crate) fn make_all(
     })?;
     gather(run, unit, &mut made)?;
     jam(run, unit, &made)?;
+    short_rows(run, unit, &made)?;
     stagger(run, unit, &made)?;
     Ok(made)
 }
@@ -106,6 +107,20 @@ fn jam(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<Made>]) -> Result<(), Sto
         let functions: Vec<FuncId> = made.iter().flatten().map(|m| m.func).collect();
         simplify::jam(unit, &functions);
         run.after_unit("jam", unit)
+    })
+}
+
+/// Lets short rows that the next row updates again run one number at a time, when nothing is made of
+/// derivatives any more.
+fn short_rows(run: &mut Run<'_>, unit: &mut Unit, made: &[Vec<Made>]) -> Result<(), Stop> {
+    let off = run.request.options.off.iter().any(|o| o == "short-rows");
+    if off || run.request.may_be_read_again() {
+        return Ok(());
+    }
+    run.pass("short-rows", |run| {
+        let functions: Vec<FuncId> = made.iter().flatten().map(|m| m.func).collect();
+        simplify::short_rows(unit, &functions);
+        run.after_unit("short-rows", unit)
     })
 }
 
@@ -303,6 +318,7 @@ pub const SWITCHES: &[&str] = &[
     "simplify",
     "gather",
     "jam",
+    "short-rows",
     "stagger",
     "alias-scopes",
     "variance-cost",
@@ -329,7 +345,7 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
     let mut options = Options::default();
     for name in off {
         match name.as_str() {
-            "simplify" | "gather" | "jam" | "stagger" => {}
+            "simplify" | "gather" | "jam" | "short-rows" | "stagger" => {}
             name if KERNEL_SWITCHES.contains(&name) => {}
             "alias-scopes" => options.alias_scopes = false,
             "variance-cost" => options.variance_cost = false,

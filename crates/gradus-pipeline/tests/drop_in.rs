@@ -2,7 +2,8 @@
 
 mod support;
 use gradus_ir::Code;
-use support::{check_language, check_program, refused};
+use gradus_pipeline::{Level, OutputKind};
+use support::{bitcode, calls, check_language, check_program, findings, refused, run};
 
 const DECLARATIONS: &str = "
 extern int enzyme_const, enzyme_dup, enzyme_dupnoneed, enzyme_out, enzyme_width, enzyme_primal_return;
@@ -324,10 +325,41 @@ fn calls_that_do_not_fit_are_refused_at_their_line() {
             .iter()
             .find(|d| d.code == *code && d.message.contains(word));
         let Some(finding) = hit else {
-            panic!("{source}\n{}", support::findings(&reply));
+            panic!("{source}\n{}", findings(&reply));
         };
         assert!(!finding.labels.is_empty(), "no line: {finding}");
     }
+}
+
+/// Rows that the next row updates again, short ones and long ones.
+const TRIANGLE: &str = "
+    static double f(const double *x, int n) {
+        double *out = malloc(n * sizeof *out), r = 0;
+        for (int i = 0; i < n; i++) out[i] = x[i];
+        for (int j = 0; j < n; j++)
+            for (int i = j + 1; i < n; i++) out[i] += 0.1 * x[i] * x[j];
+        for (int i = 0; i < n; i++) r += out[i] * out[i];
+        free(out);
+        return r;
+    }
+    int main(void) {
+        for (int n = 1; n <= 40; n += 3) {
+            double x[40], g[40] = {0};
+            for (int i = 0; i < n; i++) x[i] = 0.3 - 0.05 * (i * 7 % 11);
+            __enzyme_autodiff((void *)f, x, g, enzyme_const, n);
+            for (int i = 0; i < n; i++) { double at = x[i]; NEAR(g[i], SLOPE(t, at, (x[i] = t, f(x, n)))); x[i] = at; }
+        }
+    }";
+
+#[test]
+fn short_and_long_rows_of_a_triangle() {
+    let source = format!("#include <stdlib.h>\n{DECLARATIONS}{TRIANGLE}");
+    check_program(&source);
+    let flags = &["-O2", "-Xclang", "-disable-llvm-passes"];
+    let module = bitcode(&format!("{}\n{source}", support::CHECK), flags);
+    let reply = run(module, calls(), Level::O3, &[OutputKind::Gir]);
+    let text = reply.text(OutputKind::Gir).expect("text");
+    assert!(text.contains("for scalar"), "{text}");
 }
 
 #[test]
@@ -336,5 +368,5 @@ fn all_findings_come_at_once() {
         "{DECLARATIONS}double f(double x) {{ return x; }}
         int main(void) {{ return __enzyme_autodiff((void *)f) > __enzyme_autodiff((void *)f, enzyme_const); }}"
     ));
-    assert_eq!(reply.diagnostics.len(), 2, "{}", support::findings(&reply));
+    assert_eq!(reply.diagnostics.len(), 2, "{}", findings(&reply));
 }

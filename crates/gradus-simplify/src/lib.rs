@@ -26,6 +26,7 @@ mod jam;
 mod literals;
 mod masks;
 mod quiet;
+mod short_rows;
 mod stagger;
 mod steps;
 mod structure;
@@ -34,6 +35,7 @@ mod unswitch;
 
 pub use gather::{gather, scatters};
 pub use jam::{jam, waits};
+pub use short_rows::{short_rows, updates_rows};
 pub use stagger::{allocates, stagger};
 pub use unswitch::unswitch_all;
 
@@ -143,6 +145,11 @@ pub const PASSES: &[Pass] = &[
         name: "jam",
         about: "sums that wait for themselves run side by side",
         run: jam::run,
+    },
+    Pass {
+        name: "short-rows",
+        about: "short rows that the next row updates again are not vectorised",
+        run: short_rows::run,
     },
     Pass {
         name: "stagger",

@@ -79,8 +79,6 @@ fn unswitch(unit: &mut Unit, body: &mut Body, lp: Op) -> bool {
     let Some((&(a, b), others)) = pairs.split_first() else {
         return false;
     };
-    let results = body.results(lp).to_vec();
-    let types: Vec<_> = results.iter().map(|v| body.ty(*v)).collect();
     let mut builder = Builder::new(unit, body);
     builder.loc = builder.body.ops[lp].loc;
     builder.at_op(lp);
@@ -89,23 +87,32 @@ fn unswitch(unit: &mut Unit, body: &mut Body, lp: Op) -> bool {
         let differ = builder.icmp(IntPredicate::Ne, a, b);
         none = builder.binary(BinaryOp::And, none, differ);
     }
-    let (choice, yes, no) = builder.if_(none, &types);
-    let given = builder.body.results(choice).to_vec();
-    for (&old, &new) in results.iter().zip(&given) {
-        builder.body.replace_uses(old, new);
-    }
-    builder.body.detach(lp);
-    builder.body.append(no, lp);
-    builder.at_end(no);
-    builder.yield_(&results);
-    builder.at_end(yes);
-    let plain = clone_op_within(lp, &mut builder, &mut ValueMap::new());
-    let copied = builder.body.results(plain).to_vec();
-    builder.yield_(&copied);
+    let plain = second_form(&mut builder, lp, none);
     for (op, _) in questions(unit, body, plain) {
         let truth = Builder::new(unit, body).bool(true);
         body.set_operand(op, 0, truth);
         take_known_arm(unit, body, op);
     }
     true
+}
+
+/// Puts a loop into an `if`, where the builder stands, beside a copy of it that runs where `condition`
+/// holds. Gives the copy.
+pub(crate) fn second_form(b: &mut Builder<'_>, lp: Op, condition: Value) -> Op {
+    let results = b.body.results(lp).to_vec();
+    let types: Vec<_> = results.iter().map(|v| b.body.ty(*v)).collect();
+    let (choice, yes, no) = b.if_(condition, &types);
+    let given = b.body.results(choice).to_vec();
+    for (&old, &new) in results.iter().zip(&given) {
+        b.body.replace_uses(old, new);
+    }
+    b.body.detach(lp);
+    b.body.append(no, lp);
+    b.at_end(no);
+    b.yield_(&results);
+    b.at_end(yes);
+    let copy = clone_op_within(lp, b, &mut ValueMap::new());
+    let copied = b.body.results(copy).to_vec();
+    b.yield_(&copied);
+    copy
 }

@@ -175,7 +175,9 @@ fn allowed_flags(kind: &OpKind) -> Flags {
             Flags::FAST
         }
         OpKind::If | OpKind::Switch(_) | OpKind::Loop { .. } => Flags::FAST,
-        OpKind::For { .. } => Flags::FAST.with(Flags::INDEPENDENT).with(Flags::SHARING),
+        OpKind::For { .. } => (Flags::FAST.with(Flags::SCALAR))
+            .with(Flags::INDEPENDENT)
+            .with(Flags::SHARING),
         OpKind::ParFor { .. } => Flags::SHARING,
         OpKind::Foreign(_) => Flags(u32::MAX),
         _ => Flags::NONE,

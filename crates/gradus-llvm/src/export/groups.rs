@@ -2,7 +2,7 @@
 //!
 //! Every plain load and store of such a loop belongs to the loop's group, and the loop's branch says
 //! that accesses of the group carry no dependence. A call belongs to none: what is inlined of it may
-//! bring memory along that all iterations share.
+//! bring memory along that all iterations share. Beside that: what LLVM is told not to do with a loop.
 use super::structure::Structure;
 use gradus_ir::{Flags, Op, OpKind};
 use llvm_sys::core::*;
@@ -16,6 +16,7 @@ const MOST_TRIPS: i64 = 128;
 unsafe extern "C" {
     fn gr_distinct_node(ctx: LLVMContextRef) -> LLVMMetadataRef;
     fn gr_set_parallel_accesses(branch: LLVMValueRef, group: LLVMMetadataRef, whole: c_int);
+    fn gr_set_scalar(branch: LLVMValueRef);
 }
 
 impl Structure<'_, '_, '_> {
@@ -34,6 +35,13 @@ impl Structure<'_, '_, '_> {
         {
             let whole = self.is_short(op).into();
             unsafe { gr_set_parallel_accesses(branch, group, whole) };
+        }
+    }
+
+    /// Says at a loop's branch that it is not to be vectorised, if it is not.
+    pub(super) fn keep_scalar(&self, op: Op, branch: LLVMValueRef) {
+        if self.body.ops[op].flags.has(Flags::SCALAR) {
+            unsafe { gr_set_scalar(branch) };
         }
     }
 

@@ -197,6 +197,7 @@ impl Structure<'_, '_, '_> {
             let made = LLVMBuildCondBr(builder, done, counted.exit, round.header);
             self.describe(owner, made);
             self.close_group(owner, Some(made));
+            self.keep_scalar(owner, made);
         }
         self.enter(counted.exit);
         let mut given = Values::new();
