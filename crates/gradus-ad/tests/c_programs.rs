@@ -72,6 +72,23 @@ programs! {
                 r += a * s + (x[i] > 9 ? last : x[i] * s);
                 last = r > 0 ? sqrt(x[i] - 9) : 1; }
             return r; }";
+    // Arrays of an element that loops with long iterations fill become values; one that is indexed by what
+    // is not known stays memory.
+    arrays_of_an_element: 4, "#include <math.h>
+        double f(int n, double *x, double s) {
+            double m[4][8], h[4], g[4], r = 0;
+            const double w[12] = {1, -1, 0.5, 0.25, -0.5, 1, 1, -1, 0.75, 1, -0.25, 2};
+            for (int e = 0; e < n; e++) {
+                double c[8]; for (int j = 0; j < 8; j++) c[j] = x[(e + j) % n] * (1 + 0.1 * j);
+                for (int i = 0; i < 4; i++) {
+                    double a = 0, b = 0, d = 0;
+                    for (int j = 0; j < 8; j++) { a += c[j] * w[i + j % 4]; b += c[j] * c[j] * w[i + j % 5]; d += c[j] * w[i + j % 6] * s; }
+                    for (int j = 0; j < 8; j++) m[i][j] = w[(i + j) % 12] - 0.1 * (c[j] * a + d * b);
+                    g[i] = sin(a) * b; }
+                for (int i = 0; i < 4; i++) { h[i] = 0; for (int j = 0; j < 8; j++) h[i] += m[i][j] * c[7 - j]; }
+                for (int j = 0; j < 8; j++) r += (m[0][j] * h[0] + m[1][j] * h[1] + m[2][j] * h[2] + m[3][j] * h[3]) * x[j % n];
+                r += g[(int) (e * s) & 3] * h[e & 3]; x[e] = 0.5 * x[e] + 0.01 * h[1]; }
+            return r; }";
     // The same two sweeps with memory that is disjoint and with memory that overlaps.
     versions_of_two_sweeps: 4, "__attribute__((noinline)) static void rows(double *out, const double *in, int n, double s) {
             for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) {

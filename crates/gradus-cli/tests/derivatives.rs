@@ -587,6 +587,31 @@ fn an_early_exit_keeps_no_condition_per_iteration() {
     assert!(kept.iter().all(|line| line.contains("8 bytes")), "{said}");
 }
 
+/// What an element keeps in small arrays of its own is computed again, though the next one overwrites it: the tape
+/// keeps nothing of them.
+#[test]
+fn arrays_of_an_iteration_are_not_kept() {
+    const MODES: &str = "double modes(int n, const double *x, const double *w) {
+        double m[4][8], r = 0;
+        for (int e = 0; e < n; e++) {
+            for (int i = 0; i < 4; i++) {
+                double a = x[8 * e] * w[i] + x[8 * e + 1] * w[i + 1] + x[8 * e + 2] * w[i + 2] + x[8 * e + 3] * w[i + 3];
+                double b = x[8 * e + 4] * w[i] + x[8 * e + 5] * w[i + 1] + x[8 * e + 6] * w[i + 2] + x[8 * e + 7] * w[i + 3];
+                for (int j = 0; j < 8; j++) m[i][j] = w[j] - a * x[8 * e + j] - b * w[j + 1] * x[8 * e + 7 - j];
+            }
+            for (int j = 0; j < 8; j++) r += m[0][j] * m[1][j] * m[2][j] * m[3][j];
+        }
+        return r; }";
+    let at = folder("modes");
+    write(&at, "modes.c", MODES);
+    let said = accepts(&at, "grad modes.c -f modes --wrt x -o modes.o");
+    assert!(!said.contains("overwritten"), "{said}");
+    accepts(
+        &at,
+        "check modes.c -f modes --wrt x --arg n=5 --arg x=rand(40) --arg w=rand(9)",
+    );
+}
+
 #[test]
 fn third_derivatives_agree_in_two_orders() {
     let at = folder("third");

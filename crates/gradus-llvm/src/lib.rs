@@ -55,6 +55,7 @@ pub mod import;
 mod inlining;
 pub mod jit;
 pub mod keep;
+mod local_loops;
 mod merge;
 pub mod originals;
 pub mod pipeline;

@@ -47,16 +47,16 @@ pub enum Pipeline {
 // `loop-unroll-full` would peel too. `simplifycfg` comes before `sroa`, too: of many exits to one place it
 // is quadratic once that place has phis. `correlated-propagation` writes down where conditions show that
 // numbers are not negative and sums do not wrap, on which the proofs that addresses differ rest.
-macro_rules! early_serial {
+const EARLY_UNTIL_UNROLLING: &str = "inferattrs,\
+    cgscc(function(simplifycfg,sroa,early-cse<memssa>,simplifycfg),function-attrs),\
+    function(loop-simplify,lcssa,loop-mssa(loop-rotate,licm)),\
+    cgscc(inline,function-attrs),\
+    function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,\
+    loop-mssa(loop-rotate,licm),loop-simplify,lcssa,loop(indvars,loop-deletion),loop-simplify,lcssa)";
+macro_rules! early_from_unrolling {
     ($gvn:literal) => {
         concat!(
-            "inferattrs,\
-             cgscc(function(simplifycfg,sroa,early-cse<memssa>,simplifycfg),function-attrs),\
-             function(loop-simplify,lcssa,loop-mssa(loop-rotate,licm)),\
-             cgscc(inline,function-attrs),\
-             function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,\
-             loop-mssa(loop-rotate,licm),loop-simplify,lcssa,loop(indvars,loop-deletion),\
-             loop-unroll<O2;no-partial;no-peeling;no-profile-peeling;no-runtime;no-upperbound>,\
+            "function(loop-unroll<O2;no-partial;no-peeling;no-profile-peeling;no-runtime;no-upperbound>,\
              sroa,",
             $gvn,
             ",correlated-propagation,loop-mssa(licm),dse,instcombine<no-verify-fixpoint>,simplifycfg,loop-simplify,lcssa),\
@@ -64,9 +64,9 @@ macro_rules! early_serial {
         )
     };
 }
-const EARLY_SERIAL: &str = early_serial!("gvn");
+const EARLY_SERIAL: &str = early_from_unrolling!("gvn");
 // What one iteration reads for the next ties them together.
-const EARLY_OPENMP: &str = early_serial!("gvn<no-load-pre>");
+const EARLY_OPENMP: &str = early_from_unrolling!("gvn<no-load-pre>");
 const EARLY_PLAIN: &str =
     "inferattrs,function(simplifycfg,sroa,early-cse,simplifycfg),cgscc(function-attrs)";
 // Nothing is unrolled: a barrier in a loop stays one.
@@ -75,8 +75,8 @@ const EARLY_KERNELS: &str = "inferattrs,always-inline,\
     early-cse<memssa>,simplifycfg),cgscc(function-attrs)";
 
 impl Pipeline {
-    /// The pipeline in LLVM's own notation.
-    pub fn text(self) -> &'static str {
+    /// The pipeline in LLVM's own notation, but for what comes before ([`EARLY_UNTIL_UNROLLING`]).
+    fn text(self) -> &'static str {
         match self {
             Pipeline::EarlySerial => EARLY_SERIAL,
             Pipeline::EarlyOpenMp => EARLY_OPENMP,
@@ -111,7 +111,28 @@ impl Host {
         };
         let machine = TargetMachine::for_module(self, level)?;
         let vectorise = matches!(pipeline, Pipeline::Late(OptLevel::O2 | OptLevel::O3));
-        let text = c_string(pipeline.text());
+        let done = (|| {
+            if before_derivatives {
+                self.run_text(EARLY_UNTIL_UNROLLING, &machine, vectorise)?;
+                self.ask_for_unrolling();
+            }
+            self.run_text(pipeline.text(), &machine, vectorise)
+        })();
+        if before_derivatives {
+            self.stop_asking_for_unrolling();
+            self.keep_parallel_calls_single(false);
+            self.lower_inlining();
+        }
+        done
+    }
+
+    fn run_text(
+        &self,
+        text: &str,
+        machine: &TargetMachine,
+        vectorise: bool,
+    ) -> Result<(), Diagnostic> {
+        let text = c_string(text);
         let error = unsafe {
             let options = LLVMCreatePassBuilderOptions();
             LLVMPassBuilderOptionsSetLoopVectorization(options, vectorise.into());
@@ -126,10 +147,6 @@ impl Host {
             LLVMDisposePassBuilderOptions(options);
             error
         };
-        if before_derivatives {
-            self.keep_parallel_calls_single(false);
-            self.lower_inlining();
-        }
         match error {
             Some(text) => {
                 Err(self.failure(Code::ToolFailed, &format!("LLVM's passes failed: {text}")))

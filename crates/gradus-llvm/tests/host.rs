@@ -49,6 +49,40 @@ fn bitcode_runs_after_every_pipeline() {
     }
 }
 
+/// A loop with long iterations that fills a small array of the stack is unrolled where the array becomes values
+/// by that, and stays where it cannot; nothing is asked of later passes.
+#[test]
+fn loops_that_index_small_arrays_are_unrolled() {
+    const MODES: &str = "void away(double *); double modes(const double *x, const double *w, int n, int k) {
+        double m[4][8], r = 0;
+        for (int e = 0; e < n; e++) {
+            for (int i = 0; i < RUNS; i++) {
+                double a = x[e] * w[i] + x[e + 1] * w[i + 1] + x[e + 2] * w[i + 2] + x[e + 3] * w[i + 3];
+                double b = x[e] * w[i + 4] + x[e + 1] * w[i + 5] + x[e + 2] * w[i + 6] + x[e + 3] * w[i + 7];
+                double c = x[e] * w[i + 8] + x[e + 1] * w[i + 9] + x[e + 2] * w[i + 10] + x[e + 3] * w[i + 11];
+                for (int j = 0; j < 8; j++) m[i][j] = w[j] - a * w[j + 1] - b * w[j + 2] - c * w[j + 3];
+            }
+            AWAY
+            for (int j = 0; j < 8; j++) r += m[0][j] * m[1][j] + m[PLACE][j] * m[3][j];
+        }
+        return r; }";
+    let early = |runs: &str, place: &str, away: &str| {
+        let source = MODES.replace("RUNS", runs).replace("PLACE", place);
+        let source = source.replace("AWAY", away);
+        let mut host = Host::parse(&bitcode(&source, &EARLY), "modes.bc").expect("reads");
+        host.mark_differentiated("modes");
+        host.run(Pipeline::EarlySerial).expect("early pipeline");
+        host.to_text()
+    };
+    assert!(!early("4", "2", "").contains("alloca"));
+    for (runs, place, away) in [("4", "k", ""), ("4", "2", "away(m[0]);"), ("n", "2", "")] {
+        let text = early(runs, place, away);
+        assert!(text.contains("alloca"), "{runs} {place} {away}: {text}");
+        assert!(!text.contains("unroll.full"), "{text}");
+        assert!(!text.contains("gradus.local-array"), "{text}");
+    }
+}
+
 #[test]
 fn text_and_bitcode_read_back() {
     let host = Host::parse(&bitcode(SUM, &EARLY), "sum.bc").expect("reads");
