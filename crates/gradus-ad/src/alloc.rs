@@ -1,6 +1,10 @@
 //! The C library's memory functions, as derivatives call them.
 
-use gradus_ir::{AttrSet, FuncId, Unit};
+use crate::out::Out;
+use crate::tape::layout::widen;
+use gradus_ir::known::AllocationSize;
+use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::{AttrSet, FuncId, Unit, Value};
 
 /// `malloc`.
 pub fn malloc_function(unit: &mut Unit) -> FuncId {
@@ -37,4 +41,43 @@ pub fn memcpy_function(unit: &mut Unit) -> FuncId {
     let (bit, void) = (unit.types.int(1), unit.types.void());
     let ty = unit.types.func(void, vec![ptr, ptr, long, bit]);
     unit.declare("llvm.memcpy.p0.p0.i64", ty, AttrSet::default())
+}
+
+/// A new block of so many bytes, all zero.
+pub fn zeroed_block(out: &mut Out<'_>, bytes: Value) -> Value {
+    let call = match planted(Mutant::HeapShadowNotZeroed) {
+        true => {
+            let malloc = malloc_function(out.unit);
+            out.build().call(malloc, &[bytes])
+        }
+        false => {
+            let calloc = calloc_function(out.unit);
+            let one = out.build().i64(1);
+            out.build().call(calloc, &[one, bytes])
+        }
+    };
+    out.body.result(call)
+}
+
+/// The arguments of an allocation whose product is its size; `None` where they do not tell it.
+pub fn size_factors(size: AllocationSize, args: &[Value]) -> Option<Vec<Value>> {
+    let arg = |i: u8| args[usize::from(i)];
+    match size {
+        AllocationSize::Argument(i) => Some(vec![arg(i)]),
+        AllocationSize::Product(i, j) => Some(vec![arg(i), arg(j)]),
+        AllocationSize::Unknown => None,
+    }
+}
+
+/// The product of sizes, in 64 bits.
+pub fn product(out: &mut Out<'_>, factors: &[Value]) -> Value {
+    let mut product = None;
+    for &factor in factors {
+        let factor = widen(out, factor);
+        product = Some(match product {
+            Some(product) => out.build().mul(product, factor),
+            None => factor,
+        });
+    }
+    product.unwrap_or_else(|| out.build().i64(0))
 }

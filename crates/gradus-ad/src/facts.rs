@@ -5,6 +5,7 @@
 pub mod backwards;
 mod early;
 mod influence;
+mod late;
 mod loops;
 mod make;
 mod own_adds;
@@ -56,6 +57,7 @@ pub struct Facts<'a> {
     copies: HashMap<Op, CopyKind>,
     deferred: HashMap<Op, Op>,
     left: HashSet<Op>,
+    late: HashSet<Value>,
     varying: HashMap<Value, Vec<Op>>,
     work: HashSet<Op>,
     outer: HashMap<Op, Vec<Value>>,

@@ -197,6 +197,12 @@ fn shadow_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
             cost: 0,
         };
     }
+    if let Some(size) = facts.late_size(unit, value) {
+        return Source::Recompute {
+            from: size.into_iter().map(Node::Primal).collect(),
+            cost: 1,
+        };
+    }
     let body = facts.body;
     match body.values[value].def {
         Definition::Const(id) => match unit.constant(id).kind {

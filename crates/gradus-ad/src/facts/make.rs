@@ -56,6 +56,7 @@ impl<'a> MakeFacts<'a> {
             copies: HashMap::new(),
             deferred: self.deferred(body, &alias),
             left: HashSet::new(),
+            late: HashSet::new(),
             varying: HashMap::new(),
             work: HashSet::new(),
             outer: HashMap::new(),
@@ -86,6 +87,7 @@ impl<'a> MakeFacts<'a> {
         }
         self.dead_stores(&mut facts, &alias, &clobbers);
         self.calls(&mut facts, &activity, &clobbers);
+        self.late_shadows(&mut facts);
         // After the calls are known: derivatives of those that read add to shadow memory, too.
         self.own_adds(&mut facts, &alias);
         if self.options.backwards {
@@ -221,7 +223,7 @@ impl<'a> MakeFacts<'a> {
         found
     }
 
-    fn known(&self, body: &Body, op: Op) -> Option<Known> {
+    pub(super) fn known(&self, body: &Body, op: Op) -> Option<Known> {
         self.unit
             .callee(body, op)
             .and_then(|func| self.unit.known(func))

@@ -7,6 +7,7 @@
 //! runs that did not run before.
 
 use super::mirror::Mirrors;
+use crate::alloc;
 use crate::calculus::math_call_giving;
 use crate::facts::Facts;
 use crate::facts::snapshots::Extent;
@@ -303,6 +304,13 @@ impl Replay<'_> {
             }
             Node::Shadow(value) => {
                 let op = facts.body.def_op(value).ok_or_else(|| fault(node))?;
+                if let Some(size) = facts.late_size(out.unit, value) {
+                    let factors = size.into_iter().map(|v| self.one(Node::Primal(v)));
+                    let factors = factors.collect::<Result<Vec<_>, _>>()?;
+                    let bytes = alloc::product(out, &factors);
+                    let blocks = (0..facts.width).map(|_| alloc::zeroed_block(out, bytes));
+                    return Ok(blocks.collect());
+                }
                 if matches!(facts.body.kind(op), OpKind::If) {
                     return self.merge(op, value, Node::Shadow, facts, out);
                 }

@@ -7,7 +7,7 @@ use crate::out::{Lanes, Space};
 use crate::tape::stack;
 use crate::variant::Mode;
 use gradus_analysis::{CopiedWord, CopyKind, LaneKind};
-use gradus_ir::known::{AllocationSize, MemoryFn};
+use gradus_ir::known::MemoryFn;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{IntPredicate, Op, OpKind, Value};
 
@@ -36,7 +36,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let mut lanes = Lanes::new();
         for _ in 0..self.facts.width {
             let shadow = match self.variant.mode {
-                Mode::Augmented => self.zeroed_block(bytes),
+                Mode::Augmented => alloc::zeroed_block(self.out, bytes),
                 _ => self.zeroed_alloca(op, info, bytes),
             };
             lanes.push(shadow);
@@ -63,18 +63,6 @@ impl ForwardSweep<'_, '_, '_, '_> {
             self.out.clear(shadow, bytes, Space::Shadow);
         }
         shadow
-    }
-
-    fn zeroed_block(&mut self, bytes: Value) -> Value {
-        if planted(Mutant::HeapShadowNotZeroed) {
-            let malloc = alloc::malloc_function(self.out.unit);
-            let call = self.out.build().call(malloc, &[bytes]);
-            return self.out.body.result(call);
-        }
-        let calloc = alloc::calloc_function(self.out.unit);
-        let one = self.out.build().i64(1);
-        let call = self.out.build().call(calloc, &[one, bytes]);
-        self.out.body.result(call)
     }
 
     /// A store, and beside it that of the shadow pointer or of the tangent.
@@ -227,30 +215,16 @@ impl ForwardSweep<'_, '_, '_, '_> {
     /// Zeroed blocks as large as the one that an allocation gives.
     fn shadow_block(&mut self, op: Op, function: MemoryFn) -> Lanes {
         let args = self.out.unit.call_args(self.facts.body, op);
-        let Some(allocation) = function.allocation() else {
+        let Some(factors) =
+            (function.allocation()).and_then(|a| alloc::size_factors(a.size, &args))
+        else {
+            self.refuse(op);
             return Lanes::new();
         };
-        let bytes = match allocation.size {
-            AllocationSize::Argument(i) => self.value(args[usize::from(i)]),
-            AllocationSize::Product(i, j) => {
-                let (a, b) = (
-                    self.value(args[usize::from(i)]),
-                    self.value(args[usize::from(j)]),
-                );
-                let (a, b) = (
-                    crate::tape::layout::widen(self.out, a),
-                    crate::tape::layout::widen(self.out, b),
-                );
-                self.out.build().mul(a, b)
-            }
-            AllocationSize::Unknown => {
-                self.refuse(op);
-                self.out.build().i64(0)
-            }
-        };
-        let bytes = crate::tape::layout::widen(self.out, bytes);
+        let factors: Lanes = factors.into_iter().map(|v| self.value(v)).collect();
+        let bytes = alloc::product(self.out, &factors);
         (0..self.facts.width)
-            .map(|_| self.zeroed_block(bytes))
+            .map(|_| alloc::zeroed_block(self.out, bytes))
             .collect()
     }
 
@@ -260,8 +234,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         if !self.forward_mode() && self.facts.is_deferred_free(op) {
             return;
         }
-        let shadowed = self.facts.has_shadow(ptr);
-        let companions = shadowed.then(|| self.companion(ptr));
+        let companions = self.has_companion(ptr).then(|| self.companion(ptr));
         self.clone_plain(op);
         // On a way out of the function no return sweep comes to free the shadow.
         let now = self.forward_mode() || self.facts.is_doomed(op);

@@ -161,7 +161,8 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
     }
     /// Whether something runs beside a value.
     fn has_companion(&self, value: Value) -> bool {
-        self.facts.has_shadow(value) || (self.forward_mode() && self.facts.active(value))
+        self.facts.has_shadow(value) && !self.facts.is_shadow_late(value)
+            || (self.forward_mode() && self.facts.active(value))
     }
     /// The derivative's value for a value of the primal.
     fn value(&mut self, value: Value) -> Value {
@@ -183,6 +184,9 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
     fn companion(&mut self, value: Value) -> Lanes {
         if let Some(lanes) = self.companions.get(&value) {
             return lanes.clone();
+        }
+        if self.facts.is_shadow_late(value) {
+            (self.findings).push(crate::reverse::recall::fault(Node::Shadow(value)));
         }
         let ty = self.facts.body.ty(value);
         if self.out.unit.types.is_ptr(ty) {

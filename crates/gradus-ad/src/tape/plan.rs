@@ -187,6 +187,10 @@ impl PlanOptions {
     fn never_redone(&self, node: &Node) -> bool {
         !self.recompute || !self.shadow_pointers && matches!(node, Node::Shadow(_))
     }
+    /// Whether a node is there in the return sweep only.
+    fn never_kept(facts: &Facts<'_>, node: &Node) -> bool {
+        matches!(node, Node::Shadow(address) if facts.is_shadow_late(*address))
+    }
 }
 
 /// The plan for a return sweep that asks for `needed`.
@@ -264,7 +268,9 @@ impl Graph {
             }
             graph.index.insert(node, graph.nodes.len());
             let direct = home_region(facts, node).is_some_and(|r| options.is_direct(facts, r));
-            if direct && !matches!(node, Node::Snapshot(_)) {
+            let made_here =
+                matches!(node, Node::Snapshot(_)) || PlanOptions::never_kept(facts, &node);
+            if direct && !made_here {
                 graph.direct.push(node);
                 graph.nodes.push((node, Source::AtHand));
                 continue;
@@ -297,7 +303,11 @@ impl Graph {
             let redo = match from {
                 Source::AtHand => continue,
                 Source::KeepOnly => INFINITE,
-                Source::Recompute { .. } if options.never_redone(node) && asked.contains(node) => {
+                Source::Recompute { .. }
+                    if options.never_redone(node)
+                        && asked.contains(node)
+                        && !PlanOptions::never_kept(facts, node) =>
+                {
                     INFINITE
                 }
                 Source::Recompute { cost, .. } => {
@@ -305,6 +315,7 @@ impl Graph {
                 }
             };
             let keep = match from {
+                _ if PlanOptions::never_kept(facts, node) => INFINITE,
                 Source::Recompute { .. }
                     if options.recompute
                         && !options.conditions
