@@ -8,9 +8,10 @@
 use crate::attributes;
 use crate::closure::Closure;
 use crate::summary;
-use gradus_ir::known::{Known, MarkerFn, MemoryFn};
+use gradus_ir::known::{Known, MarkerFn, MemoryFn, SystemFn, is_stream_variable};
 use gradus_ir::{
-    Access, Atomicity, Body, FuncId, GlobalId, MetaId, Op, OpKind, Type, TypeId, Unit, Value,
+    Access, Atomicity, Body, ConstKind, FuncId, GlobalId, MetaId, Op, OpKind, Type, TypeId, Unit,
+    Value,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -297,6 +298,15 @@ impl Effects {
         if let Some(attrs) = body.kind(op).call_info().and_then(|info| info.attrs) {
             attributes::narrow(&mut found, unit.attrs(attrs));
         }
+        let callee = unit.callee(body, op).and_then(|func| unit.known(func));
+        if callee == Some(Known::System(SystemFn::Print)) {
+            let args = unit.call_args(body, op).into_iter();
+            for (param, arg) in found.params.iter_mut().zip(args) {
+                if is_standard_stream(unit, body, arg) {
+                    param.writes = Extent::Nothing;
+                }
+            }
+        }
         found
     }
 
@@ -357,6 +367,20 @@ impl Effects {
         }
         list.summary(&self.of_call(list.unit, list.body, list.op));
     }
+}
+
+/// Whether a pointer is that of a standard stream, as its variable holds it. Writing to such a stream changes
+/// memory of the C library alone, as `printf`, which names none, does.
+fn is_standard_stream(unit: &Unit, body: &Body, pointer: Value) -> bool {
+    let variable = body
+        .def_op(pointer)
+        .filter(|op| matches!(body.kind(*op), OpKind::Load(_)))
+        .and_then(|load| body.as_const(body.operand(load, 0)));
+    let Some(ConstKind::Global { global, .. }) = variable.map(|id| &unit.constant(id).kind) else {
+        return false;
+    };
+    let variable = &unit.globals[*global];
+    !variable.defined && is_stream_variable(&variable.name)
 }
 
 /// The accesses of one op, as they are found.

@@ -612,6 +612,28 @@ fn arrays_of_an_iteration_are_not_kept() {
     );
 }
 
+/// A message to a standard stream changes no memory of the program: what a loop that may print reads at every
+/// turn, its length and addresses among it, is read once, and nothing is pushed for each iteration.
+#[test]
+fn messages_in_loops_cost_nothing() {
+    const MESH: &str = "#include <stdio.h>
+        struct mesh { int *count, *next; double *v, *w; };
+        double walk(struct mesh *m, const double *x) {
+            double r = 0;
+            for (int i = 0; i < m->count[1]; i++) { double a, b = m->v[i] * x[i];
+                switch (m->next[i] & 3) { case 0: a = b; break; case 1: a = b * b; break;
+                    default: fprintf(stderr, \"bad %d\\n\", i); a = 0; }
+                m->w[i] = a * x[0]; r += a * a; }
+            m->count = 0; m->v = 0; m->w = 0; m->next = 0;
+            return r; }";
+    let at = folder("messages");
+    write(&at, "mesh.c", MESH);
+    let said = accepts(&at, "grad mesh.c -f walk --wrt m,x -o mesh.o");
+    let (_, tape) = said.split_once("tape:").expect("the report has a tape");
+    assert!(tape.contains("(array)"), "{said}");
+    assert!(!tape.contains("(frame)"), "{said}");
+}
+
 #[test]
 fn third_derivatives_agree_in_two_orders() {
     let at = folder("third");

@@ -43,6 +43,11 @@ pub enum SystemFn {
 
 pub(super) const TALK: Effects = Effects::PURE.hidden().errno().inactive();
 pub(super) const DIE: Effects = Effects::PURE.hidden().leaving().inactive();
+/// Whether a variable of the C library holds a standard output stream.
+pub fn is_stream_variable(name: &str) -> bool {
+    matches!(name, "stdout" | "stderr" | "__stdoutp" | "__stderrp")
+}
+
 /// All arguments: those of a `printf` may be read through `%s`.
 pub(super) const TELL: Effects =
     TALK.reading(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
