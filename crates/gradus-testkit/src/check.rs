@@ -219,7 +219,6 @@ pub(crate) fn differences(
     line: &Line,
     primal: &dyn Fn(&Numbers) -> Result<Option<Numbers>, String>,
 ) -> Result<Option<Numbers>, String> {
-    let at = |h: f64| primal(&std::array::from_fn(|i| line.x[i] + h * line.x_tan[i]));
     let steps: &[f64] = match line.single {
         true => &[1e-2, 5e-3],
         false => &[1e-3, 3e-4, 1e-4, 3e-5],
@@ -227,21 +226,13 @@ pub(crate) fn differences(
     let agreed = line.tolerance() / 10.0;
     let mut last: Option<Numbers> = None;
     for &h in steps {
-        let places = [-2.0 * h, -h, 0.0, h, 2.0 * h];
-        let mut found = [[0.0; CELLS + 1]; 5];
-        for (own, place) in found.iter_mut().zip(places) {
-            match at(place)? {
-                Some(numbers) => *own = numbers,
-                None => return Ok(None),
-            }
-        }
-        let [a, b, middle, c, d] = found;
+        let Some(found) = around(line, h, primal)? else {
+            return Ok(None);
+        };
+        let [a, b, _, c, d] = found;
         let next: Numbers =
             std::array::from_fn(|i| (a[i] - 8.0 * b[i] + 8.0 * c[i] - d[i]) / (12.0 * h));
-        let below: Numbers =
-            std::array::from_fn(|i| (3.0 * middle[i] - 4.0 * b[i] + a[i]) / (2.0 * h));
-        let above: Numbers =
-            std::array::from_fn(|i| (4.0 * c[i] - 3.0 * middle[i] - d[i]) / (2.0 * h));
+        let [below, above] = sides(found, h);
         let smooth = same("", &below, &above, line.tolerance() / 2.0).is_ok();
         let steady = last.is_some_and(|last| same("", &last, &next, agreed).is_ok());
         if smooth && steady {
@@ -250,6 +241,33 @@ pub(crate) fn differences(
         last = Some(next);
     }
     Ok(None)
+}
+
+/// What `primal` gives two steps and one step behind a point, at it, and before it; nothing where it gives
+/// nothing.
+pub(crate) fn around(
+    line: &Line,
+    h: f64,
+    primal: &dyn Fn(&Numbers) -> Result<Option<Numbers>, String>,
+) -> Result<Option<[Numbers; 5]>, String> {
+    let mut found = [[0.0; CELLS + 1]; 5];
+    for (own, steps) in found.iter_mut().zip([-2.0, -1.0, 0.0, 1.0, 2.0]) {
+        let at = std::array::from_fn(|i| line.x[i] + steps * h * line.x_tan[i]);
+        match primal(&at)? {
+            Some(numbers) => *own = numbers,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(found))
+}
+
+/// The slopes below and above a point by differences of second order, from what [`around`] gives.
+pub(crate) fn sides(found: [Numbers; 5], h: f64) -> [Numbers; 2] {
+    let [a, b, middle, c, d] = found;
+    [
+        std::array::from_fn(|i| (3.0 * middle[i] - 4.0 * b[i] + a[i]) / (2.0 * h)),
+        std::array::from_fn(|i| (4.0 * c[i] - 3.0 * middle[i] - d[i]) / (2.0 * h)),
+    ]
 }
 
 impl Runner<'_> {

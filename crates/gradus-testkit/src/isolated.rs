@@ -8,11 +8,12 @@
 //! 1. around the point, where nothing is equal by chance, forward mode, reverse mode and differences agree,
 //!    at every one of several places;
 //! 2. at the point, the derivative is that of the way: the interpreter notes there what each comparison
-//!    gives, and takes differences of the program with all comparisons held to that.
+//!    gives, and takes differences of the program with all comparisons held to that. Where the way has a
+//!    kink there (`fabs` of zero), the derivative lies between its slopes to both sides.
 //!
 //! A formula that is wrong at such a point alone fails the second.
 
-use crate::check::{Line, Numbers, differences, pattern, products};
+use crate::check::{Line, Numbers, around, differences, pattern, products, sides};
 
 /// What a program gives at the second point when all comparisons give what they gave at the first; nothing
 /// where it cannot take the same way.
@@ -32,8 +33,12 @@ pub(crate) fn is_isolated(line: &Line, followed: Option<Followed>) -> Result<boo
         return Ok(false);
     };
     let y_tan = line.dotted()?;
-    let of_the_way = differences(line, &|at| followed(line.x, at))?;
-    if of_the_way.is_none_or(|d| line.apart(&y_tan, &d).is_some()) {
+    let way = |at: &Numbers| followed(line.x, at);
+    let held = match differences(line, &way)? {
+        Some(d) => line.apart(&y_tan, &d).is_none(),
+        None => is_in_kink(line, &y_tan, &way)?,
+    };
+    if !held {
         return Ok(false);
     }
     let along = |sign: f64| line.x_tan.map(|t| sign * t);
@@ -49,6 +54,24 @@ pub(crate) fn is_isolated(line: &Line, followed: Option<Followed>) -> Result<boo
         }
     }
     Ok(true)
+}
+
+/// Whether derivatives lie between the slopes that the way has to both sides of the point.
+fn is_in_kink(
+    line: &Line,
+    y_tan: &Numbers,
+    way: &dyn Fn(&Numbers) -> Result<Option<Numbers>, String>,
+) -> Result<bool, String> {
+    const STEP: f64 = 3e-5;
+    let Some(found) = around(line, STEP, way)? else {
+        return Ok(false);
+    };
+    let [below, above] = sides(found, STEP);
+    Ok((0..y_tan.len()).all(|i| {
+        let near = line.tolerance() * below[i].abs().max(above[i].abs()).max(1e-2);
+        let (low, high) = (below[i].min(above[i]), below[i].max(above[i]));
+        (low - near..=high + near).contains(&y_tan[i])
+    }))
 }
 
 /// Points whose coordinates differ in their last bits.
@@ -124,7 +147,8 @@ mod tests {
         assert_eq!(verdict(smooth), Verdict::Right);
     }
 
-    /// Where the way taken at the point has another slope than the derivatives say, they are wrong.
+    /// Where the way taken at the point has another slope than the derivatives say, they are wrong; at a
+    /// kink, where they do not lie between its slopes to both sides.
     #[test]
     fn a_slope_that_is_not_that_of_the_way_is_wrong() {
         let unit = wide_unit(&[program(EQUAL)]).unwrap();
@@ -142,18 +166,27 @@ mod tests {
         };
         let loaded = make(&module).unwrap().0.unwrap().load(None).unwrap();
         let runner = Runner::new(&loaded, 0, &subjects[0]).unwrap();
-        let way = |slope: f64| {
+        let way = |below: f64, above: f64| {
             move |_: &Numbers, at: &Numbers| {
+                let slope = if at[0] < 0.0 { below } else { above };
                 let mut outputs: Numbers =
                     std::array::from_fn(|i| if i == 0 { 0.0 } else { at[i - 1] });
                 outputs[0] = slope * at[0] + at[at.len() - 1];
                 Ok(Some(outputs))
             }
         };
-        let right = checked(&runner, false, Some(&way(0.5)));
-        assert!(matches!(right, Ok(Some(_))), "{right:?}");
-        let wrong = checked(&runner, false, Some(&way(0.4)));
-        assert!(wrong.is_err(), "{wrong:?}");
+        for (below, above, holds) in [
+            (0.5, 0.5, true),
+            (0.4, 0.4, false),
+            (0.4, 0.9, true),
+            (0.6, 0.9, false),
+        ] {
+            let found = checked(&runner, false, Some(&way(below, above)));
+            match holds {
+                true => assert!(matches!(found, Ok(Some(_))), "{below} {above} {found:?}"),
+                false => assert!(found.is_err(), "{below} {above} {found:?}"),
+            }
+        }
         assert!(checked(&runner, false, None).is_err());
     }
 }
