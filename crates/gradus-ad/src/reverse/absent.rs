@@ -1,16 +1,17 @@
-//! Absent lanes: those of a vector that hold no number at all.
+//! Absent values: those that hold no number at all, and such lanes of vectors.
 //!
 //! Optimisers leave a lane `poison` where its value goes nowhere: `insertelement poison, a, 0` whose other
-//! lane is replaced later. Its adjoint is 0, yet 0 · poison is poison, which would reach the adjoints of
-//! what it was multiplied by. A partial derivative that reads such a lane is guarded by the adjoint
-//! (`guard`).
+//! lane is replaced later. And what the last iteration of a loop leaves is `poison` where there is none; a
+//! `select` behind the loop then takes something else. The adjoint is 0, yet 0 · poison is poison, which
+//! would reach the adjoints of what it was multiplied by, and so is `select poison, 0, 0`. A partial
+//! derivative that reads such a value is guarded by the adjoint (`guard`), a condition is frozen.
 //!
-//! A lane is absent where a constant says so, and in what is computed from it element by element; a loaded
-//! value and a result of a structure have all their lanes. Vectors of more than 64 lanes are told as a
-//! whole.
+//! A lane is absent where a constant says so, and in what is computed from it element by element; a scalar
+//! has one lane. A loaded value, a member put into a structure and what branches give have all their lanes.
+//! Vectors of more than 64 lanes are told as a whole.
 
 use gradus_ir::known::Known;
-use gradus_ir::{Body, ConstId, ConstKind, OpKind, Type, Unit, Value};
+use gradus_ir::{Body, ConstId, ConstKind, Definition, OpKind, Type, Unit, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -24,7 +25,7 @@ pub(super) struct Absent {
 }
 
 impl Absent {
-    /// Whether a value has absent lanes.
+    /// Whether a value, or a lane of it, is absent.
     pub fn any(&mut self, unit: &Unit, body: &Body, value: Value) -> bool {
         let mut work = vec![value];
         while let Some(&at) = work.last() {
@@ -48,25 +49,35 @@ impl Absent {
 
     /// The absent lanes of a value, from those of its sources.
     fn combined(&self, unit: &Unit, body: &Body, value: Value, sources: &[Value]) -> Lanes {
-        let of = |v: &Value| self.known.get(v).copied().unwrap_or(0);
-        let Some(count) = lane_count(unit, body, value) else {
-            return 0;
-        };
+        let count = lane_count(unit, body, value);
         if let Some(id) = body.as_const(value) {
             return of_constant(unit, id, count);
         }
-        let any = sources.iter().fold(0, |lanes, v| lanes | of(v));
+        let of = |v: &Value| self.known.get(v).copied().unwrap_or(0);
+        let as_wide = |v: &Value| match of(v) {
+            0 => 0,
+            lanes if lane_count(unit, body, *v) == count => lanes,
+            _ => Lanes::MAX,
+        };
+        let any = sources.iter().fold(0, |lanes, v| lanes | as_wide(v));
         let whole = if any == 0 { 0 } else { Lanes::MAX };
         let Some(op) = body.def_op(value).filter(|_| count <= Lanes::BITS) else {
             return whole;
         };
         match body.kind(op) {
-            OpKind::InsertElement => match body.as_int(unit, body.operand(op, 2)) {
-                Some(lane @ 0..64) => any & !(1 << lane),
-                _ => any,
+            OpKind::InsertElement => {
+                let (vector, element) = (as_wide(&sources[0]), of(&sources[1]));
+                match body.as_int(unit, body.operand(op, 2)) {
+                    Some(lane @ 0..64) => vector & !(1 << lane) | element << lane,
+                    _ => whole,
+                }
+            }
+            OpKind::ExtractElement => match body.as_int(unit, body.operand(op, 1)) {
+                Some(lane @ 0..64) => of(&sources[0]) >> lane & 1,
+                _ => whole,
             },
             OpKind::Shuffle(mask) => {
-                let Some(len) = sources.first().and_then(|v| lane_count(unit, body, *v)) else {
+                let Some(len) = sources.first().map(|v| lane_count(unit, body, *v)) else {
                     return 0;
                 };
                 let absent = |from: i32| {
@@ -79,41 +90,44 @@ impl Absent {
                 let lanes = mask.iter().enumerate().filter(|(_, from)| absent(**from));
                 lanes.fold(0, |all, (lane, _)| all | 1 << lane)
             }
-            OpKind::Cast(_) if lane_count(unit, body, sources[0]) != Some(count) => whole,
             _ => any,
         }
     }
 }
 
-/// How many lanes a vector has.
-fn lane_count(unit: &Unit, body: &Body, value: Value) -> Option<u32> {
+/// How many lanes a value has: one, but for vectors.
+fn lane_count(unit: &Unit, body: &Body, value: Value) -> u32 {
     match *unit.types.get(body.ty(value)) {
-        Type::Vector { len, .. } => u32::try_from(len).ok(),
-        _ => None,
+        Type::Vector { len, .. } => u32::try_from(len).unwrap_or(u32::MAX),
+        _ => 1,
     }
 }
 
-/// The vectors whose lanes decide about a value's.
-fn sources(unit: &Unit, body: &Body, value: Value) -> SmallVec<[Value; 2]> {
-    let Some(op) = body.def_op(value) else {
+/// The values that decide about the lanes of a value.
+fn sources(unit: &Unit, body: &Body, value: Value) -> SmallVec<[Value; 3]> {
+    let Definition::Result(op, index) = body.values[value].def else {
         return SmallVec::new();
     };
-    let element_wise = match body.kind(op) {
-        OpKind::Binary(_) | OpKind::FNeg | OpKind::Cast(_) | OpKind::Select => true,
-        OpKind::InsertElement | OpKind::Shuffle(_) => true,
+    let count = match body.kind(op) {
+        OpKind::For { .. } => {
+            let initial = body.operand(op, 1 + index as usize);
+            return Vec::from_iter(body.as_const(initial).map(|_| initial)).into();
+        }
+        OpKind::Binary(_) | OpKind::FNeg | OpKind::Cast(_) | OpKind::Select => usize::MAX,
+        OpKind::ICmp(_) | OpKind::FCmp(_) => usize::MAX,
+        OpKind::InsertElement | OpKind::Shuffle(_) => 2,
+        OpKind::ExtractElement | OpKind::ExtractValue(_) => 1,
         OpKind::Call(_) => {
             let known = unit.callee(body, op).and_then(|f| unit.known(f));
-            matches!(known, Some(Known::Math(_)))
+            let math = matches!(known, Some(Known::Math(_)));
+            return match math {
+                true => unit.call_args(body, op).into_iter().collect(),
+                false => SmallVec::new(),
+            };
         }
-        _ => false,
+        _ => 0,
     };
-    if !element_wise {
-        return SmallVec::new();
-    }
-    let operands = body.operands(op);
-    operands
-        .filter(|v| lane_count(unit, body, *v).is_some())
-        .collect()
+    body.operands(op).take(count).collect()
 }
 
 fn of_constant(unit: &Unit, id: ConstId, count: u32) -> Lanes {

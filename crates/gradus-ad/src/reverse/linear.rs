@@ -43,7 +43,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
         if !self.facts.active(yes) && !self.facts.active(no) {
             return;
         }
-        let condition = self.primal(body.operand(op, 0));
+        let asked = body.operand(op, 0);
+        let mut condition = self.primal(asked);
+        if self.guards.absent.any(self.out.unit, body, asked) {
+            let truth = self.out.body.ty(condition);
+            condition = self.out.build().value(OpKind::Freeze, &[condition], truth);
+        }
         let ty = body.ty(yes);
         let zero = self.out.build().zero(ty);
         let share = |to: Value, taken: bool, sweep: &mut Self| {

@@ -18,7 +18,8 @@ pub fn page(settings: &Settings) -> Option<String> {
     }
 }
 
-/// What is wrong, without the numbers that change with every step.
+/// What is wrong, without the numbers that change with every step. Of a function's name the end stays: it
+/// tells the program from its derivatives.
 fn kind(verdict: &Verdict) -> Option<String> {
     let text = match verdict {
         Verdict::Wrong(text) | Verdict::Crash(text) => text.clone(),
@@ -26,7 +27,11 @@ fn kind(verdict: &Verdict) -> Option<String> {
         Verdict::Right | Verdict::Isolated(_) => return None,
     };
     let words = text.split_whitespace();
-    let plain = words.filter(|w| !w.contains(|c: char| c.is_ascii_digit() || c == '`'));
+    let plain = words.filter_map(|word| match word.rfind(|c: char| c.is_ascii_digit()) {
+        Some(last) if word.starts_with("f_") => Some(&word[last + 1..]),
+        None if !word.contains('`') => Some(word),
+        _ => None,
+    });
     Some(plain.take(6).collect::<Vec<_>>().join(" "))
 }
 
