@@ -4,6 +4,7 @@
 //! front end has written `8·i` as a shift. Distances and alignments are no addresses.
 
 use crate::constraints::Reader;
+use crate::linear;
 use crate::memory::Origin;
 use gradus_ir::{BinaryOp, CastOp, Flags, Op, OpKind, Value};
 
@@ -12,6 +13,15 @@ impl Reader<'_, '_> {
         let (body, unit) = (self.body, self.unit());
         if body.has_uses(body.result(op)) && self.is_measured(body.result(op)) {
             return;
+        }
+        if linear::is_bare_address(unit, body, body.operand(op, 0)) {
+            // A number as an address: what it steps by is the address, if one of the numbers is.
+            for index in body.operands(op).skip(1) {
+                if let Some(target) = self.target(index) {
+                    self.solver.classes.step(target, 1);
+                    self.points(body.result(op), target);
+                }
+            }
         }
         let Some(base) = self.target(body.operand(op, 0)) else {
             return;

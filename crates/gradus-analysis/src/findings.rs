@@ -9,6 +9,7 @@ use crate::body_activity::{BodyActivity, Variant};
 use crate::closure::Callee;
 use crate::flow::{self, ValueAccess};
 use crate::lanes;
+use crate::linear;
 use crate::lost::Lost;
 use crate::memory::{ClassId, Origin};
 use crate::seen;
@@ -252,6 +253,12 @@ impl Finder<'_> {
                 let active = self.activity.active(result) && !moves;
                 if active || self.is_remade(result) {
                     self.bits(op);
+                }
+            }
+            OpKind::Addr { .. } if linear::is_bare_address(unit, body, body.operand(op, 0)) => {
+                let result = self.class(body.result(op));
+                if result.is_some_and(|class| self.reaches_floats(class)) {
+                    self.masked_address(op);
                 }
             }
             OpKind::Cast(CastOp::IntToPtr) => {

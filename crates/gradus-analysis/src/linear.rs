@@ -437,3 +437,12 @@ impl LinearForms {
         }
     }
 }
+
+/// Whether a value is an address that a constant gives as a number: null, or near it.
+pub(crate) fn is_bare_address(unit: &Unit, body: &Body, value: Value) -> bool {
+    let kind = body.as_const(value).map(|id| &unit.constant(id).kind);
+    matches!(
+        kind,
+        Some(ConstKind::Zero | ConstKind::NoObject(_) | ConstKind::Foreign(_))
+    )
+}

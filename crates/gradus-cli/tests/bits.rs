@@ -141,6 +141,38 @@ fn memory_of_which_nothing_is_told_is_not_changed_as_integers() {
     accepts(&at, "cc asks.c -o asks");
 }
 
+/// An address that is counted up from a number, not from an object: no shadow is as far from anything.
+/// Counted up from null it is the address itself.
+#[test]
+fn addresses_counted_from_numbers_are_refused() {
+    let at = folder("counted-address");
+    let program = "#include <stdint.h>
+        double moved(double *x) {
+            uintptr_t a = (uintptr_t)x;
+            double *p = (double *)((char *)8 + (a - 8));
+            return *p * *p;
+        }
+        double whole(double *x) {
+            uintptr_t a = (uintptr_t)x;
+            double *p = (double *)((char *)0 + a);
+            return *p * *p;
+        }
+        double either(double *x, int n) {
+            double *p = n ? x : (double *)8;
+            return p ? p[0] * n : 0;
+        }\n";
+    write(&at, "number.c", program);
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        let asked = format!("grad number.c -f moved -o out.o -- {level}");
+        let said = refuses(&at, &asked, "GRD0006");
+        assert!(said.contains("number.c:4:"), "{said}");
+        for call in ["whole --arg x=rand(1)", "either --arg x=rand(1) --arg n=3"] {
+            let right = gradus(&at, &format!("check number.c -f {call} -- {level}"));
+            assert!(right.status.success(), "{}", text(&right.stderr));
+        }
+    }
+}
+
 /// Optimisers take the bits of an element from a vector of integers.
 #[test]
 fn signs_of_elements_are_turned() {
