@@ -1,5 +1,8 @@
 //! `cargo xtask bench`: the course with hand-written gradients and with Gradus's, side by side in one run.
 //!
+//! What is compared is launched in turn, several times, and the least of its times counts: a neighbour on the
+//! machine slows some launches, but makes none faster.
+//!
 //! Invariant: a ratio enters a geometric mean only if the gradient passed the driver's check.
 
 use crate::course::{self, Program, Purpose, Times, Tool};
@@ -41,18 +44,28 @@ const COURSE: &[Problem] = &[
     problem("cg", &["64", "40"], 2.8),
 ];
 
-const REPETITIONS: usize = 3;
+/// How often each program is launched.
+const LAUNCHES: usize = 5;
 
 /// What one tool reaches on one problem.
-pub struct Figures {
-    /// Of the repetition with the median ratio.
-    pub times: Times,
+struct Figures {
+    /// The least of all launches.
+    times: Times,
+    /// The least of all launches of the program whose functions are aligned.
+    primal_us: f64,
     /// Worst relative error against differences.
-    pub error: f64,
+    error: f64,
     /// Whether the driver accepts it.
-    pub right: bool,
+    right: bool,
     /// Peak of the heap in a gradient.
-    pub heap_kb: f64,
+    heap_kb: f64,
+}
+
+/// What is built of one problem with one tool.
+struct Built {
+    program: Program,
+    aligned: Program,
+    memory: Program,
 }
 
 /// Runs the course, or the rows whose workload is named, and prints the table.
@@ -76,6 +89,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
         "workload",
         "primal clang (us)",
         "primal gradus (us)",
+        "gradus / clang",
         "hand / primal",
         "gradus / primal",
         "aim",
@@ -97,9 +111,19 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
             problem.name,
             problem.sizes.join(" ")
         );
-        let hand = measure(problem, &Tool::Hand)?;
+        let hand = build(problem, &Tool::Hand)?;
+        let ours = gradus.as_ref().map(|tool| build(problem, tool));
+        let (hand, ours) = match ours {
+            Some(Ok(ours)) => {
+                let [hand, ours] = measure(problem, [&hand, &ours])?;
+                (hand, Some(Ok(ours)))
+            }
+            refused => {
+                let [hand] = measure(problem, [&hand])?;
+                (hand, refused.and_then(Result::err).map(Err))
+            }
+        };
         hand_ratios.push(hand.times.ratio());
-        let ours = gradus.as_ref().map(|tool| measure(problem, tool));
         if let Some(Ok(figures)) = &ours {
             if figures.right {
                 gradus_ratios.push(figures.times.ratio());
@@ -130,30 +154,47 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     }
 }
 
-/// Builds and measures one problem with one tool.
-///
-/// # Errors
-/// Where the tool refuses the program, or the program fails.
-pub fn measure(problem: &Problem, tool: &Tool) -> Outcome<Figures> {
+/// Builds one problem with one tool.
+fn build(problem: &Problem, tool: &Tool) -> Outcome<Built> {
     let folder = workspace::target().join("course");
-    let program = course::build(problem.name, tool, Purpose::Run, &folder)?;
-    let memory = course::build(problem.name, tool, Purpose::Memory, &folder)?;
-    let check = program.check(problem.sizes)?;
-    Ok(Figures {
-        times: median_times(&program, problem.sizes)?,
-        error: check.error,
-        right: check.right,
-        heap_kb: memory.gradient_heap_kb(problem.sizes)?,
+    let build = |purpose| course::build(problem.name, tool, purpose, &folder);
+    Ok(Built {
+        program: build(Purpose::Run)?,
+        aligned: build(Purpose::Primal)?,
+        memory: build(Purpose::Memory)?,
     })
 }
 
-fn median_times(program: &Program, sizes: &[&str]) -> Outcome<Times> {
-    let mut all = Vec::new();
-    for _ in 0..REPETITIONS {
-        all.push(program.times(sizes)?);
+/// Checks what some tools make of a problem, and measures it in turn.
+fn measure<const N: usize>(problem: &Problem, tools: [&Built; N]) -> Outcome<[Figures; N]> {
+    let least = f64::INFINITY;
+    let mut times = [Times {
+        primal_us: least,
+        gradient_us: least,
+    }; N];
+    let mut primals = [least; N];
+    for _ in 0..LAUNCHES {
+        for (tool, (times, primal_us)) in tools.iter().zip(times.iter_mut().zip(&mut primals)) {
+            *primal_us = primal_us.min(tool.aligned.primal_us(problem.sizes)?);
+            let launch = tool.program.times(problem.sizes)?;
+            times.primal_us = times.primal_us.min(launch.primal_us);
+            times.gradient_us = times.gradient_us.min(launch.gradient_us);
+        }
     }
-    all.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
-    Ok(all[REPETITIONS / 2])
+    let mut figures = Vec::new();
+    for (tool, (times, primal_us)) in tools.iter().zip(times.into_iter().zip(primals)) {
+        let check = tool.program.check(problem.sizes)?;
+        figures.push(Figures {
+            times,
+            primal_us,
+            error: check.error,
+            right: check.right,
+            heap_kb: tool.memory.gradient_heap_kb(problem.sizes)?,
+        });
+    }
+    figures
+        .try_into()
+        .map_err(|_| Failure::new("not every tool was measured"))
 }
 
 fn row(problem: &Problem, hand: &Figures, ours: Option<Outcome<Figures>>) -> Vec<String> {
@@ -161,13 +202,14 @@ fn row(problem: &Problem, hand: &Figures, ours: Option<Outcome<Figures>>) -> Vec
     let aim = format!("{}", problem.aim);
     let hand_heap = format!("{:.1}", hand.heap_kb);
     let (clang_us, hand_ratio) = (
-        format!("{:.1}", hand.times.primal_us),
+        format!("{:.1}", hand.primal_us),
         format!("{:.2}", hand.times.ratio()),
     );
     match ours {
         Some(Ok(f)) => cells.extend([
             clang_us,
-            format!("{:.1}", f.times.primal_us),
+            format!("{:.1}", f.primal_us),
+            format!("{:.3}", f.primal_us / hand.primal_us),
             hand_ratio,
             format!("{:.2}", f.times.ratio()),
             aim,
@@ -183,6 +225,7 @@ fn row(problem: &Problem, hand: &Figures, ours: Option<Outcome<Figures>>) -> Vec
             let none = String::new;
             cells.extend([
                 clang_us,
+                none(),
                 none(),
                 hand_ratio,
                 none(),

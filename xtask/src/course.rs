@@ -44,6 +44,8 @@ pub struct Program {
 
 const BUILD_LIMIT: Duration = Duration::from_secs(180);
 const RUN_LIMIT: Duration = Duration::from_secs(600);
+const NO_OPTIONS: &[&str] = &[];
+const ALIGN: &[&str] = &["-falign-functions=64"];
 const COUNT_MEMORY: &[&str] = &[
     "-DCOURSE_COUNT_MEMORY",
     "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free",
@@ -54,6 +56,9 @@ const COUNT_MEMORY: &[&str] = &[
 pub enum Purpose {
     /// Times, checks, results.
     Run,
+    /// Times of the primal that are compared with another compiler's: functions start at cache lines, so that
+    /// equal code runs equally.
+    Primal,
     /// The peak of the heap.
     Memory,
 }
@@ -96,12 +101,12 @@ pub fn build(name: &str, tool: &Tool, purpose: Purpose, folder: &Path) -> Outcom
 pub fn build_as(name: &str, tool: &Tool, how: Build, folder: &Path) -> Outcome<Program> {
     std::fs::create_dir_all(folder)
         .map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
-    let memory = if how.purpose == Purpose::Memory {
-        "-memory"
-    } else {
-        ""
+    let (purpose, options) = match how.purpose {
+        Purpose::Run => ("", NO_OPTIONS),
+        Purpose::Primal => ("-primal", ALIGN),
+        Purpose::Memory => ("-memory", COUNT_MEMORY),
     };
-    let path = folder.join(format!("{name}-{}{}{memory}", tool.name(), how.label));
+    let path = folder.join(format!("{name}-{}{}{purpose}", tool.name(), how.label));
     let mut compiler = match tool {
         Tool::Hand => {
             let mut clang = Command::new(workspace::clang());
@@ -123,10 +128,7 @@ pub fn build_as(name: &str, tool: &Tool, how: Build, folder: &Path) -> Outcome<P
             gradus
         }
     };
-    compiler.args(how.flags);
-    if how.purpose == Purpose::Memory {
-        compiler.args(COUNT_MEMORY);
-    }
+    compiler.args(how.flags).args(options);
     compiler.args(["driver.c", "-lm", "-o"]).arg(&path);
     compiler.current_dir(workspace::root().join("bench"));
     let done = process::within(&mut compiler, BUILD_LIMIT)?;
@@ -187,6 +189,16 @@ impl Program {
             primal_us,
             gradient_us,
         })
+    }
+
+    /// The time of the primal alone on a problem of these sizes, in microseconds.
+    ///
+    /// # Errors
+    /// Where the program fails.
+    pub fn primal_us(&self, sizes: &[&str]) -> Outcome<f64> {
+        let done = self.run("--primal", sizes)?;
+        number(&done.stdout, "primal")
+            .ok_or_else(|| Failure::new(format!("timing: {}", done.ending())))
     }
 
     /// The worst relative error of the gradient against differences, and whether the driver accepts it.
