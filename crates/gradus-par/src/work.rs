@@ -5,10 +5,11 @@
 //! are taken to run [`UNKNOWN_TRIPS`] times. A call of a function of the program counts as its body does,
 //! with the arguments for its parameters ([`Costs`]). A call of unknown code, in a cycle of calls, or of a
 //! function with a loop whose trips do not come from its arguments, is taken to be large, so that it is
-//! left to the run time.
+//! left to the run time. Where LLVM can make vectors of the iterations, what works on 32 bits or less counts
+//! half: twice as many go into a register.
 
 use gradus_analysis::Closure;
-use gradus_ir::known::{Known, MathFn};
+use gradus_ir::known::{Known, MathFn, MemoryFn};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, ConstKind, FuncId, IntPredicate, Linkage, Op, OpKind, Region,
     Unit, Value,
@@ -19,6 +20,12 @@ const UNKNOWN_TRIPS: u64 = 16;
 const CALL: u64 = 2_000;
 const MATH: u64 = 25;
 const DIVISION: u64 = 10;
+const VECTOR: u64 = 4;
+const ALLOCATION: u64 = 100;
+const HALVES: u64 = 2;
+const NARROW_BITS: u32 = 32;
+/// What copying memory moves by an operation.
+const BYTES_AT_ONCE: u64 = 16;
 /// More runs than this, or operations, are as good as this many.
 const LARGE: u64 = 1 << 16;
 /// Trip counts that are multiplied with each other; of further ones nothing is assumed.
@@ -45,6 +52,8 @@ struct Cost {
     fixed: u64,
     terms: Vec<(Vec<usize>, u64)>,
     calls: bool,
+    /// Whether it is code of which vectors can be made, where it is called in a loop.
+    straight: bool,
 }
 
 impl Cost {
@@ -52,6 +61,7 @@ impl Cost {
         fixed: CALL,
         terms: Vec::new(),
         calls: true,
+        straight: false,
     };
 }
 
@@ -115,7 +125,24 @@ impl Costs {
             fixed: work.fixed,
             terms,
             calls: work.calls,
+            straight: self.is_straight(unit, body, body.root()),
         }
+    }
+
+    /// Whether a region is code of which vectors can be made, where iterations run it: no branches, no
+    /// loops, and no calls but of instructions and of functions of that kind.
+    fn is_straight(&self, unit: &Unit, body: &Body, region: Region) -> bool {
+        let fits = |op: Op| match body.kind(op) {
+            OpKind::Call(_) => {
+                let callee = unit.callee(body, op);
+                let known = callee.and_then(|func| unit.known(func));
+                let own = callee.and_then(|func| self.functions.get(&func));
+                matches!(known, Some(Known::Math(id)) if is_instruction(id))
+                    || own.is_some_and(|cost| cost.straight)
+            }
+            kind => kind.call_info().is_none() && body.op_regions(op).is_empty(),
+        };
+        body.ops_in(region).all(fits)
     }
 
     /// The work of one run of `region`.
@@ -126,7 +153,7 @@ impl Costs {
     }
 }
 
-/// A region that is being counted.
+/// A region that is being counted, in halves of operations.
 struct Count<'a> {
     costs: &'a Costs,
     unit: &'a Unit,
@@ -150,6 +177,15 @@ impl<'a> Count<'a> {
     }
 
     fn run(&mut self) {
+        self.count();
+        self.work.fixed = self.work.fixed.div_ceil(HALVES);
+        for (_, cost) in &mut self.work.terms {
+            *cost = cost.div_ceil(HALVES);
+        }
+    }
+
+    fn count(&mut self) {
+        let mut straight: HashMap<Region, bool> = HashMap::new();
         // How often each region runs: a number, and values to multiply it with.
         let mut runs: HashMap<Region, (u64, Vec<Value>)> =
             HashMap::from([(self.region, (1, Vec::new()))]);
@@ -162,7 +198,16 @@ impl<'a> Count<'a> {
                 OpKind::Call(_) | OpKind::Invoke(_) => self.call(op, times, &factors),
                 kind => {
                     self.work.calls |= asks(kind);
-                    self.add(times.saturating_mul(cost(kind)), &factors);
+                    let region = self.body.parent(op).unwrap_or(self.region);
+                    let is_straight = straight
+                        .entry(region)
+                        .or_insert_with(|| self.costs.is_straight(self.unit, self.body, region));
+                    let halves = match *is_straight && self.is_narrow(op) {
+                        true => 1,
+                        false => HALVES,
+                    };
+                    let cost = halves.saturating_mul(cost(kind));
+                    self.add_halves(times.saturating_mul(cost), &factors);
                 }
             }
             let regions = self.body.op_regions(op);
@@ -178,7 +223,27 @@ impl<'a> Count<'a> {
         }
     }
 
+    /// Whether what an op works on has 32 bits or less.
+    fn is_narrow(&self, op: Op) -> bool {
+        let body = self.body;
+        let value = match body.kind(op) {
+            OpKind::Store(_) | OpKind::ICmp(_) | OpKind::FCmp(_) => Some(body.operand(op, 0)),
+            _ => body.results(op).first().copied(),
+        };
+        let types = &self.unit.types;
+        let bits = value.and_then(|value| {
+            let ty = types.scalar(body.ty(value));
+            let float = types.float_kind(ty).map(|kind| kind.bits());
+            types.int_bits(ty).or(float)
+        });
+        bits.is_some_and(|bits| bits <= NARROW_BITS)
+    }
+
     fn add(&mut self, cost: u64, factors: &[Value]) {
+        self.add_halves(cost.saturating_mul(HALVES), factors);
+    }
+
+    fn add_halves(&mut self, cost: u64, factors: &[Value]) {
         let work = &mut self.work;
         match work.terms.iter_mut().find(|(known, _)| known == factors) {
             _ if factors.is_empty() => work.fixed = work.fixed.saturating_add(cost),
@@ -207,10 +272,37 @@ impl<'a> Count<'a> {
             // LLVM makes it a product.
             Some(Known::Math(MathFn::Pow)) if self.squares(op) => 1,
             Some(Known::Math(_) | Known::MathOut(_)) => MATH,
+            Some(Known::Complex(_)) => 4 * MATH,
+            Some(Known::Integer(_)) => 1,
+            Some(Known::Reduce(_) | Known::Masked(_)) => VECTOR,
+            Some(Known::Memory(id)) if !matches!(id, MemoryFn::Own(_)) => self.memory(op, id),
             Some(Known::Marker(_)) => 0,
             _ => return self.own_call(op, callee, times, factors),
         };
         self.add(times.saturating_mul(number), factors);
+    }
+
+    /// What a call costs that allocates, frees, copies or fills memory.
+    fn memory(&self, op: Op, id: MemoryFn) -> u64 {
+        use MemoryFn::*;
+        if !matches!(
+            id,
+            Memcpy
+                | MemcpyIntrinsic
+                | Memmove
+                | MemmoveIntrinsic
+                | Memset
+                | MemsetIntrinsic
+                | Bzero
+                | Mempcpy
+                | Bcopy
+        ) {
+            return ALLOCATION;
+        }
+        let size = self.unit.call_args(self.body, op).get(2).copied();
+        let size = size.and_then(|size| self.body.as_int(self.unit, size));
+        let size = size.and_then(|bytes| u64::try_from(bytes).ok());
+        size.map_or(CALL, |bytes| 1 + bytes / BYTES_AT_ONCE)
     }
 
     /// Whether the exponent of a power is 2.
@@ -378,7 +470,15 @@ mod tests {
     const TEXT: &str = "
         declare @elsewhere(i64) -> i64
         declare @pow(f64, f64) -> f64
+        declare @malloc(i64) -> ptr
+        declare @llvm.umin.i64(i64, i64) -> i64
         func @small(%x: i64) -> i64 { %y = mul %x, %x %z = add %y, 1 return %z }
+        func @narrow(%x: i64) -> i64 {
+          %a = trunc %x -> i32 %b = mul %a, %a %c = add %b, %a %d = zext %c -> i64 return %d }
+        func @branch(%x: i64) -> i64 {
+          %a = trunc %x -> i32 %t = icmp ult %a, i32 7
+          %b = if %t -> i32 { %c = mul %a, %a yield %c } else { %d = add %a, %a yield %d }
+          %e = zext %b -> i64 return %e }
         func @twice(%x: i64) -> i64 {
           %a = call @small(%x) %b = call @small(%a) return %b }
         func @sum(%m: i64) -> i64 {
@@ -418,6 +518,16 @@ mod tests {
         assert_eq!(work("sum(10)"), (12, None, false));
         assert_eq!(work("pow(3.0, 2.0)"), (2, None, false));
         assert_eq!(work("pow(3.0, 1.5)"), (1 + MATH, None, false));
+        assert_eq!(work("malloc(%i)"), (1 + ALLOCATION, None, false));
+        assert_eq!(work("llvm.umin.i64(%i, 7)"), (2, None, false));
+    }
+
+    /// Two operations on 32 bits are one where vectors can be made of them.
+    #[test]
+    fn narrow_numbers_count_half_in_straight_code() {
+        assert_eq!(work("narrow(%i)"), (1 + 1, None, false));
+        // The comparison is no part of straight code, the arms are.
+        assert_eq!(work("branch(%i)"), (1 + 1 + 1, None, false));
     }
 
     #[test]
