@@ -31,6 +31,7 @@ impl Lowering<'_> {
             return inline_region(&mut Builder::new(self.unit, body), op, region, &[]);
         }
         let throws = self.may_throw(body, region);
+        let unwaited = ends_with_tasks(body, region, &spawns);
         let calls = self.costs.region(self.unit, body, region).calls;
         let b = &mut Builder::new(self.unit, body);
         b.loc = b.body.ops[op].loc;
@@ -49,7 +50,7 @@ impl Lowering<'_> {
             self.spawn(body, spawn, group);
         }
         let b = &mut Builder::new(self.unit, body);
-        if let Some(end) = b.body.last(region) {
+        if let Some(end) = b.body.last(region).filter(|_| unwaited) {
             b.at_op(end);
             wait(b, group);
         }
@@ -255,6 +256,23 @@ fn wait(b: &mut Builder<'_>, group: Group) {
     }
 }
 
+/// Whether tasks of `spawns` may be at work where the scope of `region` ends: behind the last of them stands
+/// no sync that every run comes by.
+fn ends_with_tasks(body: &Body, region: Region, spawns: &[Op]) -> bool {
+    let mut at = body.last(region);
+    while let Some(op) = at {
+        let mut inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
+        if matches!(body.kind(op), OpKind::Sync) {
+            return false;
+        }
+        if spawns.contains(&op) || inside.any(|op| spawns.contains(&op)) {
+            return true;
+        }
+        at = body.prev(op);
+    }
+    false
+}
+
 /// The spawns and syncs of the scope of `region`, but not those inside of its tasks and of further
 /// scopes.
 fn members(body: &Body, region: Region) -> (Vec<Op>, Vec<Op>) {
@@ -275,4 +293,49 @@ fn members(body: &Body, region: Region) -> (Vec<Op>, Vec<Op>) {
         }
     }
     (spawns, syncs)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Options, lower};
+    use gradus_ir::{FuncId, OpKind, Symbol, parse};
+
+    /// How often the function `f` waits when its scope, with this code, is lowered.
+    fn waits(code: &str) -> usize {
+        let text = format!("func @f(%p: ptr, %c: i1) {{ scope {{ {code} yield }} return }}");
+        let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+        let all: Vec<FuncId> = unit.functions.ids().collect();
+        lower(&mut unit, &all, &Options::default());
+        let Some(Symbol::Func(f)) = unit.symbol("f") else {
+            panic!("it is there");
+        };
+        let body = unit.functions[f].body.as_deref().expect("it has code");
+        let is_wait = |op: &gradus_ir::Op| {
+            matches!(body.kind(*op), OpKind::Call(_))
+                && unit
+                    .callee(body, *op)
+                    .is_some_and(|callee| unit.functions[callee].name == "gr_sync")
+        };
+        body.walk(body.root()).filter(is_wait).count()
+    }
+
+    #[test]
+    fn a_scope_waits_at_its_end_only_for_tasks_that_nothing_waited_for() {
+        let task = "spawn { store 1, %p yield }";
+        assert_eq!(waits(task), 1);
+        assert_eq!(waits(&format!("{task} sync")), 1);
+        assert_eq!(
+            waits(&format!("for %i < 9 {{ {task} yield }} sync store 2, %p")),
+            1
+        );
+        assert_eq!(waits(&format!("{task} sync {task}")), 2);
+        assert_eq!(
+            waits(&format!("{task} if %c {{ sync yield }} else {{ yield }}")),
+            2
+        );
+        assert_eq!(
+            waits(&format!("sync if %c {{ {task} yield }} else {{ yield }}")),
+            2
+        );
+    }
 }

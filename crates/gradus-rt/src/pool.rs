@@ -215,9 +215,20 @@ pub extern "C" fn gr_worker() -> i32 {
     rayon_core::current_thread_index().map_or(0, |i| i32::try_from(i).unwrap_or(i32::MAX))
 }
 
-/// Whether a spawn should make a task rather than run in place.
+/// Whether a spawn should make a task rather than run in place. Recursions ask it in every task of their
+/// upper levels, and mostly with something of their own left to steal: that is answered first.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_hungry() -> bool {
+    let may_be = match rayon_core::current_thread_has_pending_tasks() {
+        Some(pending) => !pending || gr_always_fork.load(Ordering::Relaxed) != 0,
+        None => true,
+    };
+    may_be && is_starving()
+}
+
+/// [`gr_hungry`], of a thread of which more must be known.
+#[cold]
+fn is_starving() -> bool {
     settings();
     is_hungry() && another().is_none()
 }
