@@ -44,7 +44,7 @@ pub use outline::{
     block_type, captured, entry_alloca, inline_region, member, pack, raise_private, unpack,
 };
 pub use promote::promote_slots;
-pub use reduce::{neutral, reduced};
+pub use reduce::{Extreme, neutral, reduced};
 pub use split::split_allocas;
 pub use sweep::{sweep_dead, sweep_from};
 pub use to_for::{is_induction, loop_to_for, loops_to_fors};

@@ -1,7 +1,10 @@
 //! The operations of reductions, as code.
 
 use gradus_ir::known::MathFn;
-use gradus_ir::{AttrSet, BinaryOp, Builder, IntPredicate, ReduceOp, TypeId, Value};
+use gradus_ir::{
+    AttrSet, BinaryOp, Body, Builder, Flags, FloatPredicate, IntPredicate, OpKind, ReduceOp,
+    TypeId, Value,
+};
 
 /// The value that changes nothing when it is combined with another; none for an operation of the
 /// program's own.
@@ -58,4 +61,56 @@ fn math(b: &mut Builder<'_>, f: MathFn, a: Value, x: Value) -> Value {
     let func = b.unit.declare(&name, ty, AttrSet::of_pure(true));
     let call = b.call(func, &[a, x]);
     b.body.result(call)
+}
+
+/// `first predicate second ? first : second`: the less or the greater of two floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extreme {
+    /// One of `Olt`, `Ole`, `Ogt` and `Oge`: where one is not a number, it is `second`.
+    pub predicate: FloatPredicate,
+    /// What is taken where the comparison holds.
+    pub first: Value,
+    /// What is taken where it does not.
+    pub second: Value,
+    /// What is stated about the comparison and the choice.
+    flags: [Flags; 2],
+}
+
+impl Extreme {
+    /// The choice that a value is, if it is one.
+    pub fn of(body: &Body, value: Value) -> Option<Extreme> {
+        use FloatPredicate::*;
+        let select = body.def_op(value)?;
+        let test = body.def_op(body.operands(select).next()?)?;
+        let (OpKind::Select, OpKind::FCmp(predicate)) = (body.kind(select), body.kind(test)) else {
+            return None;
+        };
+        let mut arms = (body.operand(select, 1), body.operand(select, 2));
+        let mut predicate = *predicate;
+        if matches!(predicate, Ult | Ule | Ugt | Uge) {
+            predicate = predicate.inverse();
+            arms = (arms.1, arms.0);
+        }
+        let compared = (body.operand(test, 0), body.operand(test, 1));
+        if compared != arms {
+            predicate = predicate.swapped();
+        }
+        let same = compared == arms || compared == (arms.1, arms.0);
+        let choice = Extreme {
+            predicate,
+            first: arms.0,
+            second: arms.1,
+            flags: [body.ops[test].flags, body.ops[select].flags],
+        };
+        (same && matches!(predicate, Olt | Ole | Ogt | Oge)).then_some(choice)
+    }
+
+    /// The same choice of two others.
+    pub fn again(&self, b: &mut Builder<'_>, first: Value, second: Value) -> Value {
+        let test = b.fcmp(self.predicate, first, second);
+        b.set_flags(test, self.flags[0]);
+        let value = b.select(test, first, second);
+        b.set_flags(value, self.flags[1]);
+        value
+    }
 }

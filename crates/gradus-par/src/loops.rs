@@ -31,7 +31,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(body: &Body, op: Op) -> Option<Self> {
+    fn of(unit: &Unit, body: &Body, op: Op) -> Option<Self> {
         let OpKind::ParFor { dims, grain, .. } = body.kind(op) else {
             return None;
         };
@@ -52,7 +52,7 @@ impl Plan {
             region: body.op_regions(op)[0],
             extents: extents.to_vec(),
             initial: initial.to_vec(),
-            reductions: combine::reductions(body, op),
+            reductions: combine::reductions(unit, body, op),
             captured: outside,
             grain: *grain,
             kept: None,
@@ -75,14 +75,15 @@ impl Plan {
     }
 
     fn has_flag(&self) -> bool {
-        self.reductions.iter().any(|r| r.region.is_some())
+        let unknown = |r: &Reduction| r.region.is_some() && r.bounded.is_none();
+        self.reductions.iter().any(unknown)
     }
 }
 
 impl Lowering<'_> {
     /// Replaces a `par.for`.
     pub(crate) fn par_for(&mut self, body: &mut Body, op: Op) {
-        let Some(mut plan) = Plan::of(body, op) else {
+        let Some(mut plan) = Plan::of(self.unit, body, op) else {
             return;
         };
         let range = self.range_function(body, &plan);
@@ -381,7 +382,8 @@ impl Copy<'_> {
         carried: &[Value],
     ) -> Vec<Value> {
         let trips = b.binary(BinaryOp::Sub, range[1], range[0]);
-        let (nest, region) = b.for_(trips, carried);
+        let carried = self.bounded(b, trips, carried);
+        let (nest, region) = b.for_(trips, &carried);
         let params = b.body.region_params(region).to_vec();
         let back = b.at_end(region);
         let index = b.add(range[0], params[0]);
@@ -408,6 +410,22 @@ impl Copy<'_> {
             b.body.ops[nest].flags = Flags::INDEPENDENT;
         }
         b.body.results(nest).to_vec()
+    }
+
+    /// What is carried into a row: a bounded total is combined with its bound, unless the row is empty.
+    fn bounded(&mut self, b: &mut Builder<'_>, trips: Value, carried: &[Value]) -> Vec<Value> {
+        let mut carried = carried.to_vec();
+        for (total, reduction) in carried.iter_mut().zip(&self.plan.reductions) {
+            let Some(bounded) = reduction.bounded else {
+                continue;
+            };
+            let bound = bounded.bound(b);
+            let combined = reduction.combine(b, self.source, &mut self.map, *total, bound);
+            let zero = b.i64(0);
+            let some = b.icmp(IntPredicate::Ne, trips, zero);
+            *total = b.select(some, combined, *total);
+        }
+        carried
     }
 
     /// What is carried on when an iteration has given its contributions.
@@ -441,7 +459,10 @@ impl Copy<'_> {
         for (reduction, (total, value)) in
             self.plan.reductions.iter().zip(carried.iter().zip(given))
         {
-            next.push(reduction.combine(b, self.source, &mut self.map, *total, *value));
+            next.push(match reduction.bounded {
+                Some(bounded) => bounded.next(b, self.source, &self.map, *total),
+                None => reduction.combine(b, self.source, &mut self.map, *total, *value),
+            });
         }
         next
     }

@@ -210,6 +210,7 @@ fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, carried: &[Carried]) {
             op: kind,
             ty,
             region: None,
+            bounded: None,
         };
         if let Some(neutral) = reduction.identity(b) {
             b.body.replace_uses(param, neutral);

@@ -103,7 +103,7 @@ fn par_for(b: &mut Builder<'_>, op: Op) {
     };
     let dims = dims as usize;
     let operands: Vec<Value> = b.body.operands(op).collect();
-    let reductions = combine::reductions(b.body, op);
+    let reductions = combine::reductions(b.unit, b.body, op);
     let mut totals = operands[dims..].to_vec();
     let flags = match is_independent(b.body, b.body.op_regions(op)[0]) {
         true => b.body.ops[op].flags.with(Flags::INDEPENDENT),

@@ -5,7 +5,7 @@
 //! value. How contributions combine is what stands under the lock: an operation of its own where it is
 //! one, else the very code as a region.
 
-use gradus_edit::{ValueMap, clone_op_within, is_pure};
+use gradus_edit::{Extreme, ValueMap, clone_op_within, is_pure};
 use gradus_ir::known::Known;
 use gradus_ir::{
     BinaryOp, Body, Builder, ConstKind, IntPredicate, Op, OpKind, ReduceOp, Unit, Value,
@@ -373,9 +373,15 @@ impl Reduction {
             let region = b.body.add_region(op);
             let ty = b.body.ty(b.body.result(self.total));
             let (x, y) = (b.body.add_param(region, ty), b.body.add_param(region, ty));
-            let mut map = ValueMap::new();
-            map.set(b.body.result(self.total), x);
-            map.set(b.body.result(self.gathered), y);
+            let (total, gathered) = (b.body.result(self.total), b.body.result(self.gathered));
+            // Ranks combine in any order, and either way round. Of two equal ones the loop that is written
+            // keeps the earlier: `s = x < s ? x : s`.
+            let choice = Extreme::of(b.body, b.body.operand(self.write, 0));
+            let map = match choice.is_some_and(|c| (c.first, c.second) == (total, gathered)) {
+                true => [gathered, total],
+                false => [total, gathered],
+            };
+            let mut map = ValueMap::zip(&map, &[x, y]);
             b.at_end(region);
             for &op in &self.between {
                 clone_op_within(op, b, &mut map);

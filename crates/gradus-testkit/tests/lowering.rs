@@ -41,6 +41,37 @@ const PROGRAMS: &[(&str, &str)] = &[
            return %s }",
     ),
     (
+        "least and greatest numbers that the program compares for: bounds that cut, zeros of both signs, \
+         what is no number",
+        "func @value(%i: i64) -> f64 {
+           %a = mul %i, 37 %b = urem %a, 101 %c = uitofp %b -> f64 %x = fsub %c, 50.0
+           %z = urem %i, 11 %n = icmp eq %z, 0 %q = fsub %x, %x %nan = fdiv %q, %q
+           %y = select %n, %nan, %x
+           %k = urem %i, 2 %odd = icmp eq %k, 1 %zero = fcmp oeq %y, 0.0 %neg = and %odd, %zero
+           %v = select %neg, -0.0, %y
+           return %v }
+         func @least(%start: f64, %trips: i64) -> i64 {
+           %s = par.for %i < %trips reduce(custom %start) {
+             %x = call @value(%i) %c = fcmp olt %x, -20.0 %v = select %c, %x, -20.0 yield %v
+           } { |%t: f64, %v2: f64| %c2 = fcmp olt %v2, %t %m = select %c2, %v2, %t yield %m }
+           %b = bitcast %s -> i64 return %b }
+         func @greatest(%start: f64, %trips: i64) -> i64 {
+           %s = par.for %i < %trips, %j < 3 reduce(custom %start) {
+             %a = call @value(%i) %x = fmul %a, -0.0 %c = fcmp uge -1.0, %x %v = select %c, -1.0, %x yield %v
+           } { |%t: f64, %v2: f64| %c2 = fcmp olt %t, %v2 %m = select %c2, %v2, %t yield %m }
+           %b = bitcast %s -> i64 return %b }
+         func @f() -> i64 {
+           %n = fsub 1.0, 1.0 %nan = fdiv %n, %n
+           %r = for %k < 5 iter(%sum = 0) {
+             %trips = mul %k, 250
+             %a = call @least(100.0, %trips) %b = call @least(-40.0, %trips) %c = call @least(%nan, %trips)
+             %d = call @greatest(-5.0, %trips) %e = call @greatest(-0.0, %trips) %g = call @greatest(%nan, %trips)
+             %s1 = add %sum, %a %t1 = mul %s1, 31 %s2 = add %t1, %b %t2 = mul %s2, 31 %s3 = add %t2, %c
+             %t3 = mul %s3, 31 %s4 = add %t3, %d %t4 = mul %s4, 31 %s5 = add %t4, %e %t5 = mul %s5, 31
+             %s6 = add %t5, %g yield %s6 }
+           return %r }",
+    ),
+    (
         "loops in loops, with a private slot",
         "func @f() -> i64 {
            %n = add 30, 10
