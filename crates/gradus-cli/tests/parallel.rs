@@ -453,6 +453,51 @@ int main(void) { double x[3] = {1, 2, 3}; twice(x, 3); printf(\"%g\\n\", fold(x,
     assert_eq!(numbers(&folder, 2), [8.5]);
 }
 
+/// What a pointer calls may tell threads apart, until the caller's function stands in its place.
+#[test]
+fn loops_over_functions_that_are_handed_in_are_loops_where_these_are_known() {
+    let folder = folder("handed");
+    let source = "
+#include <omp.h>
+#include <stdio.h>
+static double square(double x) { return x * x + 1; }
+static double ranked(double x) { return x + 0 * omp_get_thread_num(); }
+static inline void each(double *x, long n, double (*g)(double)) {
+#pragma omp parallel for
+  for (long i = 0; i < n; i++) x[i] = g(x[i]);
+}
+static inline double total(double *x, long n, double (*g)(double)) {
+  double s = 0;
+#pragma omp parallel for reduction(+ : s)
+  for (long i = 0; i < n; i++) s += g(x[i]);
+  return s;
+}
+static inline void ranks(double *x, long n, double (*g)(double)) {
+#pragma omp parallel for
+  for (long i = 0; i < n; i++) x[i] = g(x[i]);
+}
+int main(void) {
+  double x[3] = {1, 2, 3};
+  each(x, 3, square);
+  ranks(x, 3, ranked);
+  printf(\"%g %g %g %g\\n\", x[0], x[1], x[2], total(x, 3, square));
+}
+";
+    let said = compile(&folder, source, &["-O2", "-fopenmp", "--par-report"]);
+    assert!(
+        said.contains("program.c:7: raised to parallel loops"),
+        "{said}"
+    );
+    assert!(
+        said.contains("program.c:12: raised to parallel loops"),
+        "{said}"
+    );
+    assert!(said.contains("program.c:17: raised to a team"), "{said}");
+    for workers in [1, 3] {
+        assert_eq!(numbers(&folder, workers), [2.0, 5.0, 10.0, 132.0]);
+    }
+}
+
 /// A team's derivative is that of one thread: who asks for it is told, at the region's line.
 #[test]
 fn a_region_whose_threads_are_told_apart_is_named_where_it_is_differentiated() {

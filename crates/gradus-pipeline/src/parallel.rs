@@ -12,9 +12,11 @@ use crate::run::{Run, Stop};
 use crate::{OutputKind, kernel_report, simplify};
 use gradus_analysis::{Closure, Effects};
 use gradus_ir::known::{GpuFn, KERNEL, Known, OpenMpFn, SHARED, SHARED_DYNAMIC, lookup};
-use gradus_ir::{Body, Code, Diagnostic, Flags, FuncId, LocId, Op, Severity, Unit};
+use gradus_ir::{
+    Body, Code, Diagnostic, Flags, FuncId, Linkage, LocId, Op, OpKind, Severity, Unit,
+};
 use gradus_llvm::{Host, Imported};
-use gradus_raise::{Orphans, Raised, Reason, RegionRecord};
+use gradus_raise::{Orphans, Outcome, Raised, Reason, RegionRecord};
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -44,14 +46,14 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         run.after_unit("raise", unit)?;
         Ok(raised)
     })?;
-    report(run, &raised);
     run.take(raised.remarks())?;
     refused_launches(run, &imported, &mut raised)?;
     let unit = &mut imported.unit;
     if raised.changed.is_empty() {
+        report(run, &raised);
         return Ok(());
     }
-    let mut changed = raised.changed;
+    let mut changed = raised.changed.clone();
     run.pass("simplify", |run| {
         let closure = Closure::of(unit, &roots);
         let others: Vec<FuncId> = roots
@@ -61,6 +63,8 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
             .collect();
         let callers = callers::take_in(unit, &changed, &others);
         changed.extend(callers);
+        folded_later(unit, &mut raised, &changed);
+        report(run, &raised);
         simplify::parallel(unit, &closure, &changed);
         run.after_unit("simplify", unit)
     })?;
@@ -73,6 +77,33 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         run.check(host.verify())?;
         run.after_host("export", host)
     })
+}
+
+/// Makes parallel loops of teams of which that is seen where their functions were taken in, and says so of
+/// regions that nobody runs as teams any more.
+fn folded_later(unit: &mut Unit, raised: &mut Raised, changed: &[FuncId]) {
+    let folded = gradus_raise::fold_again(unit, raised, changed);
+    if folded.is_empty() {
+        return;
+    }
+    let roots = unit
+        .functions
+        .iter()
+        .filter(|(_, f)| f.linkage != Linkage::Internal);
+    let roots: Vec<FuncId> = roots.map(|(func, _)| func).collect();
+    let closure = Closure::of(unit, &roots);
+    let teams = closure.bodies(unit).flat_map(|(_, body)| {
+        let is_team = |op: &Op| matches!(body.kind(*op), OpKind::Spmd { .. });
+        let teams = body.walk(body.root()).filter(is_team);
+        teams.filter_map(|op| unit.span(body.ops[op].loc))
+    });
+    let teams: Vec<_> = teams.collect();
+    for record in &mut raised.regions {
+        let is_loops = |span| folded.contains(span) && !teams.contains(span);
+        if record.outcome == Outcome::Team && record.span.as_ref().is_some_and(is_loops) {
+            record.outcome = Outcome::Loops;
+        }
+    }
 }
 
 /// Stops where launches cannot become grids: with what keeps the kernels from being read, if that is it.
@@ -124,7 +155,7 @@ fn serial(unit: &Unit, func: FuncId, body: &Body, op: Op, why: &str) -> RegionRe
     RegionRecord {
         function: unit.functions[func].name.clone(),
         span: span.clone(),
-        outcome: gradus_raise::Outcome::Serial(Reason {
+        outcome: Outcome::Serial(Reason {
             text: why.to_string(),
             span,
         }),

@@ -27,7 +27,7 @@ use gradus_ir::{
 use std::collections::HashSet;
 
 /// What functions reach.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Reach {
     /// Those that reach what tells ranks apart, or code that is not seen.
     pub speaking: HashSet<FuncId>,

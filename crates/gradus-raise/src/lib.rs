@@ -31,7 +31,7 @@ mod scopes;
 
 pub use report::{Construct, Outcome, Reason, RegionRecord};
 
-use gradus_ir::{Diagnostic, FuncId, Unit};
+use gradus_ir::{Diagnostic, FuncId, SourceSpan, Unit};
 use std::collections::HashSet;
 
 /// What raising came to.
@@ -43,6 +43,8 @@ pub struct Raised {
     pub changed: Vec<FuncId>,
     /// Launches that cannot become grids.
     pub refused: Vec<Diagnostic>,
+    /// What functions reached when they were read.
+    reach: fold::Reach,
 }
 
 impl Raised {
@@ -98,6 +100,7 @@ pub fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
     let regions = openmp::raise(unit, orphans);
     raised.regions.extend(regions.regions);
     raised.changed.extend(regions.changed);
+    raised.reach = regions.reach;
     if orphans == Orphans::Leave {
         let launches = cuda::raise(unit);
         raised.changed.extend(launches.changed);
@@ -106,6 +109,23 @@ pub fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
     raised.changed.sort_unstable();
     raised.changed.dedup();
     raised
+}
+
+/// Makes parallel loops of teams in functions that have taken others in since they were raised: what a loop
+/// called through a pointer may be a function now, of which it is known that it tells no ranks apart. Gives the
+/// places of these teams.
+pub fn fold_again(unit: &mut Unit, raised: &Raised, functions: &[FuncId]) -> Vec<SourceSpan> {
+    let mut places = Vec::new();
+    for &func in functions {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        for team in fold::raise(unit, &mut body, &raised.reach) {
+            places.extend(unit.span(body.ops[team].loc));
+        }
+        unit.functions[func].body = Some(body);
+    }
+    places
 }
 
 /// Raises all launches in `functions`, for differentiation; what stands elsewhere stays calls.

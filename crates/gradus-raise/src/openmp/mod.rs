@@ -63,6 +63,7 @@ pub(crate) fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
         regions: survey.records(unit, &done.folded),
         changed: done.changed,
         refused: Vec::new(),
+        reach: survey.reach(),
     }
 }
 
