@@ -656,6 +656,39 @@ fn copies_that_go_round_in_a_circle_come_to_an_end() {
     );
 }
 
+/// A vector moves what lies before an element by the distance of two addresses: words of structures stay apart.
+#[test]
+fn distances_are_as_far_as_their_memory_counts() {
+    let mut program = Program::default();
+    let (double, ptr, word, void) = program.types();
+    let mut places = Vec::new();
+    let f = program.define("f", &[ptr, word], void, |b, p| {
+        let sixteen = b.i64(16);
+        let far = b.binary(BinaryOp::Shl, p[1], sixteen);
+        let at = b.byte_addr(p[0], far);
+        let (end, begin) = (
+            b.cast(CastOp::PtrToInt, at, word),
+            b.cast(CastOp::PtrToInt, p[0], word),
+        );
+        let distance = b.binary(BinaryOp::Sub, end, begin);
+        let moved = b.byte_addr(p[0], distance);
+        let eight = b.i64(8);
+        let second = b.byte_addr(moved, eight);
+        let inner = b.load(ptr, second);
+        let x = b.load(double, inner);
+        b.store(x, moved);
+        places = vec![moved, second];
+        None
+    });
+    let study = program.study(f, &[Dup, Const], false);
+    let seen = |value| {
+        let place = study.memory.place(f, value).expect("a pointer");
+        study.words.seen(&study.memory, place)
+    };
+    assert!(seen(places[0]).has_float() && !seen(places[0]).has_pointer());
+    assert!(seen(places[1]).has_pointer() && !seen(places[1]).has_float());
+}
+
 #[test]
 fn a_structure_by_value_that_is_changed_is_refused() {
     let mut program = Program::default();

@@ -3,10 +3,46 @@
 //! Strides bound how far a place may move: `p + 8·i` keeps the words of eight bytes apart, also where the
 //! front end has written `8·i` as a shift. Distances and alignments are no addresses.
 
-use crate::constraints::Reader;
+use crate::constraints::{Reader, Solver, Unknown};
 use crate::linear;
 use crate::memory::Origin;
+use crate::unify::Target;
+use gradus_ir::known::Known;
 use gradus_ir::{BinaryOp, CastOp, Flags, Op, OpKind, Value};
+
+/// An address moved by the distance of two others: `result = base + (to - from)`.
+#[derive(Clone, Copy)]
+pub(crate) struct Moved {
+    pub result: Target,
+    pub base: Target,
+    pub to: Target,
+    pub from: Target,
+}
+
+impl Solver<'_> {
+    /// What lies between two places of one class is known as far as the class counts: as many bytes further
+    /// on stands the same word, in an array of structures too. Between others may lie any number of bytes.
+    pub(crate) fn move_by_distances(&mut self, unknown: Unknown) {
+        for Moved {
+            result,
+            base,
+            to,
+            from,
+        } in self.moved.clone()
+        {
+            let (to, from) = (self.classes.find_raw(to), self.classes.find_raw(from));
+            if to.node == from.node {
+                let modulus = self.classes.content(to).modulus;
+                self.classes.step(base, modulus as i64);
+                let distance = to.offset.wrapping_sub(from.offset);
+                self.classes.unify(result, base.plus(distance));
+            } else if unknown == Unknown::Elsewhere {
+                self.classes.step(base, 1);
+                self.classes.unify(result, base);
+            }
+        }
+    }
+}
 
 impl Reader<'_, '_> {
     pub(crate) fn addr(&mut self, op: Op) {
@@ -31,17 +67,50 @@ impl Reader<'_, '_> {
         }
         match unit.layout.address(unit, body, op) {
             Some(address) => {
+                let mut moved = None;
                 for &(index, stride) in &address.terms {
-                    let stride = stride.saturating_mul(self.factor(index));
-                    self.solver.classes.step(base, stride);
+                    match self.distance(index) {
+                        Some(distance) if stride == 1 && moved.is_none() => moved = Some(distance),
+                        _ => {
+                            let stride = stride.saturating_mul(self.factor(index));
+                            self.solver.classes.step(base, stride);
+                        }
+                    }
                 }
-                self.points(body.result(op), base.plus(address.offset));
+                let base = base.plus(address.offset);
+                let Some((to, from)) = moved else {
+                    return self.points(body.result(op), base);
+                };
+                let result = self.solver.classes.fresh();
+                let moved = Moved {
+                    result,
+                    base,
+                    to,
+                    from,
+                };
+                self.solver.moved.push(moved);
+                self.points(body.result(op), result);
             }
             None => {
                 self.solver.classes.step(base, 1);
                 self.points(body.result(op), base);
             }
         }
+    }
+    /// The two places whose distance an integer is.
+    fn distance(&mut self, value: Value) -> Option<(Target, Target)> {
+        let op = self.body.def_op(value)?;
+        if !matches!(self.body.kind(op), OpKind::Binary(BinaryOp::Sub)) {
+            return None;
+        }
+        let mut place = |number: usize| {
+            let cast = self.body.def_op(self.body.operand(op, number))?;
+            match self.body.kind(cast) {
+                OpKind::Cast(CastOp::PtrToInt) => self.target(self.body.operand(cast, 0)),
+                _ => None,
+            }
+        };
+        Some((place(0)?, place(1)?))
     }
     /// A number that divides an integer, as far as its definition shows.
     fn factor(&self, value: Value) -> i64 {
@@ -104,13 +173,20 @@ impl Reader<'_, '_> {
             self.points(body.result(op), target.plus(offset));
         }
     }
-    /// Whether an integer is only compared, divided or multiplied: a distance or an alignment, no address.
+    /// Whether a value is only compared, divided, multiplied or, as an integer, a number of bytes to memory
+    /// functions: a distance or an alignment, no address.
     fn is_measured(&self, value: Value) -> bool {
         use BinaryOp::{AShr, LShr, Mul, SDiv, SRem, UDiv, URem};
+        let is_integer = !self.unit().types.is_ptr(self.body.ty(value));
         self.body.uses(value).all(|at| match self.body.kind(at.op) {
             OpKind::ICmp(_) | OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP) => true,
             OpKind::Binary(AShr | LShr | Mul | SDiv | SRem | UDiv | URem) => true,
             OpKind::Addr { .. } => at.index > 0,
+            OpKind::Call(_) | OpKind::Invoke(_) if is_integer => {
+                let callee = self.unit().callee(self.body, at.op);
+                let known = callee.and_then(|func| self.unit().known(func));
+                matches!(known, Some(Known::Memory(_)))
+            }
             _ => false,
         })
     }

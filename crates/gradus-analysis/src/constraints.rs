@@ -6,6 +6,7 @@
 //! are followed like pointers, since `memcpy` of a pointer reaches us as an integer load and store.
 //! Unknown code is one class that points to itself: all that it can reach is merged with it.
 
+use crate::addresses::Moved;
 use crate::closure::{Callee, Closure};
 use crate::flows;
 use crate::leaves::Leaves;
@@ -66,6 +67,16 @@ struct ByAddress {
     result: Vec<Target>,
 }
 
+/// What becomes of a call to an address of which nothing is known, or of a distance between two places that
+/// nothing joins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// It is read later.
+    Waits,
+    /// It leads to code that is not seen; it is any number of bytes.
+    Elsewhere,
+}
+
 /// The classes under construction.
 pub(crate) struct Solver<'a> {
     pub unit: &'a Unit,
@@ -77,6 +88,8 @@ pub(crate) struct Solver<'a> {
     globals: HashMap<GlobalId, Target>,
     functions: HashMap<FuncId, Target>,
     pub copies: Vec<Copy>,
+    /// Addresses moved by distances.
+    pub moved: Vec<Moved>,
     unseen: Option<Target>,
     /// Calls by address.
     indirect: Vec<ByAddress>,
@@ -108,6 +121,7 @@ impl<'a> Solver<'a> {
             globals: HashMap::new(),
             functions: HashMap::new(),
             copies: Vec::new(),
+            moved: Vec::new(),
             unseen: None,
             indirect: Vec::new(),
             entered: HashSet::new(),
@@ -272,6 +286,8 @@ impl<'a> Solver<'a> {
 
     /// Brings copies of bytes, and functions that unknown code may call, to a fixed point.
     /// The copies are read in turns from both ends, so that long chains of them need few rounds.
+    /// A call to an address of which nothing is known yet may lead elsewhere only where nothing else is
+    /// left to be read: what is passed to one virtual function may tell where the next one is.
     fn settle(&mut self) {
         loop {
             let before = self.classes.changes;
@@ -282,8 +298,13 @@ impl<'a> Solver<'a> {
             for &copy in self.copies.iter().rev() {
                 crate::copies::join_words(&mut self.classes, copy);
             }
-            self.call_by_address();
+            self.move_by_distances(Unknown::Waits);
+            self.call_by_address(Unknown::Waits);
             self.call_from_outside();
+            if self.classes.changes == before {
+                self.move_by_distances(Unknown::Elsewhere);
+                self.call_by_address(Unknown::Elsewhere);
+            }
             if self.classes.changes == before {
                 return;
             }
@@ -292,8 +313,12 @@ impl<'a> Solver<'a> {
     /// Calls by address are joined with the functions that the address may be that of. Where it may
     /// come from elsewhere these are all of the type, and arguments and result are lost to unknown
     /// code.
-    fn call_by_address(&mut self) {
+    fn call_by_address(&mut self, unknown: Unknown) {
         for call in self.indirect.clone() {
+            let is_unknown = self.classes.content(call.address).origins.is_empty();
+            if is_unknown && unknown == Unknown::Waits {
+                continue;
+            }
             let (functions, elsewhere) = self.callees(&call);
             for func in functions {
                 if self.entered.insert((call.at.0, call.at.1, func)) {

@@ -7,6 +7,8 @@
 //! Copies may go round in a circle and come back shifted (`memmove(p, p + 1, …)`): then every word is
 //! like the one so many bytes on. [`close_circles`] finds that from the copies alone, by a union-find
 //! with offsets, and makes those classes count modulo the shift. So no offset is carried on without end.
+//! A copy of few bytes carries nothing on without end: what goes through it lies in its range. So members of
+//! a structure that are copied to one variable after another stay apart from the rest of the structure.
 
 use crate::constraints::Copy;
 use crate::unify::{Cell, Classes, Target, gcd};
@@ -14,6 +16,9 @@ use std::collections::HashMap;
 
 /// The most repetitions of a class's words that are followed one by one.
 const REPEATS_MAX: u64 = 64;
+
+/// Copies of more bytes than these may carry offsets on for very long.
+const CARRIED_MAX_BYTES: u64 = 256;
 
 /// Says that after `copy` the words of both ends point to the same classes and are of the same kind.
 pub(crate) fn join_words(classes: &mut Classes, copy: Copy) {
@@ -139,7 +144,8 @@ impl Circles {
 /// Makes classes count modulo the shift of the circles of copies that they lie in.
 pub(crate) fn close_circles(classes: &mut Classes, copies: &[Copy]) {
     let mut circles = Circles::default();
-    for copy in copies {
+    let far = |copy: &&Copy| copy.size_bytes.is_none_or(|size| size > CARRIED_MAX_BYTES);
+    for copy in copies.iter().filter(far) {
         let (to, from) = (classes.find_raw(copy.to), classes.find_raw(copy.from));
         let (a, b) = (circles.of(to.node), circles.of(from.node));
         circles.join(a, to.offset, b, from.offset);

@@ -12,7 +12,9 @@ use crate::layout::{self, lane_kinds, seen_of};
 use crate::memory::{ClassId, CopyBytes, Memory, MemoryPlace, Origin};
 use crate::seen::Seen;
 use gradus_ir::known::{Known, MemoryFn};
-use gradus_ir::{AttrValue, Body, ConstKind, Entity, FloatKind, FuncId, Op, POINTEE, Unit, Value};
+use gradus_ir::{
+    AttrValue, Body, ConstKind, Entity, FloatKind, FuncId, Initializer, Op, POINTEE, Unit, Value,
+};
 use std::collections::{BTreeMap, HashMap};
 
 /// The most bytes of one access that are looked at.
@@ -252,7 +254,12 @@ impl Words {
         op: Op,
     ) -> CopyKind {
         if let Some(copy) = self.copies.get(&(func, op)) {
-            return self.kind_at(memory, &[copy.to, copy.from], copy.size_bytes);
+            return match self.kind_at(memory, &[copy.to, copy.from], copy.size_bytes) {
+                CopyKind::Unknown if copies_zeros(unit, body, op) => {
+                    zeroed(&self.block_words(memory, copy.to, copy.size_bytes))
+                }
+                kind => kind,
+            };
         }
         self.fill_kind(unit, memory, body, func, op)
     }
@@ -628,6 +635,25 @@ fn zeroed(block: &[(u64, Seen)]) -> CopyKind {
         words: block.iter().flat_map(of_word).collect(),
         period_bytes: None,
     }
+}
+
+/// Whether a copy's source is a constant of nothing but zeros, as `T{}` is written: the copy fills.
+fn copies_zeros(unit: &Unit, body: &Body, op: Op) -> bool {
+    let Some(Known::Memory(_)) = unit.callee(body, op).and_then(|f| unit.known(f)) else {
+        return false;
+    };
+    let source = unit
+        .call_args(body, op)
+        .get(1)
+        .and_then(|source| body.as_const(*source));
+    let Some(ConstKind::Global { global, .. }) = source.map(|id| &unit.constant(id).kind) else {
+        return false;
+    };
+    let variable = &unit.globals[*global];
+    let is_zero = |init: &Initializer| {
+        init.relocations.is_empty() && init.bytes.iter().all(|byte| *byte == 0)
+    };
+    variable.constant && variable.defined && variable.init.as_ref().is_some_and(is_zero)
 }
 
 /// The classes that callers of the roots, or code that is not seen, can see too.

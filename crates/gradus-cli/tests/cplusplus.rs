@@ -105,6 +105,11 @@ fn virtual_functions_are_called() {
 }
 
 #[test]
+fn shared_objects_are_counted() {
+    is_right("shared.cpp");
+}
+
+#[test]
 fn functions_are_passed_by_address() {
     is_right("callbacks.cpp");
 }

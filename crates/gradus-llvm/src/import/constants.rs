@@ -180,11 +180,12 @@ impl Importer<'_> {
             return *id;
         }
         let ty = self.ty(unsafe { LLVMGlobalGetValueType(g) });
+        let name = self.symbol_name(g);
         let global = unsafe {
             Global {
-                name: self.symbol_name(g),
                 ty,
-                constant: LLVMIsGlobalConstant(g) != 0,
+                constant: LLVMIsGlobalConstant(g) != 0 || is_class_record(&name),
+                name,
                 thread_local: LLVMGetThreadLocalMode(g) != LLVMThreadLocalMode::LLVMNotThreadLocal,
                 defined: LLVMIsDeclaration(g) == 0,
                 linkage: linkage(LLVMGetLinkage(g)),
@@ -307,4 +308,13 @@ pub(super) fn linkage(l: LLVMLinkage) -> Linkage {
         | LLVMExternalWeakLinkage => Linkage::Interposable,
         _ => Linkage::External,
     }
+}
+
+/// Whether a variable of this name is a virtual table, a table of these, or says what a type is: the compiler
+/// makes them, and nobody may write to them (Itanium C++ ABI, §2.5, §2.9, §5.1.4). Where another file defines
+/// them clang declares them as if they could change.
+fn is_class_record(name: &str) -> bool {
+    ["_ZTV", "_ZTT", "_ZTI", "_ZTS"]
+        .iter()
+        .any(|start| name.starts_with(start))
 }
