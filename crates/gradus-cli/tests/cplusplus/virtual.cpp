@@ -25,6 +25,19 @@ struct Box : Shape {
     void grow(double by) override { a += by; }
 };
 
+// What stands outside of its class has two names: the constructor of the whole object, and that of a base.
+struct Named : Shape {
+    double side;
+    explicit Named(double s);
+    ~Named() override;
+    double area(double scale) const override;
+    void grow(double by) override;
+};
+Named::Named(double s) : side(s * s) {}
+Named::~Named() { side = 0; }
+double Named::area(double scale) const { return side * side * scale; }
+void Named::grow(double by) { side += by; }
+
 __attribute__((noinline)) static double total(Shape *const *shapes, int n, double scale)
 {
     double sum = 0;
@@ -44,7 +57,12 @@ static double value(const double *x, int n)
         shapes[2] = &box;
     double sum = total(shapes, 3, x[4] * x[5]);
 
+    Named named(x[5]);
+    named.grow(x[0]);
+    sum += named.area(x[1]);
+
     std::vector<std::unique_ptr<Shape>> owned;
+    owned.emplace_back(new Named(x[2]));
     for (int i = 0; i < n; i++) {
         if (i % 2)
             owned.emplace_back(new Circle(x[i]));

@@ -165,6 +165,9 @@ impl Importer<'_> {
         match unsafe { LLVMGetValueKind(value) } {
             LLVMValueKind::LLVMFunctionValueKind => Some(Symbol::Func(self.func(value))),
             LLVMValueKind::LLVMGlobalVariableValueKind => Some(Symbol::Global(self.global(value))),
+            LLVMValueKind::LLVMGlobalAliasValueKind if is_exact_name(value) => {
+                self.symbol(unsafe { LLVMAliasGetAliasee(value) })
+            }
             LLVMValueKind::LLVMGlobalAliasValueKind | LLVMValueKind::LLVMGlobalIFuncValueKind => {
                 let t = unsafe { LLVMGlobalGetValueType(value) };
                 let is_code = unsafe { LLVMGetTypeKind(t) } == LLVMFunctionTypeKind;
@@ -317,4 +320,17 @@ fn is_class_record(name: &str) -> bool {
     ["_ZTV", "_ZTT", "_ZTI", "_ZTS"]
         .iter()
         .any(|start| name.starts_with(start))
+}
+
+/// Whether an alias is another name for one function, and stays it: clang names a constructor twice where
+/// a class has no virtual bases.
+fn is_exact_name(alias: LLVMValueRef) -> bool {
+    unsafe {
+        let kind = LLVMGetValueKind(LLVMAliasGetAliasee(alias));
+        let is_named = matches!(
+            kind,
+            LLVMValueKind::LLVMFunctionValueKind | LLVMValueKind::LLVMGlobalAliasValueKind
+        );
+        is_named && linkage(LLVMGetLinkage(alias)) != Linkage::Interposable
+    }
 }
