@@ -26,7 +26,7 @@ pub use early::Length;
 pub(crate) use influence::influence;
 pub(crate) use loops::trips;
 pub(crate) use make::MakeFacts;
-pub(crate) use own_adds::is_independent;
+pub(crate) use own_adds::{is_independent, is_of_iteration};
 pub use replay::Repeatable;
 
 /// A copy of more words than this is not taken apart.

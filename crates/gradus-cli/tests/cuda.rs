@@ -1,5 +1,5 @@
-//! CUDA programs through `gradus nvcc`, run: each checks itself, at every optimisation level and with one and two
-//! workers.
+//! CUDA programs through `gradus nvcc`, run: each checks itself, at every optimisation level, with one and two
+//! workers, and where every loop forks.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -16,6 +16,9 @@ fn source(file: &str) -> PathBuf {
         .join("tests/cuda")
         .join(file)
 }
+
+/// The numbers of workers with which programs run, and whether every loop forks.
+const WORKERS: &[(&str, &str)] = &[("1", "0"), ("2", "0"), ("2", "1")];
 
 /// What the program of these files prints, the same at both ends of the levels and with each number of workers.
 fn runs(files: &[&str]) -> String {
@@ -35,10 +38,11 @@ fn runs_at(levels: &[&str], files: &[&str]) -> String {
             .output()
             .expect("gradus runs");
         succeeds(&format!("nvcc {level} {files:?}"), &output);
-        for workers in ["1", "2"] {
+        for (workers, forced) in WORKERS {
             let mut run = Command::new(&program);
             let output = run
                 .env("GRADUS_NUM_THREADS", workers)
+                .env("GRADUS_FORCE_FORK", forced)
                 .output()
                 .expect("it runs");
             said.push(succeeds(
@@ -107,13 +111,18 @@ fn derivatives_by_name() {
         let words = ["grad", &file, "-f", "energy", "--wrt", "x", "-o", &object];
         let flags = ["--", level, "-arch=sm_80", "-Xcompiler", "-Wall"];
         let made = gradus(&[&words[..], &flags].concat());
-        succeeds(&format!("grad {level}"), &made);
+        let said = succeeds(&format!("grad {level}"), &made);
+        assert!(
+            said.contains("parallel in the return sweep: the loop of line 12"),
+            "{said}"
+        );
         let program = path(folder.join(format!("by_name{level}")));
         let linked = gradus(&["nvcc", "-o", &program, &main, &object]);
         succeeds(&format!("link {level}"), &linked);
-        for workers in ["1", "2"] {
+        for (workers, forced) in WORKERS {
             let mut run = Command::new(&program);
-            let output = run.env("GRADUS_NUM_THREADS", workers).output();
+            run.env("GRADUS_NUM_THREADS", workers);
+            let output = run.env("GRADUS_FORCE_FORK", forced).output();
             succeeds(
                 &format!("{level}, {workers} workers"),
                 &output.expect("it runs"),

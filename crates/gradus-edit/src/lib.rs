@@ -19,6 +19,7 @@ mod inline;
 mod integers;
 mod invokes;
 mod outline;
+mod plain;
 mod promote;
 mod reduce;
 mod slots;
@@ -43,6 +44,7 @@ pub use invokes::{is_separate, separate_invokes};
 pub use outline::{
     block_type, captured, entry_alloca, inline_region, member, pack, raise_private, unpack,
 };
+pub use plain::make_plain;
 pub use promote::promote_slots;
 pub use reduce::{Extreme, neutral, reduced};
 pub use split::split_allocas;

@@ -544,6 +544,9 @@ impl Flags {
     pub const SHARING: Flags = Flags(1 << 16);
     /// Of a `for`: it is not to be vectorised.
     pub const SCALAR: Flags = Flags(1 << 17);
+    /// Of an atomic read-modify-write: all that it may meet are the other iterations of the parallel loops
+    /// around it. Where these do not run at the same time it may be plain.
+    pub const BETWEEN: Flags = Flags(1 << 18);
     /// The fast-math flags that adjoint arithmetic inherits (see `inherit.rs` of gradus-ad).
     pub const FAST_ALGEBRA: Flags =
         Flags(Flags::REASSOC.0 | Flags::ARCP.0 | Flags::CONTRACT.0 | Flags::AFN.0);
@@ -570,6 +573,7 @@ impl Flags {
         (Flags::INDEPENDENT, "independent"),
         (Flags::SHARING, "sharing"),
         (Flags::SCALAR, "scalar"),
+        (Flags::BETWEEN, "between"),
     ];
 
     /// Whether all flags of `other` are set.

@@ -13,6 +13,7 @@
 #![deny(missing_docs)]
 
 mod abi;
+mod alone;
 mod clones;
 mod combine;
 mod deterministic;
@@ -20,6 +21,7 @@ mod frames;
 mod loops;
 mod ordered;
 mod outlined;
+mod own_memory;
 mod restore;
 mod serial;
 mod task_loops;

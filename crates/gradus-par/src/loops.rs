@@ -17,8 +17,8 @@ use gradus_ir::{
 };
 
 /// A `par.for` on its way.
-struct Plan {
-    region: Region,
+pub(crate) struct Plan {
+    pub(crate) region: Region,
     extents: Vec<Value>,
     initial: Vec<Value>,
     reductions: Vec<Reduction>,
@@ -86,7 +86,8 @@ impl Lowering<'_> {
         let Some(mut plan) = Plan::of(self.unit, body, op) else {
             return;
         };
-        let range = self.range_function(body, &plan);
+        let range = self.range_function("range", body, &plan);
+        let alone = self.alone_function(body, &plan);
         if self.made_throws(range) {
             let b = &mut Builder::new(self.unit, body);
             let ty = throws::keeping_group(b.unit);
@@ -97,6 +98,7 @@ impl Lowering<'_> {
             false => self.reduce_entry(body, &plan, range),
         };
         let work = self.costs.region(self.unit, body, plan.region);
+        let enough = self.costs.threads_for_one(self.unit, body, plan.region);
         let (small, task) = (self.options.small_work, self.options.task_work);
         let combine = (!plan.reductions.is_empty()).then(|| self.combine_function(body, &plan));
         let b = &mut Builder::new(self.unit, body);
@@ -105,13 +107,16 @@ impl Lowering<'_> {
         let trips = product(b, &plan.extents);
         let (all, one) = work.values(b, trips);
         let limit = b.i64(i64::try_from(small).unwrap_or(i64::MAX));
-        let is_small = b.icmp(IntPredicate::Ule, all, limit);
+        let mut is_small = b.icmp(IntPredicate::Ule, all, limit);
+        if alone.is_some() {
+            is_small = or_few_workers(b, is_small, enough);
+        }
         let is_small = unless_forced(b, is_small);
         let types: Vec<TypeId> = plan.reductions.iter().map(|r| r.ty).collect();
         let (choice, direct, forked) = b.if_(is_small, &types);
         b.at_end(direct);
         let entered = work.calls.then(|| tasks::enter(b));
-        let results = direct_call(b, &plan, range, trips, entered);
+        let results = direct_call(b, &plan, alone.unwrap_or(range), trips, entered);
         if let Some(entered) = entered {
             tasks::leave(b, entered);
         }
@@ -135,7 +140,7 @@ impl Lowering<'_> {
     }
 
     /// `(lo, hi, carried…, captured…) → carried`.
-    fn range_function(&mut self, body: &Body, plan: &Plan) -> FuncId {
+    pub(crate) fn range_function(&mut self, suffix: &str, body: &Body, plan: &Plan) -> FuncId {
         let long = self.unit.types.int(64);
         let carried = plan.carried(self.unit);
         let mut params = vec![long, long];
@@ -146,7 +151,7 @@ impl Lowering<'_> {
             [one] => Some(one),
             _ => Some(self.unit.types.tuple(carried.clone())),
         };
-        self.function("range", result, &params, |b| {
+        self.function(suffix, result, &params, |b| {
             let given = b.body.params().to_vec();
             let split = 2 + carried.len();
             let map = ValueMap::zip(&plan.captured, &given[split..]);
@@ -269,6 +274,17 @@ fn product(b: &mut Builder<'_>, extents: &[Value]) -> Value {
         all = if i == 0 { extent } else { b.mul(all, extent) };
     }
     all
+}
+
+/// The condition, or whether there are at most so many workers.
+fn or_few_workers(b: &mut Builder<'_>, small: Value, few: u64) -> Value {
+    let workers = Entry::Workers.declare(b.unit);
+    let call = b.call(workers, &[]);
+    let workers = b.body.result(call);
+    let workers = wide(b, workers);
+    let few = b.i64(i64::try_from(few).unwrap_or(i64::MAX));
+    let are_few = b.icmp(IntPredicate::Ule, workers, few);
+    b.binary(BinaryOp::Or, small, are_few)
 }
 
 /// The condition, but false where every loop must fork.

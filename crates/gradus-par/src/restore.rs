@@ -8,12 +8,14 @@
 //! contributes.
 
 use crate::combine::Reduction;
+use crate::own_memory;
 use gradus_ir::{BinaryOp, Body, Builder, Flags, Op, OpKind, ReduceOp, Unit, Use, Value};
 use std::collections::HashSet;
 
 /// Turns the independent loops of a body into parallel loops, where that keeps their meaning; gives those
-/// that stay, as they carry what is no reduction.
+/// that stay, as they carry what is no reduction. What iterations have to themselves goes on the stack.
 pub fn restore(unit: &mut Unit, body: &mut Body) -> Vec<Op> {
+    own_memory::to_stack(unit, body);
     let mut stay = Vec::new();
     let marked = |op: &Op| {
         matches!(body.kind(*op), OpKind::For { .. }) && body.ops[*op].flags.has(Flags::INDEPENDENT)

@@ -4,9 +4,12 @@
 
 use crate::combine::{self, copied};
 use crate::ordered::orders;
+use crate::own_memory;
 use gradus_edit::{ValueMap, clone_ops_within, inline_region};
 use gradus_ir::known::{Known, OpenMpFn};
-use gradus_ir::{Body, Builder, CastOp, Flags, FuncId, Op, OpKind, Region, Unit, Value};
+use gradus_ir::{
+    Access, Atomicity, Body, Builder, CastOp, Flags, FuncId, Op, OpKind, Region, Unit, Value,
+};
 use std::collections::HashSet;
 
 /// Replaces all parallel ops of a body by their serial projections. A loop that calls one of the
@@ -19,6 +22,9 @@ pub(crate) fn project(unit: &mut Unit, body: &mut Body, ordered: &HashSet<FuncId
             |op: Op| body.kind(op).call_info().is_some() && orders(unit, body, op, ordered);
         let hidden = regions.any(|region| body.walk(*region).any(calls_ordered));
         let before = body.ops.len();
+        if !hidden && matches!(body.kind(op), OpKind::ParFor { .. }) {
+            own_memory::to_heap(unit, body, op);
+        }
         lower(unit, body, op);
         if hidden {
             let made: Vec<Op> = body.ops.ids().skip(before).collect();
@@ -105,7 +111,8 @@ fn par_for(b: &mut Builder<'_>, op: Op) {
     let operands: Vec<Value> = b.body.operands(op).collect();
     let reductions = combine::reductions(b.unit, b.body, op);
     let mut totals = operands[dims..].to_vec();
-    let flags = match is_independent(b.body, b.body.op_regions(op)[0]) {
+    let inside = b.body.op_regions(op)[0];
+    let flags = match is_independent(b.body, inside) && !passes_on(b.body, inside) {
         true => b.body.ops[op].flags.with(Flags::INDEPENDENT),
         false => Flags::NONE,
     };
@@ -157,6 +164,18 @@ fn par_for(b: &mut Builder<'_>, op: Op) {
 pub(crate) fn is_independent(body: &Body, region: Region) -> bool {
     let shares = |op: Op| matches!(body.kind(op), OpKind::Alloca(_) | OpKind::Critical(_));
     !body.walk(region).any(shares)
+}
+
+/// Whether an iteration may wait for what another one left: the last block of a kernel that counts its blocks
+/// reads what all others wrote. Such iterations have an order, which their reversal must follow.
+fn passes_on(body: &Body, region: Region) -> bool {
+    let orders = |access: &Access| access.order > Atomicity::Monotonic;
+    body.walk(region).any(|op| match body.kind(op) {
+        OpKind::Fence { .. } => true,
+        OpKind::Load(access) => !access.is_plain(),
+        OpKind::AtomicRmw(_, access) | OpKind::CmpXchg { access, .. } => orders(access),
+        _ => false,
+    })
 }
 
 /// As [`combine::Reduction::combine`], within one body.

@@ -11,8 +11,8 @@
 use gradus_analysis::Closure;
 use gradus_ir::known::{Known, MathFn, MemoryFn};
 use gradus_ir::{
-    BinaryOp, Body, Builder, CastOp, ConstKind, FuncId, IntPredicate, Linkage, Op, OpKind, Region,
-    Unit, Value,
+    BinaryOp, Body, Builder, CastOp, ConstKind, Flags, FuncId, IntPredicate, Linkage, Op, OpKind,
+    Region, Unit, Value,
 };
 use std::collections::HashMap;
 
@@ -26,6 +26,9 @@ const HALVES: u64 = 2;
 const NARROW_BITS: u32 = 32;
 /// What copying memory moves by an operation.
 const BYTES_AT_ONCE: u64 = 16;
+/// An atomic operation, also on what nobody else has at that time: 6 to 9 ns, and what is around it is not
+/// vectorised.
+const ATOMIC: u64 = 30;
 /// More runs than this, or operations, are as good as this many.
 const LARGE: u64 = 1 << 16;
 /// Trip counts that are multiplied with each other; of further ones nothing is assumed.
@@ -151,6 +154,18 @@ impl Costs {
         count.run();
         count.work
     }
+
+    /// How many threads it takes to run a region as often as one does that is alone: what is between
+    /// iterations ([`Flags::BETWEEN`]) takes longer where others run them, too.
+    pub(crate) fn threads_for_one(&self, unit: &Unit, body: &Body, region: Region) -> u64 {
+        let work = |between: u64| {
+            let mut count = Count::new(self, unit, body, region);
+            count.between = between;
+            count.run();
+            count.work.roughly()
+        };
+        work(ATOMIC) / work(1).max(1)
+    }
 }
 
 /// A region that is being counted, in halves of operations.
@@ -162,6 +177,8 @@ struct Count<'a> {
     work: Work,
     /// Whether a loop's trips were guessed.
     guessed: bool,
+    /// What an atomic operation between iterations costs.
+    between: u64,
 }
 
 impl<'a> Count<'a> {
@@ -173,6 +190,7 @@ impl<'a> Count<'a> {
             region,
             work: Work::default(),
             guessed: false,
+            between: 1,
         }
     }
 
@@ -206,7 +224,11 @@ impl<'a> Count<'a> {
                         true => 1,
                         false => HALVES,
                     };
-                    let cost = halves.saturating_mul(cost(kind));
+                    let cost = match self.body.ops[op].flags.has(Flags::BETWEEN) {
+                        true => self.between,
+                        false => cost(kind),
+                    };
+                    let cost = halves.saturating_mul(cost);
                     self.add_halves(times.saturating_mul(cost), &factors);
                 }
             }
@@ -431,6 +453,15 @@ fn is_instruction(id: MathFn) -> bool {
 }
 
 impl Work {
+    /// The work of one iteration, where nothing is known of the values that it depends on.
+    fn roughly(&self) -> u64 {
+        let terms = self.terms.iter().map(|(factors, cost)| {
+            let times = UNKNOWN_TRIPS.saturating_pow(factors.len() as u32);
+            times.saturating_mul(*cost)
+        });
+        terms.fold(self.fixed, u64::saturating_add)
+    }
+
     /// The work of `trips` iterations, without overflow: large numbers are cut down to what is still
     /// far above every threshold. Gives the work of one iteration too, at least 1.
     pub(crate) fn values(&self, b: &mut Builder<'_>, trips: Value) -> (Value, Value) {

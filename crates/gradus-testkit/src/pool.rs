@@ -24,6 +24,7 @@ pub(crate) fn define(jit: &Jit) -> Result<(), String> {
         ("gr_for", ranges::gr_for as *const () as usize),
         ("gr_reduce", reduce::gr_reduce as *const () as usize),
         ("gr_hungry", pool::gr_hungry as *const () as usize),
+        ("gr_workers", pool::gr_workers as *const () as usize),
         ("gr_always_fork", (&raw const pool::gr_always_fork) as usize),
         ("gr_spawn", tasks::gr_spawn as *const () as usize),
         ("gr_sync", tasks::gr_sync as *const () as usize),

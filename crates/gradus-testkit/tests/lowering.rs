@@ -85,6 +85,47 @@ const PROGRAMS: &[(&str, &str)] = &[
            return %s }",
     ),
     (
+        "blocks with memory of their own",
+        "func @f() -> i64 {
+           %x = alloca [100 x i64], 1
+           par.for sharing %i < 100 {
+             %own = alloca private [8 x i64], 1
+             for %t < 8 { %p = addr i64, %own, %t %v = mul %i, %t store %v, %p yield }
+             %e = for %u < 8 iter(%a = 0) {
+               %r = sub 7, %u %q = addr i64, %own, %r %w = load %q -> i64 %b = add %a, %w yield %b }
+             %o = addr i64, %x, %i
+             store %e, %o
+             yield }
+           %s = for %k < 100 iter(%t2 = 0) {
+             %q2 = addr i64, %x, %k %w2 = load %q2 -> i64 %u2 = add %t2, %w2 yield %u2 }
+           return %s }",
+    ),
+    (
+        "blocks that count each other",
+        "func @f() -> i64 {
+           %x = alloca i64, 1
+           store 0, %x
+           par.for sharing %i < 100 {
+             %old = atomicrmw add monotonic %x, %i
+             fence seq_cst
+             yield }
+           %s = load %x -> i64
+           return %s }",
+    ),
+    (
+        "sums between iterations",
+        "func @f() -> i64 {
+           %x = alloca f64, 1
+           store 0.0, %x
+           par.for %i < 100 {
+             %v = sitofp %i -> f64
+             %old = atomicrmw between fadd monotonic %x, %v
+             yield }
+           %s = load %x -> f64
+           %r = fptosi %s -> i64
+           return %r }",
+    ),
+    (
         "teams",
         "func @f() -> i64 {
            %x = alloca [170 x i64], 1
@@ -208,6 +249,27 @@ fn every_way_gives_the_same() {
     }
 }
 
+/// The atomic operations of a function of which the name ends so.
+fn atomics(unit: &Unit, suffix: &str) -> Option<usize> {
+    let mut functions = unit.functions.iter();
+    let (_, function) = functions.find(|(_, f)| f.name.ends_with(suffix))?;
+    let body = function.body.as_ref()?;
+    let is_atomic = |op: &gradus_ir::Op| matches!(body.kind(*op), OpKind::AtomicRmw(..));
+    Some(body.walk(body.root()).filter(is_atomic).count())
+}
+
+/// What meets other iterations only is atomic where these run at once, and plain where one thread runs all.
+#[test]
+fn sums_between_iterations_are_plain_on_one_thread() {
+    let text = |name: &str| PROGRAMS.iter().find(|p| p.0 == name).map_or("", |p| p.1);
+    let unit = lowered(text("sums between iterations"), &eager(0));
+    assert_eq!(atomics(&unit, ".gr_range"), Some(1), "{}", print(&unit));
+    assert_eq!(atomics(&unit, ".gr_alone"), Some(0), "{}", print(&unit));
+    let unit = lowered(text("blocks that count each other"), &eager(0));
+    assert_eq!(atomics(&unit, ".gr_range"), Some(1), "{}", print(&unit));
+    assert_eq!(atomics(&unit, ".gr_alone"), None, "{}", print(&unit));
+}
+
 /// The program with its parallel loops as serial ones, and these found again; how many were.
 fn found_again(text: &str) -> (Unit, usize) {
     let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
@@ -244,6 +306,7 @@ fn projected_loops_are_found_again() {
             "two reductions over two dimensions" => 0,
             "three dimensions, narrow indices" => 3,
             "loops in loops, with a private slot" => 1,
+            "blocks with memory of their own" | "sums between iterations" => 1,
             _ => 0,
         };
         assert_eq!(count, expected, "{name}:\n{}", print(&unit));

@@ -2,6 +2,7 @@
 //!
 //! A load of an iteration becomes an add to shadow memory, and two iterations that read one place would
 //! add to it at once. No other iteration adds to the place of a load if
+//! - the iteration allocated the memory: its shadow is the mirrored iteration's; or
 //! - its own iteration surely writes there by a plain write: another one that read it would race, and
 //!   shadows meet only where primals meet (but not where iterations may write the same to one place); or
 //! - all loads of the loop that may go to the same shadow memory have one injective subscript: they
@@ -18,7 +19,7 @@ use super::make::MakeFacts;
 use gradus_analysis::{Affine, AffineTerm, Alias, Root, affine};
 use gradus_ir::known::Known;
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{Body, Definition, Flags, Op, OpKind, Region, Value};
+use gradus_ir::{Body, Definition, Flags, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
 /// Memory whose shadow is other memory than that of all other classes.
@@ -123,16 +124,7 @@ impl MakeFacts<'_> {
         };
         match body.values[value].def {
             Definition::Param(region, _) if region == body.root() => Class::Outside,
-            Definition::Result(op, _) => {
-                let known = self.unit.callee(body, op).and_then(|f| self.unit.known(f));
-                let fresh = matches!(body.kind(op), OpKind::Alloca(_))
-                    || matches!(known, Some(Known::Memory(f)) if f.allocation().is_some());
-                if fresh {
-                    Class::Own(value)
-                } else {
-                    Class::Unknown
-                }
-            }
+            Definition::Result(op, _) if is_allocation(self.unit, body, op) => Class::Own(value),
             _ => Class::Unknown,
         }
     }
@@ -146,6 +138,9 @@ impl MakeFacts<'_> {
         all: &[Load],
         calls_read: bool,
     ) -> bool {
+        if is_of_iteration(self.unit, alias.body, lp, alias.body.operand(load.op, 0)) {
+            return true;
+        }
         let shares = alias.body.ops[lp].flags.has(Flags::SHARING);
         if !shares && is_written(alias.body, alias.body.op_regions(lp)[0], load.op) {
             return true;
@@ -248,6 +243,24 @@ fn base(body: &Body, mut pointer: Value) -> Value {
         pointer = body.operand(op, 0);
     }
     pointer
+}
+
+/// Whether an address leads to memory that the present iteration of a loop allocated.
+pub(crate) fn is_of_iteration(unit: &Unit, body: &Body, lp: Op, pointer: Value) -> bool {
+    let made = body.def_op(base(body, pointer));
+    made.is_some_and(|made| {
+        let inside = body
+            .parent(made)
+            .is_some_and(|at| body.is_inside(at, body.op_regions(lp)[0]));
+        inside && is_allocation(unit, body, made)
+    })
+}
+
+/// Whether an op gives new memory.
+fn is_allocation(unit: &Unit, body: &Body, op: Op) -> bool {
+    let known = unit.callee(body, op).and_then(|f| unit.known(f));
+    matches!(body.kind(op), OpKind::Alloca(_))
+        || matches!(known, Some(Known::Memory(f)) if f.allocation().is_some_and(|a| a.replaces.is_none()))
 }
 
 /// Whether a load becomes an add to shadow memory.

@@ -66,7 +66,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         for (lane, &shadow) in shadows.iter().enumerate() {
             let guard = self.real_shadow(ptr, lane);
             let taken = self.when(guard, &[ty], |sweep| {
-                if sweep.may_share() {
+                if sweep.may_share(ptr) {
                     return Some(sweep.take_atomically(ty, shadow));
                 }
                 let adjoint = sweep.shadow_load(op, ty, shadow);

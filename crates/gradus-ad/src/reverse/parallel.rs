@@ -8,7 +8,7 @@
 //! is not of these kinds makes the reversed loop a serial one.
 
 use super::return_sweep::ReturnSweep;
-use crate::facts::is_independent;
+use crate::facts::{is_independent, is_of_iteration};
 use crate::out::Space;
 use crate::report::ParallelLoop;
 use gradus_ir::known::Known;
@@ -34,14 +34,38 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.variant.concurrent || self.is_parallel()
     }
 
-    /// Whether iterations that may run at once may have written the same to one place. One of them takes the
-    /// adjoint then.
-    pub(super) fn may_share(&self) -> bool {
-        let mut open = self.loops.iter().map(|open| open.mirror);
-        open.any(|mirror| {
-            let shares = self.out.body.ops[mirror].flags.has(Flags::SHARING);
-            shares && is_independent(&self.out.body, mirror)
-        })
+    /// Whether iterations that may run at once may have written the same to the place of an address. One of
+    /// them takes the adjoint then.
+    pub(super) fn may_share(&self, ptr: Value) -> bool {
+        self.sharing()
+            .any(|lp| !is_of_iteration(self.out.unit, self.facts.body, lp, ptr))
+    }
+
+    /// The loops around the present place whose iterations may run at once and write the same to one place.
+    fn sharing(&self) -> impl Iterator<Item = Op> {
+        let open = self.loops.iter().filter(|open| {
+            let shares = self.out.body.ops[open.mirror].flags.has(Flags::SHARING);
+            shares && is_independent(&self.out.body, open.mirror)
+        });
+        open.map(|open| open.op)
+    }
+
+    /// Whether all that a call of a memory function touches is the present iteration's own.
+    fn is_own_memory(&self, op: Op) -> bool {
+        let (unit, body) = (&self.out.unit, self.facts.body);
+        let at_once = self
+            .loops
+            .iter()
+            .filter(|open| is_independent(&self.out.body, open.mirror));
+        let mut at_once = at_once.map(|open| open.op);
+        let mut pointers = unit.call_args(body, op);
+        pointers.retain(|arg| unit.types.is_ptr(body.ty(*arg)));
+        let own = |lp: Op| {
+            pointers
+                .iter()
+                .all(|ptr| is_of_iteration(unit, body, lp, *ptr))
+        };
+        !self.variant.concurrent && at_once.all(own)
     }
 
     /// Takes what a shadow holds and leaves zero, at once.
@@ -49,6 +73,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let zero = self.out.build().zero(ty);
         let kind = OpKind::AtomicRmw(RmwOp::Xchg, self.one_at_a_time(ty));
         let taken = self.out.build().value(kind, &[shadow, zero], ty);
+        self.mark_between(taken);
         let op = self.out.body.def_op(taken);
         self.out.atomics.extend(op.map(|op| (op, 1)));
         taken
@@ -118,7 +143,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             }
             OpKind::Store(access) => {
                 let value = body.operand(op, 0);
-                let taken = !self.may_share()
+                let taken = !self.may_share(body.operand(op, 1))
                     || !self.facts.holds_float(self.out.unit, value)
                     || self.has_atomic_add(value, access.align_bytes);
                 access.is_plain() && taken
@@ -141,11 +166,13 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let callee = self.out.unit.callee(self.facts.body, op);
         match callee.and_then(|func| self.out.unit.known(func)) {
             Some(Known::Math(_) | Known::Marker(_) | Known::Integer(_)) => true,
-            Some(Known::Memory(function)) => function.allocation().is_some() || function.frees(),
+            Some(Known::Memory(function)) => {
+                function.allocation().is_some() || function.frees() || self.is_own_memory(op)
+            }
             Some(_) => false,
             None => {
                 let by_name = self.facts.pointer_targets(op).is_none();
-                self.facts.is_active_call(op) && by_name && !self.may_share()
+                self.facts.is_active_call(op) && by_name && self.sharing().next().is_none()
             }
         }
     }
@@ -169,10 +196,19 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
+    /// Says of an atomic access that it meets only what runs in the loops of this derivative, unless others run
+    /// beside it.
+    fn mark_between(&mut self, old: Value) {
+        if !self.variant.concurrent {
+            self.out.build().set_flags(old, Flags::BETWEEN);
+        }
+    }
+
     /// `*shadow += seed` where other iterations may add at the same time.
     pub(super) fn add_atomically(&mut self, op: Op, ty: TypeId, shadow: Value, seed: Value) {
         let kind = OpKind::AtomicRmw(RmwOp::FAdd, self.one_at_a_time(ty));
         let old = self.out.build().value(kind, &[shadow, seed], ty);
+        self.mark_between(old);
         if let Some(new) = self.out.body.def_op(old) {
             let meta = self.facts.body.ops[op].meta;
             self.out.mark_access(new, meta, Space::Shadow);
@@ -232,31 +268,14 @@ pub(crate) fn settle(unit: &mut Unit, made: &[Beside]) {
 fn add_plainly(unit: &mut Unit, body: &mut Body, op: Op, align_bytes: u32) {
     let around = |op: &Op| body.owner(body.parent(*op)?);
     let meets = std::iter::successors(around(&op), around).any(|op| is_independent(body, op));
-    let OpKind::AtomicRmw(kind, _) = *body.kind(op) else {
-        return;
-    };
     if meets || body.parent(op).is_none() {
         return;
     }
-    let (shadow, seed, old) = (body.operand(op, 0), body.operand(op, 1), body.result(op));
-    let ty = body.ty(old);
-    let (loc, meta) = (body.ops[op].loc, body.ops[op].meta);
-    let mut b = Builder::new(unit, body);
-    b.at_op(op);
-    b.loc = loc;
-    let plain = Access::plain(align_bytes);
-    let before = b.op(OpKind::Load(plain.clone()), &[shadow], &[ty], 0);
-    let value = b.body.result(before);
-    let after = match kind {
-        RmwOp::FAdd => b.fadd(value, seed),
-        _ => seed,
+    let OpKind::AtomicRmw(_, access) = &mut body.ops[op].kind else {
+        return;
     };
-    let write = b.op(OpKind::Store(plain), &[after, shadow], &[], 0);
-    for op in [before, write] {
-        b.set_meta(op, meta);
-    }
-    body.replace_uses(old, value);
-    body.erase(op);
+    access.align_bytes = align_bytes;
+    gradus_edit::make_plain(&mut Builder::new(unit, body), op);
 }
 
 /// The derivatives that may run beside others: those that are not exclusive, and call no other that is.

@@ -31,7 +31,7 @@ pub(super) struct OpenMerge {
 /// A loop being undone.
 #[derive(Debug)]
 pub(super) struct OpenLoop {
-    op: Op,
+    pub(super) op: Op,
     pub(super) mirror: Op,
     outside: (Region, Option<Op>),
     outer: Vec<Value>,

@@ -1,5 +1,6 @@
 /* Gradients through more of CUDA: shuffles, streams and pinned memory, variables of the device, structures by value,
-   shared memory whose size the launch gives, blocks that all write the same, tiles in a loop with barriers. */
+   shared memory whose size the launch gives, blocks that all write the same, tiles in a loop with barriers, blocks that count
+   each other, loops in blocks of which each runs as long as it takes. */
 #include "gradients.h"
 
 /* ---- shuffles ---- */
@@ -156,11 +157,107 @@ double matrices_plain(const double *x, int)
     return sum(two, n) * 1e-3;
 }
 
+/* ---- the last block adds up what all have left: blocks have an order ---- */
+__device__ unsigned finished;
+__global__ void parts(const double *x, double *part, double *out, int n)
+{
+    __shared__ double s[B];
+    __shared__ bool last;
+    int t = threadIdx.x, i = blockIdx.x * B + t;
+    s[t] = i < n ? x[i] * x[i] * x[i] : 0;
+    __syncthreads();
+    for (int by = B / 2; by > 0; by /= 2) {
+        if (t < by) s[t] += s[t + by];
+        __syncthreads();
+    }
+    if (t == 0) {
+        part[blockIdx.x] = s[0];
+        __threadfence();
+        last = atomicInc(&finished, gridDim.x - 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last && t == 0) {
+        double all = 0;
+        for (int b = 0; b < gridDim.x; b++) all += part[b] * part[b];
+        *out = all;
+    }
+}
+double counted(const double *x, int n)
+{
+    int blocks = (n + B - 1) / B;
+    double *d, *part, *out, y;
+    cudaMalloc(&d, n * sizeof(double));
+    cudaMalloc(&part, blocks * sizeof(double));
+    cudaMalloc(&out, sizeof(double));
+    cudaMemcpy(d, x, n * sizeof(double), cudaMemcpyHostToDevice);
+    parts<<<blocks, B>>>(d, part, out, n);
+    cudaMemcpy(&y, out, sizeof(double), cudaMemcpyDeviceToHost);
+    cudaFree(d);
+    cudaFree(part);
+    cudaFree(out);
+    return y;
+}
+double counted_plain(const double *x, int n)
+{
+    double all = 0;
+    for (int b = 0; b * B < n; b++) {
+        double part = 0;
+        for (int i = b * B; i < n && i < (b + 1) * B; i++) part += x[i] * x[i] * x[i];
+        all += part * part;
+    }
+    return all;
+}
+
+/* ---- each block halves until it is small: nobody knows before how often ---- */
+__global__ void halve(const double *x, double *out, int n)
+{
+    __shared__ double s[B];
+    int t = threadIdx.x, i = blockIdx.x * B + t;
+    s[t] = i < n ? x[i] * (1 + blockIdx.x) : 0;
+    __syncthreads();
+    while (s[0] * s[0] > 0.01) {
+        double next = 0.5 * s[t] + 0.1 * s[(t + 1) % B] * s[t];
+        __syncthreads();
+        s[t] = next;
+        __syncthreads();
+    }
+    if (i < n) out[i] = s[t] * s[B - 1 - t];
+}
+double halved(const double *x, int n)
+{
+    double *d, *out, y[N];
+    cudaMalloc(&d, n * sizeof(double));
+    cudaMalloc(&out, n * sizeof(double));
+    cudaMemcpy(d, x, n * sizeof(double), cudaMemcpyHostToDevice);
+    halve<<<(n + B - 1) / B, B>>>(d, out, n);
+    cudaMemcpy(y, out, n * sizeof(double), cudaMemcpyDeviceToHost);
+    cudaFree(d);
+    cudaFree(out);
+    return sum(y, n);
+}
+double halved_plain(const double *x, int n)
+{
+    double y[N];
+    for (int b = 0; b * B < n; b++) {
+        double s[B], next[B];
+        for (int t = 0; t < B; t++) s[t] = b * B + t < n ? x[b * B + t] * (1 + b) : 0;
+        while (s[0] * s[0] > 0.01) {
+            for (int t = 0; t < B; t++) next[t] = 0.5 * s[t] + 0.1 * s[(t + 1) % B] * s[t];
+            for (int t = 0; t < B; t++) s[t] = next[t];
+        }
+        for (int t = 0; t < B; t++)
+            if (b * B + t < n) y[b * B + t] = s[t] * s[B - 1 - t];
+    }
+    return sum(y, n);
+}
+
 int main()
 {
     compare<shuffles, shuffles_plain>("shuffles", 1e-3, 1e-2);
     compare<streams, streams_plain>("streams");
     compare<repeated, repeated_plain>("repeated");
     compare<matrices, matrices_plain>("matrices");
+    compare<counted, counted_plain>("counted");
+    compare<halved, halved_plain>("halved");
     return wrong;
 }

@@ -1,0 +1,32 @@
+//! Atomic operations that meet nobody become plain ones.
+
+use gradus_ir::{Access, Builder, Op, OpKind, RmwOp};
+
+/// Makes a load and a store of an atomic sum of numbers, or of an exchange; nothing of other ops.
+pub fn make_plain(b: &mut Builder<'_>, op: Op) {
+    let OpKind::AtomicRmw(kind @ (RmwOp::FAdd | RmwOp::Xchg), access) = *b.body.kind(op) else {
+        return;
+    };
+    let (at, given, old) = (
+        b.body.operand(op, 0),
+        b.body.operand(op, 1),
+        b.body.result(op),
+    );
+    let ty = b.body.ty(old);
+    b.at_op(op);
+    b.loc = b.body.ops[op].loc;
+    let meta = b.body.ops[op].meta;
+    let plain = Access::plain(access.align_bytes);
+    let before = b.op(OpKind::Load(plain), &[at], &[ty], 0);
+    let value = b.body.result(before);
+    let after = match kind {
+        RmwOp::FAdd => b.fadd(value, given),
+        _ => given,
+    };
+    let write = b.op(OpKind::Store(plain), &[after, at], &[], 0);
+    for op in [before, write] {
+        b.set_meta(op, meta);
+    }
+    b.body.replace_uses(old, value);
+    b.body.erase(op);
+}

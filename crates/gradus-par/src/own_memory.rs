@@ -1,0 +1,223 @@
+//! The memory that an iteration has to itself, between the stack and the heap.
+//!
+//! A slot of a parallel loop's iteration is on the frame of what runs the iteration. In the serial projection
+//! all iterations have one frame, so that they would share the slot. As a block of the heap that the iteration
+//! allocates and frees it is its own there, too: what is differentiated keeps it by iteration, and gives its
+//! shadow to the mirrored iteration. Afterwards blocks that nothing outlives go back on the stack.
+//!
+//! That is done for the loops over a kernel's blocks, which do enough for an allocation: their flag says that
+//! iterations may share what they write ([`Flags::SHARING`]).
+
+use gradus_ir::known::{Known, MarkerFn, MemoryFn};
+use gradus_ir::{
+    AllocaInfo, AllocaPlace, AttrSet, Body, Builder, Flags, FuncId, Op, OpKind, Region, Unit, Value,
+};
+
+/// The alignment of what `malloc` gives.
+const HEAP_ALIGN_BYTES: u32 = 16;
+/// The alignment of what goes back on the stack: vectors of numbers lie in whole lines.
+const LINE_BYTES: u32 = 64;
+/// A block that is longer stays on the heap.
+const STACK_BYTES_MAX: i64 = 1 << 20;
+
+/// Whether the iterations of a loop are blocks of a kernel.
+fn runs_blocks(body: &Body, op: Op) -> bool {
+    body.ops[op].flags.has(Flags::SHARING)
+}
+
+/// Makes all slots of the iterations of a parallel loop blocks of the heap, if each can be one.
+pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
+    let region = body.op_regions(op)[0];
+    let slots: Vec<Op> = body
+        .walk(region)
+        .filter(|op| matches!(body.kind(*op), OpKind::Alloca(_)))
+        .collect();
+    let end = body
+        .last(region)
+        .filter(|end| matches!(body.kind(*end), OpKind::Yield));
+    let first = body.ops_in(region).find(|op| !slots.contains(op));
+    let (Some(end), Some(first)) = (end, first) else {
+        return;
+    };
+    let on_heap =
+        |slot: &Op| body.strand_of(*slot) == region && slot_bytes(unit, body, *slot).is_some();
+    if !runs_blocks(body, op) || !slots.iter().all(on_heap) || asks_for_lines(body, region) {
+        return;
+    }
+    let (malloc, free) = (malloc_function(unit), free_function(unit));
+    for slot in slots {
+        let Some(bytes) = slot_bytes(unit, body, slot) else {
+            continue;
+        };
+        let mut b = Builder::new(unit, body);
+        b.loc = b.body.ops[slot].loc;
+        b.at_op(first);
+        let bytes = b.i64(bytes);
+        let call = b.call(malloc, &[bytes]);
+        let (block, old) = (b.body.result(call), b.body.result(slot));
+        b.at_op(end);
+        b.call(free, &[block]);
+        b.body.replace_uses(old, block);
+        b.body.erase(slot);
+    }
+}
+
+/// The bytes of a slot that each iteration has to itself, where they are known.
+fn slot_bytes(unit: &Unit, body: &Body, op: Op) -> Option<i64> {
+    let OpKind::Alloca(info) = body.kind(op) else {
+        return None;
+    };
+    let own = info.place == AllocaPlace::Private && !info.inalloca;
+    let count = body.as_int(unit, body.operand(op, 0)).filter(|_| own)?;
+    let one = i64::try_from(unit.layout.size_bytes(unit, info.ty)).ok()?;
+    count.checked_mul(one)
+}
+
+/// Whether anything in a region relies on a stricter alignment than the heap's.
+fn asks_for_lines(body: &Body, region: Region) -> bool {
+    body.walk(region).any(|op| match body.kind(op) {
+        OpKind::Load(access) | OpKind::Store(access) | OpKind::AtomicRmw(_, access) => {
+            access.align_bytes > HEAP_ALIGN_BYTES
+        }
+        _ => false,
+    })
+}
+
+/// Puts the blocks that an iteration of a loop over blocks allocates, works in and frees on the stack.
+pub(crate) fn to_stack(unit: &mut Unit, body: &mut Body) {
+    let loops: Vec<Op> = body
+        .walk(body.root())
+        .filter(|op| matches!(body.kind(*op), OpKind::For { .. }) && runs_blocks(body, *op))
+        .collect();
+    for op in loops {
+        let region = body.op_regions(op)[0];
+        let found = body
+            .ops_in(region)
+            .filter_map(|call| block(unit, body, call));
+        let blocks: Vec<Block> = found.collect();
+        for block in blocks {
+            put_on_stack(unit, body, &block);
+        }
+    }
+}
+
+/// A block of the heap that goes on the stack.
+struct Block {
+    call: Op,
+    free: Op,
+    bytes: i64,
+    zeroed: bool,
+}
+
+/// The block of known size that `call` allocates, if it is freed in the same region and used for accesses only.
+fn block(unit: &Unit, body: &Body, call: Op) -> Option<Block> {
+    let args = || unit.call_args(body, call);
+    let (bytes, zeroed) = match memory_function(unit, body, call)? {
+        MemoryFn::Malloc => (body.as_int(unit, args()[0])?, false),
+        MemoryFn::Calloc => {
+            let (count, size) = (body.as_int(unit, args()[0])?, body.as_int(unit, args()[1])?);
+            (count.checked_mul(size)?, true)
+        }
+        _ => return None,
+    };
+    if !(0..=STACK_BYTES_MAX).contains(&bytes) {
+        return None;
+    }
+    let start = body.result(call);
+    let (mut work, mut frees) = (vec![start], Vec::new());
+    while let Some(address) = work.pop() {
+        for at in body.uses(address) {
+            match body.kind(at.op) {
+                OpKind::Addr { .. } if at.index == 0 => work.push(body.result(at.op)),
+                OpKind::Load(_) | OpKind::ICmp(_) => {}
+                OpKind::Store(_) if at.index == 1 => {}
+                OpKind::AtomicRmw(..) if at.index == 0 => {}
+                OpKind::Call(_) if is_free(unit, body, at.op) && address == start => {
+                    frees.push(at.op);
+                }
+                OpKind::Call(_) if only_accesses(unit, body, at.op) => {}
+                _ => return None,
+            }
+        }
+    }
+    let [free] = frees[..] else { return None };
+    (body.parent(free) == body.parent(call)).then_some(Block {
+        call,
+        free,
+        bytes,
+        zeroed,
+    })
+}
+
+fn put_on_stack(unit: &mut Unit, body: &mut Body, block: &Block) {
+    let memset = block.zeroed.then(|| memset_function(unit));
+    let mut b = Builder::new(unit, body);
+    b.loc = b.body.ops[block.call].loc;
+    b.at_op(block.call);
+    let (byte, ptr) = (b.unit.types.int(8), b.unit.types.ptr());
+    let info = AllocaInfo {
+        ty: b.unit.types.array(byte, block.bytes as u64),
+        align_bytes: LINE_BYTES,
+        place: AllocaPlace::Private,
+        inalloca: false,
+    };
+    let one = b.i64(1);
+    let slot: Value = b.value(OpKind::Alloca(info), &[one], ptr);
+    if let Some(memset) = memset {
+        let (zero, bytes, no) = (b.zero(byte), b.i64(block.bytes), b.bool(false));
+        b.call(memset, &[slot, zero, bytes, no]);
+    }
+    let old = b.body.result(block.call);
+    b.body.replace_uses(old, slot);
+    b.body.erase(block.free);
+    b.body.erase(block.call);
+}
+
+fn memory_function(unit: &Unit, body: &Body, op: Op) -> Option<MemoryFn> {
+    let callee = unit.callee(body, op)?;
+    match (body.kind(op), unit.known(callee)) {
+        (OpKind::Call(_), Some(Known::Memory(function))) => Some(function),
+        _ => None,
+    }
+}
+
+fn is_free(unit: &Unit, body: &Body, op: Op) -> bool {
+    memory_function(unit, body, op) == Some(MemoryFn::Free)
+}
+
+/// Whether a call does nothing with addresses but read and write there.
+fn only_accesses(unit: &Unit, body: &Body, op: Op) -> bool {
+    let marker = unit.callee(body, op).and_then(|f| unit.known(f));
+    let lifetime = matches!(
+        marker,
+        Some(Known::Marker(
+            MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd
+        ))
+    );
+    lifetime
+        || matches!(
+            memory_function(unit, body, op),
+            Some(
+                MemoryFn::MemcpyIntrinsic | MemoryFn::MemmoveIntrinsic | MemoryFn::MemsetIntrinsic
+            )
+        )
+}
+
+fn malloc_function(unit: &mut Unit) -> FuncId {
+    let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
+    let ty = unit.types.func(ptr, vec![long]);
+    unit.declare("malloc", ty, AttrSet::default())
+}
+
+fn free_function(unit: &mut Unit) -> FuncId {
+    let (ptr, void) = (unit.types.ptr(), unit.types.void());
+    let ty = unit.types.func(void, vec![ptr]);
+    unit.declare("free", ty, AttrSet::default())
+}
+
+fn memset_function(unit: &mut Unit) -> FuncId {
+    let (ptr, byte, long) = (unit.types.ptr(), unit.types.int(8), unit.types.int(64));
+    let (bit, void) = (unit.types.int(1), unit.types.void());
+    let ty = unit.types.func(void, vec![ptr, byte, long, bit]);
+    unit.declare("llvm.memset.p0.i64", ty, AttrSet::default())
+}
