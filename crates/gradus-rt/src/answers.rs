@@ -46,8 +46,8 @@ fn is_parallel(function: Function) -> i32 {
 }
 
 fn level(function: Function) -> i32 {
-    let ours = i32::from(standing().is_some());
-    asked(function, 0) + ours
+    let ours = standing().is_some() && !pool::is_in_foreign_region();
+    asked(function, 0) + i32::from(ours)
 }
 
 /// Sets how many threads later regions have.
@@ -96,6 +96,7 @@ entries! {
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_get_active_level() -> i32 {
     let ours = standing().is_some_and(|(_, threads)| threads > 1);
+    let ours = ours && !pool::is_in_foreign_region();
     asked(Function::ActiveLevel, 0) + i32::from(ours)
 }
 

@@ -150,6 +150,11 @@ macro_rules! call {
 }
 pub(crate) use call;
 
+/// The other library is about to run a region.
+pub(crate) fn entered() {
+    gr_foreign_regions.store(1, Ordering::Relaxed);
+}
+
 /// How many regions of the other library this thread is in.
 pub(crate) fn level() -> i32 {
     if gr_foreign_regions.load(Ordering::Relaxed) == 0 {
@@ -162,14 +167,14 @@ pub(crate) fn level() -> i32 {
 /// As the library's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap___kmpc_serialized_parallel(place: *mut c_void, thread: i32) {
-    gr_foreign_regions.store(1, Ordering::Relaxed);
+    entered();
     call!(Function::Serial.needed(), (*mut c_void, i32), place, thread);
 }
 
 /// Where a fork goes.
 #[unsafe(no_mangle)]
 extern "C" fn gr_foreign_fork() -> *mut c_void {
-    gr_foreign_regions.store(1, Ordering::Relaxed);
+    entered();
     Function::Fork.needed()
 }
 

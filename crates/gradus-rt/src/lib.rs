@@ -1,5 +1,6 @@
-//! What Gradus links into parallel programs: loops, reductions, tasks and teams of threads over one
-//! work-stealing pool (rayon's), behind a C interface of `gr_*` symbols.
+//! What Gradus links into parallel programs: loops, reductions, tasks and teams of threads over one set
+//! of workers, behind a C interface of `gr_*` symbols: a work-stealing pool (rayon's) or the threads of
+//! OpenMP's library ([`pool`]).
 //!
 //! Lowered programs call nothing else, so that there is one scheduler in a process. The main thread is
 //! a worker, and a task is finished by the thread that began it: thread-local state, `errno` and MPI's

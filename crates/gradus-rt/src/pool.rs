@@ -1,31 +1,24 @@
-//! The pool, made at its first use.
+//! Who works: the one set of threads of a process, and what they are asked to do.
 //!
-//! Where the main thread makes it, that thread is worker 0, and comes to work only inside of our calls.
-//! A further thread of the program is a guest: its work is handed in and it waits, or it works alone
-//! where nobody would come to fetch it. A pool that another thread makes has workers of its own only.
-//!
-//! A program that asks for another number of threads later gets a pool of that size beside the first,
-//! whose workers then sleep.
+//! There are two bodies behind these functions, one in a program: a pool of our own ([`own`]), and, where
+//! a part of the program runs on OpenMP's library in any case, the threads of that library ([`libomp`]):
+//! two sets of threads on the same cores would fight for them. The link says which ([`on_libomp`]).
 
-use crate::{Carried, strand, tsan};
-use rayon_core::{ThreadPool, ThreadPoolBuilder};
-use std::collections::HashMap;
+mod libomp;
+mod own;
+
+use crate::tasks::Scope;
+use crate::{strand, tsan};
 use std::ffi::{CStr, CString};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
-
-/// What the environment asks for.
-struct Settings {
-    workers: usize,
-    /// Whether worker 0 is the program's main thread.
-    has_main: bool,
-    force_fork: bool,
-}
 
 /// Below this depth of nested forks `GRADUS_FORCE_FORK` no longer forces.
 const FORCED_DEPTH: u32 = 10;
 
-static SETTINGS: OnceLock<Settings> = OnceLock::new();
+/// The stack of a worker: a block of a GPU kernel keeps there what its threads keep, and what they share.
+/// Pages that are not touched cost nothing.
+const STACK_BYTES: usize = 64 << 20;
 
 /// The number of threads that the program itself asked for; 0 where it did not.
 static WANTED: AtomicUsize = AtomicUsize::new(0);
@@ -35,18 +28,6 @@ fn number(name: &str) -> Option<usize> {
     let text = std::env::var(name).ok()?;
     let first = text.split(',').next()?.trim();
     first.parse().ok().filter(|n| *n > 0)
-}
-
-#[cfg(target_os = "linux")]
-fn is_main_thread() -> bool {
-    // SAFETY: both only give numbers.
-    unsafe { libc::getpid() == libc::gettid() }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn is_main_thread() -> bool {
-    // SAFETY: it only gives a number.
-    unsafe { libc::pthread_main_np() == 1 }
 }
 
 /// The number of workers that the next fork outside of the pool has: what the program set last, else
@@ -64,13 +45,20 @@ pub(crate) fn wanted() -> usize {
 
 /// Before the program begins: OpenMP's library, which runs what is not ours, has as many threads as our
 /// pool. A program may make room for as many as it is told there are, and read what each of them left.
+/// Where its threads are our workers, they have room for what workers keep on their stacks.
 extern "C" fn agree_on_threads() {
-    if number("GRADUS_NUM_THREADS").is_none() && number("OMP_NUM_THREADS").is_some() {
-        return;
+    let set = |name: &CStr, value: String| {
+        if let Ok(value) = CString::new(value) {
+            // SAFETY: both are C strings, and no other thread is there yet to read the environment.
+            unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
+        }
+    };
+    if number("GRADUS_NUM_THREADS").is_some() || number("OMP_NUM_THREADS").is_none() {
+        set(c"OMP_NUM_THREADS", wanted().to_string());
     }
-    if let Ok(text) = CString::new(wanted().to_string()) {
-        // SAFETY: both are C strings, and no other thread is there yet to read the environment.
-        unsafe { libc::setenv(c"OMP_NUM_THREADS".as_ptr(), text.as_ptr(), 1) };
+    let sizes = ["OMP_STACKSIZE", "KMP_STACKSIZE", "GOMP_STACKSIZE"];
+    if is_chosen() && sizes.iter().all(|name| std::env::var_os(name).is_none()) {
+        set(c"OMP_STACKSIZE", format!("{STACK_BYTES}B"));
     }
 }
 
@@ -88,78 +76,61 @@ pub(crate) fn set_wanted(workers: usize) {
     }
 }
 
-/// The pool for a fork outside of any pool, where it is not the first one.
-fn another() -> Option<&'static ThreadPool> {
-    static OTHERS: Mutex<Option<HashMap<usize, &'static ThreadPool>>> = Mutex::new(None);
-    let wanted = wanted();
-    if wanted == settings().workers || strand::depth() > 0 {
-        return None;
-    }
-    let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let others = others.get_or_insert_default();
-    if let Some(pool) = others.get(&wanted) {
-        return Some(pool);
-    }
-    let pool = builder(wanted).build().ok()?;
-    let pool = &*Box::leak(Box::new(pool));
-    others.insert(wanted, pool);
-    Some(pool)
+std::arch::global_asm!(
+    ".weak gr_on_libomp",
+    ".pushsection .data.rel.ro.gr_body,\"aw\"",
+    ".p2align 3",
+    ".local gr_body_entry",
+    "gr_body_entry:",
+    ".8byte gr_on_libomp",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    static gr_body_entry: usize;
 }
 
-/// The stack of a worker: a block of a GPU kernel keeps there what its threads keep, and what they share.
-/// Pages that are not touched cost nothing.
-const STACK_BYTES: usize = 64 << 20;
-
-fn builder(workers: usize) -> ThreadPoolBuilder {
-    ThreadPoolBuilder::new()
-        .num_threads(workers)
-        .stack_size(STACK_BYTES)
-        .start_handler(|_| tsan::hide())
-        .exit_handler(|_| tsan::show())
+/// Whether the link defines `gr_on_libomp`: OpenMP's threads are to do the work.
+fn is_chosen() -> bool {
+    // SAFETY: the linker fills it, and it is never written.
+    unsafe { gr_body_entry != 0 }
 }
 
-fn settings() -> &'static Settings {
-    SETTINGS.get_or_init(|| {
-        let workers = wanted();
-        let has_main = is_main_thread();
-        let mut pool = builder(workers);
-        if has_main {
-            pool = pool.use_current_thread();
-        }
-        // Threads that cannot be had leave the pool to rayon's own making, at the next fork.
-        let made = pool.build_global().is_ok();
-        Settings {
-            workers: if made {
-                workers
-            } else {
-                rayon_core::current_num_threads()
-            },
-            has_main: made && has_main,
-            force_fork: gr_always_fork.load(Ordering::Relaxed) != 0,
-        }
-    })
+/// Whether OpenMP's threads do the work.
+fn on_libomp() -> bool {
+    is_chosen() && libomp::is_there()
 }
 
 /// Whether this thread is a worker.
 pub(crate) fn is_worker() -> bool {
-    settings();
-    rayon_core::current_thread_index().is_some()
+    match on_libomp() {
+        true => libomp::pending().is_some(),
+        false => own::is_worker(),
+    }
+}
+
+/// Whether a region of ours around this is one of the other library's, which counts it.
+pub(crate) fn is_in_foreign_region() -> bool {
+    on_libomp() && libomp::pending().is_some()
 }
 
 /// Whether all workers come to a call made by this thread.
 pub(crate) fn can_gather() -> bool {
-    is_worker() || !settings().has_main
+    on_libomp() || own::can_gather()
 }
 
 /// Whether there are workers beside the thread that asks: also where the program wants one thread, as
-/// the pool keeps the size that it was made with.
+/// a pool keeps the size that it was made with.
 pub(crate) fn has_others() -> bool {
-    !is_worker() || rayon_core::current_num_threads() > 1
+    match on_libomp() {
+        true => libomp::size() > 1,
+        false => own::has_others(),
+    }
 }
 
 /// Whether loops are split whatever their size.
 pub(crate) fn forces() -> bool {
-    settings().force_fork && is_worker() && !strand::is_narrow()
+    gr_always_fork.load(Ordering::Relaxed) != 0 && is_worker() && !strand::is_narrow()
 }
 
 /// Whether there is reason to make something that others can steal: this worker has nothing left
@@ -169,57 +140,89 @@ pub(crate) fn is_hungry() -> bool {
     if strand::is_narrow() {
         return false;
     }
-    match rayon_core::current_thread_has_pending_tasks() {
-        Some(pending) => !pending || forces() && strand::depth() < FORCED_DEPTH,
-        None => false,
-    }
+    let pending = match on_libomp() {
+        true => libomp::pending(),
+        false => own::pending(),
+    };
+    pending.is_some_and(|pending| !pending || forces() && strand::depth() < FORCED_DEPTH)
 }
 
 /// Runs `work` on a worker: here, if this thread is one or if nobody else would or may.
 pub(crate) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
-    let other = another();
-    let deserted = settings().has_main && settings().workers == 1;
-    if other.is_none() && (is_worker() || deserted || strand::is_narrow()) {
-        return work();
+    match on_libomp() {
+        true if strand::is_narrow() => work(),
+        true => libomp::on_worker(work),
+        false => own::on_worker(work),
     }
-    let mut fence = 0_u8;
-    let place = Carried((&raw mut fence).cast());
-    tsan::release(place.get());
-    let handed_in = move || {
-        tsan::acquire(place.get());
-        let result = work();
-        tsan::release(place.get());
-        result
-    };
-    let result = match other {
-        Some(pool) => pool.install(handed_in),
-        None => rayon_core::join(handed_in, || ()).0,
-    };
-    tsan::acquire(place.get());
-    result
+}
+
+/// Runs both, `second` possibly on another worker; called by a worker.
+pub(crate) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
+    match on_libomp() {
+        true => libomp::both(first, second),
+        false => own::both(first, second),
+    }
+}
+
+/// Makes a task of `scope`, for any worker; called where [`gr_hungry`] holds.
+pub(crate) fn spawn(scope: *const Scope, task: impl FnOnce() + Send + 'static) {
+    match on_libomp() {
+        true => libomp::spawn(scope, task),
+        false => rayon_core::spawn(task),
+    }
+}
+
+/// The tasks of `scope` have ended, and the code that it belongs to goes on here.
+pub(crate) fn synced(scope: *const Scope) {
+    if is_chosen() {
+        libomp::synced(scope);
+    }
+}
+
+/// Does a piece of the pool's work; whether there was any.
+pub(crate) fn help() -> bool {
+    match on_libomp() {
+        true => libomp::help(),
+        false => matches!(rayon_core::yield_now(), Some(rayon_core::Yield::Executed)),
+    }
+}
+
+/// Runs `work` on each of `size` workers at once, with its rank and their number, which may be smaller.
+pub(crate) fn gather(size: i32, work: &(dyn Fn(i32, i32) + Sync)) {
+    match on_libomp() {
+        true => libomp::gather(size, work),
+        false => own::gather(size, work),
+    }
+}
+
+fn count(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
 }
 
 /// The number of workers: those of the pool that runs this, else those that the next fork will have.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_workers() -> i32 {
-    let workers = match strand::depth() {
+    count(match strand::depth() {
         0 => wanted(),
+        _ if on_libomp() => libomp::size(),
         _ => rayon_core::current_num_threads(),
-    };
-    i32::try_from(workers).unwrap_or(i32::MAX)
+    })
 }
 
 /// The number of the worker that runs this, from 0; 0 outside of the pool.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_worker() -> i32 {
-    rayon_core::current_thread_index().map_or(0, |i| i32::try_from(i).unwrap_or(i32::MAX))
+    match on_libomp() {
+        true => libomp::rank(),
+        false => rayon_core::current_thread_index().map_or(0, count),
+    }
 }
 
 /// Whether a spawn should make a task rather than run in place. Recursions ask it in every task of their
 /// upper levels, and mostly with something of their own left to steal: that is answered first.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_hungry() -> bool {
-    let may_be = match rayon_core::current_thread_has_pending_tasks() {
+    let may_be = match own::pending() {
         Some(pending) => !pending || gr_always_fork.load(Ordering::Relaxed) != 0,
         None => true,
     };
@@ -229,8 +232,11 @@ pub extern "C" fn gr_hungry() -> bool {
 /// [`gr_hungry`], of a thread of which more must be known.
 #[cold]
 fn is_starving() -> bool {
-    settings();
-    is_hungry() && another().is_none()
+    match on_libomp() {
+        // A spawn outside of all regions begins one.
+        true => is_hungry() || libomp::pending().is_none() && !strand::is_narrow(),
+        false => own::is_ready() && is_hungry(),
+    }
 }
 
 /// Not zero where every loop forks, whatever its size: lowered code reads it before it decides that a

@@ -1,6 +1,5 @@
 //! Parallel loops: a body that runs over ranges, so that a vectoriser sees a plain loop in it.
 
-use crate::waiting::{self, Progress};
 use crate::{Carried, pool, strand, tsan};
 use std::ffi::c_void;
 
@@ -53,23 +52,14 @@ impl Loop {
         let mut fence = 0_u8;
         let place = Carried((&raw mut fence).cast());
         tsan::release(place.get());
-        let progress = Progress::default();
-        rayon_core::join_context(
-            |_| {
-                self.run(lo, middle);
-                waiting::for_other(&progress);
-            },
-            |how| {
-                progress.begin();
+        pool::both(
+            || self.run(lo, middle),
+            || {
                 strand::deeper(self.depth, || {
                     tsan::acquire(place.get());
                     self.run(middle, hi);
                     tsan::release(place.get());
                 });
-                progress.end();
-                if how.migrated() {
-                    waiting::linger();
-                }
             },
         );
         tsan::acquire(place.get());

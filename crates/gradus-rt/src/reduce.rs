@@ -2,7 +2,6 @@
 //! alone, so that a sum has the same bits on any number of workers.
 
 use crate::ranges::{LINE, LONG};
-use crate::waiting::{self, Progress};
 use crate::{Carried, pool, strand, tsan};
 use std::ffi::c_void;
 
@@ -58,23 +57,14 @@ impl Reduction {
 
     fn fork(&self, first: i64, middle: i64, last: i64, partial: Carried, other: Carried) {
         tsan::release(other.get());
-        let progress = Progress::default();
-        rayon_core::join_context(
-            |_| {
-                self.run(first, middle, partial);
-                waiting::for_other(&progress);
-            },
-            |how| {
-                progress.begin();
+        pool::both(
+            || self.run(first, middle, partial),
+            || {
                 strand::deeper(self.depth, || {
                     tsan::acquire(other.get());
                     self.run(middle, last, other);
                     tsan::release(other.get());
                 });
-                progress.end();
-                if how.migrated() {
-                    waiting::linger();
-                }
             },
         );
         tsan::acquire(other.get());

@@ -75,6 +75,15 @@ fn as_strand<R>(depth: u32, member: *const Member, work: impl FnOnce() -> R) -> 
     result
 }
 
+/// The code of this thread goes on at another level of the other library's regions.
+pub(crate) fn at_level(foreign_level: i32) {
+    let here = STRAND.get();
+    STRAND.set(Strand {
+        foreign_level,
+        ..here
+    });
+}
+
 /// Work that was told its thread's number may keep something of its own under that number: while it
 /// waits for a loop of its own, no other work that could ask for the same number may run on its thread.
 /// A rank knows its number from the start.

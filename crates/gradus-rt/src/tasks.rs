@@ -40,7 +40,7 @@ pub unsafe extern "C" fn gr_join(
         let mut fence = 0_u8;
         let place = Carried((&raw mut fence).cast());
         tsan::release(place.get());
-        rayon_core::join(
+        pool::both(
             || {
                 // SAFETY: promised by the caller.
                 let first = || unsafe { first(first_context.get()) };
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn gr_spawn(
     context: *const c_void,
     size_bytes: usize,
 ) {
-    if !pool::is_worker() || !pool::gr_hungry() {
+    if !pool::gr_hungry() {
         // SAFETY: promised by the caller; a task may use its context up.
         return unsafe { task(context.cast_mut()) };
     }
@@ -93,7 +93,7 @@ fn fork(scope: *const Scope, task: Task, context: *const c_void, size_bytes: usi
     let depth = strand::depth();
     let place = Carried(scope.cast_mut().cast());
     tsan::release(copy.as_mut_ptr().cast());
-    rayon_core::spawn(move || {
+    pool::spawn(scope, move || {
         strand::deeper(depth, || {
             // Only what came before its own spawn comes before a task.
             tsan::acquire(copy.as_mut_ptr().cast());
@@ -118,6 +118,7 @@ pub unsafe extern "C" fn gr_sync(scope: *const Scope) {
     if open.load(Ordering::Acquire) != 0 {
         wait(open);
     }
+    pool::synced(scope);
     tsan::acquire(scope.cast_mut().cast());
 }
 

@@ -21,7 +21,7 @@ const LOOPS: usize = 8;
 /// A team that runs.
 #[derive(Debug)]
 pub struct Team {
-    size: u32,
+    size: AtomicU32,
     arrived: AtomicU32,
     generation: AtomicU32,
     /// How many single regions have found the rank that runs them.
@@ -111,7 +111,7 @@ impl Member {
             // The place is free when nobody has had it, or all ranks have left the loop that did; the
             // counter was put back by the last of them.
             let unused = now == 0 && number <= LOOPS as u64;
-            let left = || now == before && place.left.load(Ordering::Acquire) == team.size;
+            let left = || now == before && place.left.load(Ordering::Acquire) == team.size();
             if unused || left() {
                 let claim = place.number.compare_exchange(
                     now,
@@ -138,7 +138,7 @@ impl Member {
         let place = &team.loops[self.loops.get() as usize % LOOPS];
         let chunk = chunk.max(1);
         let share = |first: i64| match guided {
-            true => chunk.max((trips - first) / (2 * i64::from(team.size))),
+            true => chunk.max((trips - first) / (2 * i64::from(team.size()))),
             false => chunk,
         };
         let mut first = place.next.load(Ordering::Relaxed);
@@ -165,7 +165,7 @@ static BUSY: Mutex<()> = Mutex::new(());
 impl Team {
     fn new(size: u32) -> Self {
         Team {
-            size,
+            size: AtomicU32::new(size),
             arrived: AtomicU32::new(0),
             generation: AtomicU32::new(0),
             singles: AtomicU64::new(0),
@@ -180,17 +180,22 @@ impl Team {
 
     /// The number of ranks.
     pub(crate) fn size(&self) -> u32 {
-        self.size
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// There are so many ranks, as each of them says before it comes to anything that they share.
+    fn has(&self, ranks: u32) {
+        self.size.store(ranks, Ordering::Relaxed);
     }
 
     /// Every rank comes here before any goes on; who waits does other work meanwhile.
     pub(crate) fn wait(&self) {
-        if self.size == 1 {
+        if self.size() == 1 {
             return;
         }
         tsan::release(self.fence());
         let generation = self.generation.load(Ordering::Acquire);
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.size {
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.size() {
             self.arrived.store(0, Ordering::Relaxed);
             self.generation.fetch_add(1, Ordering::Release);
         } else {
@@ -226,22 +231,19 @@ pub unsafe extern "C" fn gr_team(wanted: i32, body: TeamBody, context: *mut c_vo
     }
     let team = Team::new(size.unsigned_abs());
     tsan::release(team.fence());
-    let run = || {
-        rayon_core::broadcast(|worker| {
-            let rank = i32::try_from(worker.index()).unwrap_or(i32::MAX);
-            if rank < size {
-                let member = Member::new(&team, rank.unsigned_abs(), size < workers);
-                strand::as_member(&member, || {
-                    tsan::acquire(team.fence());
-                    // SAFETY: promised by the caller.
-                    let run = || unsafe { body(&raw const member, rank, size, context.get()) };
-                    tsan::shown(run);
-                    tsan::release(team.fence());
-                });
-            }
+    tsan::hidden(|| {
+        pool::gather(size, &|rank, size| {
+            team.has(size.unsigned_abs());
+            let member = Member::new(&team, rank.unsigned_abs(), size < workers);
+            strand::as_member(&member, || {
+                tsan::acquire(team.fence());
+                // SAFETY: promised by the caller.
+                let run = || unsafe { body(&raw const member, rank, size, context.get()) };
+                tsan::shown(run);
+                tsan::release(team.fence());
+            });
         });
-    };
-    tsan::hidden(|| pool::on_worker(run));
+    });
     tsan::acquire(team.fence());
 }
 

@@ -5,7 +5,7 @@
 //! waiting to rayon ([`for_other`]), and a worker that has run such a part stays up for a while, as the
 //! next loop is often near ([`linger`]).
 
-use rayon_core::Yield;
+use crate::pool;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -69,7 +69,7 @@ fn look(done: impl Fn() -> bool) {
     let mut since: Option<Instant> = None;
     let mut looks = 0;
     while !done() {
-        if let Some(Yield::Executed) = rayon_core::yield_now() {
+        if pool::help() {
             since = None;
             continue;
         }
@@ -85,12 +85,11 @@ fn look(done: impl Fn() -> bool) {
 pub(crate) fn until(done: impl Fn() -> bool) {
     let mut idle = 0_u32;
     while !done() {
-        match rayon_core::yield_now() {
-            Some(Yield::Executed) => idle = 0,
-            _ => {
-                idle = idle.saturating_add(1);
-                pause(idle);
-            }
+        if pool::help() {
+            idle = 0;
+        } else {
+            idle = idle.saturating_add(1);
+            pause(idle);
         }
     }
 }

@@ -118,27 +118,26 @@ fn candidates(job: &Job, compiled: &HashMap<PathBuf, Carried>) -> Vec<Candidate>
 /// The archive that a word of a linker's command line names: by its path, or as `-l` with the
 /// folders of `-L`, where a shared library goes before it.
 fn archive(job: &Job, word: &str) -> Option<PathBuf> {
-    let Some(library) = word.strip_prefix("-l") else {
-        return word.ends_with(".a").then(|| PathBuf::from(word));
+    let path = match word.starts_with("-l") {
+        true => library(job, word)?,
+        false => PathBuf::from(word),
+    };
+    path.extension()
+        .is_some_and(|end| end == "a")
+        .then_some(path)
+}
+
+/// The file that `-l` names, with the folders of `-L`: a shared library or else an archive.
+pub(crate) fn library(job: &Job, word: &str) -> Option<PathBuf> {
+    let name = word.strip_prefix("-l")?;
+    let names = match name.strip_prefix(':') {
+        Some(file) => vec![file.to_string()],
+        None => vec![format!("lib{name}.so"), format!("lib{name}.a")],
     };
     let folders = job.args.iter().filter_map(|arg| arg.strip_prefix("-L"));
-    for folder in folders.map(Path::new) {
-        if let Some(file) = library.strip_prefix(':') {
-            let path = folder.join(file);
-            if path.is_file() {
-                return file.ends_with(".a").then_some(path);
-            }
-            continue;
-        }
-        if folder.join(format!("lib{library}.so")).is_file() {
-            return None;
-        }
-        let path = folder.join(format!("lib{library}.a"));
-        if path.is_file() {
-            return Some(path);
-        }
-    }
-    None
+    let files = folders.flat_map(|folder| names.iter().map(|name| Path::new(folder).join(name)));
+    let mut files = files.filter(|path| path.is_file());
+    files.next()
 }
 
 /// The objects with calls and those that they need, directly or not, in the order of the command

@@ -1,10 +1,14 @@
-//! The run-time library of parallel programs, held in this program, and whether a link needs it.
+//! The run-time library of parallel programs, held in this program, whether a link needs it, and whose
+//! threads it uses there: where an object, an archive or a library of the link has regions of OpenMP's own,
+//! those of OpenMP's library, as there is one set of threads in a program.
 
 use crate::files::{self, Scratch};
+use crate::link;
 use crate::plan::Job;
 use gradus_ir::Diagnostic;
+use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSymbol};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The library as one relocatable object; its symbols are the `gr_*` entries, CUDA's run time, and for each function `f`
 /// of OpenMP's library that it stands before `__wrap_f` and `f` itself.
@@ -38,6 +42,9 @@ fn with_library(job: &Job, scratch: &Scratch, prefix: &str) -> Result<Job, Diagn
     let mut job = job.clone();
     job.args
         .extend(wrapped().iter().map(|option| format!("{prefix}{option}")));
+    if shares_threads(&job) {
+        job.args.push(format!("{prefix}{ON_LIBOMP}"));
+    }
     job.args.extend([
         library.display().to_string(),
         format!("{prefix}--as-needed"),
@@ -63,15 +70,56 @@ fn wrapped() -> Vec<String> {
 
 /// Whether an object refers to an entry of the library that it does not define.
 fn needs_runtime(path: &Path) -> bool {
-    let Ok(bytes) = files::read(path) else {
+    files::read(path).is_ok_and(|bytes| misses(&bytes, is_entry))
+}
+
+/// The option that gives the work to OpenMP's threads: a symbol that the library asks for.
+const ON_LIBOMP: &str = "--defsym=gr_on_libomp=gr_for";
+
+/// Whether something in the link begins regions of OpenMP's own.
+fn shares_threads(job: &Job) -> bool {
+    let output = job.value("-o");
+    let inputs = job.args.iter().filter(|word| Some(word.as_str()) != output);
+    let mut inputs = inputs.map(String::as_str);
+    inputs.any(|word| {
+        let path = link::library(job, word).unwrap_or_else(|| PathBuf::from(word));
+        path.is_file() && files::read(&path).is_ok_and(|bytes| begins_regions(&bytes))
+    })
+}
+
+/// Whether a file refers to the calls that begin regions, and is not the library that has them.
+fn begins_regions(bytes: &[u8]) -> bool {
+    let Ok(archive) = ArchiveFile::parse(bytes) else {
+        return misses(bytes, is_fork);
+    };
+    let members = archive.members().filter_map(Result::ok);
+    let members: Vec<&[u8]> = members.filter_map(|m| m.data(bytes).ok()).collect();
+    let is_library = members.iter().any(|member| has(member, is_fork));
+    !is_library && members.iter().any(|member| misses(member, is_fork))
+}
+
+fn is_fork(name: &str) -> bool {
+    // GNU's compilers have a call for each kind of region.
+    name.starts_with("__kmpc_fork_") || name.starts_with("GOMP_parallel")
+}
+
+/// Whether an object or a shared library refers to such a symbol, which it does not define.
+fn misses(bytes: &[u8], such: fn(&str) -> bool) -> bool {
+    with_symbol(bytes, |undefined, name| undefined && such(name))
+}
+
+/// Whether it defines such a symbol.
+fn has(bytes: &[u8], such: fn(&str) -> bool) -> bool {
+    with_symbol(bytes, |undefined, name| !undefined && such(name))
+}
+
+fn with_symbol(bytes: &[u8], such: impl Fn(bool, &str) -> bool) -> bool {
+    let Ok(file) = object::File::parse(bytes) else {
         return false;
     };
-    let Ok(file) = object::File::parse(&*bytes) else {
-        return false;
-    };
-    file.symbols()
-        .filter(|symbol| symbol.is_undefined())
-        .any(|symbol| symbol.name().is_ok_and(is_entry))
+    let symbols = file.symbols().chain(file.dynamic_symbols());
+    let mut symbols = symbols.filter_map(|s| Some((s.is_undefined(), s.name().ok()?)));
+    symbols.any(|(undefined, name)| such(undefined, name))
 }
 
 /// How the names of the library's own entries begin.

@@ -1,0 +1,176 @@
+//! Programs of which a part stays with OpenMP's library: what is ours runs on that library's threads, so
+//! that there is one set of them, and means what it means on our own.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{folder, shell, succeeds, text};
+
+const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../include");
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parallel")
+}
+
+/// A folder with some of the programs, and the region that stays as `kept.o`, from another compiler.
+fn with(test: &str, names: &[&str]) -> PathBuf {
+    let folder = folder(test);
+    for name in names.iter().chain(&["kept.c"]) {
+        std::fs::copy(sources().join(name), folder.join(name)).expect("copied");
+    }
+    shell(&folder, "clang-22 -O1 -fopenmp -c kept.c -o kept.o");
+    folder
+}
+
+/// What `program` prints with so many workers, everything forked or nothing.
+fn printed(folder: &Path, workers: u32, forced: bool, variable: &str) -> String {
+    let mut command = Command::new(folder.join("program"));
+    command.env_remove("OMP_NUM_THREADS");
+    command.env(variable, workers.to_string());
+    command.env("GRADUS_FORCE_FORK", if forced { "1" } else { "0" });
+    text(&succeeds(command.current_dir(folder)).stdout)
+}
+
+#[test]
+fn there_is_one_set_of_threads() {
+    let folder = with("one_set", &["beside.c"]);
+    let ways: &[&[&str]] = &[
+        &["gradus cc -O2 -fopenmp beside.c kept.o -o program"],
+        &["gradus cc -O3 -fopenmp beside.c kept.c -o program"],
+        &[
+            "ar rc libkept.a kept.o",
+            "gradus cc -O1 -fopenmp beside.c -L. -lkept -o program",
+        ],
+        &[
+            "clang-22 -O2 -fopenmp -shared -fPIC kept.c -o libshared.so",
+            "gradus cc -O2 -fopenmp beside.c -L. -lshared -Wl,-rpath,. -o program",
+        ],
+    ];
+    for way in ways {
+        for command in *way {
+            shell(&folder, command);
+        }
+        let runs = [
+            (1, true, "OMP_NUM_THREADS"),
+            (2, false, "GRADUS_NUM_THREADS"),
+            (3, true, "GRADUS_NUM_THREADS"),
+            (4, false, "OMP_NUM_THREADS"),
+        ];
+        for (workers, forced, variable) in runs {
+            let expected = format!("{workers} threads\n");
+            let said = printed(&folder, workers, forced, variable);
+            assert_eq!(said, expected, "{way:?}, forced: {forced}");
+        }
+    }
+}
+
+/// Words of our own outside of all regions, and exceptions that leave tasks.
+#[test]
+fn every_word_means_the_same() {
+    let names = ["markers.c", "lambdas.cpp", "exceptions.cpp"];
+    let folder = with("words_beside", &names);
+    for name in names {
+        let (stock, ours) = match name.ends_with(".c") {
+            true => ("clang-22", "gradus cc"),
+            false => ("clang++-22", "gradus c++"),
+        };
+        shell(
+            &folder,
+            &format!("{stock} -O1 -I{HEADERS} {name} -o program -lm"),
+        );
+        let serial = printed(&folder, 1, false, "GRADUS_NUM_THREADS");
+        shell(
+            &folder,
+            &format!("{ours} -O2 -I{HEADERS} {name} kept.o -fopenmp -o program -lm"),
+        );
+        for (workers, forced) in [(1, true), (3, false), (3, true)] {
+            assert_eq!(
+                printed(&folder, workers, forced, "GRADUS_NUM_THREADS"),
+                serial,
+                "{name}, {workers} workers, forced: {forced}"
+            );
+        }
+    }
+}
+
+/// A gradient through loops, nested ones too, whose threads are the library's.
+#[test]
+fn gradients_are_the_same() {
+    let folder = with("gradient_beside", &[]);
+    let source = "
+        #include <math.h>
+        #include <stdio.h>
+        enum { N = 900 };
+        extern int enzyme_dup, enzyme_const;
+        double __enzyme_autodiff(void *, ...);
+        long kept(long n);
+        static double x[N], dx[N], y[N], dy[N];
+        double f(double *x, double *y, long n) {
+          double s = 0;
+          #pragma omp parallel for
+          for (long i = 0; i < 30; i++) {
+            double t = 0;
+            #pragma omp parallel for reduction(+ : t)
+            for (long j = 0; j < n / 30; j++) t += x[i * 30 + j] * x[j];
+            y[i] = t;
+          }
+          #pragma omp parallel for reduction(+ : s)
+          for (long i = 0; i < 30; i++) s += sin(y[i]);
+          return s;
+        }
+        int main(void) {
+          for (long i = 0; i < N; i++) x[i] = 0.1 + 0.001 * i;
+          long k = kept(20);
+          __enzyme_autodiff((void *)f, enzyme_dup, x, dx, enzyme_dup, y, dy, enzyme_const, (long)N);
+          printf(\"%ld\", k - kept(20));
+          for (long i = 0; i < N; i++) printf(\" %.12g\", dx[i]);
+        }";
+    support::write(&folder, "program.c", source);
+    shell(&folder, "gradus cc -O2 program.c kept.c -o program -lm");
+    let serial = printed(&folder, 1, false, "GRADUS_NUM_THREADS");
+    let numbers = |words: &str| -> Vec<f64> {
+        let words = words.split_whitespace();
+        words.map(|w| w.parse().expect("a number")).collect()
+    };
+    let serial = numbers(&serial);
+    shell(
+        &folder,
+        "gradus cc -O2 -fopenmp program.c kept.o -o program -lm",
+    );
+    for workers in [1, 2, 4] {
+        let parallel = printed(&folder, workers, true, "GRADUS_NUM_THREADS");
+        let parallel = numbers(&parallel);
+        assert_eq!(parallel.len(), serial.len());
+        for (a, b) in serial.iter().zip(&parallel) {
+            assert!((a - b).abs() <= 1e-10 * a.abs().max(1.0), "{a} {b}");
+        }
+    }
+}
+
+/// ThreadSanitizer is told of the forks and joins on the library's threads, too.
+#[test]
+fn only_races_are_told() {
+    let folder = with("races_beside", &["shared.c", "markers.c"]);
+    let report = |source: &str, options: &str| {
+        let options = format!("-g -O1 -w -fopenmp -fsanitize=thread -I{HEADERS} {options}");
+        shell(
+            &folder,
+            &format!("gradus cc {options} {source} kept.o -o program -lm"),
+        );
+        let mut command = Command::new(folder.join("program"));
+        command.env("OMP_NUM_THREADS", "4");
+        command.env("GRADUS_FORCE_FORK", "1");
+        // OpenMP's library locks without the sanitizer's knowledge.
+        let own = "exitcode=66 halt_on_error=1 ignore_noninstrumented_modules=1";
+        command.env("TSAN_OPTIONS", own);
+        let output = command.output().expect("it starts");
+        (output.status.code(), text(&output.stderr))
+    };
+    for source in ["shared.c", "markers.c"] {
+        let (code, said) = report(source, "");
+        assert_eq!(code, Some(0), "{source}: {said}");
+    }
+    let (code, said) = report("shared.c", "-DRACE");
+    assert_eq!(code, Some(66), "{said}");
+}

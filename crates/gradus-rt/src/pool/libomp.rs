@@ -1,0 +1,298 @@
+//! The threads of OpenMP's library as workers, in a program some of whose regions stay with that library.
+//!
+//! A fork outside of all regions of ours begins one there, with the library's own threads, as a region of
+//! the program would: inside of a region that stayed it gets as many threads as OpenMP gives a nested one.
+//! In a region, every thread has a queue of tasks; who waits, and who has come to the region's end, takes
+//! its own last or another's first. The library's own tasks are not used: a program's `taskwait` would
+//! wait for ours, and run them while it holds a lock.
+//!
+//! A spawn outside of all regions begins one that the sync of its scope ends: so it takes the calls that
+//! GNU's compilers make at the two ends of a region, which both libraries have.
+
+use super::wanted;
+use crate::foreign::{self, Function, call};
+use crate::tasks::Scope;
+use crate::{strand, tsan, waiting};
+use crossbeam_deque::{Steal, Stealer, Worker};
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+type Task = Box<dyn FnOnce() + Send>;
+
+/// What the threads of a region share.
+struct Region {
+    /// One for each thread that may come, used by that thread alone.
+    queues: Vec<Worker<Task>>,
+    stealers: Vec<Stealer<Task>>,
+    /// The code that began it has come to its end.
+    ended: AtomicBool,
+    /// What each thread runs with its rank and their number; `None`: tasks, until the end.
+    work: Option<*const (dyn Fn(i32, i32) + Sync)>,
+    /// Whose first task began it: null for a region that is a call.
+    scope: *const Scope,
+    /// Where the thread that began it stood.
+    before: Place,
+}
+
+// SAFETY: a queue is used by its thread alone, and `before` by the thread that began the region.
+unsafe impl Sync for Region {}
+
+impl Region {
+    fn new(wanted: usize, scope: *const Scope) -> Box<Region> {
+        let queues: Vec<_> = (0..wanted.max(1)).map(|_| Worker::new_lifo()).collect();
+        Box::new(Region {
+            stealers: queues.iter().map(Worker::stealer).collect(),
+            queues,
+            ended: AtomicBool::new(false),
+            work: None,
+            scope,
+            before: HERE.get(),
+        })
+    }
+}
+
+/// A thread's place in a region; the region is null outside.
+#[derive(Clone, Copy)]
+struct Place {
+    region: *const Region,
+    rank: usize,
+    size: usize,
+    /// The library's level in the region.
+    level: i32,
+}
+
+thread_local! {
+    static HERE: Cell<Place> = const {
+        Cell::new(Place { region: std::ptr::null(), rank: 0, size: 1, level: 0 })
+    };
+}
+
+impl Place {
+    /// The region, where this thread is in it and in none of the library's inside of it.
+    fn region(&self) -> Option<&'static Region> {
+        // SAFETY: a region lives as long as it is somebody's place.
+        unsafe { self.region.as_ref() }.filter(|_| self.level == foreign::level())
+    }
+}
+
+/// The library's functions for the two ends of a region.
+struct Library {
+    start: *mut c_void,
+    end: *mut c_void,
+}
+
+// SAFETY: functions may be called on any thread.
+unsafe impl Send for Library {}
+// SAFETY: as above.
+unsafe impl Sync for Library {}
+
+/// The library that answers for levels has both, or the threads are ours.
+fn library() -> Option<&'static Library> {
+    static FOUND: OnceLock<Option<Library>> = OnceLock::new();
+    let find = || {
+        let known = Function::Level.find()?;
+        let mut about = MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: the names are C strings, and what is found is asked for before it is used.
+        unsafe {
+            if libc::dladdr(known, about.as_mut_ptr()) == 0 {
+                return None;
+            }
+            let name = about.assume_init().dli_fname;
+            let handle = libc::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            if handle.is_null() {
+                return None;
+            }
+            let start = libc::dlsym(handle, c"GOMP_parallel_start".as_ptr());
+            let end = libc::dlsym(handle, c"GOMP_parallel_end".as_ptr());
+            (!start.is_null() && !end.is_null()).then_some(Library { start, end })
+        }
+    };
+    FOUND.get_or_init(find).as_ref()
+}
+
+pub(super) fn is_there() -> bool {
+    library().is_some()
+}
+
+/// What the library runs on each thread of a region but the one that began it.
+unsafe extern "C" fn joined(region: *mut c_void) {
+    tsan::hide();
+    // SAFETY: the region lives until all of its threads have come to the end.
+    let region: &Region = unsafe { &*region.cast() };
+    let before = HERE.get();
+    enter(region);
+    match region.work {
+        // SAFETY: it lives as long as the region.
+        Some(work) => unsafe { run(&*work) },
+        None => waiting::until(|| region.ended.load(Ordering::Acquire)),
+    }
+    while help() {}
+    HERE.set(before);
+    tsan::show();
+}
+
+fn run(work: &(dyn Fn(i32, i32) + Sync)) {
+    work(rank(), super::count(size()));
+}
+
+/// This thread stands in the region from now on.
+fn enter(region: &Region) {
+    let ask = |function: Function, otherwise| {
+        let number = function.find().map_or(otherwise, |f| call!(f, () -> i32,));
+        usize::try_from(number).unwrap_or(0)
+    };
+    HERE.set(Place {
+        region,
+        rank: ask(Function::ThreadNum, 0).min(region.queues.len() - 1),
+        size: ask(Function::NumThreads, 1).clamp(1, region.queues.len()),
+        level: foreign::level(),
+    });
+}
+
+fn begin(region: &Region) {
+    let Some(library) = library() else { return };
+    foreign::entered();
+    let threads = u32::try_from(region.queues.len()).unwrap_or(u32::MAX);
+    let shared = (&raw const *region).cast_mut().cast::<c_void>();
+    let body: unsafe extern "C" fn(*mut c_void) = joined;
+    call!(
+        library.start,
+        (unsafe extern "C" fn(*mut c_void), *mut c_void, u32),
+        body,
+        shared,
+        threads
+    );
+    enter(region);
+}
+
+/// No task stays behind: every thread looks for one before it leaves.
+fn end(region: &Region) {
+    while help() {}
+    region.ended.store(true, Ordering::Release);
+    if let Some(library) = library() {
+        call!(library.end, (),);
+    }
+    HERE.set(region.before);
+}
+
+/// Whether this thread has something that others can steal; `None` outside of a region.
+pub(super) fn pending() -> Option<bool> {
+    let here = HERE.get();
+    let region = here.region()?;
+    Some(!region.queues[here.rank].is_empty())
+}
+
+/// The number of this thread in the region around it.
+pub(super) fn rank() -> i32 {
+    super::count(HERE.get().rank)
+}
+
+/// The number of threads of the region around this, or of the next one.
+pub(super) fn size() -> usize {
+    let here = HERE.get();
+    match here.region.is_null() {
+        true => wanted(),
+        false => here.size,
+    }
+}
+
+pub(super) fn on_worker<R>(work: impl FnOnce() -> R) -> R {
+    if HERE.get().region().is_some() {
+        return work();
+    }
+    let region = Region::new(wanted(), std::ptr::null());
+    begin(&region);
+    let result = work();
+    end(&region);
+    result
+}
+
+pub(super) fn gather(size: i32, work: &(dyn Fn(i32, i32) + Sync)) {
+    let mut region = Region::new(usize::try_from(size).unwrap_or(1), std::ptr::null());
+    let work: *const (dyn Fn(i32, i32) + Sync + '_) = work;
+    // SAFETY: all threads have come to the region's end before this returns.
+    region.work = Some(unsafe { std::mem::transmute::<*const _, *const _>(work) });
+    begin(&region);
+    // SAFETY: as above.
+    run(unsafe { &*work });
+    end(&region);
+}
+
+pub(super) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
+    let here = HERE.get();
+    let Some(region) = here.region() else {
+        first();
+        return second();
+    };
+    let done = AtomicBool::new(false);
+    let task = || {
+        second();
+        done.store(true, Ordering::Release);
+    };
+    let task: Box<dyn FnOnce() + Send + '_> = Box::new(task);
+    // SAFETY: the task has ended, and touches nothing of ours any more, before this returns.
+    let task: Task = unsafe { std::mem::transmute(task) };
+    region.queues[here.rank].push(task);
+    first();
+    waiting::until(|| done.load(Ordering::Acquire));
+}
+
+pub(super) fn spawn(scope: *const Scope, task: impl FnOnce() + Send + 'static) {
+    if HERE.get().region().is_none() {
+        begin(Box::leak(Region::new(wanted(), scope)));
+        strand::at_level(foreign::level());
+    }
+    let here = HERE.get();
+    match here.region() {
+        Some(region) => region.queues[here.rank].push(Box::new(task)),
+        None => task(),
+    }
+}
+
+/// Ends the region that a spawn of this scope began.
+#[cold]
+pub(super) fn synced(scope: *const Scope) {
+    let here = HERE.get();
+    let Some(region) = here.region().filter(|region| region.scope == scope) else {
+        return;
+    };
+    tsan::hidden(|| {
+        end(region);
+        strand::at_level(foreign::level());
+        // SAFETY: a spawn leaked it, and all threads have left it.
+        drop(unsafe { Box::from_raw((&raw const *region).cast_mut()) });
+    });
+}
+
+/// Does a task of this thread's own, or of another of the region; whether there was any.
+pub(super) fn help() -> bool {
+    let here = HERE.get();
+    let Some(region) = here.region() else {
+        return false;
+    };
+    let steal = || {
+        let mut others = (1..here.size).map(|by| &region.stealers[(here.rank + by) % here.size]);
+        others.find_map(first_of)
+    };
+    match region.queues[here.rank].pop().or_else(steal) {
+        Some(task) => {
+            task();
+            true
+        }
+        None => false,
+    }
+}
+
+/// The task that another thread has had longest.
+fn first_of(queue: &Stealer<Task>) -> Option<Task> {
+    loop {
+        match queue.steal() {
+            Steal::Success(task) => return Some(task),
+            Steal::Empty => return None,
+            Steal::Retry => {}
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Our own pool (rayon's), made at its first use.
+//!
+//! Where the main thread makes it, that thread is worker 0, and comes to work only inside of our calls.
+//! A further thread of the program is a guest: its work is handed in and it waits, or it works alone
+//! where nobody would come to fetch it. A pool that another thread makes has workers of its own only.
+//!
+//! A program that asks for another number of threads later gets a pool of that size beside the first,
+//! whose workers then sleep.
+
+use super::{STACK_BYTES, wanted};
+use crate::waiting::{self, Progress};
+use crate::{Carried, strand, tsan};
+use rayon_core::{ThreadPool, ThreadPoolBuilder};
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// The pool as it was made.
+struct Settings {
+    workers: usize,
+    /// Whether worker 0 is the program's main thread.
+    has_main: bool,
+}
+
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+#[cfg(target_os = "linux")]
+fn is_main_thread() -> bool {
+    // SAFETY: both only give numbers.
+    unsafe { libc::getpid() == libc::gettid() }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_main_thread() -> bool {
+    // SAFETY: it only gives a number.
+    unsafe { libc::pthread_main_np() == 1 }
+}
+
+/// The pool for a fork outside of any pool, where it is not the first one.
+fn another() -> Option<&'static ThreadPool> {
+    static OTHERS: Mutex<Option<HashMap<usize, &'static ThreadPool>>> = Mutex::new(None);
+    let wanted = wanted();
+    if wanted == settings().workers || strand::depth() > 0 {
+        return None;
+    }
+    let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let others = others.get_or_insert_default();
+    if let Some(pool) = others.get(&wanted) {
+        return Some(pool);
+    }
+    let pool = builder(wanted).build().ok()?;
+    let pool = &*Box::leak(Box::new(pool));
+    others.insert(wanted, pool);
+    Some(pool)
+}
+
+fn builder(workers: usize) -> ThreadPoolBuilder {
+    ThreadPoolBuilder::new()
+        .num_threads(workers)
+        .stack_size(STACK_BYTES)
+        .start_handler(|_| tsan::hide())
+        .exit_handler(|_| tsan::show())
+}
+
+fn settings() -> &'static Settings {
+    SETTINGS.get_or_init(|| {
+        let workers = wanted();
+        let has_main = is_main_thread();
+        let mut pool = builder(workers);
+        if has_main {
+            pool = pool.use_current_thread();
+        }
+        // Threads that cannot be had leave the pool to rayon's own making, at the next fork.
+        let made = pool.build_global().is_ok();
+        Settings {
+            workers: if made {
+                workers
+            } else {
+                rayon_core::current_num_threads()
+            },
+            has_main: made && has_main,
+        }
+    })
+}
+
+pub(super) fn is_worker() -> bool {
+    settings();
+    rayon_core::current_thread_index().is_some()
+}
+
+pub(super) fn can_gather() -> bool {
+    is_worker() || !settings().has_main
+}
+
+pub(super) fn has_others() -> bool {
+    !is_worker() || rayon_core::current_num_threads() > 1
+}
+
+/// Whether this worker has something that others can steal; `None` for who is no worker.
+pub(super) fn pending() -> Option<bool> {
+    rayon_core::current_thread_has_pending_tasks()
+}
+
+/// Whether a spawn would go to the pool that this thread belongs to.
+pub(super) fn is_ready() -> bool {
+    settings();
+    another().is_none()
+}
+
+pub(super) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    let other = another();
+    let deserted = settings().has_main && settings().workers == 1;
+    if other.is_none() && (is_worker() || deserted || strand::is_narrow()) {
+        return work();
+    }
+    let mut fence = 0_u8;
+    let place = Carried((&raw mut fence).cast());
+    tsan::release(place.get());
+    let handed_in = move || {
+        tsan::acquire(place.get());
+        let result = work();
+        tsan::release(place.get());
+        result
+    };
+    let result = match other {
+        Some(pool) => pool.install(handed_in),
+        None => rayon_core::join(handed_in, || ()).0,
+    };
+    tsan::acquire(place.get());
+    result
+}
+
+pub(super) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
+    let progress = Progress::default();
+    rayon_core::join_context(
+        |_| {
+            first();
+            waiting::for_other(&progress);
+        },
+        |how| {
+            progress.begin();
+            second();
+            progress.end();
+            if how.migrated() {
+                waiting::linger();
+            }
+        },
+    );
+}
+
+pub(super) fn gather(size: i32, work: &(dyn Fn(i32, i32) + Sync)) {
+    let run = || {
+        rayon_core::broadcast(|worker| {
+            let rank = super::count(worker.index());
+            if rank < size {
+                work(rank, size);
+            }
+        });
+    };
+    on_worker(run);
+}
