@@ -7,8 +7,8 @@
 mod libomp;
 mod own;
 
+use crate::strand;
 use crate::tasks::Scope;
-use crate::{strand, tsan};
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
