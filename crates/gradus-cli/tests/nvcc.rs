@@ -212,6 +212,27 @@ fn the_report_tells_what_became_of_kernels() {
     assert!(text(&nvcc(&folder, "-c k.cu").stdout).is_empty());
 }
 
+/// What gives the same to all threads leaves its guard, and is no loop of theirs then.
+#[test]
+fn loops_leave_their_guards() {
+    const SOURCE: &str = "__device__ float sum(const float *in, int n) {
+    float s = 0; for (int i = 0; i < n; i++) s += in[i]; return s; }
+__global__ void norm(float *__restrict__ out, const float *__restrict__ in, int n) {
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t < n) out[t] = in[t] / sum(in, n); }
+void go(float *out, float *in, int n) { norm<<<(n + 255) / 256, 256>>>(out, in, n); }
+";
+    let folder = folder("guards");
+    std::fs::write(folder.join("k.cu"), SOURCE).expect("written");
+    let told = |switch: &str| {
+        let output = nvcc(&folder, &format!("-O3 --gpu-report {switch} -c k.cu"));
+        text(&output.stdout)
+    };
+    let (with, without) = (told(""), told("--gradus-without=guards"));
+    assert!(!with.contains("line 2: loop"), "{with}");
+    assert!(without.contains("line 2: loop"), "{without}");
+}
+
 /// A header declares a function of plain C++; the unit defines it for the device, too, below the kernel.
 #[test]
 fn what_a_unit_says_of_a_function_is_joined() {

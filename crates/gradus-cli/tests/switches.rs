@@ -68,6 +68,11 @@ fn backwards() {
 }
 
 #[test]
+fn local_loops() {
+    assert!(ratio("local-loops", "1000") > 2.0);
+}
+
+#[test]
 fn replay() {
     assert!(ratio("replay", "200") > 2.0);
 }

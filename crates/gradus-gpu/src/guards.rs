@@ -33,6 +33,9 @@ const OPS: usize = 256;
 
 /// Runs the pass.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
+    if !options.leave_guards {
+        return Findings::default();
+    }
     for kind in [SpmdKind::Grid, SpmdKind::Block] {
         let is_home =
             |op: &Op| matches!(body.kind(*op), OpKind::Spmd { kind: own, .. } if *own == kind);

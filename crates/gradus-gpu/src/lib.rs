@@ -61,6 +61,8 @@ pub struct Options {
     pub in_step: bool,
     /// Whether reads at clamped places are parted in two.
     pub part_clamps: bool,
+    /// Whether loops that give the same to all threads leave guards.
+    pub leave_guards: bool,
 }
 
 impl Default for Options {
@@ -74,6 +76,7 @@ impl Default for Options {
             recompute: true,
             in_step: true,
             part_clamps: true,
+            leave_guards: true,
         }
     }
 }

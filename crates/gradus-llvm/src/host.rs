@@ -28,6 +28,8 @@ pub struct Host {
     pub(crate) tables: Tables,
     pub(crate) generation: u32,
     pub(crate) originals: Originals,
+    /// Whether loops that index small arrays of the stack are unrolled before differentiation.
+    pub(crate) local_loops: bool,
     messages: Box<RefCell<Vec<Message>>>,
 }
 
@@ -97,6 +99,7 @@ impl Host {
             tables: Tables::default(),
             generation: 0,
             originals: Originals::default(),
+            local_loops: true,
             messages,
         }
     }

@@ -21,6 +21,10 @@ unsafe extern "C" {
 }
 
 impl Host {
+    /// Whether the loops are unrolled before differentiation; they are unless this says no.
+    pub fn unroll_local_loops(&mut self, yes: bool) {
+        self.local_loops = yes;
+    }
     /// Asks LLVM to unroll the loops that keep arrays of differentiated functions from being values.
     pub(crate) fn ask_for_unrolling(&self) {
         let roots = self.differentiated();

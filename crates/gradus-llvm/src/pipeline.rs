@@ -114,7 +114,9 @@ impl Host {
         let done = (|| {
             if before_derivatives {
                 self.run_text(EARLY_UNTIL_UNROLLING, &machine, vectorise)?;
-                self.ask_for_unrolling();
+                if self.local_loops {
+                    self.ask_for_unrolling();
+                }
             }
             self.run_text(pipeline.text(), &machine, vectorise)
         })();

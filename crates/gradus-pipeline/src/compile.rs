@@ -163,6 +163,8 @@ pub(crate) fn early(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         return Ok(());
     }
     host.keep_tape_calls(true);
+    let off = |name: &str| run.request.options.off.iter().any(|off| off == name);
+    host.unroll_local_loops(!off("local-loops"));
     let pipeline = match run.request.options.parallel {
         true => Pipeline::EarlyOpenMp,
         false => Pipeline::EarlySerial,

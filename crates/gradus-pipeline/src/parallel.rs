@@ -205,6 +205,7 @@ fn kernels(
             in_step: !off("interchange"),
             // A derivative would add through both reads.
             part_clamps: race_free && !off("clamps"),
+            leave_guards: !off("guards"),
             ..gradus_gpu::Options::default()
         };
         let lowered = gradus_gpu::lower(unit, changed, &effects, &options);

@@ -320,6 +320,7 @@ pub const SWITCHES: &[&str] = &[
     "jam",
     "short-rows",
     "stagger",
+    "local-loops",
     "alias-scopes",
     "variance-cost",
     "recompute",
@@ -335,7 +336,13 @@ pub const SWITCHES: &[&str] = &[
 ];
 
 /// What can be switched off when kernels are lowered.
-const KERNEL_SWITCHES: &[&str] = &["barrier-removal", "min-cut", "interchange", "clamps"];
+const KERNEL_SWITCHES: &[&str] = &[
+    "barrier-removal",
+    "min-cut",
+    "interchange",
+    "clamps",
+    "guards",
+];
 
 /// The options of differentiation with what is listed switched off.
 ///
@@ -345,7 +352,7 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
     let mut options = Options::default();
     for name in off {
         match name.as_str() {
-            "simplify" | "gather" | "jam" | "short-rows" | "stagger" => {}
+            "simplify" | "gather" | "jam" | "short-rows" | "stagger" | "local-loops" => {}
             name if KERNEL_SWITCHES.contains(&name) => {}
             "alias-scopes" => options.alias_scopes = false,
             "variance-cost" => options.variance_cost = false,
