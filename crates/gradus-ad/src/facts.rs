@@ -4,6 +4,7 @@
 
 pub mod backwards;
 mod early;
+mod frames;
 mod influence;
 mod late;
 mod loops;
@@ -57,6 +58,7 @@ pub struct Facts<'a> {
     copies: HashMap<Op, CopyKind>,
     deferred: HashMap<Op, Op>,
     left: HashSet<Op>,
+    on_heap: HashSet<Op>,
     late: HashSet<Value>,
     varying: HashMap<Value, Vec<Op>>,
     work: HashSet<Op>,

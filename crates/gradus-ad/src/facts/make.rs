@@ -56,6 +56,7 @@ impl<'a> MakeFacts<'a> {
             copies: HashMap::new(),
             deferred: self.deferred(body, &alias),
             left: HashSet::new(),
+            on_heap: HashSet::new(),
             late: HashSet::new(),
             varying: HashMap::new(),
             work: HashSet::new(),
@@ -80,6 +81,7 @@ impl<'a> MakeFacts<'a> {
             }
         }
         facts.left = self.left(facts.body, &facts.deferred);
+        self.on_heap(&mut facts);
         self.lanes(&mut facts);
         self.memory_ops(&mut facts, &clobbers);
         if self.options.snapshots {
@@ -379,7 +381,8 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    /// Frees that wait, and ends of lifetimes, which derivatives leave out, do no harm.
+    /// Frees that wait, and ends of lifetimes and of arrays on the stack, which derivatives leave out, do no
+    /// harm.
     fn is_stable(&self, facts: &Facts<'_>, clobbers: &Clobbers<'_>, op: Op) -> bool {
         let region = facts.body.parent(op);
         let iteration = region.and_then(|region| facts.replayed_around(region));
@@ -387,6 +390,7 @@ impl<'a> MakeFacts<'a> {
         let body = facts.body;
         let waits = |free: &Op| {
             facts.is_deferred_free(*free)
+                || self.known(body, *free) == Some(Known::Marker(MarkerFn::StackRestore))
                 || self.known(body, *free) == Some(Known::Memory(MemoryFn::TapeRelease))
                     && facts.stack_stays(self.unit.call_args(body, *free)[0])
         };
@@ -535,9 +539,7 @@ impl<'a> MakeFacts<'a> {
                 facts.has_shadow(body.operand(op, 0))
                     && facts.holds_float(self.unit, body.operand(op, 1))
             }
-            OpKind::Alloca(_) => {
-                self.variant.mode == Mode::Return || self.variant.mode == Mode::Augmented
-            }
+            OpKind::Alloca(_) => facts.is_on_heap(op),
             OpKind::Call(_) | OpKind::Invoke(_) => match self.known(body, op) {
                 Some(Known::Masked(_)) => body.operands(op).any(|v| facts.has_shadow(v)),
                 Some(Known::Memory(_)) => {

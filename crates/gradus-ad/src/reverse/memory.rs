@@ -8,7 +8,6 @@ use crate::masked::{MaskedAccess, masked_access};
 use crate::out::{Lanes, Space};
 use crate::tape::layout::widen;
 use crate::tape::stack;
-use crate::variant::Mode;
 use gradus_analysis::{CopyKind, LaneKind};
 use gradus_ir::known::{MaskedFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
@@ -162,9 +161,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.out.body.results(op).first().copied()
     }
 
-    /// A stack allocation that a split derivative moved to the heap is freed.
+    /// A stack allocation whose memory lies on the heap is freed.
     pub(super) fn undo_alloca(&mut self, op: Op) {
-        if self.variant.mode == Mode::Return {
+        if self.facts.is_on_heap(op) {
             self.free_block(op, true);
         }
     }

@@ -18,6 +18,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         match known {
             Some(Known::Memory(function)) => self.memory_call(op, function),
             Some(Known::Marker(MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd)) => {}
+            // The return sweep works on what lies on the stack.
+            Some(Known::Marker(MarkerFn::StackRestore)) if !self.forward_mode() => {}
             Some(Known::Math(function)) => {
                 self.math(op, function);
                 self.beside(op);

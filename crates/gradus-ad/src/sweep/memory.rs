@@ -5,15 +5,14 @@ use super::ForwardSweep;
 use crate::alloc;
 use crate::out::{Lanes, Space};
 use crate::tape::stack;
-use crate::variant::Mode;
 use gradus_analysis::{CopiedWord, CopyKind, LaneKind};
 use gradus_ir::known::MemoryFn;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{IntPredicate, Op, OpKind, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {
-    /// A stack allocation. Where the return sweep is another function, its memory must outlive
-    /// this frame: it lies on the heap, and the return sweep frees it.
+    /// A stack allocation. Where the return sweep needs its memory longer than the stack has it, that lies
+    /// on the heap, and the return sweep frees it.
     pub(super) fn alloca(&mut self, op: Op) {
         let body = self.facts.body;
         let result = body.result(op);
@@ -22,7 +21,8 @@ impl ForwardSweep<'_, '_, '_, '_> {
         };
         let info = *info;
         let bytes = self.alloca_bytes(op, info.ty);
-        if self.variant.mode == Mode::Augmented {
+        let on_heap = self.facts.is_on_heap(op);
+        if on_heap {
             let malloc = alloc::malloc_function(self.out.unit);
             let call = self.out.build().call(malloc, &[bytes]);
             let block = self.out.body.result(call);
@@ -35,9 +35,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
         let mut lanes = Lanes::new();
         for _ in 0..self.facts.width {
-            let shadow = match self.variant.mode {
-                Mode::Augmented => alloc::zeroed_block(self.out, bytes),
-                _ => self.zeroed_alloca(op, info, bytes),
+            let shadow = match on_heap {
+                true => alloc::zeroed_block(self.out, bytes),
+                false => self.zeroed_alloca(op, info, bytes),
             };
             lanes.push(shadow);
         }
