@@ -11,6 +11,7 @@
 use crate::closure::{Callee, Closure};
 use crate::flow::{Flow, ValueAccess, value_accesses};
 use crate::memory::{Class, ClassId, Memory, Origin};
+use crate::pieces::{FloatBits, is_piece};
 use crate::words::Words;
 use gradus_ir::{
     Body, ConstKind, Definition, Diagnostic, Entity, FuncId, GlobalId, Op, OpKind, Unit, Value,
@@ -187,7 +188,8 @@ impl ClassFacts {
                 belied: source.dup && facts.words.is_belied(ClassId::from_index(i)),
             })
             .collect();
-        found.scrambled = found.flow.scrambled(&found.float_bits(facts, &sources));
+        let bits = found.float_bits(facts, &sources);
+        found.scrambled = found.flow.scrambled(&bits.whole, bits.pieces);
         found.settle(facts, &sources);
         found.functions = active_functions(facts, &found);
         found.with_globals = functions_with_globals(facts, &found);
@@ -297,8 +299,8 @@ impl ClassFacts {
 
     /// The integers that carry varied floats, or are loaded from words that may be such: also from memory
     /// with a shadow that is only read, and as integers alone, or of which nothing is told.
-    fn float_bits(&self, facts: Facts<'_>, sources: &[Sources]) -> Vec<usize> {
-        let mut list = Vec::new();
+    fn float_bits(&self, facts: Facts<'_>, sources: &[Sources]) -> FloatBits {
+        let (mut list, mut pieces) = (Vec::new(), Vec::new());
         let stored = stored_classes(facts);
         let as_integers = |class: ClassId, named: bool| {
             let seen = facts.words.seen_anywhere(class);
@@ -326,12 +328,18 @@ impl ClassFacts {
                             || as_integers(place.class, named)
                     });
                     if floats && is_int(value) {
-                        list.extend(self.flow.value_node(func, value));
+                        let node = self.flow.value_node(func, value);
+                        list.extend(node);
+                        let piece = place.is_some_and(|at| is_piece(facts, body, op, (at, bytes)));
+                        pieces.extend(node.filter(|_| piece));
                     }
                 });
             }
         }
-        list
+        FloatBits {
+            whole: list,
+            pieces,
+        }
     }
     /// From flows to states. Memory that holds pointers to memory with shadows has a shadow itself.
     fn settle(&mut self, facts: Facts<'_>, sources: &[Sources]) {

@@ -268,11 +268,11 @@ impl Flow {
         self.search(edges, start)
     }
     /// What integer arithmetic makes of the bits of the floats at `start`, they themselves excluded
-    /// unless they are such results too.
-    pub fn scrambled(&self, start: &[FlowNode]) -> Vec<bool> {
+    /// unless they are such results too; and `pieces` of floats, with what becomes of them.
+    pub fn scrambled(&self, start: &[FlowNode], pieces: Vec<FlowNode>) -> Vec<bool> {
         let next = start.iter().flat_map(|node| self.bits.from(*node));
-        let next: Vec<FlowNode> = next.map(|node| *node as usize).collect();
-        self.search(&self.bits, &next)
+        let next = next.map(|node| *node as usize).chain(pieces);
+        self.search(&self.bits, &next.collect::<Vec<FlowNode>>())
     }
     fn search(&self, edges: &Edges, start: &[FlowNode]) -> Vec<bool> {
         let mut seen = vec![false; self.count];
@@ -470,10 +470,11 @@ impl Maker<'_, '_> {
             let kind = facts
                 .words
                 .copy_kind(facts.unit, facts.memory, body, func, op);
-            if kind.may_hold_floats() {
-                let from = self.flow.class_node(copy.from.class);
-                let to = self.flow.class_node(copy.to.class);
-                self.edge(Some(from), Some(to));
+            let from = self.flow.class_node(copy.from.class);
+            let to = self.flow.class_node(copy.to.class);
+            match kind.may_hold_floats() {
+                true => self.edge(Some(from), Some(to)),
+                false => self.bits.push((from as u32, to as u32)),
             }
         }
     }

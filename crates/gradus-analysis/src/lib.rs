@@ -66,6 +66,7 @@ mod memory;
 mod nest;
 mod outliving;
 mod outside_calls;
+mod pieces;
 mod points_to;
 mod rounding;
 mod seen;

@@ -227,3 +227,70 @@ fn numbers_whose_exponent_is_exchanged_are_refused() {
         );
     }
 }
+
+/// Numbers that are copied byte by byte, or put together from bytes, would have the derivative zero. Bytes
+/// that become no number are nobody's concern.
+#[test]
+fn numbers_made_of_bytes_are_refused() {
+    let at = folder("bytes");
+    let program = "#include <stdint.h>
+        #include <string.h>
+        static void copied(void *to, const void *from, unsigned long n) {
+            unsigned char *t = to; const unsigned char *f = from;
+            for (unsigned long i = 0; i < n; i++) t[i] = f[n - 1 - i];
+            for (unsigned long i = 0; i < n / 2; i++) { unsigned char k = t[i]; t[i] = t[n - 1 - i]; t[n - 1 - i] = k; }
+        }
+        double direct(const double *x, int n) {
+            double y[8], s = 0;
+            copied(y, x, sizeof y);
+            for (int i = 0; i < n; i++) s += y[i] * y[i];
+            return s;
+        }
+        double text(const double *x, int n) {
+            unsigned char b[64]; double y[8], s = 0;
+            copied(b, x, sizeof b);
+            copied(y, b, sizeof b);
+            for (int i = 0; i < n; i++) s += y[i] * y[i];
+            return s;
+        }
+        double shifted(const double *x, int n) {
+            double s = 0;
+            for (int i = 0; i < n; i++) {
+                const unsigned char *b = (const unsigned char *)&x[i];
+                uint64_t bits = 0;
+                for (int k = 7; k >= 0; k--) bits = bits << 8 | b[k];
+                union { uint64_t u; double d; } v = {bits};
+                s += v.d * v.d;
+            }
+            return s;
+        }
+        double counted(const double *x, int n, unsigned char *seen, double s) {
+            const unsigned char *b = (const unsigned char *)x;
+            int sum = 0;
+            for (int i = 0; i < 8 * n; i++) { seen[i & 63] ^= b[i]; sum += b[i] & 1; }
+            for (int i = 0; i < n; i++) s *= x[i];
+            return s + sum;
+        }
+        struct entry { double value; char name[8]; int n; };
+        double named(const double *x, int n) {
+            struct entry e[4]; double s = 0;
+            for (int i = 0; i < n; i++) {
+                e[i & 3].value = x[i] * s; e[i & 3].name[0] = 'a'; e[i & 3].name[1] = (char)i; e[i & 3].n = i;
+                s += e[i & 3].value + x[i] + (e[i & 3].name[0] == 'b');
+            }
+            return s;
+        }\n";
+    write(&at, "bytes.c", program);
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        for function in ["direct", "text", "shifted"] {
+            let line = format!("grad bytes.c -f {function} -o out.o -- {level}");
+            refuses(&at, &line, "GRD0008");
+        }
+        for function in ["counted --wrt x,s", "named"] {
+            accepts(
+                &at,
+                &format!("grad bytes.c -f {function} -o out.o -- {level}"),
+            );
+        }
+    }
+}
