@@ -470,6 +470,14 @@ fn what_cannot_be_done_is_refused_with_its_line_and_nothing_is_written() {
     refuses(&at, "grad outside.c -f g", "GRD0002");
     refuses(&at, "grad outside.c -f f --wrt y", "GRD0003");
     refuses(&at, "grad nowhere.c -f f", "GRD0023");
+    let jumps = "#include <setjmp.h>
+double __enzyme_autodiff(void *, double);
+static jmp_buf there;
+double f(double x) { if (setjmp(there)) return 0; if (x > 1) longjmp(there, 1); return x; }
+int main(void) { return __enzyme_autodiff((void *)f, 0.5) != 1; }\n";
+    write(&at, "jumps.c", jumps);
+    let said = refuses(&at, "cc jumps.c -o jumps", "GRD0004");
+    assert!(said.contains("returns twice"), "{said}");
     write(&at, "broken.c", "double f(double x) { return }\n");
     refuses(&at, "grad broken.c -f f", "GRD0022");
     std::fs::write(at.join("noise.bc"), b"BC\xc0\xdenoise and more noise").expect("written");

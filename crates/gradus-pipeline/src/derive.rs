@@ -92,11 +92,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         Ok(rules) => rules,
         Err(findings) => return run.take(findings),
     };
-    let requests = run.pass("requests", |run| {
-        let requests = find_requests(run, host, &mut imported, &symbols, partial)?;
-        run.after_unit("requests", &imported.unit)?;
-        Ok(requests)
-    })?;
+    let requests = requests(run, host, &mut imported, &symbols, partial)?;
     let made = match worklist::make_all(run, &mut imported.unit, &requests.roots, &rules) {
         Ok(made) => made,
         Err(stop) => {
@@ -260,6 +256,26 @@ fn import(
     run.take(findings)?;
     run.after_unit("import", &imported.unit)?;
     Ok(imported)
+}
+
+/// The requests. Where a body that is asked for could not be brought into regions, the reason is told.
+fn requests(
+    run: &mut Run<'_>,
+    host: &Host,
+    imported: &mut Imported,
+    symbols: &[String],
+    partial: bool,
+) -> Result<Requests, Stop> {
+    let found = run.pass("requests", |run| {
+        let requests = find_requests(run, host, imported, symbols, partial)?;
+        run.after_unit("requests", &imported.unit)?;
+        Ok(requests)
+    });
+    let not_importable = |d: &Diagnostic| d.code == Code::NotImportable;
+    if found.is_err() && run.reply.diagnostics.iter().any(not_importable) {
+        explain_refused_bodies(run, imported);
+    }
+    found
 }
 
 /// Reads the calls inside bodies and the requests by name; all findings are gathered.
