@@ -9,6 +9,7 @@ use crate::machine::Machine;
 use crate::shape::{Num, Shape};
 use crate::trap::{Eval, TrapKind, fault};
 use crate::value::Value;
+use crate::way::Way;
 use gradus_ir::FloatKind;
 use gradus_ir::known::{MathFn, MathOutFn};
 
@@ -22,7 +23,7 @@ impl Machine<'_> {
             .iter()
             .map(|s| s.as_ref().and_then(Shape::num))
             .collect();
-        let one = |values: &[Value]| scalar(id, &shapes, result, site, values);
+        let mut one = |values: &[Value]| scalar(&mut self.way, id, &shapes, result, site, values);
         let Some(len) = result.lanes() else {
             return one(args).map(Outcome::Value);
         };
@@ -105,6 +106,7 @@ impl Machine<'_> {
 
 /// One number, from the numbers of one lane.
 fn scalar(
+    way: &mut Way,
     id: MathFn,
     shapes: &[Option<Num>],
     result: &Shape,
@@ -144,6 +146,10 @@ fn scalar(
                     Some(y) => Some(f64::from(y)),
                     None => float(id, x, n),
                 },
+                FloatKind::F64 => {
+                    let [a, b, c] = x;
+                    way.called(id, a, &|a| float(id, [a, b, c], n))?
+                }
                 _ => float(id, x, n),
             };
             let Some(y) = y else {

@@ -38,7 +38,9 @@ mod shape;
 mod tests;
 mod trap;
 mod value;
+mod way;
 
 pub use machine::{Machine, Options};
 pub use trap::{Trap, TrapKind};
 pub use value::{Address, Value};
+pub use way::{Curves, Step};

@@ -7,6 +7,7 @@ use crate::parallel::Group;
 use crate::races::Races;
 use crate::trap::{Eval, Fault, Trap, TrapKind, fault};
 use crate::value::{Address, Value};
+use crate::way::Way;
 use gradus_ir::{Body, Entity, FuncId, OpPrinter, Symbol, Unit};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -40,18 +41,6 @@ impl Default for Options {
             races: false,
         }
     }
-}
-
-/// Who says what comparisons give.
-#[derive(Debug, Default)]
-pub(crate) enum Decisions {
-    /// They themselves.
-    #[default]
-    Own,
-    /// They themselves, and it is noted.
-    Noted(Vec<Value>),
-    /// An earlier run.
-    Given(std::vec::IntoIter<Value>),
 }
 
 /// A call in progress.
@@ -101,7 +90,7 @@ pub struct Machine<'u> {
     pub(crate) type_ids: Vec<u64>,
     pub(crate) errno: Option<Address>,
     pub(crate) random: u64,
-    decisions: Decisions,
+    pub(crate) way: Way,
     laid_out: Eval<()>,
 }
 
@@ -130,7 +119,7 @@ impl<'u> Machine<'u> {
             caught: Vec::new(),
             type_ids: Vec::new(),
             errno: None,
-            decisions: Decisions::Own,
+            way: Way::Own,
             laid_out: Ok(()),
         };
         machine.laid_out = machine.lay_out();
@@ -302,46 +291,6 @@ impl<'u> Machine<'u> {
             Symbol::Func(func) => self.symbols.functions[func.index()],
             Symbol::Global(global) => self.symbols.globals[global.index()],
         })
-    }
-
-    // ---- decisions -------------------------------------------------------------------------
-
-    /// From now on, what comparisons give is noted.
-    pub fn note_decisions(&mut self) {
-        self.decisions = Decisions::Noted(Vec::new());
-    }
-    /// What comparisons gave since [`Machine::note_decisions`], in the order in which they ran.
-    pub fn noted_decisions(self) -> Vec<Value> {
-        match self.decisions {
-            Decisions::Noted(all) => all,
-            _ => Vec::new(),
-        }
-    }
-    /// From now on, comparisons give what they gave in an earlier run, whatever their operands are: the
-    /// program takes the way that it took then.
-    pub fn follow_decisions(&mut self, earlier: Vec<Value>) {
-        self.decisions = Decisions::Given(earlier.into_iter());
-    }
-    /// Whether a run that was to follow an earlier one has come to all of its comparisons.
-    pub fn followed_all(&self) -> bool {
-        matches!(&self.decisions, Decisions::Given(rest) if rest.len() == 0)
-    }
-    /// What a comparison gives that finds `own`.
-    pub(crate) fn decided(&mut self, own: Value) -> Eval<Value> {
-        match &mut self.decisions {
-            Decisions::Own => Ok(own),
-            Decisions::Noted(all) => {
-                all.push(own.clone());
-                Ok(own)
-            }
-            Decisions::Given(rest) => match rest.next() {
-                Some(earlier) => Ok(earlier),
-                None => fault(
-                    TrapKind::BadCall,
-                    "a comparison that the earlier run had not",
-                ),
-            },
-        }
     }
 
     // ---- calls -----------------------------------------------------------------------------

@@ -242,7 +242,7 @@ impl Machine<'_> {
             | Instr::Receive(_) => self.parallel_instr(at, instr),
             Instr::ICmp { .. } | Instr::FCmp { .. } => {
                 let (dst, own) = self.computed(at, instr)?;
-                let value = self.decided(own)?;
+                let value = self.way.decided(own)?;
                 self.set(at, dst, value)
             }
             _ => {

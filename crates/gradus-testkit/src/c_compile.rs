@@ -42,9 +42,9 @@ pub fn check_c(programs: &[CProgram], flags: &[&str]) -> Result<Vec<Verdict>, St
         (Some(verdict), _) => verdict,
         (None, None) => Verdict::Crash("nothing was made".into()),
         (None, Some(loaded)) => {
-            let along = |of: &Numbers, at: &Numbers| {
+            let along = |of: &Numbers, at: &Numbers, curves| {
                 let unit = unit.as_ref().map_err(String::clone)?;
-                followed(unit, &subjects[i], of, at)
+                followed(unit, &subjects[i], of, at, curves)
             };
             let runner = Runner::new(loaded, i, &subjects[i]);
             let single = subjects[i].single;

@@ -19,6 +19,8 @@ pub enum Verdict {
     Right,
     /// They are, but at a point they are those of the way that the program takes only there; which point.
     Isolated(String),
+    /// They are, but at a point the program goes up and down within any step of differences; which point.
+    Steep(String),
     /// There are none, with a code and the message and line of the first finding.
     Refused {
         /// The diagnostic's code.
@@ -32,17 +34,10 @@ pub enum Verdict {
     Crash(String),
 }
 
-/// What a check found that found nothing wrong: the first isolated point.
-pub(crate) type Found = Option<String>;
-
 impl Verdict {
     /// The verdict on a program that has derivatives.
-    pub(crate) fn of(found: Result<Found, String>) -> Verdict {
-        match found {
-            Ok(None) => Verdict::Right,
-            Ok(Some(what)) => Verdict::Isolated(what),
-            Err(why) => Verdict::Wrong(why),
-        }
+    pub(crate) fn of(found: Result<Verdict, String>) -> Verdict {
+        found.unwrap_or_else(Verdict::Wrong)
     }
 }
 
@@ -77,8 +72,8 @@ pub(crate) fn checked(
     runner: &Runner,
     single: bool,
     followed: Option<Followed>,
-) -> Result<Found, String> {
-    let mut isolated = None;
+) -> Result<Verdict, String> {
+    let mut found = Verdict::Right;
     for (point, x) in points().iter().enumerate() {
         for direction in 0..3 {
             let (x_tan, y_adj) = directions(point as u64, direction);
@@ -90,16 +85,22 @@ pub(crate) fn checked(
                 single,
             };
             let told = |why| format!("point {point}, direction {direction}: {why}");
-            match line.judged().map_err(told)? {
-                Some(why) if isolated::is_isolated(&line, followed).map_err(told)? => {
-                    isolated.get_or_insert(told(why));
-                }
-                Some(why) => return Err(told(why)),
-                None => {}
+            let Some(why) = line.judged().map_err(told)? else {
+                continue;
+            };
+            let own = if isolated::is_isolated(&line, followed).map_err(told)? {
+                Verdict::Isolated(told(why))
+            } else if isolated::is_steep(&line, followed).map_err(told)? {
+                Verdict::Steep(told(why))
+            } else {
+                return Err(told(why));
+            };
+            if found == Verdict::Right {
+                found = own;
             }
         }
     }
-    Ok(isolated)
+    Ok(found)
 }
 
 /// A tangent of the inputs and a cotangent of the outputs.
@@ -219,10 +220,18 @@ pub(crate) fn differences(
     line: &Line,
     primal: &dyn Fn(&Numbers) -> Result<Option<Numbers>, String>,
 ) -> Result<Option<Numbers>, String> {
-    let steps: &[f64] = match line.single {
-        true => &[1e-2, 5e-3],
-        false => &[1e-3, 3e-4, 1e-4, 3e-5],
-    };
+    match line.single {
+        true => differences_over(&[1e-2, 5e-3], line, primal),
+        false => differences_over(&[1e-3, 3e-4, 1e-4, 3e-5], line, primal),
+    }
+}
+
+/// As [`differences`], over steps of one's own.
+pub(crate) fn differences_over(
+    steps: &[f64],
+    line: &Line,
+    primal: &dyn Fn(&Numbers) -> Result<Option<Numbers>, String>,
+) -> Result<Option<Numbers>, String> {
     let agreed = line.tolerance() / 10.0;
     let mut last: Option<Numbers> = None;
     for &h in steps {

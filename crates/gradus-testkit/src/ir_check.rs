@@ -10,7 +10,7 @@
 use crate::check::{Numbers, Runner, Verdict, checked, directions, points};
 use crate::generate::{CELLS, WideProgram, wide_declarations};
 use crate::made::{Made, Module, Subject, make};
-use gradus_interp::{Machine, Options as Limits, TrapKind, Value};
+use gradus_interp::{Curves, Machine, Options as Limits, TrapKind, Value};
 use gradus_ir::{Diagnostic, Layout, Unit, parse, verify};
 use gradus_llvm::{Host, OptLevel};
 use gradus_pipeline::{Derivative, Level, Options, Role, SWITCHES};
@@ -122,7 +122,8 @@ pub fn check_unit(
         let found = Runner::new(&loaded, i, &subjects[i]).and_then(|runner| {
             let single = subjects[i].single;
             same_as_interpreted(unit, &interpreted, &runner, &subjects[i])?;
-            let along = |of: &Numbers, at: &Numbers| followed(unit, &subjects[i], of, at);
+            let along =
+                |of: &Numbers, at: &Numbers, curves| followed(unit, &subjects[i], of, at, curves);
             checked(&runner, single, Some(&along))
         });
         Verdict::of(found)
@@ -266,21 +267,22 @@ fn machine(unit: &Unit) -> Machine<'_> {
     Machine::with_options(unit, limits)
 }
 
-/// What a program gives at a point when all comparisons give what they gave at another one; nothing where it
-/// does not take the same way then, or the interpreter does not know how to run it.
+/// What a program gives at a point when it takes the way that it took at another one; nothing where it
+/// cannot, or the interpreter does not know how to run it.
 pub(crate) fn followed(
     unit: &Unit,
     subject: &Subject,
     of: &Numbers,
     at: &Numbers,
+    curves: Curves,
 ) -> Result<Option<Numbers>, String> {
     let mut first = machine(unit);
-    first.note_decisions();
+    first.note_way();
     if run(&mut first, &subject.function, &primal_arguments(of))?.is_none() {
         return Ok(None);
     }
     let mut second = machine(unit);
-    second.follow_decisions(first.noted_decisions());
+    second.follow_way(first.noted_way(), curves);
     let Ok(Some(found)) = run(&mut second, &subject.function, &primal_arguments(at)) else {
         return Ok(None);
     };

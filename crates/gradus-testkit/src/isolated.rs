@@ -12,12 +12,22 @@
 //!    kink there (`fabs` of zero), the derivative lies between its slopes to both sides.
 //!
 //! A formula that is wrong at such a point alone fails the second.
+//!
+//! A point is steep where the program goes up and down within any step of differences, by less than they
+//! see: the sine of a large multiple, made small. There, and at places around it, the derivative must be
+//! that of the program in which each smooth function is the straight line that touches it, with a slope that
+//! the interpreter measures at the function itself. A wrong derivative of a function, or a wrong sum, fails
+//! that.
 
-use crate::check::{Line, Numbers, around, differences, pattern, products, sides};
+use crate::check::{
+    Line, Numbers, around, differences, differences_over, pattern, products, sides,
+};
+use gradus_interp::Curves;
 
-/// What a program gives at the second point when all comparisons give what they gave at the first; nothing
-/// where it cannot take the same way.
-pub(crate) type Followed<'f> = &'f dyn Fn(&Numbers, &Numbers) -> Result<Option<Numbers>, String>;
+/// What a program gives at the second point when it takes the way that it took at the first; nothing where
+/// it cannot.
+pub(crate) type Followed<'f> =
+    &'f dyn Fn(&Numbers, &Numbers, Curves) -> Result<Option<Numbers>, String>;
 
 /// How far the places around a point are from it: less than any step of differences.
 const ASIDE: f64 = 0.7e-5;
@@ -33,7 +43,7 @@ pub(crate) fn is_isolated(line: &Line, followed: Option<Followed>) -> Result<boo
         return Ok(false);
     };
     let y_tan = line.dotted()?;
-    let way = |at: &Numbers| followed(line.x, at);
+    let way = |at: &Numbers| followed(line.x, at, Curves::Kept);
     let held = match differences(line, &way)? {
         Some(d) => line.apart(&y_tan, &d).is_none(),
         None => is_in_kink(line, &y_tan, &way)?,
@@ -41,15 +51,49 @@ pub(crate) fn is_isolated(line: &Line, followed: Option<Followed>) -> Result<boo
     if !held {
         return Ok(false);
     }
+    everywhere(&places(line), line, |there| there.differences())
+}
+
+/// Steps of programs whose functions are straight lines: steep ones lead far away, and products of two are not
+/// straight.
+const STRAIGHT_STEPS: [f64; 4] = [1e-5, 3e-6, 1e-6, 3e-7];
+
+/// Whether a point is steep.
+///
+/// # Errors
+/// What goes wrong there or around it.
+pub(crate) fn is_steep(line: &Line, followed: Option<Followed>) -> Result<bool, String> {
+    let Some(followed) = followed else {
+        return Ok(false);
+    };
+    let mut all = places(line);
+    all.push(*line.x);
+    everywhere(&all, line, |there| {
+        let way = |at: &Numbers| followed(there.x, at, Curves::Straight);
+        differences_over(&STRAIGHT_STEPS, there, &way)
+    })
+}
+
+/// Places around a point.
+fn places(line: &Line) -> Vec<Numbers> {
     let along = |sign: f64| line.x_tan.map(|t| sign * t);
     let aside = [along(1.0), along(-1.0)];
     let random = (0..PLACES).map(|place| pattern(5000 + place));
-    for direction in aside.into_iter().chain(random) {
-        let x: Numbers = std::array::from_fn(|i| line.x[i] + ASIDE * direction[i]);
-        let there = Line { x: &x, ..*line };
+    let all = aside.into_iter().chain(random);
+    all.map(|direction| std::array::from_fn(|i| line.x[i] + ASIDE * direction[i]))
+        .collect()
+}
+
+/// Whether the derivatives at all of some places are what an oracle says.
+fn everywhere(
+    places: &[Numbers],
+    line: &Line,
+    oracle: impl Fn(&Line) -> Result<Option<Numbers>, String>,
+) -> Result<bool, String> {
+    for x in places {
+        let there = Line { x, ..*line };
         let y_tan = there.dotted()?;
-        let differences = there.differences()?;
-        if differences.is_none_or(|d| there.apart(&y_tan, &d).is_some()) {
+        if oracle(&there)?.is_none_or(|d| there.apart(&y_tan, &d).is_some()) {
             return Ok(false);
         }
     }
@@ -113,9 +157,10 @@ pub(crate) fn rounding(line: &Line, size: f64) -> Result<f64, String> {
 mod tests {
     use super::*;
     use crate::check::{Runner, checked};
-    use crate::ir_check::bitcode;
-    use crate::made::{Module, Subject, make};
+    use crate::ir_check::{bitcode, followed};
+    use crate::made::{Loaded, Module, Subject, make};
     use crate::{Verdict, Way, WideProgram, check_unit, wide_unit};
+    use gradus_ir::Unit;
     use gradus_pipeline::{Level, Options};
     use std::collections::BTreeSet;
 
@@ -147,27 +192,66 @@ mod tests {
         assert_eq!(verdict(smooth), Verdict::Right);
     }
 
-    /// Where the way taken at the point has another slope than the derivatives say, they are wrong; at a
-    /// kink, where they do not lie between its slopes to both sides.
+    /// Its slope is a hundredth at most; no step of differences sees the wave.
+    fn wave(height: &str) -> String {
+        format!(
+            "  %a = load %x -> f64\n  %b = fmul %a, 1000000000.0\n  %c = call @sin(%b)\n  \
+             %d = fmul %c, {height}\n  %t = fadd %d, %s\n  return %t\n"
+        )
+    }
+
     #[test]
-    fn a_slope_that_is_not_that_of_the_way_is_wrong() {
-        let unit = wide_unit(&[program(EQUAL)]).unwrap();
-        let subjects = [Subject {
+    fn waves_that_differences_do_not_see_are_steep() {
+        let found = verdict(&wave("0.00000000001"));
+        assert!(matches!(found, Verdict::Steep(_)), "{found:?}");
+    }
+
+    /// The derivatives of one wave, where the program is a wave of another height: an error of a hundredth.
+    #[test]
+    fn a_wrong_slope_of_a_wave_is_wrong() {
+        let subjects = subjects();
+        let own = wide_unit(&[program(&wave("0.00000000001"))]).unwrap();
+        let loaded = loaded(&own, &subjects);
+        let runner = Runner::new(&loaded, 0, &subjects[0]).unwrap();
+        let judged = |unit: &Unit| {
+            let along =
+                |of: &Numbers, at: &Numbers, curves| followed(unit, &subjects[0], of, at, curves);
+            checked(&runner, false, Some(&along))
+        };
+        assert!(matches!(judged(&own), Ok(Verdict::Steep(_))));
+        let other = wide_unit(&[program(&wave("0.0000000000101"))]).unwrap();
+        assert!(judged(&other).is_err());
+    }
+
+    fn subjects() -> [Subject; 1] {
+        [Subject {
             function: "f_1".into(),
             single: false,
-        }];
+        }]
+    }
+
+    fn loaded(unit: &Unit, subjects: &[Subject]) -> Loaded {
         let module = Module {
-            bytes: &bitcode(&unit).unwrap(),
-            subjects: &subjects,
+            bytes: &bitcode(unit).unwrap(),
+            subjects,
             blamed: &|_| None,
             shown: &|_| String::new(),
             options: Options::default(),
             level: Level::O0,
         };
-        let loaded = make(&module).unwrap().0.unwrap().load(None).unwrap();
+        make(&module).unwrap().0.unwrap().load(None).unwrap()
+    }
+
+    /// Where the way taken at the point has another slope than the derivatives say, they are wrong; at a
+    /// kink, where they do not lie between its slopes to both sides.
+    #[test]
+    fn a_slope_that_is_not_that_of_the_way_is_wrong() {
+        let unit = wide_unit(&[program(EQUAL)]).unwrap();
+        let subjects = subjects();
+        let loaded = loaded(&unit, &subjects);
         let runner = Runner::new(&loaded, 0, &subjects[0]).unwrap();
         let way = |below: f64, above: f64| {
-            move |_: &Numbers, at: &Numbers| {
+            move |_: &Numbers, at: &Numbers, _: Curves| {
                 let slope = if at[0] < 0.0 { below } else { above };
                 let mut outputs: Numbers =
                     std::array::from_fn(|i| if i == 0 { 0.0 } else { at[i - 1] });
@@ -183,7 +267,10 @@ mod tests {
         ] {
             let found = checked(&runner, false, Some(&way(below, above)));
             match holds {
-                true => assert!(matches!(found, Ok(Some(_))), "{below} {above} {found:?}"),
+                true => assert!(
+                    matches!(found, Ok(Verdict::Isolated(_))),
+                    "{below} {above} {found:?}"
+                ),
                 false => assert!(found.is_err(), "{below} {above} {found:?}"),
             }
         }

@@ -7,7 +7,7 @@
 //! they are before they are lowered: it does so whatever the threads of a run happen to do.
 
 use crate::c_compile::compiled;
-use crate::check::{Found, Numbers, Runner, Verdict, checked, directions, points};
+use crate::check::{Numbers, Runner, Verdict, checked, directions, points};
 use crate::generate::ParallelCProgram;
 use crate::ir_check::{all_as_interpreted, followed};
 use crate::made::{Loaded, Subject};
@@ -169,7 +169,7 @@ impl Both {
         Verdict::of(self.check(i))
     }
 
-    fn check(&self, i: usize) -> Result<Found, String> {
+    fn check(&self, i: usize) -> Result<Verdict, String> {
         let subject = &self.subjects[i];
         let serial = Runner::new(&self.serial, i, subject)?;
         let parallel = Runner::new(&self.parallel, i, subject)?;
@@ -183,7 +183,8 @@ impl Both {
         for _ in 0..ROUNDS {
             same("three workers", parallel.reverse(&x, &y_adj)?, wanted)?;
         }
-        let along = |of: &Numbers, at: &Numbers| followed(&self.unit, subject, of, at);
+        let along =
+            |of: &Numbers, at: &Numbers, curves| followed(&self.unit, subject, of, at, curves);
         checked(&parallel, false, Some(&along))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{run, trap, unit};
 use crate::machine::Options;
-use crate::{Machine, TrapKind, Value};
+use crate::{Curves, Machine, Step, TrapKind, Value};
 
 fn int(text: &str) -> i64 {
     match run(text) {
@@ -200,21 +200,60 @@ fn a_run_can_follow_the_way_of_another() {
       func @g(%x: f64) -> f64 { %c = fcmp oeq %x, 0.0 %r = select %c, 5.0, %x return %r }",
     );
     let mut first = Machine::new(&unit);
-    first.note_decisions();
+    first.note_way();
     let number = |value: Option<Value>| value.and_then(|v| v.as_f64()).expect("a number");
     assert_eq!(
         number(first.call("f", &[Value::f64(0.0)]).expect("it runs")),
         8.0
     );
-    let way = first.noted_decisions();
+    let way = first.noted_way();
     assert_eq!(way.len(), 4);
-    let follow = |name: &str, x: f64, way: &[Value]| {
+    let follow = |name: &str, x: f64, way: &[Step]| {
         let mut machine = Machine::new(&unit);
-        machine.follow_decisions(way.to_vec());
+        machine.follow_way(way.to_vec(), Curves::Kept);
         let value = machine.call(name, &[Value::f64(x)]);
         (value.ok().map(number), machine.followed_all())
     };
     assert_eq!(follow("f", 7.0, &way), (Some(5.0 + 10.0), true));
     assert_eq!(follow("g", 7.0, &way), (Some(5.0), false));
     assert_eq!(follow("f", 7.0, &way[..3]).0, None);
+}
+
+/// Where functions are straight, a program's differences have their slopes, however fast they go up and
+/// down; what a function gives at the earlier point is the same.
+#[test]
+fn functions_can_be_straight_lines() {
+    let unit = unit(
+        "declare @sin(f64) -> f64
+      func @f(%x: f64) -> f64 {
+        %b = fmul %x, 1000000000.0
+        %s = call @sin(%b)
+        %r = fmul %s, %x
+        return %r }",
+    );
+    let mut first = Machine::new(&unit);
+    first.note_way();
+    let x = 0.7;
+    let own = first.call("f", &[Value::f64(x)]).expect("it runs");
+    let way = first.noted_way();
+    let followed = |curves: Curves, at: f64| {
+        let mut machine = Machine::new(&unit);
+        machine.follow_way(way.clone(), curves);
+        let value = machine.call("f", &[Value::f64(at)]).expect("it runs");
+        assert!(machine.followed_all());
+        value.and_then(|v| v.as_f64()).expect("a number")
+    };
+    assert_eq!(
+        Some(followed(Curves::Straight, x)),
+        own.and_then(|v| v.as_f64())
+    );
+    let slope = |curves| (followed(curves, x + 1e-3) - followed(curves, x - 1e-3)) / 2e-3;
+    let true_slope = (1e9 * x).sin() + x * 1e9 * (1e9 * x).cos();
+    let error = |slope: f64| (slope / true_slope - 1.0).abs();
+    assert!(
+        error(slope(Curves::Straight)) < 1e-7,
+        "{}",
+        slope(Curves::Straight)
+    );
+    assert!(error(slope(Curves::Kept)) > 0.5);
 }

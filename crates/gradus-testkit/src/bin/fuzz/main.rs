@@ -331,6 +331,7 @@ fn tell(settings: &Settings, route: &str, verdicts: Vec<Verdict>) {
         let (kind, text) = match verdict {
             Verdict::Right => ("ok".into(), String::new()),
             Verdict::Isolated(what) => ("isolated".into(), what),
+            Verdict::Steep(what) => ("steep".into(), what),
             Verdict::Refused { code, place } => (format!("refused {code}"), place),
             Verdict::Wrong(why) => ("WRONG".into(), why),
             Verdict::Crash(why) => ("crash".into(), why),

@@ -24,7 +24,7 @@ fn kind(verdict: &Verdict) -> Option<String> {
     let text = match verdict {
         Verdict::Wrong(text) | Verdict::Crash(text) => text.clone(),
         Verdict::Refused { code, place } => format!("{code}: {place}"),
-        Verdict::Right | Verdict::Isolated(_) => return None,
+        Verdict::Right | Verdict::Isolated(_) | Verdict::Steep(_) => return None,
     };
     let words = text.split_whitespace();
     let plain = words.filter_map(|word| match word.rfind(|c: char| c.is_ascii_digit()) {

@@ -134,7 +134,7 @@ impl<'s> Tally<'s> {
             .or_default()
             .push(number);
         let told = format!("seed {seed} {route}: {kind}: {text}");
-        match kind.starts_with("refused") || *kind == "isolated" {
+        match kind.starts_with("refused") || matches!(*kind, "isolated" | "steep") {
             true => drop(self.examples.entry(kind.to_string()).or_insert(told)),
             false if *kind != "ok" => self.fault(told),
             false => {}
