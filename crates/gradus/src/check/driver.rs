@@ -24,6 +24,8 @@ enum Fill {
     Steps,
     /// Whole numbers from 0 below a bound.
     Whole(String),
+    /// These.
+    Listed(Vec<String>),
 }
 
 /// An argument of the function, as the driver sees it.
@@ -211,7 +213,7 @@ fn slot<'a>(argument: &'a Argument, name: &str, value: &str) -> Result<Slot<'a>,
     let value = read(value, array)
         .ok_or_else(|| missing(format!("`{}={value}` is not understood", argument.name))
             .note(match array {
-                true => "an array is given(LENGTH) by a driver, rand(LENGTH), zeros(LENGTH), ones(LENGTH), iota(LENGTH) or randint(LENGTH, BOUND)",
+                true => "an array is [VALUE, VALUE, …], rand(LENGTH), zeros(LENGTH), ones(LENGTH), iota(LENGTH), randint(LENGTH, BOUND) or, with a driver, given(LENGTH)",
                 false => "a value is a number, or an expression of arguments given before",
             }))?;
     let stated = name.split_once(':').map(|(_, ty)| ty.to_string());
@@ -259,11 +261,15 @@ fn structure_slot<'a>(
     value: &str,
 ) -> Result<Slot<'a>, Diagnostic> {
     let fill = match read(value, true) {
-        Some(Value::Array { fill, .. }) if !matches!(fill, Fill::Given) => fill,
+        Some(Value::Array {
+            length,
+            fill: Fill::Listed(values),
+        }) if length == count.to_string() => Fill::Listed(values),
+        Some(Value::Array { fill, .. }) if !matches!(fill, Fill::Given | Fill::Listed(_)) => fill,
         _ => {
             let message = format!("`{}={value}` is not understood", argument.name);
             return Err(missing(message).note(format!(
-                "a structure of {count} numbers is rand({count}), zeros({count}), ones({count}) or iota({count})"
+                "a structure of {count} numbers is [VALUE, …] with all of them, rand({count}), zeros({count}), ones({count}) or iota({count})"
             )));
         }
     };
@@ -293,6 +299,16 @@ fn read(text: &str, array: bool) -> Option<Value> {
         let random = ["rand()", "rand"].contains(&text);
         let number = if random { "gr_uniform()" } else { text };
         return (random || is_expression(text)).then(|| Value::Number(number.into()));
+    }
+    if let Some(list) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
+        let values: Vec<String> = list.split(',').map(|value| value.trim().into()).collect();
+        return values
+            .iter()
+            .all(|value| is_expression(value))
+            .then(|| Value::Array {
+                length: values.len().to_string(),
+                fill: Fill::Listed(values),
+            });
     }
     let (name, rest) = text.split_once('(')?;
     let inside = rest.strip_suffix(')')?;
@@ -395,6 +411,7 @@ fn fill(what: &Check, slots: &[Slot<'_>]) -> String {
                     Fill::Zeros => "0".into(),
                     Fill::Ones => "1".into(),
                     Fill::Steps => "k".into(),
+                    Fill::Listed(values) => format!("(const {elem}[]){{{}}}[k]", values.join(", ")),
                     Fill::Whole(bound) => {
                         format!(
                             "(gr_state = gr_state * 6364136223846793005u + 1442695040888963407u, (gr_state >> 33) % (unsigned long)({bound}))"
@@ -568,6 +585,9 @@ mod tests {
         assert!(
             matches!(read("randint(n, m - 1)", true), Some(Value::Array { fill: Fill::Whole(b), .. }) if b == "m - 1")
         );
+        assert!(
+            matches!(read("[0.5, -1e-3,n]", true), Some(Value::Array { length, fill: Fill::Listed(v) }) if length == "3" && v == ["0.5", "-1e-3", "n"])
+        );
         for text in ["", "x; abort()", "\"a\""] {
             assert!(read(text, false).is_none(), "{text}");
         }
@@ -580,6 +600,9 @@ mod tests {
             "randint(n)",
             "rand(n); f(",
             "rand(n, 2)",
+            "[]",
+            "[1, 2",
+            "[1, abort(); 2]",
         ] {
             assert!(read(text, true).is_none(), "{text}");
         }
