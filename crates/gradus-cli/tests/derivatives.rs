@@ -757,3 +757,17 @@ fn members_beside_numbers_are_no_numbers() {
         accepts(&at, &format!("{line} -DSTART={start}"));
     }
 }
+
+/// Steps so small that results of single precision do not move at all agree with each other on no slope.
+#[test]
+fn differences_of_single_precision_do_not_settle_on_rounding() {
+    let at = folder("rounding");
+    let program = "static float g(const float *x) { return 87.3f + 0.7f * x[0] * x[1] + x[1]; }
+        float f(float a, float b) { float x[2] = {a, b}; return g(x); }\n";
+    write(&at, "large.c", program);
+    for a in ["0.005", "0.02", "0.5"] {
+        let line = format!("check large.c -f f --single --arg a={a} --arg b=1");
+        let right = gradus(&at, &line);
+        assert!(right.status.success(), "{}", text(&right.stderr));
+    }
+}

@@ -133,22 +133,26 @@ static int gr_kink(const gr_arg *only, size_t entry, double scale)
 }
 
 /* The derivative at 0 by Ridders' method: central differences of shrinking steps, extrapolated; the
- * estimate whose neighbours agree best, and how well they do. */
+ * estimate whose neighbours agree best, and how well they do. That may be by chance where steps are so small
+ * that the results differ by few last bits or none: no estimate is better than rounding lets its step be. */
 static double gr_difference(const gr_arg *only, size_t entry, double scale, double *error)
 {
     enum { STEPS = 10 };
     double table[STEPS][STEPS], best = NAN, h = scale * (gr_single ? 0.1 : 0.02);
     *error = INFINITY;
     for (int k = 0; k < STEPS; k++, h /= 2) {
-        table[k][0] = (gr_along(h, only, entry) - gr_along(-h, only, entry)) / (2 * h);
+        const double right = gr_along(h, only, entry), left = gr_along(-h, only, entry);
+        const double rounding = (gr_single ? 0x1p-24 : 0x1p-53) * fmax(fabs(right), fabs(left)) / h;
+        table[k][0] = (right - left) / (2 * h);
         double factor = 1;
         for (int m = 1; m <= k; m++) {
             factor *= 4;
             table[k][m] = (factor * table[k][m - 1] - table[k - 1][m - 1]) / (factor - 1);
             const double one = fabs(table[k][m] - table[k][m - 1]);
             const double two = fabs(table[k][m] - table[k - 1][m - 1]);
-            if (fmax(one, two) < *error) {
-                *error = fmax(one, two);
+            const double apart = fmax(fmax(one, two), rounding);
+            if (apart < *error) {
+                *error = apart;
                 best = table[k][m];
             }
         }
