@@ -78,11 +78,18 @@ fn loops(unit: &mut Unit, body: &mut Body) {
     gradus_edit::loops_to_fors(unit, body);
 }
 
-/// Removes what differentiation left behind.
+/// Removes what differentiation left behind, and what only the function's value was computed from where the
+/// derivative does not give it.
 pub(crate) fn derivatives(unit: &mut Unit, functions: &[FuncId]) {
     for &func in functions {
         edit(unit, func, |unit, body| gradus_edit::sweep_dead(unit, body));
     }
+    loops_of(
+        unit,
+        functions,
+        gradus_simplify::makes_memory,
+        gradus_simplify::unread,
+    );
 }
 
 /// What pieces of code that came together in a function share is computed once.
@@ -158,7 +165,7 @@ pub(crate) fn stagger(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
     )
 }
 
-/// Edits loops of the functions that `has` some.
+/// Edits the functions that `has` says something of; gives for each the number of edits.
 fn loops_of(
     unit: &mut Unit,
     functions: &[FuncId],

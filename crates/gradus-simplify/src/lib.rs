@@ -37,6 +37,7 @@ pub use gather::{gather, scatters};
 pub use jam::{jam, waits};
 pub use short_rows::{short_rows, updates_rows};
 pub use stagger::{allocates, stagger};
+pub use unread::{makes_memory, unread};
 pub use unswitch::unswitch_all;
 
 use gradus_analysis::{AliasOptions, Closure, Effects};
@@ -113,7 +114,7 @@ pub const PASSES: &[Pass] = &[
     },
     Pass {
         name: "unread",
-        about: "memory that is only written",
+        about: "memory that is only written and updated",
         run: unread::run,
     },
     Pass {

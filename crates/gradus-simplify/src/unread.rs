@@ -1,24 +1,31 @@
 //! Memory of the body's own that nobody reads: what is written there goes, and the memory with it.
 //!
-//! It is seen to be unread where its address is used for nothing but stores into it, fills, frees and
-//! marks of its life. A parallel loop that only wrote there is then empty, and dead.
+//! It is seen to be unread where its address is used for nothing but stores into it, fills, frees, marks of
+//! its life, and loads of which nothing is made but what is stored into it again: a sum that is only updated
+//! is not read by anyone. (A solution that a solver updates in each iteration, in its gradient.) Its address
+//! may be compared with null: memory that is not asked for is there. A parallel loop that only wrote there is
+//! then empty, and dead.
 
 use crate::Facts;
+use gradus_edit::{is_removable, sweep_from};
 use gradus_ir::known::{Known, MarkerFn, MemoryFn};
-use gradus_ir::{Body, Op, OpKind, Unit};
+use gradus_ir::{Body, Builder, ConstKind, IntPredicate, Op, OpKind, Unit, Use, Value};
+use std::collections::HashSet;
+
+/// How many ops are looked at to see what becomes of what is loaded.
+const OPS: usize = 4096;
 
 /// Removes what is written to memory that nobody reads.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     let made: Vec<Op> = body
         .walk(body.root())
-        .filter(|&op| makes_memory(unit, body, op))
+        .filter(|&op| is_made(unit, body, op))
         .collect();
     let mut changed = false;
-    for op in made {
-        if let Some(users) = only_written(unit, body, op) {
-            for user in users.into_iter().rev() {
-                body.erase(user);
-            }
+    // What is computed for one of them may be all that reads another one, most often an earlier one.
+    for op in made.into_iter().rev() {
+        if let Some(users) = Users::of(unit, body, op) {
+            users.remove(unit, body);
             body.erase(op);
             changed = true;
         }
@@ -26,7 +33,24 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     changed
 }
 
-fn makes_memory(unit: &Unit, body: &Body, op: Op) -> bool {
+/// Whether a body makes memory that may turn out to be unread.
+pub fn makes_memory(unit: &Unit, body: &Body) -> bool {
+    body.walk(body.root()).any(|op| is_made(unit, body, op))
+}
+
+/// Removes memory that nobody reads once what nobody uses is gone; gives the number of passes that changed
+/// anything.
+pub fn unread(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
+    let dead = crate::dce::run(unit, body, facts);
+    let unread = run(unit, body, facts);
+    let more = unread && crate::dce::run(unit, body, facts);
+    [dead, unread, more]
+        .into_iter()
+        .filter(|done| *done)
+        .count()
+}
+
+fn is_made(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Alloca(info) => !info.inalloca,
         OpKind::Call(_) => matches!(
@@ -41,40 +65,102 @@ fn known(unit: &Unit, body: &Body, op: Op) -> Option<Known> {
     unit.known(unit.callee(body, op)?)
 }
 
-/// All that uses the memory made by `op`, users after what they use; `None` where one of them may read
-/// it or hand its address on.
-fn only_written(unit: &Unit, body: &Body, op: Op) -> Option<Vec<Op>> {
-    let mut users = Vec::new();
-    let mut open = vec![body.result(op)];
-    while let Some(address) = open.pop() {
-        for used in body.uses(address) {
-            let only_writes = match body.kind(used.op) {
-                OpKind::Addr { .. } if used.index == 0 => {
-                    open.push(body.result(used.op));
-                    true
+/// All that uses memory which nobody reads.
+#[derive(Default)]
+struct Users {
+    /// What writes it, frees it or marks its life.
+    writers: Vec<Op>,
+    /// Its addresses, and what is loaded and computed for the writers alone.
+    values: Vec<Value>,
+    /// Comparisons of its address with null.
+    tests: Vec<Op>,
+}
+
+impl Users {
+    /// What uses the memory made by `op`; `None` where one of them may read it for something else or hand
+    /// its address on.
+    fn of(unit: &Unit, body: &Body, op: Op) -> Option<Users> {
+        let start = body.result(op);
+        let (mut users, mut seen) = (Users::default(), HashSet::from([op]));
+        let (mut addresses, mut read) = (vec![start], Vec::new());
+        while let Some(address) = addresses.pop() {
+            for used in body.uses(address) {
+                let is_new = seen.insert(used.op);
+                match body.kind(used.op) {
+                    OpKind::Addr { .. } if used.index == 0 => addresses.push(body.result(used.op)),
+                    OpKind::Load(access) if access.is_plain() => read.push(body.result(used.op)),
+                    OpKind::Store(access) if used.index == 1 && access.is_plain() => {
+                        users.writers.extend(is_new.then_some(used.op));
+                    }
+                    OpKind::Call(info) if info.bundles.is_empty() => {
+                        let own = fills_or_ends(unit, body, used);
+                        own.then(|| users.writers.extend(is_new.then_some(used.op)))?;
+                    }
+                    OpKind::ICmp(IntPredicate::Eq | IntPredicate::Ne) if address == start => {
+                        is_null(unit, body.operand(used.op, 1), body).then_some(())?;
+                        users.tests.push(used.op);
+                    }
+                    _ => return None,
                 }
-                OpKind::Store(access) => used.index == 1 && access.is_plain(),
-                OpKind::Call(info) => {
-                    info.bundles.is_empty() && fills_or_ends(unit, body, used.op, used.index)
-                }
-                _ => false,
-            };
-            if !only_writes {
-                return None;
-            }
-            if !users.contains(&used.op) {
-                users.push(used.op);
+                users.values.extend(body.results(used.op));
             }
         }
+        users.only_for_writers(unit, body, read)?;
+        Some(users)
     }
-    Some(users)
+
+    /// Follows what is loaded: all that is made of it goes into the same memory.
+    fn only_for_writers(&mut self, unit: &Unit, body: &Body, mut open: Vec<Value>) -> Option<()> {
+        let writers: HashSet<Op> = self.writers.iter().copied().collect();
+        let mut seen: HashSet<Value> = open.iter().copied().collect();
+        while let Some(value) = open.pop() {
+            for used in body.uses(value) {
+                match body.kind(used.op) {
+                    OpKind::Store(_) if used.index == 0 => {
+                        writers.contains(&used.op).then_some(())?;
+                    }
+                    _ => {
+                        let plain = body.op_regions(used.op).is_empty()
+                            && !body.results(used.op).is_empty()
+                            && !body.kind(used.op).is_terminator()
+                            && is_removable(unit, body, used.op);
+                        plain.then_some(())?;
+                        let new = body.results(used.op).iter().filter(|v| seen.insert(**v));
+                        open.extend(new);
+                    }
+                }
+            }
+            (seen.len() <= OPS).then_some(())?;
+        }
+        self.values.extend(seen);
+        Some(())
+    }
+
+    fn remove(self, unit: &mut Unit, body: &mut Body) {
+        for test in self.tests {
+            let result = body.result(test);
+            let unequal = matches!(body.kind(test), OpKind::ICmp(IntPredicate::Ne));
+            let ty = body.ty(result);
+            let known = Builder::new(unit, body).int(ty, i128::from(unequal));
+            body.replace_uses(result, known);
+        }
+        for writer in self.writers {
+            body.erase(writer);
+        }
+        sweep_from(unit, body, self.values);
+    }
+}
+
+fn is_null(unit: &Unit, value: Value, body: &Body) -> bool {
+    let id = body.as_const(value);
+    id.is_some_and(|id| unit.constant(id).kind == ConstKind::Zero)
 }
 
 /// Whether a call that gets the address as this operand fills the memory, frees it or marks its life.
-fn fills_or_ends(unit: &Unit, body: &Body, call: Op, index: u32) -> bool {
-    let unused = body.results(call).iter().all(|v| !body.has_uses(*v));
-    let own = match known(unit, body, call) {
-        Some(Known::Memory(MemoryFn::Free | MemoryFn::MemsetIntrinsic)) => index == 1,
+fn fills_or_ends(unit: &Unit, body: &Body, used: Use) -> bool {
+    let unused = body.results(used.op).iter().all(|v| !body.has_uses(*v));
+    let own = match known(unit, body, used.op) {
+        Some(Known::Memory(MemoryFn::Free | MemoryFn::MemsetIntrinsic)) => used.index == 1,
         Some(Known::Marker(MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd)) => true,
         _ => false,
     };
