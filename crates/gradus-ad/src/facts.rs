@@ -3,6 +3,7 @@
 //! Made before anything is built, so that building may change the unit.
 
 pub mod backwards;
+pub mod carried_loads;
 mod early;
 mod frames;
 mod influence;
@@ -75,6 +76,7 @@ pub struct Facts<'a> {
     pub snapshots: Vec<snapshots::Snapshot>,
     served: HashMap<Op, usize>,
     backwards: HashMap<Value, backwards::Backwards>,
+    carried_loads: HashMap<Value, carried_loads::CarriedLoad>,
     repeatable: BTreeMap<Op, Repeatable>,
     replayed: BTreeMap<Op, Repeatable>,
 }

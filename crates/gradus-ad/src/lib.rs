@@ -77,7 +77,8 @@ pub struct Options {
     pub replay: bool,
     /// Replay is weighed against keeping; else each loop is replayed that can be.
     pub replay_cost: bool,
-    /// Carried values that an iteration only adds to are run backwards instead of kept.
+    /// Carried values that an iteration only adds to are run backwards instead of kept; those that it reads
+    /// from memory for the next one are read again.
     pub backwards: bool,
     /// A call that writes nothing is differentiated as a whole in the return sweep, without a tape.
     pub redo_calls: bool,

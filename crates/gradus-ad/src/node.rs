@@ -74,7 +74,9 @@ fn primal_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
         Definition::Param(region, index) => match body.owner(region) {
             None => Source::AtHand,
             Some(op) if index == 0 && matches!(body.kind(op), OpKind::For { .. }) => Source::AtHand,
-            Some(_) => facts.backwards_source(Node::Primal(value)),
+            Some(_) => facts
+                .carried_load_source(value)
+                .unwrap_or_else(|| facts.backwards_source(Node::Primal(value))),
         },
         Definition::Result(op, index) => match body.kind(op) {
             OpKind::If => merge_source(facts, op, index, Node::Primal),

@@ -50,6 +50,41 @@ programs! {
                 r += 0.001 * p * p; }
             for (int k = 0; k < n; k++) x[k] = 0;
             return r; }";
+    // The start of a row is the end of the one before; where the program then changes the lengths, they must
+    // be kept.
+    rows_that_begin_where_others_end: 6, "#include <stdlib.h>
+        double f(int n, double *x, double s) {
+            int *row = malloc((n + 1) * sizeof *row); double r = 0;
+            for (int i = 0; i <= n; i++) row[i] = i * (i + 1) / 2 % (n - 1) + i;
+            for (int t = 0; t < 3; t++) for (int i = 0; i < n; i++) { double p = s;
+                for (int e = row[i]; e < row[i + 1]; e++) p = p * x[e % n] + 0.1 * e;
+                r += p * p; }
+            free(row);
+            return r; }";
+    rows_whose_ends_are_changed_later: 6, "#include <stdlib.h>
+        double f(int n, double *x, double s) {
+            int *row = malloc((n + 1) * sizeof *row); double r = 0;
+            for (int i = 0; i <= n; i++) row[i] = i * (i + 1) / 2 % (n - 1) + i;
+            for (int t = 0; t < 3; t++) {
+                for (int i = 0; i < n; i++) { double p = s;
+                    for (int e = row[i]; e < row[i + 1]; e++) p = p * x[e % n] + 0.1 * e;
+                    r += p * p; }
+                for (int i = 0; i <= n; i++) row[i] += t * i % 3; }
+            free(row);
+            return r; }";
+    // Of the sums that only the steps themselves read, nothing remains in the derivative but the adjoints.
+    sums_of_steps_beside_the_result: 4, "#include <stdlib.h>
+        double f(int n, double *x, double s) {
+            double *sum = malloc(n * sizeof *sum), *d = malloc(n * sizeof *d), r = 0;
+            if (!sum || !d) abort();
+            for (int i = 0; i < n; i++) { sum[i] = 0; d[i] = x[i]; }
+            for (int t = 0; t < 4; t++) {
+                double q = 0;
+                for (int i = 0; i < n; i++) { sum[i] += s * d[i]; q += d[i] * d[(i + 1) % n]; }
+                for (int i = 0; i < n; i++) d[i] = d[i] * (1 - 0.1 * q) + 0.01 * t; }
+            for (int i = 0; i < n; i++) r += x[i] * sum[i];
+            free(sum); free(d);
+            return r; }";
     // The state before each step is long enough to be copied in pieces by the loop that reads it; the last row
     // and the pieces after the last iteration's are read, too.
     copied_in_pieces: 3, "#include <stdlib.h>

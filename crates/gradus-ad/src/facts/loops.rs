@@ -4,7 +4,8 @@ use super::Facts;
 use super::own_adds::is_independent;
 use super::snapshots::Extent;
 use crate::node::{Node, home_region};
-use gradus_ir::{Body, Op, OpKind, Region, Unit};
+use gradus_ir::known::{Known, MathFn};
+use gradus_ir::{BinaryOp, Body, Flags, Op, OpKind, Region, Unit, Value};
 
 /// The trips of a loop of which nothing is known.
 const UNKNOWN_TRIPS: f64 = 1000.0;
@@ -25,6 +26,27 @@ pub(crate) fn loops_around(body: &Body, region: Region) -> Vec<Op> {
     }
     loops.reverse();
     loops
+}
+
+/// Whether each iteration of a counted loop waits for the one before to add to a number, in the order that the
+/// program says.
+pub(super) fn waits_for_a_sum(unit: &Unit, body: &Body, lp: Op) -> bool {
+    let region = body.op_regions(lp)[0];
+    let (OpKind::For { .. }, Some(end)) = (body.kind(lp), body.last(region)) else {
+        return false;
+    };
+    let params = body.region_params(region);
+    let adds_to = |(param, next): (&Value, Value)| {
+        let Some(op) = body.def_op(next) else {
+            return false;
+        };
+        let known = unit.callee(body, op).and_then(|f| unit.known(f));
+        let adds = matches!(body.kind(op), OpKind::Binary(BinaryOp::FAdd))
+            || matches!(known, Some(Known::Math(MathFn::Fmuladd | MathFn::Fma)));
+        let ordered = !body.ops[op].flags.has(Flags::REASSOC);
+        adds && ordered && body.operands(op).any(|v| v == *param)
+    };
+    params.iter().skip(1).zip(body.operands(end)).any(adds_to)
 }
 
 impl Facts<'_> {

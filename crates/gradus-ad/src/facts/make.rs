@@ -72,6 +72,7 @@ impl<'a> MakeFacts<'a> {
             snapshots: Vec::new(),
             served: HashMap::new(),
             backwards: HashMap::new(),
+            carried_loads: HashMap::new(),
             repeatable: BTreeMap::new(),
             replayed: self.replayed.clone(),
         };
@@ -94,6 +95,7 @@ impl<'a> MakeFacts<'a> {
         self.own_adds(&mut facts, &alias);
         if self.options.backwards {
             facts.backwards = super::backwards::find(self.unit, body);
+            facts.carried_loads = super::carried_loads::find(self.unit, &facts);
         }
         self.varying(&mut facts, &clobbers);
         let reverse = self.variant.mode != Mode::Forward;
@@ -371,11 +373,13 @@ impl<'a> MakeFacts<'a> {
             clobbers,
         };
         (facts.snapshots, facts.served) = finder.find(&unstable);
-        // Memory that each iteration of a replayed loop writes anew is near. Elsewhere a copy in bulk is made
-        // faster than the same numbers one by one.
+        // Memory that each iteration of a replayed loop writes anew is near, and a loop that adds up what it
+        // reads waits for its sum. Elsewhere a copy in bulk is made faster than the same numbers one by one.
         for number in 0..facts.snapshots.len() {
-            let region = body.parent(facts.snapshots[number].anchor);
-            if region.is_none_or(|region| facts.replayed_around(region).is_none()) {
+            let anchor = facts.snapshots[number].anchor;
+            let replayed = |region| facts.replayed_around(region).is_some();
+            let near = body.parent(anchor).is_some_and(replayed);
+            if !near && !super::loops::waits_for_a_sum(self.unit, body, anchor) {
                 facts.snapshots[number].filler = None;
             }
         }

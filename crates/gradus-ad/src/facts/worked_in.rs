@@ -57,6 +57,9 @@ impl MakeFacts<'_> {
         for (snapshot, worked_in) in facts.snapshots.iter_mut().zip(found) {
             // Two copies of an object in one iteration: the first one is worked in.
             snapshot.worked_in = worked_in && taken.insert(snapshot.root);
+            if snapshot.worked_in {
+                snapshot.filler = None;
+            }
         }
     }
 }

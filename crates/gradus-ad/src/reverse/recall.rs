@@ -284,6 +284,15 @@ impl Replay<'_> {
     ) -> Result<Lanes, Diagnostic> {
         match node {
             Node::Primal(value) => {
+                if let Some(found) = facts.carried_load(value) {
+                    let kind = facts.body.kind(found.addr).clone();
+                    let base = self.one(Node::Primal(found.base))?;
+                    let index = self.one(Node::Primal(found.index))?;
+                    let ty = out.body.ty(base);
+                    let address = out.build().value(kind, &[base, index], ty);
+                    let value = again(facts, out, found.load, &[address]);
+                    return Ok(Lanes::from_elem(value, 1));
+                }
                 let op = facts.body.def_op(value).ok_or_else(|| fault(node))?;
                 if matches!(facts.body.kind(op), OpKind::If) {
                     return self.merge(op, value, Node::Primal, facts, out);

@@ -2,8 +2,9 @@
 //!
 //! `y = (0.5 s) b` gives `b` the part `seed · (0.5 s)` and `s` the part `0.5 (seed · b)`. As `(0.5 seed) · s` and
 //! `(0.5 seed) · b` the two share a product, and with them all that the seed goes to in this way: the fluxes
-//! through the faces of a cell, each with the mean of two coefficients. Only powers of two near one are moved:
-//! that rounds nothing, as long as all products are normal numbers.
+//! through the faces of a cell, each with the mean of two coefficients. Where the seed is itself a product with
+//! a factor from outside, a step's length, that one takes the power: it is multiplied once, before the loop. Only
+//! powers of two near one are moved: that rounds nothing, as long as all products are normal numbers.
 
 use super::return_sweep::ReturnSweep;
 use crate::calculus;
@@ -51,8 +52,20 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 
     fn regrouped(&mut self, seed: Value, power: Value, other: Value) -> Value {
+        // A factor of the seed from outside takes the power with it, once for all.
+        let outside = product(&self.out.body, seed).and_then(|[a, b]| {
+            let home = |v: Value| self.out.body.region_of(v);
+            let from_outside = |v: Value| home(v).is_some_and(|home| home != self.region());
+            [(a, b), (b, a)].into_iter().find(|(_, v)| from_outside(*v))
+        });
         let mut b = self.out.build();
-        let scaled = b.fmul(seed, power);
+        let scaled = match outside {
+            Some((seed, factor)) => {
+                let factor = b.fmul(factor, power);
+                b.fmul(seed, factor)
+            }
+            None => b.fmul(seed, power),
+        };
         b.fmul(scaled, other)
     }
 

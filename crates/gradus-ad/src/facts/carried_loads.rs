@@ -1,0 +1,105 @@
+//! Carried values that an iteration reads for the next one: `end[i]` of one row is the start of the next.
+//!
+//! Optimisers make one load an iteration out of two, `p[i]` and `p[i + 1]`, and carry the second on. The return
+//! sweep reads `p[i]` again, so that the tape need not hold what was carried: the first iteration's stood at
+//! `p` and was read there before the loop; that of each later one was read by the iteration before it, at the
+//! place that is `p[i]` for it. Both loads must be such that they can be done again.
+
+use super::Facts;
+use crate::node::{Node, Source};
+use gradus_ir::{BinaryOp, Body, Op, OpKind, Region, Unit, Value};
+use smallvec::smallvec;
+use std::collections::HashMap;
+
+/// A carried value that stands in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CarriedLoad {
+    /// The load by which an iteration reads it for the next one.
+    pub load: Op,
+    /// What makes its address.
+    pub addr: Op,
+    /// Where the first one stands.
+    pub base: Value,
+    /// The index of the loop.
+    pub index: Value,
+}
+
+/// All such values of a body, whose stable loads are known.
+pub(super) fn find(unit: &Unit, facts: &Facts<'_>) -> HashMap<Value, CarriedLoad> {
+    let body = facts.body;
+    let fors = body.walk(body.root());
+    let fors = fors.filter(|op| matches!(body.kind(*op), OpKind::For { .. }));
+    let of_loop = |lp: Op| {
+        let params = body.region_params(body.op_regions(lp)[0]);
+        (1..params.len()).filter_map(move |number| {
+            let found = carried_load(unit, facts, lp, number)?;
+            Some((params[number], found))
+        })
+    };
+    fors.flat_map(of_loop).collect()
+}
+
+fn carried_load(unit: &Unit, facts: &Facts<'_>, lp: Op, number: usize) -> Option<CarriedLoad> {
+    let body = facts.body;
+    let region = body.op_regions(lp)[0];
+    if facts.replayed_around(region).is_some() {
+        return None;
+    }
+    let end = body.last(region)?;
+    let load = again(facts, body.operand(end, number - 1))?;
+    let first = again(facts, body.operand(lp, number))?;
+    let same_type = body.ty(body.result(load)) == body.ty(body.result(first));
+    if body.parent(load) != Some(region) || !same_type {
+        return None;
+    }
+    let addr = body.def_op(body.operand(load, 0))?;
+    let operands: Vec<Value> = body.operands(addr).collect();
+    let (OpKind::Addr { .. }, &[base, next]) = (body.kind(addr), operands.as_slice()) else {
+        return None;
+    };
+    let index = body.region_params(region)[0];
+    let fits = base == body.operand(first, 0)
+        && is_outside(body, region, base)
+        && is_one_more(unit, body, next, index);
+    fits.then_some(CarriedLoad {
+        load,
+        addr,
+        base,
+        index,
+    })
+}
+
+/// The plain load that gives a value and can be done again.
+fn again(facts: &Facts<'_>, value: Value) -> Option<Op> {
+    let op = facts.body.def_op(value)?;
+    let plain = matches!(facts.body.kind(op), OpKind::Load(access) if access.is_plain());
+    (plain && facts.is_stable(op)).then_some(op)
+}
+
+fn is_outside(body: &Body, region: Region, value: Value) -> bool {
+    let home = body.region_of(value);
+    !home.is_some_and(|home| body.is_inside(home, region))
+}
+
+fn is_one_more(unit: &Unit, body: &Body, value: Value, index: Value) -> bool {
+    let Some(op) = body.def_op(value) else {
+        return false;
+    };
+    let sum = matches!(body.kind(op), OpKind::Binary(BinaryOp::Add));
+    sum && body.operand(op, 0) == index && body.as_int(unit, body.operand(op, 1)) == Some(1)
+}
+
+impl Facts<'_> {
+    /// Where a carried value stands in memory.
+    pub fn carried_load(&self, value: Value) -> Option<&CarriedLoad> {
+        self.carried_loads.get(&value)
+    }
+    /// How a carried value is read again.
+    pub fn carried_load_source(&self, value: Value) -> Option<Source> {
+        let found = self.carried_load(value)?;
+        Some(Source::Recompute {
+            from: smallvec![Node::Primal(found.base), Node::Primal(found.index)],
+            cost: 3,
+        })
+    }
+}
