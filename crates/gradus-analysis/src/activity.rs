@@ -202,6 +202,8 @@ impl ClassFacts {
         });
         let outliving = crate::outliving::findings(facts, &found);
         found.findings.extend(outliving);
+        let elsewhere = crate::elsewhere::findings(facts, &found);
+        found.findings.extend(elsewhere);
         let cuts = crate::text_cut::findings(facts, &found);
         found.findings.extend(cuts);
         found

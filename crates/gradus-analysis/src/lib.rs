@@ -50,6 +50,7 @@ mod constraints;
 mod copies;
 mod disjointness;
 mod effects;
+mod elsewhere;
 mod evidence;
 mod extents;
 mod findings;

@@ -333,7 +333,7 @@ fn gradients_of_parallel_loops_are_parallel() {
                 bodies += usize::from(inside);
             }
             let forks_here = line.contains("@gr_for(") || line.contains("@gr_reduce(");
-            forks += usize::from(inside && forks_here);
+            forks += usize::from(inside && forks_here && line.contains("call "));
         }
         assert!(bodies > 0, "{name}");
         let teams = code.matches("call void @gr_team(").count();
@@ -341,15 +341,16 @@ fn gradients_of_parallel_loops_are_parallel() {
     };
     // The function itself is compiled as it came to be differentiated: its sum is a reduction there, too.
     let (forked, teams) = forks("a map and a sum");
-    assert!(forked >= 3 && teams == 0, "{forked} {teams}");
+    assert!(forked >= 6 && teams == 0, "{forked} {teams}");
     let (forked, teams) =
         forks("functions that iterations call, with memory of their own and of all");
     assert!(forked >= 4 && teams == 0, "{forked} {teams}");
+    // Its own memory makes that loop serial; nobody needs the sum, and its return sweep forks.
     let (forked, teams) = forks("memory of its own for each iteration, which functions read");
-    assert!(forked >= 4 && teams == 0, "{forked} {teams}");
+    assert!(forked >= 1 && teams == 0, "{forked} {teams}");
     // From code that clang has optimised, where the branch of the one thread is turned round.
     let (forked, teams) = forks("a team with a barrier and a part for one");
-    assert!(forked >= 3 && teams == 0, "{forked} {teams}");
+    assert!(forked >= 8 && teams == 0, "{forked} {teams}");
     assert_eq!(forks("functions that lock").0, 0);
 }
 
