@@ -122,13 +122,16 @@ impl Writer<'_> {
         sum
     }
 
-    /// Changes each of three numbers after it is read, and adds them to another.
+    /// Changes each of three numbers after it is read, and adds them to another. They stay small: a sine of
+    /// numbers that grow from product to product goes up and down within any step of differences.
     fn late_writes(&mut self, memory: &str, number: &str) -> String {
+        let number = self.tame(number);
         let (sum, k, part) = (self.name(), self.name(), self.name());
         self.line(format!("{sum} = for {k} < 3 iter({part} = {number}) {{"));
         let cell = self.value(format!("addr inbounds f64, {memory}, {k}"));
         let old = self.value(format!("load {cell} -> f64"));
-        let new = self.value(format!("fmul {old}, {part}"));
+        let product = self.value(format!("fmul {old}, {part}"));
+        let new = self.tame(&product);
         self.line(format!("store {new}, {cell}"));
         let seen = self.value(format!("fadd {new}, {part}"));
         self.line(format!("yield {seen}\n}}"));
