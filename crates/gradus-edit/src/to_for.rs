@@ -325,6 +325,19 @@ fn at_run(b: &mut Builder, induction: &Induction, run: Value, max: u128) -> Valu
     let ty = b.body.ty(induction.start);
     match *b.unit.types.get(ty) {
         Type::Ptr(_) => address_at(b, induction, run),
+        Type::Int(bits) if is_read_wide(b, induction, bits) => {
+            let long = b.unit.types.int(64);
+            let flags = Flags::NSW;
+            let start = integers::cast(b, CastOp::SExt, induction.start, long);
+            let moved = times(b, run, &induction.step, 64, flags);
+            let whole = match planted(Mutant::InductionFromZero) {
+                true => moved,
+                false => sum(b, start, moved, flags),
+            };
+            let value = integers::cast(b, CastOp::Trunc, whole, ty);
+            b.set_flags(value, flags);
+            value
+        }
         Type::Int(bits) => {
             let flags = integer_flags(b, induction, bits, max);
             let run = narrowed(b, run, bits, max);
@@ -336,6 +349,17 @@ fn at_run(b: &mut Builder, induction: &Induction, run: Value, max: u128) -> Valu
         }
         _ => induction.start,
     }
+}
+
+/// Whether an induction is computed in 64 bits and cut to its own: what it is extended to for an address then is a
+/// sum of 64 bits, which LLVM runs along with the loop. Where no step leaves the narrow type, the sum lies in
+/// it; so it is promised as it was. From a known start the narrow form can promise that, too.
+fn is_read_wide(b: &Builder, induction: &Induction, bits: u32) -> bool {
+    bits < 64
+        && induction.flags.has(Flags::NSW)
+        && !induction.flags.has(Flags::NUW)
+        && induction.step.known().is_some()
+        && int_value(b.unit, b.body, induction.start).is_none()
 }
 
 /// What can be promised about `start + run · step`, computed at once. NUW holds for the sum of

@@ -407,6 +407,31 @@ fn top(predicate: IntPredicate, step: i64, flags: Flags, swap: bool) -> (Unit, B
     (unit, body)
 }
 
+/// What no step takes out of its type is a sum of 64 bits from an unknown start, cut: extended again for an address
+/// it is that sum. What may wrap, and what is known to have no sign, is a sum of its own type.
+#[test]
+fn an_index_from_an_unknown_start_is_cut_from_a_wide_sum() {
+    let both = Flags::NSW.with(Flags::NUW);
+    for (flags, wide) in [(Flags::NSW, true), (Flags::NONE, false), (both, false)] {
+        let (mut unit, mut body) = top(IntPredicate::Slt, 1, flags, false);
+        loops_to_fors(&mut unit, &mut body);
+        assert!(is_for(&body), "{flags:?}");
+        let cut_of_sum = |op| {
+            let sum = body.def_op(body.operand(op, 0));
+            body.ops[op].flags.has(Flags::NSW)
+                && sum.is_some_and(|sum| {
+                    matches!(body.kind(sum), OpKind::Binary(BinaryOp::Add))
+                        && body.ops[sum].flags.has(Flags::NSW)
+                })
+        };
+        let found = body
+            .walk(body.root())
+            .filter(|op| matches!(body.kind(*op), OpKind::Cast(CastOp::Trunc)))
+            .any(cut_of_sum);
+        assert_eq!(found, wide, "{flags:?}");
+    }
+}
+
 #[test]
 fn loops_tested_at_their_top_mean_what_they_meant() {
     use IntPredicate::*;
