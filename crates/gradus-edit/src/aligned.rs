@@ -39,7 +39,7 @@ fn is_aligned_request(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// The C library's function; `None` where the program has another one of that name.
-fn aligned_alloc(unit: &mut Unit) -> Option<FuncId> {
+pub fn aligned_alloc(unit: &mut Unit) -> Option<FuncId> {
     let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
     let ty = unit.types.func(ptr, vec![long, long]);
     let func = unit.declare("aligned_alloc", ty, AttrSet::default());

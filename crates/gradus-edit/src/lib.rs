@@ -31,7 +31,7 @@ mod trips;
 mod unroll;
 mod volatile;
 
-pub use aligned::return_aligned;
+pub use aligned::{aligned_alloc, return_aligned};
 pub use clone::{ValueMap, clone_op, clone_op_within, clone_ops, clone_ops_within};
 pub use cut::{Sizes, cut};
 pub use effects::{is_pure, is_removable, is_speculatable, may_leave};

@@ -10,11 +10,9 @@
 
 use gradus_ir::known::{Known, MarkerFn, MemoryFn};
 use gradus_ir::{
-    AllocaInfo, AllocaPlace, AttrSet, Body, Builder, Flags, FuncId, Op, OpKind, Region, Unit, Value,
+    AllocaInfo, AllocaPlace, AttrSet, Body, Builder, Flags, FuncId, Op, OpKind, Unit, Value,
 };
 
-/// The alignment of what `malloc` gives.
-const HEAP_ALIGN_BYTES: u32 = 16;
 /// The alignment of what goes back on the stack: vectors of numbers lie in whole lines.
 const LINE_BYTES: u32 = 64;
 /// A block that is longer stays on the heap.
@@ -41,19 +39,22 @@ pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
     };
     let on_heap =
         |slot: &Op| body.strand_of(*slot) == region && slot_bytes(unit, body, *slot).is_some();
-    if !runs_blocks(body, op) || !slots.iter().all(on_heap) || asks_for_lines(body, region) {
+    if !runs_blocks(body, op) || !slots.iter().all(on_heap) {
         return;
     }
-    let (malloc, free) = (malloc_function(unit), free_function(unit));
+    let Some(allocate) = gradus_edit::aligned_alloc(unit) else {
+        return;
+    };
+    let free = free_function(unit);
     for slot in slots {
-        let Some(bytes) = slot_bytes(unit, body, slot) else {
+        let Some((align_bytes, bytes)) = slot_bytes(unit, body, slot) else {
             continue;
         };
         let mut b = Builder::new(unit, body);
         b.loc = b.body.ops[slot].loc;
         b.at_op(first);
-        let bytes = b.i64(bytes);
-        let call = b.call(malloc, &[bytes]);
+        let args = [b.i64(align_bytes), b.i64(bytes)];
+        let call = b.call(allocate, &args);
         let (block, old) = (b.body.result(call), b.body.result(slot));
         b.at_op(end);
         b.call(free, &[block]);
@@ -62,25 +63,18 @@ pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
     }
 }
 
-/// The bytes of a slot that each iteration has to itself, where they are known.
-fn slot_bytes(unit: &Unit, body: &Body, op: Op) -> Option<i64> {
+/// The alignment and the bytes of a slot that each iteration has to itself, where they are known: whole
+/// multiples of the alignment, as `aligned_alloc` asks for.
+fn slot_bytes(unit: &Unit, body: &Body, op: Op) -> Option<(i64, i64)> {
     let OpKind::Alloca(info) = body.kind(op) else {
         return None;
     };
     let own = info.place == AllocaPlace::Private && !info.inalloca;
     let count = body.as_int(unit, body.operand(op, 0)).filter(|_| own)?;
     let one = i64::try_from(unit.layout.size_bytes(unit, info.ty)).ok()?;
-    count.checked_mul(one)
-}
-
-/// Whether anything in a region relies on a stricter alignment than the heap's.
-fn asks_for_lines(body: &Body, region: Region) -> bool {
-    body.walk(region).any(|op| match body.kind(op) {
-        OpKind::Load(access) | OpKind::Store(access) | OpKind::AtomicRmw(_, access) => {
-            access.align_bytes > HEAP_ALIGN_BYTES
-        }
-        _ => false,
-    })
+    let align_bytes = i64::from(info.align_bytes.max(LINE_BYTES));
+    let bytes = count.checked_mul(one)?.checked_add(align_bytes - 1)?;
+    Some((align_bytes, bytes & -align_bytes))
 }
 
 /// Puts the blocks that an iteration of a loop over blocks allocates, works in and frees on the stack.
@@ -105,6 +99,7 @@ pub(crate) fn to_stack(unit: &mut Unit, body: &mut Body) {
 struct Block {
     call: Op,
     free: Op,
+    align_bytes: u32,
     bytes: i64,
     zeroed: bool,
 }
@@ -112,12 +107,11 @@ struct Block {
 /// The block of known size that `call` allocates, if it is freed in the same region and used for accesses only.
 fn block(unit: &Unit, body: &Body, call: Op) -> Option<Block> {
     let args = || unit.call_args(body, call);
-    let (bytes, zeroed) = match memory_function(unit, body, call)? {
-        MemoryFn::Malloc => (body.as_int(unit, args()[0])?, false),
-        MemoryFn::Calloc => {
-            let (count, size) = (body.as_int(unit, args()[0])?, body.as_int(unit, args()[1])?);
-            (count.checked_mul(size)?, true)
-        }
+    let known = |arg: usize| body.as_int(unit, args()[arg]);
+    let (align_bytes, bytes, zeroed) = match memory_function(unit, body, call)? {
+        MemoryFn::Malloc => (LINE_BYTES, known(0)?, false),
+        MemoryFn::AlignedAlloc => (u32::try_from(known(0)?).ok()?, known(1)?, false),
+        MemoryFn::Calloc => (LINE_BYTES, known(0)?.checked_mul(known(1)?)?, true),
         _ => return None,
     };
     if !(0..=STACK_BYTES_MAX).contains(&bytes) {
@@ -144,6 +138,7 @@ fn block(unit: &Unit, body: &Body, call: Op) -> Option<Block> {
     (body.parent(free) == body.parent(call)).then_some(Block {
         call,
         free,
+        align_bytes: align_bytes.max(LINE_BYTES),
         bytes,
         zeroed,
     })
@@ -157,7 +152,7 @@ fn put_on_stack(unit: &mut Unit, body: &mut Body, block: &Block) {
     let (byte, ptr) = (b.unit.types.int(8), b.unit.types.ptr());
     let info = AllocaInfo {
         ty: b.unit.types.array(byte, block.bytes as u64),
-        align_bytes: LINE_BYTES,
+        align_bytes: block.align_bytes,
         place: AllocaPlace::Private,
         inalloca: false,
     };
@@ -201,12 +196,6 @@ fn only_accesses(unit: &Unit, body: &Body, op: Op) -> bool {
                 MemoryFn::MemcpyIntrinsic | MemoryFn::MemmoveIntrinsic | MemoryFn::MemsetIntrinsic
             )
         )
-}
-
-fn malloc_function(unit: &mut Unit) -> FuncId {
-    let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
-    let ty = unit.types.func(ptr, vec![long]);
-    unit.declare("malloc", ty, AttrSet::default())
 }
 
 fn free_function(unit: &mut Unit) -> FuncId {

@@ -53,10 +53,16 @@ pub fn unread(unit: &mut Unit, body: &mut Body, facts: &Facts) -> usize {
 fn is_made(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Alloca(info) => !info.inalloca,
-        OpKind::Call(_) => matches!(
-            known(unit, body, op),
-            Some(Known::Memory(MemoryFn::Malloc | MemoryFn::Calloc))
-        ),
+        OpKind::Call(_) => match known(unit, body, op) {
+            Some(Known::Memory(MemoryFn::Malloc | MemoryFn::Calloc)) => true,
+            // With an alignment that is none there is no memory.
+            Some(Known::Memory(MemoryFn::AlignedAlloc)) => {
+                let align_bytes = body.as_int(unit, unit.call_args(body, op)[0]);
+                align_bytes
+                    .is_some_and(|bytes| u64::try_from(bytes).is_ok_and(u64::is_power_of_two))
+            }
+            _ => false,
+        },
         _ => false,
     }
 }

@@ -69,8 +69,7 @@ double stencil(const double *x, int n)
     cudaEventDestroy(stop);
     cudaDeviceSynchronize();
     if (cudaGetLastError() != cudaSuccess) return -1;
-    cudaMemcpy(y, a, n * sizeof(double), cudaMemcpyDeviceToHost);
-    cudaFree(a);
+    take_back(y, a, n);
     cudaFree(b);
     return sum(y, n);
 }
@@ -95,15 +94,12 @@ double stencil_plain(const double *x, int n)
 double reduction(const double *x, int n)
 {
     int blocks = (n + B - 1) / B;
-    double *dx, *out, y[N], all = 0;
-    cudaMalloc(&dx, n * sizeof(double));
+    double *dx = on_device(x, n), *out, y[N], all = 0;
     cudaMalloc(&out, blocks * sizeof(double));
-    cudaMemcpy(dx, x, n * sizeof(double), cudaMemcpyHostToDevice);
     norms<<<blocks, B>>>(dx, out, n);
-    cudaMemcpy(y, out, blocks * sizeof(double), cudaMemcpyDeviceToHost);
+    take_back(y, out, blocks);
     for (int b = 0; b < blocks; b++) all += y[b];
     cudaFree(dx);
-    cudaFree(out);
     return all;
 }
 double reduction_plain(const double *x, int n)
@@ -125,16 +121,13 @@ __global__ void scatter(const double *x, double *bins, int n)
 }
 double atomics(const double *x, int n)
 {
-    double *dx, *bins, y[16], all = 0;
-    cudaMalloc(&dx, n * sizeof(double));
+    double *dx = on_device(x, n), *bins, y[16], all = 0;
     cudaMalloc(&bins, 16 * sizeof(double));
     cudaMemset(bins, 0, 16 * sizeof(double));
-    cudaMemcpy(dx, x, n * sizeof(double), cudaMemcpyHostToDevice);
     scatter<<<(n + B - 1) / B, B>>>(dx, bins, n);
-    cudaMemcpy(y, bins, 16 * sizeof(double), cudaMemcpyDeviceToHost);
+    take_back(y, bins, 16);
     for (int b = 0; b < 16; b++) all += sin(y[b]);
     cudaFree(dx);
-    cudaFree(bins);
     return all;
 }
 double atomics_plain(const double *x, int n)
@@ -158,14 +151,11 @@ __global__ void smooth(const double *x, double *y, int n)
 }
 double tiled(const double *x, int n)
 {
-    double *dx, *dy, y[N];
-    cudaMalloc(&dx, n * sizeof(double));
+    double *dx = on_device(x, n), *dy, y[N];
     cudaMalloc(&dy, n * sizeof(double));
-    cudaMemcpy(dx, x, n * sizeof(double), cudaMemcpyHostToDevice);
     smooth<<<(n + B - 1) / B, B>>>(dx, dy, n);
     smooth<<<(n + B - 1) / B, B>>>(dy, dx, n);
-    cudaMemcpy(y, dx, n * sizeof(double), cudaMemcpyDeviceToHost);
-    cudaFree(dx);
+    take_back(y, dx, n);
     cudaFree(dy);
     return sum(y, n);
 }

@@ -14,6 +14,21 @@ static double sum(const double *y, int n)
     return all;
 }
 
+/* A copy on the device. */
+static double *on_device(const double *x, int n)
+{
+    double *device;
+    cudaMalloc(&device, n * sizeof(double));
+    cudaMemcpy(device, x, n * sizeof(double), cudaMemcpyHostToDevice);
+    return device;
+}
+/* What is on the device, which gives it up. */
+static void take_back(double *y, double *device, int n)
+{
+    cudaMemcpy(y, device, n * sizeof(double), cudaMemcpyDeviceToHost);
+    cudaFree(device);
+}
+
 template <function f> static void gradient(const double *x, double *adj, int n)
 {
     for (int i = 0; i < n; i++) adj[i] = 0;

@@ -1,6 +1,6 @@
 /* Gradients through more of CUDA: shuffles, streams and pinned memory, variables of the device, structures by value,
    shared memory whose size the launch gives, blocks that all write the same, tiles in a loop with barriers, blocks that count
-   each other, loops in blocks of which each runs as long as it takes. */
+   each other, loops in blocks of which each runs as long as it takes, shared memory of whole cache lines. */
 #include "gradients.h"
 
 /* ---- shuffles ---- */
@@ -94,14 +94,11 @@ double streams_plain(const double *x, int n)
 __global__ void same(const double *x, double *out) { out[threadIdx.x] = x[threadIdx.x] * x[threadIdx.x] * x[1]; }
 double repeated(const double *x, int n)
 {
-    double *d, *out, y[B];
-    cudaMalloc(&d, n * sizeof(double));
+    double *d = on_device(x, n), *out, y[B];
     cudaMalloc(&out, B * sizeof(double));
-    cudaMemcpy(d, x, n * sizeof(double), cudaMemcpyHostToDevice);
     same<<<1000, B>>>(d, out);
-    cudaMemcpy(y, out, B * sizeof(double), cudaMemcpyDeviceToHost);
+    take_back(y, out, B);
     cudaFree(d);
-    cudaFree(out);
     return sum(y, B);
 }
 double repeated_plain(const double *x, int)
@@ -130,18 +127,15 @@ __global__ void product(const double *a, const double *b, double *c)
 double matrices(const double *x, int)
 {
     constexpr int n = side * side;
-    double *a, *b, *c, y[n];
-    cudaMalloc(&a, n * sizeof(double));
+    double *a = on_device(x, n), *b, *c, y[n];
     cudaMalloc(&b, n * sizeof(double));
     cudaMalloc(&c, n * sizeof(double));
-    cudaMemcpy(a, x, n * sizeof(double), cudaMemcpyHostToDevice);
     dim3 grid(side / tile, side / tile), block(tile, tile);
     product<<<grid, block>>>(a, a, b);
     product<<<grid, block>>>(b, a, c);
-    cudaMemcpy(y, c, n * sizeof(double), cudaMemcpyDeviceToHost);
+    take_back(y, c, n);
     cudaFree(a);
     cudaFree(b);
-    cudaFree(c);
     return sum(y, n) * 1e-3;
 }
 double matrices_plain(const double *x, int)
@@ -185,11 +179,9 @@ __global__ void parts(const double *x, double *part, double *out, int n)
 double counted(const double *x, int n)
 {
     int blocks = (n + B - 1) / B;
-    double *d, *part, *out, y;
-    cudaMalloc(&d, n * sizeof(double));
+    double *d = on_device(x, n), *part, *out, y;
     cudaMalloc(&part, blocks * sizeof(double));
     cudaMalloc(&out, sizeof(double));
-    cudaMemcpy(d, x, n * sizeof(double), cudaMemcpyHostToDevice);
     parts<<<blocks, B>>>(d, part, out, n);
     cudaMemcpy(&y, out, sizeof(double), cudaMemcpyDeviceToHost);
     cudaFree(d);
@@ -225,14 +217,11 @@ __global__ void halve(const double *x, double *out, int n)
 }
 double halved(const double *x, int n)
 {
-    double *d, *out, y[N];
-    cudaMalloc(&d, n * sizeof(double));
+    double *d = on_device(x, n), *out, y[N];
     cudaMalloc(&out, n * sizeof(double));
-    cudaMemcpy(d, x, n * sizeof(double), cudaMemcpyHostToDevice);
     halve<<<(n + B - 1) / B, B>>>(d, out, n);
-    cudaMemcpy(y, out, n * sizeof(double), cudaMemcpyDeviceToHost);
+    take_back(y, out, n);
     cudaFree(d);
-    cudaFree(out);
     return sum(y, n);
 }
 double halved_plain(const double *x, int n)
@@ -251,6 +240,52 @@ double halved_plain(const double *x, int n)
     return sum(y, n);
 }
 
+/* ---- shared memory of whole cache lines, which a function of its own reads ---- */
+constexpr int wide = 16;
+struct alignas(128) line {
+    double v[wide];
+};
+__device__ __attribute__((noinline)) double squares(const line &l)
+{
+    double all = 0;
+    for (int k = 0; k < wide; k++) all += l.v[k] * l.v[k];
+    return all;
+}
+__device__ __attribute__((noinline)) bool begins_a_line(const void *p) { return (size_t)p % alignof(line) == 0; }
+__global__ void lengths(const double *x, double *out, int n)
+{
+    __shared__ double before[3];
+    __shared__ line kept[3];
+    int t = threadIdx.x, i = blockIdx.x * 3 * wide + t;
+    kept[t / wide].v[t % wide] = i < n ? x[i] : 0;
+    if (t < 3) before[t] = i < n ? x[i] : 0;
+    __syncthreads();
+    if (t < 3) out[blockIdx.x * 3 + t] = begins_a_line(kept) ? sqrt(1 + squares(kept[t])) * before[2 - t] : -1;
+}
+double lines(const double *x, int n)
+{
+    int blocks = (n + 3 * wide - 1) / (3 * wide);
+    double *d = on_device(x, n), *out, y[N];
+    cudaMalloc(&out, 3 * blocks * sizeof(double));
+    lengths<<<blocks, 3 * wide>>>(d, out, n);
+    take_back(y, out, 3 * blocks);
+    cudaFree(d);
+    return sum(y, 3 * blocks);
+}
+double lines_plain(const double *x, int n)
+{
+    double y[N];
+    int count = 0;
+    for (int first = 0; first < n; first += 3 * wide)
+        for (int t = 0; t < 3; t++) {
+            double all = 0;
+            for (int i = first + t * wide; i < n && i < first + (t + 1) * wide; i++) all += x[i] * x[i];
+            int other = first + 2 - t;
+            y[count++] = sqrt(1 + all) * (other < n ? x[other] : 0);
+        }
+    return sum(y, count);
+}
+
 int main()
 {
     compare<shuffles, shuffles_plain>("shuffles", 1e-3, 1e-2);
@@ -259,5 +294,6 @@ int main()
     compare<matrices, matrices_plain>("matrices");
     compare<counted, counted_plain>("counted");
     compare<halved, halved_plain>("halved");
+    compare<lines, lines_plain>("lines");
     return wrong;
 }
