@@ -206,6 +206,58 @@ const OBJECTIVES: &[(&str, &str)] = &[
          return s;",
     ),
     (
+        "arrays of variable length of iterations",
+        "double s = 0;
+         #pragma omp parallel for reduction(+ : s)
+         for (long i = 0; i < n; i++) {
+           double own[i % 5 + 1];
+           for (long k = 0; k <= i % 5; k++) own[k] = sin(x[i] * (k + 1)) * x[(i + k) % n];
+           for (long k = 1; k <= i % 5; k++) own[k] *= own[k - 1] + a;
+           s += own[i % 5];
+         }
+         return s;",
+    ),
+    (
+        "arrays of variable length of threads",
+        "long m = n / 10; double s = 0;
+         #pragma omp parallel reduction(+ : s)
+         {
+           double own[m];
+           #pragma omp for
+           for (long i = 0; i < n; i++) {
+             for (long k = 0; k < m; k++) own[k] = x[i] * x[k] + a;
+             y[i] = own[i % m] * own[0];
+             s += y[i] * x[i];
+           }
+         }
+         return s;",
+    ),
+    (
+        "blocks of the heap of threads",
+        "long m = n / 10; double s = 0;
+         #pragma omp parallel
+         {
+           double *own = malloc(m * sizeof *own);
+           #pragma omp for
+           for (long i = 0; i < n; i++) {
+             for (long k = 0; k < m; k++) own[k] = x[i] * x[k] + a;
+             y[i] = own[i % m] * own[0];
+           }
+           free(own);
+         }
+         for (long i = 0; i < n; i++) s += y[i] * x[i];
+         return s;",
+    ),
+    (
+        "reductions of as much of an array as asked for",
+        "long m = n / 10; double s = 0;
+         for (long k = 0; k < m; k++) y[k] = 0;
+         #pragma omp parallel for reduction(+ : y[:m])
+         for (long i = 0; i < n; i++) y[i % m] += sin(x[i] * a);
+         for (long k = 0; k < m; k++) s += y[k] * y[k];
+         return s;",
+    ),
+    (
         "functions that lock",
         "double s = 0;
          #pragma omp parallel for

@@ -3,9 +3,12 @@
 //! Allocations of the callee move to the caller's beginning, where they are made once and live as long
 //! as the frame, or to the beginning of the task, iteration or rank that the call stands in, which has
 //! them to itself; every copy gets alias scopes of its own, since what they state holds within one run of
-//! the callee; locations remember the call.
+//! the callee; locations remember the call. Allocations of unknown size, or in branches and loops, stay
+//! where they are among the ops of a callee that gives its stack memory back itself, where the caller asks
+//! for that ([`take_in`]).
 
 use crate::clone::{ValueMap, clone_op};
+use gradus_ir::known::{Known, MarkerFn};
 use gradus_ir::{
     AllocaPlace, AttrSet, Body, Builder, FuncId, LocId, Location, Op, OpKind, ScopeId, TailKind,
     Type, Unit, Value,
@@ -60,7 +63,61 @@ pub fn inline_call(
     func: FuncId,
     callee: &Body,
 ) -> Result<(), NotInlined> {
-    check(unit, caller, call, func, callee)?;
+    check_call(unit, caller, call, func, callee)?;
+    check_code(unit, func, callee)?;
+    if callee.walk(callee.root()).any(|op| is_in_place(callee, op)) {
+        return Err(NotInlined::Allocations);
+    }
+    put(unit, caller, call, callee);
+    Ok(())
+}
+
+/// [`inline_call`] of the code of a region or task, whose place the caller's region takes: also where it
+/// has arrays of variable length.
+///
+/// # Errors
+/// Where that would change the meaning; nothing was edited then.
+pub fn take_in(
+    unit: &mut Unit,
+    caller: &mut Body,
+    call: Op,
+    func: FuncId,
+    callee: &Body,
+) -> Result<(), NotInlined> {
+    check_call(unit, caller, call, func, callee)?;
+    can_be_taken_in(unit, func, callee)?;
+    put(unit, caller, call, callee);
+    Ok(())
+}
+
+/// Whether [`take_in`] can be done wherever the function is called plainly.
+///
+/// # Errors
+/// Says why not.
+pub fn can_be_taken_in(unit: &Unit, func: FuncId, callee: &Body) -> Result<(), NotInlined> {
+    check_code(unit, func, callee)?;
+    let mut ops = callee.walk(callee.root());
+    let gives_back = |op: Op| {
+        let known = unit.callee(callee, op).and_then(|f| unit.known(f));
+        known == Some(Known::Marker(MarkerFn::StackSave))
+    };
+    match ops.any(|op| is_in_place(callee, op)) && !callee.walk(callee.root()).any(gives_back) {
+        true => Err(NotInlined::Allocations),
+        false => Ok(()),
+    }
+}
+
+/// Whether an op is an allocation that only its place among the others makes what it is.
+fn is_in_place(body: &Body, op: Op) -> bool {
+    if !matches!(body.kind(op), OpKind::Alloca(_)) {
+        return false;
+    }
+    // What a task, iteration or rank has to itself is copied with it.
+    let at_start = body.parent(op) == Some(body.strand_of(op));
+    !at_start || body.as_const(body.operand(op, 0)).is_none()
+}
+
+fn put(unit: &mut Unit, caller: &mut Body, call: Op, callee: &Body) {
     let args = unit.call_args(caller, call);
     let site = caller.ops[call].loc;
     let mut map = ValueMap::zip(callee.params(), &args);
@@ -81,18 +138,21 @@ pub fn inline_call(
                 returned = value.map(|v| copy_of(&mut b, callee, &map, v));
                 continue;
             }
-            OpKind::Alloca(_) => match first {
+            OpKind::Alloca(_) if !is_in_place(callee, op) => match first {
                 Some(first) => b.at_op(first),
                 None => b.at_op(call),
             },
             _ => b.at_op(call),
         };
         let copy = clone_op(callee, op, &mut b, &mut map);
-        if let OpKind::Alloca(info) = &mut b.body.ops[copy].kind
-            && info.place == AllocaPlace::Frame
-            && private
-        {
-            info.place = AllocaPlace::Private;
+        let inside = b.body.op_regions(copy).iter().flat_map(|r| b.body.walk(*r));
+        let copied: Vec<Op> = std::iter::once(copy).chain(inside).collect();
+        for op in copied.into_iter().filter(|_| private) {
+            if let OpKind::Alloca(info) = &mut b.body.ops[op].kind
+                && info.place == AllocaPlace::Frame
+            {
+                info.place = AllocaPlace::Private;
+            }
         }
         copies.finish(&mut b, copy);
     }
@@ -100,7 +160,6 @@ pub fn inline_call(
         caller.replace_uses(result, value);
     }
     caller.erase(call);
-    Ok(())
 }
 
 fn copy_of(b: &mut Builder, callee: &Body, map: &ValueMap, value: Value) -> Value {
@@ -110,7 +169,7 @@ fn copy_of(b: &mut Builder, callee: &Body, map: &ValueMap, value: Value) -> Valu
     }
 }
 
-fn check(
+fn check_call(
     unit: &Unit,
     caller: &Body,
     call: Op,
@@ -135,8 +194,15 @@ fn check(
     if !fits {
         return Err(NotInlined::Call);
     }
-    let attrs = unit.attrs(function.attrs);
-    if info.tail == TailKind::MustTail || is_bound(attrs, args.len()) {
+    match info.tail {
+        TailKind::MustTail => Err(NotInlined::Attributes),
+        _ => Ok(()),
+    }
+}
+
+fn check_code(unit: &Unit, func: FuncId, callee: &Body) -> Result<(), NotInlined> {
+    let attrs = unit.attrs(unit.functions[func].attrs);
+    if is_bound(attrs, callee.params().len()) {
         return Err(NotInlined::Attributes);
     }
     let last = callee.last(callee.root());
@@ -147,14 +213,7 @@ fn check(
         let outermost = callee.parent(op) == Some(callee.root());
         match callee.kind(op) {
             OpKind::Return if !outermost => return Err(NotInlined::Return),
-            OpKind::Alloca(alloca) => {
-                let constant = callee.as_const(callee.operand(op, 0)).is_some();
-                // What a task, iteration or rank has to itself is copied with it.
-                let own = callee.parent(op) == Some(callee.strand_of(op));
-                if !(outermost || own) || !constant || alloca.inalloca {
-                    return Err(NotInlined::Allocations);
-                }
-            }
+            OpKind::Alloca(alloca) if alloca.inalloca => return Err(NotInlined::Allocations),
             OpKind::Call(info) if info.tail == TailKind::MustTail => {
                 return Err(NotInlined::Return);
             }

@@ -39,7 +39,7 @@ pub use ends::keep_ends;
 pub use exits::{ExitBranch, exit_branch, keep_exits};
 pub use guard::fold_guards;
 pub use imply::holds_at;
-pub use inline::{NotInlined, inline_call};
+pub use inline::{NotInlined, can_be_taken_in, inline_call, take_in};
 pub use invokes::{is_separate, separate_invokes};
 pub use outline::{
     block_type, captured, entry_alloca, inline_region, member, pack, raise_private, unpack,

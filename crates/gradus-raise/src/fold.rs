@@ -35,6 +35,8 @@ pub(crate) struct Reach {
     pub working: HashSet<FuncId>,
     /// Those that reach code which may ask for rank and size, or share work between ranks.
     pub unseen: HashSet<FuncId>,
+    /// Those that reach what allocates on the heap.
+    pub allocating: HashSet<FuncId>,
 }
 
 /// Folds all teams of a body that can be, inner ones first; gives those that are no more.
@@ -94,7 +96,7 @@ fn plan(unit: &Unit, body: &Body, team: Op, reach: &Reach) -> Option<Plan> {
         let found = reductions::of_loop(unit, body, op);
         combined.extend(found.iter().map(|r| r.critical));
         let gathered: HashSet<Op> = found.iter().map(|r| r.slot).collect();
-        let own = own_memory(unit, body, region, op, &gathered)?;
+        let own = own_memory(unit, body, region, op, &gathered, reach)?;
         loops.push((op, found, own));
     }
     // A lock that is no reduction's guards something between ranks; one rank would not need it.

@@ -24,6 +24,7 @@ mod fold;
 mod markers;
 mod openmp;
 mod privates;
+mod ranks_own;
 mod reductions;
 mod regions;
 mod report;

@@ -1,6 +1,8 @@
 //! Memory of a rank that the iterations of a shared loop use, and who may have it once they run at once.
 
+use crate::fold::Reach;
 use crate::openmp::ranks;
+use crate::ranks_own::{self, Rank};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::known::{Known, MarkerFn};
 use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Region, Unit, Value};
@@ -63,34 +65,50 @@ fn users(body: &Body, alloca: Op) -> Vec<Op> {
 }
 
 /// The allocations of a team's region that each iteration of the shared loop `op` gets for itself;
-/// `None` where iterations use one that they can neither share nor have each. `gathered` are those that
-/// a reduction takes care of.
+/// `None` where iterations use one that they can neither share nor have each, or may come to something else
+/// that is the rank's. `gathered` are those that a reduction takes care of.
 pub(crate) fn own_memory(
     unit: &Unit,
     body: &Body,
     team: Region,
     op: Op,
     gathered: &HashSet<Op>,
+    reach: &Reach,
 ) -> Option<Vec<Own>> {
     let region = body.op_regions(op)[0];
     let inside: HashSet<Op> = body.walk(region).collect();
     let mut own = Vec::new();
-    for alloca in body.ops_in(team) {
+    let level = ranks_own::level(body, team);
+    let mut slots = HashSet::new();
+    for &alloca in &level {
         let OpKind::Alloca(info) = body.kind(alloca) else {
             continue;
         };
+        if !gathered.contains(&alloca) && info.place != AllocaPlace::Shared {
+            slots.insert(alloca);
+        }
         let users = users(body, alloca);
         let here = users.iter().any(|u| inside.contains(u));
         if !here || gathered.contains(&alloca) || info.place == AllocaPlace::Shared {
             continue;
         }
-        if begins_anew(unit, body, region, alloca, &inside) {
+        let one = body.as_int(unit, body.operand(alloca, 0)) == Some(1);
+        let movable = one && body.parent(alloca) == Some(team);
+        if movable && begins_anew(unit, body, region, alloca, &inside) {
+            slots.remove(&alloca);
             own.push(Own { alloca });
         } else if !only_read(unit, body, alloca, &inside) {
             return None;
         }
     }
-    Some(own)
+    let rank = Rank {
+        unit,
+        body,
+        level: level.into_iter().collect(),
+        slots,
+        inside,
+    };
+    (!rank.may_be_changed(reach)).then_some(own)
 }
 
 /// Whether an iteration writes all of the allocation before anything else, or its life begins there, and

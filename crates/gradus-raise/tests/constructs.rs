@@ -141,6 +141,97 @@ const PROGRAMS: &[Program] = &[
         #pragma omp parallel for reduction(both : p)
         for (int i = 0; i < n; i++) { p.x += i; p.y += b[i]; }
         a[0] = p.x; a[1] = p.y;"),
+    Program("an array of variable length in an iteration", Loops, "
+        #pragma omp parallel for
+        for (int i = 0; i < n; i++) {
+          double own[i + 1];
+          for (int k = 0; k <= i; k++) own[k] = b[k] + i;
+          a[i] = own[i / 2];
+        }"),
+    Program("an array of variable length for each thread", Team, "
+        int m = n / 4;
+        #pragma omp parallel
+        {
+          double own[m];
+          #pragma omp for
+          for (int i = 0; i < n; i++) {
+            for (int k = 0; k < m; k++) own[k] = b[i] + k;
+            a[i] += own[i % m];
+          }
+        }"),
+    Program("an array of variable length that iterations read", Loops, "
+        int m = n / 4;
+        #pragma omp parallel
+        {
+          double own[m];
+          for (int k = 0; k < m; k++) own[k] = b[k];
+          #pragma omp for
+          for (int i = 0; i < n; i++) a[i] += own[i % m];
+        }"),
+    Program("a block of the heap for each thread", Team, "
+        #pragma omp parallel
+        {
+          double *own = malloc(5 * sizeof *own);
+          #pragma omp for
+          for (int i = 0; i < n; i++) {
+            for (int k = 0; k < 5; k++) own[k] = b[i] + k;
+            a[i] += own[i % 5];
+          }
+          free(own);
+        }"),
+    Program("a block of the heap that iterations read", Loops, "
+        #pragma omp parallel
+        {
+          double *own = malloc(5 * sizeof *own);
+          for (int k = 0; k < 5; k++) own[k] = b[k];
+          #pragma omp for
+          for (int i = 0; i < n; i++) a[i] += own[i % 5];
+          free(own);
+        }"),
+    Program("a block of the heap for each iteration", Loops, "
+        #pragma omp parallel for
+        for (int i = 0; i < n; i++) {
+          double *own = malloc(5 * sizeof *own);
+          for (int k = 0; k < 5; k++) own[k] = b[i] + k;
+          a[i] += own[i % 5];
+          free(own);
+        }"),
+    Program("a block behind a structure that a function makes", Team, "
+        #pragma omp parallel
+        {
+          struct list own;
+          begin(&own, 5);
+          #pragma omp for
+          for (int i = 0; i < n; i++) {
+            for (int k = 0; k < own.length; k++) own.at[k] = b[i] + k;
+            a[i] += own.at[i % 5];
+          }
+          free(own.at);
+        }"),
+    Program("memory of each thread by a way around", Team, "
+        #pragma omp parallel
+        {
+          double own[5];
+          struct list by = {own, 5};
+          begin_at(&by, own);
+          #pragma omp for
+          for (int i = 0; i < n; i++) {
+            for (int k = 0; k < by.length; k++) by.at[k] = b[i] + k;
+            a[i] += by.at[i % 5];
+          }
+        }"),
+    Program("a block that one thread allocates for all", Loops, "
+        double *all = 0;
+        #pragma omp parallel
+        {
+          #pragma omp single
+          all = malloc(n * sizeof *all);
+          #pragma omp for
+          for (int i = 0; i < n; i++) all[i] = b[i] + 1;
+          #pragma omp for
+          for (int i = 0; i < n; i++) a[i] = all[n - 1 - i];
+        }
+        free(all);"),
     Program("a reduction of an array", Team, "
         double h[4] = {1, 2, 3, 4};
         #pragma omp parallel for reduction(+ : h[:4])

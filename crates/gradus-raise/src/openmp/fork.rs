@@ -6,7 +6,7 @@
 
 use super::calls::{Calls, function, span_of};
 use super::ranks;
-use gradus_edit::inline_call;
+use gradus_edit::take_in;
 use gradus_ir::known::OpenMpFn;
 use gradus_ir::{
     AllocaInfo, AllocaPlace, Body, Builder, CastOp, FuncId, LocId, Location, Op, OpKind, Region,
@@ -220,7 +220,7 @@ fn region(b: &mut Builder, func: FuncId, extent: Value, captured: &[Value], bodi
     b.yield_(&[]);
     if let Some(code) = bodies.get(&func) {
         // Code that cannot be copied stays a call: it asks for its rank.
-        let copied = inline_call(b.unit, b.body, call, func, code);
+        let copied = take_in(b.unit, b.body, call, func, code);
         if copied.is_ok() {
             ranks::answer(b.unit, b.body, region);
             own_allocations(b.body, region);

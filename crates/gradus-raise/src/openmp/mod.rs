@@ -27,7 +27,7 @@ pub(crate) use turns::REDUCTION_LOCK;
 use crate::{Orphans, Raised};
 use calls::{Calls, Step, reason};
 use gradus_ir::known::OpenMpFn;
-use gradus_ir::{Body, Builder, FuncId, Unit};
+use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Unit};
 use std::collections::HashMap;
 use survey::Survey;
 
@@ -50,7 +50,9 @@ pub(crate) fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
         if survey.is_held(func) || survey.is_left(func) {
             continue;
         }
-        match convert(unit, &calls, func) {
+        let taken_in = survey.is_part(func) || survey::is_wrapped(unit, func);
+        let done = convert(unit, &calls, func);
+        match done.and_then(|done| standing(unit, func, done, taken_in)) {
             Ok(done) => {
                 converted.insert(func, done);
             }
@@ -64,6 +66,23 @@ pub(crate) fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
         changed: done.changed,
         refused: Vec::new(),
         reach: survey.reach(),
+    }
+}
+
+/// What shares the work of a team can only stand in its region: the code must be such as can be taken in.
+fn standing(unit: &Unit, func: FuncId, done: Converted, taken_in: bool) -> Step<Converted> {
+    let body = &done.body;
+    let shares = |op: &Op| {
+        let kind = body.kind(*op);
+        matches!(
+            kind,
+            OpKind::ShareFor { .. } | OpKind::Single { .. } | OpKind::Barrier(_)
+        )
+    };
+    let first = body.walk(body.root()).find(shares).filter(|_| taken_in);
+    match (first, gradus_edit::can_be_taken_in(unit, func, body)) {
+        (Some(op), Err(why)) => Err(reason(unit, body, op, &why.to_string())),
+        _ => Ok(done),
     }
 }
 

@@ -10,7 +10,7 @@ use super::fork::{self, Bodies};
 use super::survey::{Survey, is_wrapped};
 use crate::fold;
 use crate::regions::drop_unused;
-use gradus_edit::{inline_call, promote_slots, split_allocas, sweep_dead};
+use gradus_edit::{promote_slots, split_allocas, sweep_dead, take_in};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 use std::collections::{HashMap, HashSet};
 
@@ -126,7 +126,7 @@ fn unpacked(unit: &mut Unit, bodies: &Bodies, func: FuncId, mut body: Body) -> B
                 None => unit.functions[callee].body.as_deref().cloned(),
             };
             if let Some(code) = code {
-                let _stays_a_call = inline_call(unit, &mut body, op, callee, &code);
+                let _stays_a_call = take_in(unit, &mut body, op, callee, &code);
             }
         }
     }
@@ -144,7 +144,7 @@ fn take_in_tasks(unit: &mut Unit, body: &mut Body, bodies: &Bodies, entries: &[F
         .collect();
     for (op, callee) in calls {
         if let Some(code) = bodies.get(&callee) {
-            let _stays_a_call = inline_call(unit, body, op, callee, code);
+            let _stays_a_call = take_in(unit, body, op, callee, code);
         }
     }
 }

@@ -4,6 +4,7 @@ use super::calls::{Calls, function, reason, span_of};
 use super::fork;
 use crate::Orphans;
 use crate::fold::Reach;
+use crate::ranks_own::is_allocation;
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
 use gradus_ir::known::OpenMpFn;
 use gradus_ir::{Body, ConstKind, FuncId, Linkage, Op, SourceSpan, Symbol, Unit};
@@ -30,6 +31,8 @@ struct Seen {
     shares: bool,
     /// Whether it calls code that is neither seen nor known by name.
     calls_unseen: bool,
+    /// Whether it allocates on the heap.
+    allocates: bool,
     /// Why it must stay as it is.
     held: Option<Reason>,
 }
@@ -196,6 +199,7 @@ impl Survey {
             speaking: self.reaching(|func| self.seen[&func].asks || self.is_held(func)),
             working: self.reaching(|func| self.holds_any(func)),
             unseen: self.reaching(|func| self.seen[&func].calls_unseen || self.is_held(func)),
+            allocating: self.reaching(|func| self.seen[&func].allocates),
         }
     }
 
@@ -301,6 +305,7 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         }
         // What compilers make for tasks calls functions of theirs that it is handed.
         seen.calls_unseen |= !is_wrapped(unit, func) && calls_unseen(unit, body, op);
+        seen.allocates |= is_allocation(unit, body, op);
         let Some(id) = calls.id(unit, body, op) else {
             continue;
         };

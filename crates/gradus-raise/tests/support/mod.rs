@@ -27,6 +27,7 @@ pub const AS_BUILT: &[&str] = &["-O2", "-Xclang", "-disable-llvm-passes"];
 
 /// What programs may use: without OpenMP every directive is nothing, and there is one thread.
 const BEFORE: &str = "
+#include <stdlib.h>
 #ifdef _OPENMP
 #include <omp.h>
 static omp_lock_t gate_;
@@ -42,6 +43,9 @@ struct pair { int x; double y; };
 static void add_pair(struct pair *a, struct pair *b) { a->x += b->x; a->y += b->y; }
 #pragma omp declare reduction(both : struct pair : add_pair(&omp_out, &omp_in)) \\
     initializer(omp_priv = (struct pair){0, 0})
+struct list { double *at; int length; };
+static void begin(struct list *l, int length) { l->at = malloc(length * sizeof *l->at); l->length = length; }
+static void begin_at(struct list *l, double *at) { l->at = at; }
 static int own;
 #pragma omp threadprivate(own)
 static long fib(long n) {
