@@ -114,11 +114,15 @@ fn ty(unit: &mut Unit, ty: Ty) -> TypeId {
     }
 }
 
-/// The address of the byte that is not zero where every loop must fork, whatever its size. It is set before
-/// the program begins, and constant to it.
-pub(crate) fn always_fork(b: &mut Builder<'_>) -> Value {
+/// The address of the byte that is not zero where every loop must fork, whatever its size, or every loop
+/// that calls code which is not known. It is set before the program begins, and constant to it.
+pub(crate) fn always_fork(b: &mut Builder<'_>, calls: bool) -> Value {
     let byte = b.unit.types.int(8);
-    let global = variable(b.unit, "gr_always_fork", byte, Linkage::External, false);
+    let name = match calls {
+        true => "gr_always_fork_calls",
+        false => "gr_always_fork",
+    };
+    let global = variable(b.unit, name, byte, Linkage::External, false);
     b.unit.globals[global].constant = true;
     address(b, global)
 }

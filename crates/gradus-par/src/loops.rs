@@ -111,7 +111,7 @@ impl Lowering<'_> {
         if alone.is_some() {
             is_small = or_few_workers(b, is_small, enough);
         }
-        let is_small = unless_forced(b, is_small);
+        let is_small = unless_forced(b, is_small, work.calls);
         let types: Vec<TypeId> = plan.reductions.iter().map(|r| r.ty).collect();
         let (choice, direct, forked) = b.if_(is_small, &types);
         b.at_end(direct);
@@ -126,7 +126,8 @@ impl Lowering<'_> {
             Some(grain) => b.i64(i64::try_from(grain).unwrap_or(i64::MAX)),
             None => {
                 let task = b.i64(i64::try_from(task).unwrap_or(i64::MAX));
-                b.binary(BinaryOp::UDiv, task, one)
+                let enough = b.binary(BinaryOp::UDiv, task, one);
+                least_part(b, enough, work.calls)
             }
         };
         let results = forked_call(b, &plan, entry, combine, trips, grain);
@@ -287,14 +288,29 @@ fn or_few_workers(b: &mut Builder<'_>, small: Value, few: u64) -> Value {
     b.binary(BinaryOp::Or, small, are_few)
 }
 
-/// The condition, but false where every loop must fork.
-fn unless_forced(b: &mut Builder<'_>, small: Value) -> Value {
+/// The condition, but false where every loop must fork, or every one with calls of what is not known.
+fn unless_forced(b: &mut Builder<'_>, small: Value, calls: bool) -> Value {
+    let free = may_be_serial(b, calls);
+    b.binary(BinaryOp::And, small, free)
+}
+
+/// The fewest iterations that are worth a task: where loops with calls of what is not known fork, whatever
+/// their size, an iteration of one is worth it.
+fn least_part(b: &mut Builder<'_>, enough: Value, calls: bool) -> Value {
+    if !calls {
+        return enough;
+    }
+    let free = may_be_serial(b, calls);
+    let one = b.i64(1);
+    b.select(free, enough, one)
+}
+
+fn may_be_serial(b: &mut Builder<'_>, calls: bool) -> Value {
     let byte = b.unit.types.int(8);
-    let forced = abi::always_fork(b);
+    let forced = abi::always_fork(b, calls);
     let forced = b.load(byte, forced);
     let zero = b.zero(byte);
-    let free = b.icmp(IntPredicate::Eq, forced, zero);
-    b.binary(BinaryOp::And, small, free)
+    b.icmp(IntPredicate::Eq, forced, zero)
 }
 
 /// All iterations here and now.

@@ -245,12 +245,23 @@ fn is_starving() -> bool {
 #[unsafe(no_mangle)]
 pub static gr_always_fork: AtomicU8 = AtomicU8::new(0);
 
+/// The same for loops that call code which is not known. Where OpenMP's threads do the work, a region of
+/// that library in such code must find itself nested, as it does in a loop that forked, and not make threads
+/// in every iteration.
+#[allow(non_upper_case_globals)]
+#[unsafe(no_mangle)]
+pub static gr_always_fork_calls: AtomicU8 = AtomicU8::new(0);
+
 extern "C" fn read_force() {
     // SAFETY: a C string; nobody changes the environment this early.
     let value = unsafe { libc::getenv(c"GRADUS_FORCE_FORK".as_ptr()) };
     // SAFETY: `getenv` gives null or a C string.
     if !value.is_null() && unsafe { CStr::from_ptr(value) } == c"1" {
         gr_always_fork.store(1, Ordering::Relaxed);
+        gr_always_fork_calls.store(1, Ordering::Relaxed);
+    }
+    if is_chosen() {
+        gr_always_fork_calls.store(1, Ordering::Relaxed);
     }
 }
 

@@ -26,6 +26,10 @@ pub(crate) fn define(jit: &Jit) -> Result<(), String> {
         ("gr_hungry", pool::gr_hungry as *const () as usize),
         ("gr_workers", pool::gr_workers as *const () as usize),
         ("gr_always_fork", (&raw const pool::gr_always_fork) as usize),
+        (
+            "gr_always_fork_calls",
+            (&raw const pool::gr_always_fork_calls) as usize,
+        ),
         ("gr_spawn", tasks::gr_spawn as *const () as usize),
         ("gr_sync", tasks::gr_sync as *const () as usize),
         ("gr_team", team::gr_team as *const () as usize),
@@ -75,6 +79,7 @@ impl Pool {
     /// Every loop is split, whatever its size. Must come before the first program runs.
     pub fn always_fork() {
         pool::gr_always_fork.store(1, Ordering::Relaxed);
+        pool::gr_always_fork_calls.store(1, Ordering::Relaxed);
     }
 
     /// Calls a function with so many workers.

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 enum { N = 4000 };
-long kept(long n);
+long kept(long n), threads_here(void);
 static long a[N];
 
 static void expect(int ok, const char *what) {
@@ -88,6 +88,13 @@ static void calls(void) {
   #pragma omp parallel for reduction(+ : wrong)
   for (long i = 0; i < 64; i++) wrong += kept(50) != of_kept;
   expect(!wrong, "a region that stays, in a loop");
+  long most = 0;
+  #pragma omp parallel for reduction(max : most)
+  for (int i = 0; i < 4; i++) {
+    long threads = threads_here();
+    if (threads > most) most = threads;
+  }
+  expect(most == 1, "one thread for a region inside of a small loop");
   // An equal number of each thread's own.
   double *sums = calloc(16 * (omp_get_max_threads() + 1), sizeof *sums), sum = 0;
   #pragma omp parallel for

@@ -17,3 +17,14 @@ long kept(long n) {
   }
   return order + sum;
 }
+
+// The number of threads that a region gets here.
+long threads_here(void) {
+  long threads = 0;
+  #pragma omp parallel reduction(+ : threads)
+  {
+    left = 1;
+    threads += left;
+  }
+  return threads;
+}
