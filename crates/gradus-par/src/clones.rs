@@ -8,10 +8,10 @@
 //! f.gr_serial(args)         no task anywhere; calls its like
 //! ```
 //!
-//! A spawned call goes down several levels, another call one where it is the only one of its run: a list
-//! that is walked by recursion still comes to many tasks, and a tree not to more than some hundred tests,
-//! whatever of its branches are spawned. No estimate of work is needed, and one worker runs the same code
-//! as many.
+//! A spawned call goes down several levels, the more of them the more calls a run makes; another call one
+//! where it is the only one of its run: a list that is walked by recursion still comes to many tasks, and a
+//! tree not to more than some hundred tests, whatever of its branches are spawned. No estimate of work is
+//! needed, and one worker runs the same code as many.
 
 use crate::serial;
 use gradus_analysis::Closure;
@@ -23,6 +23,10 @@ use std::collections::{HashMap, HashSet};
 
 /// What a spawned call goes down, and one of several.
 const SPAWNED: i64 = 8;
+/// The same where a run makes so many calls that three rounds of them are tasks enough.
+const SPAWNED_OF_MANY: i64 = 11;
+/// How many calls are many: three rounds of them come to as many as six of two calls.
+const MANY: usize = 4;
 /// What the only call of a run goes down.
 const CALLED: i64 = 1;
 /// From this level on nothing is spawned.
@@ -229,12 +233,16 @@ fn fork_body(unit: &mut Unit, mut body: Box<Body>, clones: &HashMap<FuncId, Clon
     if let Some(first) = b.body.first(root) {
         b.at_op(first);
     }
-    let [spawned, called] = [SPAWNED, CALLED].map(|down| {
+    let clones_called = |op| Some((op, clones.get(&b.unit.callee(b.body, op)?)?));
+    let calls: Vec<(Op, &Clones)> = b.body.walk(root).filter_map(clones_called).collect();
+    let down = match most_of_a_run(b.body, &calls) >= MANY {
+        true => SPAWNED_OF_MANY,
+        false => SPAWNED,
+    };
+    let [spawned, called] = [down, CALLED].map(|down| {
         let down = b.i64(down);
         b.add(level, down)
     });
-    let clones_called = |op| Some((op, clones.get(&b.unit.callee(b.body, op)?)?));
-    let calls: Vec<(Op, &Clones)> = b.body.walk(root).filter_map(clones_called).collect();
     let plain: Vec<Op> = calls
         .iter()
         .map(|(op, _)| *op)
@@ -263,6 +271,17 @@ fn is_only(body: &Body, op: Op, calls: &[Op]) -> bool {
         && calls
             .iter()
             .all(|other| *other == op || are_exclusive(body, op, *other))
+}
+
+/// How many of the calls a run makes, where loops come round once: the most that may meet with one.
+fn most_of_a_run(body: &Body, calls: &[(Op, &Clones)]) -> usize {
+    let meets = |op: Op| {
+        let others = calls.iter().map(|(other, _)| *other);
+        others
+            .filter(|&other| other == op || !are_exclusive(body, op, other))
+            .count()
+    };
+    calls.iter().map(|(op, _)| meets(*op)).max().unwrap_or(0)
 }
 
 /// Whether two ops stand in different arms of a branch.

@@ -83,8 +83,9 @@ pub unsafe extern "C" fn gr_spawn(
 
 /// Makes a task that others can steal.
 fn fork(scope: *const Scope, task: Task, context: *const c_void, size_bytes: usize) {
-    let mut copy = vec![0_u128; size_bytes.div_ceil(size_of::<u128>()).max(1)];
-    // SAFETY: the context is that long, and the copy at least as long.
+    // Not zeroed: the C library has small blocks at hand, but not where they must be zero.
+    let mut copy = Vec::<u128>::with_capacity(size_bytes.div_ceil(size_of::<u128>()).max(1));
+    // SAFETY: the context is that long, and the copy has room for as much.
     unsafe {
         std::ptr::copy_nonoverlapping(context.cast::<u8>(), copy.as_mut_ptr().cast(), size_bytes)
     };
