@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::Command;
 use support::{folder, succeeds, text};
 
@@ -56,6 +57,14 @@ int main(void) {
 }
 ";
 
+/// What the program prints, everything forked.
+fn run(folder: &Path, workers: u32) -> String {
+    let mut command = Command::new(folder.join("program"));
+    command.env("GRADUS_NUM_THREADS", workers.to_string());
+    command.env("GRADUS_FORCE_FORK", "1");
+    text(&succeeds(&mut command).stdout)
+}
+
 #[test]
 fn bits_are_the_same_for_any_number_of_workers() {
     let folder = folder("sums");
@@ -73,14 +82,23 @@ fn bits_are_the_same_for_any_number_of_workers() {
         let told = notes.filter(|n| n.contains(&place)).count();
         assert_eq!(told, count, "{said}");
     }
-    let run = |workers: u32| {
-        let mut command = Command::new(folder.join("program"));
-        command.env("GRADUS_NUM_THREADS", workers.to_string());
-        command.env("GRADUS_FORCE_FORK", "1");
-        text(&succeeds(&mut command).stdout)
-    };
-    let one = run(1);
+    let one = run(&folder, 1);
     for workers in [2, 4, 8, 8, 8] {
-        assert!(run(workers) == one, "{workers} workers");
+        assert!(run(&folder, workers) == one, "{workers} workers");
+    }
+}
+
+#[test]
+fn gradients_of_teams_tasks_and_atomic_sums_have_the_same_bits() {
+    let folder = folder("gradients");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/parallel/sums.c");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command.args(["cc", "-O2", "-w", "-fopenmp", "--deterministic"]);
+    command.args([source, "-o", "program", "-lm"]);
+    succeeds(command.current_dir(&folder));
+    let one = run(&folder, 1);
+    assert!(one.lines().count() > 20_000, "{one}");
+    for workers in [2, 4, 8, 8] {
+        assert!(run(&folder, workers) == one, "{workers} workers");
     }
 }
