@@ -14,7 +14,7 @@ pub(crate) fn each2(
     lanes: Option<usize>,
     a: &Value,
     b: &Value,
-    f: impl Fn(&Value, &Value) -> Eval<Value>,
+    mut f: impl FnMut(&Value, &Value) -> Eval<Value>,
 ) -> Eval<Value> {
     match lanes {
         None => f(a, b),

@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::shape::{Num, Shape};
 use crate::trap::{Eval, TrapKind, fault};
 use crate::value::Value;
-use crate::way::Way;
+use crate::way::{Bend, Way};
 use gradus_ir::FloatKind;
 use gradus_ir::known::{MathFn, MathOutFn};
 
@@ -146,10 +146,7 @@ fn scalar(
                     Some(y) => Some(f64::from(y)),
                     None => float(id, x, n),
                 },
-                FloatKind::F64 => {
-                    let [a, b, c] = x;
-                    way.called(id, a, &|a| float(id, [a, b, c], n))?
-                }
+                FloatKind::F64 => way.bent(Bend::Call(id), x, &|x| float(id, x, n))?,
                 _ => float(id, x, n),
             };
             let Some(y) = y else {

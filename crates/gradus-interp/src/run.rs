@@ -8,6 +8,8 @@ use crate::races::Touch;
 use crate::shape::{Num, Shape};
 use crate::trap::{Eval, TrapKind, fault};
 use crate::value::Value;
+use crate::way::Bend;
+use gradus_ir::{BinaryOp, FloatKind};
 use std::rc::Rc;
 
 /// Where control goes after an instruction.
@@ -127,6 +129,11 @@ impl Machine<'_> {
                 }
                 Ok(Flow::To(*head))
             }
+            Instr::Binary {
+                op: BinaryOp::FMul | BinaryOp::FDiv,
+                num: Num::Float(FloatKind::F64),
+                ..
+            } if !self.way.is_own() => self.bent(at, instr),
             Instr::Binary {
                 op,
                 num,
@@ -250,6 +257,37 @@ impl Machine<'_> {
                 self.set(at, dst, value)
             }
         }
+    }
+
+    /// A product or a quotient in a run that is noted, or follows another.
+    fn bent(&mut self, at: &At, instr: &Instr) -> Eval<Flow> {
+        let Instr::Binary {
+            op,
+            num,
+            lanes,
+            flags,
+            a,
+            b,
+            dst,
+        } = instr
+        else {
+            return fault(TrapKind::BadCall, "no arithmetic of two numbers");
+        };
+        let (a, b) = (self.get(at, *a).clone(), self.get(at, *b).clone());
+        let value = each2(*lanes, &a, &b, |a, b| {
+            let own = binary(*op, *num, *flags, a, b)?;
+            let (Some(x), Some(y), Some(_)) = (a.as_f64(), b.as_f64(), own.as_f64()) else {
+                return Ok(own);
+            };
+            let function = |x: [f64; 3]| match op {
+                BinaryOp::FMul => Some(x[0] * x[1]),
+                _ => Some(x[0] / x[1]),
+            };
+            let bend = Bend::Arithmetic(*op);
+            let value = self.way.bent(bend, [x, y, 0.0], &function)?;
+            Ok(value.map_or(own, Value::f64))
+        })?;
+        self.set(at, *dst, value)
     }
 
     /// The result of an instruction that only computes.

@@ -14,10 +14,10 @@
 //! A formula that is wrong at such a point alone fails the second.
 //!
 //! A point is steep where the program goes up and down within any step of differences, by less than they
-//! see: the sine of a large multiple, made small. There, and at places around it, the derivative must be
-//! that of the program in which each smooth function is the straight line that touches it, with a slope that
-//! the interpreter measures at the function itself. A wrong derivative of a function, or a wrong sum, fails
-//! that.
+//! see: the sine of a large multiple, made small, or a map that is taken again and again and parts what is
+//! close. There, and at places around it, the derivative must be that of the program in which each smooth
+//! function, product and quotient is the straight line or plane that touches it, with slopes that the
+//! interpreter measures at the function itself. A wrong derivative of a function, or a wrong sum, fails that.
 
 use crate::check::{
     Line, Numbers, around, differences, differences_over, pattern, products, sides,
@@ -54,9 +54,9 @@ pub(crate) fn is_isolated(line: &Line, followed: Option<Followed>) -> Result<boo
     everywhere(&places(line), line, |there| there.differences())
 }
 
-/// Steps of programs whose functions are straight lines: steep ones lead far away, and products of two are not
-/// straight.
-const STRAIGHT_STEPS: [f64; 4] = [1e-5, 3e-6, 1e-6, 3e-7];
+/// Steps of programs where nothing is bent: one kink on the way, of `fabs` or of a conversion, and the larger
+/// ones do not tell.
+const STRAIGHT_STEPS: [f64; 6] = [1e-3, 3e-4, 1e-5, 3e-6, 1e-6, 3e-7];
 
 /// Whether a point is steep.
 ///
@@ -206,11 +206,36 @@ mod tests {
         assert!(matches!(found, Verdict::Steep(_)), "{found:?}");
     }
 
-    /// The derivatives of one wave, where the program is a wave of another height: an error of a hundredth.
+    /// The logistic map, forty times: points that are close part, by the power of forty of some 1.6.
+    fn chaos(height: &str) -> String {
+        format!(
+            "  %a = load %x -> f64\n  %b = fmul %a, %a\n  %c = fadd %b, 0.2\n  \
+             %e = for %i < 40 iter(%y = %c) {{\n    %l = fsub 1.0, %y\n    %m = fmul %y, %l\n    \
+             %z = fmul %m, 3.9\n    yield %z\n  }}\n  \
+             %d = fmul %e, {height}\n  %t = fadd %d, %s\n  return %t\n"
+        )
+    }
+
+    #[test]
+    fn maps_that_part_what_is_close_are_steep() {
+        let found = verdict(&chaos("0.0000000001"));
+        assert!(matches!(found, Verdict::Steep(_)), "{found:?}");
+    }
+
+    /// The derivatives of one program, where the program is that of another height: an error of a hundredth.
     #[test]
     fn a_wrong_slope_of_a_wave_is_wrong() {
+        wrong_by_a_hundredth(&wave("0.00000000001"), &wave("0.0000000000101"));
+    }
+
+    #[test]
+    fn a_wrong_slope_of_a_map_is_wrong() {
+        wrong_by_a_hundredth(&chaos("0.0000000001"), &chaos("0.000000000101"));
+    }
+
+    fn wrong_by_a_hundredth(own: &str, other: &str) {
         let subjects = subjects();
-        let own = wide_unit(&[program(&wave("0.00000000001"))]).unwrap();
+        let own = wide_unit(&[program(own)]).unwrap();
         let loaded = loaded(&own, &subjects);
         let runner = Runner::new(&loaded, 0, &subjects[0]).unwrap();
         let judged = |unit: &Unit| {
@@ -219,7 +244,7 @@ mod tests {
             checked(&runner, false, Some(&along))
         };
         assert!(matches!(judged(&own), Ok(Verdict::Steep(_))));
-        let other = wide_unit(&[program(&wave("0.0000000000101"))]).unwrap();
+        let other = wide_unit(&[program(other)]).unwrap();
         assert!(judged(&other).is_err());
     }
 

@@ -257,3 +257,36 @@ fn functions_can_be_straight_lines() {
     );
     assert!(error(slope(Curves::Kept)) > 0.5);
 }
+
+/// Where products and quotients are planes, a program of them is straight: its differences are its slope,
+/// over any step.
+#[test]
+fn products_and_quotients_can_be_planes() {
+    let unit = unit(
+        "func @f(%x: f64) -> f64 {
+        %a = fmul %x, %x
+        %p = insertelement <2 x f64> poison, %a, 0
+        %q = insertelement %p, %x, 1
+        %b = fdiv %q, <2 x f64> splat 2 4.0
+        %c = extractelement %b, 0
+        %d = fdiv %c, %x
+        %e = fdiv %x, %a
+        %r = fadd %d, %e
+        return %r }",
+    );
+    let mut first = Machine::new(&unit);
+    first.note_way();
+    let x = 0.5;
+    first.call("f", &[Value::f64(x)]).expect("it runs");
+    let way = first.noted_way();
+    let followed = |at: f64| {
+        let mut machine = Machine::new(&unit);
+        machine.follow_way(way.clone(), Curves::Straight);
+        let value = machine.call("f", &[Value::f64(at)]).expect("it runs");
+        assert!(machine.followed_all());
+        value.and_then(|v| v.as_f64()).expect("a number")
+    };
+    // x / 4 + 1 / x has the slope 1/4 - 1 / x².
+    let slope = (followed(x + 10.0) - followed(x - 10.0)) / 20.0;
+    assert!((slope + 3.75).abs() < 1e-6, "{slope}");
+}
