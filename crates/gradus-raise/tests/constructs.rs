@@ -369,6 +369,13 @@ const PROGRAMS: &[Program] = &[
           #pragma omp taskwait
           a[2] = a[0] + a[1];
         }"),
+    Program("untied tasks under a condition", Loops, "
+        #pragma omp parallel
+        #pragma omp single
+        for (int i = 0; i < n; i++) {
+          #pragma omp task untied if(i % 3 > 0) firstprivate(i)
+          a[i] = b[i] + i;
+        }"),
     Program("final and untied tasks", Loops, "
         #pragma omp parallel
         #pragma omp single

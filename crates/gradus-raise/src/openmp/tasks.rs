@@ -210,6 +210,7 @@ fn launch(unit: &Unit, body: &Body, calls: &Calls, alloc: Op, entry: FuncId) -> 
                 body.ops_in(region).all(|op| {
                     body.kind(op).is_terminator()
                         || users.contains(&op)
+                        || begins_parts(unit, body, op, task)
                         || calls.id(unit, body, op).is_some()
                         || unit.callee(body, op) == Some(entry)
                 })
@@ -230,6 +231,29 @@ fn launch(unit: &Unit, body: &Body, calls: &Calls, alloc: Op, entry: FuncId) -> 
             })
         }
         _ => None,
+    }
+}
+
+/// Whether an op only says that a task which comes in parts begins with the first one.
+fn begins_parts(unit: &Unit, body: &Body, op: Op, task: Value) -> bool {
+    let leads = |address: Value| {
+        let mut at = address;
+        while at != task {
+            match body.def_op(at) {
+                Some(op) if matches!(body.kind(op), OpKind::Addr { .. }) => {
+                    at = body.operand(op, 0)
+                }
+                _ => return false,
+            }
+        }
+        true
+    };
+    match body.kind(op) {
+        OpKind::Addr { .. } => leads(body.result(op)),
+        OpKind::Store(_) => {
+            body.as_int(unit, body.operand(op, 0)) == Some(0) && leads(body.operand(op, 1))
+        }
+        _ => false,
     }
 }
 
