@@ -17,8 +17,8 @@ use crate::strangers;
 use crate::words::{CopyKind, LaneKind};
 use gradus_ir::known::{Effects, GpuFn, IntFn, Known, MarkerFn, MemoryFn, SystemFn};
 use gradus_ir::{
-    AttrSet, AttrValue, BinaryOp, Body, CastOp, Code, Diagnostic, FloatKind, FuncId, GlobalId, Op,
-    OpKind, RmwOp, Type, TypeId, Unit, Value,
+    AttrSet, AttrValue, BinaryOp, Body, CastOp, Code, ConstKind, Diagnostic, FloatKind, FuncId,
+    GlobalId, Op, OpKind, RmwOp, Type, TypeId, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -275,6 +275,7 @@ impl Finder<'_> {
         flow::value_accesses(unit, body, op, |touch| {
             let (ValueAccess::Load { ptr, value } | ValueAccess::Store { ptr, value }) = touch;
             self.opaque(op, ptr, value);
+            self.unnamed(op, ptr, value);
             if let ValueAccess::Store { ptr, value } = touch {
                 self.lost_pointer(op, ptr, value);
                 self.overwritten(op, ptr, value);
@@ -352,6 +353,29 @@ impl Finder<'_> {
             && self.body.as_int(self.facts.unit, value).is_none()
         {
             self.unknown_type(op);
+        }
+    }
+    /// Numbers behind an address that is no variable's for certain: where it leads, and whether active
+    /// numbers lie there under another name, is not known.
+    fn unnamed(&mut self, op: Op, ptr: Value, value: Value) {
+        let (unit, body) = (self.facts.unit, self.body);
+        let mut base = ptr;
+        while let Some(def) = body.def_op(base) {
+            if !matches!(body.kind(def), OpKind::Addr { .. }) {
+                return;
+            }
+            base = body.operand(def, 0);
+        }
+        let kind = body.as_const(base).map(|id| &unit.constant(id).kind);
+        if matches!(kind, Some(ConstKind::Foreign(_)))
+            && self.facts.words.carries_float(self.func, value)
+        {
+            self.refuse(
+                op,
+                Code::NoDerivative,
+                "numbers are accessed by a name that may be bound to another variable elsewhere",
+                "access the variable by its own name, or make the alias no weak one",
+            );
         }
     }
     fn unknown_type(&mut self, op: Op) {

@@ -57,7 +57,7 @@ impl<'u> Ways<'u> {
         let args = unit.call_args(body, op);
         let effects = unit.known_effects(callee).unwrap_or(Effects::UNKNOWN);
         match known {
-            Known::System(SystemFn::PrintToMemory | SystemFn::Print) => {
+            Known::System(SystemFn::PrintToMemory | SystemFn::Print | SystemFn::Send) => {
                 if !args.iter().any(|arg| varies(facts, classes, func, *arg)) {
                     return;
                 }
@@ -65,6 +65,7 @@ impl<'u> Ways<'u> {
                     || is_text_object(&unit.functions[callee].name);
                 match in_memory {
                     true => self.to_memory.push(site),
+                    false if known == Known::System(SystemFn::Send) => self.to_stream.push(site),
                     false if effects.writes.arguments != 0 => self.to_stream.push(site),
                     false => {}
                 }

@@ -382,60 +382,6 @@ fn a_derivative_that_is_zero_is_warned_of() {
     assert_eq!(warned("cc asks.c -o asks"), 1);
 }
 
-/// A number that goes through text keeps no derivative: where one is read that matters, and active ones
-/// are written, the line is told. Neither alone is.
-#[test]
-fn numbers_that_go_through_text_are_warned_of() {
-    let at = folder("text");
-    let program = "#include <stdio.h>
-        #include <stdlib.h>
-        #include <string.h>
-        double scanned(double x) {
-            char text[40], copy[40]; double y = 0;
-            snprintf(text, sizeof text, \"%.17g\", x * x);
-            memcpy(copy, text, sizeof copy);
-            sscanf(copy, \"%lf\", &y);
-            return y * x;
-        }
-        double parsed(double x) {
-            char text[40];
-            sprintf(text, \"%.17g\", x * x);
-            return strtod(text, 0) + atof(text) * x;
-        }
-        double filed(const double *x, int n) {
-            double y = 0;
-            FILE *file = tmpfile();
-            fwrite(x, sizeof *x, n, file);
-            rewind(file);
-            fread(&y, sizeof y, 1, file);
-            return y * x[0];
-        }
-        double told(double x) {
-            char text[40];
-            snprintf(text, sizeof text, \"%g\", x);
-            puts(text);
-            return x * x;
-        }
-        double scaled(double x, const char *by) {
-            printf(\"%g\\n\", x);
-            return x * atof(by);
-        }\n";
-    write(&at, "text.c", program);
-    let warned = |function: &str| {
-        let output = gradus(&at, &format!("grad text.c -f {function} -o text.o"));
-        let said = text(&output.stderr);
-        assert!(output.status.success(), "{said}");
-        let count = said.matches("warning[GRD0019]").count();
-        let lines = [8, 14, 21].map(|line| said.contains(&format!("text.c:{line}:")));
-        (count, lines)
-    };
-    assert_eq!(warned("scanned"), (1, [true, false, false]));
-    assert_eq!(warned("parsed"), (2, [false, true, false]));
-    assert_eq!(warned("filed"), (1, [false, false, true]));
-    assert_eq!(warned("told"), (0, [false; 3]));
-    assert_eq!(warned("scaled"), (0, [false; 3]));
-}
-
 #[test]
 fn cplusplus_programs_may_ask_too() {
     let at = folder("plus-plus");

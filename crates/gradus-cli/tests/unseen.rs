@@ -72,3 +72,71 @@ fn what_is_not_seen_may_change_what_is_seen_elsewhere() {
         }
     }
 }
+
+/// Another name of a variable is that variable; one that may be bound elsewhere is refused.
+#[test]
+fn two_names_of_one_variable() {
+    let at = folder("names");
+    write(
+        &at,
+        "names.c",
+        "double kept[4];
+        extern double second[4] __attribute__((alias(\"kept\")));
+        extern double weak[4] __attribute__((weak, alias(\"kept\")));
+        double through(double x) {
+            kept[1] = x * x;
+            return second[1] * x;
+        }
+        double loosely(double x, int i) {
+            kept[i] = x * x;
+            return weak[i] * x;
+        }\n",
+    );
+    for level in ["-O0", "-O2"] {
+        accepts(
+            &at,
+            &format!("check names.c -f through --arg x=1.5 -- {level}"),
+        );
+        let line = format!("grad names.c -f loosely -o out.o -- {level}");
+        assert!(refuses(&at, &line, "GRD0006").contains("names.c:10:"));
+    }
+}
+
+/// Which elements `qsort` compares is its own affair: a comparison that adds up what it is given is refused,
+/// one that has variables of its own is not.
+#[test]
+fn a_comparison_that_leaves_something_behind_is_refused() {
+    let at = folder("comparison");
+    write(
+        &at,
+        "sorted.c",
+        "#include <stdlib.h>
+        static double sum;
+        static int adding(const void *a, const void *b) {
+            double x = *(const double *)a, y = *(const double *)b;
+            sum += x * y;
+            return (x > y) - (x < y);
+        }
+        static int plain(const void *a, const void *b) {
+            double both[2] = { *(const double *)a, *(const double *)b };
+            return (both[0] > both[1]) - (both[0] < both[1]);
+        }
+        double added(double *x) {
+            sum = 0;
+            qsort(x, 5, sizeof *x, adding);
+            return sum * x[0];
+        }
+        double sorted(double *x) {
+            qsort(x, 5, sizeof *x, plain);
+            return x[0] * x[1] - x[4];
+        }\n",
+    );
+    for level in ["-O0", "-O2"] {
+        let line = format!("grad sorted.c -f added -o out.o -- {level}");
+        assert!(refuses(&at, &line, "GRD0005").contains("sorted.c:14:"));
+        accepts(
+            &at,
+            &format!("check sorted.c -f sorted --arg x=rand(5) -- {level}"),
+        );
+    }
+}

@@ -192,6 +192,8 @@ impl Walk<'_> {
             self.found.push((op, entry.value));
             return;
         }
+        // It only reads, but for `errno`.
+        *known = self.kept(known, op);
         let mut reads = self.facts.effects.of_op(self.unit, self.body, op);
         reads.retain(|access| access.kind == AccessKind::Read);
         self.add(known, source, result, reads);

@@ -5,11 +5,16 @@
 //! 5.2.4): stable, as the C library's is. Searching halves the stretch as the C library does. One
 //! such function per element size; only a size that is known gets one, as the words of an element are
 //! moved by their type.
+//!
+//! Which elements are compared, and how often, is the C library's own affair: where a comparison leaves
+//! something behind, the call stays.
 
-use gradus_ir::known::SystemFn;
+use gradus_ir::known::{Effects, SystemFn};
 use gradus_ir::{
-    BinaryOp, Body, Builder, CallInfo, FuncId, IntPredicate, Linkage, Region, TypeId, Unit, Value,
+    BinaryOp, Body, Builder, CallInfo, ConstKind, EffectClass, FuncId, IntPredicate, Linkage, Op,
+    OpKind, Region, Type, TypeId, Unit, Value,
 };
+use std::collections::HashSet;
 
 /// Elements that are larger are left to the C library.
 const MOST_BYTES: i64 = 1 << 12;
@@ -18,7 +23,9 @@ const MOST_BYTES: i64 = 1 << 12;
 /// `None` where the call stays.
 pub(super) fn call(b: &mut Builder<'_>, f: SystemFn, args: &[Value]) -> Option<Option<Value>> {
     let (func, rest) = match (f, args) {
-        (SystemFn::Qsort, [_, _, size, _]) => (sort(b, *size)?, vec![0, 1, 3]),
+        (SystemFn::Qsort, [_, _, size, compare]) if only_compares(b, *compare) => {
+            (sort(b, *size)?, vec![0, 1, 3])
+        }
         (SystemFn::Bsearch, [_, _, _, size, _]) => (search(b, *size)?, vec![0, 1, 2, 4]),
         _ => return None,
     };
@@ -38,6 +45,78 @@ struct Maker<'a> {
 fn element_bytes(b: &Builder<'_>, size: Value) -> Option<i64> {
     let bytes = b.body.as_int(b.unit, size)?;
     (1..=MOST_BYTES).contains(&bytes).then_some(bytes)
+}
+
+/// Whether all functions that a comparison may be leave nothing behind but their result: that of its name,
+/// or where it has none all that could be meant.
+fn only_compares(b: &Builder<'_>, compare: Value) -> bool {
+    let unit = &*b.unit;
+    let named = b.body.as_const(compare).map(|id| &unit.constant(id).kind);
+    let mut work: Vec<FuncId> = match named {
+        Some(ConstKind::Func(func)) => vec![*func],
+        _ => (unit.functions.iter())
+            .filter(|(_, f)| f.body.is_some() && is_comparison(unit, f.ty))
+            .map(|(func, _)| func)
+            .collect(),
+    };
+    let mut seen: HashSet<FuncId> = work.iter().copied().collect();
+    while let Some(func) = work.pop() {
+        let Some(body) = unit.functions[func].body.as_deref() else {
+            return false;
+        };
+        for op in body.walk(body.root()) {
+            let leaves_nothing = match body.kind(op).effects() {
+                EffectClass::Calls => match unit.callee(body, op) {
+                    Some(callee) if unit.functions[callee].body.is_some() => {
+                        if seen.insert(callee) {
+                            work.push(callee);
+                        }
+                        true
+                    }
+                    Some(callee) => writes_only_own(unit, body, op, callee),
+                    None => false,
+                },
+                EffectClass::Writes => is_own(body, body.operand(op, 1)),
+                EffectClass::ReadsWrites | EffectClass::Unknown => false,
+                _ => true,
+            };
+            if !leaves_nothing {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Whether a type is that of a comparison: of two addresses, a number.
+fn is_comparison(unit: &Unit, ty: TypeId) -> bool {
+    let is_ptr = |ty: &TypeId| matches!(unit.types.get(*ty), Type::Ptr(_));
+    let params = unit.param_types(ty);
+    params.len() == 2 && params.iter().all(is_ptr)
+}
+
+/// Whether an outside function that a comparison calls writes at most to what it was given of the
+/// comparison's own.
+fn writes_only_own(unit: &Unit, body: &Body, op: Op, callee: FuncId) -> bool {
+    let effects = unit.known_effects(callee).unwrap_or(Effects::UNKNOWN);
+    let args = unit.call_args(body, op);
+    let is_kept = |(i, arg): (usize, &Value)| {
+        !effects.writes.argument(i) || body.as_int(unit, *arg).is_some() || is_own(body, *arg)
+    };
+    !effects.writes.any && !effects.calls_back && args.iter().enumerate().all(is_kept)
+}
+
+/// Whether an address is that of a variable of the body's own.
+fn is_own(body: &Body, ptr: Value) -> bool {
+    let mut base = ptr;
+    while let Some(def) = body.def_op(base) {
+        match body.kind(def) {
+            OpKind::Alloca(_) => return true,
+            OpKind::Addr { .. } => base = body.operand(def, 0),
+            _ => return false,
+        }
+    }
+    false
 }
 
 fn sort(b: &mut Builder<'_>, size: Value) -> Option<FuncId> {

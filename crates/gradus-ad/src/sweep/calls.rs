@@ -48,11 +48,12 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     /// A math function. A derivative does not report through errno, so that LLVM may move, merge
-    /// and vectorise it: it calls the intrinsic where there is one.
+    /// and vectorise it: it calls the intrinsic where there is one. Where the program itself asks for
+    /// errno it stays the C library's function.
     fn math(&mut self, op: Op, function: MathFn) {
         let callee = self.out.unit.callee(self.facts.body, op);
         let own = callee.is_some_and(|f| self.out.unit.is_stated(f));
-        if function.intrinsic().is_none() || own {
+        if function.intrinsic().is_none() || own || self.out.unit.asks_for_errno() {
             self.clone_plain(op);
             return;
         }

@@ -281,6 +281,12 @@ impl Unit {
         let fits = found.shape.is_none_or(|s| self.fits(s, function.ty));
         fits.then_some(found)
     }
+    /// Whether a function of the unit may ask where `errno` is.
+    pub fn asks_for_errno(&self) -> bool {
+        system::ERRNO
+            .iter()
+            .any(|name| self.function(name).is_some())
+    }
     /// Whether `func` works on the stack of a derivative's tape.
     pub fn is_tape_function(&self, func: FuncId) -> bool {
         self.functions[func].name.starts_with(TAPE)

@@ -11,7 +11,9 @@ pub enum SystemFn {
     PrintToMemory,
     /// Flushes, opens, closes or moves in a stream.
     Stream,
-    /// Reads a stream into memory.
+    /// Writes memory as it is to what has a number: a file, a pipe, a socket.
+    Send,
+    /// Reads a stream, or what has a number, into memory.
     Read,
     /// Ends the program.
     Exit,
@@ -66,6 +68,9 @@ pub(super) fn sanitizer(name: &str) -> Option<Found> {
     })
 }
 
+/// What gives the address of `errno`, by C library.
+pub(super) const ERRNO: &[&str] = &["__errno_location", "__error", "_errno"];
+
 // table
 pub(super) const ROWS: &[Row] = &[
     row(
@@ -101,6 +106,11 @@ pub(super) const ROWS: &[Row] = &[
         &["fwrite", "fwrite_unlocked"],
         SystemFn::Print,
         TELL.writing(&[3]),
+    ),
+    row(
+        &["write", "pwrite", "pwrite64", "send", "sendto"],
+        SystemFn::Send,
+        TELL,
     ),
     row(
         &[
@@ -142,13 +152,14 @@ pub(super) const ROWS: &[Row] = &[
             "__isoc23_sscanf",
             "getline",
             "ungetc",
+            "read",
+            "pread",
+            "pread64",
+            "recv",
+            "recvfrom",
         ],
         SystemFn::Read,
-        Effects {
-            writes: ALL_REACHABLE,
-            inactive: false,
-            ..TELL
-        },
+        READING,
     ),
     row(
         &[
@@ -230,11 +241,7 @@ pub(super) const ROWS: &[Row] = &[
         SystemFn::Environment,
         TALK.reading(&[0]),
     ),
-    row(
-        &["__errno_location", "__error", "_errno"],
-        SystemFn::Errno,
-        Effects::PURE.inactive(),
-    ),
+    row(ERRNO, SystemFn::Errno, Effects::PURE.inactive()),
     row(
         &[
             "setjmp",
@@ -271,6 +278,12 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
+const READING: Effects = Effects {
+    writes: ALL_REACHABLE,
+    inactive: false,
+    ..TELL
+};
+
 /// Any memory that the program can reach, errno and the hidden part.
 const ALL_REACHABLE: super::Places = super::Places::ALL;
 
@@ -282,7 +295,7 @@ const fn row(names: &'static [&'static str], id: SystemFn, effects: Effects) -> 
     }
 }
 
-/// C++'s output streams and strings, in the manglings of libstdc++ and libc++: text and what becomes
+/// C++'s streams and strings, in the manglings of libstdc++ and libc++: text and what becomes
 /// text. What sanitizers call when they find something.
 pub(super) fn by_pattern(name: &str) -> Option<super::Found> {
     // table
@@ -300,13 +313,29 @@ pub(super) fn by_pattern(name: &str) -> Option<super::Found> {
         "_ZNSt3__113basic_ostreamI",
         "_ZNSt3__14endlI",
     ];
-    let found = |effects| {
+    // table
+    const READERS: &[&str] = &[
+        "_ZNSi10_M_extractI",
+        "_ZNSirsE",
+        "_ZNSi4readE",
+        "_ZNSt3__113basic_istreamIcNS_11char_traitsIcEEErsE",
+        "_ZNSt3__113basic_istreamIcNS_11char_traitsIcEEE4readE",
+    ];
+    let known = |id, effects| {
         Some(super::Found {
-            known: Known::System(SystemFn::Print),
+            known: Known::System(id),
             effects,
             shape: None,
         })
     };
+    if READERS.iter().any(|prefix| name.starts_with(prefix)) {
+        let effects = Effects {
+            may_throw: true,
+            ..READING.giving(0)
+        };
+        return known(SystemFn::Read, effects);
+    }
+    let found = |effects| known(SystemFn::Print, effects);
     // What is written is the stream's own, and text behind the object.
     let talk = Effects {
         reads: ALL_REACHABLE,

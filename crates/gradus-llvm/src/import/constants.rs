@@ -156,6 +156,10 @@ impl Importer<'_> {
             if gr_symbol_offset(c, self.host.module, &mut symbol, &mut offset) == 0 {
                 return None;
             }
+            if is_second_name(symbol) {
+                let (variable, inside) = self.address(LLVMAliasGetAliasee(symbol))?;
+                return Some((variable, inside.checked_add(offset)?));
+            }
             Some((self.symbol(symbol)?, offset))
         }
     }
@@ -320,6 +324,15 @@ fn is_class_record(name: &str) -> bool {
     ["_ZTV", "_ZTT", "_ZTI", "_ZTS"]
         .iter()
         .any(|start| name.starts_with(start))
+}
+
+/// Whether a symbol is another name for a variable or for a part of one, and stays it.
+fn is_second_name(symbol: LLVMValueRef) -> bool {
+    unsafe {
+        LLVMGetValueKind(symbol) == LLVMValueKind::LLVMGlobalAliasValueKind
+            && LLVMGetTypeKind(LLVMGlobalGetValueType(symbol)) != LLVMFunctionTypeKind
+            && linkage(LLVMGetLinkage(symbol)) != Linkage::Interposable
+    }
 }
 
 /// Whether an alias is another name for one function, and stays it: clang names a constructor twice where
