@@ -94,6 +94,10 @@ mutants! {
     SnapshotOfLastLoop,
     /// Iterations work on the tape although they write to it after what is read of it again.
     TapeWrittenLate,
+    /// A carried value that is read again is read where the next iteration's stands.
+    CarriedReadOneOn,
+    /// A carried value is read again although its memory is overwritten.
+    CarriedReadPastStores,
     /// Kept values are indexed by all their loops but the innermost.
     KeptWithoutInnermost,
     /// The tape's arrays are written with their indices in another order.
@@ -130,6 +134,10 @@ mutants! {
     DoubleMinus,
     /// Loads leave loops that write what they read.
     HoistedPastStores,
+    /// Memory is taken as only updated although what is read of it is stored elsewhere.
+    UpdatedReadElsewhere,
+    /// A power of two that is moved to the seed stays in the factor, too.
+    PowerTakenTwice,
     /// A comparison whose operands are exchanged keeps its sense.
     ComparisonNotSwapped,
     /// Iterations of a parallel loop add to memory that others add to without an atomic operation.

@@ -9,6 +9,7 @@
 use crate::Facts;
 use gradus_edit::{is_removable, sweep_from};
 use gradus_ir::known::{Known, MarkerFn, MemoryFn};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Builder, ConstKind, IntPredicate, Op, OpKind, Unit, Use, Value};
 use std::collections::HashSet;
 
@@ -26,7 +27,9 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
     for op in made.into_iter().rev() {
         if let Some(users) = Users::of(unit, body, op) {
             users.remove(unit, body);
-            body.erase(op);
+            if !planted(Mutant::UpdatedReadElsewhere) {
+                body.erase(op);
+            }
             changed = true;
         }
     }
@@ -123,7 +126,8 @@ impl Users {
             for used in body.uses(value) {
                 match body.kind(used.op) {
                     OpKind::Store(_) if used.index == 0 => {
-                        writers.contains(&used.op).then_some(())?;
+                        let elsewhere = planted(Mutant::UpdatedReadElsewhere);
+                        (writers.contains(&used.op) || elsewhere).then_some(())?;
                     }
                     _ => {
                         let plain = body.op_regions(used.op).is_empty()

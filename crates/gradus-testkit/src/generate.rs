@@ -142,6 +142,8 @@ struct Writer<'r> {
     wide: bool,
     /// The number of the loop with two counters that `@f` begins with.
     two_counters: Option<u64>,
+    /// The number of the loop over neighbours that `@f` begins with.
+    neighbours: Option<u64>,
     single: bool,
     /// How many of `@two` and `@table` may be called.
     fixed: u32,
@@ -165,6 +167,7 @@ impl<'r> Writer<'r> {
             tag: String::new(),
             wide: false,
             two_counters: None,
+            neighbours: None,
             single: false,
             fixed: 0,
             contents: BTreeSet::new(),
@@ -182,6 +185,7 @@ impl<'r> Writer<'r> {
         if self.wide && name == "f" {
             self.set_globals();
             self.two_counters();
+            self.neighbours();
         }
         self.local_array();
         if name != "f" && arrays.len() == 1 && self.random.below(3) == 0 {

@@ -7,6 +7,7 @@
 
 use super::Facts;
 use crate::node::{Node, Source};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, Body, Op, OpKind, Region, Unit, Value};
 use smallvec::smallvec;
 use std::collections::HashMap;
@@ -73,7 +74,8 @@ fn carried_load(unit: &Unit, facts: &Facts<'_>, lp: Op, number: usize) -> Option
 fn again(facts: &Facts<'_>, value: Value) -> Option<Op> {
     let op = facts.body.def_op(value)?;
     let plain = matches!(facts.body.kind(op), OpKind::Load(access) if access.is_plain());
-    (plain && facts.is_stable(op)).then_some(op)
+    let stable = facts.is_stable(op) || planted(Mutant::CarriedReadPastStores);
+    (plain && stable).then_some(op)
 }
 
 fn is_outside(body: &Body, region: Region, value: Value) -> bool {

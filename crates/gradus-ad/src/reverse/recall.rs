@@ -19,6 +19,7 @@ use crate::shadow::shadow_constant;
 use crate::tape::layout::TapeLayout;
 use crate::tape::plan::{Element, Home, Plan};
 use gradus_ir::known::Known;
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Code, Definition, Diagnostic, Op, OpKind, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -287,7 +288,12 @@ impl Replay<'_> {
                 if let Some(found) = facts.carried_load(value) {
                     let kind = facts.body.kind(found.addr).clone();
                     let base = self.one(Node::Primal(found.base))?;
-                    let index = self.one(Node::Primal(found.index))?;
+                    let mut index = self.one(Node::Primal(found.index))?;
+                    if planted(Mutant::CarriedReadOneOn) {
+                        let mut b = out.build();
+                        let one = b.i64(1);
+                        index = b.add(index, one);
+                    }
                     let ty = out.body.ty(base);
                     let address = out.build().value(kind, &[base, index], ty);
                     let value = again(facts, out, found.load, &[address]);

@@ -8,6 +8,7 @@
 
 use super::return_sweep::ReturnSweep;
 use crate::calculus;
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, Body, Op, OpKind, Value};
 
 /// The powers of two that are moved: from one over this to this.
@@ -45,7 +46,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     && self.is_made_here(other)
                     && operands.iter().any(once) =>
             {
-                self.regrouped(seed, power, other)
+                let twice = planted(Mutant::PowerTakenTwice);
+                self.regrouped(seed, power, if twice { factor } else { other })
             }
             _ => part,
         }

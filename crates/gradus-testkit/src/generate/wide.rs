@@ -81,6 +81,8 @@ pub const FEATURES: &[&str] = &[
     "array read by a loop and its rest",
     "variable set in one arm",
     "loop with two counters",
+    "number read for the next iteration",
+    "number read for the next iteration, overwritten",
 ];
 
 /// The outside functions that wide programs call, for the top of a module.
@@ -124,6 +126,7 @@ pub fn wide_program(seed: u64) -> WideProgram {
     writer.style = style;
     // Not drawn: the other programs stay what they were.
     writer.two_counters = (seed % 16 == 3).then_some(seed / 16);
+    writer.neighbours = (seed % 16 == 11).then_some(seed / 16);
     writer.function("f", &["%x"]);
     WideProgram {
         function: format!("f{}", writer.tag),
@@ -212,6 +215,58 @@ impl Writer<'_> {
             "repeat {again}, {next}, {next_i}, {next_j}, {next}\n}}"
         ));
         self.line(format!("store {r}, %x"));
+    }
+
+    /// A loop over neighbours that reads each number once and carries it on, as optimisers write it: over an
+    /// array of its own that nobody else writes to, or over one that it overwrites as it goes, or that is
+    /// overwritten behind it.
+    pub(super) fn neighbours(&mut self) {
+        let Some(number) = self.neighbours else {
+            return;
+        };
+        self.note("number read for the next iteration");
+        let array = match number % 4 {
+            1 | 3 => "%x".into(),
+            _ => self.copied(),
+        };
+        let first = self.value(format!("load {array} -> f64"));
+        let (r, i, a, left) = (self.name(), self.name(), self.name(), self.name());
+        let end = self.name();
+        let trips = 2 + number / 4 % 6;
+        self.line(format!(
+            "{r}, {end} = for {i} < {trips} iter({a} = 0.25, {left} = {first}) {{"
+        ));
+        let after = self.value(format!("add {i}, 1"));
+        let cell = self.value(format!("addr inbounds f64, {array}, {after}"));
+        let right = self.value(format!("load {cell} -> f64"));
+        let flux = self.value(format!("fmul {left}, {right}"));
+        let half = self.value(format!("fmul {left}, 0.5"));
+        let part = self.value(format!("fmul {half}, {a}"));
+        let sum = self.value(format!("fadd {flux}, {part}"));
+        if number % 4 == 1 {
+            let behind = self.value(format!("addr inbounds f64, %x, {i}"));
+            let new = self.tame(&sum);
+            self.line(format!("store {new}, {behind}"));
+            self.note("number read for the next iteration, overwritten");
+        }
+        self.line(format!("yield {sum}, {right}\n}}"));
+        if number % 4 == 3 {
+            self.line(format!("store {r}, %x"));
+            self.note("number read for the next iteration, overwritten");
+        }
+        let value = self.tame(&r);
+        self.floats.extend([value, end]);
+    }
+
+    /// A local array with what `x` holds.
+    fn copied(&mut self) -> String {
+        let array = self.value("alloca [8 x f64], 1");
+        let (i, from, old, to) = (self.name(), self.name(), self.name(), self.name());
+        self.line(format!(
+            "for {i} < 8 {{\n{from} = addr inbounds f64, %x, {i}\n{old} = load {from} -> f64\n\
+             {to} = addr inbounds f64, {array}, {i}\nstore {old}, {to}\nyield\n}}"
+        ));
+        array
     }
 
     pub(super) fn wide_statement(&mut self, depth: u32) {
