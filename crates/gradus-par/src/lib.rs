@@ -29,6 +29,7 @@ mod tasks;
 mod team;
 mod throws;
 mod watched;
+mod widen;
 mod work;
 
 pub use deterministic::keep_order;
@@ -102,6 +103,7 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<Fu
         gradus_edit::raise_private(&mut body);
         if made.contains(&func) {
             frames::relieve(unit, &mut body);
+            widen::widen(unit, &mut body);
         }
         if watched::is_watched(unit, func) {
             watched::show_float_sums(unit, &mut body);
