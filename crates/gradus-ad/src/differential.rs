@@ -176,13 +176,20 @@ pub fn guarded(out: &mut Out<'_>, guard: Option<Value>, part: Value) -> Value {
     out.build().select(guard, part, zero)
 }
 
-/// `part` where its seed is not zero, else zero.
-pub fn strong(out: &mut Out<'_>, seed: Value, part: Value) -> Value {
+/// One, of the type of a seed; `None` where that is no float.
+pub fn unit_seed(out: &mut Out<'_>, seed: Value) -> Option<Value> {
     let ty = out.body.ty(seed);
+    out.unit.types.float_kind(ty)?;
+    Some(out.build().float(ty, 1.0))
+}
+
+/// `part` where a factor of it (its seed, or its slope) is not zero, else zero.
+pub fn strong(out: &mut Out<'_>, factor: Value, part: Value) -> Value {
+    let ty = out.body.ty(factor);
     if out.body.ty(part) != ty || out.unit.types.float_kind(ty).is_none() {
         return part;
     }
     let zero = out.build().zero(ty);
-    let alive = out.build().fcmp(FloatPredicate::Une, seed, zero);
+    let alive = out.build().fcmp(FloatPredicate::Une, factor, zero);
     out.build().select(alive, part, zero)
 }

@@ -61,6 +61,7 @@ fn read(args: &[OsString]) -> Result<Check, Diagnostic> {
             Long("single") => what.single = true,
             Long("driver") => what.driver = Some(text(&mut parser)?.into()),
             Long("limit") => what.limit_seconds = seconds(&text(&mut parser)?)?,
+            Long("strong-zero") => what.options.strong_zero = true,
             Long("without") => what.options.off.extend(list(&text(&mut parser)?)),
             Value(name) if file.is_none() => file = Some(word_text(&name)?.into()),
             other => return Err(Wrong(other.unexpected()).into()),

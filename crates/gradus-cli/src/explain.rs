@@ -54,6 +54,7 @@ pages! {
     "GRD0035",
     "GRD0036",
     "GRD0037",
+    "GRD0038",
 }
 
 /// Prints a page, or the list of all; gives the exit status.

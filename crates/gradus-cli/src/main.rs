@@ -44,7 +44,7 @@ gradus: derivatives of programs as they are
       --width N         so many tangents or cotangents at once
       --beside          the derivatives alone, to be linked beside FILE's own object
       --emit KIND       obj (default), llvm, bc, asm, gir, header
-      --strong-zero     zero times anything is zero
+      --strong-zero     zero times anything is zero (also of check, cc and c++)
   gradus check FILE -f NAME [--wrt x,y] --arg n=100 --arg 'x=rand(n)' … [-- compiler flags]
       is the derivative right? forward against reverse against differences
       --arg NAME=VALUE  a number; [NUMBER, …]; rand, zeros, ones, iota (LENGTH); randint(LENGTH, BOUND)

@@ -128,6 +128,27 @@ fn checks_pass_and_ask_for_what_they_miss() {
     assert!(said.contains("do not settle"), "{said}");
     write(
         &at,
+        "still.c",
+        "#include <math.h>
+         double still(double x, double step) {
+             double length = sqrt(step * step);
+             return x * x + length * x;
+         }\n",
+    );
+    for level in ["-O0", "-O2"] {
+        let said = |more: &str| {
+            let line = format!("check still.c -f still --arg x=2 --arg step=0 {more} -- {level}");
+            let output = gradus(&at, &line);
+            assert!(output.status.success(), "{line}");
+            String::from_utf8_lossy(&output.stderr).into_owned()
+        };
+        let plain = said("");
+        let named = plain.contains("warning[GRD0038]") && plain.contains("still.c:3");
+        assert!(named, "{plain}");
+        assert_eq!(said("--strong-zero"), "");
+    }
+    write(
+        &at,
         "dies.c",
         "double dies(const double *x, int n) { return x[n * 1000000L]; }\n",
     );

@@ -205,4 +205,6 @@ codes! {
     ParallelKept = "0036",
     /// A GPU kernel that cannot become loops.
     KernelRefused = "0037",
+    /// A derivative is not finite where the function itself is.
+    NotFinite = "0038",
 }

@@ -248,6 +248,14 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
                 let Some(mut part) = part else { continue };
                 if self.variant.strong_zero && !uses.is_none() {
                     part = differential::strong(self.out, seed, part);
+                    let one = differential::unit_seed(self.out, seed);
+                    let mut builder = self.out.build();
+                    let slope = one.and_then(|one| {
+                        rule.build_adjoint(&mut builder, number, &args, value, one)
+                    });
+                    if let Some(slope) = slope {
+                        part = differential::strong(self.out, slope, part);
+                    }
                 }
                 let guard = guarded.then(|| self.guard(result, seed)).flatten();
                 if guard.is_none() && !self.variant.strong_zero {

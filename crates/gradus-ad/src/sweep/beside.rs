@@ -171,7 +171,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         self.companions.insert(result, sums);
     }
 
-    /// The tangent with every product strong: a zero tangent adds zero.
+    /// The tangent with every product strong: a zero tangent adds zero, and so does a slope of zero.
     fn strong_tangent(
         &mut self,
         rule: &calculus::Rule,
@@ -188,7 +188,14 @@ impl ForwardSweep<'_, '_, '_, '_> {
             let Some(part) = rule.build_tangent(&mut builder, args, Some(value), &single) else {
                 continue;
             };
-            let part = differential::strong(self.out, tangent, part);
+            let mut part = differential::strong(self.out, tangent, part);
+            single[number] = differential::unit_seed(self.out, tangent);
+            let mut builder = self.out.build();
+            let slope = single[number]
+                .and_then(|_| rule.build_tangent(&mut builder, args, Some(value), &single));
+            if let Some(slope) = slope {
+                part = differential::strong(self.out, slope, part);
+            }
             let ty = self.out.body.ty(part);
             sum = Some(match sum {
                 Some(sum) => differential::add_typed(self.out, ty, sum, part),

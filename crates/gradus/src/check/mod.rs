@@ -163,6 +163,7 @@ fn build(
         program: settings.clang(false)?,
         args: vec![
             "-std=gnu11".into(),
+            "-D_GNU_SOURCE".into(),
             "-O1".into(),
             "-w".into(),
             "-c".into(),
@@ -259,11 +260,9 @@ fn judge(
                 "try smaller values, or allow more with `--limit SECONDS` and `--max-memory SIZE`",
             ));
     }
+    let frames = text.lines().filter_map(|l| l.strip_prefix("@frame "));
+    let frames: Vec<&str> = frames.collect();
     if let Some(signal) = output.status.signal() {
-        let frames: Vec<&str> = text
-            .lines()
-            .filter_map(|l| l.strip_prefix("@frame "))
-            .collect();
         let message = format!(
             "{name}: {stage} died of signal {signal}{}",
             trace::meaning(signal)
@@ -286,5 +285,18 @@ fn judge(
             .diagnostics
             .push(Diagnostic::error(Code::CheckFailed, message));
     }
+    let told = |start| text.lines().find_map(|l| l.strip_prefix(start));
+    if let (Some(what), Some(mode)) = (told("@notfinite "), told("@mode ")) {
+        let found = not_finite(name, (what, mode), place(&frames));
+        checked.diagnostics.push(found);
+    }
     Ok(())
+}
+
+/// What is said of a derivative that is not finite.
+fn not_finite(name: &str, (what, mode): (&str, &str), place: Option<SourceSpan>) -> Diagnostic {
+    let message = format!("{name}: the derivative by {mode} is {what}, and the function is finite");
+    Diagnostic::warning(Code::NotFinite, message)
+        .at(place, "the first operation that gives no finite number")
+        .help("where an infinite slope meets what is zero, `--strong-zero` makes their product zero; at other points the slope may be finite")
 }

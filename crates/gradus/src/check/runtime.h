@@ -1,6 +1,7 @@
 /* The part of a check that is the same for all functions: buffers, random numbers, differences with
  * step refinement, the three tests and what they say. The generated part defines the arguments and
  * calls the function and its derivatives. */
+#include <fenv.h>
 #include <math.h>
 #include <signal.h>
 #include <stdint.h>
@@ -294,15 +295,10 @@ static void gr_entries(const gr_arg *arg, double limit)
     fprintf(gr_out, "\n");
 }
 
-/* A signal of the function: says where, innermost first, and whether memory ran out, then dies of it. */
-static void gr_died(int number, siginfo_t *info, void *context)
+/* Says where a signal struck, innermost first. */
+static void gr_frames(int to, void *context)
 {
-    const int to = fileno(gr_out);
-    const size_t probe = (size_t)64 << 20;
-    (void)info;
     (void)context;
-    if (mmap(NULL, probe, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
-        dprintf(to, "@memory\n");
 #if defined(__x86_64__)
     dprintf(to, "@frame %llx\n", (unsigned long long)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]);
 #elif defined(__aarch64__)
@@ -314,8 +310,52 @@ static void gr_died(int number, siginfo_t *info, void *context)
     for (int k = 0; k < count; k++) /* a call ends before the address to return to */
         dprintf(to, "@frame %llx\n", (unsigned long long)(uintptr_t)frames[k] - 1);
 #endif
+}
+
+/* A signal of the function: says where and whether memory ran out, then dies of it. */
+static void gr_died(int number, siginfo_t *info, void *context)
+{
+    const int to = fileno(gr_out);
+    const size_t probe = (size_t)64 << 20;
+    (void)info;
+    if (mmap(NULL, probe, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+        dprintf(to, "@memory\n");
+    gr_frames(to, context);
     signal(number, SIG_DFL);
     raise(number);
+}
+
+#ifdef __GLIBC__
+/* The operation that was looked for, or the time for that is over: the check is complete without. */
+static void gr_found(int number, siginfo_t *info, void *context)
+{
+    (void)info;
+    if (number == SIGFPE)
+        gr_frames(fileno(gr_out), context);
+    _exit(gr_wrong);
+}
+#endif
+
+/* A derivative that is not finite where the function is: it is run once more, up to the first operation
+ * that has no value (an infinite slope times zero) or an infinite one. */
+static void gr_not_finite(const char *mode, double found, double (*again)(double *))
+{
+    fprintf(gr_out, "@notfinite %s\n", isnan(found) ? "not a number" : "infinite");
+    fprintf(gr_out, "@mode %s\n", mode);
+    fflush(gr_out);
+#ifdef __GLIBC__
+    struct sigaction action = {.sa_sigaction = gr_found, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGFPE, &action, NULL);
+    sigaction(SIGALRM, &action, NULL);
+    feclearexcept(FE_ALL_EXCEPT);
+    feenableexcept(isnan(found) ? FE_INVALID : FE_DIVBYZERO | FE_OVERFLOW);
+    double size;
+    again(&size);
+    fedisableexcept(FE_ALL_EXCEPT);
+#else
+    (void)again;
+#endif
 }
 
 /* Signals are caught on a stack of their own: the usual one may have run out. */
@@ -361,7 +401,12 @@ static void gr_check(void)
     for (int a = 0; a < gr_arg_count; a++)
         if (gr_args[a].is_active)
             gr_entries(&gr_args[a], gr_single ? 2e-2 : 1e-6);
+    const int finite = isfinite(gr_along(0, NULL, 0));
     fprintf(gr_out, "@end\n");
     fflush(gr_out);
+    if (finite && !isfinite(forward))
+        gr_not_finite("forward mode", forward, gr_forward_product);
+    else if (finite && !isfinite(reverse))
+        gr_not_finite("reverse mode", reverse, gr_reverse_product);
     _exit(gr_wrong);
 }
