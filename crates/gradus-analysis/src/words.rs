@@ -254,12 +254,16 @@ impl Words {
         op: Op,
     ) -> CopyKind {
         if let Some(copy) = self.copies.get(&(func, op)) {
-            return match self.kind_at(memory, &[copy.to, copy.from], copy.size_bytes) {
-                CopyKind::Unknown if copies_zeros(unit, body, op) => {
-                    zeroed(&self.block_words(memory, copy.to, copy.size_bytes))
-                }
-                kind => kind,
-            };
+            let kind = self.kind_at(memory, &[copy.to, copy.from], copy.size_bytes);
+            if kind != CopyKind::Unknown {
+                return kind;
+            }
+            if copies_zeros(unit, body, op) {
+                return zeroed(&self.block_words(memory, copy.to, copy.size_bytes));
+            }
+            let declared = |place| crate::declared::floats(unit, memory, place);
+            let floats = [copy.to, copy.from].into_iter().find_map(declared);
+            return floats.map_or(kind, CopyKind::Floats);
         }
         self.fill_kind(unit, memory, body, func, op)
     }

@@ -161,3 +161,96 @@ fn explain_knows_its_pages_and_wrong_words_are_findings() {
         assert!(text(&output.stderr).contains("error[GRD0035]"), "{words:?}");
     }
 }
+
+/// A network whose numbers lie behind its structure in one block, with functions in another file than the
+/// call that asks for the derivative: where that file alone is compiled, findings wait for the others.
+#[test]
+fn what_other_files_may_mend_waits_for_the_link() {
+    let at = folder("waits");
+    write(
+        &at,
+        "net.h",
+        "typedef struct { int inputs; double *weight, *output; } net;
+net *net_init(int inputs);
+double net_run(net *n, const double *inputs);
+void net_learn(net *n, const double *inputs, const double *wanted);\n",
+    );
+    write(
+        &at,
+        "net.c",
+        "#include \"net.h\"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+net *net_init(int inputs)
+{
+    net *n = malloc(sizeof *n + sizeof(double) * (2 * inputs + 1));
+    n->inputs = inputs;
+    n->weight = (double *)((char *)n + sizeof *n);
+    n->output = n->weight + inputs;
+    return n;
+}
+double net_run(net *n, const double *inputs)
+{
+    double sum = 0;
+    memcpy(n->output, inputs, sizeof(double) * n->inputs);
+    for (int i = 0; i < n->inputs; i++)
+        sum += n->weight[i] * n->output[i];
+    return n->output[n->inputs] = tanh(sum);
+}
+void net_learn(net *n, const double *inputs, const double *wanted)
+{
+    double off = net_run(n, inputs) - *wanted;
+    for (int i = 0; i < n->inputs; i++)
+        n->weight[i] -= off * n->output[i];
+}\n",
+    );
+    write(
+        &at,
+        "ask.c",
+        "#include \"net.h\"
+#include <gradus.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+double learnt(const double *w, int steps)
+{
+    const double input[3][2] = {{0, 1}, {1, 0}, {1, 1}}, wanted[3] = {0.5, -0.25, 0.125};
+    net *n = net_init(2);
+    for (int i = 0; i < 2; i++)
+        n->weight[i] = w[i];
+    for (int k = 0; k < steps; k++)
+        net_learn(n, input[k % 3], &wanted[k % 3]);
+    double result = n->weight[0] + net_run(n, input[2]);
+    free(n);
+    return result;
+}
+int main(void)
+{
+    double w[2] = {0.3, -0.2}, adj[2] = {0}, worst = 0;
+    gradus_vjp(learnt, gradus_dup, w, adj, gradus_const, 7);
+    for (int i = 0; i < 2; i++) {
+        double tan[2] = {i == 0, i == 1}, h = 1e-5, at = w[i];
+        double forward = gradus_jvp_double(learnt, gradus_dup, w, tan, gradus_const, 7);
+        w[i] = at + h;
+        double right = learnt(w, 7);
+        w[i] = at - h;
+        double slope = (right - learnt(w, 7)) / (2 * h);
+        w[i] = at;
+        worst = fmax(worst, fmax(fabs(adj[i] - forward) * 1e4, fabs(slope - forward)));
+    }
+    printf(\"%d\\n\", adj[0] != 0 && worst < 1e-8);
+    return 0;
+}\n",
+    );
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        for line in [["cc", level, "-c", "ask.c"], ["cc", level, "-c", "net.c"]] {
+            let output = gradus(&at, &line);
+            assert!(output.status.success(), "{line:?}");
+        }
+        let output = gradus(&at, &["cc", "ask.o", "net.o", "-lm", "-o", "asked"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{level}: {said}");
+        assert_eq!(run(&at, "asked"), ("1\n".to_string(), 0), "{level}");
+    }
+}

@@ -327,16 +327,14 @@ impl Session<'_> {
 }
 
 /// Whether what a module was refused for may be mended by files that a later link brings: then its calls
-/// wait for that.
+/// wait for that, with all that is said of them. What is not seen may be why memory is not understood, too.
 fn needs_other_files(reply: &Reply) -> bool {
     let mut errors = reply
         .diagnostics
         .iter()
-        .filter(|d| d.severity == Severity::Error)
-        .peekable();
+        .filter(|d| d.severity == Severity::Error);
     reply.outcome != Outcome::Ok
-        && errors.peek().is_some()
-        && errors.all(|d| {
+        && errors.any(|d| {
             matches!(
                 d.code,
                 Code::UnknownCallee

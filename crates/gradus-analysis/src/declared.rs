@@ -1,0 +1,44 @@
+//! Memory that was declared to hold floats and nothing else.
+
+use crate::memory::{Memory, MemoryPlace, Origin};
+use gradus_ir::{FloatKind, OpKind, Type, TypeId, Unit};
+
+/// The format of the floats that a place lies among, where all that it may be is variables which were declared
+/// as arrays of such, and no access takes them for anything else. By the rules of C nothing else lies in
+/// them, so bytes that are copied from or to them are floats, whatever lies at the other end.
+pub(crate) fn floats(unit: &Unit, memory: &Memory, place: MemoryPlace) -> Option<FloatKind> {
+    let class = memory.get(place.class);
+    let mut kinds = class.origins.iter().map(|origin| declared(unit, *origin));
+    let kind = kinds.next()??;
+    let bytes = i64::from(kind.bits() / 8);
+    let accessed = |seen: &crate::seen::Seen| {
+        let seen = seen.settled();
+        seen.is_nothing() || seen.is_single() && seen.float_kind() == Some(kind)
+    };
+    let alone = kinds.all(|other| other == Some(kind)) && class.evidence.values().all(accessed);
+    (alone && place.offset_bytes % bytes == 0).then_some(kind)
+}
+
+/// The format of the floats that a variable is an array of.
+fn declared(unit: &Unit, origin: Origin) -> Option<FloatKind> {
+    let ty = match origin {
+        Origin::Alloca(func, op) => match unit.functions[func].body.as_deref()?.kind(op) {
+            OpKind::Alloca(info) => info.ty,
+            _ => return None,
+        },
+        Origin::Global(global) => unit.globals[global].ty,
+        _ => return None,
+    };
+    element(unit, ty)
+}
+
+fn element(unit: &Unit, ty: TypeId) -> Option<FloatKind> {
+    let mut ty = ty;
+    while let Type::Array { elem, .. } = *unit.types.get(ty) {
+        ty = elem;
+    }
+    match *unit.types.get(ty) {
+        Type::Float(kind) => Some(kind),
+        _ => None,
+    }
+}
