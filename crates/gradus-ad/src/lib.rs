@@ -180,7 +180,7 @@ fn make(
     variant: &Variant,
     options: &Options,
 ) -> Result<Made, Vec<Diagnostic>> {
-    if variant.may_test()
+    if variant.may_test(unit)
         && variant.versions == Versions::Test
         && options.versioning
         && let Some(dispatch) = versions::dispatch(unit, primal, closure, variant, options)

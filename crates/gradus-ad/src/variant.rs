@@ -164,9 +164,12 @@ impl Variant {
                 unit.types.tuple(fields)
             }
         };
-        let ty = unit
+        let mut ty = unit
             .types
             .func(result_ty, params.iter().map(|(_, ty)| *ty).collect());
+        if self.takes_further_args(unit) {
+            ty = unit.types.with_further_args(ty);
+        }
         Signature {
             params,
             results,
@@ -174,9 +177,15 @@ impl Variant {
         }
     }
 
+    /// Whether it takes the primal's further arguments: where it has a forward sweep.
+    pub(crate) fn takes_further_args(&self, unit: &Unit) -> bool {
+        unit.types.takes_further_args(unit.functions[self.func].ty) && self.mode != Mode::Return
+    }
+
     /// Whether it may begin with a test that decides between two versions of it.
-    pub(crate) fn may_test(&self) -> bool {
+    pub(crate) fn may_test(&self, unit: &Unit) -> bool {
         match self.mode {
+            _ if self.takes_further_args(unit) => false,
             Mode::Forward => false,
             Mode::Combined => true,
             Mode::Augmented | Mode::Return => self.tape == TapeOwner::Derivative,

@@ -3,15 +3,16 @@
 //! program that was handed out (a handler of signals, a callback). What it does there has a derivative that
 //! nobody knows.
 
-use crate::activity::{ClassFacts, Facts};
-use crate::closure::Callee;
+use crate::activity::{ClassFacts, ClassState, Facts};
+use crate::closure::{CallSite, Callee};
 use crate::flow::{self, ValueAccess};
 use crate::lost::Lost;
 use crate::memory::{ClassId, Origin};
 use gradus_ir::{AttrValue, Body, Code, Diagnostic, FuncId, Linkage, Op, Unit};
 use std::collections::HashSet;
 
-/// A finding for each outside function that may change active memory, at the first of its calls.
+/// A finding for each outside function that may change active memory, at the first of its calls, and for each
+/// call by an address that may come from elsewhere.
 pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic> {
     let mut list = Vec::new();
     let Some(changed) =
@@ -22,19 +23,58 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
     let mut told = HashSet::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
         let lost = Lost::of(facts.unit, body);
-        for op in body.walk(body.root()) {
-            let Some(Callee::Outside(callee)) = facts.closure.callee(facts.unit, body, op) else {
+        for site in facts.closure.calls_in(func) {
+            if lost.contains(body, site.op) {
                 continue;
-            };
-            let harmless = facts.unit.known(callee).is_some()
-                || lost.contains(body, op)
-                || !may_write_anything(facts.unit, body, op, callee);
-            if !harmless && told.insert(callee) {
-                list.push(finding(facts.unit, (func, body, op), callee, &changed));
+            }
+            for callee in unseen(facts, classes, body, site) {
+                let harmless = !may_write_anything(facts.unit, body, site.op, callee);
+                if !harmless && (callee.is_none() || told.insert(callee)) {
+                    list.push(finding(facts.unit, (func, body, site.op), callee, &changed));
+                }
             }
         }
     }
     list
+}
+
+/// The functions without a body and without a description that a call may lead to; `None` among them where
+/// it goes by an address that may come from elsewhere. A call by address that works on active values is
+/// served by derivatives of all that it leads to.
+fn unseen(
+    facts: Facts<'_>,
+    classes: &ClassFacts,
+    body: &Body,
+    site: &CallSite,
+) -> Vec<Option<FuncId>> {
+    let (func, op) = (site.caller, site.op);
+    let nothing_known =
+        |func: &FuncId| !facts.closure.contains(*func) && facts.unit.known(*func).is_none();
+    match site.callee {
+        Callee::Outside(callee) if nothing_known(&callee) => vec![Some(callee)],
+        Callee::Indirect(_) if !is_handed_active(facts, classes, func, body, op) => {
+            let callees = facts.memory.callees(func, op).iter().copied();
+            let named = callees.filter(nothing_known).map(Some);
+            let stranger = facts.memory.leads_elsewhere(func, op).then_some(None);
+            named.chain(stranger).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a call passes active numbers or addresses of active memory.
+fn is_handed_active(
+    facts: Facts<'_>,
+    classes: &ClassFacts,
+    func: FuncId,
+    body: &Body,
+    op: Op,
+) -> bool {
+    let shadowed = |class: ClassId| classes.state(class) != ClassState::Inactive;
+    let args = facts.unit.call_args(body, op);
+    args.into_iter().any(|arg| {
+        classes.value_varied(func, arg) || facts.memory.class(func, arg).is_some_and(shadowed)
+    })
 }
 
 /// Whether floats of a class depend on the inputs and the outputs on them.
@@ -110,11 +150,10 @@ fn stores_at_stake(
 }
 
 /// Whether nothing is stated that keeps a function from writing to memory other than its arguments'.
-fn may_write_anything(unit: &Unit, body: &Body, op: Op, callee: FuncId) -> bool {
-    let info = body.kind(op).call_info();
+fn may_write_anything(unit: &Unit, body: &Body, op: Op, callee: Option<FuncId>) -> bool {
     let stated = [
-        Some(unit.functions[callee].attrs),
-        info.and_then(|i| i.attrs),
+        callee.map(|callee| unit.functions[callee].attrs),
+        body.kind(op).call_info().and_then(|i| i.attrs),
     ];
     !stated.into_iter().flatten().any(|id| {
         let attrs = unit.attrs(id);
@@ -126,7 +165,12 @@ fn may_write_anything(unit: &Unit, body: &Body, op: Op, callee: FuncId) -> bool 
     })
 }
 
-fn finding(unit: &Unit, at: (FuncId, &Body, Op), callee: FuncId, changed: &str) -> Diagnostic {
+fn finding(
+    unit: &Unit,
+    at: (FuncId, &Body, Op),
+    callee: Option<FuncId>,
+    changed: &str,
+) -> Diagnostic {
     let (func, body, op) = at;
     let named = |func: FuncId| {
         let function = &unit.functions[func];
@@ -135,13 +179,21 @@ fn finding(unit: &Unit, at: (FuncId, &Body, Op), callee: FuncId, changed: &str) 
             .clone()
             .unwrap_or_else(|| function.name.clone())
     };
-    let name = named(callee);
-    let message =
-        format!("`{name}` is not seen, and may change {changed}, which carries derivatives");
+    let (what, remedy) = match callee.map(named) {
+        Some(name) => (
+            format!("`{name}` is not seen"),
+            format!(
+                "compile the file that defines `{name}` together with this one, make the variable `static`, or state by `GRADUS_INACTIVE({name})` that it changes no such memory"
+            ),
+        ),
+        None => (
+            "what is called by this address may come from elsewhere".to_owned(),
+            "compile the files that define what is called together with this one, or make the variable `static`".to_owned(),
+        ),
+    };
+    let message = format!("{what}, and may change {changed}, which carries derivatives");
     Diagnostic::error(Code::UnknownCallee, message)
         .in_function(named(func))
         .at(unit.span(body.ops[op].loc), "here")
-        .help(format!(
-            "compile the file that defines `{name}` together with this one, make the variable `static`, or state by `GRADUS_INACTIVE({name})` that it changes no such memory"
-        ))
+        .help(remedy)
 }

@@ -8,6 +8,7 @@ use crate::activity::{ClassFacts, ClassState, Facts};
 use crate::body_activity::{BodyActivity, Variant};
 use crate::closure::Callee;
 use crate::flow::{self, ValueAccess};
+use crate::further_args;
 use crate::lanes;
 use crate::linear;
 use crate::lost::Lost;
@@ -501,7 +502,8 @@ impl Finder<'_> {
                 let extra = args.iter().skip(count);
                 let mut extra =
                     extra.filter(|v| self.activity.active(**v) || self.points_to_active(**v));
-                if extra.next().is_some() {
+                let printed = further_args::are_printed(unit, self.facts.closure, func);
+                if !printed && extra.next().is_some() {
                     let message =
                         format!("variadic arguments of `{}` are active", name_of(unit, func));
                     self.refuse(op, Code::Variadic, message, "pass them as named arguments");
@@ -557,6 +559,17 @@ impl Finder<'_> {
             self.refuse(op, Code::UnknownTarget, message, help);
         }
     }
+    /// Further arguments that more is done with than to print them.
+    fn further_args(&mut self, op: Op, marker: FuncId) {
+        let (unit, closure) = (self.facts.unit, self.facts.closure);
+        if unit.known(marker) == Some(Known::Marker(MarkerFn::VaStart))
+            && !further_args::is_printed(unit, closure, (self.func, op))
+        {
+            let message = "a function that works on active values reads its variadic arguments";
+            let help = "pass them as named arguments";
+            self.refuse(op, Code::Variadic, message, help);
+        }
+    }
     fn outside(&mut self, op: Op, func: FuncId, varied: bool, active: bool, shadowed: bool) {
         let unit = self.facts.unit;
         let Some(known) = unit.known(func) else {
@@ -572,7 +585,9 @@ impl Finder<'_> {
             Known::Math(_) | Known::MathOut(_) | Known::Complex(_) => return,
             Known::Integer(IntFn::Ptrmask) if shadowed => return self.masked_address(op),
             Known::Reduce(_) | Known::Integer(_) => return,
-            Known::Marker(MarkerFn::VaStart) => return,
+            Known::Marker(MarkerFn::VaStart | MarkerFn::VaEnd | MarkerFn::VaCopy) => {
+                return self.further_args(op, func);
+            }
             Known::OpenMp(_) | Known::Fork(_) if varied || shadowed => {
                 let help = "build without -fopenmp";
                 return self.refuse(op, Code::OpenMp, "OpenMP on an active path", help);

@@ -36,12 +36,12 @@ pub(crate) fn blame(facts: Facts<'_>, classes: &ClassFacts, findings: &mut [Diag
 fn names(facts: Facts<'_>, classes: &ClassFacts) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (func, body) in facts.closure.bodies(facts.unit) {
-        for op in body.walk(body.root()) {
-            let Some(Callee::Outside(callee)) = facts.closure.callee(facts.unit, body, op) else {
+        for site in facts.closure.calls_in(func) {
+            let Callee::Outside(callee) = site.callee else {
                 continue;
             };
             let unknown = facts.unit.known(callee).is_none();
-            if unknown && sees_active_memory(facts, classes, func, body, op) {
+            if unknown && sees_active_memory(facts, classes, func, body, site.op) {
                 names.insert(facts.unit.functions[callee].name.clone());
             }
         }

@@ -13,7 +13,7 @@ use crate::lost::Lost;
 use crate::nest::Nest;
 use crate::points_to::{Object, PointsTo, Target};
 use crate::waits::Waits;
-use gradus_ir::{Body, FuncId, OpKind, Type, Unit};
+use gradus_ir::{Body, FuncId, OpKind, Unit};
 use std::collections::{HashSet, VecDeque};
 
 /// Globals are listed by name up to this number.
@@ -126,7 +126,7 @@ fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> Functio
         found.other = touches.fold(found.other, Touch::or);
     }
     // Where a function takes no further arguments, it can do nothing with any.
-    if let Type::Func { variadic: true, .. } = unit.types.get(unit.functions[func].ty) {
+    if unit.types.takes_further_args(unit.functions[func].ty) {
         found.further = ParamEffects {
             captures: true,
             reads: Extent::Object,

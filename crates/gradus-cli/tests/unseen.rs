@@ -140,3 +140,111 @@ fn a_comparison_that_leaves_something_behind_is_refused() {
         );
     }
 }
+
+/// An address that may come from elsewhere leads to code that is not seen, too; one that leads to functions
+/// of the program does not.
+#[test]
+fn calls_by_addresses_from_elsewhere_may_change_what_is_seen_elsewhere() {
+    let at = folder("elsewhere_by_address");
+    let program = "typedef void (*hook)(int);
+        double open_number;
+        static double closed_number;
+        hook registered;
+        double handed(double x, hook h) {
+            open_number = x * x;
+            h(3);
+            return open_number * x;
+        }
+        double kept(double x) {
+            open_number = x * x;
+            registered(3);
+            return open_number * x;
+        }
+        double beside(double x, hook h) {
+            closed_number = x * x;
+            h(3);
+            return closed_number * x;
+        }
+        static int count;
+        static void up(int n) { count += n; }
+        static void down(int n) { count -= n; }
+        double own(double x, int which) {
+            hook h = which ? up : down;
+            open_number = x * x;
+            h(3);
+            return open_number * x;
+        }\n";
+    write(&at, "address.c", program);
+    for level in ["-O0", "-O2"] {
+        for (function, line) in [("handed", "address.c:7:"), ("kept", "address.c:12:")] {
+            let command = format!("grad address.c -f {function} -o out.o -- {level}");
+            let said = refuses(&at, &command, "GRD0005");
+            assert!(
+                said.contains(line) && said.contains("`open_number`"),
+                "{said}"
+            );
+        }
+        for function in ["beside", "own"] {
+            accepts(
+                &at,
+                &format!("grad address.c -f {function} -o out.o -- {level}"),
+            );
+        }
+    }
+}
+
+/// Functions that turn their further arguments into text have derivatives, whatever the arguments are; those
+/// that read them otherwise are refused.
+#[test]
+fn further_arguments_are_printed_or_refused() {
+    let at = folder("further");
+    let program = "#include <stdarg.h>
+        #include <stdio.h>
+        struct state { double a; int calls; };
+        static char text[200];
+        static void tell(const char *form, va_list list) { vsnprintf(text, sizeof text, form, list); }
+        __attribute__((noinline)) static double note(struct state *s, const char *form, ...)
+        {
+            va_list list, again;
+            s->calls++;
+            s->a *= 1.5;
+            va_start(list, form);
+            va_copy(again, list);
+            tell(form, list);
+            int length = vsnprintf(0, 0, form, again);
+            va_end(again);
+            va_end(list);
+            return s->a * length;
+        }
+        double told(double x)
+        {
+            struct state s = {x * x, 0};
+            double y = note(&s, \"%d%c\", 3, 'a') * x;
+            y += note(&s, \"%g %g\", y, s.a);
+            return s.a * y * s.calls;
+        }
+        __attribute__((noinline)) static void scale(struct state *s, int n, ...)
+        {
+            va_list list;
+            va_start(list, n);
+            while (n-- > 0)
+                s->a *= va_arg(list, int);
+            va_end(list);
+        }
+        double scaled(double x)
+        {
+            struct state s = {x * x, 0};
+            scale(&s, 2, 3, 4);
+            return s.a;
+        }\n";
+    write(&at, "further.c", program);
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        accepts(
+            &at,
+            &format!("check further.c -f told --arg x=1.3 -- {level}"),
+        );
+        let command = format!("grad further.c -f scaled -o out.o -- {level}");
+        let said = refuses(&at, &command, "GRD0034");
+        assert!(said.contains("further.c:29:"), "{said}");
+    }
+}

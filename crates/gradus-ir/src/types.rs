@@ -161,6 +161,21 @@ impl TypeTable {
             variadic: false,
         })
     }
+    /// A function type with further arguments after those of `func`; any other type itself.
+    pub fn with_further_args(&mut self, func: TypeId) -> TypeId {
+        match self.get(func).clone() {
+            Type::Func { result, params, .. } => self.intern(Type::Func {
+                result,
+                params,
+                variadic: true,
+            }),
+            _ => func,
+        }
+    }
+    /// Whether a function type takes further arguments.
+    pub fn takes_further_args(&self, id: TypeId) -> bool {
+        matches!(self.get(id), Type::Func { variadic: true, .. })
+    }
     /// The element of a vector, else the type itself.
     pub fn scalar(&self, id: TypeId) -> TypeId {
         match *self.get(id) {

@@ -8,7 +8,7 @@
 use crate::requests::calls;
 use crate::requests::rules::{Gradient, Rules};
 use gradus_ir::known::lookup;
-use gradus_ir::{AttrSet, Body, Builder, Code, Diagnostic, FuncId, Type, Unit};
+use gradus_ir::{AttrSet, Body, Builder, Code, Diagnostic, FuncId, Unit};
 use gradus_llvm::{Host, Word};
 use std::collections::BTreeSet;
 
@@ -313,7 +313,7 @@ fn make_opaque(unit: &mut Unit, func: FuncId) -> Option<FuncId> {
         return None;
     }
     let (ty, name) = (unit.functions[func].ty, unit.functions[func].name.clone());
-    if let Type::Func { variadic: true, .. } = unit.types.get(ty) {
+    if unit.types.takes_further_args(ty) {
         return None;
     }
     let params = unit.param_types(ty).to_vec();

@@ -459,8 +459,13 @@ impl<'a> MakeFacts<'a> {
                 && !effects.frees_other
                 && !effects.may_throw
                 && !effects.params.iter().any(|p| p.frees);
+            let further = callee.is_some_and(|func| {
+                let ty = self.unit.functions[func].ty;
+                self.unit.types.takes_further_args(ty)
+            });
             if self.options.redo_calls
                 && silent
+                && !further
                 && !result_shadowed
                 && (self.is_stable(facts, clobbers, op) || planted(Mutant::OverwrittenCallRedone))
             {

@@ -238,6 +238,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 ParamRole::Cotangent(_) | ParamRole::Tape => {}
             }
         }
+        if variant.takes_further_args(self.out.unit) {
+            let further = actual.iter().skip(variant.args.len());
+            args.extend(further.map(|v| self.value(*v)).collect::<Vec<Value>>());
+        }
         let call = self.call_or_invoke(op, func, &args);
         self.call_results(op, call, &signature.results);
     }

@@ -15,8 +15,8 @@ use gradus_ad::{
     ArgActivity, ParamRole, ResultActivity, ResultRole, Signature, Variant, carries_float,
 };
 use gradus_ir::{
-    Attr, AttrSet, AttrValue, Body, Builder, Code, Diagnostic, FuncId, Linkage, Severity, Type,
-    TypeId, Unit, Value,
+    Attr, AttrSet, AttrValue, Body, Builder, Code, Diagnostic, FuncId, Linkage, Severity, TypeId,
+    Unit, Value,
 };
 
 /// The program around a request.
@@ -215,7 +215,7 @@ fn variant(
     args: Vec<ArgActivity>,
 ) -> Result<Variant, Diagnostic> {
     let ty = unit.functions[setting.primal].ty;
-    if let Type::Func { variadic: true, .. } = unit.types.get(ty) {
+    if unit.types.takes_further_args(ty) {
         let message = "a function with variable arguments cannot be differentiated".to_string();
         return Err(finding(unit, setting, Code::Variadic, message));
     }

@@ -15,7 +15,7 @@ use super::Roots;
 use gradus_ad::Mode;
 use gradus_ir::known::{Entry, EntryMode, differentiation_call};
 use gradus_ir::{
-    Body, Builder, Code, ConstKind, Diagnostic, FuncId, Linkage, Op, Severity, Type, Unit, Value,
+    Body, Builder, Code, ConstKind, Diagnostic, FuncId, Linkage, Op, Severity, Unit, Value,
 };
 use parse::{Asks, Call};
 use rewrite::Wanted;
@@ -201,7 +201,7 @@ fn function_of(call: &Call<'_>, value: Value) -> Result<FuncId, Diagnostic> {
     match constant.map(|id| &call.unit.constant(id).kind) {
         Some(ConstKind::Func(func)) => {
             let ty = call.unit.functions[*func].ty;
-            if let Type::Func { variadic: true, .. } = call.unit.types.get(ty) {
+            if call.unit.types.takes_further_args(ty) {
                 let message = "a function with variable arguments cannot be differentiated";
                 return Err(call.bad(Code::Variadic, message));
             }
