@@ -138,6 +138,7 @@ fn recompute_cost(unit: &Unit, facts: &Facts<'_>, op: Op, kind: &OpKind) -> Opti
             Some(Known::Math(function)) => Some(math_cost(function)),
             Some(Known::MathOut(MathOutFn::SincosPair)) => Some(60),
             Some(Known::Integer(_)) => Some(2),
+            Some(Known::Marker(marker)) if marker.gives_its_argument() => Some(0),
             _ => None,
         },
         _ => None,
@@ -216,7 +217,7 @@ fn shadow_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
         Definition::Result(op, index) => match body.kind(op) {
             OpKind::If => merge_source(facts, op, index, Node::Shadow),
             OpKind::Load(access) if !access.is_plain() || !facts.is_stable(op) => Source::KeepOnly,
-            kind => match shadow_operands(kind) {
+            kind => match shadow_operands(unit, body, op) {
                 Some(of_shadow) => Source::Recompute {
                     from: shadow_inputs(body, op, of_shadow).collect(),
                     cost: match kind {
@@ -233,9 +234,13 @@ fn shadow_source(unit: &Unit, facts: &Facts<'_>, value: Value) -> Source {
 
 /// The operands whose shadows give the shadow of an op's result when it is done again; `None` where it is
 /// not.
-pub(crate) fn shadow_operands(kind: &OpKind) -> Option<&'static [usize]> {
+pub(crate) fn shadow_operands(unit: &Unit, body: &Body, op: Op) -> Option<&'static [usize]> {
     use gradus_ir::CastOp::{AddrSpaceCast, BitCast, IntToPtr, PtrToInt};
-    match kind {
+    match body.kind(op) {
+        OpKind::Call(_) => match unit.callee(body, op).and_then(|f| unit.known(f)) {
+            Some(Known::Marker(marker)) if marker.gives_its_argument() => Some(&[1]),
+            _ => None,
+        },
         OpKind::Addr { .. } | OpKind::Load(_) => Some(&[0]),
         OpKind::Cast(AddrSpaceCast | BitCast | IntToPtr | PtrToInt) => Some(&[0]),
         OpKind::Select => Some(&[1, 2]),

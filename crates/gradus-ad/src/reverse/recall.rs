@@ -371,7 +371,7 @@ impl Replay<'_> {
         facts: &Facts<'_>,
         out: &mut Out<'_>,
     ) -> Result<Lanes, Diagnostic> {
-        let of_shadow = shadow_operands(facts.body.kind(op)).unwrap_or_default();
+        let of_shadow = shadow_operands(out.unit, facts.body, op).unwrap_or_default();
         let mut lanes = Lanes::new();
         for lane in 0..facts.width {
             let mut operands = Vec::new();

@@ -146,7 +146,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             if !self.has_companion(result) {
                 continue;
             }
-            let lanes = if known == Some(Known::Marker(MarkerFn::InvariantGroup)) {
+            let lanes = if matches!(known, Some(Known::Marker(m)) if m.gives_its_argument()) {
                 let viewed = body.operand(op, 1);
                 self.companion(viewed)
             } else if known == Some(Known::Marker(MarkerFn::ThreadlocalAddress)) {

@@ -67,6 +67,18 @@ pub enum MarkerFn {
     VaCopy,
 }
 
+impl MarkerFn {
+    /// Whether its result is its first argument, whatever else it says of it. What asks the compiler
+    /// (`llvm.is.constant`, `llvm.objectsize`) is not one: the same question may have another answer in
+    /// another place.
+    pub fn gives_its_argument(self) -> bool {
+        matches!(
+            self,
+            MarkerFn::Expect | MarkerFn::InvariantGroup | MarkerFn::Annotation
+        )
+    }
+}
+
 const NOTHING: Effects = Effects::PURE.inactive();
 
 // table
