@@ -13,6 +13,7 @@ use crate::lanes;
 use crate::linear;
 use crate::lost::Lost;
 use crate::memory::{ClassId, Origin};
+use crate::prints;
 use crate::seen;
 use crate::strangers;
 use crate::words::{CopyKind, LaneKind};
@@ -606,6 +607,13 @@ impl Finder<'_> {
                     "launch kernels of the same file, by their names, and copy by `cudaMemcpy`";
                 return self.refuse(op, Code::Gpu, "GPU calls on an active path", help);
             }
+            Known::System(SystemFn::Print | SystemFn::PrintToMemory)
+                if prints::counts(unit, self.body, op) =>
+            {
+                let message = "`%n` writes to memory what is not followed";
+                let help = "take the number of characters from the function's result";
+                return self.refuse(op, Code::UnknownCallee, message, help);
+            }
             Known::System(SystemFn::Setjmp | SystemFn::Longjmp) => {
                 let message = "`setjmp` or `longjmp` in a function that is differentiated";
                 let help = "leave loops by `break` or `return`";
@@ -645,6 +653,13 @@ impl Finder<'_> {
             let message = "the strict floating-point mode is on where active values are computed";
             let help = "take `#pragma STDC FENV_ACCESS` and `-ffp-model=strict` off this function";
             return self.refuse(op, Code::UnsupportedControl, message, help);
+        }
+        if let Some(Known::System(SystemFn::Qsort | SystemFn::Bsearch)) =
+            self.facts.unit.known(func)
+        {
+            let message = format!("`{name}` calls a comparison that works on active values");
+            let help = "compare without changing variables that outlive the comparison, or sort by a loop of your own";
+            return self.refuse(op, Code::UnknownCallee, message, help);
         }
         let message = format!("`{name}` works on active values, and its derivative is not known");
         let or =

@@ -71,6 +71,7 @@ mod outliving;
 mod outside_calls;
 mod pieces;
 mod points_to;
+mod prints;
 mod rounding;
 mod seen;
 mod strangers;

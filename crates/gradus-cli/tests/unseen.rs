@@ -236,6 +236,12 @@ fn further_arguments_are_printed_or_refused() {
             struct state s = {x * x, 0};
             scale(&s, 2, 3, 4);
             return s.a;
+        }
+        double counted(double x)
+        {
+            int length = 0;
+            snprintf(text, sizeof text, \"%d%n\", 12345, &length);
+            return x * length;
         }\n";
     write(&at, "further.c", program);
     for level in ["-O0", "-O1", "-O2", "-O3"] {
@@ -246,5 +252,7 @@ fn further_arguments_are_printed_or_refused() {
         let command = format!("grad further.c -f scaled -o out.o -- {level}");
         let said = refuses(&at, &command, "GRD0034");
         assert!(said.contains("further.c:29:"), "{said}");
+        let command = format!("grad further.c -f counted -o out.o -- {level}");
+        assert!(refuses(&at, &command, "GRD0005").contains("further.c:43:"));
     }
 }

@@ -1,0 +1,53 @@
+//! The forms by which `printf` and its kin print.
+
+use gradus_ir::{Body, ConstKind, Op, Unit};
+
+/// Whether a call prints by a form that is known and holds `%n`: it writes the number of characters so far
+/// to where one of its further arguments points.
+pub(crate) fn counts(unit: &Unit, body: &Body, op: Op) -> bool {
+    let args = unit.call_args(body, op);
+    args.into_iter().any(|arg| {
+        let Some(id) = body.as_const(arg) else {
+            return false;
+        };
+        let ConstKind::Global { global, offset } = unit.constant(id).kind else {
+            return false;
+        };
+        let global = &unit.globals[global];
+        let bytes = global.init.as_ref().filter(|_| global.constant);
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        bytes.is_some_and(|init| holds_count(init.bytes.get(start..).unwrap_or_default()))
+    })
+}
+
+/// Whether a form, up to its end, holds `%n` with any flags, width and length.
+fn holds_count(form: &[u8]) -> bool {
+    const BETWEEN: &[u8] = b"-+ #'$0123456789.*hlqjzt";
+    let mut rest = form.split(|byte| *byte == 0).next().unwrap_or_default();
+    while let Some(at) = rest.iter().position(|byte| *byte == b'%') {
+        rest = &rest[at + 1..];
+        let length = rest.iter().take_while(|b| BETWEEN.contains(b)).count();
+        rest = &rest[length..];
+        match rest.split_first() {
+            Some((b'n', _)) => return true,
+            Some((_, after)) => rest = after,
+            None => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::holds_count;
+
+    #[test]
+    fn counts_are_told_from_percent_signs() {
+        for form in ["%d%n", "a%hhn", "%-3ln%d", "%1$n", "%%%n\0"] {
+            assert!(holds_count(form.as_bytes()), "{form}");
+        }
+        for form in ["", "%", "100%%n", "%dn", "%5.3f %s", "a\0%n"] {
+            assert!(!holds_count(form.as_bytes()), "{form}");
+        }
+    }
+}
