@@ -99,12 +99,19 @@ fn add_lanes(out: &mut Out<'_>, lanes: &[FloatLane], a: Value, b: Value) -> Valu
     if let (Type::Vector { elem, len, .. }, [first, ..]) = (out.unit.types.get(ty).clone(), lanes) {
         return add_as_floats(out, (elem, len), first.kind, a, b);
     }
-    let mut sum = out.build().zero(ty);
+    // Beside the lanes stay the bits of the first, which may be those of shadow memory.
+    let bits: u32 = lanes.iter().map(|lane| lane.kind.bits()).sum();
+    let whole = out.unit.types.int_bits(ty) == Some(bits);
+    let mut sum = if whole { out.build().zero(ty) } else { a };
     for lane in lanes {
         let x = lane_float(out, lane, a);
         let y = lane_float(out, lane, b);
         let total = out.build().fadd(x, y);
         let placed = float_lane(out, lane, total, ty);
+        if !whole {
+            let old = float_lane(out, lane, x, ty);
+            sum = out.build().binary(BinaryOp::Xor, sum, old);
+        }
         sum = out.build().binary(BinaryOp::Or, sum, placed);
     }
     sum

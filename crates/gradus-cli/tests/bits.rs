@@ -294,3 +294,34 @@ fn numbers_made_of_bytes_are_refused() {
         }
     }
 }
+
+/// An integer of which one float is used: what its neighbour's adjoint was stays.
+#[test]
+fn floats_beside_the_one_that_is_used_keep_their_adjoints() {
+    let at = folder("neighbours");
+    write(
+        &at,
+        "wide.ll",
+        "define double @square(ptr %x) {
+            %both = load i128, ptr %x, align 8
+            %bits = trunc i128 %both to i64
+            %first = bitcast i64 %bits to double
+            %product = fmul double %first, %first
+            ret double %product
+        }\n",
+    );
+    write(
+        &at,
+        "main.c",
+        "double square_vjp(double *x, double *x_adj, double result_adj);
+        int main(void) {
+            double x[2] = {3, 5}, x_adj[2] = {1, 2};
+            square_vjp(x, x_adj, 1);
+            return !(x_adj[0] == 7 && x_adj[1] == 2);
+        }\n",
+    );
+    accepts(&at, "grad wide.ll -f square -o wide.o");
+    accepts(&at, "cc main.c wide.o -o main");
+    let status = std::process::Command::new(at.join("main")).status();
+    assert!(status.expect("it runs").success());
+}
