@@ -266,7 +266,7 @@ impl<'a> Alias<'a> {
     }
 
     /// Whether an access may be one to `errno`.
-    pub(crate) fn may_be_errno(&self, access: &MemoryAccess) -> bool {
+    pub fn may_be_errno(&self, access: &MemoryAccess) -> bool {
         access.place != Place::Frame && !self.not_errno(access)
     }
 

@@ -100,6 +100,30 @@ fn errno_is_read_after_what_sets_it() {
             errno = 0;
             double y = exp(x);
             return errno == ERANGE ? z * z : y * z;
+        }
+        double twice(double x, double z) {
+            errno = 0;
+            double a = log(x), s = errno ? z * z : a;
+            errno = 0;
+            double b = log(x);
+            return s + (errno ? z * z * z : b * z);
+        }
+        double looped(double x, double z) {
+            double s = 0;
+            for (int i = 1; i < 4; i++) {
+                errno = 0;
+                double a = log(x);
+                s += errno ? z * z * i : a * z;
+            }
+            return s;
+        }
+        double cleared(double x, double z) {
+            double s = 0;
+            for (int i = 1; i < 4; i++) {
+                errno = 0;
+                s += log(x) * i;
+            }
+            return errno ? z * z : s * z;
         }\n";
     write(&at, "errno.c", program);
     for level in ["-O0", "-O2"] {
@@ -108,6 +132,12 @@ fn errno_is_read_after_what_sets_it() {
             ("logged", 0.5),
             ("grown", 800.0),
             ("grown", 1.5),
+            ("twice", -0.5),
+            ("twice", 0.5),
+            ("looped", -0.5),
+            ("looped", 0.5),
+            ("cleared", -0.5),
+            ("cleared", 0.5),
         ] {
             let line = format!("check errno.c -f {function} --arg x={x} --arg z=0.7 -- {level}");
             accepts(&at, &line);

@@ -5,6 +5,7 @@
 //! once, so that neither the task nor another one writes what they read: a race otherwise. One call is
 //! less work than two, even two at once.
 
+use crate::errno::{self, Errno};
 use crate::{Facts, quiet};
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers};
 use gradus_edit::is_pure;
@@ -31,6 +32,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
             body,
             facts,
             clobbers: &clobbers,
+            errno: Errno::of(unit, body, facts, &alias),
         };
         spawns.iter().flat_map(|&spawn| search.of(spawn)).collect()
     };
@@ -58,6 +60,7 @@ struct Search<'a> {
     body: &'a Body,
     facts: &'a Facts<'a>,
     clobbers: &'a Clobbers<'a>,
+    errno: Errno,
 }
 
 impl Search<'_> {
@@ -67,7 +70,9 @@ impl Search<'_> {
         let region = body.op_regions(spawn)[0];
         let mut calls = Vec::new();
         for op in body.ops_in(region) {
-            if quiet::is_reading_call(self.unit, body, self.facts, op) {
+            let looked_at =
+                self.errno.is_read() && errno::is_set_by(self.unit, body, self.facts, op);
+            if !looked_at && quiet::is_reading_call(self.unit, body, self.facts, op) {
                 let outside = |v| !body.region_of(v).is_some_and(|r| body.is_inside(r, region));
                 if body.operands(op).all(outside) {
                     calls.push(op);

@@ -9,6 +9,7 @@
 //! not conflict, what a task may change counts as changed at its spawn, and a sync changes nothing more.
 
 use crate::Facts;
+use crate::errno::{self, Errno};
 use crate::quiet;
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, MemoryAccess, is_loop};
 use gradus_edit::sweep_from;
@@ -27,6 +28,8 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
             unit,
             body,
             facts,
+            alias: &alias,
+            errno: Errno::of(unit, body, facts, &alias),
             clobbers: &clobbers,
             found: Vec::new(),
         };
@@ -65,6 +68,8 @@ struct Entry {
     value: Value,
     /// What the op would read.
     reads: Vec<MemoryAccess>,
+    /// Whether it would set `errno`, too.
+    sets_errno: bool,
 }
 
 /// What gives a value.
@@ -80,6 +85,8 @@ struct Walk<'a> {
     unit: &'a Unit,
     body: &'a Body,
     facts: &'a Facts<'a>,
+    alias: &'a Alias<'a>,
+    errno: Errno,
     clobbers: &'a Clobbers<'a>,
     found: Vec<(Op, Value)>,
 }
@@ -143,8 +150,9 @@ impl Walk<'_> {
     fn kept(&self, known: &[Entry], op: Op) -> Vec<Entry> {
         let past = planted(Mutant::ForwardedPastStores);
         let stays = |read: &MemoryAccess| past || !self.clobbers.destroyed_in(read, op);
-        let kept = known.iter().filter(|e| e.reads.iter().all(stays));
-        kept.cloned().collect()
+        let errno_stays = !self.errno.is_changed_in(self.alias, op);
+        let stays = |e: &&Entry| e.reads.iter().all(stays) && (errno_stays || !e.sets_errno);
+        known.iter().filter(stays).cloned().collect()
     }
 
     fn plain(&mut self, op: Op, known: &mut Vec<Entry>) {
@@ -196,17 +204,25 @@ impl Walk<'_> {
         *known = self.kept(known, op);
         let mut reads = self.facts.effects.of_op(self.unit, self.body, op);
         reads.retain(|access| access.kind == AccessKind::Read);
-        self.add(known, source, result, reads);
+        let sets_errno = errno::is_set_by(self.unit, self.body, self.facts, op);
+        self.add(known, source, result, reads, sets_errno);
     }
 
     fn learn(&self, op: Op, ptr: Value, value: Value, known: &mut Vec<Entry>) {
         let accesses = self.facts.effects.of_op(self.unit, self.body, op);
         if let Some(&access) = accesses.iter().find(|a| a.ptr() == Some(ptr)) {
-            self.add(known, Source::At(ptr), value, vec![access]);
+            self.add(known, Source::At(ptr), value, vec![access], false);
         }
     }
 
-    fn add(&self, known: &mut Vec<Entry>, source: Source, value: Value, reads: Vec<MemoryAccess>) {
+    fn add(
+        &self,
+        known: &mut Vec<Entry>,
+        source: Source,
+        value: Value,
+        reads: Vec<MemoryAccess>,
+        sets_errno: bool,
+    ) {
         if known.len() == ENTRIES {
             known.remove(0);
         }
@@ -214,6 +230,7 @@ impl Walk<'_> {
             source,
             value,
             reads,
+            sets_errno,
         });
     }
 

@@ -6,8 +6,8 @@
 //!   bounded;
 //! - or where it runs in every run of a loop that has at least one, with nothing before it that might
 //!   end the run: then also divisions, loads whose memory the loop does not change, and calls that read
-//!   only such memory. `errno` is a place of its own: a call that sets it may leave if the loop does not
-//!   read it (the C standard gives no function the duty to leave `errno` alone).
+//!   only such memory. `errno` is a place of its own: a call that sets it may leave if the loop neither reads
+//!   nor stores to it (the C standard gives no function the duty to leave `errno` alone).
 //!
 //!
 //! Where a `for` may have no runs, costly ops that would leave if it had one go into an `if` on its number
@@ -18,6 +18,7 @@
 //! All decisions are taken on the body as it was; a table says where values will stand.
 
 use crate::Facts;
+use crate::errno::{self, Errno, is_within};
 use crate::guarded;
 use crate::quiet;
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, MemoryAccess, Place};
@@ -50,7 +51,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
             clobbers: &clobbers,
             zeros,
             sure: sure(unit, body, facts),
-            errno_reads: errno_reads(unit, body, facts, &alias),
+            errno: Errno::of(unit, body, facts, &alias),
             writes: writes(unit, body, facts, &alias),
             alias: &alias,
             moves: HashMap::new(),
@@ -104,8 +105,7 @@ struct Plan<'a> {
     zeros: HashMap<Op, Value>,
     /// By op: whether it runs whenever its region does.
     sure: Vec<bool>,
-    /// Places of the ops that read `errno`, sorted.
-    errno_reads: Vec<u32>,
+    errno: Errno,
     /// Places of the ops that write memory, sorted.
     writes: Vec<u32>,
     /// By op: the loop that it will stand in front of.
@@ -223,7 +223,7 @@ impl Plan<'_> {
     /// host takes out of it by itself.
     fn is_costly(&self, op: Op, around: Op) -> bool {
         match self.body.kind(op) {
-            OpKind::Load(_) => self.is_within(&self.writes, around),
+            OpKind::Load(_) => is_within(&self.writes, self.alias, around),
             OpKind::Call(_) => {
                 let func = self.unit.callee(self.body, op);
                 match func.and_then(|func| self.unit.known(func)) {
@@ -281,7 +281,8 @@ impl Plan<'_> {
             quiet::all_in(self.body, op).into_iter().all(|inner| {
                 (self.clobbers.invariant_in(inner, around)
                     || sure && self.is_undisturbed(inner, around))
-                    && (!self.sets_errno(inner) || !self.reads_errno(around))
+                    && (!errno::is_set_by(self.unit, self.body, self.facts, inner)
+                        || !self.errno.is_used_in(self.alias, around))
             })
         };
         match need {
@@ -304,27 +305,6 @@ impl Plan<'_> {
             && self.facts.alias.race_free
             && self.clobbers.intact_until(op, around)
             && self.accesses(op).iter().all(stays)
-    }
-
-    fn sets_errno(&self, op: Op) -> bool {
-        matches!(self.body.kind(op), OpKind::Call(_))
-            && self
-                .facts
-                .effects
-                .of_call(self.unit, self.body, op)
-                .errno
-                .writes
-    }
-
-    fn reads_errno(&self, around: Op) -> bool {
-        self.is_within(&self.errno_reads, around)
-    }
-
-    /// Whether one of these places, sorted, lies in a loop.
-    fn is_within(&self, places: &[u32], around: Op) -> bool {
-        let (first, last) = self.alias.nest.span(around);
-        let at = places.partition_point(|&n| n < first);
-        places.get(at).is_some_and(|&n| n <= last)
     }
 
     /// Whether a loop runs at least once.
@@ -458,13 +438,6 @@ fn sure(unit: &Unit, body: &Body, facts: &Facts) -> Vec<bool> {
         sure[op.index()] = before.is_none_or(|p| sure[p.index()] && !leaves[p.index()]);
     }
     sure
-}
-
-/// The places of the ops that may read `errno`, sorted.
-fn errno_reads(unit: &Unit, body: &Body, facts: &Facts, alias: &Alias) -> Vec<u32> {
-    places(unit, body, facts, alias, |a| {
-        a.kind == AccessKind::Read && matches!(a.place, Place::Errno)
-    })
 }
 
 /// The places of the ops that write memory which the program sees, sorted.

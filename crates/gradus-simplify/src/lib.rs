@@ -14,6 +14,7 @@ mod carried;
 mod cse;
 mod dce;
 mod decided;
+mod errno;
 mod fold;
 mod fold_float;
 mod fold_integer;
