@@ -119,6 +119,13 @@ fn rust_memory() {
     rust_program(&folder, "lines", &options.each_ref().map(String::as_str));
 }
 
+#[test]
+fn rust_lists() {
+    let folder = folder("rust_lists");
+    let options = ["opt-level=1", "opt-level=2", "opt-level=3"];
+    rust_program(&folder, "lists", &options);
+}
+
 /// The gradient of a crate's `energy` at several options: equal to differences, and the same for all.
 fn rust_program(folder: &Path, name: &str, options: &[&str]) {
     let (program, main) = (source(&format!("{name}.rs")), source("main.c"));

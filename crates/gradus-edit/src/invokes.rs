@@ -39,13 +39,22 @@ pub fn is_separate(body: &Body, op: Op) -> bool {
     let ends = body.last(*normal).is_some_and(|end| {
         matches!(body.kind(end), OpKind::Yield) || matches!(body.kind(end), OpKind::Unreachable)
     });
-    let given = body.region_params(*normal).first();
-    let hands_on = body
-        .last(*normal)
-        .into_iter()
-        .flat_map(|end| body.operands(end));
-    let once = hands_on.filter(|value| Some(value) == given).count() <= 1;
-    ends && once && alone(*normal, 1) && handler
+    let given = body.region_params(*normal).first().copied();
+    let caught = (body.first(*unwind)).and_then(|pad| body.results(pad).first().copied());
+    let once = yielded(body, *normal).filter(|v| Some(*v) == given).count() <= 1;
+    let own = hands_on(body, *normal, given)
+        && (!completes(body, *unwind) || hands_on(body, *unwind, caught));
+    ends && once && own && alone(*normal, 1) && handler
+}
+
+fn yielded(body: &Body, region: Region) -> impl Iterator<Item = Value> {
+    (body.last(region).into_iter()).flat_map(|end| body.operands(end))
+}
+
+/// Whether a region gives nothing but a value of its own and constants: what comes from outside, and its
+/// adjoint, would go by way of the invoke.
+fn hands_on(body: &Body, region: Region, own: Option<Value>) -> bool {
+    yielded(body, region).all(|v| Some(v) == own || body.as_const(v).is_some())
 }
 
 fn completes(body: &Body, region: Region) -> bool {
