@@ -130,6 +130,8 @@ struct Sources {
     /// What an argument with a shadow points to itself.
     named: bool,
     constant: bool,
+    /// A const argument leads to it.
+    promised: bool,
     /// Reached through pointers that the caller left in memory: where it put no shadow beside one, the
     /// pointer itself stands there.
     handed: bool,
@@ -195,10 +197,11 @@ impl ClassFacts {
         found.with_globals = functions_with_globals(facts, &found);
         found.findings = crate::findings::of_memory(facts, &found, |class| {
             let source = &sources[class.index()];
-            (
-                source.barred,
-                source.constant && !source.dup && !source.inside,
-            )
+            crate::findings::Provenance {
+                barred: source.barred,
+                bare: source.constant && !source.dup && !source.inside,
+                promised: source.promised && !source.dup,
+            }
         });
         let outliving = crate::outliving::findings(facts, &found);
         found.findings.extend(outliving);
@@ -591,6 +594,9 @@ fn sources(facts: Facts<'_>, request: &Request) -> Vec<Sources> {
             }
         }
     }
+    spread(facts.memory, constant.clone(), &mut list, |s| {
+        &mut s.promised
+    });
     spread(facts.memory, constant, &mut list, |s| &mut s.constant);
     for sources in &mut list {
         sources.inside |= !sources.dup && !sources.constant;

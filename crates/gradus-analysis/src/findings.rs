@@ -13,6 +13,7 @@ use crate::lanes;
 use crate::linear;
 use crate::lost::Lost;
 use crate::memory::{ClassId, Origin};
+use crate::outliving;
 use crate::prints;
 use crate::seen;
 use crate::strangers;
@@ -50,12 +51,22 @@ fn at(unit: &Unit, func: FuncId, body: &Body, op: Op, code: Code, message: Strin
 
 // ---- memory --------------------------------------------------------------------------------
 
-/// Active values that are written where they have no shadow and are read back: `source` gives for a
-/// class a global that cannot have one, and whether all its memory is without.
+/// What is known of where the memory of a class comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Provenance {
+    /// A global that cannot have a shadow here.
+    pub barred: Option<GlobalId>,
+    /// Whether all of it is without a shadow.
+    pub bare: bool,
+    /// Whether a const argument, and none with a shadow, leads to it.
+    pub promised: bool,
+}
+
+/// Active values that are written where they have no shadow and are read back.
 pub(crate) fn of_memory(
     facts: Facts<'_>,
     classes: &ClassFacts,
-    source: impl Fn(ClassId) -> (Option<GlobalId>, bool),
+    source: impl Fn(ClassId) -> Provenance,
 ) -> Vec<Diagnostic> {
     let mut list = Vec::new();
     let mut told = HashSet::new();
@@ -70,15 +81,43 @@ pub(crate) fn of_memory(
                 };
                 let varied =
                     classes.value_varied(func, value) && facts.words.carries_float(func, value);
-                let (barred, bare) = source(class);
-                let refused = barred.is_some() || bare && classes.is_useful(class);
+                let from = source(class);
+                let refused = from.barred.is_some() || from.bare && classes.is_useful(class);
                 if varied && refused && told.insert(class) {
-                    list.push(stored(facts, func, body, op, class, barred));
+                    list.push(stored(facts, func, body, op, class, from.barred));
+                } else if varied && from.promised && told.insert(class) {
+                    let others = facts.memory.classes().map(|(other, _)| other);
+                    let mut read =
+                        others.filter(|other| source(*other).promised && classes.is_useful(*other));
+                    if read.any(|other| may_meet(facts, class, other)) {
+                        list.push(perhaps_read(facts.unit, func, body, op));
+                    }
                 }
             });
         }
     }
     list
+}
+
+/// What is written to const memory that is reached by several ways may be read by another.
+fn perhaps_read(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
+    let message = "active values are stored behind a const argument, and numbers that matter are read behind such; if they are the same, they have the derivative zero";
+    Diagnostic::warning(Code::ZeroDerivative, message)
+        .in_function(name_of(unit, func))
+        .at(unit.span(body.ops[op].loc), "stored here")
+        .help("mark the argument as dup and give it a shadow; where they are apart, nothing is to be done")
+}
+
+/// Whether two classes may be the same memory by pointers that were stored before the call. What two arguments
+/// point to themselves the caller knows.
+fn may_meet(facts: Facts<'_>, a: ClassId, b: ClassId) -> bool {
+    let named = |class: ClassId| {
+        let origins = &facts.memory.get(class).origins;
+        origins
+            .iter()
+            .any(|origin| matches!(origin, Origin::Argument(..)))
+    };
+    a != b && !(named(a) && named(b)) && outliving::same_floats(facts, a, b)
 }
 
 fn stored(

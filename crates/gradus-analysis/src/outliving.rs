@@ -4,58 +4,124 @@
 //! then lead to nothing, or the next call would find there what this one left. A block that the program
 //! made before, outside of what is differentiated, has no shadow at all. Neither is followed: both are
 //! refused. A block that is freed in the closure is taken to be freed in each call.
+//!
+//! Pointers that were stored before the call may lead to the same block by several ways. What is written by
+//! one of them may be read by another, and derivatives would not go along: that is refused, too.
 
 use crate::activity::{ClassFacts, Facts};
 use crate::flow::{self, ValueAccess};
-use crate::memory::{ClassId, Origin};
+use crate::memory::{Class, ClassId, Origin};
+use crate::seen::Seen;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Op, Unit};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A finding for each such class.
 pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic> {
-    let kept = kept_by_globals(facts, classes);
-    if kept.is_empty() {
-        return Vec::new();
-    }
-    let freed = frees(facts);
-    let outlives = |class: ClassId| {
-        let origins = &facts.memory.get(class).origins;
-        let made = origins.iter().any(|o| matches!(o, Origin::Heap(..)));
-        let known = |o: &Origin| {
-            matches!(
-                o,
-                Origin::Argument(..) | Origin::Alloca(..) | Origin::Global(_)
-            )
-        };
-        match made {
-            true => !freed.contains_key(&class),
-            false => !origins.iter().any(known),
-        }
-    };
-    let refused = kept.into_iter().filter(|(class, _)| outlives(*class));
+    let kept = Kept::by_globals(facts, classes);
+    let refused = kept.refused(facts, classes).into_iter();
     refused
         .filter_map(|(class, global)| finding(facts, class, global))
         .collect()
 }
 
-/// The classes with active floats that a global's memory points to, and one such global.
-fn kept_by_globals(facts: Facts<'_>, classes: &ClassFacts) -> BTreeMap<ClassId, GlobalId> {
-    let mut kept = BTreeMap::new();
-    for (_, class) in facts.memory.classes() {
-        let global = class.origins.iter().find_map(|origin| match origin {
-            Origin::Global(global) if !facts.unit.globals[*global].constant => Some(*global),
-            _ => None,
-        });
-        let Some(global) = global else {
-            continue;
-        };
-        for place in class.words.values().filter_map(|word| word.points) {
-            if classes.holds_active_floats(place.class) {
-                kept.insert(place.class, global);
+/// Memory that is there before the call or after it.
+#[derive(Default)]
+struct Kept {
+    /// Blocks to which a global's memory leads, and all that is reached through them, and one such global.
+    blocks: BTreeMap<ClassId, Holder>,
+    /// Memory with active floats that is reached through such blocks, but for them.
+    lent: BTreeMap<ClassId, GlobalId>,
+}
+
+#[derive(Clone, Copy)]
+struct Holder {
+    global: GlobalId,
+    /// Whether the global's own pointers lead there.
+    direct: bool,
+}
+
+impl Kept {
+    fn by_globals(facts: Facts<'_>, classes: &ClassFacts) -> Kept {
+        let freed = frees(facts);
+        let mut kept = Kept::default();
+        for (holder, class) in facts.memory.classes() {
+            let global = class.origins.iter().find_map(|origin| match origin {
+                Origin::Global(global) if !facts.unit.globals[*global].constant => Some(*global),
+                _ => None,
+            });
+            let Some(global) = global else {
+                continue;
+            };
+            let own = facts.memory.stored(holder);
+            let mut work: Vec<(ClassId, bool)> = own.iter().map(|class| (*class, true)).collect();
+            let mut seen = BTreeSet::from([holder]);
+            while let Some((class, direct)) = work.pop() {
+                let outlives = || outlives(facts.memory.get(class), freed.contains_key(&class));
+                if !seen.insert(class) || direct && !outlives() {
+                    continue;
+                }
+                kept.blocks.insert(class, Holder { global, direct });
+                let held = facts.memory.stored(class);
+                let active = held
+                    .iter()
+                    .filter(|held| classes.holds_active_floats(**held));
+                kept.lent.extend(active.map(|held| (*held, global)));
+                work.extend(held.into_iter().map(|class| (class, false)));
             }
         }
+        kept
     }
-    kept
+
+    /// Blocks that are written what depends on active inputs, while active outputs depend on them, or on
+    /// others that may be the same: pointers that were stored before the call may lead anywhere.
+    fn refused(&self, facts: Facts<'_>, classes: &ClassFacts) -> BTreeMap<ClassId, GlobalId> {
+        let mut refused = self.lent.clone();
+        let written = (self.blocks.iter())
+            .filter(|(class, _)| classes.is_varied(**class) && classes.is_written(**class));
+        for (&class, holder) in written {
+            let mut read = self
+                .blocks
+                .iter()
+                .filter(|(read, _)| classes.is_useful(**read));
+            if read.any(|(&read, other)| {
+                read == class
+                    || same_floats(facts, read, class)
+                        && !(holder.is_alone(facts.unit) && other.is_alone(facts.unit))
+            }) {
+                refused.insert(class, holder.global);
+            }
+        }
+        refused
+    }
+}
+
+impl Holder {
+    /// Whether no other pointer leads there from before the call.
+    fn is_alone(self, unit: &Unit) -> bool {
+        self.direct && unit.has_own_blocks(self.global)
+    }
+}
+
+/// Whether floats of one format were seen in both.
+pub(crate) fn same_floats(facts: Facts<'_>, a: ClassId, b: ClassId) -> bool {
+    let (a, b) = (facts.words.seen_anywhere(a), facts.words.seen_anywhere(b));
+    a.floats().any(|kind| b.has(Seen::float(kind)))
+}
+
+/// Whether memory of a class may have been made before the call, by nobody who gave it a shadow, or may be
+/// there after it.
+fn outlives(class: &Class, is_freed: bool) -> bool {
+    let made = class.origins.iter().any(|o| matches!(o, Origin::Heap(..)));
+    let has_shadow = |o: &Origin| {
+        matches!(
+            o,
+            Origin::Argument(..) | Origin::Alloca(..) | Origin::Global(_)
+        )
+    };
+    match made {
+        true => !is_freed,
+        false => !class.origins.iter().any(has_shadow),
+    }
 }
 
 /// The calls that free blocks, by class.

@@ -96,6 +96,30 @@ fn fortran_77() {
     }
 }
 
+/// Fortran 2003: derived types with allocatable components, inheritance, calls that are bound at run time, and
+/// variables that are destroyed at the end of their scope, in flang's bitcode of every level.
+#[test]
+fn fortran_types() {
+    let folder = folder("fortran_types");
+    let (types, main) = (source("types.f90"), source("types.c"));
+    let library = fortran_library(&folder);
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        let (types, main) = (types.display(), main.display());
+        shell(
+            &folder,
+            &format!("flang-22 {level} -g -emit-llvm -c {types} -o types.bc"),
+        );
+        shell(
+            &folder,
+            &format!("gradus cc {level} types.bc {main} {library} -lm -lpthread -o program"),
+        );
+        let mut checked = Command::new("valgrind");
+        checked.args(["-q", "--leak-check=full", "--error-exitcode=9", "./program"]);
+        let output = succeeds(checked.current_dir(&folder));
+        assert_eq!(text(&output.stdout), "right\n", "{level}");
+    }
+}
+
 #[test]
 fn rust() {
     let folder = folder("rust");

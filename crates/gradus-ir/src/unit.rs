@@ -142,6 +142,8 @@ pub struct Unit {
     symbols: HashMap<String, Symbol>,
     /// What the program states about functions of its own.
     pub(crate) stated: HashMap<FuncId, crate::known::Found>,
+    /// Pointer variables in which the program stores fresh blocks only.
+    pub(crate) own_blocks: HashSet<GlobalId>,
     /// Functions of the program that have the names of known ones.
     pub(crate) own: HashSet<FuncId>,
 }

@@ -48,6 +48,7 @@
 mod beside;
 pub mod census;
 mod closure;
+mod destructions;
 mod export;
 mod ffi;
 pub mod host;

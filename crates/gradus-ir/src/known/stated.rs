@@ -4,7 +4,7 @@
 //! Whoever states it takes the body out of the unit.
 
 use super::{Effects, ExceptionFn, Found, INDEX, Known, MemoryFn, exceptions};
-use crate::{FuncId, Unit};
+use crate::{FuncId, GlobalId, Unit};
 
 /// An inactive function may do anything, but not with what carries derivatives.
 pub(super) const INACTIVE: Effects = Effects::UNKNOWN.inactive();
@@ -38,6 +38,15 @@ impl Unit {
     pub fn state_last(&mut self, func: FuncId) {
         let found = exceptions::last(ExceptionFn::Last);
         self.stated.insert(func, found);
+    }
+    /// States that nothing but fresh blocks and null is ever stored in a pointer variable, anywhere in the
+    /// program, and that its address goes nowhere.
+    pub fn state_own_blocks(&mut self, global: GlobalId) {
+        self.own_blocks.insert(global);
+    }
+    /// Whether a pointer variable is known to lead to blocks of its own.
+    pub fn has_own_blocks(&self, global: GlobalId) -> bool {
+        self.own_blocks.contains(&global)
     }
     /// States that `func` returns fresh memory of as many bytes as argument `size` says.
     pub fn state_allocation(&mut self, func: FuncId, size: u8) {

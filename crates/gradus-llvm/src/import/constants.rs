@@ -13,7 +13,7 @@ use llvm_sys::LLVMValueKind::{self, *};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::target::*;
-use llvm_sys::{LLVMLinkage, LLVMThreadLocalMode};
+use llvm_sys::{LLVMLinkage, LLVMOpcode, LLVMThreadLocalMode};
 use std::ptr::null_mut;
 
 /// Aggregates of more elements than this are foreign constants: nobody computes with them.
@@ -282,7 +282,7 @@ impl Importer<'_> {
                         put(&mut image.bytes, at, float(c).to_le_bytes().get(..bytes)?)?;
                     }
                     _ => {
-                        let (target, addend) = self.address(c)?;
+                        let (target, addend) = self.address(as_pointer(layout, c))?;
                         image.relocations.push(Relocation {
                             offset_bytes: at,
                             target,
@@ -294,6 +294,24 @@ impl Importer<'_> {
         }
         image.relocations.sort_by_key(|r| r.offset_bytes);
         Some(image)
+    }
+}
+
+/// The pointer of which a constant is the number, as wide as it is (flang keeps the addresses of type-bound
+/// procedures as integers); else the constant itself.
+fn as_pointer(layout: LLVMTargetDataRef, c: LLVMValueRef) -> LLVMValueRef {
+    unsafe {
+        let is_number = LLVMGetValueKind(c) == LLVMConstantExprValueKind
+            && LLVMGetConstOpcode(c) == LLVMOpcode::LLVMPtrToInt;
+        if !is_number {
+            return c;
+        }
+        let pointer = LLVMGetOperand(c, 0);
+        let bytes = |value| LLVMStoreSizeOfType(layout, LLVMTypeOf(value));
+        match bytes(c) == bytes(pointer) {
+            true => pointer,
+            false => c,
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod body;
 mod constants;
 mod instructions;
 mod metadata;
+mod own_blocks;
 mod refusal;
 mod source;
 mod types;
@@ -138,6 +139,7 @@ impl Host {
             }
         }
         importer.read_initializers();
+        importer.state_own_blocks();
         imported.unit = importer.unit;
         imported
     }

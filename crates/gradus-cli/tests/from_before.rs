@@ -1,0 +1,107 @@
+//! Memory that was made before the call: pointers that lie in it may lead anywhere, and it has no shadow but where
+//! an argument gives one.
+
+mod support;
+
+use support::{accepts, folder, gradus, refuses, text, write};
+
+const NET: &str = "#include <stdlib.h>
+    typedef struct { double *at; } node;
+    typedef struct { int n; double *all; node *nodes; } net;
+    static net *kept;
+    void keep(net *of) { kept = of; }
+    static void fill(net *of, const double *x) {
+        for (int i = 0; i < of->n; i++)
+            of->all[i] = x[i] * x[i];
+    }
+    static double sum(const net *of, const double *x) {
+        double sum = 0;
+        for (int i = 0; i < of->n; i++)
+            sum += *of->nodes[i].at * x[0];
+        return sum;
+    }
+    double one_way(int n, const double *x) {
+        double sum = 0;
+        fill(kept, x);
+        for (int i = 0; i < kept->n; i++)
+            sum += kept->all[kept->n - 1 - i] * x[i];
+        return sum + n;
+    }
+    double two_ways(int n, const double *x) {
+        fill(kept, x);
+        return sum(kept, x) + n;
+    }
+    double by_argument(int n, const double *x, net *of) {
+        fill(of, x);
+        return sum(of, x) + n;
+    }
+    static double *table, *log_of;
+    void start(int n) {
+        table = malloc(n * sizeof *table);
+        log_of = malloc(n * sizeof *log_of);
+    }
+    double apart(int n, const double *x) {
+        double sum = 0;
+        for (int i = 0; i < n; i++) {
+            log_of[i] = x[i] * x[i];
+            sum += table[i] * x[i];
+        }
+        return sum;
+    }\n";
+
+/// A block to which a global leads, through another one, is written, and read by the same way or another.
+#[test]
+fn what_a_global_leads_to_is_refused() {
+    let at = folder("from_before");
+    write(&at, "net.c", NET);
+    for level in ["-O0", "-O2"] {
+        for function in ["one_way", "two_ways"] {
+            let said = refuses(
+                &at,
+                &format!("grad net.c -f {function} -o out.o -- {level}"),
+                "GRD0033",
+            );
+            assert!(said.contains("`kept`"), "{said}");
+        }
+        accepts(&at, &format!("grad net.c -f apart -o out.o -- {level}"));
+    }
+}
+
+/// Two globals that are only ever given fresh blocks lead to different ones; else that is not known.
+#[test]
+fn blocks_of_two_globals_are_apart_where_they_are_fresh() {
+    let at = folder("fresh_blocks");
+    write(&at, "net.c", NET);
+    let joined = NET.replace(
+        "log_of = malloc(n * sizeof *log_of)",
+        "log_of = table + n / 2",
+    );
+    write(&at, "joined.c", &joined);
+    for level in ["-O0", "-O2"] {
+        accepts(&at, &format!("grad net.c -f apart -o out.o -- {level}"));
+        let said = refuses(
+            &at,
+            &format!("grad joined.c -f apart -o out.o -- {level}"),
+            "GRD0033",
+        );
+        assert!(said.contains("`log_of`"), "{said}");
+    }
+}
+
+/// Of what is const the caller says that it carries no derivative: what is read of it by another way than it is
+/// written is warned of.
+#[test]
+fn const_memory_that_is_reached_by_two_ways_is_warned_of() {
+    let at = folder("two_ways");
+    write(&at, "net.c", NET);
+    for level in ["-O0", "-O2"] {
+        let line = format!("grad net.c -f by_argument --wrt x -o out.o -- {level}");
+        let output = gradus(&at, &line);
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert!(
+            said.contains("GRD0019") && said.contains("net.c:8:"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,320 @@
+//! flang's destruction of variables of derived types, written out as what it does.
+//!
+//! At the end of a scope `_FortranADestroy(descriptor)` frees the allocatable components of a variable. What they
+//! are stands in a constant table of the type, which the descriptor names: so the call becomes `free` of each
+//! component's address, which derivatives know. Left as they are: types with procedures of finalisation, arrays
+//! of derived types with something to free, and descriptors that are not made in the function itself. The tables
+//! are those of flang-rt 22 (`__fortran_type_info`: derived types and components; `flang/Runtime/type-info.h`).
+
+use crate::ffi::c_string;
+use crate::host::Host;
+use llvm_sys::LLVMValueKind;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+
+/// The members of a descriptor that are read here: the rank, and the type's table where the rank is 0.
+const RANK: u32 = 3;
+const TYPE: u32 = 7;
+/// Where they lie.
+const RANK_AT: u64 = 20;
+const TYPE_AT: u64 = 24;
+
+/// The members of a type's table: the descriptor of its components, and whether nothing is to be destroyed, or
+/// finalised.
+const COMPONENTS: u32 = 6;
+const NOTHING_TO_DESTROY: u32 = 12;
+const NOTHING_TO_FINALISE: u32 = 13;
+
+/// The members of a component's entry: its kind, its rank, its place, and the descriptor that names its own type.
+const GENRE: u32 = 1;
+const COMPONENT_RANK: u32 = 4;
+const OFFSET: u32 = 6;
+const DERIVED: u32 = 8;
+const GENRE_DATA: u64 = 1;
+const GENRE_ALLOCATABLE: u64 = 3;
+const GENRE_AUTOMATIC: u64 = 4;
+
+impl Host {
+    /// Writes the calls out.
+    pub fn write_out_destructions(&mut self) {
+        for call in self.destructions() {
+            unsafe {
+                let descriptor = LLVMGetOperand(call, 0);
+                let offsets = scalar_type(descriptor).and_then(|table| to_free(table, 0));
+                if let Some(offsets) = offsets {
+                    self.free_components(call, descriptor, &offsets);
+                }
+            }
+        }
+    }
+
+    fn destructions(&self) -> Vec<LLVMValueRef> {
+        let mut calls = Vec::new();
+        unsafe {
+            let name = c_string("_FortranADestroy");
+            let destroy = LLVMGetNamedFunction(self.module, name.as_ptr());
+            if destroy.is_null() || LLVMIsDeclaration(destroy) == 0 {
+                return calls;
+            }
+            let mut at = LLVMGetFirstUse(destroy);
+            while !at.is_null() {
+                let user = LLVMGetUser(at);
+                let is_call = !LLVMIsACallInst(user).is_null();
+                if is_call
+                    && LLVMGetCalledValue(user) == destroy
+                    && LLVMGetNumArgOperands(user) == 1
+                {
+                    calls.push(user);
+                }
+                at = LLVMGetNextUse(at);
+            }
+        }
+        calls
+    }
+
+    /// Frees what lies at these places of the described variable, in place of a call.
+    ///
+    /// # Safety
+    /// `call` is an instruction of this module, `descriptor` its operand.
+    unsafe fn free_components(
+        &self,
+        call: LLVMValueRef,
+        descriptor: LLVMValueRef,
+        offsets: &[u64],
+    ) {
+        unsafe {
+            let ptr = LLVMPointerTypeInContext(self.ctx, 0);
+            let (byte, long) = (
+                LLVMInt8TypeInContext(self.ctx),
+                LLVMInt64TypeInContext(self.ctx),
+            );
+            let mut given = [ptr];
+            let ty = LLVMFunctionType(LLVMVoidTypeInContext(self.ctx), given.as_mut_ptr(), 1, 0);
+            let name = c_string("free");
+            let mut free = LLVMGetNamedFunction(self.module, name.as_ptr());
+            if free.is_null() {
+                free = LLVMAddFunction(self.module, name.as_ptr(), ty);
+            }
+            let unnamed = c_string("");
+            let build = LLVMCreateBuilderInContext(self.ctx);
+            LLVMPositionBuilderBefore(build, call);
+            let variable = LLVMBuildLoad2(build, ptr, descriptor, unnamed.as_ptr());
+            for offset in offsets {
+                let mut index = [LLVMConstInt(long, *offset, 0)];
+                let place = LLVMBuildGEP2(
+                    build,
+                    byte,
+                    variable,
+                    index.as_mut_ptr(),
+                    1,
+                    unnamed.as_ptr(),
+                );
+                let mut block = [LLVMBuildLoad2(build, ptr, place, unnamed.as_ptr())];
+                LLVMBuildCall2(build, ty, free, block.as_mut_ptr(), 1, unnamed.as_ptr());
+                LLVMBuildStore(build, LLVMConstNull(ptr), place);
+            }
+            LLVMDisposeBuilder(build);
+            LLVMInstructionEraseFromParent(call);
+        }
+    }
+}
+
+/// The table of the type of which a descriptor describes one variable; `None` where that is not plain.
+unsafe fn scalar_type(descriptor: LLVMValueRef) -> Option<LLVMValueRef> {
+    unsafe {
+        if LLVMIsAAllocaInst(descriptor).is_null() {
+            return None;
+        }
+        let mut stored = Vec::new();
+        let mut pending = vec![(descriptor, 0u64)];
+        while let Some((address, offset)) = pending.pop() {
+            let mut at = LLVMGetFirstUse(address);
+            while !at.is_null() {
+                let user = LLVMGetUser(at);
+                if !LLVMIsAStoreInst(user).is_null() && LLVMGetOperand(user, 1) == address {
+                    stored.push((offset, LLVMGetOperand(user, 0)));
+                } else if !LLVMIsAGetElementPtrInst(user).is_null() {
+                    pending.push((user, offset + constant_step(user)?));
+                }
+                at = LLVMGetNextUse(at);
+            }
+        }
+        let is_scalar = agreed(&stored, |offset, value| rank(offset, value))? == 0;
+        let table = agreed(&stored, |offset, value| table(offset, value))?;
+        let is_table = LLVMGetValueKind(table) == LLVMValueKind::LLVMGlobalVariableValueKind;
+        (is_scalar && is_table).then_some(table)
+    }
+}
+
+/// What every store tells that tells of it; `None` where one leaves what is not known, or two differ.
+fn agreed<T: PartialEq>(
+    stored: &[(u64, LLVMValueRef)],
+    told: impl Fn(u64, LLVMValueRef) -> Told<T>,
+) -> Option<T> {
+    let mut found = None;
+    for &(offset, value) in stored {
+        match told(offset, value) {
+            Told::Nothing => {}
+            Told::This(what) if found.as_ref().is_none_or(|other| *other == what) => {
+                found = Some(what);
+            }
+            Told::This(_) | Told::Unknown => return None,
+        }
+    }
+    found
+}
+
+/// What a store tells of a member.
+enum Told<T> {
+    /// It lies elsewhere.
+    Nothing,
+    This(T),
+    Unknown,
+}
+
+impl<T> From<Option<T>> for Told<T> {
+    fn from(found: Option<T>) -> Told<T> {
+        found.map_or(Told::Unknown, Told::This)
+    }
+}
+
+/// The rank that a store leaves, also among bytes that are stored together.
+fn rank(offset: u64, value: LLVMValueRef) -> Told<u64> {
+    use llvm_sys::LLVMTypeKind::*;
+    unsafe {
+        let ty = LLVMTypeOf(value);
+        let kind = LLVMGetTypeKind(ty);
+        if kind == LLVMStructTypeKind {
+            return part(value, RANK).and_then(|rank| number(rank)).into();
+        }
+        let bits = |ty| u64::from(LLVMGetIntTypeWidth(ty));
+        let is_number = |ty| LLVMGetTypeKind(ty) == LLVMIntegerTypeKind;
+        let bytes = match kind {
+            LLVMIntegerTypeKind => bits(ty) / 8,
+            LLVMVectorTypeKind if is_number(LLVMGetElementType(ty)) => {
+                u64::from(LLVMGetVectorSize(ty)) * bits(LLVMGetElementType(ty)) / 8
+            }
+            _ => 8,
+        };
+        if offset > RANK_AT || offset + bytes <= RANK_AT {
+            return Told::Nothing;
+        }
+        let inside = RANK_AT - offset;
+        match kind {
+            LLVMIntegerTypeKind => number(value).map(|n| n >> (8 * inside) & 0xff).into(),
+            LLVMVectorTypeKind => constant_part(value, inside as u32)
+                .and_then(|rank| number(rank))
+                .into(),
+            _ => Told::Unknown,
+        }
+    }
+}
+
+/// The table of the type that a store leaves.
+fn table(offset: u64, value: LLVMValueRef) -> Told<LLVMValueRef> {
+    unsafe {
+        match LLVMGetTypeKind(LLVMTypeOf(value)) {
+            llvm_sys::LLVMTypeKind::LLVMStructTypeKind => part(value, TYPE).into(),
+            _ if offset == TYPE_AT => Told::This(value),
+            _ => Told::Nothing,
+        }
+    }
+}
+
+/// By how many bytes an address computation of plain bytes moves on.
+unsafe fn constant_step(address: LLVMValueRef) -> Option<u64> {
+    unsafe {
+        let element = LLVMGetGEPSourceElementType(address);
+        let is_bytes = LLVMGetTypeKind(element) == llvm_sys::LLVMTypeKind::LLVMIntegerTypeKind
+            && LLVMGetIntTypeWidth(element) == 8;
+        match is_bytes && LLVMGetNumOperands(address) == 2 {
+            true => number(LLVMGetOperand(address, 1)),
+            false => None,
+        }
+    }
+}
+
+/// A member of a structure that is a constant but for members that were put in.
+unsafe fn part(whole: LLVMValueRef, index: u32) -> Option<LLVMValueRef> {
+    unsafe {
+        let mut whole = whole;
+        while !LLVMIsAInsertValueInst(whole).is_null() {
+            let is_it = LLVMGetNumIndices(whole) >= 1 && *LLVMGetIndices(whole) == index;
+            if is_it {
+                return (LLVMGetNumIndices(whole) == 1).then(|| LLVMGetOperand(whole, 1));
+            }
+            whole = LLVMGetOperand(whole, 0);
+        }
+        constant_part(whole, index)
+    }
+}
+
+unsafe fn constant_part(whole: LLVMValueRef, index: u32) -> Option<LLVMValueRef> {
+    unsafe {
+        if LLVMIsConstant(whole) == 0 {
+            return None;
+        }
+        let part = LLVMGetAggregateElement(whole, index);
+        (!part.is_null()).then_some(part)
+    }
+}
+
+unsafe fn number(constant: LLVMValueRef) -> Option<u64> {
+    unsafe {
+        let is_number = LLVMGetValueKind(constant) == LLVMValueKind::LLVMConstantIntValueKind;
+        is_number.then(|| LLVMConstIntGetZExtValue(constant))
+    }
+}
+
+/// Where in a variable of a type, which begins at `start`, addresses lie that its destruction frees.
+unsafe fn to_free(table: LLVMValueRef, start: u64) -> Option<Vec<u64>> {
+    unsafe {
+        let contents = constant_contents(table)?;
+        if number(constant_part(contents, NOTHING_TO_FINALISE)?)? == 0 {
+            return None;
+        }
+        if number(constant_part(contents, NOTHING_TO_DESTROY)?)? != 0 {
+            return Some(Vec::new());
+        }
+        let entries = constant_part(constant_part(contents, COMPONENTS)?, 0)?;
+        let entries = constant_contents(entries)?;
+        let count = LLVMGetArrayLength2(LLVMTypeOf(entries)) as u32;
+        let mut offsets = Vec::new();
+        for index in 0..count {
+            offsets.extend(freed_component(constant_part(entries, index)?, start)?);
+        }
+        Some(offsets)
+    }
+}
+
+unsafe fn freed_component(entry: LLVMValueRef, start: u64) -> Option<Vec<u64>> {
+    unsafe {
+        let own = |index| constant_part(entry, index);
+        let at = start + number(own(OFFSET)?)?;
+        let derived = constant_part(own(DERIVED)?, 0)?;
+        let is_derived = LLVMIsNull(derived) == 0;
+        match number(own(GENRE)?)? {
+            GENRE_DATA if is_derived => {
+                let inner = to_free(derived, at)?;
+                let is_scalar = number(own(COMPONENT_RANK)?)? == 0;
+                (is_scalar || inner.is_empty()).then_some(inner)
+            }
+            GENRE_ALLOCATABLE if is_derived => to_free(derived, 0)?.is_empty().then(|| vec![at]),
+            GENRE_ALLOCATABLE => Some(vec![at]),
+            GENRE_AUTOMATIC => None,
+            _ => Some(Vec::new()),
+        }
+    }
+}
+
+/// What a constant variable holds.
+unsafe fn constant_contents(variable: LLVMValueRef) -> Option<LLVMValueRef> {
+    unsafe {
+        let is_variable = LLVMGetValueKind(variable) == LLVMValueKind::LLVMGlobalVariableValueKind;
+        if !is_variable || LLVMIsGlobalConstant(variable) == 0 {
+            return None;
+        }
+        let contents = LLVMGetInitializer(variable);
+        (!contents.is_null()).then_some(contents)
+    }
+}
