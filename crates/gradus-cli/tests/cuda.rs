@@ -88,6 +88,12 @@ fn launches() {
     assert!(names(b"__gr_launch_begin\0"));
 }
 
+/// Launches that run together leave what they leave alone.
+#[test]
+fn launches_together() {
+    assert_eq!(runs(&["fusion.cu"]), "");
+}
+
 /// Each by reverse mode, forward mode, differences, and beside the gradient of plain C++.
 #[test]
 fn gradients() {

@@ -212,6 +212,36 @@ fn the_report_tells_what_became_of_kernels() {
     assert!(text(&nvcc(&folder, "-c k.cu").stdout).is_empty());
 }
 
+/// Launches of one size, of which the second takes what each thread left, run together; what a neighbour left keeps
+/// them apart.
+#[test]
+fn launches_run_together() {
+    const SOURCE: &str = "__global__ void twice(float *y, const float *x, int n) {
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t < n) y[t] = 2 * x[t]; }
+__global__ void next(float *y, const float *x, int n) {
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t + 1 < n) y[t] = x[t + 1]; }
+void same(float *x, float *y, float *z, int n) {
+    twice<<<(n + 99) / 100, 100>>>(y, x, n);
+    twice<<<(n + 99) / 100, 100>>>(z, y, n); }
+void neighbour(float *x, float *y, float *z, int n) {
+    twice<<<(n + 99) / 100, 100>>>(y, x, n);
+    next<<<(n + 99) / 100, 100>>>(z, y, n); }
+";
+    let folder = folder("together");
+    std::fs::write(folder.join("k.cu"), SOURCE).expect("written");
+    let told = |switch: &str| {
+        let output = nvcc(&folder, &format!("-O3 --gpu-report {switch} -c k.cu"));
+        text(&output.stdout)
+    };
+    let (with, without) = (told(""), told("--gradus-without=fusion"));
+    let line = "k.cu:2-3: kernel, launched by same\n    together with the launch in line 9, where that can be";
+    assert!(with.contains(line), "{with}");
+    assert_eq!(with.matches("together").count(), 1, "{with}");
+    assert!(!without.contains("together"), "{without}");
+}
+
 /// What gives the same to all threads leaves its guard, and is no loop of theirs then.
 #[test]
 fn loops_leave_their_guards() {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Place in the flow: after raising and simplification, before gradus-par, which makes calls of the
-//! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`guards`] takes out what is common
+//! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`fusion`] makes one launch of several, [`guards`] takes out what is common
 //! in divergent branches, [`barriers`] removes those that order nothing, [`clamps`] parts reads at clamped places, [`strides`] counts loops in common, [`widths`]
 //! computes places in the width of addresses, [`fission`] cuts blocks at the ops where their threads meet, [`grid`] makes parallel loops of
 //! grids. None needs a proof that a barrier is reached by all threads alike: CUDA leaves the other case
@@ -23,11 +23,14 @@ mod clamps;
 mod cut;
 mod fission;
 mod flow;
+mod fusion;
 mod grid;
 mod guards;
 mod homes;
+mod launches;
 mod levels;
 mod memory;
+mod places;
 mod prepare;
 mod report;
 mod segment;
@@ -63,6 +66,8 @@ pub struct Options {
     pub part_clamps: bool,
     /// Whether loops that give the same to all threads leave guards.
     pub leave_guards: bool,
+    /// Whether launches one after the other become one.
+    pub fuse_launches: bool,
 }
 
 impl Default for Options {
@@ -77,6 +82,7 @@ impl Default for Options {
             in_step: true,
             part_clamps: true,
             leave_guards: true,
+            fuse_launches: true,
         }
     }
 }
@@ -113,10 +119,17 @@ pub struct Findings {
     pub kernels: Vec<(Op, KernelRecord)>,
     /// The lines of barriers that were removed, by the block.
     pub removed: Vec<(Op, u32)>,
+    /// The lines of further launches that a block runs, by the block.
+    pub fused: Vec<(Op, Vec<u32>)>,
 }
 
 /// All passes, in the order in which [`lower`] runs them.
 pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "fusion",
+        about: "launches of one size, of which one takes by thread what the other leaves, become one",
+        run: fusion::run,
+    },
     Pass {
         name: "guards",
         about: "loops that give the same to all threads leave the branches that only some of them take",
@@ -187,11 +200,13 @@ pub fn lower(
         };
         let mut body = before.clone();
         let (mut findings, mut kernels, mut removed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut fused = Vec::new();
         for pass in PASSES {
             let found = (pass.run)(unit, &mut body, &facts, options);
             findings.extend(found.diagnostics);
             kernels.extend(found.kernels);
             removed.extend(found.removed);
+            fused.extend(found.fused);
         }
         let failed = findings
             .iter()
@@ -204,6 +219,8 @@ pub fn lower(
         for (block, mut kernel) in kernels {
             let own = removed.iter().filter(|(of, _)| *of == block);
             kernel.removed = own.map(|(_, line)| *line).collect();
+            let with = fused.iter().filter(|(of, _)| *of == block);
+            kernel.with = with.flat_map(|(_, lines)| lines.clone()).collect();
             kernel.function = unit.functions[func]
                 .source_name
                 .clone()

@@ -94,7 +94,7 @@ impl Reads {
 }
 
 /// Whether others may see when an op runs: it is atomic, volatile, or a call that does something.
-fn is_seen(unit: &Unit, body: &Body, op: Op) -> bool {
+pub(crate) fn is_seen(unit: &Unit, body: &Body, op: Op) -> bool {
     match body.kind(op) {
         OpKind::Load(access) | OpKind::Store(access) => !access.is_plain(),
         OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } | OpKind::Fence { .. } => true,

@@ -18,6 +18,8 @@ pub struct KernelRecord {
     pub function: String,
     /// The file of the kernel's code, and its first and last line.
     pub lines: Option<(String, u32, u32)>,
+    /// The lines of further launches that run together with its own, where these can.
+    pub with: Vec<u32>,
     /// The lines of the barriers that were removed.
     pub removed: Vec<u32>,
     /// Where its threads meet.
@@ -118,15 +120,17 @@ fn crosses(
 
 /// The lines of a block in the file that most of its code stands in.
 fn lines(unit: &Unit, body: &Body, spine: &Spine) -> Option<(String, u32, u32)> {
-    let launch = unit.span(body.ops[spine.block].loc);
-    let launch = launch.map(|span| (span.file, span.line));
+    let launcher = body.ops[spine.block].loc.map(|loc| &unit.locations[loc]);
     let mut files: HashMap<String, (usize, u32, u32)> = HashMap::new();
     for op in body.walk(spine.root) {
         let Some(SourceSpan { file, line, .. }) = unit.span(body.ops[op].loc) else {
             continue;
         };
-        // Arguments are taken where the launch is.
-        let is_launch = launch.as_ref().is_some_and(|l| *l == (file.clone(), line));
+        // Arguments are taken where the launch is: in code of the function that launches.
+        let own = body.ops[op].loc.map(|loc| &unit.locations[loc]);
+        let is_launch = own.zip(launcher).is_some_and(|(own, launcher)| {
+            own.function == launcher.function && own.inlined_at == launcher.inlined_at
+        });
         if line > 0 && !is_launch {
             let (count, first, last) = files.entry(file).or_insert((0, line, line));
             *count += 1;

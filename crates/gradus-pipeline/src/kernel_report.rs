@@ -40,6 +40,7 @@ fn without_lines(kernel: &KernelRecord) -> KernelRecord {
     kernel.lines = None;
     kernel.meetings.iter_mut().for_each(|m| m.line = 0);
     kernel.removed.iter_mut().for_each(|line| *line = 0);
+    kernel.with.iter_mut().for_each(|line| *line = 0);
     kernel.divergent.iter_mut().for_each(|line| *line = 0);
     kernel.in_step.iter_mut().for_each(|line| *line = 0);
     kernel
@@ -63,6 +64,12 @@ fn paragraph(text: &mut String, kernel: &KernelRecord, names: &[String]) {
     };
     // Writing to a string does not fail.
     let _ = writeln!(text, "{place}: kernel, {}", names.join(", "));
+    for line in &kernel.with {
+        let _ = writeln!(
+            text,
+            "    together with the launch in line {line}, where that can be: each thread takes what it left itself"
+        );
+    }
     for line in &kernel.removed {
         let _ = writeln!(text, "    line {line}: barrier, removed: it orders nothing");
     }

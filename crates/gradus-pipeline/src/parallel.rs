@@ -206,6 +206,8 @@ fn kernels(
             // A derivative would add through both reads.
             part_clamps: race_free && !off("clamps"),
             leave_guards: !off("guards"),
+            // Derivatives keep what each launch leaves.
+            fuse_launches: race_free && !off("fusion"),
             ..gradus_gpu::Options::default()
         };
         let lowered = gradus_gpu::lower(unit, changed, &effects, &options);

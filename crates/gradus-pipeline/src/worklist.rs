@@ -342,6 +342,7 @@ const KERNEL_SWITCHES: &[&str] = &[
     "interchange",
     "clamps",
     "guards",
+    "fusion",
 ];
 
 /// The options of differentiation with what is listed switched off.

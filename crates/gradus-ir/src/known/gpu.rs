@@ -113,6 +113,8 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &[
             "__gr_launch_begin",
+            "__gr_launch_with",
+            "__gr_apart",
             "__gr_activity_end",
             "__gr_device_status",
             "__gr_device_free_status",

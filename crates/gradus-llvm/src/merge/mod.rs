@@ -28,7 +28,9 @@ mod threads;
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
-use gradus_ir::known::{DEVICE, KERNEL, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, VARIABLE};
+use gradus_ir::known::{
+    DEVICE, GpuFn, KERNEL, Known, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, VARIABLE, lookup,
+};
 use gradus_ir::{Code, Diagnostic};
 use llvm_sys::comdat::LLVMSetComdat;
 use llvm_sys::core::*;
@@ -65,6 +67,7 @@ impl Host {
         self.make_own_internal(separate);
         self.check_libdevice()?;
         self.mark_thread_functions();
+        self.mark_run_time();
         let registered = self.registered_on_device()?;
         self.unify_variables(&registered);
         self.register_here(&registered)
@@ -93,6 +96,18 @@ impl Host {
                     internal(v);
                 }
                 v = LLVMGetNextGlobal(v);
+            }
+        }
+    }
+
+    /// States of the run time's functions that they do not throw, which C++ does not: where such a call stands between
+    /// launches, control goes on to the next one.
+    fn mark_run_time(&self) {
+        for f in self.functions() {
+            let name = unsafe { name_of(f) };
+            let known = lookup(&name).filter(|_| unsafe { LLVMIsDeclaration(f) } != 0);
+            if matches!(known, Some(Known::Kernel(GpuFn::Service))) {
+                unsafe { add_attribute(self, f, "nounwind") };
             }
         }
     }

@@ -114,6 +114,32 @@ extern "C" fn __gr_launch_begin(
     })
 }
 
+/// The most threads of a dimension, over all blocks, of launches that run together: places computed from them in 32
+/// bits do not wrap, which those who put the launches together count on.
+const MOST_TOGETHER: u64 = 1 << 27;
+
+/// Whether a launch can run together with one of the same size that the program is about to make. It cannot where
+/// the time of each is wanted.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_launch_with(
+    stub: *const c_void,
+    gx: u32,
+    gy: u32,
+    gz: u32,
+    bx: u32,
+    by: u32,
+    bz: u32,
+    shared: usize,
+) -> c_int {
+    let size = |x, y, z| Dim3 { x, y, z };
+    let each = [(gx, bx), (gy, by), (gz, bz)];
+    let few =
+        |(blocks, threads): &(u32, u32)| u64::from(*blocks) * u64::from(*threads) <= MOST_TOGETHER;
+    let can = kernels::find(stub)
+        .and_then(|kernel| suits(kernel, size(gx, gy, gz), size(bx, by, bz), shared));
+    c_int::from(can.is_ok() && each.iter().all(few) && !profile::is_on())
+}
+
 /// After a launch, a copy or a fill that the program makes itself.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_activity_end() {
@@ -263,6 +289,19 @@ mod tests {
         assert_eq!(__gr_launch_begin(stub, 2, 1, 1, 129, 1, 1, 0), many);
         let none = Error::InvalidConfiguration as Status;
         assert_eq!(__gr_launch_begin(stub, 0, 1, 1, 1, 1, 1, 0), none);
+    }
+
+    #[test]
+    fn launches_run_together_only_where_both_can_be_alone() {
+        let stub: *const c_void = c"a third stub".as_ptr().cast();
+        unsafe { __gr_kernel_register(stub, count, c"count".as_ptr(), 128, 0) };
+        assert_eq!(__gr_launch_with(stub, 1 << 20, 1, 1, 128, 1, 1, 0), 1);
+        assert_eq!(__gr_launch_with(stub, (1 << 20) + 1, 1, 1, 128, 1, 1, 0), 0);
+        assert_eq!(__gr_launch_with(stub, 2, 1, 1, 129, 1, 1, 0), 0);
+        assert_eq!(
+            __gr_launch_with(c"none".as_ptr().cast(), 1, 1, 1, 1, 1, 1, 0),
+            0
+        );
     }
 
     #[test]

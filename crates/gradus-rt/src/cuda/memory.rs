@@ -92,6 +92,26 @@ pub(super) fn start(address: *const c_void) -> Option<Owner> {
         .map(|found| found.owner)
 }
 
+/// Whether two addresses lie in memory allocated by two calls; of null and another one, whether that other one lies in
+/// memory allocated here at all, and so in no variable of the program. What is computed from either then never meets
+/// the other.
+#[unsafe(no_mangle)]
+extern "C" fn __gr_apart(p: *const c_void, q: *const c_void) -> c_int {
+    let all = allocations();
+    let place = |address: *const c_void| {
+        let (start, found) = all.range(..=address as usize).next_back()?;
+        let inside = address as usize - start < found.size;
+        (inside && found.owner != Owner::Registered).then_some(*start)
+    };
+    let apart = match (p.is_null(), q.is_null()) {
+        (false, false) => matches!((place(p), place(q)), (Some(a), Some(b)) if a != b),
+        (false, true) => place(p).is_some(),
+        (true, false) => place(q).is_some(),
+        (true, true) => false,
+    };
+    c_int::from(apart)
+}
+
 /// Writes what a call gives back.
 ///
 /// # Safety
@@ -419,6 +439,27 @@ mod tests {
             assert_eq!(cudaFree(memory), Error::InvalidValue as Status);
         }
         assert_eq!(cudaFree(null_mut()), 0);
+    }
+
+    #[test]
+    fn memory_of_two_calls_is_apart() {
+        let (mut p, mut q) = (null_mut::<c_void>(), null_mut::<c_void>());
+        assert_eq!(unsafe { cudaMalloc(&mut p, 100) }, 0);
+        assert_eq!(unsafe { cudaMalloc(&mut q, 100) }, 0);
+        assert_eq!(__gr_apart(p, q), 1);
+        assert_eq!(__gr_apart(p.wrapping_byte_add(99), q), 1);
+        assert_eq!(__gr_apart(p, p.wrapping_byte_add(8)), 0);
+        // One behind the end may count back, one before the start on.
+        assert_eq!(__gr_apart(p.wrapping_byte_add(100), q), 0);
+        assert_eq!(__gr_apart(p.wrapping_byte_sub(8), q), 0);
+        assert_eq!(
+            (__gr_apart(p, null_mut()), __gr_apart(null_mut(), q)),
+            (1, 1)
+        );
+        let own = [0_u8; 8];
+        assert_eq!(__gr_apart(own.as_ptr().cast(), q), 0);
+        assert_eq!(__gr_apart(own.as_ptr().cast(), null_mut()), 0);
+        assert_eq!((cudaFree(p), cudaFree(q)), (0, 0));
     }
 
     #[test]

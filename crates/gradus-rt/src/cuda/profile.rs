@@ -41,7 +41,8 @@ type Rows = BTreeMap<&'static CStr, Row>;
 
 static ROWS: Mutex<Rows> = Mutex::new(BTreeMap::new());
 
-fn is_on() -> bool {
+/// Whether times are wanted.
+pub(super) fn is_on() -> bool {
     static ON: OnceLock<bool> = OnceLock::new();
     *ON.get_or_init(|| std::env::var_os("GRADUS_PROFILE").is_some_and(|value| value == "1"))
 }

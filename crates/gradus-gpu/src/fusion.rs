@@ -1,0 +1,462 @@
+//! Launches one after the other, of one size, become one where what one leaves is taken by the same thread.
+//!
+//! ```text
+//! if can(a) { grid { A } }; if can(b) { grid { B } }
+//!     →   if can(a) && can with it(b) && apart(p, q)… { grid { A; B } } else { as before }
+//! ```
+//!
+//! Legal where no access of a thread of one launch can meet an access of another thread of the other: what both
+//! touch is told apart by its object, or it is a *place* that each thread has for itself
+//! ([`crate::places`]). Arrays that the program's text does not tell apart are asked of the run time when the
+//! launches come: it knows what was allocated. The run time is also asked whether the second launch can be at all,
+//! and says no where each kernel's time is wanted. Where it says no, the launches run as they stood, each with its
+//! own test and its own error. Atomic and volatile accesses, and calls that do something, keep launches apart.
+//!
+//! Kernels without barriers become one loop over threads, in which what one stores is at hand for the other. Others
+//! become a block with a barrier between them, and each keeps loops of its own: a block's part of an array is still in
+//! the cache for the second kernel. Kernels with loops stay apart: what they read in these is found to be the same for
+//! all threads, or side by side, by what their own kernel writes, and of another's writes only the run time knows that
+//! they are elsewhere.
+//!
+//! Place: before all other passes, which find one kernel. Two copies of the code are made; long ones are left alone.
+
+use crate::launches::{BEGIN, Launch, is_call_of};
+use crate::memory::is_seen;
+use crate::places::{Places, Spot};
+use crate::{Facts, Findings, Options};
+use gradus_analysis::{Alias, AliasOptions, MemoryAccess, Place, Root};
+use gradus_edit::{ValueMap, clone_op_within, clone_ops_within, is_pure, is_speculatable};
+use gradus_ir::{
+    AttrSet, BarrierScope, BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, SpmdKind,
+    TypeId, Unit, Value,
+};
+
+/// The run time's question whether a launch can run together with the one that began.
+const WITH: &str = "__gr_launch_with";
+/// The run time's question whether two addresses are in memory allocated apart.
+const APART: &str = "__gr_apart";
+/// Launches of more ops together are left alone.
+const OPS: usize = 1_500;
+/// Pairs of accesses that are compared at most.
+const PAIRS: usize = 1 << 14;
+/// Arrays that are told apart at run time at most, in pairs.
+const QUESTIONS: usize = 12;
+
+/// Runs the pass.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
+    let mut findings = Findings::default();
+    if !options.fuse_launches {
+        return findings;
+    }
+    for chain in chains(unit, body, facts) {
+        let lines = chain.links.iter().skip(1).map(|link| {
+            let span = unit.span(body.ops[link.launch.branch].loc);
+            span.map_or(0, |span| span.line)
+        });
+        let lines = lines.collect();
+        let block = fuse(unit, body, &chain);
+        findings.fused.push((block, lines));
+    }
+    findings
+}
+
+/// Launches that become one.
+struct Chain {
+    links: Vec<Link>,
+    /// Where memory starts that must not be the same object.
+    apart: Vec<(Root, Root)>,
+}
+
+impl From<Link> for Chain {
+    /// A first launch: what stood before it stays there.
+    fn from(mut link: Link) -> Chain {
+        link.between.clear();
+        Chain {
+            links: vec![link],
+            apart: Vec::new(),
+        }
+    }
+}
+
+/// One of them.
+struct Link {
+    launch: Launch,
+    /// The ops between it and the launch before it, its own question and test aside.
+    between: Vec<Op>,
+}
+
+/// The launches of a body that can run together, from region to region.
+fn chains(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Chain> {
+    let is_question = |op: &Op| is_call_of(unit, body, *op, BEGIN);
+    let questions = body.walk(body.root()).filter(is_question);
+    let mut regions: Vec<Region> = questions.filter_map(|op| body.parent(op)).collect();
+    regions.sort_unstable();
+    let count = regions.len();
+    regions.dedup();
+    if regions.len() == count {
+        return Vec::new();
+    }
+    let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
+    // As between threads of a block: neither types nor `restrict` say anything about another kernel.
+    let bare = AliasOptions {
+        tbaa: false,
+        scopes: false,
+        noalias: false,
+        race_free: false,
+        ..facts.alias.clone()
+    };
+    let bare = Alias::new(unit, facts.function, body, facts.effects, &bare);
+    let find = Find {
+        facts,
+        alias: &alias,
+        bare: &bare,
+    };
+    regions
+        .into_iter()
+        .flat_map(|region| find.in_region(region))
+        .collect()
+}
+
+struct Find<'a> {
+    facts: &'a Facts<'a>,
+    /// What holds in the host's code.
+    alias: &'a Alias<'a>,
+    /// What holds between kernels.
+    bare: &'a Alias<'a>,
+}
+
+impl Find<'_> {
+    fn in_region(&self, region: Region) -> Vec<Chain> {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let mut found: Vec<Chain> = Vec::new();
+        let mut chain: Option<Chain> = None;
+        let mut between: Vec<Op> = Vec::new();
+        for op in body.ops_in(region) {
+            if let Some(launch) = Launch::of(unit, body, op) {
+                between.retain(|op| *op != launch.begin && *op != launch.test);
+                let link = Link {
+                    launch,
+                    between: std::mem::take(&mut between),
+                };
+                match chain.take() {
+                    Some(open) => match self.joined(open, link) {
+                        Ok(longer) => chain = Some(longer),
+                        Err((done, link)) => {
+                            found.push(done);
+                            chain = Some(Chain::from(link));
+                        }
+                    },
+                    None => chain = Some(Chain::from(link)),
+                }
+            } else if is_call_of(unit, body, op, BEGIN) || self.may_go_before(op) {
+                between.push(op);
+            } else {
+                found.extend(chain.take());
+            }
+            if chain.is_none() {
+                between.clear();
+            }
+        }
+        found.extend(chain);
+        found.retain(|chain| chain.links.len() > 1);
+        found
+    }
+
+    /// Whether an op between launches may run before them, as far as it itself is concerned.
+    fn may_go_before(&self, op: Op) -> bool {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let waits = [
+            "cudaDeviceSynchronize",
+            "cudaThreadSynchronize",
+            "cudaStreamSynchronize",
+        ];
+        match body.kind(op) {
+            OpKind::Load(access) => access.is_plain(),
+            // Launches are done when they return.
+            OpKind::Call(_) if waits.iter().any(|name| is_call_of(unit, body, op, name)) => body
+                .results(op)
+                .iter()
+                .all(|result| !body.has_uses(*result)),
+            _ => is_speculatable(unit, body, op),
+        }
+    }
+
+    /// A chain with one launch more, if that can run together with its others; else both as they are.
+    fn joined(&self, mut chain: Chain, link: Link) -> Result<Chain, (Chain, Link)> {
+        match self.all_told_apart(&chain, &link) {
+            Some(apart) => {
+                chain.apart = apart;
+                chain.links.push(link);
+                Ok(chain)
+            }
+            None => Err((chain, link)),
+        }
+    }
+
+    /// What must be told apart when the program runs, so that a launch can run together with those of a chain;
+    /// `None` where it cannot.
+    fn all_told_apart(&self, chain: &Chain, link: &Link) -> Option<Vec<(Root, Root)>> {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let first = chain.links.first()?;
+        let same = |(a, b): (&Value, &Value)| {
+            a == b
+                || body
+                    .as_int(unit, *a)
+                    .is_some_and(|n| body.as_int(unit, *b) == Some(n))
+        };
+        let (left, right) = (
+            first.launch.sizes(unit, body),
+            link.launch.sizes(unit, body),
+        );
+        let loops = [first, link]
+            .iter()
+            .any(|link| has_loops(body, &link.launch));
+        let fits = left.iter().zip(&right).all(same);
+        let moves = link
+            .launch
+            .ops_of_grid(body)
+            .into_iter()
+            .all(|op| is_pure(unit, body, op) || matches!(body.kind(op), OpKind::Alloca(_)));
+        let count = |launch: &Launch| body.walk(body.op_regions(launch.branch)[0]).count();
+        let links = chain.links.iter().chain([link]);
+        let ops: usize = links.map(|link| count(&link.launch)).sum();
+        if !fits || !moves || loops || ops > OPS {
+            return None;
+        }
+        let mut apart = chain.apart.clone();
+        for other in &chain.links {
+            if !self.reads_before(&other.launch, &link.between) {
+                return None;
+            }
+            for pair in self.told_apart(&other.launch, &link.launch)? {
+                if !apart.contains(&pair) && !apart.contains(&(pair.1, pair.0)) {
+                    apart.push(pair);
+                }
+            }
+        }
+        (apart.len() <= QUESTIONS).then_some(apart)
+    }
+
+    /// Whether ops read nothing that a launch may write.
+    fn reads_before(&self, launch: &Launch, ops: &[Op]) -> bool {
+        let (unit, body, effects) = (self.alias.unit, self.alias.body, self.facts.effects);
+        let Some(writes) = self.accesses(launch) else {
+            return false;
+        };
+        let writes: Vec<&MemoryAccess> = writes.iter().filter(|access| access.destroys()).collect();
+        let loads = ops
+            .iter()
+            .filter(|op| matches!(body.kind(**op), OpKind::Load(_)));
+        loads
+            .flat_map(|op| effects.of_op(unit, body, *op))
+            .all(|read| {
+                writes
+                    .iter()
+                    .all(|write| !self.alias.may_alias(&read, write))
+            })
+    }
+
+    /// What the kernel of a launch touches; `None` where others may see when it does.
+    fn accesses(&self, launch: &Launch) -> Option<Vec<MemoryAccess>> {
+        let (unit, body, effects) = (self.alias.unit, self.alias.body, self.facts.effects);
+        let mut found = Vec::new();
+        for op in body.walk(body.op_regions(launch.grid)[0]) {
+            if is_seen(unit, body, op) {
+                return None;
+            }
+            let own = effects.of_op(unit, body, op).into_iter();
+            found.extend(own.filter(|access| access.place != Place::Errno));
+        }
+        Some(found)
+    }
+
+    /// The roots that must be told apart when the program runs, so that no thread of one launch meets
+    /// another thread of the other; `None` where it may.
+    fn told_apart(&self, left: &Launch, right: &Launch) -> Option<Vec<(Root, Root)>> {
+        let (first, second) = (self.accesses(left)?, self.accesses(right)?);
+        if first.len().saturating_mul(second.len()) > PAIRS {
+            return None;
+        }
+        let (before, after) = (Places::new(self.bare, left), Places::new(self.bare, right));
+        let spots = |places: &Places, all: &[MemoryAccess]| -> Vec<Option<Spot>> {
+            all.iter().map(|access| places.spot(access)).collect()
+        };
+        let (from, to) = (spots(&before, &first), spots(&after, &second));
+        let mut apart = Vec::new();
+        for (x, a) in first.iter().zip(&from) {
+            for (y, b) in second.iter().zip(&to) {
+                let reads = !x.destroys() && !y.destroys();
+                if reads || !self.bare.may_alias_any_iteration(x, y) {
+                    continue;
+                }
+                if let (Some(a), Some(b)) = (a, b)
+                    && before.one_thread_makes_both(a, b)
+                {
+                    continue;
+                }
+                let (p, q) = (before.root(x)?, after.root(y)?);
+                if p == q {
+                    return None;
+                }
+                apart.push((p, q));
+            }
+        }
+        Some(apart)
+    }
+}
+
+// ---- edits -----------------------------------------------------------------------------------
+
+/// Makes one launch of some where they can run together; gives its block.
+fn fuse(unit: &mut Unit, body: &mut Body, chain: &Chain) -> Op {
+    let first = &chain.links[0].launch;
+    for op in chain.links.iter().flat_map(|link| &link.between).copied() {
+        body.detach(op);
+        body.insert_before(first.branch, op);
+    }
+    let b = &mut Builder::new(unit, body);
+    b.at_op(first.branch);
+    b.loc = b.body.ops[first.branch].loc;
+    let together = condition(b, chain);
+    let (_, fused, apart) = b.if_(together, &[]);
+    b.at_end(fused);
+    let block = one_grid(b, chain);
+    let mut map = ValueMap::new();
+    clone_op_within(first.end, b, &mut map);
+    b.yield_(&[]);
+    b.at_end(apart);
+    let end = b.yield_(&[]);
+    for (index, link) in chain.links.iter().enumerate() {
+        let launch = &link.launch;
+        // The first question stands before all of this.
+        let question = [launch.begin, launch.test];
+        let moved = question.iter().take(if index == 0 { 0 } else { 2 });
+        for op in moved.copied().chain([launch.branch]) {
+            b.body.detach(op);
+            b.body.insert_before(end, op);
+        }
+    }
+    block
+}
+
+/// Whether the launches can run together.
+fn condition(b: &mut Builder<'_>, chain: &Chain) -> Value {
+    let int = b.unit.types.int(32);
+    let zero = b.int(int, 0);
+    let mut together = b.body.result(chain.links[0].launch.test);
+    let mut questions = Vec::new();
+    for link in &chain.links[1..] {
+        questions.push((WITH, b.unit.call_args(b.body, link.launch.begin)));
+    }
+    for (p, q) in &chain.apart {
+        questions.push((APART, starts(b, *p, *q)));
+    }
+    for (name, args) in questions {
+        let func = match b.unit.function(name) {
+            Some(func) => func,
+            None => {
+                let types: Vec<TypeId> = args.iter().map(|arg| b.body.ty(*arg)).collect();
+                let ty = b.unit.types.func(int, types);
+                b.unit.declare(name, ty, AttrSet::default())
+            }
+        };
+        let call = b.call(func, &args);
+        let answer = b.body.result(call);
+        let yes = b.icmp(IntPredicate::Ne, answer, zero);
+        together = b.binary(BinaryOp::And, together, yes);
+    }
+    together
+}
+
+/// What the run time is asked about two places: a variable stands in no memory that was allocated, which is null.
+fn starts(b: &mut Builder<'_>, p: Root, q: Root) -> Vec<Value> {
+    match (p, q) {
+        (Root::Value(p), Root::Value(q)) => vec![p, q],
+        (Root::Value(p), Root::Global(_)) | (Root::Global(_), Root::Value(p)) => {
+            let none = b.zero(b.body.ty(p));
+            vec![p, none]
+        }
+        (Root::Global(_), Root::Global(_)) => {
+            let none = b.unit.types.ptr();
+            let none = b.zero(none);
+            vec![none, none]
+        }
+    }
+}
+
+/// A grid with one block, in which each thread does what the launches do one after the other; gives the block.
+fn one_grid(b: &mut Builder<'_>, chain: &Chain) -> Op {
+    let launches: Vec<&Launch> = chain.links.iter().map(|link| &link.launch).collect();
+    let mut map = ValueMap::new();
+    let before: Vec<Op> = launches.iter().flat_map(|l| l.ops_before(b.body)).collect();
+    for op in before {
+        clone_op_within(op, b, &mut map);
+    }
+    let grids: Vec<Op> = launches.iter().map(|launch| launch.grid).collect();
+    let (grid, inside) = spmd(b, &grids, SpmdKind::Grid, &mut map);
+    let place = b.at_end(inside);
+    let of_grid: Vec<Op> = launches
+        .iter()
+        .flat_map(|l| l.ops_of_grid(b.body))
+        .collect();
+    for op in of_grid {
+        clone_op_within(op, b, &mut map);
+    }
+    let blocks: Vec<Op> = launches.iter().map(|launch| launch.block).collect();
+    let (block, code) = spmd(b, &blocks, SpmdKind::Block, &mut map);
+    b.yield_(&[]);
+    b.at_end(code);
+    let apart = launches.iter().any(|launch| has_barriers(b.body, launch));
+    for (index, launch) in launches.iter().enumerate() {
+        if index > 0 && apart {
+            b.op(OpKind::Barrier(BarrierScope::Block), &[], &[], 0);
+        }
+        let from = launch.code(b.body);
+        clone_ops_within(from, b, &mut map);
+    }
+    b.yield_(&[]);
+    b.restore(place);
+    b.body.ops[grid].loc = b.body.ops[launches[0].grid].loc;
+    block
+}
+
+/// Whether a kernel has loops.
+fn has_loops(body: &Body, launch: &Launch) -> bool {
+    let is_loop = |op: Op| matches!(body.kind(op), OpKind::Loop { .. } | OpKind::For { .. });
+    body.walk(launch.code(body)).any(is_loop)
+}
+
+/// Whether the threads of a kernel wait for each other.
+fn has_barriers(body: &Body, launch: &Launch) -> bool {
+    let waits = |op: Op| matches!(body.kind(op), OpKind::Barrier(_));
+    body.walk(launch.code(body)).any(waits)
+}
+
+/// An empty `spmd` of the extents of the first of some, with the parameters of which those of all are mapped.
+fn spmd(b: &mut Builder<'_>, ops: &[Op], kind: SpmdKind, map: &mut ValueMap) -> (Op, Region) {
+    let extents: Vec<Value> = b
+        .body
+        .operands(ops[0])
+        .map(|v| map.get_or_same(v))
+        .collect();
+    let dims = extents.len() as u32;
+    let made = b.op(OpKind::Spmd { kind, dims }, &extents, &[], 1);
+    b.body.ops[made].loc = b.body.ops[ops[0]].loc;
+    let region = b.body.op_regions(made)[0];
+    for (index, op) in ops.iter().enumerate() {
+        let params = b.body.region_params(b.body.op_regions(*op)[0]).to_vec();
+        if index == 0 {
+            for &param in &params {
+                let ty = b.body.ty(param);
+                let own = b.body.add_param(region, ty);
+                map.set(param, own);
+            }
+        } else {
+            let own = b.body.region_params(region).to_vec();
+            for (param, own) in params.into_iter().zip(own) {
+                map.set(param, own);
+            }
+        }
+    }
+    (made, region)
+}

@@ -1,0 +1,528 @@
+//! Places in memory as sums over the numbers of blocks and threads, and whether each thread of a launch has its own.
+//!
+//! A sum is over products of *atoms*: the number of a block in the grid and of a thread in its block, by dimension,
+//! their counts, what the launch has in common, and what a thread computes otherwise. Numbers that the two launches
+//! name alike are the same atom, so that a place in one can be held against a place in the other.
+//!
+//! CUDA counts in 32 bits without saying that nothing wraps (`blockIdx.x * blockDim.x + threadIdx.x` is unsigned).
+//! Here nothing does: a launch is only looked at under the condition that no dimension has more than
+//! [`MOST`] threads in all, which is tested when it runs.
+
+use crate::launches::Launch;
+use gradus_analysis::{Alias, MemoryAccess, Place, Root};
+use gradus_ir::{
+    BinaryOp, CastOp, Definition, Flags, IntPredicate, MOST_THREADS, Op, OpKind, SpmdKind, Value,
+};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+
+/// The most threads of a dimension, over all blocks; `__gr_launch_with` tests it.
+const MOST: i128 = 1 << 27;
+/// Sums of more products are not taken apart.
+const TERMS: usize = 12;
+/// Numbers beyond this are not computed with.
+const FAR: i128 = 1 << 80;
+/// How deep operands are followed.
+const DEPTH: usize = 24;
+
+/// What sums are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Atom {
+    /// The number of the block in the grid, in a dimension.
+    Block(usize),
+    /// The number of the thread in the block.
+    Thread(usize),
+    /// How many threads a block has.
+    Threads(usize),
+    /// How many blocks the grid has.
+    Blocks(usize),
+    /// What is known before the launch.
+    Common(Value),
+    /// What a thread computes, or reads.
+    Own(Value),
+}
+
+impl Atom {
+    fn is_rank(self) -> bool {
+        matches!(self, Atom::Block(_) | Atom::Thread(_))
+    }
+    fn is_count(self) -> bool {
+        matches!(self, Atom::Threads(_) | Atom::Blocks(_))
+    }
+}
+
+/// By product of atoms, sorted: what it counts. The empty product is what is added always.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum(BTreeMap<Vec<Atom>, i128>);
+
+impl Sum {
+    fn constant(n: i128) -> Sum {
+        let mut sum = Sum::default();
+        sum.add(Vec::new(), n);
+        sum
+    }
+    fn atom(atom: Atom) -> Sum {
+        Sum(BTreeMap::from([(vec![atom], 1)]))
+    }
+    fn add(&mut self, product: Vec<Atom>, count: i128) {
+        let entry = self.0.entry(product).or_default();
+        *entry = entry.saturating_add(count);
+        self.0.retain(|_, count| *count != 0);
+    }
+    fn plus_times(mut self, other: &Sum, factor: i128) -> Sum {
+        for (product, count) in &other.0 {
+            self.add(product.clone(), count.saturating_mul(factor));
+        }
+        self
+    }
+    fn times(&self, other: &Sum) -> Sum {
+        let mut product = Sum::default();
+        for (left, a) in &self.0 {
+            for (right, b) in &other.0 {
+                let mut atoms: Vec<Atom> = left.iter().chain(right).copied().collect();
+                atoms.sort_unstable();
+                product.add(atoms, a.saturating_mul(*b));
+            }
+        }
+        product
+    }
+    fn as_constant(&self) -> Option<i128> {
+        match self.0.iter().next() {
+            None => Some(0),
+            Some((product, count)) if product.is_empty() && self.0.len() == 1 => Some(*count),
+            Some(_) => None,
+        }
+    }
+    /// Whether it is short, and computed without overflow.
+    fn is_small(&self) -> bool {
+        self.0.len() <= TERMS && self.0.values().all(|count| count.abs() < FAR)
+    }
+    /// Whether it is negative for no thread.
+    fn is_count(&self) -> bool {
+        let counts = |atom: &Atom| atom.is_rank() || atom.is_count();
+        self.0
+            .iter()
+            .all(|(product, n)| *n >= 0 && product.iter().all(counts))
+    }
+}
+
+/// Where an access goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Spot {
+    /// Where the memory starts.
+    pub root: Root,
+    /// Bytes from there, by the ranks.
+    steps: BTreeMap<Vec<Atom>, i128>,
+    /// What is added for all threads.
+    common: BTreeMap<Vec<Atom>, i128>,
+    /// The first byte beside that, and the one behind the last.
+    bytes: (i128, i128),
+    /// Below what the number of a thread in the whole grid stays where the access is, by dimension.
+    below: Vec<(usize, Sum)>,
+}
+
+/// What the threads of a launch compute.
+pub(crate) struct Places<'a> {
+    alias: &'a Alias<'a>,
+    launch: &'a Launch,
+    /// By value: the sum that it is.
+    known: RefCell<HashMap<Value, Sum>>,
+}
+
+impl<'a> Places<'a> {
+    pub fn new(alias: &'a Alias<'a>, launch: &'a Launch) -> Places<'a> {
+        Places {
+            alias,
+            launch,
+            known: RefCell::default(),
+        }
+    }
+
+    /// Where an access goes, if that is a sum over ranks from a place that is known before the launch.
+    pub fn spot(&self, access: &MemoryAccess) -> Option<Spot> {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let Place::At(pointer) = access.place else {
+            return None;
+        };
+        let place = self.alias.forms.of_pointer(unit, body, pointer);
+        if let Root::Value(root) = place.root
+            && self.is_inside(root)
+        {
+            return None;
+        }
+        let mut sum = Sum::constant(i128::from(place.offset.constant) + i128::from(access.offset));
+        for (product, factor) in &place.offset.terms {
+            let one = Sum::constant(i128::from(*factor));
+            let whole = product
+                .iter()
+                .fold(one, |sum, atom| sum.times(&self.sum(*atom, 0)));
+            sum = sum.plus_times(&whole, 1);
+        }
+        if !sum.is_small() || !place.offset.exact && !self.fits(&sum, 64) {
+            return None;
+        }
+        let mut spot = Spot {
+            root: place.root,
+            steps: BTreeMap::new(),
+            common: BTreeMap::new(),
+            bytes: (0, i128::from(access.size?)),
+            below: self.below(access.op),
+        };
+        for (product, count) in sum.0 {
+            if product.iter().any(|atom| matches!(atom, Atom::Own(_))) {
+                let (low, high) = self.range(&product, count)?;
+                spot.bytes = (spot.bytes.0 + low, spot.bytes.1 + high);
+            } else if product.is_empty() {
+                spot.bytes = (spot.bytes.0 + count, spot.bytes.1 + count);
+            } else if product.iter().any(|atom| atom.is_rank()) {
+                spot.steps.insert(product, count);
+            } else {
+                spot.common.insert(product, count);
+            }
+        }
+        Some(spot)
+    }
+
+    /// Where the memory of an access starts, if that is known before the launch.
+    pub fn root(&self, access: &MemoryAccess) -> Option<Root> {
+        let Place::At(pointer) = access.place else {
+            return None;
+        };
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let root = self.alias.forms.of_pointer(unit, body, pointer).root;
+        match root {
+            Root::Value(value) if self.is_inside(value) => None,
+            _ => Some(root),
+        }
+    }
+
+    /// Whether two accesses of two launches of one size, from one root, meet only where one thread makes both.
+    pub fn one_thread_makes_both(&self, x: &Spot, y: &Spot) -> bool {
+        if x.root != y.root || x.steps != y.steps || x.common != y.common {
+            return false;
+        }
+        let Some(mut digits) = self.digits(&x.steps) else {
+            return false;
+        };
+        digits.sort_by_key(|digit| (digit.by.len(), digit.step.abs()));
+        let span = x.bytes.1.max(y.bytes.1) - x.bytes.0.min(y.bytes.0);
+        let Some(first) = digits.first() else {
+            return true;
+        };
+        let steps_over = |lower: &Digit, upper: &Digit| {
+            let least = match self.all_threads(lower.dim) {
+                _ if upper.step.abs() < lower.step.abs() => return false,
+                Some(count) if upper.by == lower.by => count.checked_mul(lower.step.abs()),
+                _ => None,
+            };
+            least.is_some_and(|least| upper.step.abs() >= least)
+                || [x, y].iter().all(|spot| spot.stays_below(lower, upper))
+        };
+        first.by.is_empty()
+            && first.step.abs() >= span
+            && digits.windows(2).all(|pair| steps_over(&pair[0], &pair[1]))
+    }
+
+    // ---- sums ------------------------------------------------------------------------------
+
+    /// A value as a sum; what is not understood is an atom.
+    fn sum(&self, value: Value, depth: usize) -> Sum {
+        if let Some(known) = self.known.borrow().get(&value) {
+            return known.clone();
+        }
+        let sum = self.taken_apart(value, depth);
+        self.known.borrow_mut().insert(value, sum.clone());
+        sum
+    }
+
+    fn taken_apart(&self, value: Value, depth: usize) -> Sum {
+        let whole = || match self.is_inside(value) {
+            true => Sum::atom(Atom::Own(value)),
+            false => Sum::atom(Atom::Common(value)),
+        };
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        if let Some(n) = body.as_int(unit, value) {
+            return Sum::constant(n.into());
+        }
+        if let Some(sum) = self.rank(value) {
+            return sum;
+        }
+        let Some(op) = body.def_op(value).filter(|_| depth < DEPTH) else {
+            return whole();
+        };
+        let operand = |index| self.sum(body.operand(op, index), depth + 1);
+        let bits = unit.types.int_bits(body.ty(value)).unwrap_or(0);
+        let flags = body.ops[op].flags;
+        let found = match *body.kind(op) {
+            OpKind::Cast(CastOp::SExt) => Some(operand(0)),
+            OpKind::Cast(CastOp::ZExt) => {
+                let sum = operand(0);
+                (flags.has(Flags::NNEG) || sum.is_count()).then_some(sum)
+            }
+            OpKind::Cast(CastOp::Trunc) => {
+                let sum = operand(0);
+                (flags.has(Flags::NSW) || self.fits(&sum, bits)).then_some(sum)
+            }
+            OpKind::Binary(binary) => {
+                let sum = match binary {
+                    BinaryOp::Add => Some(operand(0).plus_times(&operand(1), 1)),
+                    BinaryOp::Sub => Some(operand(0).plus_times(&operand(1), -1)),
+                    BinaryOp::Mul => Some(operand(0).times(&operand(1))),
+                    BinaryOp::Shl => {
+                        let by = operand(1).as_constant().filter(|by| (0..31).contains(by));
+                        by.map(|by| operand(0).times(&Sum::constant(1 << by)))
+                    }
+                    _ => None,
+                };
+                sum.filter(|sum| flags.has(Flags::NSW) || self.fits(sum, bits))
+            }
+            _ => None,
+        };
+        found.filter(Sum::is_small).unwrap_or_else(whole)
+    }
+
+    /// The rank or count that a value is.
+    fn rank(&self, value: Value) -> Option<Sum> {
+        let body = self.alias.body;
+        let Definition::Param(region, number) = body.values[value].def else {
+            return None;
+        };
+        let owner = body.owner(region)?;
+        let is_block = owner == self.launch.block;
+        if !is_block && owner != self.launch.grid {
+            return None;
+        }
+        let dims = body.operand_count(owner);
+        let (dim, of_rank) = match (number as usize).checked_sub(dims) {
+            None => (number as usize, true),
+            Some(dim) => (dim, false),
+        };
+        let count = match is_block {
+            true => self.threads(dim),
+            false => self.blocks(dim),
+        };
+        Some(match (of_rank, is_block, count) {
+            (true, _, Some(1)) => Sum::constant(0),
+            (false, _, Some(count)) => Sum::constant(count),
+            (true, true, _) => Sum::atom(Atom::Thread(dim)),
+            (true, false, _) => Sum::atom(Atom::Block(dim)),
+            (false, true, _) => Sum::atom(Atom::Threads(dim)),
+            (false, false, _) => Sum::atom(Atom::Blocks(dim)),
+        })
+    }
+
+    /// The number of blocks in a dimension, where it is known.
+    fn blocks(&self, dim: usize) -> Option<i128> {
+        self.launch.size(self.alias, SpmdKind::Grid, dim)
+    }
+    /// The number of threads of a block in a dimension, where it is known.
+    fn threads(&self, dim: usize) -> Option<i128> {
+        self.launch.size(self.alias, SpmdKind::Block, dim)
+    }
+    fn all_threads(&self, dim: usize) -> Option<i128> {
+        self.blocks(dim)?.checked_mul(self.threads(dim)?)
+    }
+
+    /// Whether a value may differ between threads, or is made for the launch.
+    fn is_inside(&self, value: Value) -> bool {
+        let (body, nest) = (self.alias.body, &self.alias.nest);
+        let branch = self.launch.branch;
+        match body.values[value].def {
+            Definition::Const(_) => false,
+            Definition::Result(op, _) => nest.contains(branch, op),
+            Definition::Param(region, _) => body
+                .owner(region)
+                .is_some_and(|op| nest.contains(branch, op)),
+        }
+    }
+
+    /// Whether a sum is a signed number of so many bits, whatever the ranks are.
+    fn fits(&self, sum: &Sum, bits: u32) -> bool {
+        let size = |(product, count): (&Vec<Atom>, &i128)| {
+            let (low, high) = self.range(product, *count)?;
+            Some(low.abs().max(high.abs()))
+        };
+        let whole: Option<i128> = sum.0.iter().map(size).sum();
+        (2..=64).contains(&bits) && whole.is_some_and(|whole| whole < 1 << (bits - 1))
+    }
+
+    /// Between which numbers a product lies, both of them among these.
+    fn range(&self, product: &[Atom], count: i128) -> Option<(i128, i128)> {
+        let mut range = (count, count);
+        let mut left = product.to_vec();
+        while let Some(atom) = left.pop() {
+            let (low, high) = match atom {
+                Atom::Block(dim) | Atom::Blocks(dim) => {
+                    // All blocks' threads together are no more than `MOST`.
+                    let threads = left.iter().position(|other| *other == Atom::Threads(dim));
+                    match (threads, self.threads(dim)) {
+                        (Some(at), _) => {
+                            left.remove(at);
+                            (0, MOST)
+                        }
+                        (None, count) => (0, MOST / count.unwrap_or(1).max(1)),
+                    }
+                }
+                Atom::Threads(dim) => {
+                    let blocks = |other: &Atom| matches!(other, Atom::Block(d) | Atom::Blocks(d) if *d == dim);
+                    match left.iter().position(blocks) {
+                        Some(at) => {
+                            left.remove(at);
+                            (0, MOST)
+                        }
+                        None => (0, MOST_THREADS.into()),
+                    }
+                }
+                Atom::Thread(_) => (0, MOST_THREADS.into()),
+                Atom::Common(value) | Atom::Own(value) => {
+                    let alias = self.alias;
+                    let (low, high) = alias.forms.intervals.of(alias.unit, alias.body, value);
+                    (low.into(), high.into())
+                }
+            };
+            let ends: [i128; 4] = [
+                range.0.checked_mul(low)?,
+                range.0.checked_mul(high)?,
+                range.1.checked_mul(low)?,
+                range.1.checked_mul(high)?,
+            ];
+            range = (*ends.iter().min()?, *ends.iter().max()?);
+        }
+        (range.0.abs() < FAR && range.1.abs() < FAR).then_some(range)
+    }
+
+    // ---- ranks as digits ---------------------------------------------------------------------
+
+    /// What each number of a thread in the whole grid adds to a place, by dimension; `None` where ranks are used
+    /// otherwise, or not all of them.
+    fn digits(&self, steps: &BTreeMap<Vec<Atom>, i128>) -> Option<Vec<Digit>> {
+        let mut left = steps.clone();
+        let mut digits = Vec::new();
+        for dim in 0..self.launch.dims() {
+            let (blocks, threads) = (self.blocks(dim), self.threads(dim));
+            let rank = match (blocks, threads) {
+                (Some(1), Some(1)) => continue,
+                (_, Some(1)) => Atom::Block(dim),
+                _ => Atom::Thread(dim),
+            };
+            let (product, step) = left
+                .iter()
+                .find(|(product, _)| product.contains(&rank))
+                .map(|(product, step)| (product.clone(), *step))?;
+            left.remove(&product);
+            let by: Vec<Atom> = product.into_iter().filter(|atom| *atom != rank).collect();
+            if rank == Atom::Thread(dim) && blocks != Some(1) {
+                let mut row = by.clone();
+                row.push(Atom::Block(dim));
+                row.extend(threads.is_none().then_some(Atom::Threads(dim)));
+                row.sort_unstable();
+                let expected = step.checked_mul(threads.unwrap_or(1))?;
+                (left.remove(&row) == Some(expected)).then_some(())?;
+            }
+            let is_common = |atom: &Atom| matches!(atom, Atom::Common(_));
+            by.iter().all(is_common).then_some(())?;
+            digits.push(Digit { dim, step, by });
+        }
+        left.is_empty().then_some(digits)
+    }
+
+    /// Below what the numbers of threads in the whole grid stay where an op is, as the branches around it say.
+    fn below(&self, op: Op) -> Vec<(usize, Sum)> {
+        let body = self.alias.body;
+        let mut found = Vec::new();
+        let mut at = op;
+        while at != self.launch.branch
+            && let Some(region) = body.parent(at)
+            && let Some(owner) = body.owner(region)
+        {
+            if matches!(body.kind(owner), OpKind::If) {
+                let holds = body.op_regions(owner)[0] == region;
+                self.told(body.operand(owner, 0), holds, &mut found);
+            }
+            at = owner;
+        }
+        found
+    }
+
+    /// What a condition says that holds, or does not.
+    fn told(&self, condition: Value, holds: bool, found: &mut Vec<(usize, Sum)>) {
+        let (unit, body) = (self.alias.unit, self.alias.body);
+        let mut open = vec![condition];
+        while let Some(condition) = open.pop() {
+            let Some(op) = body.def_op(condition) else {
+                continue;
+            };
+            match *body.kind(op) {
+                OpKind::Binary(BinaryOp::And) if holds => open.extend(body.operands(op)),
+                OpKind::Binary(BinaryOp::Or) if !holds => open.extend(body.operands(op)),
+                // `a and b` is `select a, b, false`, `a or b` is `select a, true, b`.
+                OpKind::Select => {
+                    let (other, fixed) = if holds { (1, 2) } else { (2, 1) };
+                    let value = body
+                        .as_int(unit, body.operand(op, fixed))
+                        .map(|n| n & 1 == 1);
+                    if value == Some(!holds) {
+                        open.extend([0, other].map(|index| body.operand(op, index)));
+                    }
+                }
+                OpKind::ICmp(predicate) => {
+                    use IntPredicate::{Sge, Sgt, Sle, Slt, Uge, Ugt, Ule, Ult};
+                    let (low, high) = match (predicate, holds) {
+                        (Slt | Ult, true) | (Sge | Uge, false) => (0, 1),
+                        (Sgt | Ugt, true) | (Sle | Ule, false) => (1, 0),
+                        _ => continue,
+                    };
+                    let signed = matches!(predicate, Slt | Sge | Sgt | Sle);
+                    let low = self.sum(body.operand(op, low), 0);
+                    let high = self.sum(body.operand(op, high), 0);
+                    // What is negative is a large number without sign.
+                    if signed || high.is_count() {
+                        let dim = (0..self.launch.dims()).find(|dim| low == self.number(*dim));
+                        found.extend(dim.map(|dim| (dim, high)));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The number of a thread in the whole grid.
+    fn number(&self, dim: usize) -> Sum {
+        let one = |count: Option<i128>, atom| match count {
+            Some(1) => Sum::default(),
+            _ => Sum::atom(atom),
+        };
+        let threads = match self.threads(dim) {
+            Some(count) => Sum::constant(count),
+            None => Sum::atom(Atom::Threads(dim)),
+        };
+        let row = one(self.blocks(dim), Atom::Block(dim)).times(&threads);
+        row.plus_times(&one(self.threads(dim), Atom::Thread(dim)), 1)
+    }
+}
+
+/// What one more in a dimension adds to a place: `step` times values that are known before the launch.
+#[derive(Clone, Debug)]
+struct Digit {
+    dim: usize,
+    step: i128,
+    by: Vec<Atom>,
+}
+
+impl Spot {
+    /// Whether, where this access is, all that the lower digit adds is less than one step of the upper one.
+    fn stays_below(&self, lower: &Digit, upper: &Digit) -> bool {
+        self.below.iter().any(|(dim, limit)| {
+            let bound = match limit.0.iter().next() {
+                _ if *dim != lower.dim || limit.0.len() != 1 => return false,
+                Some((product, count)) => (product, *count),
+                None => return false,
+            };
+            let mut by = lower.by.clone();
+            by.extend(bound.0);
+            by.sort_unstable();
+            let least = lower.step.abs().checked_mul(bound.1);
+            by == upper.by && least.is_some_and(|least| least > 0 && upper.step.abs() >= least)
+        })
+    }
+}
