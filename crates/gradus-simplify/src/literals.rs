@@ -29,14 +29,16 @@ pub(crate) fn integer(unit: &Unit, body: &Body, value: Value) -> Option<(u128, u
     }
 }
 
-/// The numbers (zero-extended) that an integer vector constant holds in its lanes.
-pub(crate) fn integers(unit: &Unit, body: &Body, value: Value) -> Option<Vec<u128>> {
+/// The numbers (zero-extended) that an integer vector constant holds in its lanes; `None` for a lane that is poison
+/// or undefined.
+pub(crate) fn integers(unit: &Unit, body: &Body, value: Value) -> Option<Vec<Option<u128>>> {
     let ConstKind::Aggregate(lanes) = &unit.constant(body.as_const(value)?).kind else {
         return None;
     };
     let number = |lane: &ConstId| match unit.constant(*lane).kind {
-        ConstKind::Int(n) => Some(n),
-        ConstKind::Zero => Some(0),
+        ConstKind::Int(n) => Some(Some(n)),
+        ConstKind::Zero => Some(Some(0)),
+        ConstKind::Poison | ConstKind::Undef => Some(None),
         _ => None,
     };
     lanes.iter().map(number).collect()

@@ -23,8 +23,9 @@ pub(crate) fn of_bits(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value
     };
     let (masked, mask) = (b.body.operand(op, 0), b.body.operand(op, 1));
     let masks = integers(b.unit, b.body, mask).filter(|masks| masks.len() == len)?;
-    let lanes: Option<Vec<Lane>> = masks.iter().map(|m| lane(binary, *m, bits)).collect();
-    let lanes = lanes?;
+    // Under poison a lane may be anything.
+    let lane = |mask: &Option<u128>| mask.map_or(Some(Lane::Same), |m| lane(binary, m, bits));
+    let lanes = masks.iter().map(lane).collect::<Option<Vec<Lane>>>()?;
     let number = number_of(b, masked, ty)?;
     let mut made = number;
     for kind in [Lane::Negated, Lane::Absolute, Lane::Zero] {

@@ -167,6 +167,18 @@ fn signs_by_masks_are_signs() {
         text,
         &["%0 = call @llvm.copysign.f64(%x, %y)", "return %0"],
     );
+    // Lanes that are poison may be anything.
+    let text = "func @f(%x: <2 x f32>) -> <2 x f32> {
+        %a = bitcast %x -> <2 x i32>
+        %b = xor %a, <2 x i32> {-2147483648, poison}
+        %c = bitcast %b -> <2 x f32>
+        return %c
+    }";
+    let said = lines(&after("canonical", text));
+    assert!(
+        said[0].contains("fneg") && said[1].contains("shuffle"),
+        "{said:?}"
+    );
     // Another mask is no sign.
     let text = "func @f(%x: f64) -> f64 {
         %a = bitcast %x -> i64
