@@ -174,7 +174,8 @@ fn signs_by_masks_are_signs() {
         %c = bitcast %b -> <2 x f32>
         return %c
     }";
-    let said = lines(&after("canonical", text));
+    let printed = after("canonical", text);
+    let said = lines(&printed);
     assert!(
         said[0].contains("fneg") && said[1].contains("shuffle"),
         "{said:?}"
