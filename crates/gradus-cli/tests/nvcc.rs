@@ -102,12 +102,13 @@ fn device_code_of_several_sources_is_linked() {
          static __device__ int hidden = 5;\nstruct S { __device__ float get(float) const; float by; };\n\
          __global__ void k(float *x, S s) { int t = threadIdx.x;\n\
            x[t] = s.get(f(own(x[t])) * scale) + table[t & 3] + hidden; }\n\
-         void set(int);\n__global__ void turned(float *x);\n\
+         void set(int);\n__global__ void turned(float *x);\nextern __device__ int host_only;\n\
          int main() { float *x; cudaMallocManaged(&x, 8 * 4);\n\
            for (int i = 0; i < 8; i++) x[i] = i;\n\
            set(3); k<<<1, 8>>>(x, S{2}); cudaDeviceSynchronize(); std::printf(\"%g %g\\n\", x[0], x[7]);\n\
            turned<<<1, 8>>>(x); cudaDeviceSynchronize();\n\
-           int s; cudaMemcpyFromSymbol(&s, scale, sizeof s); std::printf(\"%g %d\\n\", x[0], s); }\n",
+           int s; cudaMemcpyFromSymbol(&s, scale, sizeof s);\n\
+           int h; cudaMemcpyFromSymbol(&h, host_only, sizeof h); std::printf(\"%g %d %d\\n\", x[0], s, h); }\n",
     );
     write(
         "b.cu",
@@ -117,12 +118,13 @@ fn device_code_of_several_sources_is_linked() {
          namespace { __device__ float own(float x) { return x * x; } }\n\
          static __device__ int hidden = 0;\n\
          __device__ float f(float x) { return own(x) + hidden; }\n\
-         __global__ void turned(float *x) { __shared__ float s[8]; int t = threadIdx.x; s[t] = x[t];\n\
+         __device__ int host_only = 6;\n\
+         __global__ void turned(float *x) { if (threadIdx.x == 0) host_only++; __shared__ float s[8]; int t = threadIdx.x; s[t] = x[t];\n\
            __syncthreads(); x[t] = s[7 - t] + hidden; }\n\
          void set(int to) { cudaMemcpyToSymbol(scale, &to, sizeof to); }\n",
     );
     // (x + 1)² · 3 · 2 + table + 5
-    let right = "12 393\n393 3\n";
+    let right = "12 393\n393 3 7\n";
     let said = |program: &str| {
         let output = Command::new(folder.join(program)).output();
         text(&output.expect("it starts").stdout)

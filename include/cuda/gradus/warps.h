@@ -8,6 +8,18 @@
 /* The last argument of a shuffle: the lanes of a segment, and the lane that bounds it. */
 #define GR_SEGMENT(width, bound) (((32 - (width)) << 8) | (bound))
 
+/* What a GPU exchanges in two halves goes as a whole here: a derivative could not follow its bits. */
+#define GR_WHOLE(builtin)                                                                                        \
+    extern "C" __device__ __attribute__((convergent, nothrow)) double __gr_shfl_##builtin##_f64(                 \
+        unsigned int mask, double value, int which, int segment);                                                \
+    extern "C" __device__ __attribute__((convergent, nothrow)) unsigned long long __gr_shfl_##builtin##_i64(     \
+        unsigned int mask, unsigned long long value, int which, int segment);
+GR_WHOLE(idx)
+GR_WHOLE(up)
+GR_WHOLE(down)
+GR_WHOLE(bfly)
+#undef GR_WHOLE
+
 /* The segment of an upward shuffle is bounded below, the others' above. */
 #define GR_SHUFFLES(name, builtin, bound, distance)                                                              \
     GR_WARP int name(unsigned int mask, int value, distance by, int width = 32)                                  \
@@ -17,11 +29,7 @@
     GR_WARP unsigned int name(unsigned int mask, unsigned int value, distance by, int width = 32)                \
     { return (unsigned int)name(mask, (int)value, by, width); }                                                  \
     GR_WARP unsigned long long name(unsigned int mask, unsigned long long value, distance by, int width = 32)    \
-    {                                                                                                            \
-        unsigned int low = name(mask, (unsigned int)value, by, width);                                           \
-        unsigned int high = name(mask, (unsigned int)(value >> 32), by, width);                                  \
-        return (unsigned long long)high << 32 | low;                                                             \
-    }                                                                                                            \
+    { return __gr_shfl_##builtin##_i64(mask, value, by, GR_SEGMENT(width, bound)); }                             \
     GR_WARP long long name(unsigned int mask, long long value, distance by, int width = 32)                      \
     { return (long long)name(mask, (unsigned long long)value, by, width); }                                      \
     GR_WARP unsigned long name(unsigned int mask, unsigned long value, distance by, int width = 32)              \
@@ -29,10 +37,7 @@
     GR_WARP long name(unsigned int mask, long value, distance by, int width = 32)                                \
     { return (long)name(mask, (unsigned long long)value, by, width); }                                           \
     GR_WARP double name(unsigned int mask, double value, distance by, int width = 32)                            \
-    {                                                                                                            \
-        unsigned long long bits = __builtin_bit_cast(unsigned long long, value);                                 \
-        return __builtin_bit_cast(double, name(mask, bits, by, width));                                          \
-    }
+    { return __gr_shfl_##builtin##_f64(mask, value, by, GR_SEGMENT(width, bound)); }
 GR_SHUFFLES(__shfl_sync, idx, 31, int)
 GR_SHUFFLES(__shfl_up_sync, up, 0, unsigned int)
 GR_SHUFFLES(__shfl_down_sync, down, 31, unsigned int)

@@ -1,4 +1,4 @@
-/* Gradients through more of CUDA: shuffles, streams and pinned memory, variables of the device, structures by value,
+/* Gradients through more of CUDA: shuffles of single and double precision, streams and pinned memory, variables of the device, structures by value,
    shared memory whose size the launch gives, blocks that all write the same, tiles in a loop with barriers, blocks that count
    each other, loops in blocks of which each runs as long as it takes, shared memory of whole cache lines. */
 #include "gradients.h"
@@ -36,6 +36,38 @@ double shuffles_plain(const double *x, int n)
         all += sqrt(v);
     }
     return all;
+}
+
+/* What a GPU exchanges in halves. */
+__global__ void long_warps(const double *x, double *out, int n)
+{
+    int i = blockIdx.x * 32 + threadIdx.x;
+    double v = i < n ? x[i] * x[i] : 0;
+    for (int by = 16; by > 0; by /= 2) v += __shfl_xor_sync(0xffffffff, v, by);
+    double other = __shfl_sync(0xffffffff, i < n ? x[i] : 0, (threadIdx.x + 5) % 32);
+    if (i < n) out[i] = sqrt(v) * other;
+}
+double long_shuffles(const double *x, int n)
+{
+    double *d = on_device(x, n), *out, y[N];
+    cudaMalloc(&out, n * sizeof(double));
+    long_warps<<<(n + 31) / 32, 32>>>(d, out, n);
+    take_back(y, out, n);
+    cudaFree(d);
+    return sum(y, n);
+}
+double long_shuffles_plain(const double *x, int n)
+{
+    double y[N];
+    for (int b = 0; b < n; b += 32) {
+        double v = 0;
+        for (int i = b; i < n && i < b + 32; i++) v += x[i] * x[i];
+        for (int i = b; i < n && i < b + 32; i++) {
+            int other = b + (i - b + 5) % 32;
+            y[i] = sqrt(v) * (other < n ? x[other] : 0);
+        }
+    }
+    return sum(y, n);
 }
 
 /* ---- streams, variables, structures ---- */
@@ -289,6 +321,7 @@ double lines_plain(const double *x, int n)
 int main()
 {
     compare<shuffles, shuffles_plain>("shuffles", 1e-3, 1e-2);
+    compare<long_shuffles, long_shuffles_plain>("long shuffles");
     compare<streams, streams_plain>("streams");
     compare<repeated, repeated_plain>("repeated");
     compare<matrices, matrices_plain>("matrices");

@@ -69,7 +69,7 @@ impl Host {
         self.mark_thread_functions();
         self.mark_run_time();
         let registered = self.registered_on_device()?;
-        self.unify_variables(&registered);
+        self.unify_variables(&registered, separate);
         self.register_here(&registered)
     }
 

@@ -1,8 +1,8 @@
 //! What the host would register with a driver: kernels by their stubs, and variables by their shadows.
 //! The calls are read and the constructor that makes them gets new contents.
 
-use super::calls_in;
 use super::launches::Stubbed;
+use super::{calls_in, is_shared_by_units};
 use crate::ffi::*;
 use crate::host::Host;
 use gradus_ir::known::{KERNEL, VARIABLE};
@@ -64,10 +64,13 @@ impl Host {
 
     /// A variable of the device takes the place of the host's shadow of it. A texture is what the host has:
     /// to the device it is an address.
-    pub(super) fn unify_variables(&mut self, registered: &Registered) {
+    pub(super) fn unify_variables(&mut self, registered: &Registered, separate: bool) {
         for (shadow, name, _) in &registered.variables {
             if let Some(variable) = self.device_variable(name) {
                 unsafe { LLVMReplaceAllUsesWith(*shadow, variable) };
+                if separate && is_shared_by_units(name) {
+                    unsafe { self.name_for_others(*shadow, variable) };
+                }
             }
         }
         for variable in self.variables() {
@@ -86,6 +89,20 @@ impl Host {
             if let Some(handle) = self.device_variable(name) {
                 unsafe { LLVMReplaceAllUsesWith(handle, *texture) };
             }
+        }
+    }
+
+    /// Gives a variable the name, too, by which the host's half of another unit means it, where that has no device
+    /// code that uses it.
+    ///
+    /// # Safety
+    /// Both are live variables of this module.
+    unsafe fn name_for_others(&self, shadow: LLVMValueRef, variable: LLVMValueRef) {
+        unsafe {
+            let name = c_string(&name_of(shadow));
+            LLVMSetValueName2(shadow, NO_NAME, 0);
+            let ty = LLVMGlobalGetValueType(variable);
+            LLVMAddAlias2(self.module, ty, 0, variable, name.as_ptr());
         }
     }
 
