@@ -6,7 +6,7 @@
 use crate::constraints::{Reader, Solver, Unknown};
 use crate::linear;
 use crate::memory::Origin;
-use crate::unify::Target;
+use crate::unify::{Target, gcd};
 use gradus_ir::known::Known;
 use gradus_ir::{BinaryOp, CastOp, Flags, Op, OpKind, Value};
 
@@ -17,6 +17,47 @@ pub(crate) struct Moved {
     pub base: Target,
     pub to: Target,
     pub from: Target,
+}
+
+/// How many definitions [`Reader::steps`] looks through.
+const STEPS_DEPTH: u32 = 8;
+
+/// The numbers `constant + multiple · n` for whole n.
+#[derive(Clone, Copy)]
+struct Steps {
+    constant: i64,
+    multiple: i64,
+}
+
+impl Steps {
+    const ANY: Steps = Steps::of(1);
+
+    const fn of(multiple: i64) -> Steps {
+        Steps {
+            constant: 0,
+            multiple,
+        }
+    }
+    fn plus(self, by: i64) -> Steps {
+        Steps {
+            constant: self.constant.wrapping_add(by),
+            ..self
+        }
+    }
+    /// The sums of one of these and one of those.
+    fn and(self, other: Steps) -> Steps {
+        let multiple = gcd(self.multiple.unsigned_abs(), other.multiple.unsigned_abs());
+        Steps {
+            constant: self.constant.wrapping_add(other.constant),
+            multiple: i64::try_from(multiple).unwrap_or(1),
+        }
+    }
+    fn times(self, by: i64) -> Steps {
+        match (self.constant.checked_mul(by), self.multiple.checked_mul(by)) {
+            (Some(constant), Some(multiple)) => Steps { constant, multiple },
+            _ => Steps::ANY,
+        }
+    }
 }
 
 impl Solver<'_> {
@@ -67,17 +108,21 @@ impl Reader<'_, '_> {
         }
         match unit.layout.address(unit, body, op) {
             Some(address) => {
-                let mut moved = None;
-                for &(index, stride) in &address.terms {
+                let (mut moved, mut offset) = (None, address.offset);
+                for &(index, own_stride) in &address.terms {
                     match self.distance(index) {
-                        Some(distance) if stride == 1 && moved.is_none() => moved = Some(distance),
+                        Some(distance) if own_stride == 1 && moved.is_none() => {
+                            moved = Some(distance)
+                        }
                         _ => {
-                            let stride = stride.saturating_mul(self.factor(index));
+                            let steps = self.steps(index, STEPS_DEPTH);
+                            let stride = own_stride.saturating_mul(steps.multiple);
+                            offset = offset.wrapping_add(own_stride.wrapping_mul(steps.constant));
                             self.solver.classes.step(base, stride);
                         }
                     }
                 }
-                let base = base.plus(address.offset);
+                let base = base.plus(offset);
                 let Some((to, from)) = moved else {
                     return self.points(body.result(op), base);
                 };
@@ -112,23 +157,40 @@ impl Reader<'_, '_> {
         };
         Some((place(0)?, place(1)?))
     }
-    /// A number that divides an integer, as far as its definition shows.
-    fn factor(&self, value: Value) -> i64 {
-        let Some(op) = self.body.def_op(value) else {
-            return 1;
-        };
-        let OpKind::Binary(binary) = self.body.kind(op) else {
-            return 1;
+    /// An integer as a constant and a multiple of a number, as far as its definition shows.
+    fn steps(&self, value: Value, depth: u32) -> Steps {
+        let Some(op) = self.body.def_op(value).filter(|_| depth > 0) else {
+            return Steps::ANY;
         };
         let flags = self.body.ops[op].flags;
-        match (
-            binary,
-            self.body.as_int(self.unit(), self.body.operand(op, 1)),
-        ) {
-            (BinaryOp::Shl, Some(by @ 0..32)) => 1 << by,
-            (BinaryOp::Mul, Some(by @ 1..0x1_0000)) if flags.has(Flags::NSW) => by,
-            (BinaryOp::And, Some(mask)) if mask != 0 => 1 << mask.trailing_zeros().min(32),
-            _ => 1,
+        let of = |index: usize| self.steps(self.body.operand(op, index), depth - 1);
+        match *self.body.kind(op) {
+            OpKind::Cast(CastOp::SExt) => of(0),
+            OpKind::Cast(CastOp::ZExt) if flags.has(Flags::NNEG) => of(0),
+            OpKind::Binary(binary) => {
+                let by = self.body.as_int(self.unit(), self.body.operand(op, 1));
+                let wide = self.unit().types.int_bits(self.body.ty(value)) >= Some(64);
+                match (binary, by) {
+                    (BinaryOp::Or, Some(by)) if flags.has(Flags::DISJOINT) => of(0).plus(by),
+                    (BinaryOp::Add, Some(by)) if wide || flags.has(Flags::NSW) => of(0).plus(by),
+                    (BinaryOp::Sub, Some(by)) if wide || flags.has(Flags::NSW) => {
+                        of(0).plus(by.wrapping_neg())
+                    }
+                    (BinaryOp::Add, None) if flags.has(Flags::NSW) => of(0).and(of(1)),
+                    (BinaryOp::Shl, Some(by @ 0..32)) if flags.has(Flags::NSW) => {
+                        of(0).times(1 << by)
+                    }
+                    (BinaryOp::Shl, Some(by @ 0..32)) => Steps::of(1 << by),
+                    (BinaryOp::Mul, Some(by @ 1..0x1_0000)) if flags.has(Flags::NSW) => {
+                        of(0).times(by)
+                    }
+                    (BinaryOp::And, Some(mask)) if mask != 0 => {
+                        Steps::of(1 << mask.trailing_zeros().min(32))
+                    }
+                    _ => Steps::ANY,
+                }
+            }
+            _ => Steps::ANY,
         }
     }
     pub(crate) fn cast(&mut self, op: Op, cast: CastOp) {

@@ -66,6 +66,11 @@ fn vectors_grow_and_are_sorted() {
 }
 
 #[test]
+fn vectors_of_structures_are_filled() {
+    is_right("records.cpp");
+}
+
+#[test]
 fn exceptions_are_caught_inside() {
     is_right("caught.cpp");
 }
