@@ -7,7 +7,8 @@
 use crate::facts::Facts;
 use crate::facts::FloatLane;
 use crate::out::Out;
-use gradus_ir::{BinaryOp, CastOp, Flags, FloatKind, FloatPredicate, Type, TypeId, Value};
+use gradus_ir::known::ReduceFn;
+use gradus_ir::{AttrSet, BinaryOp, CastOp, Flags, FloatKind, FloatPredicate, Type, TypeId, Value};
 
 /// The sum of two adjoints of `of`. Nobody wrote down in which order adjoints are added up: such sums may
 /// be regrouped.
@@ -30,6 +31,22 @@ pub fn accumulate_in_memory(
 /// As [`accumulate_in_memory`], of floats or vectors of floats.
 pub fn accumulate_floats(out: &mut Out<'_>, old: Value, more: Value) -> Value {
     with_flags(out, SUM_IN_MEMORY, |out| out.build().fadd(old, more))
+}
+
+/// The sum of the lanes of a vector of floats, in whatever order.
+pub fn sum_of_lanes(out: &mut Out<'_>, vector: Value) -> Value {
+    let ty = out.body.ty(vector);
+    let elem = out.unit.types.scalar(ty);
+    let name = ReduceFn::sum_symbol(out.unit, ty);
+    let signature = out.unit.types.func(elem, vec![elem, ty]);
+    let func = out.unit.declare(&name, signature, AttrSet::default());
+    let flags = out.fast.with(Flags::REASSOC);
+    let mut b = out.build();
+    let nothing = b.float(elem, -0.0);
+    let call = b.call(func, &[nothing, vector]);
+    let sum = b.body.result(call);
+    b.set_flags(sum, flags);
+    sum
 }
 
 fn with_flags(out: &mut Out<'_>, flags: Flags, make: impl FnOnce(&mut Out<'_>) -> Value) -> Value {

@@ -66,6 +66,7 @@ pub struct Facts<'a> {
     outer: HashMap<Op, Vec<Value>>,
     calls: HashMap<Op, CallActivity>,
     redone_calls: HashSet<Op>,
+    overwritten: HashMap<Op, Vec<bool>>,
     by_address: HashMap<Op, Vec<(FuncId, bool)>>,
     unhandled_calls: HashSet<Op>,
     dead_stores: HashSet<Op>,

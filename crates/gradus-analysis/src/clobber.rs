@@ -196,11 +196,11 @@ impl<'a> Clobbers<'a> {
         let reads = self.reads_of(op).iter();
         reads
             .copied()
-            .any(|read| self.written_later(op, &read, None))
+            .any(|read| self.written_later(op, &read, None, true))
     }
     /// The ops that may free what an op read, or end its life; `None` where nothing does.
     pub fn freed_after(&self, op: Op) -> Option<Vec<Op>> {
-        let found = self.later_ops(op, self.reads_of(op), &[&self.ends]);
+        let found = self.later_ops(op, self.reads_of(op), &[&self.ends], true);
         (!found.is_empty()).then_some(found)
     }
     /// All that may become of what an op read.
@@ -210,11 +210,10 @@ impl<'a> Clobbers<'a> {
     /// The same; of what is written, only that counts which an iteration of a loop around the op writes
     /// after it read. Where ranks wait for each other inside the loop, everything counts.
     pub fn fate_within(&self, op: Op, iteration: Option<Op>) -> Fate {
-        let alone = |lp: &Op| !self.waits.is_any_in(&self.alias.nest, *lp);
-        let iteration = iteration.filter(alone);
+        let iteration = self.alone(iteration);
         let mut fate = Fate::default();
         for read in self.reads_of(op) {
-            let one = self.fate_of_read(op, read, iteration);
+            let one = self.fate_of_read(op, read, iteration, true);
             fate.written |= one.written;
             fate.after_end |= one.after_end;
             fate.freed_by.extend(one.freed_by);
@@ -226,18 +225,32 @@ impl<'a> Clobbers<'a> {
     }
     /// All that may become of memory after `op`, which makes the access.
     pub fn fate_of(&self, op: Op, read: &MemoryAccess) -> Fate {
-        self.fate_of_read(op, read, None)
+        self.fate_of_read(op, read, None, true)
     }
-    fn fate_of_read(&self, op: Op, read: &MemoryAccess, iteration: Option<Op>) -> Fate {
+    /// All that may become of memory that a call reads after this run of it, counted as
+    /// [`Clobbers::fate_within`] does: what the callee does to it itself is seen in there.
+    pub fn fate_after_call(&self, call: Op, read: &MemoryAccess, iteration: Option<Op>) -> Fate {
+        self.fate_of_read(call, read, self.alone(iteration), false)
+    }
+    fn alone(&self, iteration: Option<Op>) -> Option<Op> {
+        iteration.filter(|lp| !self.waits.is_any_in(&self.alias.nest, *lp))
+    }
+    fn fate_of_read(
+        &self,
+        op: Op,
+        read: &MemoryAccess,
+        iteration: Option<Op>,
+        with_own: bool,
+    ) -> Fate {
         let mut fate = Fate {
-            written: self.written_later(op, read, iteration),
+            written: self.written_later(op, read, iteration, with_own),
             after_end: self.changed_after_end(read),
             ..Fate::default()
         };
         if fate.written {
             return fate;
         }
-        for other in self.later_ops(op, std::slice::from_ref(read), &[&self.ends]) {
+        for other in self.later_ops(op, std::slice::from_ref(read), &[&self.ends], with_own) {
             let frees = |a: &&MemoryAccess| a.op == other && a.kind == AccessKind::Free;
             match self.accesses_of(other).find(frees) {
                 Some(_) => fate.freed_by.push(other),
@@ -246,13 +259,19 @@ impl<'a> Clobbers<'a> {
         }
         fate
     }
-    fn written_later(&self, op: Op, read: &MemoryAccess, iteration: Option<Op>) -> bool {
+    fn written_later(
+        &self,
+        op: Op,
+        read: &MemoryAccess,
+        iteration: Option<Op>,
+        with_own: bool,
+    ) -> bool {
         let (span, loops) = match iteration {
             Some(lp) => (self.later_in(op, lp), self.alias.nest.loop_depth(lp) + 1),
             None => (self.later(op), 0),
         };
         self.any(&self.writes, read, span, |n| {
-            self.comes_after(read, n, loops) && self.meets(read, n, iteration)
+            self.comes_after(read, n, loops, with_own) && self.meets(read, n, iteration)
         })
     }
     /// The places of the ops that can run after an op in one iteration of a loop around it, and of some
@@ -262,13 +281,19 @@ impl<'a> Clobbers<'a> {
         let inner = nest.loops_of(op).take_while(|around| *around != lp).last();
         (nest.order(inner.unwrap_or(op)), nest.span(lp).1)
     }
-    fn later_ops(&self, op: Op, reads: &[MemoryAccess], files: &[&File]) -> Vec<Op> {
+    fn later_ops(
+        &self,
+        op: Op,
+        reads: &[MemoryAccess],
+        files: &[&File],
+        with_own: bool,
+    ) -> Vec<Op> {
         let span = self.later(op);
         let mut found = Vec::new();
         for read in reads {
             for file in files {
                 self.visit(file, read, span, |n| {
-                    if self.comes_after(read, n, 0) && self.meets(read, n, None) {
+                    if self.comes_after(read, n, 0, with_own) && self.meets(read, n, None) {
                         found.push(self.accesses[n as usize].op);
                     }
                     true
@@ -288,7 +313,7 @@ impl<'a> Clobbers<'a> {
     }
     /// The ops that may write, free or end what an op read, in program order.
     pub fn clobberers(&self, op: Op) -> Vec<Op> {
-        self.later_ops(op, self.reads_of(op), &[&self.writes, &self.ends])
+        self.later_ops(op, self.reads_of(op), &[&self.writes, &self.ends], true)
     }
     /// Whether nothing in a loop writes, frees or ends what an op reads: during one run of the loop,
     /// a read from the same address gives the same.
@@ -503,14 +528,19 @@ impl<'a> Clobbers<'a> {
         }
     }
 
-    /// Whether an access can come after a read, while so many loops around both stay in one iteration.
-    fn comes_after(&self, read: &MemoryAccess, number: u32, loops: u32) -> bool {
+    /// Whether an access can come after a read, while so many loops around both stay in one iteration. What
+    /// one run of an op does itself comes after what it reads, and counts where `with_own` says so.
+    fn comes_after(&self, read: &MemoryAccess, number: u32, loops: u32, with_own: bool) -> bool {
         let other = &self.accesses[number as usize];
         let outer = self
             .own_allocation(read, other)
             .map_or(0, |op| self.alias.nest.loop_depth(op));
         let (nest, body) = (&self.alias.nest, self.alias.body);
-        nest.runs_after(body, read.op, other.op, outer.max(loops))
+        let loops = outer.max(loops);
+        if read.op == other.op && !with_own {
+            return nest.loop_depth(read.op) > loops;
+        }
+        nest.runs_after(body, read.op, other.op, loops)
     }
 
     /// Hands the accesses of a file that may touch the memory of another and stand within `span` to

@@ -587,6 +587,39 @@ fn arrays_of_an_iteration_are_not_kept() {
     );
 }
 
+/// What a call reads behind an argument and nobody overwrites after it is read again, though the call writes
+/// behind another; what is overwritten is kept.
+#[test]
+fn calls_keep_only_what_is_overwritten() {
+    const STEPS: &str = "__attribute__((noinline)) static void apply(const double *restrict a, const double *restrict x, double *restrict y, int n) {
+            for (int i = 0; i < n; i++) {
+                double s = 0;
+                for (int j = 0; j < n; j++) s += a[i * n + j] * x[j];
+                y[i] = s;
+            }
+        }
+        double steps(const double *a, double *x, double *y, int n) {
+            double r = 0;
+            apply(a, x, y, n);
+            AFTER
+            for (int i = 0; i < n; i++) r += y[i] * y[i];
+            return r; }";
+    let at = folder("calls-keep");
+    let args = "--arg n=5 --arg a=rand(25) --arg x=rand(5) --arg y=zeros(5)";
+    for (name, after, kept) in [
+        ("none.c", "", false),
+        ("result.c", "apply(a, y, x, n);", true),
+        ("matrix.c", "((double *)a)[1] = y[2];", true),
+    ] {
+        write(&at, name, &STEPS.replace("AFTER", after));
+        let said = accepts(&at, &format!("grad {name} -f steps -o steps.o"));
+        assert_eq!(said.contains("snapshot"), kept, "{said}");
+        for level in ["-O0", "-O2"] {
+            accepts(&at, &format!("check {name} -f steps {args} -- {level}"));
+        }
+    }
+}
+
 /// A message to a standard stream changes no memory of the program: what a loop that may print reads at every
 /// turn, its length and addresses among it, is read once, and nothing is pushed for each iteration.
 #[test]

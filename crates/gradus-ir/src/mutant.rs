@@ -88,6 +88,8 @@ mutants! {
     OverwrittenLoadRedone,
     /// Calls are redone although what they read is overwritten.
     OverwrittenCallRedone,
+    /// What a call read behind its arguments is read again although it is overwritten after the call.
+    OverwrittenBehindCall,
     /// Iterations that read what earlier ones left in scratch memory are run again, too.
     ScratchOfEarlierIterations,
     /// A snapshot for several loops holds what the last one reads that runs, and nothing of the others.

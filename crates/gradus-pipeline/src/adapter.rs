@@ -11,10 +11,12 @@ use gradus_ad::{
     Versions, carries_float,
 };
 use gradus_ir::{Body, Builder, FuncId, Linkage, TypeId, Unit, Value};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The most activities of one function, in one root, that get derivatives of their own.
 const ACTIVITIES_MAX: usize = 32;
+/// The most ways, by each of these, in which what is behind the arguments is partly overwritten, that do.
+const OVERWRITTEN_MAX: usize = 4;
 
 /// A part of what goes into a derivative and comes out of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -128,7 +130,8 @@ pub(crate) fn end(
 /// Which variants of each function get derivatives of their own.
 #[derive(Debug, Default)]
 pub(crate) struct Census {
-    own: HashMap<FuncId, BTreeSet<Variant>>,
+    /// By activities: what may be overwritten behind the arguments.
+    own: HashMap<FuncId, BTreeMap<Variant, BTreeSet<Vec<bool>>>>,
 }
 
 impl Census {
@@ -148,14 +151,21 @@ impl Census {
             ..variant.clone()
         };
         let own = self.own.entry(variant.func).or_default();
-        if own.contains(&activity) {
+        if !own.contains_key(&activity) && own.len() >= ACTIVITIES_MAX {
+            return Some(general);
+        }
+        let overwritten = own.entry(activity).or_default();
+        if overwritten.contains(&variant.overwritten) || variant.overwritten.iter().all(|o| *o) {
             return None;
         }
-        if own.len() < ACTIVITIES_MAX {
-            own.insert(activity);
+        if overwritten.len() < OVERWRITTEN_MAX {
+            overwritten.insert(variant.overwritten.clone());
             return None;
         }
-        Some(general)
+        Some(Variant {
+            overwritten: vec![true; variant.overwritten.len()],
+            ..variant.clone()
+        })
     }
 }
 

@@ -8,8 +8,8 @@ use crate::variant::{
 };
 use crate::versions::Test;
 use gradus_analysis::{
-    AfterEnd, Alias, AliasOptions, Availability, BodyActivity, Bound, Clobbers, Disjointness,
-    LaneKind, Object, Root, ShadowState, Variance,
+    AfterEnd, Alias, AliasOptions, Availability, BodyActivity, Bound, Clobbers, Disjointness, Fate,
+    LaneKind, MemoryAccess, Object, Root, ShadowState, Variance,
 };
 use gradus_ir::known::{Known, MarkerFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
@@ -63,6 +63,7 @@ impl<'a> MakeFacts<'a> {
             outer: HashMap::new(),
             calls: HashMap::new(),
             redone_calls: HashSet::new(),
+            overwritten: HashMap::new(),
             by_address: HashMap::new(),
             unhandled_calls: HashSet::new(),
             dead_stores: HashSet::new(),
@@ -391,6 +392,11 @@ impl<'a> MakeFacts<'a> {
         let region = facts.body.parent(op);
         let iteration = region.and_then(|region| facts.replayed_around(region));
         let fate = clobbers.fate_within(op, iteration);
+        planted(Mutant::OverwrittenLoadRedone) || self.is_harmless(facts, &fate)
+    }
+
+    /// Whether memory is the same in the return sweep.
+    fn is_harmless(&self, facts: &Facts<'_>, fate: &Fate) -> bool {
         let body = facts.body;
         let waits = |free: &Op| {
             facts.is_deferred_free(*free)
@@ -406,13 +412,29 @@ impl<'a> MakeFacts<'a> {
                 ))
             )
         };
-        if planted(Mutant::OverwrittenLoadRedone) {
-            return true;
-        }
         !fate.written
             && !fate.after_end
             && fate.freed_by.iter().all(waits)
             && fate.ended_by.iter().all(left_out)
+    }
+
+    /// For each argument of a call: whether the memory that the call reads behind it may be another in the return
+    /// sweep. Where it reads none, it does not matter.
+    fn overwritten(&self, facts: &Facts<'_>, clobbers: &Clobbers<'_>, op: Op) -> Vec<bool> {
+        let args = self.unit.call_args(facts.body, op);
+        let region = facts.body.parent(op);
+        let iteration = region.and_then(|region| facts.replayed_around(region));
+        let mut found = vec![true; args.len()];
+        for (number, arg) in args.iter().enumerate() {
+            let behind = |read: &&MemoryAccess| read.ptr() == Some(*arg);
+            let mut reads = clobbers.reads_of(op).iter().filter(behind).peekable();
+            found[number] = reads.peek().is_none()
+                || !reads.all(|read| {
+                    let fate = clobbers.fate_after_call(op, read, iteration);
+                    self.is_harmless(facts, &fate) || planted(Mutant::OverwrittenBehindCall)
+                });
+        }
+        found
     }
 
     fn calls(&self, facts: &mut Facts<'_>, activity: &BodyActivity, clobbers: &Clobbers<'_>) {
@@ -453,6 +475,8 @@ impl<'a> MakeFacts<'a> {
                 }
                 continue;
             }
+            let overwritten = self.overwritten(facts, clobbers, op);
+            facts.overwritten.insert(op, overwritten);
             let effects = self.closure.effects.of_call(self.unit, facts.body, op);
             let result_shadowed = call.result.shadow != ShadowState::None;
             let silent = !effects.writes_memory()
@@ -655,7 +679,11 @@ impl Facts<'_> {
             mode,
             width: caller.width,
             overwritten: if split {
-                vec![true; args.len()]
+                let known = self.overwritten.get(&op).into_iter().flatten().copied();
+                known
+                    .chain(std::iter::repeat(true))
+                    .take(args.len())
+                    .collect()
             } else {
                 Vec::new()
             },

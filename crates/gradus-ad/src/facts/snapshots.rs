@@ -30,12 +30,12 @@ pub enum Extent {
     Addresses(Vec<Touched>),
 }
 
-/// What a load touches while the loops around it run.
+/// What a load, or loads some bytes apart, touch while the loops around them run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
-    /// The address as an affine function of the loops' indices.
+    /// The address as an affine function of the loops' indices: of the first of them.
     pub form: Affine,
-    /// The bytes of one access.
+    /// The bytes from there to the end of the last one.
     pub bytes: u64,
     /// The loops around it, up to the one that the snapshot serves: where one of them does not run at
     /// all, nothing is touched.
@@ -49,6 +49,31 @@ impl Touched {
     }
     fn trips(&self, body: &Body) -> impl Iterator<Item = Value> {
         self.loops.iter().map(|lp| body.operand(*lp, 0))
+    }
+
+    /// Takes in what lies a constant number of bytes from it, in all iterations; false where `other` does not.
+    fn takes_in(&mut self, other: &Touched) -> bool {
+        let (own, of_other) = (&self.form, &other.form);
+        let alike = self.loops == other.loops
+            && own.start == of_other.start
+            && own.invariant == of_other.invariant
+            && own.terms == of_other.terms;
+        let hull = || {
+            let end = |touched: &Touched| {
+                (touched.form.constant).checked_add(i64::try_from(touched.bytes).ok()?)
+            };
+            let (first, last) = (
+                own.constant.min(of_other.constant),
+                end(self)?.max(end(other)?),
+            );
+            Some((first, u64::try_from(last.checked_sub(first)?).ok()?))
+        };
+        let Some((first, bytes)) = alike.then(hull).flatten() else {
+            return false;
+        };
+        self.form.constant = first;
+        self.bytes = bytes;
+        true
     }
 }
 
@@ -148,7 +173,11 @@ impl Finder<'_> {
                     if let (Extent::Addresses(all), Extent::Addresses(more)) =
                         (&mut snapshot.extent, extent)
                     {
-                        all.extend(more);
+                        for touched in more {
+                            if !all.iter_mut().any(|known| known.takes_in(&touched)) {
+                                all.push(touched);
+                            }
+                        }
                     }
                 }
                 // What it reads may be kept as it is read, one by one.

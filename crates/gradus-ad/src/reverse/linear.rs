@@ -4,7 +4,7 @@ use super::return_sweep::ReturnSweep;
 use crate::differential;
 use crate::out::Lanes;
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{BinaryOp, CastOp, Op, OpKind, Value};
+use gradus_ir::{BinaryOp, CastOp, Op, OpKind, TypeId, Value};
 
 impl ReturnSweep<'_, '_, '_, '_> {
     pub(super) fn undo_linear(&mut self, op: Op) {
@@ -113,7 +113,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let body = self.facts.body;
         let sources = [body.operand(op, 0), body.operand(op, 1)];
         let ty = body.ty(sources[0]);
-        let gradus_ir::Type::Vector { len, .. } = *self.out.unit.types.get(ty) else {
+        let gradus_ir::Type::Vector {
+            elem,
+            len,
+            scalable,
+        } = *self.out.unit.types.get(ty)
+        else {
             return;
         };
         for (number, &source) in sources.iter().enumerate() {
@@ -131,6 +136,16 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 true => 1,
                 false => takers.iter().map(Vec::len).max().unwrap_or(0),
             };
+            if let Some(lane) = spread_lane(&takers, mask.len())
+                && self.out.unit.types.float_kind(elem).is_some()
+                && !scalable
+                && !planted(Mutant::ShuffleTakenOnce)
+            {
+                let sums = seeds.iter().map(|&seed| self.sum_in_lane(seed, ty, lane));
+                let sums = sums.collect();
+                self.contribute(source, sums);
+                continue;
+            }
             let mut lanes = Lanes::new();
             for &seed in seeds {
                 let seed_ty = self.out.body.ty(seed);
@@ -150,6 +165,15 @@ impl ReturnSweep<'_, '_, '_, '_> {
             }
             self.contribute(source, lanes);
         }
+    }
+
+    /// A vector of type `ty` that holds the sum of a vector's lanes in one lane, and zeros.
+    fn sum_in_lane(&mut self, vector: Value, ty: TypeId, lane: usize) -> Value {
+        let sum = differential::sum_of_lanes(self.out, vector);
+        let zero = self.out.build().zero(ty);
+        let lane = self.out.build().i64(lane as i64);
+        let kind = OpKind::InsertElement;
+        self.out.build().value(kind, &[zero, sum, lane], ty)
     }
 
     fn undo_insert_value(&mut self, op: Op, path: &[u32], seeds: &[Value]) {
@@ -248,4 +272,11 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
         self.contribute(operand, lanes);
     }
+}
+
+/// The only source lane that a shuffle takes, where all its `len` lanes take that: by `takers`, the lanes that
+/// take each source lane.
+fn spread_lane(takers: &[Vec<i32>], len: usize) -> Option<usize> {
+    let lane = takers.iter().position(|of_lane| of_lane.len() == len)?;
+    (len > 1).then_some(lane)
 }

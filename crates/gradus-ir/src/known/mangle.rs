@@ -1,6 +1,6 @@
 //! The symbols of LLVM's intrinsics: a stem and the types it works on.
 
-use super::MathFn;
+use super::{MathFn, ReduceFn, vector};
 use crate::{FloatKind, Type, TypeId, Unit};
 
 impl MathFn {
@@ -22,6 +22,13 @@ impl MathFn {
         };
         let mangled = named.iter().flatten().map(|ty| mangled(unit, *ty));
         mangled.fold(format!("llvm.{stem}"), |name, ty| name + "." + &ty)
+    }
+}
+
+impl ReduceFn {
+    /// The symbol of the sum of the lanes of a vector of floats.
+    pub fn sum_symbol(unit: &Unit, vector: TypeId) -> String {
+        format!("{}.{}", vector::SUM, mangled(unit, vector))
     }
 }
 

@@ -54,9 +54,12 @@ pub enum MaskedFn {
     CompressStore,
 }
 
+/// The sum of floats.
+pub(super) const SUM: &str = "llvm.vector.reduce.fadd";
+
 // table
 pub(super) const ROWS: &[Row] = &[
-    float(&["llvm.vector.reduce.fadd"], ReduceFn::Fadd),
+    float(&[SUM], ReduceFn::Fadd),
     float(&["llvm.vector.reduce.fmul"], ReduceFn::Fmul),
     float(&["llvm.vector.reduce.fmin"], ReduceFn::Fmin),
     float(&["llvm.vector.reduce.fmax"], ReduceFn::Fmax),
