@@ -66,6 +66,7 @@ pub mod restructure;
 pub mod symbols;
 mod tables;
 pub mod target;
+mod x86;
 
 pub use host::{Host, Message};
 pub use import::{Imported, Refusal};

@@ -102,6 +102,7 @@ impl Host {
         }
         let before_derivatives = matches!(pipeline, Pipeline::EarlySerial | Pipeline::EarlyOpenMp);
         if before_derivatives {
+            self.spell_out_instructions();
             self.raise_inlining();
             self.keep_parallel_calls_single(true);
         }

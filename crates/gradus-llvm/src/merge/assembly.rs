@@ -82,7 +82,10 @@ impl Host {
 }
 
 /// The text of inline assembly.
-unsafe fn assembly(value: LLVMValueRef) -> String {
+///
+/// # Safety
+/// `value` is live inline assembly.
+pub(crate) unsafe fn assembly(value: LLVMValueRef) -> String {
     unsafe {
         let mut len = 0;
         let start = LLVMGetInlineAsmAsmString(value, &mut len);

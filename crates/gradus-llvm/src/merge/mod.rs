@@ -25,6 +25,8 @@ mod retarget;
 mod shifts;
 mod threads;
 
+pub(crate) use assembly::assembly;
+
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
@@ -222,7 +224,7 @@ fn is_shared_by_units(name: &str) -> bool {
 ///
 /// # Safety
 /// `f` is a live function.
-unsafe fn calls_in(f: LLVMValueRef) -> Vec<LLVMValueRef> {
+pub(crate) unsafe fn calls_in(f: LLVMValueRef) -> Vec<LLVMValueRef> {
     let mut found = Vec::new();
     unsafe {
         let mut block = LLVMGetFirstBasicBlock(f);

@@ -1,0 +1,111 @@
+//! Programs for a processor's lanes: intrinsics of x86 and the inline assembly that libraries use in their place
+//! are known by what they compute.
+#![cfg(target_arch = "x86_64")]
+
+mod support;
+
+use support::{accepts, folder, refuses, write};
+
+/// Every lane counts differently, so that none can stand for another.
+const INTRINSICS: &str = "#include <immintrin.h>
+    static double weigh(__m128d v, double w) { double p[2]; _mm_storeu_pd(p, v); return w * p[0] * p[0] + (w + 1) * p[1]; }
+    static double weigh4(__m128 v, double w) { float p[4]; _mm_storeu_ps(p, v);
+        return w * p[0] * p[0] + (w + 1) * p[1] + (w + 2) * p[2] * p[1] + (w + 3) * p[3]; }
+    double lanes(const double *x) {
+        __m128d a = _mm_loadu_pd(x), b = _mm_loadu_pd(x + 2), c = _mm_loadu_pd(x + 4);
+        __m128 s = _mm_setr_ps(x[0], x[1], x[2], x[3]), t = _mm_setr_ps(x[2], x[3], x[4], x[5]);
+        double r = weigh(_mm_hadd_pd(a, b), 1) + weigh(_mm_hsub_pd(b, c), 2) + weigh(_mm_addsub_pd(a, c), 3)
+            + weigh(_mm_min_pd(a, b), 5) + weigh(_mm_max_pd(b, c), 7)
+            + weigh(_mm_min_sd(a, b), 11) + weigh(_mm_blendv_pd(a, b, _mm_sub_pd(a, c)), 13)
+            + weigh(_mm_mul_pd(a, _mm_floor_pd(_mm_mul_pd(b, _mm_set1_pd(8)))), 17)
+            + weigh4(_mm_hadd_ps(s, t), 1) + weigh4(_mm_hsub_ps(s, t), 2) + weigh4(_mm_addsub_ps(s, t), 3)
+            + weigh4(_mm_max_ps(s, t), 5) + weigh4(_mm_blendv_ps(s, t, _mm_sub_ps(s, t)), 7);
+        return r; }";
+
+#[test]
+fn intrinsics_have_derivatives() {
+    let at = folder("lanes-intrinsics");
+    write(&at, "lanes.c", INTRINSICS);
+    let x = "x=[0.3,-0.7,0.45,0.2,-0.6,0.9]";
+    for level in ["-O0", "-O2"] {
+        accepts(
+            &at,
+            &format!("check lanes.c -f lanes --single --arg {x} -- {level} -msse4.1"),
+        );
+    }
+}
+
+const WIDE: &str = "#include <immintrin.h>
+    double wide(const double *x) {
+        __m256d a = _mm256_loadu_pd(x), b = _mm256_loadu_pd(x + 4), r;
+        r = _mm256_hadd_pd(a, _mm256_mul_pd(b, b));
+        r = _mm256_mul_pd(r, _mm256_addsub_pd(a, b));
+        r = _mm256_fmaddsub_pd(r, a, _mm256_max_pd(b, a));
+        r = _mm256_add_pd(r, _mm256_blendv_pd(_mm256_mul_pd(a, b), a, _mm256_sub_pd(a, b)));
+        double p[4]; _mm256_storeu_pd(p, r);
+        return p[0] + 2 * p[1] + 3 * p[2] * p[3] + 5 * p[3]; }";
+
+/// As Eigen writes it: sums of products, least numbers, comments.
+const ASSEMBLY: &str = "#include <immintrin.h>
+    static inline __m256d sum(__m256d a, __m256d b, __m256d c) {
+        __m256d r = c;
+        __asm__(\"vfmadd231pd %[a], %[b], %[c]\" : [c] \"+x\" (r) : [a] \"x\" (a), [b] \"x\" (b));
+        return r; }
+    static inline __m256d least(__m256d a, __m256d b) {
+        __m256d r;
+        asm(\"vminpd %[a], %[b], %[res]\" : [res] \"=x\" (r) : [a] \"x\" (a), [b] \"x\" (b));
+        return r; }
+    double product(const double *a, const double *b, double *c, int n) {
+        double s = 0;
+        for (int i = 0; i < n; i++) {
+            __m256d t = _mm256_setzero_pd();
+            __asm__ __volatile__(\"#begin of a row\");
+            for (int k = 0; k < n; k++)
+                t = sum(_mm256_broadcast_sd(a + n * i + k), _mm256_loadu_pd(b + 4 * k), t);
+            __asm__ __volatile__(\"#end of a row\");
+            _mm256_storeu_pd(c + 4 * i, least(t, _mm256_loadu_pd(b)));
+        }
+        for (int i = 0; i < 4 * n; i++) s += c[i] * c[i];
+        return s; }";
+
+#[test]
+fn wide_lanes_and_assembly_have_derivatives() {
+    let at = folder("lanes-wide");
+    write(&at, "wide.c", WIDE);
+    write(&at, "assembly.c", ASSEMBLY);
+    accepts(&at, "grad wide.c -f wide -o wide.o -- -O2 -mavx2 -mfma");
+    let said = accepts(
+        &at,
+        "grad assembly.c -f product -o product.o -- -O2 -mavx2 -mfma",
+    );
+    // A comment writes nothing: what the rows read is read again.
+    assert!(!said.contains("overwritten"), "{said}");
+    if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
+        accepts(
+            &at,
+            "check wide.c -f wide --arg x=[0.3,-0.7,0.45,0.2,-0.6,0.9,0.8,-0.25] -- -O2 -mavx2 -mfma",
+        );
+        for level in ["-O0", "-O3"] {
+            accepts(
+                &at,
+                &format!(
+                    "check assembly.c -f product --arg n=5 --arg a=rand(25) --arg b=rand(20) --arg c=zeros(20) -- {level} -mavx2 -mfma"
+                ),
+            );
+        }
+    }
+}
+
+/// Other assembly is not guessed at.
+#[test]
+fn other_assembly_is_refused() {
+    const DIVIDES: &str = "#include <emmintrin.h>
+        double ratio(double *x) {
+            __m128d a = _mm_loadu_pd(x), b = _mm_loadu_pd(x + 2);
+            asm(\"divpd %[b], %[a]\" : [a] \"+x\" (a) : [b] \"x\" (b));
+            _mm_storeu_pd(x, a);
+            return x[0] + x[1]; }";
+    let at = folder("lanes-other");
+    write(&at, "ratio.c", DIVIDES);
+    refuses(&at, "grad ratio.c -f ratio -o ratio.o", "GRD0015");
+}
