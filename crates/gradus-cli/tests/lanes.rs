@@ -1,5 +1,5 @@
 //! Programs for a processor's lanes: intrinsics of x86 and the inline assembly that libraries use in their place
-//! are known by what they compute.
+//! are known by what they compute, and memory aligned by hand by what it was rounded from.
 #![cfg(target_arch = "x86_64")]
 
 mod support;
@@ -108,4 +108,36 @@ fn other_assembly_is_refused() {
     let at = folder("lanes-other");
     write(&at, "ratio.c", DIVIDES);
     refuses(&at, "grad ratio.c -f ratio -o ratio.o", "GRD0015");
+}
+
+/// Allocators that round addresses up and leave the first one before the memory, as Eigen's.
+#[test]
+fn rounded_addresses_stay_in_their_block() {
+    const ALIGNED: &str = "#include <stdint.h>
+        #include <stdlib.h>
+        static void *get(size_t bytes) {
+            void *block = malloc(bytes + 64);
+            void *start = (void *)(((uintptr_t)block & ~(uintptr_t)63) + 64);
+            ((void **)start)[-1] = block;
+            return start; }
+        static void give(void *start) { free(((void **)start)[-1]); }
+        __attribute__((noinline)) static void fill(double *b, const double *x, int n) {
+            for (int i = 0; i < n; i++) b[i] = x[i] * x[i]; }
+        double squares(const double *x, int n) {
+            double *b = get(n * sizeof(double)), s = 0, *room = malloc((n + 4) * sizeof(double));
+            double *c = (double *)(((uintptr_t)room + 31) & ~(uintptr_t)31);
+            fill(b, x, n);
+            for (int i = 0; i < n; i++) c[i] = b[i] * x[n - 1 - i];
+            for (int i = 0; i < n; i++) s += b[i] * c[i];
+            give(b);
+            free(room);
+            return s; }";
+    let at = folder("lanes-aligned");
+    write(&at, "aligned.c", ALIGNED);
+    for level in ["-O0", "-O1", "-O3"] {
+        accepts(
+            &at,
+            &format!("check aligned.c -f squares --arg n=7 --arg x=rand(7) -- {level}"),
+        );
+    }
 }

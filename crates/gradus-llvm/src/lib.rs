@@ -63,6 +63,7 @@ pub mod pipeline;
 mod pointers;
 pub mod registered;
 pub mod restructure;
+mod rounded;
 pub mod symbols;
 mod tables;
 pub mod target;

@@ -115,6 +115,7 @@ impl Host {
         let done = (|| {
             if before_derivatives {
                 self.run_text(EARLY_UNTIL_UNROLLING, &machine, vectorise)?;
+                self.offset_rounded_addresses();
                 if self.local_loops {
                     self.ask_for_unrolling();
                 }
