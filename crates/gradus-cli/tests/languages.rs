@@ -144,6 +144,13 @@ fn rust_memory() {
 }
 
 #[test]
+fn rust_growing() {
+    let folder = folder("rust_growing");
+    let options = ["opt-level=2", "opt-level=3"];
+    rust_program(&folder, "growing", &options);
+}
+
+#[test]
 fn rust_lists() {
     let folder = folder("rust_lists");
     let options = ["opt-level=1", "opt-level=2", "opt-level=3"];

@@ -3,7 +3,7 @@
 //! &e)` → LLVM's pairs and stores, `lgamma_r` and `remquo` → a call for the number
 //! beside that for the integer. Complex functions of single precision → those of double precision. Sorting and searching → loops. Reductions of a vector's lanes by product,
 //! minimum or maximum, gathers and scatters → the lanes one by one. Sines beside cosines → pairs. `realloc` → `malloc`, a copy,
-//! `free`. Calls through pointers whose targets can be read off → direct calls.
+//! `free`; Rust's likewise. Calls through pointers whose targets can be read off → direct calls.
 //!
 //! Runs on the primal before anything is asked about it; the meaning stays the same.
 
@@ -31,7 +31,7 @@ pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
                 | Known::System(SystemFn::Qsort | SystemFn::Bsearch)
                 | Known::Reduce(_)
                 | Known::Masked(_)
-                | Known::Memory(MemoryFn::Realloc)
+                | Known::Memory(MemoryFn::Realloc | MemoryFn::RustRealloc)
         ) {
             continue;
         }
@@ -49,6 +49,7 @@ pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
             Known::Reduce(f) => reduce(b, f, &args).map(Some),
             Known::Masked(f) => gather::take_apart(b, f, &args, meta),
             Known::Memory(MemoryFn::Realloc) => Some(Some(reallocate(b, args[0], args[1]))),
+            Known::Memory(MemoryFn::RustRealloc) => reallocate_rust(b, op, &args).map(Some),
             _ => None,
         };
         let Some(result) = result else {
@@ -226,7 +227,7 @@ fn reduce(b: &mut Builder<'_>, f: ReduceFn, args: &[Value]) -> Option<Value> {
 /// A fresh block with the contents of the old one, which is freed: what `realloc` does, without its
 /// hope of staying in place. Null where there is no memory; the old block then stays.
 fn reallocate(b: &mut Builder<'_>, old: Value, bytes: Value) -> Value {
-    let (ptr, size, bit) = (b.body.ty(old), b.body.ty(bytes), b.unit.types.int(1));
+    let (ptr, size) = (b.body.ty(old), b.body.ty(bytes));
     let void = b.unit.types.void();
     let fresh = memory_call(b, "malloc", ptr, &[bytes]);
     let null = b.zero(ptr);
@@ -238,12 +239,7 @@ fn reallocate(b: &mut Builder<'_>, old: Value, bytes: Value) -> Value {
     let room = memory_call(b, "malloc_usable_size", size, &[old]);
     let fits = b.icmp(IntPredicate::Ult, room, bytes);
     let count = b.select(fits, room, bytes);
-    let signature = b.unit.types.func(void, vec![ptr, ptr, size, bit]);
-    let width = b.unit.types.int_bits(size).unwrap_or(64);
-    let name = format!("llvm.memcpy.p0.p0.i{width}");
-    let copy = b.unit.declare(&name, signature, AttrSet::default());
-    let plain = b.bool(false);
-    b.call(copy, &[fresh, old, count, plain]);
+    copy_bytes(b, fresh, old, count);
     let signature = b.unit.types.func(void, vec![ptr]);
     let free = b.unit.declare("free", signature, AttrSet::default());
     b.call(free, &[old]);
@@ -252,6 +248,52 @@ fn reallocate(b: &mut Builder<'_>, old: Value, bytes: Value) -> Value {
     b.yield_(&[]);
     b.restore(place);
     fresh
+}
+
+/// The same of Rust's allocator, whose functions are told sizes and alignment.
+fn reallocate_rust(b: &mut Builder<'_>, op: Op, args: &[Value]) -> Option<Value> {
+    const NAME: &str = "__rust_realloc";
+    let &[old, old_bytes, align, bytes] = args else {
+        return None;
+    };
+    let callee = b.unit.callee(b.body, op)?;
+    let called = b.unit.functions[callee].name.clone();
+    // In mangled names the length of a part stands before it.
+    let named = |other: &str| {
+        let part = |name: &str| format!("{}_{name}", name.len());
+        match called == NAME {
+            true => other.to_string(),
+            false => called.replace(&part(NAME), &part(other)),
+        }
+    };
+    let (ptr, size, void) = (b.body.ty(old), b.body.ty(bytes), b.unit.types.void());
+    let fresh = memory_call(b, &named("__rust_alloc"), ptr, &[bytes, align]);
+    let null = b.zero(ptr);
+    let got = b.icmp(IntPredicate::Ne, fresh, null);
+    let (_, then, otherwise) = b.if_(got, &[]);
+    let place = b.at_end(then);
+    let grows = b.icmp(IntPredicate::Ult, old_bytes, bytes);
+    let count = b.select(grows, old_bytes, bytes);
+    copy_bytes(b, fresh, old, count);
+    let signature = (b.unit.types).func(void, vec![ptr, size, b.body.ty(align)]);
+    let free = (b.unit).declare(&named("__rust_dealloc"), signature, AttrSet::default());
+    b.call(free, &[old, old_bytes, align]);
+    b.yield_(&[]);
+    b.at_end(otherwise);
+    b.yield_(&[]);
+    b.restore(place);
+    Some(fresh)
+}
+
+fn copy_bytes(b: &mut Builder<'_>, to: Value, from: Value, count: Value) {
+    let (ptr, size, bit) = (b.body.ty(to), b.body.ty(count), b.unit.types.int(1));
+    let void = b.unit.types.void();
+    let signature = b.unit.types.func(void, vec![ptr, ptr, size, bit]);
+    let width = b.unit.types.int_bits(size).unwrap_or(64);
+    let name = format!("llvm.memcpy.p0.p0.i{width}");
+    let copy = b.unit.declare(&name, signature, AttrSet::default());
+    let plain = b.bool(false);
+    b.call(copy, &[to, from, count, plain]);
 }
 
 fn memory_call(b: &mut Builder<'_>, name: &str, result: TypeId, args: &[Value]) -> Value {
