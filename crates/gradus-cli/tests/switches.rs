@@ -73,6 +73,11 @@ fn local_loops() {
 }
 
 #[test]
+fn lists() {
+    assert!(ratio("lists", "2000") > 2.0);
+}
+
+#[test]
 fn replay() {
     assert!(ratio("replay", "200") > 2.0);
 }

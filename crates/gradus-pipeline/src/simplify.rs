@@ -110,6 +110,43 @@ pub(crate) fn shared(unit: &mut Unit, func: FuncId) {
     });
 }
 
+/// Has loops of a closure read copies of arrays that they read through lists; gives the bodies as they were. Of
+/// what `combined` reads, nothing is overwritten after its end while a derivative wants it.
+pub(crate) fn lists(
+    unit: &mut Unit,
+    closure: &Closure,
+    combined: Option<FuncId>,
+) -> Vec<(FuncId, Box<Body>)> {
+    let has_lists = |(_, body): &(FuncId, &Body)| gradus_simplify::has_lists(unit, body);
+    let found: Vec<FuncId> = closure
+        .bodies(unit)
+        .filter(has_lists)
+        .map(|(f, _)| f)
+        .collect();
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let effects = Effects::of(unit, closure);
+    let alias = AliasOptions::default();
+    let mut plain = Vec::new();
+    for func in found {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        let facts = Facts {
+            function: Some(func),
+            effects: &effects,
+            alias: &alias,
+        };
+        let before = body.clone();
+        if gradus_simplify::lists(unit, &mut body, &facts, combined != Some(func)) > 0 {
+            plain.push((func, before));
+        }
+        unit.functions[func].body = Some(body);
+    }
+    plain
+}
+
 /// Gives loops that ask whether pointers are their own shadows a form without questions.
 pub(crate) fn unswitch(unit: &mut Unit, functions: &[FuncId]) {
     for &func in functions {

@@ -10,9 +10,9 @@ use crate::requests::rules::{self, Rules};
 use crate::requests::{Root, Roots};
 use crate::run::{Run, Stop};
 use crate::simplify;
-use gradus_ad::{Beside, ClosureFacts, Derived, Options, Report, Variant, differentiate};
+use gradus_ad::{Beside, ClosureFacts, Derived, Mode, Options, Report, Variant, differentiate};
 use gradus_analysis::{Callee, Closure};
-use gradus_ir::{Code, Diagnostic, FuncId, Unit};
+use gradus_ir::{Body, Code, Diagnostic, FuncId, Unit};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// A derivative that was made, for the report.
@@ -51,7 +51,12 @@ pub(crate) fn make_all(
             let root = &roots.list[at];
             prepare(run, unit, root, &mut prepared)?;
             Roots::begin(unit, root);
-            match make(run, unit, root, rules) {
+            let plain = copy_lists(run, unit, root)?;
+            let list = make(run, unit, root, rules);
+            for (func, body) in plain {
+                unit.functions[func].body = Some(body);
+            }
+            match list {
                 Ok(list) => {
                     let functions: Vec<FuncId> = list.iter().map(|m| m.func).collect();
                     run.pass("simplify-derivatives", |run| {
@@ -192,6 +197,26 @@ fn prepare(
     })
 }
 
+/// Has loops of what a root reaches read copies of arrays, for its derivative alone: gives the bodies as they were.
+fn copy_lists(
+    run: &mut Run<'_>,
+    unit: &mut Unit,
+    root: &Root,
+) -> Result<Vec<(FuncId, Box<Body>)>, Stop> {
+    let off = run.request.options.off.iter().any(|o| o == "lists");
+    if off || root.variant.mode == Mode::Forward {
+        return Ok(Vec::new());
+    }
+    let closure = Closure::of(unit, &[root.variant.func]);
+    let combined = (root.variant.mode == Mode::Combined).then_some(root.variant.func);
+    let mut plain = Vec::new();
+    run.pass("lists", |run| {
+        plain = simplify::lists(unit, &closure, combined);
+        run.after_unit("lists", unit)
+    })?;
+    Ok(plain)
+}
+
 /// Makes a root and all that it needs.
 fn make(run: &mut Run<'_>, unit: &mut Unit, root: &Root, rules: &Rules) -> Result<Vec<Made>, Stop> {
     let asked = gradus_ad::Root {
@@ -316,6 +341,7 @@ fn stop(run: &mut Run<'_>, root: &Root, findings: Vec<Diagnostic>) -> Stop {
 /// The names of what [`crate::Options::off`] can switch off.
 pub const SWITCHES: &[&str] = &[
     "simplify",
+    "lists",
     "gather",
     "jam",
     "short-rows",
@@ -353,7 +379,7 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
     let mut options = Options::default();
     for name in off {
         match name.as_str() {
-            "simplify" | "gather" | "jam" | "short-rows" | "stagger" | "local-loops" => {}
+            "simplify" | "lists" | "gather" | "jam" | "short-rows" | "stagger" | "local-loops" => {}
             name if KERNEL_SWITCHES.contains(&name) => {}
             "alias-scopes" => options.alias_scopes = false,
             "variance-cost" => options.variance_cost = false,

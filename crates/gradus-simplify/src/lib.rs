@@ -24,6 +24,7 @@ mod guarded;
 mod hoist;
 mod idioms;
 mod jam;
+mod lists;
 mod literals;
 mod masks;
 mod quiet;
@@ -36,6 +37,7 @@ mod unswitch;
 
 pub use gather::{gather, scatters};
 pub use jam::{jam, waits};
+pub use lists::{has_lists, lists};
 pub use short_rows::{short_rows, updates_rows};
 pub use stagger::{allocates, stagger};
 pub use unread::{makes_memory, unread};
@@ -142,6 +144,11 @@ pub const PASSES: &[Pass] = &[
         name: "gather",
         about: "adds that neighbouring iterations make to one place are made once",
         run: gather::run,
+    },
+    Pass {
+        name: "lists",
+        about: "arrays that loops read through lists of indices are copied for them",
+        run: lists::run,
     },
     Pass {
         name: "jam",

@@ -1,0 +1,125 @@
+//! Loops that read arrays through lists of indices, and their gradients: where a copy of the array serves, where what
+//! the loop writes meets the array so that it does not, in serial and in parallel programs.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use support::{folder, succeeds, text};
+
+/// Prints, for each way in which the memory lies, how far the gradient is from differences. What a way beyond the
+/// last argument does is a race where threads run.
+const PROGRAM: &str = "
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+extern int enzyme_dup, enzyme_const;
+void __enzyme_autodiff(void *, ...);
+enum { N = 48 };
+static __attribute__((noinline)) void corners(long n, const int *list, const double *t, double *out, double *some,
+                                              double limit) {
+#pragma omp parallel for
+  for (long i = 0; i < n; i++) {
+    const int *c = list + 8 * i;
+    double a = t[c[0]] * t[c[1]] - t[c[2]] * t[c[3]], b = t[c[4]] * t[c[5] + 1] - t[c[6]] * t[c[7]];
+    out[i] = 0.3 * a * b + 0.1 * t[c[0]] * t[c[7]];
+    if (out[i] > limit) some[2 * i] = sin(a) * b;
+  }
+}
+static __attribute__((noinline)) void scatter(long n, const int *list, const double *t, double *to, double limit) {
+  for (long i = 0; i < n; i++) {
+    const int *c = list + 8 * i;
+    double a = t[c[0]] * t[c[1]], b = t[c[2]] * t[c[3]];
+    if (a < limit) { to[c[2]] += 0.01 * a * b; to[c[5]] -= 0.01 * sin(b); }
+  }
+}
+double f(const double *x, const int *list, int way) {
+  double *block = malloc(6 * N * sizeof *block), *t = block, *out, *some, *to, r = 0;
+  for (int i = 0; i < 6 * N; i++) block[i] = x[i % N] * (1 + 0.001 * i);
+  out = way == 0 ? block + 4 * N : way == 1 ? block + N + 1 : way == 2 ? block + N : block + N / 2;
+  some = way == 4 ? block + 1 : block + 2 * N + 1;
+  to = way == 5 ? block + 3 : block + 5 * N;
+  for (int s = 0; s < 3; s++) {
+    corners(N, list, t, out, some, 0.05);
+    scatter(N, list, t, to, 0.8);
+    for (int i = 0; i < N; i++) t[i] = 0.9 * t[i] + 0.1 * out[i] + 0.05 * some[2 * i] + 0.02 * to[i];
+  }
+  for (int i = 0; i < 6 * N; i++) r += block[i] * block[i];
+  free(block);
+  return r;
+}
+int main(int argc, char **argv) {
+  static double x[N], g[N]; static int list[8 * N];
+  for (int i = 0; i < N; i++) x[i] = 0.6 + 0.4 * sin(i * 1.7);
+  for (int i = 0; i < 8 * N; i++) list[i] = (i / 8 + i % 8 * 5 + i % 3) % N;
+  for (int way = 0; way <= atoi(argv[1]) && argc > 1; way++) {
+    for (int i = 0; i < N; i++) g[i] = 0;
+    __enzyme_autodiff((void *)f, enzyme_dup, x, g, enzyme_const, list, enzyme_const, way);
+    double worst = 0, sum = 0;
+    for (int i = 0; i < N; i++) {
+      double old = x[i], h = 1e-6;
+      x[i] = old + h; double up = f(x, list, way);
+      x[i] = old - h; double down = f(x, list, way);
+      x[i] = old;
+      worst = fmax(worst, fabs(g[i] - (up - down) / (2 * h)) / fmax(1, fabs(g[i])));
+      sum += g[i] * (i + 1);
+    }
+    printf(\"%.17g %.3g\\n\", sum, worst);
+  }
+}
+";
+
+/// The ways in which the memory lies: all, and those in which threads do not race.
+const ALL: &str = "5";
+const NO_RACE: &str = "1";
+
+fn build(folder: &Path, options: &[&str]) {
+    std::fs::write(folder.join("program.c"), PROGRAM).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command
+        .arg("cc")
+        .args(options)
+        .args(["program.c", "-o", "program", "-lm"]);
+    succeeds(command.current_dir(folder));
+}
+
+/// For each way, a sum of the gradient.
+fn gradients(folder: &Path, ways: &str, workers: u32) -> Vec<f64> {
+    let mut command = Command::new(folder.join("program"));
+    command.arg(ways);
+    command.env("GRADUS_NUM_THREADS", workers.to_string());
+    command.env("GRADUS_FORCE_FORK", "1");
+    let said = text(&succeeds(&mut command).stdout);
+    let lines = said.lines().enumerate().map(|(way, line)| {
+        let mut words = line.split_whitespace().map(|w| w.parse::<f64>());
+        let (sum, far) = (words.next(), words.next());
+        let far = far.expect("two numbers").expect("a number");
+        assert!(far < 1e-7, "way {way}: {far} from differences");
+        sum.expect("a number").expect("a number")
+    });
+    lines.collect()
+}
+
+fn same(a: &[f64], b: &[f64]) {
+    assert_eq!(a.len(), b.len());
+    for (x, y) in a.iter().zip(b) {
+        assert!((x - y).abs() <= 1e-12 * x.abs().max(1.0), "{x} and {y}");
+    }
+}
+
+#[test]
+fn copies_serve_where_nothing_meets_them() {
+    let at = folder("lists");
+    build(&at, &["-O2", "--gradus-without=lists"]);
+    let kept = gradients(&at, ALL, 1);
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        build(&at, &[level]);
+        same(&gradients(&at, ALL, 1), &kept);
+    }
+    for level in ["-O1", "-O3"] {
+        build(&at, &[level, "-fopenmp"]);
+        for workers in [1, 4] {
+            same(&gradients(&at, NO_RACE, workers), &kept[..2]);
+        }
+    }
+}

@@ -1,0 +1,572 @@
+//! Arrays that a loop reads through lists of indices are copied for it, where its derivative would keep each number
+//! that it reads: a mesh's elements read the coordinates of their corners, eight times each node.
+//!
+//! A copy of what the indices reach, made before the loop and read in its place, is memory of our own that nobody
+//! overwrites: differentiation reads it again, and keeps no number of it. Whether the loop may read the copy is
+//! asked at run time, as what it stores goes to other arrays that may lie anywhere: the loop stands twice, as
+//! [`second_form`] makes it.
+//!
+//! 1. All iterations run, and each runs what stands in the loop's own region: what its loads read can be read before
+//!    it. The same holds of the list, which the loop does not change.
+//! 2. A first pass over the list finds the least and the greatest index. Both are of places in one array, so all
+//!    between can be read.
+//! 3. Nothing that the loop writes meets these places: by what is known of the memory, or as the stretch from the
+//!    least to the greatest place of each store lies apart, which is tested. Indices of stores under conditions are
+//!    computed where they need not have been; what that gives decides nothing (`freeze`).
+//! 4. It pays: each iteration reads through several indices, a derivative needs the numbers and not a few sums of
+//!    them, they are overwritten later, and, by a test, the copy is at most half as long as all that is read.
+//!
+//! Place: before a reverse derivative is made, on bodies that nothing else sees.
+
+use crate::Facts;
+use crate::unswitch::second_form;
+use gradus_analysis::{AfterEnd, Alias, Clobbers, MemoryAccess};
+use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
+use gradus_ir::{
+    AttrSet, BinaryOp, Body, Builder, CastOp, Flags, FuncId, IntPredicate, Op, OpKind, Type,
+    TypeId, Unit, Value,
+};
+use std::collections::{BTreeSet, HashSet};
+
+/// So many indices an iteration reads through at least: else the copy is hardly shorter.
+const LEAST_INDICES: usize = 4;
+/// Loops of more ops are left as they are, and so are longer ways from a list to an index.
+const MOST_OPS: usize = 4000;
+const MOST_STEPS: usize = 16;
+/// No index is further from zero, so that no address wraps around.
+const FARTHEST: i64 = 1 << 40;
+
+/// Has loops read copies; says whether any does.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
+    lists(unit, body, facts, true) > 0
+}
+
+/// As [`run`]; `others` says whether others may overwrite memory after the body's end while its contents are still
+/// wanted. Gives the number of loops.
+pub fn lists(unit: &mut Unit, body: &mut Body, facts: &Facts, others: bool) -> usize {
+    let loops: Vec<Op> = {
+        let all = body.walk(body.root());
+        all.filter(|op| reads_through_lists(unit, body, *op))
+            .collect()
+    };
+    let mut changed = 0;
+    for lp in loops {
+        let Some(plan) = plan(unit, body, facts, lp, others) else {
+            continue;
+        };
+        copy(unit, body, lp, &plan);
+        changed += 1;
+    }
+    changed
+}
+
+/// Whether a body has a loop that may be given copies.
+pub fn has_lists(unit: &Unit, body: &Body) -> bool {
+    body.walk(body.root())
+        .any(|op| reads_through_lists(unit, body, op))
+}
+
+/// Whether a loop, beside what is asked later, loads numbers at enough different indices that it loads, too.
+fn reads_through_lists(unit: &Unit, body: &Body, lp: Op) -> bool {
+    if !matches!(body.kind(lp), OpKind::For { .. }) {
+        return false;
+    }
+    let inside = body.op_regions(lp)[0];
+    let fits = body.walk(inside).nth(MOST_OPS).is_none();
+    fits && !groups(unit, body, lp).is_empty()
+}
+
+/// `base + scale · index + offset`, with a base from outside of the loop.
+struct Spot {
+    base: Value,
+    index: Value,
+    scale: i64,
+    offset: i64,
+    bytes: i64,
+}
+
+/// Accesses to one array, by these indices.
+struct Group {
+    base: Value,
+    scale: i64,
+    indices: BTreeSet<Value>,
+    /// The first byte from the place of an index, and the end.
+    low: i64,
+    high: i64,
+    ops: Vec<Op>,
+}
+
+impl Group {
+    /// Adds an access to its group.
+    fn file(groups: &mut Vec<Group>, spot: &Spot, op: Op) {
+        let same = |g: &&mut Group| g.base == spot.base && g.scale == spot.scale;
+        let end = spot.offset + spot.bytes;
+        match groups.iter_mut().find(same) {
+            Some(group) => {
+                group.indices.insert(spot.index);
+                group.low = group.low.min(spot.offset);
+                group.high = group.high.max(end);
+                group.ops.push(op);
+            }
+            None => groups.push(Group {
+                base: spot.base,
+                scale: spot.scale,
+                indices: BTreeSet::from([spot.index]),
+                low: spot.offset,
+                high: end,
+                ops: vec![op],
+            }),
+        }
+    }
+}
+
+/// What is done with a loop.
+struct Plan {
+    reads: Vec<Group>,
+    writes: Vec<Group>,
+}
+
+/// The arrays that a loop reads so in each iteration.
+fn groups(unit: &Unit, body: &Body, lp: Op) -> Vec<Group> {
+    let inside = body.op_regions(lp)[0];
+    let mut found: Vec<Group> = Vec::new();
+    for op in body.ops_in(inside) {
+        let OpKind::Load(access) = body.kind(op) else {
+            continue;
+        };
+        let ty = body.ty(body.result(op));
+        if !access.is_plain() || !matches!(unit.types.get(ty), Type::Float(_)) {
+            continue;
+        }
+        if let Some(spot) = spot(unit, body, lp, body.operand(op, 0), ty) {
+            Group::file(&mut found, &spot, op);
+        }
+    }
+    let listed = |index: &Value| {
+        slice(unit, body, lp, *index).is_some_and(|ops| {
+            let is_load = |op: &Op| matches!(body.kind(*op), OpKind::Load(_));
+            ops.iter().any(is_load)
+        })
+    };
+    let wanted =
+        |group: &Group| group.indices.len() >= LEAST_INDICES && group.indices.iter().all(listed);
+    found.retain(wanted);
+    if !pays(body, &found) {
+        found.clear();
+    }
+    found
+}
+
+/// The numbers that a derivative may need of what a load gives: itself, or what it is added up to, where that is
+/// multiplied, stored or given to a function.
+fn needed(body: &Body, load: Op, found: &mut HashSet<Value>) {
+    let mut work = vec![body.result(load)];
+    let mut seen: HashSet<Value> = HashSet::new();
+    while let Some(value) = work.pop() {
+        for at in body.uses(value) {
+            match body.kind(at.op) {
+                OpKind::Binary(BinaryOp::FAdd | BinaryOp::FSub) | OpKind::FNeg => {
+                    let next = body.result(at.op);
+                    if seen.insert(next) {
+                        work.push(next);
+                    }
+                }
+                // A sum that is only stored needs none of its numbers.
+                OpKind::Store(_) if value != body.result(load) => {}
+                OpKind::Yield => {}
+                _ => {
+                    found.insert(value);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a loop's derivative would keep more than half as many numbers as the groups' loads give.
+fn pays(body: &Body, groups: &[Group]) -> bool {
+    let loads: Vec<Op> = groups.iter().flat_map(|group| group.ops.clone()).collect();
+    let mut found = HashSet::new();
+    loads
+        .iter()
+        .for_each(|load| needed(body, *load, &mut found));
+    2 * found.len() > loads.len()
+}
+
+fn is_inside(body: &Body, lp: Op, value: Value) -> bool {
+    let inside = body.op_regions(lp)[0];
+    body.region_of(value)
+        .is_some_and(|home| body.is_inside(home, inside))
+}
+
+/// Where an access of a type is, if its address is of that form.
+fn spot(unit: &Unit, body: &Body, lp: Op, pointer: Value, ty: TypeId) -> Option<Spot> {
+    let bytes = i64::try_from(unit.layout.store_bytes(unit, ty)).ok()?;
+    let (mut at, mut offset) = (pointer, 0i64);
+    loop {
+        let op = body.def_op(at)?;
+        let OpKind::Addr { source } = *body.kind(op) else {
+            return None;
+        };
+        let mut operands = body.operands(op);
+        let (base, index) = (operands.next()?, operands.next()?);
+        if operands.next().is_some() || !is_inside(body, lp, at) {
+            return None;
+        }
+        let scale = i64::try_from(unit.layout.size_bytes(unit, source)).ok()?;
+        match body.as_int(unit, index) {
+            Some(number) => {
+                let number = i64::try_from(number).ok()?;
+                offset = offset.checked_add(number.checked_mul(scale)?)?;
+                at = base;
+            }
+            None => {
+                let narrow = unit.types.int_bits(body.ty(index))? <= 64;
+                let near = offset.abs() < FARTHEST && scale < 1 << 16;
+                return (narrow && near && !is_inside(body, lp, base)).then_some(Spot {
+                    base,
+                    index,
+                    scale,
+                    offset,
+                    bytes,
+                });
+            }
+        }
+    }
+}
+
+/// The ops of a loop to do, in order, to have an integer of one of its iterations: arithmetic, and loads of
+/// integers in the loop's own region. `None` where it takes more.
+fn slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Vec<Op>> {
+    let inside = body.op_regions(lp)[0];
+    let index = body.region_params(inside)[0];
+    let (mut order, mut seen) = (Vec::new(), HashSet::new());
+    let mut work = vec![(value, false)];
+    while let Some((value, done)) = work.pop() {
+        if value == index || !is_inside(body, lp, value) {
+            continue;
+        }
+        let op = body.def_op(value)?;
+        if done {
+            order.push(op);
+            continue;
+        }
+        if !seen.insert(op) {
+            continue;
+        }
+        if seen.len() > MOST_STEPS || !may_be_done_before(unit, body, lp, op) {
+            return None;
+        }
+        work.push((value, true));
+        work.extend(body.operands(op).map(|v| (v, false)));
+    }
+    Some(order)
+}
+
+fn may_be_done_before(unit: &Unit, body: &Body, lp: Op, op: Op) -> bool {
+    use BinaryOp::{AShr, LShr, Shl};
+    match body.kind(op) {
+        OpKind::Load(access) => {
+            let own = body.parent(op) == Some(body.op_regions(lp)[0]);
+            access.is_plain() && own && unit.types.int_bits(body.ty(body.result(op))).is_some()
+        }
+        // Too far a shift is not a number.
+        OpKind::Binary(Shl | LShr | AShr) => body.as_int(unit, body.operand(op, 1)).is_some(),
+        OpKind::Addr { .. } | OpKind::Cast(CastOp::SExt | CastOp::ZExt | CastOp::Trunc) => true,
+        OpKind::Binary(_) | OpKind::Select | OpKind::ICmp(_) => {
+            is_speculatable(unit, body, op)
+                && unit.types.int_bits(body.ty(body.result(op))).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// What may be copied for a loop, and what must lie apart from it.
+fn plan(unit: &Unit, body: &Body, facts: &Facts, lp: Op, others: bool) -> Option<Plan> {
+    let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
+    let after = AfterEnd {
+        params: vec![others; body.params().len()],
+        others,
+        frame: false,
+    };
+    let clobbers = Clobbers::of(&alias, facts.effects, after);
+    let independent = |at: Op| body.ops[at].flags.has(Flags::INDEPENDENT);
+    let nested = alias.nest.loops_of(lp).any(independent);
+    if nested || alias.nest.doomed(lp).is_some() || clobbers.may_stop_in(lp) {
+        return None;
+    }
+    let steady = |value: &Value| is_steady(unit, body, &clobbers, lp, *value);
+    let mut reads = groups(unit, body, lp);
+    reads.retain(|group| {
+        let fate = |op: &Op| clobbers.fate(*op);
+        let kept = |op: &Op| fate(op).written || fate(op).after_end;
+        group.indices.iter().all(steady) && group.ops.iter().any(kept)
+    });
+    let mut writes: Vec<Group> = Vec::new();
+    for op in body.walk(body.op_regions(lp)[0]) {
+        let destroyed: Vec<MemoryAccess> = (facts.effects.of_op(unit, body, op).into_iter())
+            .filter(MemoryAccess::destroys)
+            .collect();
+        let meets = |group: &Group| {
+            let reads = group.ops.iter().flat_map(|load| clobbers.reads_of(*load));
+            let mut pairs = reads.flat_map(|read| destroyed.iter().map(move |w| (read, w)));
+            pairs.any(|(read, write)| alias.may_alias_any_iteration(read, write))
+        };
+        if destroyed.is_empty() || !reads.iter().any(meets) {
+            continue;
+        }
+        match store_spot(unit, body, lp, op).filter(|spot| steady(&spot.index)) {
+            Some(spot) => {
+                reads.retain(|group| group.base != spot.base || !meets(group));
+                Group::file(&mut writes, &spot, op);
+            }
+            None => reads.retain(|group| !meets(group)),
+        }
+    }
+    (!reads.is_empty()).then_some(Plan { reads, writes })
+}
+
+fn store_spot(unit: &Unit, body: &Body, lp: Op, op: Op) -> Option<Spot> {
+    match body.kind(op) {
+        OpKind::Store(access) if access.is_plain() => {
+            let (value, pointer) = (body.operand(op, 0), body.operand(op, 1));
+            spot(unit, body, lp, pointer, body.ty(value))
+        }
+        _ => None,
+    }
+}
+
+/// Whether an integer of an iteration is the same computed before the loop.
+fn is_steady(unit: &Unit, body: &Body, clobbers: &Clobbers, lp: Op, value: Value) -> bool {
+    let Some(ops) = slice(unit, body, lp, value) else {
+        return false;
+    };
+    let mut reads = ops.iter().flat_map(|op| clobbers.reads_of(*op));
+    reads.all(|read| !clobbers.destroyed_in(read, lp))
+}
+
+/// The least and the greatest of some indices in all iterations.
+struct Ends {
+    indices: BTreeSet<Value>,
+    low: Value,
+    high: Value,
+}
+
+/// Gives a loop a second form that reads copies, where nothing that it writes meets what they are of.
+fn copy(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan) {
+    let mut b = Builder::new(unit, body);
+    b.loc = b.body.ops[lp].loc;
+    b.at_op(lp);
+    let ends = pass_over(&mut b, lp, plan);
+    let ok = may_copy(&mut b, lp, plan, &ends);
+    let inside = b.body.op_regions(lp)[0];
+    let old: Vec<Op> = b.body.walk(inside).collect();
+    let copied = second_form(&mut b, lp, ok);
+    let inside = b.body.op_regions(copied)[0];
+    let new: Vec<Op> = b.body.walk(inside).collect();
+    b.at_op(copied);
+    let mut blocks = Vec::new();
+    for group in &plan.reads {
+        let (block, root) = block_of(&mut b, group, ends_of(&ends, group));
+        let place = b.at_op(copied);
+        for (_, load) in old
+            .iter()
+            .zip(&new)
+            .filter(|(op, _)| group.ops.contains(op))
+        {
+            read_from(&mut b, *load, group, root);
+        }
+        b.restore(place);
+        blocks.push(block);
+    }
+    if let Some(next) = b.body.next(copied) {
+        b.at_op(next);
+    }
+    let free = function(b.unit, "free");
+    for block in blocks {
+        b.call(free, &[block]);
+    }
+}
+
+/// A loop that finds the ends of all indices.
+fn pass_over(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Vec<Ends> {
+    let mut sets: Vec<&BTreeSet<Value>> = Vec::new();
+    for group in plan.reads.iter().chain(&plan.writes) {
+        if !sets.contains(&&group.indices) {
+            sets.push(&group.indices);
+        }
+    }
+    let (least, most) = (b.i64(i64::MAX), b.i64(i64::MIN));
+    let initial: Vec<Value> = sets.iter().flat_map(|_| [least, most]).collect();
+    let trips = b.body.operand(lp, 0);
+    let (pass, region) = b.for_(trips, &initial);
+    let place = b.at_end(region);
+    let params = b.body.region_params(region).to_vec();
+    let index = b.body.region_params(b.body.op_regions(lp)[0])[0];
+    let mut map = ValueMap::new();
+    map.set(index, params[0]);
+    let mut done: HashSet<Op> = HashSet::new();
+    for set in &sets {
+        for value in *set {
+            for op in slice(b.unit, b.body, lp, *value).unwrap_or_default() {
+                if done.insert(op) {
+                    let made = clone_op_within(op, b, &mut map);
+                    b.body.ops[made].flags = Flags::NONE;
+                }
+            }
+        }
+    }
+    let mut next = Vec::new();
+    for (number, set) in sets.iter().enumerate() {
+        let (mut low, mut high) = (params[1 + 2 * number], params[2 + 2 * number]);
+        for value in *set {
+            let value = wide(b, map.get_or_same(*value));
+            let less = b.icmp(IntPredicate::Slt, value, low);
+            low = b.select(less, value, low);
+            let more = b.icmp(IntPredicate::Sgt, value, high);
+            high = b.select(more, value, high);
+        }
+        next.extend([low, high]);
+    }
+    b.yield_(&next);
+    b.restore(place);
+    let found = b.body.results(pass).to_vec();
+    let ends = sets.into_iter().zip(found.chunks(2));
+    ends.map(|(indices, ends)| Ends {
+        indices: indices.clone(),
+        low: ends[0],
+        high: ends[1],
+    })
+    .collect()
+}
+
+/// An index in 64 bits, as an address takes it.
+fn wide(b: &mut Builder<'_>, value: Value) -> Value {
+    let long = b.unit.types.int(64);
+    match b.body.ty(value) == long {
+        true => value,
+        false => b.cast(CastOp::SExt, value, long),
+    }
+}
+
+fn ends_of<'e>(ends: &'e [Ends], group: &Group) -> &'e Ends {
+    let same = |e: &&Ends| e.indices == group.indices;
+    ends.iter().find(same).unwrap_or(&ends[0])
+}
+
+/// Whether a loop may read copies, and whether that pays.
+fn may_copy(b: &mut Builder<'_>, lp: Op, plan: &Plan, all_ends: &[Ends]) -> Value {
+    let (least, most) = (b.i64(-FARTHEST), b.i64(FARTHEST));
+    let mut all = Vec::new();
+    for one in all_ends {
+        let low = b.icmp(IntPredicate::Sge, one.low, least);
+        let high = b.icmp(IntPredicate::Sle, one.high, most);
+        all.extend([low, high]);
+    }
+    let trips = b.body.operand(lp, 0);
+    let long = b.unit.types.int(64);
+    let trips = match b.body.ty(trips) == long {
+        true => trips,
+        false => b.cast(CastOp::ZExt, trips, long),
+    };
+    for group in &plan.reads {
+        let ends = ends_of(all_ends, group);
+        let span = b.sub(ends.high, ends.low);
+        let twice = b.add(span, span);
+        let each = b.i64(group.indices.len() as i64);
+        let reads = b.mul(trips, each);
+        all.push(b.icmp(IntPredicate::Ult, twice, reads));
+        let read = stretch(b, group, ends);
+        for write in &plan.writes {
+            let written = stretch(b, write, ends_of(all_ends, write));
+            let before = b.icmp(IntPredicate::Ule, read.1, written.0);
+            let behind = b.icmp(IntPredicate::Ule, written.1, read.0);
+            all.push(b.binary(BinaryOp::Or, before, behind));
+        }
+    }
+    let bit = b.unit.types.int(1);
+    let settled = all
+        .into_iter()
+        .map(|one| b.value(OpKind::Freeze, &[one], bit));
+    let settled: Vec<Value> = settled.collect();
+    settled
+        .into_iter()
+        .reduce(|a, c| b.binary(BinaryOp::And, a, c))
+        .unwrap_or_else(|| b.bool(false))
+}
+
+/// The bytes from the base to the first and behind the last place of a group.
+fn offsets(b: &mut Builder<'_>, group: &Group, ends: &Ends) -> (Value, Value) {
+    let scale = b.i64(group.scale);
+    let (low, high) = (b.i64(group.low), b.i64(group.high));
+    let first = b.mul(ends.low, scale);
+    let last = b.mul(ends.high, scale);
+    (b.add(first, low), b.add(last, high))
+}
+
+/// The first place of a group, and what lies behind its last one.
+fn stretch(b: &mut Builder<'_>, group: &Group, ends: &Ends) -> (Value, Value) {
+    let (first, last) = offsets(b, group, ends);
+    (far(b, group.base, first), far(b, group.base, last))
+}
+
+/// An address that need not lie in the same block.
+fn far(b: &mut Builder<'_>, base: Value, bytes: Value) -> Value {
+    let address = b.byte_addr(base, bytes);
+    b.set_flags(address, Flags::NONE);
+    address
+}
+
+/// A copy of what a group reaches, and the place in it that stands for the base.
+fn block_of(b: &mut Builder<'_>, group: &Group, ends: &Ends) -> (Value, Value) {
+    let (first, last) = offsets(b, group, ends);
+    let from = far(b, group.base, first);
+    let bytes = b.sub(last, first);
+    let malloc = function(b.unit, "malloc");
+    let call = b.call(malloc, &[bytes]);
+    let block = b.body.result(call);
+    let memcpy = function(b.unit, "llvm.memcpy.p0.p0.i64");
+    let no = b.bool(false);
+    b.call(memcpy, &[block, from, bytes, no]);
+    let zero = b.i64(0);
+    let back = b.sub(zero, first);
+    (block, far(b, block, back))
+}
+
+/// Has a load of a group read from the copy.
+fn read_from(b: &mut Builder<'_>, load: Op, group: &Group, root: Value) {
+    let mut chain = Vec::new();
+    let mut at = b.body.operand(load, 0);
+    while at != group.base
+        && let Some(op) = b.body.def_op(at)
+    {
+        chain.push(op);
+        at = b.body.operand(op, 0);
+    }
+    b.at_op(load);
+    let mut address = root;
+    for op in chain.into_iter().rev() {
+        let kind = b.body.kind(op).clone();
+        let (index, ty) = (b.body.operand(op, 1), b.body.ty(address));
+        address = b.value(kind, &[address, index], ty);
+    }
+    b.body.set_operand(load, 0, address);
+    // The block begins where the first place does, wherever that is.
+    let places = group.scale | (group.high - group.low);
+    if let OpKind::Load(access) = &mut b.body.ops[load].kind {
+        let even = 1u32 << places.trailing_zeros().min(4);
+        access.align_bytes = access.align_bytes.min(even);
+    }
+}
+
+/// A function of the C library.
+fn function(unit: &mut Unit, name: &str) -> FuncId {
+    let (ptr, long, bit) = (unit.types.ptr(), unit.types.int(64), unit.types.int(1));
+    let void = unit.types.void();
+    let (result, params) = match name {
+        "malloc" => (ptr, vec![long]),
+        "free" => (void, vec![ptr]),
+        _ => (void, vec![ptr, ptr, long, bit]),
+    };
+    let ty = unit.types.func(result, params);
+    unit.declare(name, ty, AttrSet::default())
+}
