@@ -19,8 +19,8 @@ mod worked_in;
 use crate::node::Node;
 use gradus_analysis::{CallActivity, CopiedWord, CopyKind, ShadowState};
 use gradus_ir::{
-    Body, CastOp, Code, Definition, Diagnostic, FloatKind, FuncId, LocId, Op, OpKind, Type, TypeId,
-    Unit, Value,
+    Body, CastOp, Code, Definition, Diagnostic, FloatKind, FuncId, GlobalId, LocId, Op, OpKind,
+    Type, TypeId, Unit, Value,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -55,6 +55,7 @@ pub struct Facts<'a> {
     shadows: Vec<ShadowState>,
     lanes: HashMap<Value, Vec<FloatLane>>,
     pointer_lanes: HashSet<Value>,
+    shadowed: HashSet<GlobalId>,
     stable: HashSet<Op>,
     copies: HashMap<Op, CopyKind>,
     deferred: HashMap<Op, Op>,
@@ -127,6 +128,10 @@ impl Facts<'_> {
     /// Whether a value carries pointers.
     pub fn holds_pointer(&self, unit: &Unit, value: Value) -> bool {
         unit.types.is_ptr(self.body.ty(value)) || self.pointer_lanes.contains(&value)
+    }
+    /// Whether a global whose address is part of a constant has a shadow.
+    pub fn is_shadowed(&self, global: GlobalId) -> bool {
+        self.shadowed.contains(&global)
     }
     /// Whether what a load read is still there in the return sweep.
     pub fn is_stable(&self, op: Op) -> bool {

@@ -1,13 +1,15 @@
-//! Shadows of addresses that are constants: null, functions, globals.
+//! Shadows of constants that are or hold addresses: null, functions, globals.
 
 use crate::facts::Facts;
 use crate::out::{Lanes, Out};
 use gradus_ir::{
     ConstId, ConstKind, Diagnostic, Global, GlobalId, Initializer, Linkage, Symbol, Unit,
 };
+use std::collections::HashMap;
 
-/// The shadows of a constant pointer: that of a global is the same place of its shadow global;
-/// null, functions and unspecified addresses are their own shadows.
+/// The shadows of a constant: that of a global's address is the same place of its shadow global; null,
+/// functions and unspecified addresses are their own shadows. Of vectors and structures that is so part by
+/// part, and numbers in them have none.
 ///
 /// # Errors
 /// A constant that only the host understands.
@@ -17,21 +19,40 @@ pub fn shadow_constant(
     forward: bool,
     id: ConstId,
 ) -> Result<Lanes, Diagnostic> {
-    let constant = out.unit.constant(id).clone();
     let mut lanes = Lanes::new();
     for lane in 0..facts.width {
-        let shadow = match constant.kind {
-            ConstKind::Global { global, offset } => {
-                let global = shadow_global(out.unit, global, forward, lane);
-                out.unit
-                    .consts
-                    .intern(constant.ty, ConstKind::Global { global, offset })
-            }
-            _ => id,
-        };
+        let shadow = in_lane(out.unit, facts, forward, id, lane);
         lanes.push(out.body.constant(out.unit, shadow));
     }
     Ok(lanes)
+}
+
+fn in_lane(unit: &mut Unit, facts: &Facts<'_>, forward: bool, id: ConstId, lane: usize) -> ConstId {
+    let mut made: HashMap<ConstId, ConstId> = HashMap::new();
+    let mut work = vec![id];
+    while let Some(&top) = work.last() {
+        let constant = unit.constant(top).clone();
+        let shadow = match constant.kind {
+            ConstKind::Aggregate(parts) => {
+                let before = work.len();
+                work.extend(parts.iter().filter(|part| !made.contains_key(part)));
+                if work.len() > before {
+                    continue;
+                }
+                let parts = parts.iter().map(|part| made[part]).collect();
+                (unit.consts).intern(constant.ty, ConstKind::Aggregate(parts))
+            }
+            ConstKind::Global { global, offset } if top == id || facts.is_shadowed(global) => {
+                let global = shadow_global(unit, global, forward, lane);
+                (unit.consts).intern(constant.ty, ConstKind::Global { global, offset })
+            }
+            ConstKind::Float(_) => unit.consts.intern(constant.ty, ConstKind::Float(0)),
+            _ => top,
+        };
+        made.insert(top, shadow);
+        work.pop();
+    }
+    made[&id]
 }
 
 /// The shadow of a global variable in a lane: of the same type, merged with those of other modules

@@ -150,6 +150,16 @@ impl Solver<'_> {
             ClassState::Maybe => ShadowState::Maybe,
         }
     }
+    /// As [`Self::by_class`], of a value that may hold several pointers.
+    fn by_classes(&self, value: Value) -> ShadowState {
+        let (unit, memory) = (self.facts.unit, self.facts.memory);
+        let leaves = memory.leaves_of(self.body.ty(value));
+        let places = memory.places(self.variant.func, value);
+        let pointers = (leaves.iter().zip(places)).filter(|(leaf, _)| unit.types.is_ptr(leaf.ty));
+        let states = pointers.filter_map(|(_, place)| Some(self.by_class(Some((*place)?.class))));
+        let joined = states.reduce(ShadowState::or);
+        joined.unwrap_or_else(|| self.by_class(self.class_of(value)))
+    }
 
     // ---- step 1 ----------------------------------------------------------------------------
 
@@ -192,7 +202,7 @@ impl Solver<'_> {
     }
     /// The shadow of a pointer that was loaded from memory whose own pointer has shadow `from`.
     fn loaded(&self, from: ShadowState, value: Value) -> ShadowState {
-        match (from, self.by_class(self.class_of(value))) {
+        match (from, self.by_classes(value)) {
             (ShadowState::None, _) | (_, ShadowState::None) => ShadowState::None,
             (ShadowState::Real, state) => state,
             (ShadowState::Maybe, _) => ShadowState::Maybe,
@@ -251,6 +261,10 @@ impl Solver<'_> {
                     work.push((result, self.by_class(self.class_of(result))));
                 }
             }
+            OpKind::ExtractValue(_) if self.is_part_of_result(op) => {
+                let result = body.result(op);
+                work.push((result, self.by_classes(result)));
+            }
             OpKind::Cast(_)
             | OpKind::Binary(_)
             | OpKind::ExtractValue(_)
@@ -307,7 +321,17 @@ impl Solver<'_> {
                 return work.push((result, self.made(result, own)));
             }
         }
-        work.push((result, self.by_class(self.class_of(result))));
+        work.push((result, self.by_classes(result)));
+    }
+    /// Whether an op takes a part out of what a call of the closure's own returns: that part tells more
+    /// than the whole, whose parts may differ.
+    fn is_part_of_result(&self, op: Op) -> bool {
+        let call = self.body.def_op(self.body.operand(op, 0));
+        matches!(self.body.kind(op), OpKind::ExtractValue(_))
+            && call.is_some_and(|call| {
+                let callee = self.facts.closure.callee(self.facts.unit, self.body, call);
+                matches!(callee, Some(Callee::Inside(_)))
+            })
     }
 
     // ---- steps 2 and 3 ---------------------------------------------------------------------

@@ -45,4 +45,4 @@ macro_rules! pages {
     )* };
 }
 
-pages! { picked, loaded, null, functions, copies, in_place, handed, numbers, left }
+pages! { picked, loaded, null, functions, copies, in_place, handed, numbers, left, parts }

@@ -13,7 +13,9 @@ use gradus_analysis::{
 };
 use gradus_ir::known::{Known, MarkerFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{Body, Diagnostic, FuncId, Op, OpKind, Severity, Unit, Value};
+use gradus_ir::{
+    Body, ConstId, ConstKind, Diagnostic, FuncId, GlobalId, Op, OpKind, Severity, Unit, Value,
+};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What the tables are made from.
@@ -52,6 +54,7 @@ impl<'a> MakeFacts<'a> {
                 .collect(),
             lanes: HashMap::new(),
             pointer_lanes: HashSet::new(),
+            shadowed: self.shadowed(body),
             stable: HashSet::new(),
             copies: HashMap::new(),
             deferred: self.deferred(body, &alias),
@@ -182,6 +185,28 @@ impl<'a> MakeFacts<'a> {
             &self.closure.classes,
             &variant,
         )
+    }
+
+    /// The globals with shadows whose addresses are parts of a body's constants.
+    fn shadowed(&self, body: &Body) -> HashSet<GlobalId> {
+        let (view, classes) = (self.closure.view(self.unit), &self.closure.classes);
+        let aggregate =
+            |id: &ConstId| matches!(self.unit.constant(*id).kind, ConstKind::Aggregate(_));
+        let constants = body.values.ids().filter_map(|v| body.as_const(v));
+        let mut work: Vec<ConstId> = constants.filter(aggregate).collect();
+        let (mut seen, mut found) = (HashSet::new(), HashSet::new());
+        while let Some(id) = work.pop() {
+            match &self.unit.constant(id).kind {
+                ConstKind::Aggregate(parts) if seen.insert(id) => work.extend(parts),
+                ConstKind::Global { global, .. }
+                    if classes.global(view, *global) != ShadowState::None =>
+                {
+                    found.insert(*global);
+                }
+                _ => {}
+            }
+        }
+        found
     }
 
     /// Only addresses, and what carries them, have shadows.

@@ -22,7 +22,7 @@ use crate::node::Node;
 use crate::out::{Lanes, Out, Space};
 use crate::shadow::shadow_constant;
 use crate::variant::{Mode, ParamRole, Signature, Variant};
-use gradus_ir::{Diagnostic, Flags, Op, OpKind, Region, Value};
+use gradus_ir::{Diagnostic, Flags, Op, OpKind, Region, Type, TypeId, Unit, Value};
 use snapshot::Pieces;
 use std::collections::HashMap;
 use structure::OpenStructure;
@@ -189,24 +189,38 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
             (self.findings).push(crate::reverse::recall::fault(Node::Shadow(value)));
         }
         let ty = self.facts.body.ty(value);
-        if self.out.unit.types.is_ptr(ty) {
-            if let (true, Some(id)) = (self.has_companion(value), self.facts.body.as_const(value)) {
-                return match shadow_constant(self.out, self.facts, self.forward_mode(), id) {
-                    Ok(lanes) => lanes,
-                    Err(finding) => {
-                        self.findings.push(finding);
-                        Lanes::from_elem(self.value(value), self.facts.width)
-                    }
-                };
-            }
-            return Lanes::from_elem(self.value(value), self.facts.width);
+        let is_pointer = self.out.unit.types.is_ptr(self.out.unit.types.scalar(ty));
+        if let (true, Some(id)) = (
+            self.facts.has_shadow(value),
+            self.facts.body.as_const(value),
+        ) {
+            return match shadow_constant(self.out, self.facts, self.forward_mode(), id) {
+                Ok(lanes) => lanes,
+                Err(finding) => {
+                    self.findings.push(finding);
+                    Lanes::from_elem(self.value(value), self.facts.width)
+                }
+            };
         }
-        // An inactive address, kept as a number, is its own shadow as other addresses are.
-        if self.facts.has_shadow(value) || self.facts.holds_pointer(self.out.unit, value) {
-            return Lanes::from_elem(self.value(value), self.facts.width);
+        // An inactive address, also one kept as a number, is its own shadow.
+        let is_own = self.facts.has_shadow(value) || self.facts.holds_pointer(self.out.unit, value);
+        let own = match is_pointer || is_own {
+            true => self.value(value),
+            false => self.inactive(value),
+        };
+        Lanes::from_elem(own, self.facts.width)
+    }
+
+    /// What runs beside an inactive value: addresses in it are their own shadows, numbers have no tangents.
+    fn inactive(&mut self, value: Value) -> Value {
+        let ty = self.facts.body.ty(value);
+        let mut companion = self.out.build().zero(ty);
+        for path in address_paths(self.out.unit, ty) {
+            let own = self.value(value);
+            let part = self.out.build().extract(own, &path);
+            companion = self.out.build().insert(companion, part, &path);
         }
-        let zero = self.out.build().zero(ty);
-        Lanes::from_elem(zero, self.facts.width)
+        companion
     }
 
     fn op(&mut self, op: Op) {
@@ -348,4 +362,25 @@ pub(crate) fn forward_mode<'u>(
     }
     crate::reverse::pack(&mut out, &values);
     out
+}
+
+/// Where in a structure or array of some type addresses stand.
+fn address_paths(unit: &Unit, ty: TypeId) -> Vec<Vec<u32>> {
+    let (mut found, mut work) = (Vec::new(), vec![(ty, Vec::new())]);
+    while let Some((ty, path)) = work.pop() {
+        let count = match unit.types.get(ty) {
+            Type::Struct { fields, .. } => fields.len() as u64,
+            Type::Array { len, .. } => *len,
+            _ if unit.types.is_ptr(unit.types.scalar(ty)) => {
+                found.push(path);
+                continue;
+            }
+            _ => continue,
+        };
+        for index in 0..count as u32 {
+            let inner = [path.as_slice(), &[index]].concat();
+            work.extend(unit.types.field(ty, index).map(|field| (field, inner)));
+        }
+    }
+    found
 }
