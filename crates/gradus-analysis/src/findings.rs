@@ -205,6 +205,7 @@ pub(crate) fn of_body(
     for op in body.walk(body.root()) {
         if !lost.contains(body, op) {
             finder.op(op);
+            finder.mistaken(op);
         }
     }
     let mut list = distinct(finder.list);
@@ -459,6 +460,21 @@ impl Finder<'_> {
             message,
             "compute with floating-point operations, or give the function a derivative of its own",
         );
+    }
+    /// Numbers that go on as what is taken for an address there: one way of a program leaves the bits of a
+    /// number, another an address (Rust: the result of what may panic, as long as nobody asks which).
+    fn mistaken(&mut self, op: Op) {
+        let (unit, body, words) = (self.facts.unit, self.body, self.facts.words);
+        let mut found = false;
+        flow::value_flows(unit, body, op, |from, to| {
+            found |= words.is_confused(self.func, to)
+                && !words.carries_float(self.func, to)
+                && words.carries_float(self.func, from)
+                && self.activity.varied(from);
+        });
+        if found {
+            self.bits(op);
+        }
     }
     fn value(&mut self, op: Op, value: Value) {
         if !self.activity.active(value) {

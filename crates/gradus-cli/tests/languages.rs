@@ -157,6 +157,24 @@ fn rust_lists() {
     rust_program(&folder, "lists", &options);
 }
 
+/// What a closure gave and the address of what it threw share an integer: that is told, or the gradient is
+/// right; never is it zero.
+#[test]
+fn rust_catches() {
+    let folder = folder("rust_catches");
+    let program = source("caught.rs");
+    let kind = "--edition 2024 --crate-type staticlib -g --emit=llvm-bc";
+    let made = format!("rustc {kind} -C opt-level=1 {}", program.display());
+    shell(&folder, &made);
+    let line = "grad caught.bc -f energy --wrt x -o energy.o";
+    let said = support::refuses(&folder, line, "GRD0008");
+    assert!(
+        said.contains("caught.rs") || said.contains("panic"),
+        "{said}"
+    );
+    rust_program(&folder, "caught", &["opt-level=2", "opt-level=3"]);
+}
+
 /// The gradient of a crate's `energy` at several options: equal to differences, and the same for all.
 fn rust_program(folder: &Path, name: &str, options: &[&str]) {
     let (program, main) = (source(&format!("{name}.rs")), source("main.c"));
