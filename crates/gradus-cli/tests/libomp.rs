@@ -94,6 +94,51 @@ fn every_word_means_the_same() {
     }
 }
 
+/// All reductions of a program name one lock, in which OpenMP's library keeps what our threads would wait for.
+#[test]
+fn reductions_there_and_here_have_their_own_locks() {
+    let folder = folder("locks_beside");
+    let source = "
+        #include <omp.h>
+        #include <stdio.h>
+        typedef struct { long sum, count; } pair;
+        #pragma omp declare reduction(both : pair : omp_out.sum += omp_in.sum, omp_out.count += omp_in.count)
+        static pair kept(long n) {
+          pair p = {0, 0};
+          #pragma omp parallel for ordered reduction(both : p)
+          for (long i = 0; i < n; i++) {
+            p.sum += i;
+            #pragma omp ordered
+            p.count++;
+          }
+          return p;
+        }
+        static pair of_ranks(long n) {
+          pair p = {0, 0};
+          #pragma omp parallel reduction(both : p)
+          {
+            long first = omp_get_thread_num(), ranks = omp_get_num_threads();
+            for (long i = first; i < n; i += ranks) p.sum += i, p.count++;
+          }
+          return p;
+        }
+        int main(void) {
+          for (int round = 0; round < 3; round++) {
+            pair a = kept(40), b = of_ranks(50);
+            printf(\"%ld %ld %ld %ld\\n\", a.sum, a.count, b.sum, b.count);
+          }
+        }";
+    support::write(&folder, "program.c", source);
+    shell(&folder, "gradus cc -O2 -w -fopenmp program.c -o program");
+    for workers in [2, 4] {
+        let mut command = Command::new("timeout");
+        command.args(["60", "./program"]).current_dir(&folder);
+        command.env("OMP_NUM_THREADS", workers.to_string());
+        let said = text(&succeeds(&mut command).stdout);
+        assert_eq!(said, "780 40 1225 50\n".repeat(3), "{workers} workers");
+    }
+}
+
 /// A gradient through loops, nested ones too, whose threads are the library's.
 #[test]
 fn gradients_are_the_same() {

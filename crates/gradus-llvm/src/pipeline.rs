@@ -67,8 +67,10 @@ macro_rules! early_from_unrolling {
 const EARLY_SERIAL: &str = early_from_unrolling!("gvn");
 // What one iteration reads for the next ties them together.
 const EARLY_OPENMP: &str = early_from_unrolling!("gvn<no-load-pre>");
+// What all calls of a function hand in alike stands in it (`ipsccp`): tasks, once they are functions of their
+// own, hand it on through memory.
 const EARLY_PLAIN: &str =
-    "inferattrs,function(simplifycfg,sroa,early-cse,simplifycfg),cgscc(function-attrs)";
+    "inferattrs,function(simplifycfg,sroa,early-cse,simplifycfg),ipsccp,cgscc(function-attrs)";
 // Nothing is unrolled: a barrier in a loop stays one.
 const EARLY_KERNELS: &str = "inferattrs,always-inline,\
     function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,sroa,\

@@ -153,6 +153,14 @@ void gr_set_parallel_accesses(LLVMValueRef branch, LLVMMetadataRef group, int wh
   add_to_loop(i, parts);
 }
 
+// States on a loop's branch that its code begins at a multiple of so many bytes.
+void gr_set_loop_align(LLVMValueRef branch, unsigned align_bytes) {
+  auto *i = unwrap<Instruction>(branch);
+  auto &ctx = i->getContext();
+  auto *bytes = ConstantAsMetadata::get(ConstantInt::get(Type::getInt32Ty(ctx), align_bytes));
+  add_to_loop(i, {MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.align"), bytes})});
+}
+
 // States on a loop's branch that it is not to be vectorised.
 void gr_set_scalar(LLVMValueRef branch) {
   auto *i = unwrap<Instruction>(branch);

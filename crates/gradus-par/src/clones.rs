@@ -264,22 +264,31 @@ fn is_forked(body: &Body, op: Op) -> bool {
     owners(body, op).any(|owner| body.kind(owner).begins_strands())
 }
 
+/// Whether an op stands in a loop.
+fn is_repeated(body: &Body, op: Op) -> bool {
+    let repeats = |owner| matches!(body.kind(owner), OpKind::For { .. } | OpKind::Loop { .. });
+    owners(body, op).any(repeats)
+}
+
 /// Whether a run of the body that comes by a call comes by no other of `calls`, and only once.
 fn is_only(body: &Body, op: Op, calls: &[Op]) -> bool {
-    let repeats = |owner| matches!(body.kind(owner), OpKind::For { .. } | OpKind::Loop { .. });
-    !owners(body, op).any(repeats)
+    !is_repeated(body, op)
         && calls
             .iter()
             .all(|other| *other == op || are_exclusive(body, op, *other))
 }
 
-/// How many of the calls a run makes, where loops come round once: the most that may meet with one.
+/// How many of the calls a run makes: the most that may meet with one, and many where a loop makes it.
 fn most_of_a_run(body: &Body, calls: &[(Op, &Clones)]) -> usize {
     let meets = |op: Op| {
         let others = calls.iter().map(|(other, _)| *other);
-        others
+        let met = others
             .filter(|&other| other == op || !are_exclusive(body, op, other))
-            .count()
+            .count();
+        match is_repeated(body, op) {
+            true => met.max(MANY),
+            false => met,
+        }
     };
     calls.iter().map(|(op, _)| meets(*op)).max().unwrap_or(0)
 }

@@ -226,8 +226,9 @@ fn kernels(
     })
 }
 
-/// Before differentiation: parallel ops as the serial loops that they are when the parallelism is
-/// dropped; those with independent iterations say so, and keep saying so in derivatives. Launches in what is
+/// Before differentiation: what does not vary leaves parallel loops, whose derivatives would do it in each
+/// iteration, too; then parallel ops become the serial loops that they are when the parallelism is dropped.
+/// Those with independent iterations say so, and keep saying so in derivatives. Launches in what is
 /// differentiated (`primals` and all that they reach) are loops, too, and their kernels cut at barriers.
 pub(crate) fn project(
     run: &mut Run<'_>,
@@ -243,6 +244,15 @@ pub(crate) fn project(
         run.take(raised.remarks())?;
         run.take(raised.teams_of_one(&only_run.iter().map(name).collect()))
     })?;
+    changed.retain(|func| !only_run.contains(func));
+    run.pass("simplify", |run| {
+        let off = run.request.options.off.iter().any(|o| o == "simplify");
+        if !off && !changed.is_empty() {
+            let closure = Closure::of(&imported.unit, &changed);
+            simplify::parallel(&mut imported.unit, &closure, &changed);
+        }
+        run.after_unit("simplify", &imported.unit)
+    })?;
     let mut launches = gradus_raise::raise_launches(&mut imported.unit, closure.functions());
     refused_launches(run, imported, &mut launches)?;
     let unit = &mut imported.unit;
@@ -255,7 +265,6 @@ pub(crate) fn project(
         changed.extend(launches.changed);
     }
     run.pass("raise", |run| {
-        changed.retain(|func| !only_run.contains(func));
         gradus_par::project(unit, &changed);
         run.after_unit("raise", unit)
     })

@@ -8,7 +8,7 @@ use crate::foreign::{self, Function, call};
 use crate::strand;
 use crate::team::{Dispatch, Member, gr_lock, gr_unlock};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The rank that this thread is, directly in a team of ours.
 fn member() -> Option<&'static Member> {
@@ -244,10 +244,11 @@ loops!(i64, i64, false, __wrap___kmpc_for_static_init_8 Static8,
 loops!(u64, i64, true, __wrap___kmpc_for_static_init_8u Static8u,
     __wrap___kmpc_dispatch_init_8u Dispatch8u, __wrap___kmpc_dispatch_next_8u Next8u);
 
-/// Entries that do something in a team of ours, and else go on with their arguments.
+/// Entries that do something in a team of ours, and else go on with their arguments, but for one that
+/// becomes another there.
 macro_rules! entries {
     ($($(#[$doc:meta])* $name:ident $Name:ident ($($arg:ident: $ty:ty),*) $(-> $result:ty)?,
-       $member:pat => $ours:expr;)*) => {$(
+       $member:pat => $ours:expr $(, elsewhere $other:ident = $with:expr)?;)*) => {$(
         $(#[$doc])*
         ///
         /// # Safety
@@ -256,11 +257,14 @@ macro_rules! entries {
         pub unsafe extern "C" fn $name(place: Place, thread: i32, $($arg: $ty),*) $(-> $result)? {
             match member() {
                 Some($member) => $ours,
-                None => call!(
-                    Function::$Name.needed(),
-                    (Place, i32, $($ty),*) $(-> $result)?,
-                    place, thread, $($arg),*
-                ),
+                None => {
+                    $(let $other = $with;)?
+                    call!(
+                        Function::$Name.needed(),
+                        (Place, i32, $($ty),*) $(-> $result)?,
+                        place, thread, $($arg),*
+                    )
+                }
             }
         }
     )*};
@@ -305,21 +309,23 @@ entries! {
     __wrap___kmpc_end_masked EndMasked(), _ => {};
     /// A rank may now combine its part of a reduction, alone.
     __wrap___kmpc_reduce Reduce(count: i32, bytes: usize, data: *mut c_void, combine: *mut c_void,
-        lock: *const AtomicU32) -> i32, _ => enter(lock);
+        lock: *const AtomicU32) -> i32, _ => enter(lock),
+        elsewhere lock = reduction_lock();
     /// As above; the ranks do not meet behind it.
     __wrap___kmpc_reduce_nowait ReduceNowait(count: i32, bytes: usize, data: *mut c_void,
-        combine: *mut c_void, lock: *const AtomicU32) -> i32, _ => enter(lock);
+        combine: *mut c_void, lock: *const AtomicU32) -> i32, _ => enter(lock),
+        elsewhere lock = reduction_lock();
     /// A rank has combined; all ranks meet.
     __wrap___kmpc_end_reduce EndReduce(lock: *const AtomicU32), member => {
         // SAFETY: promised by the caller.
         unsafe { gr_unlock(lock) };
         member.team().wait();
-    };
+    }, elsewhere lock = reduction_lock();
     /// A rank has combined.
     __wrap___kmpc_end_reduce_nowait EndReduceNowait(lock: *const AtomicU32), _ => {
         // SAFETY: promised by the caller.
         unsafe { gr_unlock(lock) }
-    };
+    }, elsewhere lock = reduction_lock();
     /// The rank that ran a single region gives its values to all.
     __wrap___kmpc_copyprivate CopyPrivate(bytes: usize, data: *mut c_void,
         copy: unsafe extern "C" fn(*mut c_void, *mut c_void), did_it: i32), member => {
@@ -334,6 +340,13 @@ entries! {
         }
         team.wait();
     };
+}
+
+/// The lock of reductions in regions of the other library. All reductions of a program name the same one, in which
+/// that library leaves a pointer of its own: ours would never be free again.
+fn reduction_lock() -> *const AtomicU32 {
+    static LOCK: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+    LOCK.as_ptr().cast()
 }
 
 fn enter(lock: *const AtomicU32) -> i32 {

@@ -85,6 +85,7 @@ fn folded(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Value> {
         OpKind::Addr { .. } => address(&b, op),
         OpKind::ExtractValue(_) => member(&mut b, op),
         OpKind::ExtractElement => lane(&mut b, op),
+        OpKind::Call(_) => fold_integer::call(&b, op),
         _ => None,
     }
 }
@@ -111,6 +112,9 @@ fn select(b: &mut Builder, op: Op) -> Option<Value> {
     }
     if same_type && one == Some((0, 1)) && other == Some((1, 1)) {
         return Some(b.binary(BinaryOp::Xor, c, y));
+    }
+    if let Some(new) = fold_integer::counted(b, [c, x, y]) {
+        return Some(new);
     }
     let inner = negated(b, c)?;
     let flags = b.body.ops[op].flags;

@@ -3,6 +3,7 @@
 use crate::fold::{negated, used_once};
 use crate::literals::{integer, integer_of};
 use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, mask};
+use gradus_ir::known::{IntFn, Known};
 use gradus_ir::{BinaryOp, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Type, Value};
 
 /// What a binary integer op gives.
@@ -24,12 +25,66 @@ pub(crate) fn binary(b: &mut Builder, op: Op, binary: BinaryOp) -> Option<Value>
         And | Mul if is(0) => Some(y),
         Or if is(mask(bits)) => Some(y),
         URem | SRem if is(1) => integer_of(b, ty, 0),
+        Add => added_again(b, x, cy?),
         Sub | Xor if x == y => integer_of(b, ty, 0),
         And | Or if x == y => Some(x),
         Xor if is(1) && bits == 1 => not(b, x),
         Shl | LShr | AShr if cx.is_some_and(|c| c.0 == 0) => Some(x),
         _ => None,
     }
+}
+
+/// `n` where the value is `n + c`, and the negative of `c` is added to it.
+fn added_again(b: &Builder, sum: Value, (constant, bits): (u128, u32)) -> Option<Value> {
+    let op = b.body.def_op(sum)?;
+    let before = match b.body.kind(op) {
+        OpKind::Binary(BinaryOp::Add) => integer(b.unit, b.body, b.body.operand(op, 1))?,
+        _ => return None,
+    };
+    let nothing = constant.wrapping_add(before.0) & mask(bits) == 0;
+    nothing.then(|| b.body.operand(op, 0))
+}
+
+/// `0 if n < 0 else n + 1` of the same with `n + 1` in another form, as a loop's last index gives its runs:
+/// `(n if n > 0 else 0) + 1`, or `n + (0 if n is -1 else 1)`.
+pub(crate) fn counted(b: &mut Builder, [below, none, runs]: [Value; 3]) -> Option<Value> {
+    use IntPredicate::{Ne, Sgt, Slt};
+    let compared = |b: &Builder, truth: Value, predicate: IntPredicate| {
+        let op = b.body.def_op(truth)?;
+        let number = integer(b.unit, b.body, b.body.operands(op).nth(1)?)?;
+        (*b.body.kind(op) == OpKind::ICmp(predicate)).then(|| (b.body.operand(op, 0), number))
+    };
+    let (last, (zero, bits)) = compared(b, below, Slt)?;
+    let sum = b.body.def_op(runs)?;
+    let is_sum = *b.body.kind(sum) == OpKind::Binary(BinaryOp::Add);
+    if zero != 0 || integer(b.unit, b.body, none) != Some((0, bits)) || !is_sum {
+        return None;
+    }
+    let (x, y) = (b.body.operand(sum, 0), b.body.operand(sum, 1));
+    let is_last_or_zero = |b: &Builder, value: Value| {
+        let op = b.body.def_op(value)?;
+        let parts: Vec<Value> = b.body.operands(op).collect();
+        let [above, one, other] = parts[..] else {
+            return None;
+        };
+        let of_last = compared(b, above, Sgt)? == (last, (0, bits)) && one == last;
+        let zero = integer(b.unit, b.body, other) == Some((0, bits));
+        (*b.body.kind(op) == OpKind::Select && of_last && zero).then_some(())
+    };
+    let clamped = integer(b.unit, b.body, y) == Some((1, bits)) && is_last_or_zero(b, x).is_some();
+    let truth = if x == last {
+        extended_truth(b, y)
+    } else {
+        None
+    };
+    let unless_all = truth.and_then(|t| compared(b, t, Ne)) == Some((last, (mask(bits), bits)));
+    if !clamped && !unless_all {
+        return None;
+    }
+    let ty = b.body.ty(last);
+    let one = integer_of(b, ty, 1)?;
+    let next = b.binary(BinaryOp::Add, last, one);
+    Some(b.select(below, none, next))
 }
 
 /// The negation of a truth value, where that needs no further op.
@@ -90,6 +145,18 @@ pub(crate) fn comparison(b: &mut Builder, op: Op, predicate: IntPredicate) -> Op
             let one = integer_of(b, ty, 1)?;
             Some(b.binary(BinaryOp::Xor, truth, one))
         }
+        _ => None,
+    }
+}
+
+/// What a call of integer arithmetic gives: the least or greatest of a number and itself.
+pub(crate) fn call(b: &Builder, op: Op) -> Option<Value> {
+    let known = b.unit.callee(b.body, op).and_then(|f| b.unit.known(f));
+    let Some(Known::Integer(IntFn::Smin | IntFn::Smax | IntFn::Umin | IntFn::Umax)) = known else {
+        return None;
+    };
+    match b.unit.call_args(b.body, op)[..] {
+        [x, y] if x == y => Some(x),
         _ => None,
     }
 }

@@ -297,9 +297,11 @@ impl Plan<'_> {
     /// iteration reads the same place, so that no other writes it, and its own has not written it yet.
     /// What no address reaches may have locks of its own: it must stay as it is.
     fn is_undisturbed(&self, op: Op, around: Op) -> bool {
-        let stays = |access: &MemoryAccess| {
-            !matches!(access.place, Place::Inaccessible | Place::Errno)
-                || !self.clobbers.destroyed_in(access, around)
+        let stays = |access: &MemoryAccess| match access.place {
+            // What is only set there is nothing that the op reads.
+            Place::Errno if access.kind == AccessKind::Write => true,
+            Place::Inaccessible | Place::Errno => !self.clobbers.destroyed_in(access, around),
+            _ => true,
         };
         matches!(self.body.kind(around), OpKind::ParFor { .. })
             && self.facts.alias.race_free

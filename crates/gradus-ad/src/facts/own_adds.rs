@@ -86,7 +86,7 @@ impl MakeFacts<'_> {
         let body = facts.body;
         let region = body.op_regions(lp)[0];
         let load = |op: Op| {
-            let form = affine(alias, body.operand(op, 0), Some(lp)).filter(|form| form.exact);
+            let form = affine(alias, body.operand(op, 0), Some(lp));
             let class = form.as_ref().and_then(|form| form.start);
             Load {
                 op,
@@ -176,45 +176,126 @@ impl MakeFacts<'_> {
                 && form.invariant == first.invariant
                 && form.terms == first.terms
         };
-        forms.iter().all(same) && steps_over(self, alias, lp, first, element)
+        // Modulo 2⁶⁴ one place may have two subscripts. Not where each iteration reads its part, next to the
+        // part before it: all of these lie in one object, which is no longer than half of that.
+        let exact = forms.iter().all(|form| form.exact);
+        let gapless = exact || group.iter().all(|load| comes_by_always(alias, lp, load.op));
+        gapless && forms.iter().all(same) && steps_over(self, alias, lp, first, element, !exact)
     }
 }
 
-/// Whether one step of the index of `lp` goes over all that an iteration touches: `element` bytes, and
-/// as many of them as a loop inside of it runs.
+/// Whether one step of the index of `lp` goes over all that an iteration touches: `element` bytes, as many
+/// of them as the innermost loop inside of it runs, as many such rows as the loop around that one runs, and so on.
 fn steps_over(
     make: &MakeFacts<'_>,
     alias: &Alias<'_>,
     lp: Op,
     form: &Affine,
     element: i64,
+    gapless: bool,
 ) -> bool {
-    let (own, inner): (Vec<&AffineTerm>, Vec<&AffineTerm>) =
+    let (own, mut inner): (Vec<&AffineTerm>, Vec<&AffineTerm>) =
         form.terms.iter().partition(|term| term.lp == lp);
     let [own] = own[..] else {
         return false;
     };
-    let Some(step) = own.coefficient.checked_abs() else {
-        return false;
+    inner.sort_by_key(|term| (term.factors.len(), term.coefficient));
+    let mut touched = Extent {
+        bytes: element,
+        factors: Vec::new(),
+        gapless,
     };
-    match inner[..] {
-        [] if own.factors.is_empty() => step >= element,
-        [row] if row.factors.is_empty() && row.coefficient >= element => {
-            let trips = alias.body.operand(row.lp, 0);
-            match (own.factors.as_slice(), alias.body.as_int(make.unit, trips)) {
-                ([], Some(trips)) => row
-                    .coefficient
-                    .checked_mul(trips)
-                    .is_some_and(|b| b <= step),
-                ([factor], _) => {
-                    step == row.coefficient
-                        && stripped(alias.body, *factor) == stripped(alias.body, trips)
-                }
-                _ => false,
-            }
-        }
-        _ => false,
+    for row in inner {
+        let Some(wider) = touched.times(make, alias, row) else {
+            return false;
+        };
+        touched = wider;
     }
+    touched.is_within(alias.body, own)
+}
+
+/// Bytes that are touched, in a product with values that are made outside of the loops; what steps over them
+/// goes no further, where it must be `gapless`.
+struct Extent {
+    bytes: i64,
+    factors: Vec<Value>,
+    gapless: bool,
+}
+
+impl Extent {
+    /// Whether one step of a loop's index goes over it.
+    fn is_within(&self, body: &Body, term: &AffineTerm) -> bool {
+        let sorted = |factors: &[Value]| {
+            let mut factors: Vec<Value> = factors.iter().map(|v| stripped(body, *v)).collect();
+            factors.sort_unstable();
+            factors
+        };
+        let step = term.coefficient.checked_abs();
+        let over = |step: i64| match self.gapless {
+            true => step == self.bytes,
+            false => step >= self.bytes,
+        };
+        step.is_some_and(over) && sorted(&term.factors) == sorted(&self.factors)
+    }
+
+    /// What all runs of a loop touch together, of which each touches this one step further on; `None` where
+    /// they overlap, or go down.
+    fn times(&self, make: &MakeFacts<'_>, alias: &Alias<'_>, row: &AffineTerm) -> Option<Extent> {
+        if row.coefficient < 0 || !self.is_within(alias.body, row) {
+            return None;
+        }
+        let trips = alias.body.operand(row.lp, 0);
+        if let Some(trips) = alias.body.as_int(make.unit, trips) {
+            return Some(Extent {
+                bytes: row.coefficient.checked_mul(trips)?,
+                factors: row.factors.clone(),
+                gapless: self.gapless,
+            });
+        }
+        let mut factors = row.factors.clone();
+        factors.push(most_trips(alias, trips));
+        Some(Extent {
+            bytes: row.coefficient,
+            factors,
+            gapless: self.gapless,
+        })
+    }
+}
+
+/// What the index of a loop with so many runs stays below wherever it has one: also of `0 if c else m`.
+fn most_trips(alias: &Alias<'_>, mut trips: Value) -> Value {
+    let (unit, body) = (alias.unit, alias.body);
+    let is_zero = |value: Value| body.as_int(unit, value) == Some(0);
+    while let Some(op) = body.def_op(trips)
+        && matches!(body.kind(op), OpKind::Select)
+    {
+        let (one, other) = (body.operand(op, 1), body.operand(op, 2));
+        trips = match (is_zero(one), is_zero(other)) {
+            (true, _) => other,
+            (_, true) => one,
+            _ => break,
+        };
+    }
+    trips
+}
+
+/// Whether all iterations of a loop come by a load equally often: between the two stand only loops and branches
+/// on what was made before the loop.
+fn comes_by_always(alias: &Alias<'_>, lp: Op, load: Op) -> bool {
+    let body = alias.body;
+    let is_before = |value: Value| match body.values[value].def {
+        Definition::Const(_) => true,
+        Definition::Result(op, _) => !alias.nest.contains(lp, op),
+        Definition::Param(region, _) => body
+            .owner(region)
+            .is_none_or(|owner| !alias.nest.contains(lp, owner)),
+    };
+    let around = |op: &Op| alias.nest.parent(*op);
+    let owners = std::iter::successors(alias.nest.parent(load), around);
+    owners.take_while(|op| *op != lp).all(|op| {
+        let steady = matches!(body.kind(op), OpKind::For { .. } | OpKind::If);
+        steady && is_before(body.operand(op, 0))
+    })
 }
 
 /// A value without the widenings around it.

@@ -2,21 +2,30 @@
 //!
 //! Every plain load and store of such a loop belongs to the loop's group, and the loop's branch says
 //! that accesses of the group carry no dependence. A call belongs to none: what is inlined of it may
-//! bring memory along that all iterations share. Beside that: what LLVM is told not to do with a loop.
+//! bring memory along that all iterations share. Beside that: what LLVM is told not to do with a loop, and where
+//! its code begins.
 use super::structure::Structure;
 use gradus_ir::{Flags, Op, OpKind};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint};
 
 /// As many iterations as there are elements in a short vector, and the most that LLVM is known to unroll.
 const LEAST_TRIPS: i64 = 8;
 const MOST_TRIPS: i64 = 128;
 
+/// A cache line. A loop of so many bytes takes up to a third longer in two of them, and whether it lies in two
+/// depends on what code happens to stand before it; longer ones gain nothing.
+const LINE_BYTES: c_uint = 64;
+/// The most operations of a loop that is about one line long when LLVM has vectorised it, two vectors at a time:
+/// some five bytes each, and as much for counting and for the jump.
+const LINE_OPS: usize = 6;
+
 unsafe extern "C" {
     fn gr_distinct_node(ctx: LLVMContextRef) -> LLVMMetadataRef;
     fn gr_set_parallel_accesses(branch: LLVMValueRef, group: LLVMMetadataRef, whole: c_int);
     fn gr_set_scalar(branch: LLVMValueRef);
+    fn gr_set_loop_align(branch: LLVMValueRef, align_bytes: c_uint);
 }
 
 impl Structure<'_, '_, '_> {
@@ -43,6 +52,29 @@ impl Structure<'_, '_, '_> {
         if self.body.ops[op].flags.has(Flags::SCALAR) {
             unsafe { gr_set_scalar(branch) };
         }
+    }
+
+    /// Says at a loop's branch that its code begins with a cache line, if it is no longer than that.
+    pub(super) fn begin_line(&self, op: Op, branch: LLVMValueRef) {
+        if self.fits_line(op) {
+            unsafe { gr_set_loop_align(branch, LINE_BYTES) };
+        }
+    }
+
+    /// Whether a counted loop without structure inside is code of no more than a cache line.
+    fn fits_line(&self, op: Op) -> bool {
+        let counted = matches!(self.body.kind(op), OpKind::For { .. });
+        let mut ops = 0;
+        counted
+            && self.body.walk(self.body.op_regions(op)[0]).all(|op| {
+                ops += match self.body.kind(op) {
+                    OpKind::Addr { .. } | OpKind::Cast(_) | OpKind::Yield => 0,
+                    // Most are multiply-adds.
+                    OpKind::Call(_) => 2,
+                    _ => 1,
+                };
+                ops <= LINE_OPS && self.body.op_regions(op).is_empty()
+            })
     }
 
     /// Whether a loop runs so few times that LLVM would unroll it before it tries to vectorise it.

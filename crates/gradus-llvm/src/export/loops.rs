@@ -198,6 +198,7 @@ impl Structure<'_, '_, '_> {
             self.describe(owner, made);
             self.close_group(owner, Some(made));
             self.keep_scalar(owner, made);
+            self.begin_line(owner, made);
         }
         self.enter(counted.exit);
         let mut given = Values::new();
