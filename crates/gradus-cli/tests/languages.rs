@@ -5,7 +5,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{folder, shell, succeeds, text};
+use support::{folder, refuses, shell, succeeds, text, write};
 
 fn source(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/languages");
@@ -118,6 +118,34 @@ fn fortran_types() {
         let output = succeeds(checked.current_dir(&folder));
         assert_eq!(text(&output.stdout), "right\n", "{level}");
     }
+}
+
+/// What the destruction of a polymorphic component frees is known at run time alone: it is refused.
+#[test]
+fn fortran_polymorphic_components() {
+    let folder = folder("fortran_polymorphic");
+    let source = "module m
+        type :: base
+          real(8) :: by
+        end type
+        type :: holder
+          real(8), allocatable :: c(:)
+          class(base), allocatable :: what
+        end type
+      contains
+        real(8) function f(x, n)
+          integer, intent(in) :: n
+          real(8), intent(in) :: x(n)
+          type(holder) :: h
+          allocate(h%c(n))
+          h%c = x * x
+          f = h%c(1) + h%c(n)
+        end function
+      end module\n";
+    write(&folder, "m.f90", source);
+    shell(&folder, "flang-22 -O1 -g -emit-llvm -c m.f90 -o m.bc");
+    let said = refuses(&folder, "grad m.bc -f _QMmPf --wrt 0 -o m.o", "GRD0005");
+    assert!(said.contains("`_FortranADestroy`"), "{said}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! At the end of a scope `_FortranADestroy(descriptor)` frees the allocatable components of a variable. What they
 //! are stands in a constant table of the type, which the descriptor names: so the call becomes `free` of each
 //! component's address, which derivatives know. Left as they are: types with procedures of finalisation, arrays
-//! of derived types with something to free, and descriptors that are not made in the function itself. The tables
+//! of derived types with something to free, allocatable components of derived types, which may be polymorphic, and descriptors that are not made in the function itself. The tables
 //! are those of flang-rt 22 (`__fortran_type_info`: derived types and components; `flang/Runtime/type-info.h`).
 
 use crate::ffi::c_string;
@@ -25,14 +25,19 @@ const COMPONENTS: u32 = 6;
 const NOTHING_TO_DESTROY: u32 = 12;
 const NOTHING_TO_FINALISE: u32 = 13;
 
-/// The members of a component's entry: its kind, its rank, its place, and the descriptor that names its own type.
+/// The members of a component's entry: its kind, what it holds, its rank, its place, and the descriptor that names
+/// its own type.
 const GENRE: u32 = 1;
+const CATEGORY: u32 = 2;
 const COMPONENT_RANK: u32 = 4;
 const OFFSET: u32 = 6;
 const DERIVED: u32 = 8;
 const GENRE_DATA: u64 = 1;
 const GENRE_ALLOCATABLE: u64 = 3;
 const GENRE_AUTOMATIC: u64 = 4;
+/// Integers, unsigned ones, reals, complex numbers, characters and logicals come first. What is of a derived type may
+/// be polymorphic: what its type frees and finalises is known when the program runs.
+const CATEGORY_DERIVED: u64 = 6;
 
 impl Host {
     /// Writes the calls out.
@@ -133,6 +138,9 @@ unsafe fn scalar_type(descriptor: LLVMValueRef) -> Option<LLVMValueRef> {
                 let user = LLVMGetUser(at);
                 if !LLVMIsAStoreInst(user).is_null() && LLVMGetOperand(user, 1) == address {
                     stored.push((offset, LLVMGetOperand(user, 0)));
+                } else if !LLVMIsAMemIntrinsic(user).is_null() && LLVMGetOperand(user, 0) == address
+                {
+                    return None;
                 } else if !LLVMIsAGetElementPtrInst(user).is_null() {
                     pending.push((user, offset + constant_step(user)?));
                 }
@@ -202,9 +210,11 @@ fn rank(offset: u64, value: LLVMValueRef) -> Told<u64> {
         let inside = RANK_AT - offset;
         match kind {
             LLVMIntegerTypeKind => number(value).map(|n| n >> (8 * inside) & 0xff).into(),
-            LLVMVectorTypeKind => constant_part(value, inside as u32)
-                .and_then(|rank| number(rank))
-                .into(),
+            LLVMVectorTypeKind if bytes == u64::from(LLVMGetVectorSize(ty)) => {
+                constant_part(value, inside as u32)
+                    .and_then(|rank| number(rank))
+                    .into()
+            }
             _ => Told::Unknown,
         }
     }
@@ -299,8 +309,10 @@ unsafe fn freed_component(entry: LLVMValueRef, start: u64) -> Option<Vec<u64>> {
                 let is_scalar = number(own(COMPONENT_RANK)?)? == 0;
                 (is_scalar || inner.is_empty()).then_some(inner)
             }
-            GENRE_ALLOCATABLE if is_derived => to_free(derived, 0)?.is_empty().then(|| vec![at]),
-            GENRE_ALLOCATABLE => Some(vec![at]),
+            GENRE_ALLOCATABLE => {
+                let is_plain = !is_derived && number(own(CATEGORY)?)? < CATEGORY_DERIVED;
+                is_plain.then(|| vec![at])
+            }
             GENRE_AUTOMATIC => None,
             _ => Some(Vec::new()),
         }

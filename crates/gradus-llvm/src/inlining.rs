@@ -51,15 +51,18 @@ impl Host {
         roots
     }
 
-    /// Raises the threshold for what the differentiated functions reach.
-    pub(crate) fn raise_inlining(&mut self) {
+    /// The functions that will be differentiated and those that they reach.
+    pub(crate) fn reached_by_differentiated(&self) -> Vec<LLVMValueRef> {
         let roots = self.differentiated();
         let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
+        let names = self.closure(&roots).into_iter();
+        names.filter_map(|name| self.function(&name)).collect()
+    }
+
+    /// Raises the threshold for what the differentiated functions reach.
+    pub(crate) fn raise_inlining(&mut self) {
         self.keep_text_apart();
-        for name in self.closure(&roots) {
-            let Some(f) = self.function(&name) else {
-                continue;
-            };
+        for f in self.reached_by_differentiated() {
             let linkage = unsafe { LLVMGetLinkage(f) };
             let own = matches!(
                 linkage,

@@ -27,12 +27,8 @@ impl Host {
     }
     /// Asks LLVM to unroll the loops that keep arrays of differentiated functions from being values.
     pub(crate) fn ask_for_unrolling(&self) {
-        let roots = self.differentiated();
-        let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
-        for name in self.closure(&roots) {
-            if let Some(f) = self.function(&name) {
-                unsafe { gr_ask_for_unrolling(f, RUNS, INSTRUCTIONS, BYTES) };
-            }
+        for f in self.reached_by_differentiated() {
+            unsafe { gr_ask_for_unrolling(f, RUNS, INSTRUCTIONS, BYTES) };
         }
     }
 

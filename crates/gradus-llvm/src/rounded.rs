@@ -17,12 +17,7 @@ const STEPS: usize = 8;
 impl Host {
     /// Makes rounded addresses of differentiated functions offsets from the addresses that were rounded.
     pub(crate) fn offset_rounded_addresses(&self) {
-        let roots = self.differentiated();
-        let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
-        for name in self.closure(&roots) {
-            let Some(f) = self.function(&name) else {
-                continue;
-            };
+        for f in self.reached_by_differentiated() {
             unsafe {
                 for cast in casts_in(f) {
                     self.offset(cast);

@@ -33,12 +33,7 @@ impl Host {
         if !self.triple().starts_with("x86_64") {
             return;
         }
-        let roots = self.differentiated();
-        let roots: Vec<&str> = roots.iter().map(String::as_str).collect();
-        for name in self.closure(&roots) {
-            let Some(f) = self.function(&name) else {
-                continue;
-            };
+        for f in self.reached_by_differentiated() {
             unsafe {
                 for call in calls_in(f) {
                     self.spell_out(call);
