@@ -4,6 +4,7 @@
 //! a part of the program runs on OpenMP's library in any case, the threads of that library ([`libomp`]):
 //! two sets of threads on the same cores would fight for them. The link says which ([`on_libomp`]).
 
+mod idle;
 mod libomp;
 mod own;
 
@@ -168,7 +169,7 @@ pub(crate) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
 pub(crate) fn spawn(scope: *const Scope, task: impl FnOnce() + Send + 'static) {
     match on_libomp() {
         true => libomp::spawn(scope, task),
-        false => rayon_core::spawn(task),
+        false => own::spawn(task),
     }
 }
 

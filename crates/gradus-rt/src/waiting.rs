@@ -1,12 +1,10 @@
 //! How threads wait: awake for about as long as it takes to wake one up, then asleep.
 //!
-//! Rayon's workers sleep after some microseconds without work, and waking one takes longer than many a
-//! loop. So who waits for a part of a loop that another worker has looks on itself before it leaves the
-//! waiting to rayon ([`for_other`]), and a worker that has run such a part stays up for a while, as the
-//! next loop is often near ([`linger`]).
+//! Waking a thread takes longer than many a parallel loop. So who waits for a part of a loop that another
+//! worker has looks on itself before it leaves the waiting to rayon ([`for_other`]), and a worker without
+//! work stays up for a while, as the next loop is often near ([`look`]).
 
 use crate::pool;
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
@@ -36,10 +34,6 @@ impl Progress {
     }
 }
 
-thread_local! {
-    static LINGERS: Cell<bool> = const { Cell::new(false) };
-}
-
 /// Does other work while a part that another worker has begun is under way, but not for long: rayon
 /// waits from then on.
 pub(crate) fn for_other(progress: &Progress) {
@@ -48,24 +42,8 @@ pub(crate) fn for_other(progress: &Progress) {
     }
 }
 
-/// Called by a worker that ends a part which it took from another one: it looks for more for a while,
-/// once that part is known to be done.
-pub(crate) fn linger() {
-    let here = rayon_core::current_thread_index();
-    if LINGERS.get() || here.is_none() {
-        return;
-    }
-    rayon_core::spawn(move || {
-        // Another worker may have come by first: it has its own work to wait for.
-        if rayon_core::current_thread_index() == here && !LINGERS.replace(true) {
-            look(|| false);
-            LINGERS.set(false);
-        }
-    });
-}
-
 /// Does the pool's work until `done` holds or there was none for a while.
-fn look(done: impl Fn() -> bool) {
+pub(crate) fn look(done: impl Fn() -> bool) {
     let mut since: Option<Instant> = None;
     let mut looks = 0;
     while !done() {

@@ -6,11 +6,15 @@
 //!
 //! A program that asks for another number of threads later gets a pool of that size beside the first,
 //! whose workers then sleep.
+//!
+//! Rayon has the queues and who steals from them. When workers sleep is ours to say ([`idle`]): whatever is
+//! given to a pool is followed by a call for one who may sleep, and begins with [`idle::rise`].
 
+use super::idle::{self, Idlers};
 use super::{STACK_BYTES, wanted};
 use crate::waiting::{self, Progress};
 use crate::{Carried, strand, tsan};
-use rayon_core::{ThreadPool, ThreadPoolBuilder};
+use rayon_core::{Scope, ThreadPool, ThreadPoolBuilder};
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -19,6 +23,14 @@ struct Settings {
     workers: usize,
     /// Whether worker 0 is the program's main thread.
     has_main: bool,
+    idlers: &'static Idlers,
+}
+
+/// A pool beside the first one.
+#[derive(Clone, Copy)]
+struct Other {
+    pool: &'static ThreadPool,
+    idlers: &'static Idlers,
 }
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
@@ -36,36 +48,39 @@ fn is_main_thread() -> bool {
 }
 
 /// The pool for a fork outside of any pool, where it is not the first one.
-fn another() -> Option<&'static ThreadPool> {
-    static OTHERS: Mutex<Option<HashMap<usize, &'static ThreadPool>>> = Mutex::new(None);
+fn another() -> Option<Other> {
+    static OTHERS: Mutex<Option<HashMap<usize, Other>>> = Mutex::new(None);
     let wanted = wanted();
     if wanted == settings().workers || strand::depth() > 0 {
         return None;
     }
     let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
     let others = others.get_or_insert_default();
-    if let Some(pool) = others.get(&wanted) {
-        return Some(pool);
+    if let Some(other) = others.get(&wanted) {
+        return Some(*other);
     }
-    let pool = builder(wanted).build().ok()?;
-    let pool = &*Box::leak(Box::new(pool));
-    others.insert(wanted, pool);
-    Some(pool)
+    let idlers = Idlers::new(wanted);
+    let pool = Box::leak(Box::new(builder(wanted, idlers).build().ok()?));
+    others.insert(wanted, Other { pool, idlers });
+    Some(Other { pool, idlers })
 }
 
-fn builder(workers: usize) -> ThreadPoolBuilder {
+fn builder(workers: usize, idlers: &'static Idlers) -> ThreadPoolBuilder {
     ThreadPoolBuilder::new()
         .num_threads(workers)
         .stack_size(STACK_BYTES)
-        .start_handler(|_| tsan::hide())
-        .exit_handler(|_| tsan::show())
+        .start_handler(|index| {
+            tsan::hide();
+            idlers.attend(index)
+        })
 }
 
 fn settings() -> &'static Settings {
     SETTINGS.get_or_init(|| {
         let workers = wanted();
         let has_main = is_main_thread();
-        let mut pool = builder(workers);
+        let idlers = Idlers::new(workers);
+        let mut pool = builder(workers, idlers);
         if has_main {
             pool = pool.use_current_thread();
         }
@@ -78,6 +93,7 @@ fn settings() -> &'static Settings {
                 rayon_core::current_num_threads()
             },
             has_main: made && has_main,
+            idlers,
         }
     })
 }
@@ -115,45 +131,74 @@ pub(super) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     let mut fence = 0_u8;
     let place = Carried((&raw mut fence).cast());
     tsan::release(place.get());
-    let handed_in = move || {
+    let mut result = None;
+    let handed_in = || {
         tsan::acquire(place.get());
-        let result = work();
+        result = Some(work());
         tsan::release(place.get());
-        result
     };
-    let result = match other {
-        Some(pool) => pool.install(handed_in),
-        None => rayon_core::join(handed_in, || ()).0,
-    };
+    match other {
+        Some(Other { pool, idlers }) => {
+            pool.in_place_scope(|scope| hand_in(scope, idlers, handed_in));
+        }
+        None => rayon_core::in_place_scope(|scope| hand_in(scope, settings().idlers, handed_in)),
+    }
     tsan::acquire(place.get());
-    result
+    match result {
+        Some(result) => result,
+        None => unreachable!("a scope ends when what was spawned in it has"),
+    }
+}
+
+fn hand_in<'scope>(scope: &Scope<'scope>, idlers: &Idlers, work: impl FnOnce() + Send + 'scope) {
+    scope.spawn(|_| {
+        idle::rise();
+        work();
+    });
+    idlers.call();
+}
+
+/// Those whom this worker's work is for.
+fn idlers() -> &'static Idlers {
+    idle::here().unwrap_or_else(|| settings().idlers)
 }
 
 pub(super) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     let progress = Progress::default();
-    rayon_core::join_context(
-        |_| {
+    rayon_core::join(
+        || {
+            idlers().call();
             first();
             waiting::for_other(&progress);
         },
-        |how| {
+        || {
+            idle::rise();
             progress.begin();
             second();
             progress.end();
-            if how.migrated() {
-                waiting::linger();
-            }
         },
     );
 }
 
+pub(super) fn spawn(task: impl FnOnce() + Send + 'static) {
+    rayon_core::spawn(|| {
+        idle::rise();
+        task();
+    });
+    idlers().call();
+}
+
 pub(super) fn gather(size: i32, work: &(dyn Fn(i32, i32) + Sync)) {
     let run = || {
-        rayon_core::broadcast(|worker| {
-            let rank = super::count(worker.index());
-            if rank < size {
-                work(rank, size);
-            }
+        rayon_core::in_place_scope(|scope| {
+            scope.spawn_broadcast(|_, worker| {
+                idle::rise();
+                let rank = super::count(worker.index());
+                if rank < size {
+                    work(rank, size);
+                }
+            });
+            idlers().call_all();
         });
     };
     on_worker(run);
