@@ -127,6 +127,14 @@ pub(crate) fn always_fork(b: &mut Builder<'_>, calls: bool) -> Value {
     address(b, global)
 }
 
+/// The address of the number of workers that are awake and have nothing to do, or had nothing a moment ago.
+/// It changes at any time.
+pub(crate) fn awake(b: &mut Builder<'_>) -> Value {
+    let word = b.unit.types.int(32);
+    let global = variable(b.unit, "gr_awake", word, Linkage::External, false);
+    address(b, global)
+}
+
 /// The address of the lock of all critical regions of a name in the program: the variable that its
 /// compiler made for it, so that code which was left to the other library takes the same.
 pub(crate) fn lock(b: &mut Builder<'_>, name: &str) -> Value {

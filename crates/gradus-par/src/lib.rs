@@ -56,6 +56,8 @@ pub struct Options {
     pub target: Target,
     /// A loop whose estimated work is at most this much runs serially, in simple operations.
     pub small_work: u64,
+    /// The same while a worker that has nothing to do is awake: a fork is cheap then.
+    pub small_work_awake: u64,
     /// A task should do at least this much, in simple operations.
     pub task_work: u64,
 }
@@ -68,7 +70,8 @@ impl Default for Options {
         Options {
             target: Target::Runtime,
             small_work: 160_000,
-            task_work: 40_000,
+            small_work_awake: 20_000,
+            task_work: 10_000,
         }
     }
 }

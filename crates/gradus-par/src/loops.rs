@@ -4,10 +4,10 @@
 //! loop that is too small for a fork calls it directly. For the run-time library it is wrapped into a
 //! function of the library's signature, which finds the captured values in a block of memory.
 
-use crate::Lowering;
 use crate::abi::{self, Entry};
 use crate::combine::{self, Reduction, copied};
 use crate::serial::{is_independent, narrow, wide, yielded};
+use crate::{Lowering, Options};
 use crate::{tasks, throws};
 use gradus_edit::{
     ValueMap, block_type, captured, clone_op, clone_ops, entry_alloca, pack, unpack,
@@ -99,14 +99,14 @@ impl Lowering<'_> {
         };
         let work = self.costs.region(self.unit, body, plan.region);
         let enough = self.costs.threads_for_one(self.unit, body, plan.region);
-        let (small, task) = (self.options.small_work, self.options.task_work);
+        let options = *self.options;
         let combine = (!plan.reductions.is_empty()).then(|| self.combine_function(body, &plan));
         let b = &mut Builder::new(self.unit, body);
         b.at_op(op);
         b.loc = b.body.ops[op].loc;
         let trips = product(b, &plan.extents);
         let (all, one) = work.values(b, trips);
-        let limit = b.i64(i64::try_from(small).unwrap_or(i64::MAX));
+        let limit = small_work(b, &plan, &options);
         let mut is_small = b.icmp(IntPredicate::Ule, all, limit);
         if alone.is_some() {
             is_small = or_few_workers(b, is_small, enough);
@@ -125,7 +125,7 @@ impl Lowering<'_> {
         let grain = match plan.grain {
             Some(grain) => b.i64(i64::try_from(grain).unwrap_or(i64::MAX)),
             None => {
-                let task = b.i64(i64::try_from(task).unwrap_or(i64::MAX));
+                let task = b.i64(i64::try_from(options.task_work).unwrap_or(i64::MAX));
                 let enough = b.binary(BinaryOp::UDiv, task, one);
                 least_part(b, enough, work.calls)
             }
@@ -275,6 +275,23 @@ fn product(b: &mut Builder<'_>, extents: &[Value]) -> Value {
         all = if i == 0 { extent } else { b.mul(all, extent) };
     }
     all
+}
+
+/// The work up to which the loop runs here and now. What the iterations of a reduction are put together to must
+/// not depend on who is awake.
+fn small_work(b: &mut Builder<'_>, plan: &Plan, options: &Options) -> Value {
+    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let small = b.i64(number(options.small_work));
+    if !plan.reductions.is_empty() {
+        return small;
+    }
+    let word = b.unit.types.int(32);
+    let awake = abi::awake(b);
+    let awake = b.load(word, awake);
+    let nobody = b.zero(word);
+    let nobody = b.icmp(IntPredicate::Eq, awake, nobody);
+    let less = b.i64(number(options.small_work.min(options.small_work_awake)));
+    b.select(nobody, small, less)
 }
 
 /// The condition, or whether there are at most so many workers.

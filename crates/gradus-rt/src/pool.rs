@@ -12,7 +12,7 @@ use crate::strand;
 use crate::tasks::Scope;
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 /// Below this depth of nested forks `GRADUS_FORCE_FORK` no longer forces.
 const FORCED_DEPTH: u32 = 10;
@@ -135,7 +135,7 @@ pub(crate) fn forces() -> bool {
 }
 
 /// Whether there is reason to make something that others can steal: this worker has nothing left
-/// that they could. A guest has no queue, and no reason; nor has a rank of a team that not all workers
+/// that they could, and there are others. A guest has no queue, and no reason; nor has a rank of a team that not all workers
 /// are in: others must not come to its tasks.
 pub(crate) fn is_hungry() -> bool {
     if strand::is_narrow() {
@@ -145,7 +145,9 @@ pub(crate) fn is_hungry() -> bool {
         true => libomp::pending(),
         false => own::pending(),
     };
-    pending.is_some_and(|pending| !pending || forces() && strand::depth() < FORCED_DEPTH)
+    pending.is_some_and(|pending| {
+        !pending && has_others() || forces() && strand::depth() < FORCED_DEPTH
+    })
 }
 
 /// Runs `work` on a worker: here, if this thread is one or if nobody else would or may.
@@ -239,6 +241,12 @@ fn is_starving() -> bool {
         false => own::is_ready() && is_hungry(),
     }
 }
+
+/// The workers that are awake and have nothing to do, or had nothing a moment ago: lowered code reads it, as
+/// loops may be smaller that fork while there are any.
+#[allow(non_upper_case_globals)]
+#[unsafe(no_mangle)]
+pub static gr_awake: AtomicU32 = AtomicU32::new(0);
 
 /// Not zero where every loop forks, whatever its size: lowered code reads it before it decides that a
 /// loop is too small. Set before `main`.

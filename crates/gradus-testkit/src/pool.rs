@@ -25,6 +25,7 @@ pub(crate) fn define(jit: &Jit) -> Result<(), String> {
         ("gr_reduce", reduce::gr_reduce as *const () as usize),
         ("gr_hungry", pool::gr_hungry as *const () as usize),
         ("gr_workers", pool::gr_workers as *const () as usize),
+        ("gr_awake", (&raw const pool::gr_awake) as usize),
         ("gr_always_fork", (&raw const pool::gr_always_fork) as usize),
         (
             "gr_always_fork_calls",

@@ -8,6 +8,7 @@
 //! No call is lost: who goes to sleep says so and then looks once more, who leaves work looks for sleepers
 //! after it is there, and fences stand between the two steps of either.
 
+use super::gr_awake;
 use crate::waiting;
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -50,6 +51,7 @@ impl Idlers {
         POST.set(Some((self, index)));
         let bed = &self.beds[index];
         bed.worker.get_or_init(std::thread::current);
+        gr_awake.fetch_add(1, Ordering::Relaxed);
         loop {
             waiting::look(|| false);
             self.sleep(bed);
@@ -57,6 +59,7 @@ impl Idlers {
     }
 
     fn sleep(&self, bed: &Bed) {
+        gr_awake.fetch_sub(1, Ordering::Relaxed);
         bed.taken.store(true, Ordering::Relaxed);
         self.asleep.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -72,6 +75,7 @@ impl Idlers {
         let leaves = bed.taken.load(Ordering::Relaxed) && bed.taken.swap(false, Ordering::AcqRel);
         if leaves {
             self.asleep.fetch_sub(1, Ordering::Relaxed);
+            gr_awake.fetch_add(1, Ordering::Relaxed);
         }
         leaves
     }
