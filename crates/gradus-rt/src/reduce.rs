@@ -3,6 +3,7 @@
 
 use crate::ranges::{LINE, LONG};
 use crate::{Carried, pool, strand, tsan};
+use smallvec::{SmallVec, smallvec};
 use std::ffi::c_void;
 
 /// Adds iterations `lo .. hi` to the partial result at `partial`.
@@ -14,8 +15,12 @@ pub type Combine =
 
 /// A loop is cut into at most this many leaves.
 const LEAVES: i64 = 64;
-/// Partial results start at multiples of this many bytes; two workers never share a cache line.
-const WORDS_PER_LINE: usize = 8;
+/// Partial results begin with a cache line: two workers never share one.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Line {
+    _words: [u64; 8],
+}
 
 #[derive(Clone, Copy)]
 struct Reduction {
@@ -71,9 +76,9 @@ impl Reduction {
     }
 
     /// A partial result that holds the identity.
-    fn fresh(&self) -> Vec<[u64; WORDS_PER_LINE]> {
-        let line = size_of::<[u64; WORDS_PER_LINE]>();
-        let mut memory = vec![[0_u64; WORDS_PER_LINE]; self.size_bytes.div_ceil(line).max(1)];
+    fn fresh(&self) -> SmallVec<[Line; 1]> {
+        let lines = self.size_bytes.div_ceil(size_of::<Line>()).max(1);
+        let mut memory: SmallVec<[Line; 1]> = smallvec![Line::default(); lines];
         // SAFETY: the identity is that long, and the memory at least as long.
         unsafe {
             let from: *const u8 = self.identity.get().cast();

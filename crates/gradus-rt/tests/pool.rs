@@ -9,6 +9,7 @@ use gradus_rt::team::{
 use std::ffi::c_void;
 use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::time::Duration;
 
 fn pointer<T>(value: &T) -> *mut c_void {
     from_ref(value).cast_mut().cast()
@@ -97,6 +98,56 @@ fn a_sum_has_the_same_bits_every_time() {
     for _ in 0..50 {
         assert_eq!(sum().to_bits(), first.to_bits());
     }
+}
+
+/// The first iterations take long, and half of them have a loop of their own.
+unsafe extern "C" fn uneven(lo: i64, hi: i64, context: *mut c_void) {
+    let seen: &Vec<AtomicU32> = unsafe { behind(context) };
+    for i in lo..hi {
+        for _ in 0..(512 - i) * 20 {
+            std::hint::spin_loop();
+        }
+        if i % 2 == 0 {
+            let inner = AtomicU32::new(0);
+            unsafe { gr_for(0, 64, 1, add_up, pointer(&inner)) };
+            assert_eq!(inner.load(Ordering::Relaxed), 64);
+        }
+        seen[i as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+unsafe extern "C" fn add_up(lo: i64, hi: i64, context: *mut c_void) {
+    let sum: &AtomicU32 = unsafe { behind(context) };
+    sum.fetch_add((hi - lo) as u32, Ordering::Relaxed);
+}
+
+/// Workers take leaves of each other's rows, also while they wait for a loop inside of one.
+#[test]
+fn rows_that_take_long_are_shared() {
+    for _ in 0..50 {
+        let seen: Vec<AtomicU32> = (0..512).map(|_| AtomicU32::new(0)).collect();
+        unsafe { gr_for(0, 512, 1, uneven, pointer(&seen)) };
+        assert!(seen.iter().all(|n| n.load(Ordering::Relaxed) == 1));
+    }
+}
+
+/// Pauses around the time for which workers stay awake: whoever hands in work while they fall asleep is
+/// heard, or this never ends.
+#[test]
+fn workers_that_fall_asleep_hear_every_call() {
+    let rounds = |first: u64| {
+        for round in 0..400 {
+            let seen: Vec<AtomicU32> = (0..64).map(|_| AtomicU32::new(0)).collect();
+            unsafe { gr_for(0, 64, 1, count, pointer(&seen)) };
+            assert!(seen.iter().all(|n| n.load(Ordering::Relaxed) == 1));
+            std::thread::sleep(Duration::from_micros((first + round * 7) % 230));
+        }
+    };
+    std::thread::scope(|threads| {
+        for first in [0, 60, 130] {
+            threads.spawn(move || rounds(first));
+        }
+    });
 }
 
 struct Fib {
