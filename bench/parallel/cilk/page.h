@@ -22,7 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "../clocks.h"
 
 #if defined(ONE_TBB)
 #define TASKS tbb::task_group tasks_
@@ -55,12 +55,6 @@ static tbb::task_arena &arena() {
 #define RUN(...) __VA_ARGS__
 #endif
 
-static double now(int clock) {
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return t.tv_sec * 1e6 + t.tv_nsec * 1e-3;
-}
-
 static double chance(void) {
   static unsigned long long state = 88172645463325252ull;
   state ^= state << 13;
@@ -80,12 +74,12 @@ static double *numbers(long n) {
   double best = 1e30, least = 1e30; \
   for (int k_ = 0; k_ < 3; k_++) { \
     setup; \
-    double t_ = now(CLOCK_MONOTONIC), c_ = now(CLOCK_PROCESS_CPUTIME_ID); \
+    double c_ = worked(), t_ = passed(); \
     RUN(run); \
-    c_ = now(CLOCK_PROCESS_CPUTIME_ID) - c_; \
-    t_ = now(CLOCK_MONOTONIC) - t_; \
+    t_ = passed() - t_; \
+    c_ = worked() - c_; \
     if (t_ < best) best = t_; \
     if (c_ < least) least = c_; \
   } \
-  printf("%s %.3f us %.3f us\n", name, best, least); \
+  printf("%s %.3f us %.3f us\n", name, best * 1e6, least * 1e6); \
 } while (0)
