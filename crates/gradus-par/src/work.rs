@@ -29,8 +29,12 @@ const BYTES_AT_ONCE: u64 = 16;
 /// An atomic operation, also on what nobody else has at that time: 6 to 9 ns, and what is around it is not
 /// vectorised.
 const ATOMIC: u64 = 30;
-/// More runs than this, or operations, are as good as this many.
+/// More runs of a loop inside than this, or operations, are as good as this many.
 const LARGE: u64 = 1 << 16;
+/// More iterations than this are as good as this many: so many of a single operation are worth a fork.
+const MANY: u64 = 1 << 20;
+/// More work in an iteration than this is as good as this much: [`MANY`] of them are still a number.
+const HUGE: u64 = 1 << 42;
 /// Trip counts that are multiplied with each other; of further ones nothing is assumed.
 const FACTORS: usize = 2;
 
@@ -476,18 +480,20 @@ impl Work {
             }
             sum = b.add(sum, product);
         }
-        let one = at_most(b, sum, 1 << 46);
-        let trips = at_most(b, trips, LARGE);
+        let one = at_most(b, sum, HUGE);
+        let trips = at_most(b, trips, MANY);
         let all = b.mul(trips, one);
         (all, one)
     }
 }
 
 fn at_most(b: &mut Builder<'_>, value: Value, limit: u64) -> Value {
-    if b.body.as_const(value).is_some() {
-        return value;
+    let known = b.body.as_int(b.unit, value);
+    let known = known.and_then(|n| u64::try_from(n).ok());
+    let limit = b.i64(i64::try_from(known.unwrap_or(limit).min(limit)).unwrap_or(i64::MAX));
+    if known.is_some() {
+        return limit;
     }
-    let limit = b.i64(i64::try_from(limit).unwrap_or(i64::MAX));
     let less = b.icmp(IntPredicate::Ult, value, limit);
     b.select(less, value, limit)
 }
@@ -559,6 +565,16 @@ mod tests {
         assert_eq!(work("narrow(%i)"), (1 + 1, None, false));
         // The comparison is no part of straight code, the arms are.
         assert_eq!(work("branch(%i)"), (1 + 1 + 1, None, false));
+    }
+
+    /// Loops that do next to nothing fork where they are long, and no estimate overflows.
+    #[test]
+    fn many_small_iterations_are_worth_a_fork() {
+        assert!(MANY > crate::Options::default().small_work);
+        assert!(
+            MANY.checked_mul(HUGE)
+                .is_some_and(|all| i64::try_from(all).is_ok())
+        );
     }
 
     #[test]
