@@ -1,17 +1,17 @@
 //! How threads wait: awake for about as long as it takes to wake one up, then asleep.
 //!
 //! Waking a thread takes longer than many a parallel loop. So who waits for a part of a loop that another
-//! worker has looks on itself before it leaves the waiting to rayon ([`for_other`]), and a worker without
-//! work stays up for a while, as the next loop is often near ([`look`]).
+//! worker has looks on itself before it leaves the waiting to rayon ([`for_other`]), and a worker of our own
+//! pool that has no work stays up for a while, as the next loop is often near.
 
 use crate::pool;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a worker without work stays up, and at most looks on at what another one does.
-const AWAKE: Duration = Duration::from_micros(100);
+/// How long a worker without work stays up at most, and who waits looks on at what another one does.
+pub(crate) const AWAKE: Duration = Duration::from_micros(100);
 /// Looks between two glances at the clock.
-const LOOKS: u32 = 32;
+pub(crate) const LOOKS: u32 = 32;
 
 /// How far a part of a loop has come that others may take.
 #[derive(Debug, Default)]
@@ -37,16 +37,9 @@ impl Progress {
 /// Does other work while a part that another worker has begun is under way, but not for long: rayon
 /// waits from then on.
 pub(crate) fn for_other(progress: &Progress) {
-    if progress.is_under_way() {
-        look(|| !progress.is_under_way());
-    }
-}
-
-/// Does the pool's work until `done` holds or there was none for a while.
-pub(crate) fn look(done: impl Fn() -> bool) {
     let mut since: Option<Instant> = None;
     let mut looks = 0;
-    while !done() {
+    while progress.is_under_way() {
         if pool::help() {
             since = None;
             continue;

@@ -5,15 +5,23 @@
 //! program each of them looks for work ([`Idlers::attend`]), and whoever leaves work for others to take calls
 //! one of those that sleep ([`Idlers::call`]).
 //!
+//! How long a worker stays awake depends on what it had of it: where work came soon, most often, it looks for
+//! up to [`AWAKE`], else for a few microseconds only, so that a program with long stretches of serial code
+//! does not pay for a second thread in each of them.
+//!
 //! No call is lost: who goes to sleep says so and then looks once more, who leaves work looks for sleepers
 //! after it is there, and fences stand between the two steps of either.
 
-use super::gr_awake;
-use crate::waiting;
-use std::cell::Cell;
+use super::{gr_awake, help};
+use crate::waiting::{AWAKE, LOOKS};
+use std::cell::{Cell, OnceCell};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+/// The least that a worker stays awake.
+const DOZE: Duration = Duration::from_micros(6);
 
 /// The workers of one pool, as far as they sleep.
 #[derive(Debug)]
@@ -30,11 +38,70 @@ struct Bed {
     worker: OnceLock<Thread>,
 }
 
-/// This thread's pool and its number there, where it is one that attends.
-type Post = (&'static Idlers, usize);
+/// A thread that attends to a pool.
+struct Post {
+    idlers: &'static Idlers,
+    index: usize,
+    /// Since when it has nothing to do.
+    idle_since: Cell<Option<Instant>>,
+    /// How long it stays awake.
+    patience: Cell<Duration>,
+}
+
+impl Post {
+    fn bed(&self) -> &'static Bed {
+        &self.idlers.beds[self.index]
+    }
+
+    /// There is work: twice as long awake from now on if it came soon, half as long if it did not.
+    fn rise(&self) {
+        self.idlers.leave(self.bed());
+        if let Some(since) = self.idle_since.take() {
+            let patience = self.patience.get();
+            self.patience.set(match since.elapsed() <= AWAKE {
+                true => AWAKE.min(patience * 2),
+                false => DOZE.max(patience / 2),
+            });
+        }
+    }
+
+    /// Does the pool's work until there was none for as long as this worker's patience.
+    fn look(&self) {
+        let mut looks = 0_u32;
+        loop {
+            if help() {
+                self.idle_since.set(None);
+                continue;
+            }
+            std::hint::spin_loop();
+            looks = looks.wrapping_add(1);
+            let since = self.idle_since.get();
+            if since.is_none() {
+                self.idle_since.set(Some(Instant::now()));
+            } else if looks % LOOKS == 0
+                && since.is_some_and(|since| since.elapsed() > self.patience.get())
+            {
+                return;
+            }
+        }
+    }
+
+    fn sleep(&self) {
+        let (idlers, bed) = (self.idlers, self.bed());
+        gr_awake.fetch_sub(1, Ordering::Relaxed);
+        bed.taken.store(true, Ordering::Relaxed);
+        idlers.asleep.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        // What is found begins with `rise`.
+        help();
+        while bed.taken.load(Ordering::Acquire) {
+            std::thread::park();
+        }
+    }
+}
 
 thread_local! {
-    static POST: Cell<Option<Post>> = const { Cell::new(None) };
+    static POST: OnceCell<Post> = const { OnceCell::new() };
 }
 
 impl Idlers {
@@ -48,26 +115,20 @@ impl Idlers {
 
     /// What worker `index` does from its start on.
     pub(super) fn attend(&'static self, index: usize) -> ! {
-        POST.set(Some((self, index)));
-        let bed = &self.beds[index];
-        bed.worker.get_or_init(std::thread::current);
-        gr_awake.fetch_add(1, Ordering::Relaxed);
-        loop {
-            waiting::look(|| false);
-            self.sleep(bed);
-        }
-    }
-
-    fn sleep(&self, bed: &Bed) {
-        gr_awake.fetch_sub(1, Ordering::Relaxed);
-        bed.taken.store(true, Ordering::Relaxed);
-        self.asleep.fetch_add(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        // What is found begins with `rise`.
-        super::help();
-        while bed.taken.load(Ordering::Acquire) {
-            std::thread::park();
-        }
+        POST.with(|post| {
+            let post = post.get_or_init(|| Post {
+                idlers: self,
+                index,
+                idle_since: Cell::new(None),
+                patience: Cell::new(AWAKE),
+            });
+            post.bed().worker.get_or_init(std::thread::current);
+            gr_awake.fetch_add(1, Ordering::Relaxed);
+            loop {
+                post.look();
+                post.sleep();
+            }
+        })
     }
 
     /// Wakes the worker of `bed`, unless it is awake or somebody else does.
@@ -117,12 +178,14 @@ impl Idlers {
 
 /// The pool that this thread attends to.
 pub(super) fn here() -> Option<&'static Idlers> {
-    POST.get().map(|(idlers, _)| idlers)
+    POST.with(|post| post.get().map(|post| post.idlers))
 }
 
 /// Called first by all work: its worker does not sleep, though it was about to.
 pub(super) fn rise() {
-    if let Some((idlers, index)) = POST.get() {
-        idlers.leave(&idlers.beds[index]);
-    }
+    POST.with(|post| {
+        if let Some(post) = post.get() {
+            post.rise();
+        }
+    });
 }
