@@ -3,8 +3,8 @@
 mod clang;
 use clang::bitcode;
 use gradus_ir::{
-    AliasScope, AttrSet, BarrierScope, Body, Builder, Flags, FloatKind, FuncId, Function, Global,
-    Initializer, Linkage, Meta, Op, OpKind, Relocation, Symbol, Unit, verify,
+    AliasScope, AttrSet, BarrierScope, BinaryOp, Body, Builder, Flags, FloatKind, FuncId, Function,
+    Global, Initializer, IntPredicate, Linkage, Meta, Op, OpKind, Relocation, Symbol, Unit, verify,
 };
 use gradus_llvm::jit::{Arg, Jit};
 use gradus_llvm::{Host, OptLevel, Pipeline};
@@ -116,6 +116,43 @@ fn a_for_runs_any_number_of_times_and_vectorises() {
                 .enumerate()
                 .all(|(i, v)| *v == 1.0 + 0.5 * i as f64)
         );
+    }
+}
+
+/// `for (i = a; i < b; i++) sum += i`, with the number of runs added behind.
+#[test]
+fn the_guard_of_a_for_is_the_test_that_its_number_of_runs_comes_from() {
+    let mut host = Host::parse(&bitcode(PROGRAM, &["-O2"]), "p.bc").expect("reads");
+    let mut unit = host.import_all().unit;
+    let word = unit.types.int(64);
+    let ty = unit.types.func(word, vec![word, word]);
+    let mut body = Body::new(&[word, word]);
+    let [from, to] = body.params().try_into().expect("two parameters");
+    let b = &mut Builder::new(&mut unit, &mut body);
+    let zero = b.i64(0);
+    let some = b.icmp(IntPredicate::Slt, from, to);
+    let count = b.binary(BinaryOp::Sub, to, from);
+    let runs = b.select(some, count, zero);
+    let (op, region) = b.for_(runs, &[zero]);
+    let place = b.at_end(region);
+    let params = b.body.region_params(region).to_vec();
+    let index = b.add(from, params[0]);
+    let sum = b.add(params[1], index);
+    b.yield_(&[sum]);
+    b.restore(place);
+    let sum = b.body.result(op);
+    let all = b.add(sum, runs);
+    b.return_(Some(all));
+    let id = function(&mut unit, "sum", ty, body);
+    host.export(&unit, &[id]).expect("exports");
+    host.verify().expect("LLVM's rules");
+    let text = host.function_text("sum").expect("is there");
+    assert!(!text.contains("icmp ne"), "{text}");
+    let jit = Jit::new(host, &["sum"]).expect("compiles");
+    for (from, to) in [(3, 10), (-4, 2), (5, 5), (7, -7)] {
+        let args = &mut [Arg::Int(from), Arg::Int(to)];
+        let expected = (from..to).sum::<i64>() + (to - from).max(0);
+        assert_eq!(jit.call("sum", args).expect("runs").i64(), expected);
     }
 }
 

@@ -69,7 +69,7 @@ fn each(unit: &mut Unit, closure: &Closure, functions: &[FuncId]) {
             effects: &effects,
             alias: &alias,
         };
-        gradus_simplify::simplify(unit, &mut body, &facts);
+        gradus_simplify::simplify_to_run(unit, &mut body, &facts);
         unit.functions[func].body = Some(body);
     }
 }

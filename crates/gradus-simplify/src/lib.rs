@@ -199,6 +199,10 @@ pub const ORDER: &[&str] = &[
     "dce",
 ];
 
+/// Those of the order that only derivatives gain by: they compute more, so that more is known of what a loop
+/// carries.
+const FOR_DERIVATIVES: &[&str] = &["steps"];
+
 /// How often the order is run at most.
 const ROUNDS: usize = 3;
 
@@ -209,10 +213,24 @@ pub fn pass(name: &str) -> Option<&'static Pass> {
 
 /// Runs all passes on one body until nothing changes; says whether anything did.
 pub fn simplify(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
+    rounds(unit, body, facts, |_| true)
+}
+
+/// As [`simplify`], for a body that is run and not differentiated.
+pub fn simplify_to_run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
+    rounds(unit, body, facts, |name| !FOR_DERIVATIVES.contains(&name))
+}
+
+fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts, takes: fn(&str) -> bool) -> bool {
+    let passes: Vec<&Pass> = ORDER
+        .iter()
+        .filter(|name| takes(name))
+        .filter_map(|name| pass(name))
+        .collect();
     let mut any = false;
     for _ in 0..ROUNDS {
         let mut changed = false;
-        for pass in ORDER.iter().filter_map(|name| pass(name)) {
+        for pass in &passes {
             changed |= (pass.run)(unit, body, facts);
         }
         any |= changed;

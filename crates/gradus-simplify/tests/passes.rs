@@ -453,3 +453,28 @@ fn what_acts_or_may_not_end_stays() {
         "{result}"
     );
 }
+
+/// A body that is only run keeps what a branch moves on: a sum with a chosen amount takes longer.
+#[test]
+fn only_what_is_differentiated_steps_always() {
+    let text = "func @f(%n: i64, %c: i1, %p: ptr) -> void {
+        %q = if %c -> ptr { store 1.0, %p %next = addr f64, %p, %n yield %next } else { yield %p }
+        store 5.0, %q
+        return }";
+    let chooses = |run: fn(&mut Unit, &mut gradus_ir::Body, &Facts) -> bool| {
+        let mut unit: Unit = parse(text, "test.gir").unwrap_or_else(|e| panic!("{e:?}"));
+        let func = unit.function("f").expect("it is there");
+        let effects = Effects::of(&unit, &Closure::of(&unit, &[func]));
+        let facts = Facts {
+            function: Some(func),
+            effects: &effects,
+            alias: &AliasOptions::default(),
+        };
+        let mut body = unit.functions[func].body.take().expect("a body");
+        run(&mut unit, &mut body, &facts);
+        unit.functions[func].body = Some(body);
+        print_function(&unit, func).contains("select")
+    };
+    assert!(chooses(gradus_simplify::simplify));
+    assert!(!chooses(gradus_simplify::simplify_to_run));
+}

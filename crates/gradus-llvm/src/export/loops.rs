@@ -1,5 +1,10 @@
 //! Loops: rotated, the way LLVM likes them: the body, then the test. A `for` gets a guard before it and
 //! an index that counts up.
+//!
+//! A number of runs that is a difference where two bounds are in order, and else zero, is what a loop counts that
+//! tests them: the guard is that test then, and the number behind the loop what came out of it, as LLVM has it of
+//! such loops (`runs`).
+use super::runs::{Runs, runs};
 use super::structure::{Frame, Structure, Values};
 use super::threading::End;
 use crate::ffi::*;
@@ -22,6 +27,8 @@ struct Counted {
     index: LLVMValueRef,
     exit: LLVMBasicBlockRef,
     guard: Option<LLVMBasicBlockRef>,
+    /// The number of runs as it is before the loop, where it is a smaller one inside.
+    trips: Option<LLVMValueRef>,
 }
 
 impl Structure<'_, '_, '_> {
@@ -145,29 +152,48 @@ impl Structure<'_, '_, '_> {
         let builder = self.exporter.builder;
         let before = self.here();
         let mut round = self.header(&params[1..], &initial, &next);
-        let runs = matches!(
+        let always = matches!(
             body.as_const(trips).map(|c| &self.exporter.unit.consts.get(c).kind),
             Some(ConstKind::Int(n)) if *n > 0
         );
         let index = self.phi(params[0]);
         let exit = self.block();
-        let guard = (!runs).then_some(before);
+        let guard = (!always).then_some(before);
+        let tested = runs(self.exporter.unit, body, op);
+        let whole = tested.as_ref().map(|_| self.get(trips));
         unsafe {
-            let count = self.get(trips);
+            let count = match &tested {
+                Some(Runs { count, .. }) => self.get(*count),
+                None => self.get(trips),
+            };
             let mut zero = LLVMConstNull(LLVMTypeOf(count));
             let mut from = before;
             LLVMAddIncoming(index, &mut zero, &mut from, 1);
             self.enter(before);
-            let made = if runs {
-                LLVMBuildBr(builder, round.header)
-            } else {
-                let some =
-                    LLVMBuildICmp(builder, LLVMIntPredicate::LLVMIntNE, count, zero, NO_NAME);
-                LLVMBuildCondBr(builder, some, round.header, exit)
+            let made = match tested {
+                _ if always => LLVMBuildBr(builder, round.header),
+                Some(Runs { when, holds, .. }) => {
+                    let (yes, no) = match holds {
+                        true => (round.header, exit),
+                        false => (exit, round.header),
+                    };
+                    LLVMBuildCondBr(builder, self.get(when), yes, no)
+                }
+                None => {
+                    let some =
+                        LLVMBuildICmp(builder, LLVMIntPredicate::LLVMIntNE, count, zero, NO_NAME);
+                    LLVMBuildCondBr(builder, some, round.header, exit)
+                }
             };
             self.set_location(made, body.ops[op].loc);
+            self.values[trips.index()] = count;
         }
-        round.counted = Some(Counted { index, exit, guard });
+        round.counted = Some(Counted {
+            index,
+            exit,
+            guard,
+            trips: whole,
+        });
         self.open_group(op);
         self.values[params[0].index()] = index;
         self.enter(round.header);
@@ -201,6 +227,14 @@ impl Structure<'_, '_, '_> {
             self.begin_line(owner, made);
         }
         self.enter(counted.exit);
+        if let Some((guard, _)) = counted.guard.zip(counted.trips) {
+            let trips = self.body.operand(owner, 0);
+            let phi = self.phi(trips);
+            let zero = unsafe { LLVMConstNull(LLVMTypeOf(count)) };
+            let (mut values, mut blocks) = ([zero, count], [guard, latch]);
+            unsafe { LLVMAddIncoming(phi, values.as_mut_ptr(), blocks.as_mut_ptr(), 2) };
+            self.values[trips.index()] = phi;
+        }
         let mut given = Values::new();
         for (i, result) in self.body.results(owner).iter().enumerate() {
             let start = self.get(self.body.operand(owner, i + 1));
@@ -238,6 +272,9 @@ impl Structure<'_, '_, '_> {
         if counted.guard.is_none() {
             unsafe { LLVMDeleteBasicBlock(counted.exit) };
             return;
+        }
+        if let Some(trips) = counted.trips {
+            self.values[self.body.operand(op, 0).index()] = trips;
         }
         let values = self
             .body

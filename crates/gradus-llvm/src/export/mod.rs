@@ -12,6 +12,7 @@ mod instructions;
 mod loops;
 mod metadata;
 mod order;
+mod runs;
 mod structure;
 mod symbols;
 mod threading;
