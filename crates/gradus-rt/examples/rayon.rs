@@ -488,48 +488,86 @@ fn upper(u: At, b: At, s: usize) {
     }
 }
 
-fn update(a: At, b: At, c: At, n: usize, m: usize, s: usize) {
-    if n == 1 && m == 1 {
-        for i in 0..SIDE {
-            for k in 0..SIDE {
-                for j in 0..SIDE {
-                    c.add(i * s + j, -(a.get(i * s + k) * b.get(k * s + j)));
-                }
+fn less(a: At, b: At, c: At, s: usize) {
+    for i in 0..SIDE {
+        for k in 0..SIDE {
+            for j in 0..SIDE {
+                c.add(i * s + j, -(a.get(i * s + k) * b.get(k * s + j)));
             }
+        }
+    }
+}
+
+fn update(a: At, b: At, c: At, [n, m, k]: [usize; 3], s: usize) {
+    if n == 1 && m == 1 {
+        for i in 0..k {
+            less(a.plus(i * SIDE), b.plus(i * SIDE * s), c, s);
         }
     } else if n >= m {
         let (h, far) = (n / 2, n / 2 * SIDE * s);
         join(
-            || update(a, b, c, h, m, s),
-            || update(a.plus(far), b, c.plus(far), n - h, m, s),
+            || update(a, b, c, [h, m, k], s),
+            || update(a.plus(far), b, c.plus(far), [n - h, m, k], s),
         );
     } else {
         let (h, far) = (m / 2, m / 2 * SIDE);
         join(
-            || update(a, b, c, n, h, s),
-            || update(a, b.plus(far), c.plus(far), n, m - h, s),
+            || update(a, b, c, [n, h, k], s),
+            || update(a, b.plus(far), c.plus(far), [n, m - h, k], s),
         );
     }
 }
 
-fn lu(a: At, blocks: usize, s: usize) {
-    for k in 0..blocks {
-        let d = a.plus(k * SIDE * (s + 1));
-        let rest = blocks - k - 1;
-        factor(d, s);
-        scope(|tasks| {
-            for i in 1..=rest {
-                tasks.spawn(move |_| {
-                    lower(d, d.plus(i * SIDE), s);
-                    upper(d, d.plus(i * SIDE * s), s);
-                });
-            }
-        });
-        if rest > 0 {
-            let (left, top) = (d.plus(SIDE * s), d.plus(SIDE));
-            update(left, top, d.plus(SIDE * (s + 1)), rest, rest, s);
-        }
+fn lowers(l: At, b: At, n: usize, m: usize, s: usize) {
+    if m > 1 {
+        let h = m / 2;
+        join(
+            || lowers(l, b, n, h, s),
+            || lowers(l, b.plus(h * SIDE), n, m - h, s),
+        );
+        return;
     }
+    for i in 0..n {
+        let at = b.plus(i * SIDE * s);
+        for k in 0..i {
+            less(l.plus((i * s + k) * SIDE), b.plus(k * SIDE * s), at, s);
+        }
+        lower(l.plus(i * SIDE * (s + 1)), at, s);
+    }
+}
+
+fn uppers(u: At, b: At, n: usize, m: usize, s: usize) {
+    if m > 1 {
+        let h = m / 2;
+        join(
+            || uppers(u, b, n, h, s),
+            || uppers(u, b.plus(h * SIDE * s), n, m - h, s),
+        );
+        return;
+    }
+    for i in 0..n {
+        let at = b.plus(i * SIDE);
+        for k in 0..i {
+            less(b.plus(k * SIDE), u.plus((k * s + i) * SIDE), at, s);
+        }
+        upper(u.plus(i * SIDE * (s + 1)), at, s);
+    }
+}
+
+fn lu(a: At, n: usize, s: usize) {
+    if n == 1 {
+        return factor(a, s);
+    }
+    let h = n / 2;
+    let (right, below) = (a.plus(h * SIDE), a.plus(h * SIDE * s));
+    let rest = a.plus(h * SIDE * (s + 1));
+    lu(a, h, s);
+    join(
+        || lowers(a, right, h, n - h, s),
+        || uppers(a, below, h, n - h, s),
+    );
+    update(below, right, rest, [n - h, n - h, h], s);
+    lu(rest, n - h, s);
 }
 
 // ---- the programs --------------------------------------------------------------------------------

@@ -222,11 +222,14 @@ pub extern "C" fn gr_worker() -> i32 {
 }
 
 /// Whether a spawn should make a task rather than run in place. Recursions ask it in every task of their
-/// upper levels, and mostly with something of their own left to steal: that is answered first.
+/// upper levels, and mostly with something of their own left to steal, or alone: that is answered first.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_hungry() -> bool {
     let may_be = match own::pending() {
-        Some(pending) => !pending || gr_always_fork.load(Ordering::Relaxed) != 0,
+        Some(pending) => {
+            !pending && rayon_core::current_num_threads() > 1
+                || gr_always_fork.load(Ordering::Relaxed) != 0
+        }
         None => true,
     };
     may_be && is_starving()
