@@ -14,6 +14,7 @@
 
 mod abi;
 mod alone;
+mod apart;
 mod clones;
 mod combine;
 mod deterministic;
@@ -37,6 +38,7 @@ pub use restore::restore;
 pub use task_loops::task_loops;
 pub use throws::handling_tasks;
 
+use gradus_analysis::{Closure, Effects};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 
 /// What parallel ops become.
@@ -86,6 +88,7 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<Fu
         made.extend(split.into_iter().filter(|func| !functions.contains(func)));
         pending.extend(&made);
     }
+    keep_apart(unit, &pending);
     let mut throws = throws::Throws::of(unit, &pending);
     let costs = work::Costs::of(unit, &pending);
     while let Some(func) = pending.pop() {
@@ -116,6 +119,17 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<Fu
         pending.extend(new);
     }
     made
+}
+
+/// States which memory accesses in regions mean, before these become functions of their own.
+fn keep_apart(unit: &mut Unit, functions: &[FuncId]) {
+    let effects = Effects::of(unit, &Closure::of(unit, functions));
+    for &func in functions {
+        if let Some(mut body) = unit.functions[func].body.take() {
+            apart::state(unit, func, &mut body, &effects);
+            unit.functions[func].body = Some(body);
+        }
+    }
 }
 
 /// Puts the serial projection in place of every parallel op of `functions`. Loops whose iterations are

@@ -1,27 +1,50 @@
-//! Functions with parallel loops, taken in where they are called.
+//! Functions taken in where they are called, before regions become functions of their own.
 //!
-//! A region's code becomes a function of its own that gets what it uses through memory: what its caller
-//! knows, constants and functions to call, must be in its place before. So short functions that fork
-//! are inlined into their callers while their loops are still ops.
+//! A region's code becomes a function that gets what it uses through memory: what its caller knows,
+//! constants, functions to call, where blocks were allocated, must be in its place before. So functions that
+//! fork are inlined into their callers while their loops are still ops: short ones everywhere, longer ones
+//! where nobody else calls them, as LLVM would do with the serial code. Functions that are hardly longer than
+//! a call (members that give addresses, allocators) go where they are called ([`take_in_small`]): calls hide
+//! which memory an access means.
 
+use gradus_analysis::Closure;
 use gradus_edit::inline_call;
-use gradus_ir::{Body, FuncId, Linkage, Op, OpKind, Unit};
-use std::collections::HashSet;
+use gradus_ir::known::lookup;
+use gradus_ir::{AttrSet, AttrValue, Body, FuncId, Linkage, Op, OpKind, Unit};
+use std::collections::{HashMap, HashSet};
 
 /// A function of at most this many ops is taken in wherever it is called; a longer one where that is
 /// one place.
 const SHORT_OPS: usize = 150;
+/// What more than one function has been taken into is not made longer than this.
+const LONG_OPS: usize = 20_000;
+/// A function of at most this many ops, without loops, is hardly longer than a call of it.
+const SMALL_OPS: usize = 24;
+/// The bits of `memory(…)` that stand for reading, and for writing.
+const READS: u64 = 0x55;
+const WRITES: u64 = 0xaa;
 
-/// Takes the functions with parallel ops among `functions` in where they are called in `callers`; gives
-/// the callers that call one of them, whose bodies are new or may move such calls.
-pub(crate) fn take_in(unit: &mut Unit, functions: &[FuncId], callers: &[FuncId]) -> Vec<FuncId> {
+/// Takes the functions with parallel ops among `functions` in where they are called, callees first: in
+/// `callers`, and among themselves. Gives the callers that call one of them, whose bodies are new or may move
+/// such calls.
+pub(crate) fn take_in(
+    unit: &mut Unit,
+    closure: &Closure,
+    functions: &[FuncId],
+    callers: &[FuncId],
+) -> Vec<FuncId> {
     let forking: HashSet<FuncId> = functions
         .iter()
         .copied()
         .filter(|func| forks(unit, *func))
         .collect();
     let mut changed = Vec::new();
-    for &caller in callers {
+    let order = closure.components().iter().flat_map(|c| &c.functions);
+    for &caller in order {
+        let asked = callers.contains(&caller);
+        if !asked && !functions.contains(&caller) {
+            continue;
+        }
         let Some(mut body) = unit.functions[caller].body.take() else {
             continue;
         };
@@ -31,17 +54,37 @@ pub(crate) fn take_in(unit: &mut Unit, functions: &[FuncId], callers: &[FuncId])
             .filter(|(_, callee)| forking.contains(callee))
             .collect();
         for &(op, callee) in &calls {
-            let here = calls.iter().filter(|(_, other)| *other == callee).count();
+            let here = match asked {
+                true => calls.iter().filter(|(_, other)| *other == callee).count(),
+                false => uses(closure, callee),
+            };
+            if !asked && !may_grow(&body, op) {
+                continue;
+            }
             if let Some(code) = code(unit, callee, here) {
                 let _stays_a_call = inline_call(unit, &mut body, op, callee, &code);
             }
         }
         unit.functions[caller].body = Some(body);
-        if !calls.is_empty() {
+        if asked && !calls.is_empty() {
             changed.push(caller);
         }
     }
     changed
+}
+
+/// How often a function is called in the closure; more than once where its address goes anywhere.
+fn uses(closure: &Closure, func: FuncId) -> usize {
+    let taken = closure.address_taken().contains(&func);
+    closure.calls_of(func).len() + if taken { 2 } else { 0 }
+}
+
+/// Whether a function that forks itself may take another one in at `op`: not in a region, where the other's
+/// regions would be nested ones to the eye, too.
+fn may_grow(body: &Body, op: Op) -> bool {
+    let owner = |op: &Op| body.owner(body.parent(*op)?);
+    let mut around = std::iter::successors(owner(&op), owner);
+    !around.any(|op| body.kind(op).is_parallel()) && body.walk(body.root()).count() <= LONG_OPS
 }
 
 fn forks(unit: &Unit, func: FuncId) -> bool {
@@ -64,4 +107,182 @@ fn code(unit: &Unit, func: FuncId, calls: usize) -> Option<Body> {
     let short = calls == 1 || body.walk(body.root()).count() <= SHORT_OPS;
     let fits = own && short && !recurs && !tasks && attrs.function("noinline").is_none();
     fits.then(|| body.clone())
+}
+
+/// Takes small functions of a closure in wherever `functions` call them; gives those whose bodies are new.
+pub(crate) fn take_in_small(
+    unit: &mut Unit,
+    closure: &Closure,
+    functions: &[FuncId],
+) -> Vec<FuncId> {
+    let mut small: HashMap<FuncId, Box<Body>> = HashMap::new();
+    for component in closure.components().iter().filter(|c| !c.recursive) {
+        for &func in &component.functions {
+            if let Some(mut code) = small_code(unit, func) {
+                expand(unit, &mut code, &small);
+                if code.walk(code.root()).count() <= SMALL_OPS {
+                    small.insert(func, code);
+                }
+            }
+        }
+    }
+    let mut changed = Vec::new();
+    for &caller in functions {
+        let Some(mut body) = unit.functions[caller].body.take() else {
+            continue;
+        };
+        if expand(unit, &mut body, &small) {
+            changed.push(caller);
+        }
+        unit.functions[caller].body = Some(body);
+    }
+    changed
+}
+
+/// Puts small functions in the place of their calls; whether there was any.
+fn expand(unit: &mut Unit, body: &mut Body, small: &HashMap<FuncId, Box<Body>>) -> bool {
+    let calls: Vec<(Op, FuncId)> = body
+        .walk(body.root())
+        .filter_map(|op| Some((op, unit.callee(body, op)?)))
+        .collect();
+    let mut any = false;
+    for (op, callee) in calls {
+        if let Some(code) = small.get(&callee) {
+            any |= inline_call(unit, body, op, callee, code).is_ok();
+        }
+    }
+    any
+}
+
+/// The code of a function that may be put in the place of its calls without a loss, if it is small.
+fn small_code(unit: &Unit, func: FuncId) -> Option<Box<Body>> {
+    let function = &unit.functions[func];
+    let body = function.body.as_ref()?;
+    let plain = |op: Op| match body.kind(op) {
+        OpKind::For { .. } | OpKind::Loop { .. } | OpKind::Alloca(_) => false,
+        kind => !kind.is_parallel(),
+    };
+    let fits = function.linkage != Linkage::Interposable
+        && lookup(&function.name).is_none()
+        && unit.attrs(function.attrs).function("noinline").is_none()
+        && !states_more(unit, unit.attrs(function.attrs), body)
+        && body.walk(body.root()).take(SMALL_OPS + 1).count() <= SMALL_OPS
+        && body.walk(body.root()).all(plain);
+    fits.then(|| body.clone())
+}
+
+/// Whether the program says more of a function than its code does: that its memory is fresh, or that it
+/// reads or writes none.
+fn states_more(unit: &Unit, attrs: &AttrSet, body: &Body) -> bool {
+    let memory = |attrs: &AttrSet| match attrs.function("memory") {
+        Some(AttrValue::Int(bits)) => *bits,
+        _ => u64::MAX,
+    };
+    let stated = memory(attrs);
+    let callees = || {
+        let calls = body
+            .walk(body.root())
+            .filter(|op| body.kind(*op).call_info().is_some());
+        calls.map(|op| unit.callee(body, op))
+    };
+    let exceeds = |op: Op| match body.kind(op) {
+        OpKind::Load(_) => stated & READS == 0,
+        OpKind::Store(_) | OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => stated & WRITES == 0,
+        _ => false,
+    };
+    let calls_exceed = callees().any(|callee| {
+        let called = callee.map_or(u64::MAX, |f| memory(unit.attrs(unit.functions[f].attrs)));
+        stated != u64::MAX && called & !stated != 0
+    });
+    let allocates = |callee: Option<FuncId>| {
+        callee.is_some_and(|f| {
+            unit.known_effects(f)
+                .is_some_and(|effects| effects.allocates)
+                || unit
+                    .attrs(unit.functions[f].attrs)
+                    .result("noalias")
+                    .is_some()
+        })
+    };
+    calls_exceed
+        || body.walk(body.root()).any(exceeds)
+        || attrs.result("noalias").is_some() && !callees().any(allocates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus_ir::parse;
+
+    const TEXT: &str = "
+        attrs 1 = fn(memory = 0)
+        declare @malloc(i64) -> ptr
+        declare @other(i64) -> i64
+        func @fresh(%n: i64) -> ptr internal { %b = mul %n, 8 %p = call @malloc(%b) return %p }
+        func @place(%p: ptr, %i: i64) -> ptr internal { %q = addr f64, %p, %i return %q }
+        func @number(%p: ptr, %i: i64) -> f64 internal {
+          %q = call @place(%p, %i) %v = load %q -> f64 return %v }
+        func @constant(%p: ptr) -> f64 internal #1 { %v = load %p -> f64 return %v }
+        func @sum(%p: ptr) -> f64 internal {
+          %s = for %i < 8 iter(%t = 0.0) {
+            %q = addr f64, %p, %i %v = load %q -> f64 %u = fadd %t, %v yield %u }
+          return %s }
+        func @again(%n: i64) -> i64 internal { %m = sub %n, 1 %r = call @again(%m) return %r }
+        func @inner(%p: ptr, %n: i64) internal {
+          par.for %i < %n { %q = addr f64, %p, %i store 1.0, %q yield } return }
+        func @middle(%p: ptr, %n: i64) internal {
+          call @inner(%p, %n)
+          par.for %i < %n { %v = call @number(%p, %i) yield } return }
+        func @outer(%n: i64) {
+          %p = call @fresh(%n) call @middle(%p, %n) %a = call @constant(%p) %s = call @sum(%p)
+          %m = call @again(%n) %o = call @other(%m) return }
+        func @nested(%p: ptr, %n: i64) {
+          par.for %i < %n { call @twice(%p, %n) yield } return }
+        func @twice(%p: ptr, %n: i64) internal {
+          par.for %i < %n { %q = addr f64, %p, %i store 2.0, %q yield } return }";
+
+    /// The names of the functions that a function calls.
+    fn calls(unit: &Unit, name: &str) -> Vec<String> {
+        let func = unit.function(name).expect("it is there");
+        let body = unit.functions[func].body.as_deref().expect("it has code");
+        let callees = body
+            .walk(body.root())
+            .filter_map(|op| unit.callee(body, op));
+        callees.map(|f| unit.functions[f].name.clone()).collect()
+    }
+
+    fn unit() -> (Unit, Vec<FuncId>) {
+        let unit = parse(TEXT, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+        let all = unit.functions.iter().filter(|(_, f)| f.body.is_some());
+        let all = all.map(|(func, _)| func).collect();
+        (unit, all)
+    }
+
+    #[test]
+    fn what_forks_and_has_one_caller_goes_there_along_the_chain() {
+        let (mut unit, all) = unit();
+        let closure = Closure::of(&unit, &all);
+        let outer = unit.function("outer").expect("it is there");
+        let forking: Vec<FuncId> = all.iter().copied().filter(|f| forks(&unit, *f)).collect();
+        assert_eq!(take_in(&mut unit, &closure, &forking, &[outer]), [outer]);
+        assert!(!calls(&unit, "middle").contains(&"inner".to_string()));
+        assert!(!calls(&unit, "outer").contains(&"middle".to_string()));
+        // Regions in regions stay apart.
+        assert_eq!(calls(&unit, "nested"), ["twice"]);
+    }
+
+    #[test]
+    fn small_functions_are_their_code() {
+        let (mut unit, all) = unit();
+        let closure = Closure::of(&unit, &all);
+        let of = |unit: &Unit, name: &str| unit.function(name).expect("it is there");
+        let callers = [of(&unit, "outer"), of(&unit, "middle"), of(&unit, "again")];
+        assert_eq!(take_in_small(&mut unit, &closure, &callers), callers[..2]);
+        assert_eq!(calls(&unit, "middle"), ["inner"]);
+        // A loop, a cycle and a statement that the code does not show stay calls, and what forks.
+        assert_eq!(
+            calls(&unit, "outer"),
+            ["malloc", "middle", "constant", "sum", "again", "other"]
+        );
+    }
 }

@@ -61,7 +61,7 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
             .copied()
             .filter(|f| !changed.contains(f))
             .collect();
-        let callers = callers::take_in(unit, &changed, &others);
+        let callers = callers::take_in(unit, &closure, &changed, &others);
         changed.extend(callers);
         folded_later(unit, &mut raised, &changed);
         report(run, &raised);

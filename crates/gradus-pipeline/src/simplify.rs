@@ -1,5 +1,6 @@
 //! Which simplifications run before and after differentiation, in what order.
 
+use crate::callers;
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_ir::{Body, FuncId, Unit};
 use gradus_simplify::Facts;
@@ -42,12 +43,15 @@ pub(crate) fn primals(unit: &mut Unit, closure: &Closure, functions: &[FuncId], 
 }
 
 /// Makes parallel code short: the ordinary simplifications, across parallel ops. What is called is
-/// simplified first: that a function comes back, and what it reads, is seen best in its short form.
+/// simplified first: that a function comes back, and what it reads, is seen best in its short form. Calls of
+/// small functions become their code when all that can leave loops and regions as a call has left.
 pub(crate) fn parallel(unit: &mut Unit, closure: &Closure, functions: &[FuncId]) {
     let called = closure.bodies(unit).map(|(func, _)| func);
     let called: Vec<FuncId> = called.filter(|func| !functions.contains(func)).collect();
     each(unit, closure, &called);
     each(unit, closure, functions);
+    let shorter = callers::take_in_small(unit, closure, functions);
+    each(unit, closure, &shorter);
 }
 
 /// Makes functions short as [`parallel`] does; what they call stays as it is.

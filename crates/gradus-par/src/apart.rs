@@ -1,0 +1,173 @@
+//! Which memory an access means, said where the region that it stands in is cut out of its function.
+//!
+//! Of the function's own blocks, stack slots, `noalias` arguments and globals a region is handed addresses, and
+//! of two addresses that were handed in nothing is known. So each access states the objects that it may touch
+//! (alias scopes, one to an object) and those that it never touches, by the points-to sets of the function as it
+//! was; LLVM's vectorisers read that. Two objects do not share memory on whichever thread they are accessed, so
+//! nothing is said of what other threads do: locks, atomic operations and calls bear no such statement.
+
+use gradus_analysis::{Alias, AliasOptions, Effects, Object, ObjectId, UNKNOWN};
+use gradus_ir::{AliasScope, Body, FuncId, Op, OpKind, Region, ScopeId, Unit, Value};
+use std::collections::{HashMap, HashSet};
+
+/// In a function with more objects that regions share nothing is stated: the lists would be long.
+const OBJECTS_MAX: usize = 64;
+
+/// An access, and what it may touch.
+struct Touch {
+    op: Op,
+    objects: Vec<ObjectId>,
+}
+
+/// States for the accesses in regions of a body which memory they keep to and which they never meet.
+pub(crate) fn state(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Effects) {
+    let alias = Alias::new(unit, Some(func), body, effects, &AliasOptions::default());
+    let touches: Vec<Touch> = body
+        .walk(body.root())
+        .filter(|op| body.strand_of(*op) != body.root())
+        .filter_map(|op| {
+            let targets = alias.points_to.targets(body, address(body, op)?);
+            let mut objects: Vec<ObjectId> = targets.iter().map(|t| t.object).collect();
+            objects.sort_unstable();
+            objects.dedup();
+            (!objects.is_empty()).then_some(Touch { op, objects })
+        })
+        .collect();
+    let shared = shared(body, &alias, &touches);
+    if shared.len() < 2 || shared.len() > OBJECTS_MAX {
+        return;
+    }
+    let meets = |touch: &Touch, object: ObjectId| {
+        let mut own = touch.objects.iter();
+        own.any(|mine| alias.objects_may_meet(*mine, object, false))
+    };
+    let statements: Vec<(Op, Vec<ObjectId>, Vec<ObjectId>)> = touches
+        .iter()
+        .map(|touch| {
+            let whole = touch.objects.iter().all(|o| shared.contains(o));
+            let keeps_to = if whole {
+                touch.objects.clone()
+            } else {
+                Vec::new()
+            };
+            let never = shared.iter().copied().filter(|o| !meets(touch, *o));
+            (touch.op, keeps_to, never.collect())
+        })
+        .collect();
+    let domain = format!("memory of {}", unit.functions[func].name);
+    let scope = |(number, object): (usize, &ObjectId)| {
+        let scope = AliasScope {
+            name: format!("object {number}"),
+            domain: domain.clone(),
+            host: None,
+        };
+        (*object, unit.scopes.push(scope))
+    };
+    let scopes: HashMap<ObjectId, ScopeId> = shared.iter().enumerate().map(scope).collect();
+    for (op, keeps_to, never) in statements {
+        let mut meta = body.ops[op]
+            .meta
+            .map_or_else(Default::default, |id| unit.meta(id).clone());
+        meta.alias_scopes.extend(keeps_to.iter().map(|o| scopes[o]));
+        meta.noalias.extend(never.iter().map(|o| scopes[o]));
+        meta.alias_scopes.sort_unstable();
+        meta.noalias.sort_unstable();
+        body.ops[op].meta = unit.intern_meta(meta);
+    }
+}
+
+/// The address of a plain access.
+fn address(body: &Body, op: Op) -> Option<Value> {
+    match body.kind(op) {
+        OpKind::Load(access) if access.is_plain() => Some(body.operand(op, 0)),
+        OpKind::Store(access) if access.is_plain() => Some(body.operand(op, 1)),
+        _ => None,
+    }
+}
+
+/// The objects that are accessed in another strand than that which made them, in order: the others are told
+/// apart where they were made.
+fn shared(body: &Body, alias: &Alias<'_>, touches: &[Touch]) -> Vec<ObjectId> {
+    let home = |object: ObjectId| -> Option<Region> {
+        match alias.points_to.object(object) {
+            Object::Stack(op) | Object::Heap(op) => Some(body.strand_of(op)),
+            Object::Param(_) | Object::Global(_) => Some(body.root()),
+            Object::Unknown | Object::Code(_) => None,
+        }
+    };
+    let mut found = HashSet::new();
+    for touch in touches {
+        let strand = body.strand_of(touch.op);
+        let foreign = |object: &&ObjectId| {
+            **object != UNKNOWN && home(**object).is_some_and(|home| home != strand)
+        };
+        found.extend(touch.objects.iter().filter(foreign));
+    }
+    let mut found: Vec<ObjectId> = found.into_iter().collect();
+    found.sort_unstable();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus_analysis::Closure;
+    use gradus_ir::parse;
+
+    /// For each access in the region of a program with some code before it: how many scopes it keeps to, and
+    /// how many it never meets.
+    fn stated(before: &str) -> Vec<(usize, usize)> {
+        let text = format!(
+            "declare @malloc(i64) -> ptr
+             declare @keep(ptr)
+             func @f(%p: ptr, %n: i64) {{
+               %a = call @malloc(%n) {before}
+               par.for %i < %n {{
+                 %x = addr f64, %a, %i %y = addr f64, %b, %i %z = addr f64, %p, %i
+                 %v = load %x -> f64 store %v, %y store %v, %z
+                 %own = alloca private f64, i32 1 store %v, %own
+                 %l = load monotonic align 8 %x -> i64
+                 yield }}
+               return }}"
+        );
+        let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+        let f = unit.function("f").expect("it is there");
+        let effects = Effects::of(&unit, &Closure::of(&unit, &[f]));
+        let mut body = unit.functions[f].body.take().expect("it has code");
+        state(&mut unit, f, &mut body, &effects);
+        let is_access = |op: &Op| {
+            matches!(body.kind(*op), OpKind::Load(_) | OpKind::Store(_))
+                && body.strand_of(*op) != body.root()
+        };
+        let accesses = body.walk(body.root()).filter(is_access);
+        let counts = accesses.map(|op| {
+            let meta = body.ops[op].meta.map(|id| unit.meta(id));
+            meta.map_or((0, 0), |m| (m.alias_scopes.len(), m.noalias.len()))
+        });
+        counts.collect()
+    }
+
+    #[test]
+    fn blocks_of_the_function_are_apart_from_each_other_and_from_what_was_handed_in() {
+        // Three objects: two blocks and the argument's. What an iteration has to itself is none of them, and
+        // an atomic access states nothing.
+        let apart = (1, 2);
+        assert_eq!(
+            stated("%b = call @malloc(%n)"),
+            [apart, apart, apart, (0, 3), (0, 0)]
+        );
+    }
+
+    #[test]
+    fn what_was_loaded_may_be_what_others_know_of() {
+        let apart = (1, 1);
+        assert_eq!(
+            stated("%b = load %p -> ptr"),
+            [apart, (0, 1), apart, (0, 2), (0, 0)]
+        );
+        assert_eq!(
+            stated("call @keep(%a) %b = load %p -> ptr"),
+            [apart, (0, 0), apart, (0, 2), (0, 0)]
+        );
+    }
+}
