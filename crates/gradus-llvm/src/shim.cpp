@@ -142,14 +142,21 @@ static void add_to_loop(Instruction *branch, ArrayRef<Metadata *> properties) {
 }
 
 // States on a loop's branch that accesses of `group` carry no dependence from iteration to iteration; with
-// `whole`, that it is not to be unrolled: that would come before it is vectorised.
+// `whole`, that it is not to be unrolled: that would come before it is vectorised. The loop over vectors that it
+// becomes may be: what its few iterations have in common with those of the next run leaves the loop around.
 void gr_set_parallel_accesses(LLVMValueRef branch, LLVMMetadataRef group, int whole) {
   auto *i = unwrap<Instruction>(branch);
   auto &ctx = i->getContext();
-  SmallVector<Metadata *, 2> parts = {
-      MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.parallel_accesses"), unwrap<MDNode>(group)})};
-  if (whole)
+  auto *accesses =
+      MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.parallel_accesses"), unwrap<MDNode>(group)});
+  SmallVector<Metadata *, 3> parts = {accesses};
+  if (whole) {
     parts.push_back(MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.unroll.disable")}));
+    auto *one = ConstantAsMetadata::get(ConstantInt::get(Type::getInt32Ty(ctx), 1));
+    auto *done = MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.isvectorized"), one});
+    auto *then = MDString::get(ctx, "llvm.loop.vectorize.followup_vectorized");
+    parts.push_back(MDNode::get(ctx, {then, accesses, done}));
+  }
   add_to_loop(i, parts);
 }
 

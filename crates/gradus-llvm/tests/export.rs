@@ -177,6 +177,31 @@ fn a_for_that_says_so_is_not_vectorised() {
     assert!(!text.contains("x double>"), "vectorised: {text}");
 }
 
+/// Unrolled before that it would be no vectors at all; of a few vectors nothing is left to count.
+#[test]
+fn a_short_for_is_unrolled_once_it_is_vectors() {
+    let mut host = Host::parse(&bitcode(PROGRAM, &["-O2"]), "p.bc").expect("reads");
+    let mut unit = host.import_all().unit;
+    let id = saxpy(&mut unit);
+    let mut body = unit.functions[id].body.take().expect("is there");
+    let trips = Builder::new(&mut unit, &mut body).i64(16);
+    let loops: Vec<Op> = body.walk(body.root()).collect();
+    for op in loops {
+        if matches!(body.kind(op), OpKind::For { .. }) {
+            body.ops[op].flags = body.ops[op].flags.with(Flags::INDEPENDENT);
+            body.set_operand(op, 0, trips);
+        }
+    }
+    unit.functions[id].body = Some(body);
+    assert_eq!(verify(&unit), []);
+    host.export(&unit, &[id]).expect("exports");
+    host.run(Pipeline::Late(OptLevel::O3))
+        .expect("late pipeline");
+    let text = host.function_text("saxpy").expect("is there");
+    assert!(text.contains("x double>"), "vectorised: {text}");
+    assert!(!text.contains(" phi "), "unrolled: {text}");
+}
+
 #[test]
 fn new_globals_hold_bytes_and_addresses() {
     let mut host = Host::parse(&bitcode(PROGRAM, &["-O2"]), "p.bc").expect("reads");
