@@ -66,6 +66,11 @@ fn loops_in_step() {
 }
 
 #[test]
+fn searches() {
+    runs(&["searches.cu"]);
+}
+
+#[test]
 fn atomics_and_symbols() {
     runs(&["atomics.cu"]);
 }

@@ -9,7 +9,8 @@
 //! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`fusion`] makes one launch of several, [`guards`] takes out what is common
 //! in divergent branches, [`barriers`] removes those that order nothing, [`clamps`] parts reads at clamped places, [`strides`] counts loops in common, [`widths`]
 //! computes places in the width of addresses, [`fission`] cuts blocks at the ops where their threads meet, [`grid`] makes parallel loops of
-//! grids. None needs a proof that a barrier is reached by all threads alike: CUDA leaves the other case
+//! grids, [`multiples`] leaves out threads that do nothing,
+//! [`searches`] looks at many elements at once. None needs a proof that a barrier is reached by all threads alike: CUDA leaves the other case
 //! undefined, and threads that have left do not count.
 //!
 //! Invariants: a kernel that cannot be cut stays as it was, and the finding says where and why. Nothing
@@ -30,9 +31,11 @@ mod homes;
 mod launches;
 mod levels;
 mod memory;
+mod multiples;
 mod places;
 mod prepare;
 mod report;
+mod searches;
 mod segment;
 mod spine;
 mod splits;
@@ -68,6 +71,10 @@ pub struct Options {
     pub leave_guards: bool,
     /// Whether launches one after the other become one.
     pub fuse_launches: bool,
+    /// Whether searches look at many elements at once.
+    pub look_ahead: bool,
+    /// Whether loops over threads leave out those that do nothing.
+    pub skip_threads: bool,
 }
 
 impl Default for Options {
@@ -83,6 +90,8 @@ impl Default for Options {
             part_clamps: true,
             leave_guards: true,
             fuse_launches: true,
+            look_ahead: true,
+            skip_threads: true,
         }
     }
 }
@@ -164,6 +173,16 @@ pub const PASSES: &[Pass] = &[
         name: "grid",
         about: "grids become parallel loops over blocks",
         run: grid::run,
+    },
+    Pass {
+        name: "multiples",
+        about: "loops over threads of which only every so many-th does something go by as many",
+        run: multiples::run,
+    },
+    Pass {
+        name: "searches",
+        about: "searches look at as many elements at once as lie in one stretch of memory",
+        run: searches::run,
     },
 ];
 

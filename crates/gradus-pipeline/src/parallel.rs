@@ -208,6 +208,9 @@ fn kernels(
             leave_guards: !off("guards"),
             // Derivatives keep what each launch leaves.
             fuse_launches: race_free && !off("fusion"),
+            // What is read ahead decides nothing, and has no derivative.
+            look_ahead: race_free && !off("searches"),
+            skip_threads: !off("multiples"),
             ..gradus_gpu::Options::default()
         };
         let lowered = gradus_gpu::lower(unit, changed, &effects, &options);

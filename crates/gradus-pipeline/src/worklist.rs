@@ -369,6 +369,8 @@ const KERNEL_SWITCHES: &[&str] = &[
     "clamps",
     "guards",
     "fusion",
+    "searches",
+    "multiples",
 ];
 
 /// The options of differentiation with what is listed switched off.

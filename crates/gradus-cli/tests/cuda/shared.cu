@@ -72,6 +72,27 @@ __global__ void relaxed(float *x, int n, int steps)
     x[t] = row[t + 1];
 }
 
+/* Each adds its neighbour, then every fourth thread the fourth next, and so on; by rests, from either end. */
+__global__ void neighbours(const int *x, int *first, int *last, int by)
+{
+    __shared__ int up[512], down[512];
+    int t = threadIdx.x;
+    up[t] = down[t] = x[blockIdx.x * 512 + t];
+    __syncthreads();
+    for (unsigned s = 1; s < blockDim.x; s *= 2) {
+        if (t % (2 * s) == 0) up[t] += up[t + s];
+        __syncthreads();
+    }
+    for (int i = 2; i <= 512; i = 2 * i) {
+        if ((t + 1) % i == 0) down[t] += down[t - i / 2];
+        __syncthreads();
+    }
+    if (t % by == 0) up[t] += t;
+    __syncthreads();
+    if (t == 0) first[blockIdx.x] = up[0] + up[by] - up[by + 1];
+    if (t == 511) last[blockIdx.x] = down[511];
+}
+
 int main()
 {
     const int n = 1000, side = 64;
@@ -140,5 +161,25 @@ int main()
         for (int i = 1; i <= width; i++) now[i] = next[i];
     }
     for (int i = 0; i < width; i++) near(line[i], now[i + 1], "stencil");
+    std::vector<int> many(4 * 512), first(4), last(4);
+    for (int i = 0; i < 4 * 512; i++) many[i] = i * 37 % 1001 - 300;
+    int *dmany, *dfirst, *dlast;
+    OK(cudaMalloc(&dmany, many.size() * sizeof(int)));
+    OK(cudaMalloc(&dfirst, 4 * sizeof(int)));
+    OK(cudaMalloc(&dlast, 4 * sizeof(int)));
+    OK(cudaMemcpy(dmany, many.data(), many.size() * sizeof(int), cudaMemcpyHostToDevice));
+    for (int by : {3, 16, 37, 255}) {
+        neighbours<<<4, 512>>>(dmany, dfirst, dlast, by);
+        OK(cudaMemcpy(first.data(), dfirst, 4 * sizeof(int), cudaMemcpyDeviceToHost));
+        OK(cudaMemcpy(last.data(), dlast, 4 * sizeof(int), cudaMemcpyDeviceToHost));
+        for (int b = 0; b < 4; b++) {
+            int up[512], all = 0;
+            for (int t = 0; t < 512; t++) all += up[t] = many[b * 512 + t];
+            for (int s = 1; s < 512; s *= 2)
+                for (int t = 0; t < 512; t += 2 * s) up[t] += up[t + s];
+            for (int t = 0; t < 512; t += by) up[t] += t;
+            expect(last[b] == all && first[b] == up[0] + up[by] - up[by + 1], "sums of neighbours");
+        }
+    }
     return wrong;
 }

@@ -1,0 +1,238 @@
+//! Loops over threads of which only every so many-th does something go by as many threads.
+//!
+//! ```text
+//! for t < n { if (t + c) & k == 0 { … } }
+//!     →   if k + 1 is a power of two, and no small one {
+//!             for j < … { t = (-c & k) + j · (k + 1); if (t + c) & k == 0 { … } }
+//!         } else { as before }
+//! ```
+//!
+//! So sums of shared memory begin that add neighbours, then neighbours of these, and so on
+//! (`if (t % (2 * s) == 0) a[t] += a[t + s]`): over a block of 512 threads nine loops, which ask all threads each time
+//! and are passed by two of them at last. A remainder by a power of two is a mask when it comes here; by other numbers
+//! it is taken where nothing is added to the thread's number.
+//!
+//! Place: after [`crate::grid`]. What is left out of the loop does nothing, as the test does not hold; the test itself
+//! stays.
+
+use crate::{Facts, Findings, Options};
+use gradus_edit::{ValueMap, clone_ops_within, is_removable};
+use gradus_ir::{
+    BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,
+};
+
+/// By fewer threads than these no loop goes: looking at all of them, many at once, takes no longer.
+const LEAST_STEP: i64 = 8;
+/// The most alternatives of a test that are looked into.
+const MOST_TESTS: usize = 16;
+
+/// Runs the pass.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _facts: &Facts, options: &Options) -> Findings {
+    if options.skip_threads {
+        let loops = body.walk(body.root());
+        let found: Vec<Sparse> = loops.filter_map(|op| sparse(unit, body, op)).collect();
+        for loop_of_few in found {
+            stride(unit, body, &loop_of_few);
+        }
+    }
+    Findings::default()
+}
+
+/// A loop over threads in which those do nothing that are not so many apart.
+#[derive(Clone, Copy, Debug)]
+struct Sparse {
+    lp: Op,
+    apart: Apart,
+}
+
+/// Which threads do something.
+#[derive(Clone, Copy, Debug)]
+enum Apart {
+    /// Those whose number and `plus` have none of the mask's bits.
+    Masked { plus: Option<Value>, mask: Value },
+    /// The multiples of a number, which is less than zero for none if it is `signed`.
+    Multiples { of: Value, signed: bool },
+}
+
+fn sparse(unit: &Unit, body: &Body, lp: Op) -> Option<Sparse> {
+    let counted = matches!(body.kind(lp), OpKind::For { .. }) && body.operand_count(lp) == 1;
+    counted.then_some(())?;
+    let long = unit.types.int_bits(body.ty(body.operand(lp, 0))) == Some(64);
+    long.then_some(())?;
+    let region = body.op_regions(lp)[0];
+    let rank = body.region_params(region)[0];
+    let does = |op: &Op| {
+        let idle = is_removable(unit, body, *op) && body.op_regions(*op).is_empty();
+        !idle && !body.kind(*op).is_terminator()
+    };
+    let mut doing = body.ops_in(region).filter(does);
+    let branch = doing
+        .next()
+        .filter(|op| matches!(body.kind(*op), OpKind::If))?;
+    let other = body.op_regions(branch)[1];
+    let only_then = doing.next().is_none() && body.first(other) == body.last(other);
+    only_then.then_some(())?;
+    let trips = body.as_int(unit, body.operand(lp, 0));
+    let tests = conjuncts(unit, body, body.operand(branch, 0));
+    let apart = tests
+        .into_iter()
+        .find_map(|test| apart(unit, body, region, (rank, trips), test))?;
+    Some(Sparse { lp, apart })
+}
+
+/// What all must hold for a truth value to.
+fn conjuncts(unit: &Unit, body: &Body, condition: Value) -> Vec<Value> {
+    let mut all = vec![condition];
+    let mut next = 0;
+    while let Some(&value) = all.get(next).filter(|_| all.len() < MOST_TESTS) {
+        next += 1;
+        let Some(op) = body.def_op(value) else {
+            continue;
+        };
+        let no = |index| body.as_int(unit, body.operand(op, index)) == Some(0);
+        match body.kind(op) {
+            OpKind::Binary(BinaryOp::And) => all.extend(body.operands(op)),
+            OpKind::Select if no(2) => all.extend(body.operands(op).take(2)),
+            _ => {}
+        }
+    }
+    all
+}
+
+fn apart(
+    unit: &Unit,
+    body: &Body,
+    region: Region,
+    (rank, trips): (Value, Option<i64>),
+    test: Value,
+) -> Option<Apart> {
+    let common = |v: Value| {
+        !body
+            .region_of(v)
+            .is_some_and(|of| body.is_inside(of, region))
+    };
+    let compare = body.def_op(test)?;
+    let is_zero = matches!(body.kind(compare), OpKind::ICmp(IntPredicate::Eq))
+        && body.as_int(unit, body.operand(compare, 1)) == Some(0);
+    let rest = body.def_op(body.operand(compare, 0)).filter(|_| is_zero)?;
+    let (left, right) = (
+        body.operand(rest, 0),
+        *body.operands(rest).collect::<Vec<_>>().get(1)?,
+    );
+    let bits = unit
+        .types
+        .int_bits(body.ty(left))
+        .filter(|bits| matches!(bits, 32 | 64))?;
+    // The rank, or its low bits.
+    let is_rank = |v: Value| {
+        let cast = body
+            .def_op(v)
+            .filter(|op| matches!(body.kind(*op), OpKind::Cast(CastOp::Trunc)));
+        v == rank || cast.is_some_and(|op| body.operand(op, 0) == rank)
+    };
+    let is_variable = |v: &Value| body.as_const(*v).is_none();
+    match body.kind(rest) {
+        OpKind::Binary(BinaryOp::And) => {
+            let sides = [(left, right), (right, left)];
+            let (place, mask) = sides.into_iter().find(|(_, mask)| common(*mask))?;
+            Some(mask).filter(is_variable)?;
+            if is_rank(place) {
+                return Some(Apart::Masked { plus: None, mask });
+            }
+            let sum = body
+                .def_op(place)
+                .filter(|op| matches!(body.kind(*op), OpKind::Binary(BinaryOp::Add)))?;
+            let sides = [(0, 1), (1, 0)].map(|(a, b)| (body.operand(sum, a), body.operand(sum, b)));
+            let (_, plus) = sides
+                .into_iter()
+                .find(|(own, plus)| is_rank(*own) && common(*plus))?;
+            Some(Apart::Masked {
+                plus: Some(plus),
+                mask,
+            })
+        }
+        OpKind::Binary(kind @ (BinaryOp::URem | BinaryOp::SRem)) => {
+            let whole = trips.is_some_and(|n| n < 1 << (bits - 1).min(62));
+            let fits = whole && is_rank(left) && common(right) && is_variable(&right);
+            let signed = matches!(kind, BinaryOp::SRem);
+            fits.then_some(Apart::Multiples { of: right, signed })
+        }
+        _ => None,
+    }
+}
+
+/// Has a loop go by the threads that do something, where these are far enough apart.
+fn stride(unit: &mut Unit, body: &mut Body, sparse: &Sparse) {
+    let lp = sparse.lp;
+    let b = &mut Builder::new(unit, body);
+    b.at_op(lp);
+    b.loc = b.body.ops[lp].loc;
+    let trips = b.body.operand(lp, 0);
+    let ty = b.body.ty(trips);
+    let (first, step, far) = match sparse.apart {
+        Apart::Masked { plus, mask } => {
+            let narrow = b.body.ty(mask);
+            let (zero, one) = (b.zero(narrow), b.int(narrow, 1));
+            let plus = plus.unwrap_or(zero);
+            // Where no thread runs, nobody has asked for them.
+            let [plus, mask] = [plus, mask].map(|v| b.value(OpKind::Freeze, &[v], narrow));
+            let minus = b.sub(zero, plus);
+            let first = b.binary(BinaryOp::And, minus, mask);
+            let next = b.add(mask, one);
+            let both = b.binary(BinaryOp::And, mask, next);
+            let even = b.icmp(IntPredicate::Eq, both, zero);
+            let least = b.int(narrow, i128::from(LEAST_STEP) - 1);
+            let far = b.icmp(IntPredicate::Sge, mask, least);
+            let (first, mask) = (wide(b, first, ty), wide(b, mask, ty));
+            let one = b.int(ty, 1);
+            (first, b.add(mask, one), b.binary(BinaryOp::And, even, far))
+        }
+        Apart::Multiples { of, signed } => {
+            let narrow = b.body.ty(of);
+            let of = b.value(OpKind::Freeze, &[of], narrow);
+            let least = b.int(narrow, LEAST_STEP.into());
+            let predicate = match signed {
+                true => IntPredicate::Sge,
+                false => IntPredicate::Uge,
+            };
+            let far = b.icmp(predicate, of, least);
+            (b.zero(ty), wide(b, of, ty), far)
+        }
+    };
+    let (_, yes, no) = b.if_(far, &[]);
+    let back = b.at_end(yes);
+    let some = b.icmp(IntPredicate::Ult, first, trips);
+    let (one, zero) = (b.int(ty, 1), b.zero(ty));
+    let rest = b.sub(trips, first);
+    let before = b.sub(rest, one);
+    let whole = b.binary(BinaryOp::UDiv, before, step);
+    let count = b.add(whole, one);
+    let count = b.select(some, count, zero);
+    let (made, into) = b.for_(count, &[]);
+    b.body.ops[made].flags = b.body.ops[lp].flags;
+    let number = b.body.region_params(into)[0];
+    b.at_end(into);
+    let far = b.mul(number, step);
+    let rank = b.add(first, far);
+    let region = b.body.op_regions(lp)[0];
+    let mut local = ValueMap::zip(b.body.region_params(region), &[rank]);
+    clone_ops_within(region, b, &mut local);
+    b.yield_(&[]);
+    b.at_end(yes);
+    b.yield_(&[]);
+    let end = {
+        b.at_end(no);
+        b.yield_(&[])
+    };
+    b.restore(back);
+    b.body.detach(lp);
+    b.body.insert_before(end, lp);
+}
+
+/// A number without sign in the type of the loop's count.
+fn wide(b: &mut Builder<'_>, value: Value, ty: TypeId) -> Value {
+    match b.body.ty(value) == ty {
+        true => value,
+        false => b.cast(CastOp::ZExt, value, ty),
+    }
+}

@@ -1,0 +1,311 @@
+//! Searches look at as many elements at once as lie in a stretch of memory that is there as a whole or not at all.
+//!
+//! ```text
+//! loop iter(x = i) { if x < n { c = a[x] < v; … } repeat c, x + 1 }
+//!     →   s = loop iter(x = i) { all = x + 16 ≤ n && a[x] < v & … & a[x + 15] < v; repeat all, x + 16 }
+//!         loop iter(x = s) { … as before … }
+//! ```
+//!
+//! A compiler makes no vectors of a loop that ends where something is found: it would read elements that the loop may
+//! never come to, and these may not be there. Those of one stretch of 128 bytes, from a multiple of 128, are in one
+//! page of memory: where the first of them can be read, all can. So a search that starts at such a place first goes
+//! by stretches as long as it would go on after each element; what it does with what it finds is left to the loop as
+//! it was, which goes on from there. What was read beyond that decides nothing: `freeze` says so.
+//!
+//! Place: after [`crate::grid`]. Only loops that carry nothing but their place, write nothing, and read one element
+//! for each place; and not in the functions that a sanitizer watches.
+
+use crate::{Facts, Findings, Options};
+use gradus_analysis::{Alias, Root};
+use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
+use gradus_ir::{
+    BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,
+};
+use std::collections::HashSet;
+
+/// A stretch of memory within one page, in bytes: two cache lines.
+const STRETCH_BYTES: u64 = 128;
+
+/// Runs the pass.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
+    let watched = facts.function.is_some_and(|func| {
+        let attrs = unit.attrs(unit.functions[func].attrs);
+        let named = |name| attrs.function(name).is_some();
+        ["sanitize_address", "sanitize_memory", "sanitize_thread"]
+            .into_iter()
+            .any(named)
+    });
+    if !options.look_ahead || watched {
+        return Findings::default();
+    }
+    let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
+    let parallel = |op: &Op| matches!(body.kind(*op), OpKind::ParFor { .. });
+    let kernels = body.walk(body.root()).filter(parallel);
+    let inside = kernels.flat_map(|kernel| body.walk(body.op_regions(kernel)[0]));
+    let loops: HashSet<Op> = inside
+        .filter(|op| matches!(body.kind(*op), OpKind::Loop { .. }))
+        .collect();
+    let in_order = body.walk(body.root()).filter(|op| loops.contains(op));
+    let found: Vec<Search> = in_order.filter_map(|op| search(&alias, op)).collect();
+    for search in found {
+        skip(unit, body, &search);
+    }
+    Findings::default()
+}
+
+/// A loop that goes on from one place to the next as long as an element there is not what it looks for.
+#[derive(Debug)]
+struct Search {
+    lp: Op,
+    /// The test of the place, and its limit.
+    predicate: IntPredicate,
+    limit: Value,
+    /// What finds the element's address, and what else decides whether to go on, in the order of the code.
+    address: Vec<Op>,
+    slice: Vec<Op>,
+    /// The address, and whether to go on.
+    at: Value,
+    again: Value,
+    /// The elements of a stretch.
+    elements: i64,
+}
+
+fn search(alias: &Alias<'_>, lp: Op) -> Option<Search> {
+    let (unit, body) = (alias.unit, alias.body);
+    let region = body.op_regions(lp)[0];
+    let &[place] = body.region_params(region) else {
+        return None;
+    };
+    unit.types
+        .int_bits(body.ty(place))
+        .filter(|bits| matches!(bits, 32 | 64))?;
+    let ops: Vec<Op> = body.ops_in(region).collect();
+    let &[test, branch, end] = &ops[..] else {
+        return None;
+    };
+    let OpKind::ICmp(predicate @ (IntPredicate::Slt | IntPredicate::Ult)) = *body.kind(test) else {
+        return None;
+    };
+    let limit = body.operand(test, 1);
+    let is_made_inside = |v: Value| {
+        body.region_of(v)
+            .is_some_and(|of| body.is_inside(of, region))
+    };
+    let is_test =
+        matches!(body.kind(branch), OpKind::If) && body.operand(branch, 0) == body.result(test);
+    (is_test && body.operand(test, 0) == place && !is_made_inside(limit)).then_some(())?;
+    // What both arms give for what the loop goes by.
+    let &[then, other] = body.op_regions(branch) else {
+        return None;
+    };
+    let given = |value: Value| {
+        let number = body
+            .results(branch)
+            .iter()
+            .position(|result| *result == value)?;
+        Some((
+            body.operand(body.last(then)?, number),
+            body.operand(body.last(other)?, number),
+        ))
+    };
+    let (again, at_end) = given(body.operand(end, 0))?;
+    let (next, _) = given(body.operand(end, 1))?;
+    let stops = body.as_int(unit, at_end) == Some(0) && body.first(other) == body.last(other);
+    (stops && is_one_further(unit, body, next, place, again)).then_some(())?;
+    let inner: Vec<Op> = body
+        .ops_in(then)
+        .filter(|op| !body.kind(*op).is_terminator())
+        .collect();
+    let plain = |op: &Op| match body.kind(*op) {
+        OpKind::Load(access) => access.is_plain(),
+        _ => is_speculatable(unit, body, *op),
+    };
+    inner
+        .iter()
+        .all(|op| plain(op) && body.op_regions(*op).is_empty())
+        .then_some(())?;
+    let slice = slice_of(body, &inner, again);
+    let load = element(alias, &slice, then, place)?;
+    let at = body.operand(load, 0);
+    let address = slice_of(body, &slice, at);
+    let reads = |op: &Op| matches!(body.kind(*op), OpKind::Load(_));
+    (!address.iter().any(reads)).then_some(())?;
+    let bytes = unit.layout.store_bytes(unit, body.ty(body.result(load)));
+    Some(Search {
+        lp,
+        predicate,
+        limit,
+        address,
+        slice,
+        at,
+        again,
+        elements: (STRETCH_BYTES / bytes) as i64,
+    })
+}
+
+/// Whether a place is the one behind another where the loop goes on.
+fn is_one_further(unit: &Unit, body: &Body, next: Value, place: Value, again: Value) -> bool {
+    let Some(add) = body
+        .def_op(next)
+        .filter(|op| matches!(body.kind(*op), OpKind::Binary(BinaryOp::Add)))
+    else {
+        return false;
+    };
+    let one = |v: Value| body.as_int(unit, v) == Some(1);
+    let by = body.operand(add, 1);
+    let chosen = body
+        .def_op(by)
+        .filter(|op| matches!(body.kind(*op), OpKind::Select));
+    let is_chosen = |op: Op| body.operand(op, 0) == again && one(body.operand(op, 1));
+    body.operand(add, 0) == place && (one(by) || chosen.is_some_and(is_chosen))
+}
+
+/// What of some ops a value is computed by, in their order.
+fn slice_of(body: &Body, ops: &[Op], value: Value) -> Vec<Op> {
+    let mut wanted: HashSet<Value> = HashSet::from([value]);
+    let mut slice: Vec<Op> = Vec::new();
+    for &op in ops.iter().rev() {
+        if body
+            .results(op)
+            .iter()
+            .any(|result| wanted.contains(result))
+        {
+            wanted.extend(body.operands(op));
+            slice.push(op);
+        }
+    }
+    slice.reverse();
+    slice
+}
+
+/// The one load that reads another element for each place, the next one for the next place; others read the same for
+/// all places.
+fn element(alias: &Alias<'_>, slice: &[Op], then: Region, place: Value) -> Option<Op> {
+    let (unit, body) = (alias.unit, alias.body);
+    let mut varying: HashSet<Value> = HashSet::from([place]);
+    let mut elements = Vec::new();
+    for &op in slice {
+        let varies = body.operands(op).any(|v| varying.contains(&v));
+        if varies {
+            varying.extend(body.results(op));
+        }
+        if varies && matches!(body.kind(op), OpKind::Load(_)) {
+            elements.push(op);
+        }
+    }
+    let &[load] = &elements[..] else {
+        return None;
+    };
+    let ty = body.ty(body.result(load));
+    let (stored, size) = (
+        unit.layout.store_bytes(unit, ty),
+        unit.layout.size_bytes(unit, ty),
+    );
+    (stored == size && size.is_power_of_two() && size <= 8).then_some(())?;
+    let addr = body.def_op(body.operand(load, 0))?;
+    let address = unit.layout.address(unit, body, addr)?;
+    let steps = |v: Value| match body.def_op(v).map(|op| (op, body.kind(op))) {
+        Some((op, OpKind::Cast(CastOp::SExt | CastOp::ZExt))) => body.operand(op, 0) == place,
+        _ => v == place,
+    };
+    let mut own = address.terms.iter().filter(|(v, _)| varying.contains(v));
+    let is_next = own
+        .next()
+        .is_some_and(|(v, n)| steps(*v) && *n == size as i64);
+    (is_next && own.next().is_none() && !varying.contains(&address.base)).then_some(())?;
+    // Of memory of the program's own a compiler knows how long it is.
+    let Root::Value(root) = alias.forms.of_pointer(unit, body, address.base).root else {
+        return None;
+    };
+    let own = body
+        .def_op(root)
+        .is_some_and(|op| matches!(body.kind(op), OpKind::Alloca(_)));
+    let inside = body
+        .region_of(root)
+        .is_some_and(|of| body.is_inside(of, then));
+    (!own && !inside && body.as_const(root).is_none()).then_some(load)
+}
+
+/// Has a search begin behind the stretches in which it goes on after each element.
+fn skip(unit: &mut Unit, body: &mut Body, search: &Search) {
+    let b = &mut Builder::new(unit, body);
+    b.at_op(search.lp);
+    b.loc = b.body.ops[search.lp].loc;
+    let first = b.body.operand(search.lp, 0);
+    let place = b.body.region_params(b.body.op_regions(search.lp)[0])[0];
+    let (ty, truth) = (b.body.ty(first), b.unit.types.int(1));
+    let (made, region) = b.loop_(&[first], &[ty]);
+    let from = b.body.region_params(region)[0];
+    b.at_end(region);
+    let below = b.icmp(search.predicate, from, search.limit);
+    let rest = b.sub(search.limit, from);
+    let elements = b.int(ty, search.elements.into());
+    let long = b.icmp(IntPredicate::Uge, rest, elements);
+    let fits = b.binary(BinaryOp::And, below, long);
+    let (choice, yes, no) = b.if_(fits, &[truth]);
+    b.at_end(no);
+    let none = b.bool(false);
+    b.yield_(&[none]);
+    b.at_end(yes);
+    let whole = starts_stretch(b, search, place, from);
+    let (inner, yes, no) = b.if_(whole, &[truth]);
+    b.at_end(no);
+    b.yield_(&[none]);
+    b.at_end(yes);
+    let goes_on = stretch(b, search, (place, ty), from);
+    b.yield_(&[goes_on]);
+    b.at_end(b.body.op_regions(choice)[0]);
+    let all = b.body.result(inner);
+    b.yield_(&[all]);
+    b.at_end(region);
+    let all = b.body.result(choice);
+    let zero = b.zero(ty);
+    let by = b.select(all, elements, zero);
+    let next = b.add(from, by);
+    b.repeat(all, &[next], &[next]);
+    let start = b.body.result(made);
+    b.body.set_operand(search.lp, 0, start);
+}
+
+/// Whether the element at a place is the first of a stretch.
+fn starts_stretch(b: &mut Builder<'_>, search: &Search, place: Value, from: Value) -> Value {
+    let long = b.unit.types.int(64);
+    let mut local = ValueMap::zip(&[place], &[from]);
+    for &op in &search.address {
+        clone_op_within(op, b, &mut local);
+    }
+    let at = b.cast(CastOp::PtrToInt, local.get_or_same(search.at), long);
+    let mask = b.i64(STRETCH_BYTES as i64 - 1);
+    let low = b.binary(BinaryOp::And, at, mask);
+    let zero = b.i64(0);
+    b.icmp(IntPredicate::Eq, low, zero)
+}
+
+/// Whether the search goes on after each element of a stretch.
+fn stretch(
+    b: &mut Builder<'_>,
+    search: &Search,
+    (place, ty): (Value, TypeId),
+    from: Value,
+) -> Value {
+    let (trips, yes) = (b.int(ty, search.elements.into()), b.bool(true));
+    let (each, region) = b.for_(trips, &[yes]);
+    b.body.ops[each].flags = Flags::INDEPENDENT;
+    let &[index, so_far] = b.body.region_params(region) else {
+        return yes;
+    };
+    let back = b.at_end(region);
+    let here = b.add(from, index);
+    let mut local = ValueMap::zip(&[place], &[here]);
+    for &op in &search.slice {
+        let copy = clone_op_within(op, b, &mut local);
+        // What is known of what the search comes to need not hold beyond.
+        b.body.ops[copy].meta = None;
+    }
+    let (again, truth) = (local.get_or_same(search.again), b.unit.types.int(1));
+    let again = b.value(OpKind::Freeze, &[again], truth);
+    let all = b.binary(BinaryOp::And, so_far, again);
+    b.yield_(&[all]);
+    b.restore(back);
+    b.body.result(each)
+}
