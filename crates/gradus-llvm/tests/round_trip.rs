@@ -48,6 +48,7 @@ const CASES: &[Case] = &[
         text: "#include <string.h>
                #include <stdlib.h>
                int text(int n) { char *p = malloc(n + 1); if (!p) abort(); memset(p, 'a', n); p[n] = 0; int l = strlen(p) + p[n / 2]; free(p); return l; }
+               void leave(int n) { if (n > 3) exit(0); text(n); exit(n ? 1 : 2); }
                int bits(int x) { unsigned u = x; u = (u << 3) | (u >> 29); u ^= 0x55; return (int)(u & 0xffff) - __builtin_popcount(x); }
                int flt(int n) { double s = 0; float f = 1; for (int i = 1; i <= n; i++) { s += 1.0 / i; f *= 1.5f; } return (int)(s * 1000 + f); }
                int atom(int n) { static _Atomic int c; for (int i = 0; i < n; i++) c += i; return c; }",

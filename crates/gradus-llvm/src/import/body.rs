@@ -120,7 +120,9 @@ pub(super) fn make(
     while let Some(frame) = maker.stack.pop() {
         maker.step(frame)?;
     }
-    if !tree.ends(tree.root()) {
+    if tree.ends(tree.root()) {
+        maker.close(root);
+    } else {
         let returned = maker.source.returned.map(|r| maker.read(r as usize));
         let op = maker.op(root, OpKind::Return, returned.as_slice(), &[], 0);
         let mut returns = source
