@@ -3,6 +3,8 @@
 #define GRADUS_CUDA_CURAND_H
 #include "gradus_cuda.h"
 #define CURAND_VERSION 10300
+/* Programs ask by this whether the types are known. */
+#define CURAND_H_
 typedef struct curandGenerator_st *curandGenerator_t;
 typedef enum curandStatus {
     CURAND_STATUS_SUCCESS = 0,

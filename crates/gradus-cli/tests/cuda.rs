@@ -215,6 +215,17 @@ fn large_frames() {
     runs(&["frames.cu"]);
 }
 
+/// Memory that kernels allocate, clocks, assertions that hold and one that does not.
+#[test]
+fn what_device_code_asks_for() {
+    runs(&["device.cu"]);
+}
+
+#[test]
+fn warps_that_speak_without_barriers() {
+    assert_eq!(runs(&["volatile.cu"]), "");
+}
+
 #[test]
 fn textures() {
     runs(&["textures.cu"]);

@@ -73,7 +73,7 @@ fn several_files_are_compiled_and_linked() {
     write("old.c", "int start(void) { return 3; }\n");
     write(
         "main.cpp",
-        "#include <cuda_runtime.h>\n#include <cstdio>\n\
+        "#include <cuda_runtime.h>\n#include <cstdio>\n#include <memory>\n\
          extern \"C\" int start(void);\nvoid run(int *x, int n);\n\
          int main() { int *x; cudaMalloc((void **)&x, 4 * sizeof(int));\n\
            for (int i = 0; i < 4; i++) x[i] = start() + i;\n\

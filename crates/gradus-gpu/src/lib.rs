@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Place in the flow: after raising and simplification, before gradus-par, which makes calls of the
-//! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`fusion`] makes one launch of several, [`guards`] takes out what is common
+//! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`fusion`] makes one launch of several, [`lockstep`] lets threads meet around volatile shared memory, [`guards`] takes out what is common
 //! in divergent branches, [`barriers`] removes those that order nothing, [`clamps`] parts reads at clamped places, [`strides`] counts loops in common, [`widths`]
 //! computes places in the width of addresses, [`fission`] cuts blocks at the ops where their threads meet, [`grid`] makes parallel loops of
 //! grids, [`multiples`] leaves out threads that do nothing,
@@ -30,6 +30,7 @@ mod guards;
 mod homes;
 mod launches;
 mod levels;
+mod lockstep;
 mod memory;
 mod multiples;
 mod places;
@@ -138,6 +139,11 @@ pub const PASSES: &[Pass] = &[
         name: "fusion",
         about: "launches of one size, of which one takes by thread what the other leaves, become one",
         run: fusion::run,
+    },
+    Pass {
+        name: "lockstep",
+        about: "the threads of a block meet around volatile stores to shared memory",
+        run: lockstep::run,
     },
     Pass {
         name: "guards",

@@ -189,7 +189,8 @@ fn begun(homes: &mut Vec<Region>, region: Region) -> u32 {
     homes.len() as u32 - 1
 }
 
-fn can_be_cut(body: &Body, op: Op) -> bool {
+/// Whether code may be cut inside of an op.
+pub(crate) fn can_be_cut(body: &Body, op: Op) -> bool {
     matches!(
         body.kind(op),
         OpKind::If | OpKind::Switch(_) | OpKind::Loop { .. } | OpKind::For { .. }

@@ -44,9 +44,7 @@
 #endif
 
 #define __forceinline__ __inline__ __attribute__((always_inline))
-#ifndef __noinline__
-#define __noinline__ __attribute__((noinline))
-#endif
+/* `__noinline__` is a word of clang's in CUDA, and one of the standard library's attributes in plain C++. */
 #define __align__(n) __attribute__((aligned(n)))
 #define __builtin_align__(n) __align__(n)
 #define __inline_hint__ inline

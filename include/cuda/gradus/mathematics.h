@@ -28,6 +28,9 @@ GR_HOST void sincospif(float x, float *sine, float *cosine) { *sine = sinpif(x);
 #define GR_DEVICE static __inline__ __device__ __attribute__((always_inline))
 #define GR_ONE(name) GR_DEVICE float name(float x) { return ::name##f(x); }
 #define GR_TWO(name) GR_DEVICE float name(float x, float y) { return ::name##f(x, y); }
+/* Whatever the tag, CUDA's is the one quiet NaN. */
+GR_DEVICE double nan(const char *) { return __builtin_nan(""); }
+GR_DEVICE float nanf(const char *) { return __builtin_nanf(""); }
 GR_ONE(acosh)
 GR_ONE(asinh)
 GR_ONE(atanh)

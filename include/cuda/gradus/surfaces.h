@@ -50,6 +50,8 @@ GR_SURFACE(2D, (surface, x, y, 0, mode), int x, int y)
 GR_SURFACE(3D, (surface, x, y, z, mode), int x, int y, int z)
 GR_SURFACE(1DLayered, (surface, x, 0, layer, mode), int x, int layer)
 GR_SURFACE(2DLayered, (surface, x, y, layer, mode), int x, int y, int layer)
+GR_SURFACE(Cubemap, (surface, x, y, face, mode), int x, int y, int face)
+GR_SURFACE(CubemapLayered, (surface, x, y, face, mode), int x, int y, int face)
 #undef GR_SURFACE
 
 #endif

@@ -46,6 +46,8 @@ GR_BY_REFERENCE(tex2D, gr_fetch<V>(texture, 2, x, y, 0.0f, 0), float x, float y)
 GR_BY_REFERENCE(tex3D, gr_fetch<V>(texture, 3, x, y, z, 0), float x, float y, float z)
 GR_BY_REFERENCE(tex1DLayered, gr_fetch<V>(texture, 1, x, 0.0f, 0.0f, gr_layer(texture, layer)), float x, int layer)
 GR_BY_REFERENCE(tex2DLayered, gr_fetch<V>(texture, 2, x, y, 0.0f, gr_layer(texture, layer)), float x, float y, int layer)
+GR_BY_REFERENCE(texCubemap, gr_cube<V>(texture, x, y, z, 0), float x, float y, float z)
+GR_BY_REFERENCE(texCubemapLayered, gr_cube<V>(texture, x, y, z, layer), float x, float y, float z, int layer)
 #undef GR_BY_REFERENCE
 
 #define GR_TEXTURE_OF template <class T, int dimensions, cudaTextureReadMode mode> static inline cudaError_t

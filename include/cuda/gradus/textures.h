@@ -130,6 +130,31 @@ GR_TEXTURE long long gr_layer(const textureReference *texture, int layer)
     return layer < 0 ? 0 : layer > last ? last : layer;
 }
 
+/* A fetch from the face of a cube that a direction meets: that of its longest coordinate, by what the other two are
+   of it. The six faces of a cube are six layers that follow each other. */
+template <class T> GR_TEXTURE T gr_cube(const textureReference *texture, float x, float y, float z, int cube)
+{
+    float across = ::fabsf(x), up = ::fabsf(y), deep = ::fabsf(z);
+    int face;
+    float longest, column, row = -y;
+    if (across >= up && across >= deep) {
+        face = x < 0.0f, longest = across, column = x < 0.0f ? z : -z;
+    } else if (up >= deep) {
+        face = 2 + (y < 0.0f), longest = up, column = x, row = y < 0.0f ? -z : z;
+    } else {
+        face = 4 + (z < 0.0f), longest = deep, column = z < 0.0f ? -x : x;
+    }
+    column = 0.5f * (column / longest + 1.0f);
+    row = 0.5f * (row / longest + 1.0f);
+    if (!texture->normalized) {
+        column *= (float)texture->gr_width;
+        row *= (float)texture->gr_height;
+    }
+    int last = (int)(texture->gr_depth / 6) - 1;
+    cube = cube < 0 ? 0 : cube > last ? last : cube;
+    return gr_fetch<T>(texture, 2, column, row, 0.0f, gr_layer(texture, 6 * cube + face));
+}
+
 template <class T, bool fractions = true> GR_TEXTURE T gr_fetch1(const textureReference *texture, int x)
 {
     if (x < 0 || (size_t)x >= texture->gr_width) {
@@ -152,6 +177,8 @@ GR_BY_OBJECT(tex2D, gr_fetch<T>(texture, 2, x, y, 0.0f, 0), float x, float y)
 GR_BY_OBJECT(tex3D, gr_fetch<T>(texture, 3, x, y, z, 0), float x, float y, float z)
 GR_BY_OBJECT(tex1DLayered, gr_fetch<T>(texture, 1, x, 0.0f, 0.0f, gr_layer(texture, layer)), float x, int layer)
 GR_BY_OBJECT(tex2DLayered, gr_fetch<T>(texture, 2, x, y, 0.0f, gr_layer(texture, layer)), float x, float y, int layer)
+GR_BY_OBJECT(texCubemap, gr_cube<T>(texture, x, y, z, 0), float x, float y, float z)
+GR_BY_OBJECT(texCubemapLayered, gr_cube<T>(texture, x, y, z, layer), float x, float y, float z, int layer)
 #undef GR_BY_OBJECT
 
 /* The same channel of the four texels that filtering would take, counter-clockwise from the lower left. */

@@ -1,5 +1,5 @@
 /* Textures against the programming guide's formulas: references and objects, point and linear filters, every
-   address mode, elements as fractions; and surfaces. */
+   address mode, elements as fractions; cubes; and surfaces. */
 #include "check.h"
 
 const int W = 8, H = 5;
@@ -21,6 +21,16 @@ __global__ void written(cudaSurfaceObject_t surface)
 {
     float here = surf2Dread<float>(surface, 4 * threadIdx.x, threadIdx.y);
     surf2Dwrite(here + 100, surface, 4 * threadIdx.x, threadIdx.y);
+}
+/* What each thread's direction meets in each of the cubes, and the texel itself. */
+__global__ void in_cubes(float *out, cudaTextureObject_t cubes, cudaSurfaceObject_t faces, const float3 *directions, int n)
+{
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t >= n) return;
+    float3 d = directions[t];
+    out[3 * t] = texCubemap<float>(cubes, d.x, d.y, d.z);
+    out[3 * t + 1] = texCubemapLayered<float>(cubes, d.x, d.y, d.z, 1);
+    out[3 * t + 2] = surfCubemapread<float>(faces, 4 * (t % 4), t / 4 % 4, t / 16);
 }
 
 static float texels[H][W];
@@ -52,8 +62,53 @@ static double sampled(double x, double y, int mode, bool normalized, bool linear
            (1 - a) * b * texel(i, j + 1, mode, normalized) + a * b * texel(i + 1, j + 1, mode, normalized);
 }
 
+/* Two cubes of 4 by 4 texels on each face, looked at through the middle of each texel, where no filter mixes. */
+static void cubes()
+{
+    const int n = 6 * 16;
+    float numbers[2 * n], *out;
+    for (int i = 0; i < 2 * n; i++) numbers[i] = i;
+    cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+    cudaArray_t array;
+    OK(cudaMalloc3DArray(&array, &format, make_cudaExtent(4, 4, 12), cudaArrayCubemap | cudaArrayLayered));
+    cudaMemcpy3DParms copy = {};
+    copy.srcPtr = make_cudaPitchedPtr(numbers, 4 * sizeof(float), 4, 4);
+    copy.dstArray = array, copy.extent = make_cudaExtent(4, 4, 12), copy.kind = cudaMemcpyHostToDevice;
+    OK(cudaMemcpy3D(&copy));
+    float3 *directions;
+    OK(cudaMallocManaged(&directions, n * sizeof *directions)), OK(cudaMallocManaged(&out, 3 * n * sizeof *out));
+    for (int t = 0; t < n; t++) {
+        /* Where a texel of a cube of side 2 lies: the table of the programming guide, read backwards. */
+        float s = (t % 4 + 0.5f) / 2 - 1, r = (t / 4 % 4 + 0.5f) / 2 - 1, far = 1 + t % 3;
+        const float3 table[6] = {{1, -r, -s}, {-1, -r, s}, {s, 1, r}, {s, -1, -r}, {s, -r, 1}, {-s, -r, -1}};
+        float3 d = table[t / 16];
+        directions[t] = make_float3(far * d.x, far * d.y, far * d.z);
+    }
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeArray;
+    resource.res.array.array = array;
+    for (int linear = 0; linear < 2; linear++)
+        for (int normalized = 0; normalized < 2; normalized++) {
+            cudaTextureDesc reading = {};
+            for (cudaTextureAddressMode &mode : reading.addressMode) mode = cudaAddressModeClamp;
+            reading.filterMode = linear ? cudaFilterModeLinear : cudaFilterModePoint;
+            reading.normalizedCoords = normalized;
+            cudaTextureObject_t object;
+            cudaSurfaceObject_t faces;
+            OK(cudaCreateTextureObject(&object, &resource, &reading, NULL));
+            OK(cudaCreateSurfaceObject(&faces, &resource));
+            in_cubes<<<(n + 63) / 64, 64>>>(out, object, faces, directions, n);
+            OK(cudaDestroyTextureObject(object));
+            for (int t = 0; t < n; t++) {
+                near(out[3 * t], t, "cube"), near(out[3 * t + 1], n + t, "second cube");
+                near(out[3 * t + 2], t, "face");
+            }
+        }
+}
+
 int main()
 {
+    cubes();
     for (int j = 0; j < H; j++)
         for (int i = 0; i < W; i++) texels[j][i] = 3 * i + j * j;
     cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();

@@ -1,0 +1,82 @@
+//! Volatile shared memory is used in step, as code from before Volta takes it.
+//!
+//! Such code lets the threads of a warp speak through volatile shared memory without a barrier, and counts on all
+//! of them being at the same instruction:
+//!
+//! ```text
+//! volatile s; s[t] += s[t + 16]; s[t] += s[t + 8]   →   read; meet; write; meet; read; meet; write; meet
+//! ```
+//!
+//! CUDA leaves that open now, so that any order is allowed, this one too: before and behind each volatile store to
+//! shared memory the threads that come there meet. What stands between two stores needs no more: reads do not
+//! disturb each other. Where this orders nothing, [`crate::barriers`] takes it away again.
+//!
+//! Place: before [`crate::guards`], which must not move code across. A store that stands where a block cannot be
+//! cut stays as it is.
+
+use crate::spine::can_be_cut;
+use crate::{Facts, Findings, Options, blocks_in};
+use gradus_analysis::{Alias, Object};
+use gradus_ir::{AllocaPlace, BarrierScope, Body, Builder, Op, OpKind, Unit};
+
+/// Runs the pass.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, _: &Options) -> Findings {
+    let mut stores: Vec<Op> = Vec::new();
+    for block in blocks_in(body) {
+        let region = body.op_regions(block)[0];
+        let meets = |op: &Op| is_volatile_store(body, *op) && cuts_reach(body, *op, block);
+        stores.extend(body.walk(region).filter(meets));
+    }
+    if !stores.is_empty() {
+        let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
+        stores.retain(|store| is_to_shared(&alias, facts, *store));
+    }
+    for store in stores {
+        meet_around(unit, body, store);
+    }
+    Findings::default()
+}
+
+fn is_volatile_store(body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::Store(access) if access.volatile)
+}
+
+/// Whether all that an op of a block stands in can be cut.
+fn cuts_reach(body: &Body, op: Op, block: Op) -> bool {
+    let around = |op: &Op| body.owner(body.parent(*op)?);
+    std::iter::successors(around(&op), around)
+        .take_while(|owner| *owner != block)
+        .all(|owner| can_be_cut(body, owner))
+}
+
+/// Whether a store goes to memory that the threads of a block share.
+fn is_to_shared(alias: &Alias, facts: &Facts, store: Op) -> bool {
+    let (unit, body) = (alias.unit, alias.body);
+    let is_shared = |object: &Object| match object {
+        Object::Stack(op) => {
+            matches!(body.kind(*op), OpKind::Alloca(info) if info.place == AllocaPlace::Shared)
+        }
+        _ => false,
+    };
+    let accesses = facts.effects.of_op(unit, body, store);
+    let targets = accesses.iter().filter_map(|access| alias.objects(access));
+    let mut objects = targets.flatten().map(|t| alias.points_to.object(t.object));
+    objects.any(|object| is_shared(&object))
+}
+
+fn meet_around(unit: &mut Unit, body: &mut Body, store: Op) {
+    let is_barrier = |body: &Body, op: Option<Op>| {
+        op.is_some_and(|op| matches!(body.kind(op), OpKind::Barrier(_)))
+    };
+    let (before, after) = (body.prev(store), body.next(store));
+    let (met, meet) = (is_barrier(body, before), is_barrier(body, after));
+    let loc = body.ops[store].loc;
+    let mut b = Builder::new(unit, body);
+    b.loc = loc;
+    for (at, there) in [(Some(store), met), (after, meet)] {
+        if let Some(at) = at.filter(|_| !there) {
+            b.at_op(at);
+            b.op(OpKind::Barrier(BarrierScope::Warp), &[], &[], 0);
+        }
+    }
+}
