@@ -222,6 +222,11 @@ fn what_device_code_asks_for() {
 }
 
 #[test]
+fn groups_of_threads() {
+    assert_eq!(runs(&["groups.cu"]), "");
+}
+
+#[test]
 fn warps_that_speak_without_barriers() {
     assert_eq!(runs(&["volatile.cu"]), "");
 }

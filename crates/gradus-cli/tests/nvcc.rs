@@ -84,6 +84,7 @@ fn several_files_are_compiled_and_linked() {
         "-c k.cu -o k.o -Xcompiler -Wall,-fPIC -gencode arch=compute_70,code=sm_70",
     ));
     succeeds(&nvcc(&folder, "-o all k.o main.cpp old.c -lcudart -lm"));
+    succeeds(&nvcc(&folder, "-std=c++17 -c old.c -o old.o"));
     let output = Command::new(folder.join("all"))
         .output()
         .expect("it starts");

@@ -182,13 +182,18 @@ fn rest(
     let mut line = unit::search(settings, scratch);
     line.push(unit::BY_NVCC.into());
     let is_c = |f: &String| f.ends_with(".c");
-    if files.iter().any(is_c) {
+    let some_c = files.iter().any(is_c);
+    if some_c {
         line.extend(OLD_C.map(String::from));
     }
     // What is for compilations may meet none, and what says that C ends may be the last word.
     line.push("-Wno-unused-command-line-argument".into());
     line.push(GLUED_MACROS.into());
-    line.extend(asked.common.iter().cloned());
+    // A version of C++ says nothing of C, to nvcc's compilers; clang takes it for a mistake.
+    let says = |word: &&String| {
+        !some_c || files.iter().any(is_cplusplus) || !word.starts_with("-std=gnu++")
+    };
+    line.extend(asked.common.iter().filter(says).cloned());
     line.extend(asked.host.iter().cloned());
     line.extend(asked.level.clone());
     match asked.stop {
@@ -219,6 +224,14 @@ fn rest(
     let words: Vec<String> = with_language.collect();
     line.splice(at..at, words);
     Ok(Some(line))
+}
+
+fn is_cplusplus(file: &String) -> bool {
+    let extension = Path::new(file).extension().and_then(|e| e.to_str());
+    matches!(
+        extension,
+        Some("cpp" | "cc" | "cxx" | "c++" | "C" | "CPP" | "cp")
+    )
 }
 
 /// `"text"MACRO`, without a blank, is what the host compilers of nvcc read.
