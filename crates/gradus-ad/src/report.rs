@@ -36,6 +36,9 @@ pub struct ParallelLoop {
     pub(crate) mirror: Option<Op>,
     /// The lines of the loads whose adjoints are added by plain adds, and by atomic ones.
     pub adds: [Vec<u32>; 2],
+    /// The lines of the loads whose adjoints parts of the loop add up for themselves, and of those that parts add
+    /// plainly as neighbours take turns.
+    pub in_parts: [Vec<u32>; 2],
     /// How many adjoints of numbers from outside are summed up.
     pub sums: usize,
     /// Whether its iterations run at once.
@@ -136,6 +139,23 @@ impl Report {
                 one.adds[0].extend(atomic);
             }
             one.sums = derivative.operand_count(mirror).saturating_sub(1);
+        }
+    }
+}
+
+impl Report {
+    /// Notes that adds of loads on these lines are atomic no more: `way` 0 where they go to sums of parts of their
+    /// loops, 1 where parts take turns.
+    pub fn settle_adds(&mut self, lines: &[u32], way: usize) {
+        for line in lines {
+            for one in self.parallel.iter_mut().filter(|one| one.at_once) {
+                let at = one.adds[1].iter().position(|other| other == line);
+                if let Some(at) = at {
+                    let line = one.adds[1].remove(at);
+                    one.in_parts[way].push(line);
+                    break;
+                }
+            }
         }
     }
 }

@@ -29,6 +29,7 @@ mod task_loops;
 mod tasks;
 mod team;
 mod throws;
+mod unaligned;
 mod watched;
 mod widen;
 mod work;
@@ -111,6 +112,7 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<Fu
             frames::relieve(unit, &mut body);
             widen::widen(unit, &mut body);
         }
+        unaligned::lower(unit, &mut body);
         if watched::is_watched(unit, func) {
             watched::show_float_sums(unit, &mut body);
         }

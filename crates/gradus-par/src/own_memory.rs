@@ -5,8 +5,8 @@
 //! allocates and frees it is its own there, too: what is differentiated keeps it by iteration, and gives its
 //! shadow to the mirrored iteration. Afterwards blocks that nothing outlives go back on the stack.
 //!
-//! That is done for the loops over a kernel's blocks, which do enough for an allocation: their flag says that
-//! iterations may share what they write ([`Flags::SHARING`]).
+//! That is done for loops of which an iteration does enough for an allocation: those over a kernel's blocks, whose flag
+//! says that iterations may share what they write ([`Flags::SHARING`]), and those with loops inside.
 
 use gradus_ir::known::{Known, MarkerFn, MemoryFn};
 use gradus_ir::{
@@ -15,12 +15,19 @@ use gradus_ir::{
 
 /// The alignment of what goes back on the stack: vectors of numbers lie in whole lines.
 const LINE_BYTES: u32 = 64;
-/// A block that is longer stays on the heap.
+/// A block that is longer stays on the heap: where kernels have it, and elsewhere.
 const STACK_BYTES_MAX: i64 = 1 << 20;
+const SMALL_BYTES_MAX: i64 = 1 << 14;
 
 /// Whether the iterations of a loop are blocks of a kernel.
 fn runs_blocks(body: &Body, op: Op) -> bool {
     body.ops[op].flags.has(Flags::SHARING)
+}
+
+/// Whether an iteration of a loop does enough for an allocation.
+fn does_enough(body: &Body, op: Op) -> bool {
+    let is_loop = |op: Op| matches!(body.kind(op), OpKind::For { .. } | OpKind::Loop { .. });
+    runs_blocks(body, op) || body.walk(body.op_regions(op)[0]).any(is_loop)
 }
 
 /// Makes all slots of the iterations of a parallel loop blocks of the heap, if each can be one.
@@ -39,7 +46,7 @@ pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
     };
     let on_heap =
         |slot: &Op| body.strand_of(*slot) == region && slot_bytes(unit, body, *slot).is_some();
-    if !runs_blocks(body, op) || !slots.iter().all(on_heap) {
+    if !does_enough(body, op) || !slots.iter().all(on_heap) {
         return;
     }
     let Some(allocate) = gradus_edit::aligned_alloc(unit) else {
@@ -77,17 +84,23 @@ fn slot_bytes(unit: &Unit, body: &Body, op: Op) -> Option<(i64, i64)> {
     Some((align_bytes, bytes & -align_bytes))
 }
 
-/// Puts the blocks that an iteration of a loop over blocks allocates, works in and frees on the stack.
+/// Puts the blocks that an iteration of a loop of independent ones allocates, works in and frees on the stack.
 pub(crate) fn to_stack(unit: &mut Unit, body: &mut Body) {
+    let own = |op: &Op| runs_blocks(body, *op) || body.ops[*op].flags.has(Flags::INDEPENDENT);
     let loops: Vec<Op> = body
         .walk(body.root())
-        .filter(|op| matches!(body.kind(*op), OpKind::For { .. }) && runs_blocks(body, *op))
+        .filter(|op| matches!(body.kind(*op), OpKind::For { .. }) && own(op))
         .collect();
     for op in loops {
         let region = body.op_regions(op)[0];
+        let most_bytes = match runs_blocks(body, op) {
+            true => STACK_BYTES_MAX,
+            false => SMALL_BYTES_MAX,
+        };
         let found = body
             .ops_in(region)
-            .filter_map(|call| block(unit, body, call));
+            .filter_map(|call| block(unit, body, call))
+            .filter(|block| block.bytes <= most_bytes);
         let blocks: Vec<Block> = found.collect();
         for block in blocks {
             put_on_stack(unit, body, &block);
@@ -114,7 +127,7 @@ fn block(unit: &Unit, body: &Body, call: Op) -> Option<Block> {
         MemoryFn::Calloc => (LINE_BYTES, known(0)?.checked_mul(known(1)?)?, true),
         _ => return None,
     };
-    if !(0..=STACK_BYTES_MAX).contains(&bytes) {
+    if bytes < 0 {
         return None;
     }
     let start = body.result(call);

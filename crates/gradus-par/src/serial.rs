@@ -5,12 +5,16 @@
 use crate::combine::{self, copied};
 use crate::ordered::orders;
 use crate::own_memory;
+use crate::work::Costs;
 use gradus_edit::{ValueMap, clone_ops_within, inline_region};
 use gradus_ir::known::{Known, OpenMpFn};
 use gradus_ir::{
     Access, Atomicity, Body, Builder, CastOp, Flags, FuncId, Op, OpKind, Region, Unit, Value,
 };
 use std::collections::HashSet;
+
+/// A loop of at most so much known work stays serial where it is differentiated, in simple operations.
+const TINY_WORK: u64 = 1_000;
 
 /// Replaces all parallel ops of a body by their serial projections. A loop that calls one of the
 /// functions in `ordered` is not said to be independent: what orders its iterations there is projected
@@ -112,7 +116,8 @@ fn par_for(b: &mut Builder<'_>, op: Op) {
     let reductions = combine::reductions(b.unit, b.body, op);
     let mut totals = operands[dims..].to_vec();
     let inside = b.body.op_regions(op)[0];
-    let flags = match is_independent(b.body, inside) && !passes_on(b.body, inside) {
+    let apart = is_independent(b.body, inside) && !passes_on(b.body, inside);
+    let flags = match apart && !is_tiny(b.unit, b.body, op) {
         true => b.body.ops[op].flags.with(Flags::INDEPENDENT),
         false => Flags::NONE,
     };
@@ -164,6 +169,27 @@ fn par_for(b: &mut Builder<'_>, op: Op) {
 pub(crate) fn is_independent(body: &Body, region: Region) -> bool {
     let shares = |op: Op| matches!(body.kind(op), OpKind::Alloca(_) | OpKind::Critical(_));
     !body.walk(region).any(shares)
+}
+
+/// Whether a loop's iterations are together so little that no derivative of it is worth a fork: then it need not keep
+/// its sums apart either.
+fn is_tiny(unit: &Unit, body: &Body, op: Op) -> bool {
+    let OpKind::ParFor { dims, .. } = *body.kind(op) else {
+        return false;
+    };
+    let region = body.op_regions(op)[0];
+    let number = |count: Value| body.as_int(unit, count).and_then(|n| u64::try_from(n).ok());
+    let counted = |inner: Op| match body.kind(inner) {
+        OpKind::Loop { .. } => false,
+        OpKind::For { .. } | OpKind::ParFor { .. } => number(body.operand(inner, 0)).is_some(),
+        _ => true,
+    };
+    let extents = body.operands(op).take(dims as usize).map(number);
+    let runs = extents.reduce(|a, b| a?.checked_mul(b?)).flatten();
+    let work = Costs::default().region(unit, body, region);
+    let steady = work.terms.is_empty() && body.walk(region).all(counted);
+    let all = runs.and_then(|runs| runs.checked_mul(work.fixed));
+    steady && all.is_some_and(|all| all <= TINY_WORK)
 }
 
 /// Whether an iteration may wait for what another one left: the last block of a kernel that counts its blocks

@@ -379,16 +379,19 @@ impl<'a> Count<'a> {
     }
 
     /// A count, if it is known before the region starts. What is a parameter but for its width, or for a
-    /// number that is added to it, is taken for the parameter.
+    /// number that is added to it, is taken for the parameter, and so is a choice between it and another.
     fn known_before(&self, count: Value) -> Trips {
         let (unit, body) = (self.unit, self.body);
         if let Some(n) = body.as_int(unit, count) {
             return u64::try_from(n).map_or(Trips::Unknown, Trips::Number);
         }
+        let is_before = |value: Value| {
+            let at = body.region_of(value);
+            !at.is_some_and(|r| body.is_inside(r, self.region))
+        };
         let mut count = count;
         loop {
-            let at = body.region_of(count);
-            if !at.is_some_and(|r| body.is_inside(r, self.region)) {
+            if is_before(count) {
                 return Trips::Value(count);
             }
             if self.region == body.root() && body.params().contains(&count) {
@@ -401,6 +404,11 @@ impl<'a> Count<'a> {
             count = match body.kind(op) {
                 OpKind::Cast(CastOp::ZExt | CastOp::SExt | CastOp::Trunc) => body.operand(op, 0),
                 OpKind::Binary(BinaryOp::Add | BinaryOp::Sub) if constant(1) => body.operand(op, 0),
+                // Of the lesser of two, the one that is known.
+                OpKind::Select => match is_before(body.operand(op, 2)) {
+                    true => body.operand(op, 2),
+                    false => body.operand(op, 1),
+                },
                 _ => return Trips::Unknown,
             };
         }

@@ -13,6 +13,7 @@
 
 mod adapter;
 mod call_sites;
+mod called;
 mod callers;
 mod compile;
 mod derive;

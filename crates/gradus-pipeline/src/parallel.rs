@@ -4,12 +4,12 @@
 //! Works on the functions that hold calls of a parallel run time and on what they reach. A region that
 //! is not understood stays as it was; a program without such calls is left alone.
 
-use crate::callers;
 use crate::compile::early_parallel;
 use crate::reply::Output;
 use crate::requests::calls::is_interface_name;
 use crate::run::{Run, Stop};
 use crate::{OutputKind, kernel_report, simplify};
+use crate::{called, callers};
 use gradus_analysis::{Closure, Effects};
 use gradus_ir::known::{GpuFn, KERNEL, Known, OpenMpFn, SHARED, SHARED_DYNAMIC, lookup};
 use gradus_ir::{
@@ -268,6 +268,7 @@ pub(crate) fn project(
         changed.extend(launches.changed);
     }
     run.pass("raise", |run| {
+        called::take_in(unit, &changed);
         gradus_par::project(unit, &changed);
         run.after_unit("raise", unit)
     })

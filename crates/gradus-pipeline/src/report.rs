@@ -117,7 +117,9 @@ fn parallel(text: &mut String, one: &ParallelLoop, indent: &str) {
         }
     };
     let mut adds: Vec<String> = Vec::new();
-    for (kind, lines) in ["plain", "atomic"].iter().zip(&one.adds) {
+    let lines = one.adds.iter().chain(&one.in_parts);
+    let kinds = ["plain", "atomic", "by sums of parts", "plain in two rounds"];
+    for (kind, lines) in kinds.iter().zip(lines) {
         let mut places: Vec<String> = lines.iter().map(u32::to_string).collect();
         places.dedup();
         if !lines.is_empty() {

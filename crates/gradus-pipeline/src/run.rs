@@ -20,6 +20,8 @@ pub const PASSES: &[&str] = &[
     "differentiate",
     "simplify-derivatives",
     "unswitch",
+    "private-sums",
+    "rounds",
     "gather",
     "jam",
     "short-rows",

@@ -2,7 +2,7 @@
 
 use crate::callers;
 use gradus_analysis::{AliasOptions, Closure, Effects};
-use gradus_ir::{Body, FuncId, Unit};
+use gradus_ir::{Body, FuncId, LocId, Unit};
 use gradus_simplify::Facts;
 
 /// Brings the primals of a closure into the form that differentiation reads best: functions with two
@@ -172,6 +172,56 @@ pub(crate) fn gather(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
         gradus_simplify::scatters,
         gradus_simplify::gather,
     )
+}
+
+/// Where ops stand.
+pub(crate) type Places = Vec<Option<LocId>>;
+
+/// Has parts of parallel loops add to arrays of their own; gives for each function where the adds stand.
+pub(crate) fn private_sums(unit: &mut Unit, functions: &[FuncId]) -> Vec<Places> {
+    places_of(unit, functions, |unit, body, _| {
+        gradus_simplify::private_sums(unit, body)
+    })
+}
+
+/// Has parallel loops whose neighbours add to the same places go in rounds; gives for each function where the adds
+/// stand.
+pub(crate) fn rounds(unit: &mut Unit, functions: &[FuncId]) -> Vec<Places> {
+    places_of(unit, functions, gradus_simplify::rounds)
+}
+
+/// Edits the atomic sums of functions; gives for each where those stand that became plain.
+fn places_of(
+    unit: &mut Unit,
+    functions: &[FuncId],
+    run: fn(&mut Unit, &mut Body, &Facts<'_>) -> Places,
+) -> Vec<Places> {
+    let has_some = |func: &FuncId| {
+        let body = unit.functions[*func].body.as_deref();
+        body.is_some_and(gradus_simplify::sums_up)
+    };
+    if !functions.iter().any(has_some) {
+        return vec![Places::new(); functions.len()];
+    }
+    let effects = Effects::of(unit, &Closure::of(unit, functions));
+    let alias = AliasOptions::default();
+    let edited = functions.iter().map(|&func| {
+        let facts = Facts {
+            function: Some(func),
+            effects: &effects,
+            alias: &alias,
+        };
+        let mut places = Places::new();
+        edit(unit, func, |unit, body| {
+            if gradus_simplify::sums_up(body) {
+                places = run(unit, body, &facts);
+                gradus_edit::sweep_dead(unit, body);
+            }
+            places.len()
+        });
+        places
+    });
+    edited.collect()
 }
 
 /// Lets sums that wait for themselves run side by side; gives for each function the number of loops.

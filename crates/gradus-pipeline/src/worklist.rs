@@ -81,6 +81,7 @@ pub(crate) fn make_all(
         simplify::unswitch(unit, &functions);
         run.after_unit("unswitch", unit)
     })?;
+    sums(run, unit, &mut made)?;
     gather(run, unit, &mut made)?;
     jam(run, unit, &made)?;
     short_rows(run, unit, &made)?;
@@ -101,6 +102,34 @@ fn gather(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Result<
         }
         run.after_unit("gather", unit)
     })
+}
+
+/// Has parts of parallel loops add plainly what iterations would add atomically, when nothing is made of derivatives
+/// any more.
+fn sums(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Result<(), Stop> {
+    if run.request.may_be_read_again() {
+        return Ok(());
+    }
+    let passes: [(&str, fn(&mut Unit, &[FuncId]) -> Vec<simplify::Places>); 2] = [
+        ("private-sums", simplify::private_sums),
+        ("rounds", simplify::rounds),
+    ];
+    for (way, (name, pass)) in passes.into_iter().enumerate() {
+        if run.request.options.off.iter().any(|o| o == name) {
+            continue;
+        }
+        run.pass(name, |run| {
+            let functions: Vec<FuncId> = made.iter().flatten().map(|m| m.func).collect();
+            let adds = pass(unit, &functions);
+            for (made, adds) in made.iter_mut().flatten().zip(adds) {
+                let spans = adds.into_iter().filter_map(|loc| unit.span(loc));
+                let lines: Vec<u32> = spans.map(|span| span.line).collect();
+                made.report.settle_adds(&lines, way);
+            }
+            run.after_unit(name, unit)
+        })?;
+    }
+    Ok(())
 }
 
 /// Lets sums of derivatives run side by side, when all are there.
@@ -343,6 +372,8 @@ pub const SWITCHES: &[&str] = &[
     "simplify",
     "lists",
     "gather",
+    "private-sums",
+    "rounds",
     "jam",
     "short-rows",
     "stagger",
@@ -381,7 +412,8 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
     let mut options = Options::default();
     for name in off {
         match name.as_str() {
-            "simplify" | "lists" | "gather" | "jam" | "short-rows" | "stagger" | "local-loops" => {}
+            "simplify" | "lists" | "gather" | "private-sums" | "rounds" | "jam" | "short-rows"
+            | "stagger" | "local-loops" => {}
             name if KERNEL_SWITCHES.contains(&name) => {}
             "alias-scopes" => options.alias_scopes = false,
             "variance-cost" => options.variance_cost = false,

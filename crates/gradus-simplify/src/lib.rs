@@ -32,6 +32,7 @@ mod short_rows;
 mod stagger;
 mod steps;
 mod structure;
+mod sums;
 mod unread;
 mod unswitch;
 
@@ -40,6 +41,7 @@ pub use jam::{jam, waits};
 pub use lists::{has_lists, lists};
 pub use short_rows::{short_rows, updates_rows};
 pub use stagger::{allocates, stagger};
+pub use sums::{private_sums, rounds, sums_up};
 pub use unread::{makes_memory, unread};
 pub use unswitch::unswitch_all;
 
@@ -149,6 +151,16 @@ pub const PASSES: &[Pass] = &[
         name: "lists",
         about: "arrays that loops read through lists of indices are copied for them",
         run: lists::run,
+    },
+    Pass {
+        name: "private-sums",
+        about: "sums that all iterations of a loop add to become sums of a few parts of it",
+        run: sums::run_parts,
+    },
+    Pass {
+        name: "rounds",
+        about: "sums that neighbouring iterations add to are added to in two rounds of parts that lie apart",
+        run: sums::run_rounds,
     },
     Pass {
         name: "jam",

@@ -71,7 +71,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// Takes what a shadow holds and leaves zero, at once.
     pub(super) fn take_atomically(&mut self, ty: TypeId, shadow: Value) -> Value {
         let zero = self.out.build().zero(ty);
-        let kind = OpKind::AtomicRmw(RmwOp::Xchg, self.one_at_a_time(ty));
+        let access = self.one_at_a_time(self.align_bytes(ty));
+        let kind = OpKind::AtomicRmw(RmwOp::Xchg, access);
         let taken = self.out.build().value(kind, &[shadow, zero], ty);
         self.mark_between(taken);
         let op = self.out.body.def_op(taken);
@@ -138,14 +139,14 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let body = self.facts.body;
         match body.kind(op) {
             OpKind::Load(access) if access.is_plain() => {
-                self.facts.adds_alone(op)
-                    || self.has_atomic_add(body.result(op), access.align_bytes)
+                self.facts.adds_alone(op) || self.has_atomic_add(body.result(op))
             }
             OpKind::Store(access) => {
                 let value = body.operand(op, 0);
+                let aligned = self.align_bytes(body.ty(value)) <= access.align_bytes;
                 let taken = !self.may_share(body.operand(op, 1))
                     || !self.facts.holds_float(self.out.unit, value)
-                    || self.has_atomic_add(value, access.align_bytes);
+                    || aligned && self.has_atomic_add(value);
                 access.is_plain() && taken
             }
             // What is added up is only read.
@@ -163,6 +164,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// Of functions of the program there is a derivative that adds atomically; whether it may run beside
     /// others is only known when it is made ([`settle`]).
     fn call_stays_apart(&self, op: Op) -> bool {
+        if gradus_edit::is_pure(self.out.unit, self.facts.body, op) {
+            return true;
+        }
         let callee = self.out.unit.callee(self.facts.body, op);
         match callee.and_then(|func| self.out.unit.known(func)) {
             Some(Known::Math(_) | Known::Marker(_) | Known::Integer(_)) => true,
@@ -177,19 +181,21 @@ impl ReturnSweep<'_, '_, '_, '_> {
         }
     }
 
-    /// Whether the adjoint of a loaded value can be added by one instruction.
-    fn has_atomic_add(&self, value: Value, align_bytes: u32) -> bool {
+    /// Whether the adjoint of a loaded value can be added at once, wherever it lies.
+    fn has_atomic_add(&self, value: Value) -> bool {
         let ty = self.facts.body.ty(value);
-        let size_bytes = self.out.unit.layout.store_bytes(self.out.unit, ty);
         let float = matches!(
             self.out.unit.types.get(ty),
             Type::Float(FloatKind::F64 | FloatKind::F32)
         );
-        float && u64::from(align_bytes) >= size_bytes && self.facts.lanes(value).is_none()
+        float && self.facts.lanes(value).is_none()
     }
 
-    fn one_at_a_time(&self, ty: TypeId) -> Access {
-        let align_bytes = self.out.unit.layout.align_bytes(self.out.unit, ty) as u32;
+    fn align_bytes(&self, ty: TypeId) -> u32 {
+        self.out.unit.layout.align_bytes(self.out.unit, ty) as u32
+    }
+
+    fn one_at_a_time(&self, align_bytes: u32) -> Access {
         Access {
             order: Atomicity::Monotonic,
             ..Access::plain(align_bytes)
@@ -206,16 +212,17 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     /// `*shadow += seed` where other iterations may add at the same time.
     pub(super) fn add_atomically(&mut self, op: Op, ty: TypeId, shadow: Value, seed: Value) {
-        let kind = OpKind::AtomicRmw(RmwOp::FAdd, self.one_at_a_time(ty));
+        let align_bytes = match self.facts.body.kind(op) {
+            OpKind::Load(access) => access.align_bytes,
+            _ => 1,
+        };
+        let access = self.one_at_a_time(align_bytes.min(self.align_bytes(ty)));
+        let kind = OpKind::AtomicRmw(RmwOp::FAdd, access);
         let old = self.out.build().value(kind, &[shadow, seed], ty);
         self.mark_between(old);
         if let Some(new) = self.out.body.def_op(old) {
             let meta = self.facts.body.ops[op].meta;
             self.out.mark_access(new, meta, Space::Shadow);
-            let align_bytes = match self.facts.body.kind(op) {
-                OpKind::Load(access) => access.align_bytes,
-                _ => 1,
-            };
             self.out.atomics.push((new, align_bytes));
         }
     }

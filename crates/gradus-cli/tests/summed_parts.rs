@@ -1,0 +1,234 @@
+//! Gradients of parallel loops whose iterations read the same numbers: parts of the loop add up what comes to each,
+//! or take turns where neighbours do, with the same bits for any number of workers; what stays atomic may lie anywhere,
+//! also in packed structures.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use support::{accepts, folder, shell, succeeds, text, write};
+
+/// Poses against atoms that are members of packed structures, with an array of each iteration's own and a function
+/// that is called by a loop that does nothing else; and members that a list chooses, which stay atomic.
+const PROGRAM: &str = r#"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+struct __attribute__((packed)) atom { double x, y, z; int kind; };
+struct __attribute__((packed)) kind { int tag; float hard, soft; };
+enum { WIDE = 4 };
+extern int enzyme_dup, enzyme_const;
+double __enzyme_autodiff(void *, ...);
+
+static void pose(long group, long atoms, const struct atom *a, const struct kind *k, const double *turn, double *out)
+{
+    double sum[WIDE], angle[WIDE];
+    for (int l = 0; l < WIDE; l++) {
+        angle[l] = turn[group * WIDE + l];
+        sum[l] = sin(angle[l]) * cos(angle[l]);
+    }
+    for (long i = 0; i < atoms; i++) {
+        struct atom one = a[i];
+        struct kind of = k[one.kind];
+        for (int l = 0; l < WIDE; l++) {
+            double d = sqrt(1 + one.x * one.x + angle[l] * one.y * one.z);
+            sum[l] += of.hard * d < 3 ? of.hard * d * d : of.soft * one.z;
+        }
+    }
+    for (int l = 0; l < WIDE; l++)
+        out[group * WIDE + l] = sum[l];
+}
+double energy(long groups, long atoms, const struct atom *restrict a, const struct kind *restrict k,
+              const double *restrict turn, double *restrict out)
+{
+    #pragma omp parallel for
+    for (long g = 0; g < groups; g++)
+        pose(g, atoms, a, k, turn, out);
+    double all = 0;
+    for (long i = 0; i < groups * WIDE; i++)
+        all += out[i] * (1 + i % 3);
+    return all;
+}
+int main(int argc, char **argv)
+{
+    long groups = atol(argv[1]), atoms = atol(argv[2]), poses = groups * WIDE;
+    struct atom *a = malloc(atoms * sizeof *a), *da = calloc(atoms, sizeof *a);
+    struct kind k[3] = {{0, 0.5f, 0.25f}, {1, 1.5f, 0.125f}, {2, 0.75f, -0.5f}}, dk[3] = {{0}};
+    double *turn = malloc(poses * 8), *dturn = calloc(poses, 8), *out = malloc(poses * 8), *dout = calloc(poses, 8);
+    for (long i = 0; i < atoms; i++)
+        a[i] = (struct atom){0.1 * (i % 13), 0.5 + 0.01 * (i % 29), 0.3 + 0.02 * (i % 7), (int)(i % 3)};
+    for (long i = 0; i < poses; i++)
+        turn[i] = 0.05 + 0.003 * (i % 101);
+    __enzyme_autodiff((void *)energy, enzyme_const, groups, enzyme_const, atoms, enzyme_dup, a, da,
+                      enzyme_dup, k, dk, enzyme_dup, turn, dturn, enzyme_dup, out, dout);
+    for (long i = 0; i < atoms; i++)
+        printf("%.17g %.17g %.17g ", da[i].x, da[i].y, da[i].z);
+    printf("\n");
+    for (int i = 0; i < 3; i++)
+        printf("%.9g %.9g ", dk[i].hard, dk[i].soft);
+    for (long i = 0; i < poses; i++)
+        printf("%.17g ", dturn[i]);
+    printf("\n");
+    return 0;
+}
+"#;
+
+/// What the program prints: the atoms' derivatives as text, and all numbers.
+fn run(at: &Path, program: &str, sizes: [&str; 2], workers: u32) -> (String, Vec<f64>) {
+    let mut command = Command::new(at.join(program));
+    command.args(sizes);
+    command.env("GRADUS_NUM_THREADS", workers.to_string());
+    command.env("GRADUS_FORCE_FORK", "1");
+    command.env("TSAN_OPTIONS", "exitcode=66 halt_on_error=1");
+    let said = text(&succeeds(&mut command).stdout);
+    let numbers = said
+        .split_whitespace()
+        .map(|n| n.parse().expect("a number"));
+    let numbers = numbers.collect();
+    let atoms = said.lines().next().expect("a line");
+    (atoms.to_string(), numbers)
+}
+
+fn is_close(one: &[f64], other: &[f64]) -> bool {
+    let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-6 * x.abs().max(1.0);
+    one.len() == other.len() && std::iter::zip(one, other).all(close)
+}
+
+#[test]
+fn parts_add_up_what_all_iterations_add_to() {
+    let at = folder("summed_parts");
+    write(&at, "packed.c", PROGRAM);
+    accepts(&at, "cc -O2 packed.c -o serial -lm");
+    let said = shell(
+        &at,
+        "gradus cc -O2 -g -fopenmp --gradus-report packed.c -o parallel -lm",
+    );
+    let said = text(&said.stdout) + &text(&said.stderr);
+    let is_loop = |line: &&str| line.contains("parallel in the return sweep: the loop of line");
+    let line = said
+        .lines()
+        .find(is_loop)
+        .unwrap_or_else(|| panic!("{said}"));
+    assert!(line.contains("by sums of parts"), "{line}");
+    // Long enough for parts, and too short for them.
+    for sizes in [["130", "90"], ["6", "7"], ["1", "50"]] {
+        let (_, serial) = run(&at, "serial", sizes, 1);
+        let (bits, one) = run(&at, "parallel", sizes, 1);
+        assert!(is_close(&serial, &one), "{sizes:?}");
+        for workers in [2, 4] {
+            let (same, numbers) = run(&at, "parallel", sizes, workers);
+            assert!(is_close(&serial, &numbers), "{sizes:?}, {workers}");
+            assert!(sizes[0] != "130" || same == bits, "{workers} workers");
+        }
+    }
+}
+
+#[test]
+fn packed_numbers_are_added_without_races() {
+    let at = folder("packed_races");
+    write(&at, "packed.c", PROGRAM);
+    accepts(
+        &at,
+        "cc -O1 -g -fopenmp -fsanitize=thread packed.c -o watched -lm",
+    );
+    for sizes in [["120", "80"], ["20", "9"]] {
+        run(&at, "watched", sizes, 4);
+    }
+}
+
+/// Stencils over a line and over rows, and the product of two arrays whose shadows are apart, one, or overlap.
+const NEIGHBOURS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+extern int enzyme_dup, enzyme_const;
+double __enzyme_autodiff(void *, ...);
+
+double line(long n, const double *restrict a, double *restrict o)
+{
+    #pragma omp parallel for
+    for (long i = 2; i < n - 2; i++)
+        o[i] = a[i - 2] * a[i + 1] + 0.5 * a[i] - a[i + 2] * a[i + 2];
+    double all = 0;
+    for (long i = 2; i < n - 2; i++)
+        all += o[i] * (1 + i % 5);
+    return all;
+}
+double rows(long n, long m, const double *restrict a, double *restrict o)
+{
+    #pragma omp parallel for
+    for (long i = 1; i < n - 1; i++)
+        for (long j = 1; j < m - 1; j++)
+            o[i * m + j] = a[i * m + j] * (a[(i - 1) * m + j] + a[(i + 1) * m + j] - a[i * m + j - 1] * a[i * m + j + 1]);
+    double all = 0;
+    for (long i = 1; i < n - 1; i++)
+        for (long j = 1; j < m - 1; j++)
+            all += o[i * m + j] * (1 + (i + j) % 3);
+    return all;
+}
+double dot(long n, const double *a, const double *b)
+{
+    double all = 0;
+    #pragma omp parallel for reduction(+ : all)
+    for (long i = 0; i < n; i++)
+        all += a[i] * b[i] * b[i];
+    return all;
+}
+static void print(long n, double *d)
+{
+    double sum = 0, weighed = 0;
+    for (long i = 0; i < n; i++)
+        sum += d[i], weighed += d[i] * (i % 11);
+    printf("%.17g %.17g %.17g %.17g %.17g\n", sum, weighed, d[1], d[n / 2], d[n - 2]);
+    for (long i = 0; i < n; i++)
+        d[i] = 0;
+}
+int main(int argc, char **argv)
+{
+    long n = atol(argv[1]), m = atol(argv[2]), all = n * m;
+    double *a = malloc(all * 8), *o = malloc(all * 8), *w = calloc(all, 8), *d = calloc(2 * all, 8);
+    for (long i = 0; i < all; i++)
+        a[i] = 0.5 + 0.01 * (i % 37), o[i] = 0;
+    __enzyme_autodiff((void *)line, enzyme_const, all, enzyme_dup, a, d, enzyme_dup, o, w);
+    print(all, d);
+    for (long i = 0; i < all; i++)
+        o[i] = w[i] = 0;
+    __enzyme_autodiff((void *)rows, enzyme_const, n, enzyme_const, m, enzyme_dup, a, d, enzyme_dup, o, w);
+    print(all, d);
+    long shifts[] = {all, 0, 3};
+    for (int k = 0; k < 3; k++) {
+        __enzyme_autodiff((void *)dot, enzyme_const, all, enzyme_dup, a, d, enzyme_dup, a, d + shifts[k]);
+        print(2 * all, d);
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn neighbours_take_turns() {
+    let at = folder("neighbours");
+    write(&at, "neighbours.c", NEIGHBOURS);
+    accepts(&at, "cc -O2 neighbours.c -o serial");
+    let said = shell(
+        &at,
+        "gradus cc -O2 -g -fopenmp --gradus-report neighbours.c -o parallel",
+    );
+    let said = text(&said.stdout) + &text(&said.stderr);
+    let is_loop = |line: &&str| line.contains("parallel in the return sweep: the loop of line");
+    let lines: Vec<&str> = said.lines().filter(is_loop).collect();
+    let turns = |line: &&str| line.contains("plain in two rounds") && !line.contains("atomic");
+    assert!(lines.len() >= 3 && lines.iter().all(turns), "{said}");
+    for sizes in [["170", "130"], ["5", "9"]] {
+        let (_, serial) = run(&at, "serial", sizes, 1);
+        for workers in [1, 2, 4] {
+            let (_, numbers) = run(&at, "parallel", sizes, workers);
+            let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-12 * x.abs().max(1.0);
+            let all = std::iter::zip(&serial, &numbers).all(close);
+            assert!(all, "{sizes:?}, {workers}: {serial:?} {numbers:?}");
+        }
+    }
+    accepts(
+        &at,
+        "cc -O1 -g -fopenmp -fsanitize=thread neighbours.c -o watched",
+    );
+    run(&at, "watched", ["110", "90"], 4);
+}

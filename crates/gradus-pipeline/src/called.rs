@@ -1,0 +1,68 @@
+//! Functions that the iterations of a parallel loop do nothing but call, taken into the loop before it is
+//! differentiated.
+//!
+//! A derivative of a function that iterations call adds atomically wherever others may add, as it does not see the
+//! loop; and whether its arguments' memory overlaps it can only ask in each run. In the loop's own body both are
+//! plain: what every iteration reads none of them writes, and what all add to one place can be summed up.
+
+use gradus_edit::inline_call;
+use gradus_ir::{Body, FuncId, Linkage, Op, OpKind, Unit};
+
+/// So many ops a function has at most that is taken in, and a loop beside the call.
+const MOST_OPS: usize = 1500;
+const MOST_BESIDE: usize = 12;
+/// One call after another, from the loop inwards.
+const MOST_LEVELS: usize = 3;
+
+/// Takes such functions into the parallel loops of `functions`.
+pub(crate) fn take_in(unit: &mut Unit, functions: &[FuncId]) {
+    for &func in functions {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        for _ in 0..MOST_LEVELS {
+            let loops = body.walk(body.root());
+            let calls: Vec<(Op, FuncId)> =
+                loops.filter_map(|lp| only_call(unit, &body, lp)).collect();
+            let taken = calls.into_iter().filter(|&(call, callee)| {
+                let code = code(unit, callee);
+                code.is_some_and(|code| inline_call(unit, &mut body, call, callee, &code).is_ok())
+            });
+            if taken.count() == 0 {
+                break;
+            }
+        }
+        unit.functions[func].body = Some(body);
+    }
+}
+
+/// The call of a function of the program that is nearly all of a parallel loop's iteration.
+fn only_call(unit: &Unit, body: &Body, lp: Op) -> Option<(Op, FuncId)> {
+    if !matches!(body.kind(lp), OpKind::ParFor { .. }) {
+        return None;
+    }
+    let inside: Vec<Op> = body
+        .walk(body.op_regions(lp)[0])
+        .take(MOST_BESIDE + 2)
+        .collect();
+    let own = |op: &Op| {
+        let callee = unit.callee(body, *op)?;
+        unit.functions[callee].body.as_ref()?;
+        Some((*op, callee))
+    };
+    let mut calls = inside.iter().filter_map(own);
+    let call = calls.next().filter(|_| calls.next().is_none())?;
+    (inside.len() <= MOST_BESIDE + 1).then_some(call)
+}
+
+/// The code of a function, if it is to be taken in.
+fn code(unit: &Unit, func: FuncId) -> Option<Body> {
+    let function = &unit.functions[func];
+    let body = function.body.as_deref()?;
+    let own = matches!(function.linkage, Linkage::Internal | Linkage::LinkOnceOdr);
+    let short = body.walk(body.root()).nth(MOST_OPS).is_none();
+    let asked = unit.attrs(function.attrs).function("noinline").is_some();
+    let plain = |op: Op| !body.kind(op).is_parallel() && unit.callee(body, op) != Some(func);
+    let fits = own && short && !asked && body.walk(body.root()).all(plain);
+    fits.then(|| body.clone())
+}

@@ -1,0 +1,179 @@
+//! Atomic sums of loops whose iterations are independent, made plain: by arrays of parts of the loop ([`parts`]) where
+//! all iterations add to the same places, and by rounds of parts that lie apart ([`rounds`]) where neighbours do.
+
+mod parts;
+mod rounds;
+
+pub use parts::private_sums;
+pub(crate) use parts::run as run_parts;
+pub use rounds::rounds;
+pub(crate) use rounds::run as run_rounds;
+
+use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
+use gradus_ir::{
+    AttrSet, BinaryOp, Body, Builder, CastOp, Definition, Flags, FuncId, IntPredicate, Op, OpKind,
+    Region, RmwOp, Unit, Value,
+};
+use std::collections::HashSet;
+
+/// Loops of more ops are left as they are.
+const MOST_OPS: usize = 4000;
+
+/// Whether a body has atomic sums in loops whose iterations are independent.
+pub fn sums_up(body: &Body) -> bool {
+    let mut loops = body.walk(body.root());
+    loops.any(|lp| is_independent(body, lp) && all_in(body, lp).any(|op| is_sum(body, op)))
+}
+
+fn is_independent(body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::For { .. }) && body.ops[op].flags.has(Flags::INDEPENDENT)
+}
+
+fn owner(body: &Body, op: Op) -> Option<Op> {
+    body.owner(body.parent(op)?)
+}
+
+fn all_in(body: &Body, lp: Op) -> impl Iterator<Item = Op> {
+    body.walk(body.op_regions(lp)[0])
+}
+
+/// Whether an op adds to what only other iterations add to at the same time, and does not look at what was there.
+fn is_sum(body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::AtomicRmw(RmwOp::FAdd, _))
+        && body.ops[op].flags.has(Flags::BETWEEN)
+        && !body.has_uses(body.result(op))
+}
+
+/// Whether an op may see atomically what others do, or is parallel itself.
+fn looks(body: &Body, op: Op) -> bool {
+    match body.kind(op) {
+        OpKind::Load(access) | OpKind::Store(access) => !access.is_plain(),
+        OpKind::AtomicRmw(..) => !is_sum(body, op),
+        kind => matches!(kind, OpKind::CmpXchg { .. } | OpKind::Fence { .. }) || kind.is_parallel(),
+    }
+}
+
+/// The ops of a loop that compute a value, in order, and the loops whose indices they start from: it and those inside.
+struct Slice {
+    ops: Vec<Op>,
+    dims: Vec<Op>,
+}
+
+/// How a value comes from what is there before the loop, its index, and indices of loops inside of it; `None` where it
+/// takes more.
+fn slice(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Slice> {
+    let inside = body.op_regions(lp)[0];
+    let is_inside = |region: Region| body.is_inside(region, inside);
+    let mut found = Slice {
+        ops: Vec::new(),
+        dims: Vec::new(),
+    };
+    let (mut work, mut seen) = (vec![(value, false)], HashSet::new());
+    while let Some((value, done)) = work.pop() {
+        if !body.region_of(value).is_some_and(is_inside) {
+            continue;
+        }
+        let op = match body.values[value].def {
+            Definition::Param(region, 0) => {
+                let at = body.owner(region)?;
+                matches!(body.kind(at), OpKind::For { .. }).then_some(())?;
+                if !found.dims.contains(&at) {
+                    found.dims.push(at);
+                }
+                continue;
+            }
+            Definition::Result(op, _) => op,
+            _ => return None,
+        };
+        if done {
+            found.ops.push(op);
+        } else if seen.insert(op) {
+            let free = body.op_regions(op).is_empty() && is_speculatable(unit, body, op);
+            (free && !matches!(body.kind(op), OpKind::Alloca(_))).then_some(())?;
+            work.push((value, true));
+            work.extend(body.operands(op).map(|v| (v, false)));
+        }
+    }
+    Some(found)
+}
+
+/// Computes a value of the loop where the builder stands, with the indices that `map` has.
+fn computed(b: &mut Builder<'_>, lp: Op, value: Value, map: &mut ValueMap) -> Value {
+    let ops = slice(b.unit, b.body, lp, value).map_or(Vec::new(), |slice| slice.ops);
+    for op in ops {
+        let made = clone_op_within(op, b, map);
+        b.body.ops[made].flags = Flags::NONE;
+    }
+    map.get_or_same(value)
+}
+
+/// `⌈a / b⌉`.
+fn quotient(b: &mut Builder<'_>, all: Value, by: Value) -> Value {
+    let one = b.i64(1);
+    let less = b.sub(by, one);
+    let sum = b.add(all, less);
+    b.binary(BinaryOp::UDiv, sum, by)
+}
+
+/// The number of a loop's iterations, in 64 bits.
+fn wide(b: &mut Builder<'_>, lp: Op) -> Value {
+    let trips = b.body.operand(lp, 0);
+    let long = b.unit.types.int(64);
+    match b.body.ty(trips) == long {
+        true => trips,
+        false => b.cast(CastOp::ZExt, trips, long),
+    }
+}
+
+fn free_function(unit: &mut Unit) -> FuncId {
+    let (ptr, void) = (unit.types.ptr(), unit.types.void());
+    let ty = unit.types.func(void, vec![ptr]);
+    unit.declare("free", ty, AttrSet::default())
+}
+
+/// Moves the iterations of `lp` from `first` on into a plain loop of `count` of them, where the builder stands, which
+/// carries on from `carried`.
+fn iterations(b: &mut Builder<'_>, lp: Op, [first, count]: [Value; 2], carried: &[Value]) -> Op {
+    let flags = b.body.ops[lp].flags.without(Flags::INDEPENDENT);
+    let (inner, into) = b.for_(count, carried);
+    b.body.ops[inner].flags = flags;
+    let back = b.at_end(into);
+    let inside = b.body.region_params(into).to_vec();
+    let index = b.add(first, inside[0]);
+    let from = b.body.op_regions(lp)[0];
+    let old = b.body.region_params(from).to_vec();
+    let index = narrow(b, index, old[0]);
+    b.body.replace_uses(old[0], index);
+    for (&old, &new) in old[1..].iter().zip(&inside[1..]) {
+        b.body.replace_uses(old, new);
+    }
+    b.body.move_ops(from, into);
+    b.restore(back);
+    inner
+}
+
+/// The lesser of what is left from `first` on and of `length`.
+fn at_most(b: &mut Builder<'_>, all: Value, first: Value, length: Value) -> Value {
+    let rest = b.sub(all, first);
+    let less = b.icmp(IntPredicate::Ult, rest, length);
+    b.select(less, rest, length)
+}
+
+/// An index of 64 bits in the type of another one.
+fn narrow(b: &mut Builder<'_>, index: Value, like: Value) -> Value {
+    let ty = b.body.ty(like);
+    match b.body.ty(index) == ty {
+        true => index,
+        false => b.cast(CastOp::Trunc, index, ty),
+    }
+}
+
+/// Puts the results of `by` in the place of those of a loop, which goes.
+fn replace(b: &mut Builder<'_>, lp: Op, by: Op) {
+    let results = b.body.results(lp).to_vec();
+    for (at, result) in results.into_iter().enumerate() {
+        let value = b.body.results(by)[at];
+        b.body.replace_uses(result, value);
+    }
+    b.body.erase(lp);
+}

@@ -1,0 +1,340 @@
+//! Loops whose neighbouring iterations add to the same places go over them in two rounds.
+//!
+//! Iterations of a stencil that run at once add to what the iterations beside them add to, too. Parts of the loop that
+//! lie apart do not: first all even parts run at once, then all odd ones, and within each the adds are plain.
+//!
+//! 1. The loop's iterations are independent, so that what they access plainly no other adds to. Nothing else in the
+//!    loop adds atomically, and no code is called that could.
+//! 2. Each address is linear in the indices of the loop and of loops inside of it. Its steps are what it changes by
+//!    where one index goes from 0 to 1; with the lengths of the loops inside, which are known before, they give the
+//!    bytes that an iteration touches, and that all do.
+//! 3. For each two adds, one with itself included: either all that they touch lies apart, or they move on by the same
+//!    step, and what an iteration touches by both is no longer than a part's steps. Then parts of one round do not
+//!    meet. That is asked at run time, with numbers so small that nothing wraps around; the atomic loop stays for
+//!    where it does not hold.
+//! 4. It pays, by a test at run time: there are enough adds.
+//!
+//! Place: after differentiation, when no derivative is made of the body any more, behind [`super::parts`].
+
+use super::{
+    MOST_OPS, all_in, at_most, computed, is_independent, is_sum, iterations, looks, owner,
+    quotient, replace, slice, sums_up, wide,
+};
+use crate::Facts;
+use crate::unswitch::second_form;
+use gradus_analysis::{Alias, affine};
+use gradus_edit::{ValueMap, is_pure};
+use gradus_ir::known::Known;
+use gradus_ir::{
+    BinaryOp, Body, Builder, CastOp, Flags, FloatKind, IntPredicate, LocId, Op, OpKind, Type, Unit,
+    Value,
+};
+
+/// Into so many parts a loop comes apart at most, of so many iterations at least.
+const PARTS: i64 = 64;
+const LEAST_LENGTH: i64 = 4;
+/// Loops with fewer adds at run time stay as they are.
+const LEAST_ADDS: i64 = 1 << 13;
+/// Each add is held against each other.
+const MOST_ADDS: usize = 12;
+const MOST_DIMS: usize = 3;
+/// Steps and lengths are below, and so are the bytes that an iteration touches.
+const NEAR: i64 = 1 << 31;
+const WIDE: i64 = 1 << 40;
+
+/// Has such loops of a body go in rounds; says whether there are any.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
+    !rounds(unit, body, facts).is_empty()
+}
+
+/// As the pass does; gives where the adds stand that have a plain form now.
+pub fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts) -> Vec<Option<LocId>> {
+    if !sums_up(body) {
+        return Vec::new();
+    }
+    let outermost = |op: &Op| {
+        let mut around = std::iter::successors(owner(body, *op), |op| owner(body, *op));
+        is_independent(body, *op) && !around.any(|op| is_independent(body, op))
+    };
+    let loops: Vec<Op> = body.walk(body.root()).filter(outermost).collect();
+    let mut given = Vec::new();
+    for lp in loops {
+        if let Some(adds) = adds(unit, body, facts, lp) {
+            given.extend(adds.iter().map(|add| body.ops[add.op].loc));
+            in_rounds(unit, body, lp, &adds);
+        }
+    }
+    given
+}
+
+/// An add, and the loops inside whose indices its address is computed from.
+struct Add {
+    op: Op,
+    dims: Vec<Op>,
+    bytes: i64,
+}
+
+/// The adds of a loop, if all may be held against each other.
+fn adds(unit: &Unit, body: &Body, facts: &Facts, lp: Op) -> Option<Vec<Add>> {
+    let calls = |op: Op| {
+        let known = || unit.callee(body, op).and_then(|func| unit.known(func));
+        let quiet = || {
+            is_pure(unit, body, op) || matches!(known(), Some(Known::Memory(_) | Known::Marker(_)))
+        };
+        body.kind(op).call_info().is_some() && !quiet()
+    };
+    let sharing = body.ops[lp].flags.has(Flags::SHARING);
+    let long = all_in(body, lp).nth(MOST_OPS).is_some();
+    let sums: Vec<Op> = all_in(body, lp).filter(|op| is_sum(body, *op)).collect();
+    let few = (1..=MOST_ADDS).contains(&sums.len());
+    if sharing || long || !few || all_in(body, lp).any(|op| looks(body, op) || calls(op)) {
+        return None;
+    }
+    let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
+    sums.into_iter()
+        .map(|op| add(unit, body, &alias, lp, op))
+        .collect()
+}
+
+fn add(unit: &Unit, body: &Body, alias: &Alias<'_>, lp: Op, op: Op) -> Option<Add> {
+    let bytes = match unit.types.get(body.ty(body.result(op))) {
+        Type::Float(FloatKind::F64) => 8,
+        Type::Float(FloatKind::F32) => 4,
+        _ => return None,
+    };
+    let pointer = body.operand(op, 0);
+    let form = affine(alias, pointer, Some(lp))?;
+    form.terms_of(lp).next()?;
+    let mut dims = slice(unit, body, lp, pointer)?.dims;
+    dims.retain(|at| *at != lp);
+    let known = |at: &Op| {
+        slice(unit, body, lp, body.operand(*at, 0)).is_some_and(|trips| trips.dims.is_empty())
+    };
+    (dims.len() <= MOST_DIMS && dims.iter().all(known)).then_some(Add { op, dims, bytes })
+}
+
+/// The bytes that an add touches, as addresses.
+struct Reach {
+    step: Value,
+    /// In the first iteration: the first byte, and the end.
+    low: Value,
+    high: Value,
+    /// In all.
+    first: Value,
+    end: Value,
+}
+
+/// The questions to ask before.
+struct Asked<'a, 'b> {
+    b: &'a mut Builder<'b>,
+    lp: Op,
+    all: Vec<Value>,
+}
+
+impl Asked<'_, '_> {
+    fn ask(&mut self, predicate: IntPredicate, a: Value, b: Value) {
+        let one = self.b.icmp(predicate, a, b);
+        self.all.push(one);
+    }
+
+    /// Asks whether a number lies between `-limit` and `limit`.
+    fn near(&mut self, value: Value, limit: i64) {
+        let (half, all) = (self.b.i64(limit), self.b.i64(2 * limit));
+        let moved = self.b.add(value, half);
+        self.ask(IntPredicate::Ult, moved, all);
+    }
+
+    /// The address of an add where the index of one loop is 1, and all others are 0.
+    fn address(&mut self, add: &Add, one: Option<Op>) -> Value {
+        let mut map = ValueMap::new();
+        for at in add.dims.iter().copied().chain([self.lp]) {
+            let index = self.b.body.region_params(self.b.body.op_regions(at)[0])[0];
+            let ty = self.b.body.ty(index);
+            let number = self.b.int(ty, i128::from(one == Some(at)));
+            map.set(index, number);
+        }
+        let pointer = self.b.body.operand(add.op, 0);
+        let place = computed(self.b, self.lp, pointer, &mut map);
+        let long = self.b.unit.types.int(64);
+        self.b.cast(CastOp::PtrToInt, place, long)
+    }
+
+    /// The lesser or greater of two numbers.
+    fn choose(&mut self, predicate: IntPredicate, a: Value, b: Value) -> Value {
+        let first = self.b.icmp(predicate, a, b);
+        self.b.select(first, a, b)
+    }
+
+    fn reach(&mut self, add: &Add, trips: Value) -> Reach {
+        let start = self.address(add, None);
+        let zero = self.b.i64(0);
+        let (mut low, mut high) = (zero, self.b.i64(add.bytes));
+        for &at in &add.dims {
+            let ahead = self.address(add, Some(at));
+            let step = self.b.sub(ahead, start);
+            let count = self.b.body.operand(at, 0);
+            let count = computed(self.b, self.lp, count, &mut ValueMap::new());
+            let count = long(self.b, count);
+            let (less, more) = self.stretch(step, count);
+            self.near(less, WIDE);
+            self.near(more, WIDE);
+            low = self.b.add(low, less);
+            high = self.b.add(high, more);
+        }
+        let (low, high) = (self.b.add(start, low), self.b.add(start, high));
+        let ahead = self.address(add, Some(self.lp));
+        let step = self.b.sub(ahead, start);
+        let (less, more) = self.stretch(step, trips);
+        let (first, end) = (self.b.add(low, less), self.b.add(high, more));
+        self.ask(IntPredicate::Ult, first, end);
+        self.ask(IntPredicate::Ule, first, low);
+        self.ask(IntPredicate::Ule, high, end);
+        Reach {
+            step,
+            low,
+            high,
+            first,
+            end,
+        }
+    }
+
+    /// How far down and up so many runs go that are a step apart.
+    fn stretch(&mut self, step: Value, count: Value) -> (Value, Value) {
+        let (zero, one, near) = (self.b.i64(0), self.b.i64(1), self.b.i64(NEAR));
+        self.near(step, NEAR);
+        self.ask(IntPredicate::Ult, count, near);
+        let none = self.b.icmp(IntPredicate::Eq, count, zero);
+        let last = self.b.sub(count, one);
+        let last = self.b.select(none, zero, last);
+        let far = self.b.mul(step, last);
+        let less = self.choose(IntPredicate::Slt, far, zero);
+        let more = self.choose(IntPredicate::Sgt, far, zero);
+        (less, more)
+    }
+
+    /// Asks whether parts of `length` iterations with another between them do not meet by two adds.
+    fn apart(&mut self, one: &Reach, other: &Reach, length: Value) {
+        let low = self.choose(IntPredicate::Ult, one.low, other.low);
+        let high = self.choose(IntPredicate::Ugt, one.high, other.high);
+        let touched = self.b.sub(high, low);
+        let zero = self.b.i64(0);
+        let back = self.b.sub(zero, one.step);
+        let size = self.choose(IntPredicate::Sgt, one.step, back);
+        let room = self.b.mul(size, length);
+        let same = self.b.icmp(IntPredicate::Eq, one.step, other.step);
+        let fits = self.b.icmp(IntPredicate::Ule, touched, room);
+        let beside = self.b.binary(BinaryOp::And, same, fits);
+        let below = self.b.icmp(IntPredicate::Ule, one.end, other.first);
+        let above = self.b.icmp(IntPredicate::Ule, other.end, one.first);
+        let away = self.b.binary(BinaryOp::Or, below, above);
+        let apart = self.b.binary(BinaryOp::Or, beside, away);
+        self.all.push(apart);
+    }
+}
+
+/// An unsigned count in 64 bits.
+fn long(b: &mut Builder<'_>, count: Value) -> Value {
+    let long = b.unit.types.int(64);
+    match b.body.ty(count) == long {
+        true => count,
+        false => b.cast(CastOp::ZExt, count, long),
+    }
+}
+
+/// Puts the loop of rounds beside the one that stands there.
+fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, adds: &[Add]) {
+    let mut b = Builder::new(unit, body);
+    b.loc = b.body.ops[lp].loc;
+    b.at_op(lp);
+    let trips = wide(&mut b, lp);
+    let (most, least) = (b.i64(PARTS), b.i64(LEAST_LENGTH));
+    let length = quotient(&mut b, trips, most);
+    let short = b.icmp(IntPredicate::Ult, length, least);
+    let length = b.select(short, least, length);
+    let pays = question(&mut b, lp, adds, [trips, length]);
+    let old: Vec<Op> = all_in(b.body, lp).collect();
+    let whole = second_form(&mut b, lp, pays);
+    let new: Vec<Op> = all_in(b.body, whole).collect();
+    let copies = adds.iter().filter_map(|add| {
+        let at = old.iter().position(|op| *op == add.op)?;
+        new.get(at).copied()
+    });
+    let sums: Vec<Op> = copies.collect();
+    b.at_op(whole);
+    let inner = split(&mut b, whole, length);
+    for op in sums {
+        let up = |op: &Op| owner(b.body, *op);
+        let around = std::iter::successors(owner(b.body, op), up);
+        let loops: Vec<Op> = around.take_while(|at| *at != inner).collect();
+        for at in loops {
+            let flags = &mut b.body.ops[at].flags;
+            *flags = flags.without(Flags::INDEPENDENT);
+        }
+        gradus_edit::make_plain(&mut b, op);
+    }
+}
+
+/// Whether parts may run in rounds, and whether that pays.
+fn question(b: &mut Builder<'_>, lp: Op, adds: &[Add], [trips, length]: [Value; 2]) -> Value {
+    let mut asked = Asked {
+        b,
+        lp,
+        all: Vec::new(),
+    };
+    let reaches: Vec<Reach> = adds.iter().map(|add| asked.reach(add, trips)).collect();
+    for (number, one) in reaches.iter().enumerate() {
+        for other in &reaches[number..] {
+            asked.apart(one, other, length);
+        }
+    }
+    let all = asked.all;
+    let mut count = trips;
+    if let Some(add) = adds.first() {
+        for &at in &add.dims {
+            let times = b.body.operand(at, 0);
+            let times = computed(b, lp, times, &mut ValueMap::new());
+            let times = long(b, times);
+            let most = b.i64(LEAST_ADDS);
+            let less = b.icmp(IntPredicate::Ult, times, most);
+            let times = b.select(less, times, most);
+            count = b.mul(count, times);
+        }
+    }
+    let least = b.i64(LEAST_ADDS);
+    let mut yes = b.icmp(IntPredicate::Uge, count, least);
+    let bit = b.unit.types.int(1);
+    for one in all {
+        let settled = b.value(OpKind::Freeze, &[one], bit);
+        yes = b.binary(BinaryOp::And, yes, settled);
+    }
+    yes
+}
+
+/// Two rounds of parts in place of a loop; gives the loop of a part's iterations.
+fn split(b: &mut Builder<'_>, lp: Op, length: Value) -> Op {
+    let (flags, trips) = (b.body.ops[lp].flags, wide(b, lp));
+    let operands: Vec<Value> = b.body.operands(lp).collect();
+    let parts = quotient(b, trips, length);
+    let (one, two) = (b.i64(1), b.i64(2));
+    let (both, round) = b.for_(two, &operands[1..]);
+    b.at_end(round);
+    let carried = b.body.region_params(round).to_vec();
+    let more = b.add(parts, one);
+    let more = b.sub(more, carried[0]);
+    let count = b.binary(BinaryOp::LShr, more, one);
+    let (outer, region) = b.for_(count, &carried[1..]);
+    b.body.ops[outer].flags = flags;
+    let results = b.body.results(outer).to_vec();
+    b.yield_(&results);
+    b.at_end(region);
+    let params = b.body.region_params(region).to_vec();
+    let twice = b.add(params[0], params[0]);
+    let number = b.add(twice, carried[0]);
+    let first = b.mul(number, length);
+    let count = at_most(b, trips, first, length);
+    let inner = iterations(b, lp, [first, count], &params[1..]);
+    let results = b.body.results(inner).to_vec();
+    b.yield_(&results);
+    replace(b, lp, both);
+    inner
+}
