@@ -452,13 +452,12 @@ double f(const double *x, double *y, long n, double a) {
     );
 }
 
-/// No instruction adds to a member of a packed structure at once: the loop is serial in the return sweep, and
-/// then no add is atomic, those to other memory and in what iterations call included.
+/// Nothing adds to a number of 80 bits at once: the loop is serial in the return sweep, and then no add is atomic, those to other memory and in what iterations call included.
 #[test]
 fn what_runs_alone_adds_plainly() {
     let folder = folder("alone");
     let source = "\
-struct __attribute__((packed)) atom { int kind; double x; };
+struct atom { int kind; long double x; };
 __attribute__((noinline)) static double of(const struct atom *a, const double *y, long i) { return a[i].x * y[i]; }
 double f(const struct atom *a, const double *y, long n) {
   double s = 0;
