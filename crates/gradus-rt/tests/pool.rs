@@ -304,3 +304,29 @@ fn a_team_of_one_thread_works_alone() {
     unsafe { gr_team(1, alone, pointer(&threads)) };
     assert_eq!(threads.strangers.load(Ordering::Relaxed), 0);
 }
+
+/// A process that is forked has none of the workers: it waits for none of them, neither to end a loop nor to make up
+/// a team. Its alarm ends one that does.
+#[cfg(unix)]
+#[test]
+fn a_forked_process_works_alone() {
+    let seen: Vec<AtomicU32> = (0..1000).map(|_| AtomicU32::new(0)).collect();
+    unsafe { gr_for(0, 1000, 1, count, pointer(&seen)) };
+    let phases_seen = Phases::default();
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        unsafe {
+            libc::alarm(60);
+            gr_for(0, 1000, 1, count, pointer(&seen));
+            gr_team(0, phases, pointer(&phases_seen));
+            let all = seen.iter().all(|n| n.load(Ordering::Relaxed) == 2);
+            let ranks = phases_seen.here.load(Ordering::Relaxed) / 100;
+            libc::_exit(i32::from(!all || ranks != 1));
+        }
+    }
+    let mut status = -1;
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0);
+    unsafe { gr_for(0, 1000, 1, count, pointer(&seen)) };
+    assert!(seen.iter().all(|n| n.load(Ordering::Relaxed) == 2));
+}

@@ -89,8 +89,10 @@ impl Post {
     fn sleep(&self) {
         let (idlers, bed) = (self.idlers, self.bed());
         gr_awake.fetch_sub(1, Ordering::Relaxed);
-        bed.taken.store(true, Ordering::Relaxed);
+        // Counted before the bed is taken: whoever wakes this worker counts it off, and another sleeper would be
+        // missed by a call for all if that came first.
         idlers.asleep.fetch_add(1, Ordering::SeqCst);
+        bed.taken.store(true, Ordering::Release);
         fence(Ordering::SeqCst);
         // What is found begins with `rise`.
         help();

@@ -7,6 +7,8 @@
 //! A program that asks for another number of threads later gets a pool of that size beside the first,
 //! whose workers then sleep.
 //!
+//! A process that the program forks has one thread, whatever pools there were: it works alone.
+//!
 //! Rayon has the queues and who steals from them. When workers sleep is ours to say ([`idle`]): whatever is
 //! given to a pool is followed by a call for one who may sleep, and begins with [`idle::rise`].
 
@@ -16,6 +18,7 @@ use crate::waiting::{self, Progress};
 use crate::{Carried, strand, tsan};
 use rayon_core::{Scope, ThreadPool, ThreadPoolBuilder};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The pool as it was made.
@@ -47,11 +50,22 @@ fn is_main_thread() -> bool {
     unsafe { libc::pthread_main_np() == 1 }
 }
 
+/// Whether this process was forked by one that had a pool, of whose threads it has none.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn forked() {
+    FORKED.store(true, Ordering::Relaxed);
+}
+
+fn is_deserted() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
 /// The pool for a fork outside of any pool, where it is not the first one.
 fn another() -> Option<Other> {
     static OTHERS: Mutex<Option<HashMap<usize, Other>>> = Mutex::new(None);
     let wanted = wanted();
-    if wanted == settings().workers || strand::depth() > 0 {
+    if wanted == settings().workers || strand::depth() > 0 || is_deserted() {
         return None;
     }
     let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,6 +94,8 @@ fn settings() -> &'static Settings {
         let workers = wanted();
         let has_main = is_main_thread();
         let idlers = Idlers::new(workers);
+        // SAFETY: the handler only stores a number.
+        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
         let mut pool = builder(workers, idlers);
         if has_main {
             pool = pool.use_current_thread();
@@ -104,11 +120,11 @@ pub(super) fn is_worker() -> bool {
 }
 
 pub(super) fn can_gather() -> bool {
-    is_worker() || !settings().has_main
+    !is_deserted() && (is_worker() || !settings().has_main)
 }
 
 pub(super) fn has_others() -> bool {
-    !is_worker() || rayon_core::current_num_threads() > 1
+    !is_deserted() && (!is_worker() || rayon_core::current_num_threads() > 1)
 }
 
 /// Whether this worker has something that others can steal; `None` for who is no worker.
@@ -124,7 +140,7 @@ pub(super) fn is_ready() -> bool {
 
 pub(super) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     let other = another();
-    let deserted = settings().has_main && settings().workers == 1;
+    let deserted = is_deserted() || settings().has_main && settings().workers == 1;
     if other.is_none() && (is_worker() || deserted || strand::is_narrow()) {
         return work();
     }
