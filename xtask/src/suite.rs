@@ -88,7 +88,7 @@ pub fn fuzz(arguments: &[String]) -> Outcome<()> {
         None => Ok(otherwise.to_owned()),
         Some(n) if n.parse::<u64>().is_ok() => Ok(n.clone()),
         Some(_) => Err(Failure::new(
-            "usage: cargo xtask fuzz [PROGRAMS [SEED]], or for C: cargo xtask fuzz --count N [--seed S], for wide programs --ir, for fork-join programs --parallel [--tsan], for seeded faults --mutants",
+            "usage: cargo xtask fuzz [PROGRAMS [SEED]], or for C: cargo xtask fuzz --count N [--seed S], for wide programs --ir, for fork-join programs --parallel [--tsan], for kernels --kernels, for seeded faults --mutants",
         )),
     };
     let mut command = workspace::cargo();

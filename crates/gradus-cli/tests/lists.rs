@@ -5,7 +5,7 @@ mod support;
 
 use std::path::Path;
 use std::process::Command;
-use support::{folder, succeeds, text};
+use support::{accepts, folder, succeeds, text, write};
 
 /// Prints, for each way in which the memory lies, how far the gradient is from differences. What a way beyond the
 /// last argument does is a race where threads run.
@@ -122,4 +122,77 @@ fn copies_serve_where_nothing_meets_them() {
             same(&gradients(&at, NO_RACE, workers), &kept[..2]);
         }
     }
+}
+
+/// Elements that hold other things beside the numbers: the numbers between two that are read are not all there is.
+const MIXED: &str = "
+#include <stdlib.h>
+struct node { double x; long id; double v; double *link; };
+static __attribute__((noinline)) void step(long n, const int *list, const struct node *t, double *out) {
+  for (long i = 0; i < n; i++) {
+    const int *c = list + 8 * i;
+    double a = t[c[0]].x * t[c[1]].x - t[c[2]].v * t[c[3]].x, b = t[c[4]].x * t[c[5]].v - t[c[6]].x * t[c[7]].v;
+    out[i] = 0.3 * a * b + 0.1 * t[c[0]].v * t[c[7]].x;
+  }
+}
+double f(int n, const double *x, const int *list) {
+  struct node *t = malloc(n * sizeof *t);
+  double *out = malloc(n * sizeof *out), r = 0;
+  for (int i = 0; i < n; i++) {
+    t[i].x = x[i]; t[i].id = n - 1 - i; t[i].v = 0.5 * x[(i + 1) % n]; t[i].link = out + i * 7 % n;
+  }
+  for (int s = 0; s < 3; s++) {
+    step(n, list, t, out);
+    for (int i = 0; i < n; i++) {
+      t[i].x = 0.9 * t[i].x + 0.1 * *t[i].link; t[i].v = 0.8 * t[i].v + 0.1 * out[t[i].id];
+    }
+  }
+  for (int i = 0; i < n; i++) r += t[i].x * t[i].v;
+  free(t); free(out);
+  return r;
+}
+";
+
+#[test]
+fn elements_of_several_kinds_are_left_alone() {
+    let at = folder("lists-mixed");
+    write(&at, "mixed.c", MIXED);
+    for level in ["-O0", "-O2"] {
+        accepts(
+            &at,
+            &format!(
+                "check mixed.c -f f --arg n=12 --arg x=rand(12) --arg list=randint(96,12) -- {level}"
+            ),
+        );
+    }
+}
+
+/// Undoing a copy updates what several iterations may: a loop that calls such a function would lose its threads.
+#[test]
+fn what_parallel_loops_call_is_left_alone() {
+    const PARTS: &str = "
+void step(long n, const int *list, const double *t, double *out) {
+  for (long i = 0; i < n; i++) {
+    const int *c = list + 8 * i;
+    double a = t[c[0]] * t[c[1]] - t[c[2]] * t[c[3]], b = t[c[4]] * t[c[5]] - t[c[6]] * t[c[7]];
+    out[i] = 0.3 * a * b;
+  }
+}
+void f(int parts, int n, double *t, const int *list, double *out) {
+  for (int s = 0; s < 2; s++) {
+#pragma omp parallel for
+    for (int p = 0; p < parts; p++) {
+      step(n, list, t + p * n, out + p * n);
+      for (int i = 0; i < n; i++) t[p * n + i] = 0.9 * t[p * n + i] + 0.1 * out[p * n + i];
+    }
+  }
+}
+";
+    let at = folder("lists-parts");
+    write(&at, "parts.c", PARTS);
+    let said = accepts(&at, "grad parts.c -f f -o parts.o -- -O2 -fopenmp");
+    assert!(
+        said.contains("parallel in the return sweep: the loop of line 10"),
+        "{said}"
+    );
 }

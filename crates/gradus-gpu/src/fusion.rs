@@ -26,6 +26,7 @@ use crate::places::{Places, Spot};
 use crate::{Facts, Findings, Options};
 use gradus_analysis::{Alias, AliasOptions, MemoryAccess, Place, Root};
 use gradus_edit::{ValueMap, clone_op_within, clone_ops_within, is_pure, is_speculatable};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     AttrSet, BarrierScope, BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, SpmdKind,
     TypeId, Unit, Value,
@@ -225,7 +226,8 @@ impl Find<'_> {
         }
         let mut apart = chain.apart.clone();
         for other in &chain.links {
-            if !self.reads_before(&other.launch, &link.between) {
+            let reads_before = self.reads_before(&other.launch, &link.between);
+            if !reads_before && !planted(Mutant::LoadsPassLaunches) {
                 return None;
             }
             for pair in self.told_apart(&other.launch, &link.launch)? {
@@ -290,13 +292,16 @@ impl Find<'_> {
                     continue;
                 }
                 if let (Some(a), Some(b)) = (a, b)
-                    && before.one_thread_makes_both(a, b)
+                    && (before.one_thread_makes_both(a, b) || planted(Mutant::ThreadsMeetUnseen))
                 {
                     continue;
                 }
                 let (p, q) = (before.root(x)?, after.root(y)?);
                 if p == q {
                     return None;
+                }
+                if planted(Mutant::LaunchesMeetUnasked) {
+                    continue;
                 }
                 apart.push((p, q));
             }

@@ -7,6 +7,19 @@
 //!
 //! To seed another: a line in the table below, and `if planted(Mutant::Name)` at the place.
 
+/// The random programs that tell a seeded fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToldBy {
+    /// Wide programs of the text form.
+    Wide,
+    /// C programs.
+    C,
+    /// Kernels.
+    Kernels,
+    /// None: it is a race, which ThreadSanitizer tells.
+    Threads,
+}
+
 macro_rules! mutants {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
         /// A seeded fault.
@@ -20,9 +33,16 @@ macro_rules! mutants {
             pub fn name(self) -> &'static str {
                 match self { $(Mutant::$name => stringify!($name)),* }
             }
-            /// Whether it shows only where several threads run, as a race.
-            pub fn is_race(self) -> bool {
-                self == Mutant::SharedAddPlain
+            /// Programs that tell it.
+            pub fn told_by(self) -> ToldBy {
+                use Mutant::*;
+                match self {
+                    NeighboursAcrossParts | LanesInTurnSwapped | SignsChooseOther
+                    | ExtremeOfAllLanes => ToldBy::C,
+                    LaunchesMeetUnasked | ThreadsMeetUnseen | LoadsPassLaunches => ToldBy::Kernels,
+                    SharedAddPlain => ToldBy::Threads,
+                    _ => ToldBy::Wide,
+                }
             }
             /// What is wrong in one line.
             pub fn fault(self) -> &'static str {
@@ -142,6 +162,26 @@ mutants! {
     PowerTakenTwice,
     /// A comparison whose operands are exchanged keeps its sense.
     ComparisonNotSwapped,
+    /// Whether a loop may read a copy is not asked of what it writes.
+    ListsMeetUnasked,
+    /// A copy of what a list reaches ends where its last place begins.
+    ListCopyTooShort,
+    /// A list that a loop changes is read ahead of it.
+    ListTakenAsSteady,
+    /// Neighbours are taken from all of a vector, and not from each 128 bits.
+    NeighboursAcrossParts,
+    /// Of lanes with even and odd numbers the others are taken.
+    LanesInTurnSwapped,
+    /// Signs choose the other vector.
+    SignsChooseOther,
+    /// The least of two numbers in the first lanes is taken in all lanes.
+    ExtremeOfAllLanes,
+    /// Launches become one although it is not asked whether their arrays lie apart.
+    LaunchesMeetUnasked,
+    /// What threads of two launches touch in one array is taken as each thread's own.
+    ThreadsMeetUnseen,
+    /// What the host reads between two launches is read before both.
+    LoadsPassLaunches,
     /// Iterations of a parallel loop add to memory that others add to without an atomic operation.
     SharedAddPlain,
 }

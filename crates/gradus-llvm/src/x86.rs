@@ -17,6 +17,7 @@
 use crate::ffi::*;
 use crate::host::Host;
 use crate::merge::{assembly, calls_in};
+use gradus_ir::mutant::{Mutant, planted};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMInlineAsmDialect, LLVMRealPredicate, LLVMTypeKind};
@@ -109,7 +110,12 @@ impl Words {
                     let extreme = self.extreme(what == "min", a, b);
                     let count = lanes(a);
                     let mask: Vec<u32> = (0..count)
-                        .map(|lane| if lane == 0 { 0 } else { count + lane })
+                        .map(
+                            |lane| match lane == 0 || planted(Mutant::ExtremeOfAllLanes) {
+                                true => lane,
+                                false => count + lane,
+                            },
+                        )
                         .collect();
                     Some(self.shuffle(extreme, a, &mask))
                 }
@@ -189,6 +195,7 @@ impl Words {
         unsafe {
             let count = lanes(a);
             let part = match lane_letter(LLVMTypeOf(a)) {
+                _ if planted(Mutant::NeighboursAcrossParts) => count,
                 Some('d') => 2,
                 _ => 4,
             };
@@ -213,7 +220,10 @@ impl Words {
     unsafe fn in_turn(&self, even: LLVMValueRef, odd: LLVMValueRef) -> LLVMValueRef {
         unsafe {
             let count = lanes(even);
-            let mask: Vec<u32> = (0..count).map(|lane| lane + lane % 2 * count).collect();
+            let second = u32::from(!planted(Mutant::LanesInTurnSwapped));
+            let mask: Vec<u32> = (0..count)
+                .map(|lane| lane + u32::from(lane % 2 == second) * count)
+                .collect();
             self.shuffle(even, odd, &mask)
         }
     }
@@ -242,6 +252,10 @@ impl Words {
             let word = LLVMBuildBitCast(self.builder, by, ty, NO_NAME);
             let less = llvm_sys::LLVMIntPredicate::LLVMIntSLT;
             let set = LLVMBuildICmp(self.builder, less, word, LLVMConstNull(ty), NO_NAME);
+            let (a, b) = match planted(Mutant::SignsChooseOther) {
+                true => (b, a),
+                false => (a, b),
+            };
             LLVMBuildSelect(self.builder, set, b, a, NO_NAME)
         }
     }

@@ -2,8 +2,9 @@
 
 use crate::callers;
 use gradus_analysis::{AliasOptions, Closure, Effects};
-use gradus_ir::{Body, FuncId, LocId, Unit};
+use gradus_ir::{Body, Flags, FuncId, LocId, Op, OpKind, Region, Unit};
 use gradus_simplify::Facts;
+use std::collections::HashSet;
 
 /// Brings the primals of a closure into the form that differentiation reads best: functions with two
 /// results become ops with one, counted loops become `for`s, and what can be said shorter is. With
@@ -115,18 +116,23 @@ pub(crate) fn shared(unit: &mut Unit, func: FuncId) {
 }
 
 /// Has loops of a closure read copies of arrays that they read through lists; gives the bodies as they were. Of
-/// what `combined` reads, nothing is overwritten after its end while a derivative wants it.
+/// what `combined` reads, nothing is overwritten after its end while a derivative wants it. What iterations of
+/// parallel loops call is left alone: undoing a copy updates numbers that the others may update.
 pub(crate) fn lists(
     unit: &mut Unit,
     closure: &Closure,
     combined: Option<FuncId>,
 ) -> Vec<(FuncId, Box<Body>)> {
     let has_lists = |(_, body): &(FuncId, &Body)| gradus_simplify::has_lists(unit, body);
-    let found: Vec<FuncId> = closure
+    let mut found: Vec<FuncId> = closure
         .bodies(unit)
         .filter(has_lists)
         .map(|(f, _)| f)
         .collect();
+    if !found.is_empty() {
+        let at_once = run_at_once(unit, closure);
+        found.retain(|func| !at_once.contains(func));
+    }
     if found.is_empty() {
         return Vec::new();
     }
@@ -149,6 +155,34 @@ pub(crate) fn lists(
         unit.functions[func].body = Some(body);
     }
     plain
+}
+
+/// The functions of which several runs may be under way at once, as iterations of parallel loops call them or what
+/// calls them.
+fn run_at_once(unit: &Unit, closure: &Closure) -> HashSet<FuncId> {
+    let calls = |body: &Body, region: Region| -> Vec<FuncId> {
+        let callees = body.walk(region).filter_map(|op| unit.callee(body, op));
+        callees.collect()
+    };
+    let mut open = Vec::new();
+    for (_, body) in closure.bodies(unit) {
+        let independent = |op: &Op| {
+            let lp = matches!(body.kind(*op), OpKind::For { .. });
+            lp && body.ops[*op].flags.has(Flags::INDEPENDENT)
+        };
+        for lp in body.walk(body.root()).filter(independent) {
+            open.extend(calls(body, body.op_regions(lp)[0]));
+        }
+    }
+    let mut found = HashSet::new();
+    while let Some(func) = open.pop() {
+        if found.insert(func)
+            && let Some(body) = unit.functions[func].body.as_deref()
+        {
+            open.extend(calls(body, body.root()));
+        }
+    }
+    found
 }
 
 /// Gives loops that ask whether pointers are their own shadows a form without questions.

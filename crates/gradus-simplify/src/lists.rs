@@ -12,8 +12,9 @@
 //!    between can be read.
 //! 3. Nothing that the loop writes meets these places: by what is known of the memory, or as the stretch from the
 //!    least to the greatest place of each store lies apart, which is tested. Indices of stores under conditions are
-//!    computed where they need not have been; what that gives decides nothing (`freeze`).
-//! 4. It pays: each iteration reads through several indices, a derivative needs the numbers and not a few sums of
+//!    computed where they need not have been: what that gives is some number (`freeze`).
+//! 4. Of each element all is read, as numbers of one format.
+//! 5. It pays: each iteration reads through several indices, a derivative needs the numbers and not a few sums of
 //!    them, they are overwritten later, and, by a test, the copy is at most half as long as all that is read.
 //!
 //! Place: before a reverse derivative is made, on bodies that nothing else sees.
@@ -22,6 +23,7 @@ use crate::Facts;
 use crate::unswitch::second_form;
 use gradus_analysis::{AfterEnd, Alias, Clobbers, MemoryAccess};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, Flags, FuncId, IntPredicate, Op, OpKind, Type,
     TypeId, Unit, Value,
@@ -93,10 +95,15 @@ struct Group {
     /// The first byte from the place of an index, and the end.
     low: i64,
     high: i64,
-    ops: Vec<Op>,
+    /// Beside each, its first byte from there.
+    ops: Vec<(Op, i64)>,
 }
 
 impl Group {
+    fn ops(&self) -> impl Iterator<Item = Op> {
+        self.ops.iter().map(|(op, _)| *op)
+    }
+
     /// Adds an access to its group.
     fn file(groups: &mut Vec<Group>, spot: &Spot, op: Op) {
         let same = |g: &&mut Group| g.base == spot.base && g.scale == spot.scale;
@@ -106,7 +113,7 @@ impl Group {
                 group.indices.insert(spot.index);
                 group.low = group.low.min(spot.offset);
                 group.high = group.high.max(end);
-                group.ops.push(op);
+                group.ops.push((op, spot.offset));
             }
             None => groups.push(Group {
                 base: spot.base,
@@ -114,7 +121,7 @@ impl Group {
                 indices: BTreeSet::from([spot.index]),
                 low: spot.offset,
                 high: end,
-                ops: vec![op],
+                ops: vec![(op, spot.offset)],
             }),
         }
     }
@@ -148,13 +155,31 @@ fn groups(unit: &Unit, body: &Body, lp: Op) -> Vec<Group> {
             ops.iter().any(is_load)
         })
     };
-    let wanted =
-        |group: &Group| group.indices.len() >= LEAST_INDICES && group.indices.iter().all(listed);
-    found.retain(wanted);
+    found.retain(|group| {
+        group.indices.len() >= LEAST_INDICES
+            && group.indices.iter().all(listed)
+            && is_all_numbers(unit, body, group)
+    });
     if !pays(body, &found) {
         found.clear();
     }
     found
+}
+
+/// Whether of each element all is read, as numbers of one format: copied bytes must be of one kind, and what is not
+/// read may be addresses or integers.
+fn is_all_numbers(unit: &Unit, body: &Body, group: &Group) -> bool {
+    let mut types = group.ops().map(|op| body.ty(body.result(op)));
+    let Some(ty) = types.next().filter(|ty| types.all(|other| other == *ty)) else {
+        return false;
+    };
+    let bytes = i64::try_from(unit.layout.store_bytes(unit, ty)).unwrap_or(i64::MAX);
+    let behind = group.ops.iter().map(|(_, offset)| offset - group.low);
+    let read: BTreeSet<i64> = behind
+        .map(|far| far.rem_euclid(group.scale.max(1)))
+        .collect();
+    let all = (0..group.scale / bytes).map(|number| number * bytes);
+    group.scale % bytes == 0 && read.into_iter().eq(all)
 }
 
 /// The numbers that a derivative may need of what a load gives: itself, or what it is added up to, where that is
@@ -184,7 +209,7 @@ fn needed(body: &Body, load: Op, found: &mut HashSet<Value>) {
 
 /// Whether a loop's derivative would keep more than half as many numbers as the groups' loads give.
 fn pays(body: &Body, groups: &[Group]) -> bool {
-    let loads: Vec<Op> = groups.iter().flat_map(|group| group.ops.clone()).collect();
+    let loads: Vec<Op> = groups.iter().flat_map(Group::ops).collect();
     let mut found = HashSet::new();
     loads
         .iter()
@@ -297,9 +322,8 @@ fn plan(unit: &Unit, body: &Body, facts: &Facts, lp: Op, others: bool) -> Option
     let steady = |value: &Value| is_steady(unit, body, &clobbers, lp, *value);
     let mut reads = groups(unit, body, lp);
     reads.retain(|group| {
-        let fate = |op: &Op| clobbers.fate(*op);
-        let kept = |op: &Op| fate(op).written || fate(op).after_end;
-        group.indices.iter().all(steady) && group.ops.iter().any(kept)
+        let kept = |op: Op| clobbers.fate(op).written || clobbers.fate(op).after_end;
+        group.indices.iter().all(steady) && group.ops().any(kept)
     });
     let mut writes: Vec<Group> = Vec::new();
     for op in body.walk(body.op_regions(lp)[0]) {
@@ -307,7 +331,7 @@ fn plan(unit: &Unit, body: &Body, facts: &Facts, lp: Op, others: bool) -> Option
             .filter(MemoryAccess::destroys)
             .collect();
         let meets = |group: &Group| {
-            let reads = group.ops.iter().flat_map(|load| clobbers.reads_of(*load));
+            let reads = group.ops().flat_map(|load| clobbers.reads_of(load));
             let mut pairs = reads.flat_map(|read| destroyed.iter().map(move |w| (read, w)));
             pairs.any(|(read, write)| alias.may_alias_any_iteration(read, write))
         };
@@ -341,7 +365,7 @@ fn is_steady(unit: &Unit, body: &Body, clobbers: &Clobbers, lp: Op, value: Value
         return false;
     };
     let mut reads = ops.iter().flat_map(|op| clobbers.reads_of(*op));
-    reads.all(|read| !clobbers.destroyed_in(read, lp))
+    reads.all(|read| planted(Mutant::ListTakenAsSteady) || !clobbers.destroyed_in(read, lp))
 }
 
 /// The least and the greatest of some indices in all iterations.
@@ -368,12 +392,10 @@ fn copy(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan) {
     for group in &plan.reads {
         let (block, root) = block_of(&mut b, group, ends_of(&ends, group));
         let place = b.at_op(copied);
-        for (_, load) in old
-            .iter()
-            .zip(&new)
-            .filter(|(op, _)| group.ops.contains(op))
-        {
-            read_from(&mut b, *load, group, root);
+        for (op, load) in std::iter::zip(&old, &new) {
+            if let Some((_, offset)) = group.ops.iter().find(|(read, _)| read == op) {
+                read_from(&mut b, *load, *offset, group, root);
+            }
         }
         b.restore(place);
         blocks.push(block);
@@ -405,9 +427,13 @@ fn pass_over(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Vec<Ends> {
     let mut map = ValueMap::new();
     map.set(index, params[0]);
     let mut done: HashSet<Op> = HashSet::new();
+    let mut loaded: HashSet<Value> = HashSet::new();
     for set in &sets {
         for value in *set {
             for op in slice(b.unit, b.body, lp, *value).unwrap_or_default() {
+                if matches!(b.body.kind(op), OpKind::Load(_)) {
+                    loaded.insert(*value);
+                }
                 if done.insert(op) {
                     let made = clone_op_within(op, b, &mut map);
                     b.body.ops[made].flags = Flags::NONE;
@@ -418,8 +444,14 @@ fn pass_over(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Vec<Ends> {
     let mut next = Vec::new();
     for (number, set) in sets.iter().enumerate() {
         let (mut low, mut high) = (params[1 + 2 * number], params[2 + 2 * number]);
-        for value in *set {
-            let value = wide(b, map.get_or_same(*value));
+        let stored = plan.writes.iter().any(|group| &group.indices == *set);
+        for &index in *set {
+            let mut value = wide(b, map.get_or_same(index));
+            if stored && loaded.contains(&index) {
+                // Of a store that is not reached, it may be anything, which must stay one and the same.
+                let ty = b.body.ty(value);
+                value = b.value(OpKind::Freeze, &[value], ty);
+            }
             let less = b.icmp(IntPredicate::Slt, value, low);
             low = b.select(less, value, low);
             let more = b.icmp(IntPredicate::Sgt, value, high);
@@ -477,6 +509,9 @@ fn may_copy(b: &mut Builder<'_>, lp: Op, plan: &Plan, all_ends: &[Ends]) -> Valu
         all.push(b.icmp(IntPredicate::Ult, twice, reads));
         let read = stretch(b, group, ends);
         for write in &plan.writes {
+            if planted(Mutant::ListsMeetUnasked) {
+                continue;
+            }
             let written = stretch(b, write, ends_of(all_ends, write));
             let before = b.icmp(IntPredicate::Ule, read.1, written.0);
             let behind = b.icmp(IntPredicate::Ule, written.1, read.0);
@@ -497,7 +532,11 @@ fn may_copy(b: &mut Builder<'_>, lp: Op, plan: &Plan, all_ends: &[Ends]) -> Valu
 /// The bytes from the base to the first and behind the last place of a group.
 fn offsets(b: &mut Builder<'_>, group: &Group, ends: &Ends) -> (Value, Value) {
     let scale = b.i64(group.scale);
-    let (low, high) = (b.i64(group.low), b.i64(group.high));
+    let end = match planted(Mutant::ListCopyTooShort) {
+        true => group.low,
+        false => group.high,
+    };
+    let (low, high) = (b.i64(group.low), b.i64(end));
     let first = b.mul(ends.low, scale);
     let last = b.mul(ends.high, scale);
     (b.add(first, low), b.add(last, high))
@@ -532,8 +571,8 @@ fn block_of(b: &mut Builder<'_>, group: &Group, ends: &Ends) -> (Value, Value) {
     (block, far(b, block, back))
 }
 
-/// Has a load of a group read from the copy.
-fn read_from(b: &mut Builder<'_>, load: Op, group: &Group, root: Value) {
+/// Has a load of a group, at an offset from the place of its index, read from the copy.
+fn read_from(b: &mut Builder<'_>, load: Op, offset: i64, group: &Group, root: Value) {
     let mut chain = Vec::new();
     let mut at = b.body.operand(load, 0);
     while at != group.base
@@ -551,7 +590,7 @@ fn read_from(b: &mut Builder<'_>, load: Op, group: &Group, root: Value) {
     }
     b.body.set_operand(load, 0, address);
     // The block begins where the first place does, wherever that is.
-    let places = group.scale | (group.high - group.low);
+    let places = group.scale | (offset - group.low);
     if let OpKind::Load(access) = &mut b.body.ops[load].kind {
         let even = 1u32 << places.trailing_zeros().min(4);
         access.align_bytes = access.align_bytes.min(even);

@@ -17,7 +17,11 @@ mod c_memory;
 mod c_statements;
 mod c_values;
 mod fork_join;
+mod gpu;
 mod kernels;
+mod lanes;
+mod launches;
+mod listed;
 mod math;
 mod meetings;
 mod parallel_c;
@@ -26,7 +30,7 @@ mod scratch;
 mod wide;
 
 pub use fork_join::{FORK_JOIN_FEATURES, ForkJoinProgram, fork_join_program};
-pub use kernels::{KERNEL_FEATURES, KernelProgram, kernel_program};
+pub use gpu::{KERNEL_FEATURES, KernelProgram, kernel_program};
 pub(crate) use math::math_names;
 pub use parallel_c::{PARALLEL_C_FEATURES, ParallelCProgram, parallel_c_program};
 pub(crate) use wide::wide_declarations;
@@ -144,6 +148,8 @@ struct Writer<'r> {
     two_counters: Option<u64>,
     /// The number of the loop over neighbours that `@f` begins with.
     neighbours: Option<u64>,
+    /// The number of the loop through a list that `@f` begins with.
+    listed: Option<u64>,
     single: bool,
     /// How many of `@two` and `@table` may be called.
     fixed: u32,
@@ -168,6 +174,7 @@ impl<'r> Writer<'r> {
             wide: false,
             two_counters: None,
             neighbours: None,
+            listed: None,
             single: false,
             fixed: 0,
             contents: BTreeSet::new(),
@@ -186,6 +193,7 @@ impl<'r> Writer<'r> {
             self.set_globals();
             self.two_counters();
             self.neighbours();
+            self.listed();
         }
         self.local_array();
         if name != "f" && arrays.len() == 1 && self.random.below(3) == 0 {

@@ -105,6 +105,7 @@ pub fn c_program(seed: u64, statements: u32) -> CProgram {
         writer.recursive(statements / 4);
     }
     let function = format!("f_{seed}");
+    writer.lanes_function();
     writer.root(&function, statements);
     CProgram {
         source: writer.out,
@@ -259,6 +260,7 @@ impl Writer<'_> {
         ));
         self.variable("r".into());
         self.variable(format!("gs_{seed}"));
+        self.through_lanes();
         let heap = self.chance(2);
         if heap {
             self.heap_arrays();

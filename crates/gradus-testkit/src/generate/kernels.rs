@@ -10,47 +10,9 @@
 //! others wait at.
 
 use super::Random;
+use super::gpu::KernelProgram;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-
-/// What a random kernel may hold.
-// table
-pub const KERNEL_FEATURES: &[&str] = &[
-    "barrier",
-    "two dimensions",
-    "three dimensions",
-    "sizes not known",
-    "more than a warp",
-    "kernel in a function",
-    "own cells",
-    "cells of others",
-    "shared atomics",
-    "global atomics",
-    "private array",
-    "steady load",
-    "own branch",
-    "own loop",
-    "stride over all",
-    "counted stride over all",
-    "common loop in own branch",
-    "common branch with barrier",
-    "common switch with barrier",
-    "common loop with barrier",
-    "counted loop with barrier",
-    "barrier two deep",
-    "early exit",
-    "threads leave a loop",
-    "own trip count with barrier",
-];
-
-/// A random kernel.
-#[derive(Clone, Debug)]
-pub struct KernelProgram {
-    /// The program.
-    pub text: String,
-    /// What it holds, of [`KERNEL_FEATURES`].
-    pub features: BTreeSet<&'static str>,
-}
 
 /// Who may do what with a shared array between two barriers.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -85,8 +47,8 @@ struct Writer {
     features: BTreeSet<&'static str>,
 }
 
-/// The program of a seed, with about so many statements in its kernel.
-pub fn kernel_program(seed: u64, statements: u32) -> KernelProgram {
+/// The program of a seed with one kernel, with about so many statements in it.
+pub(super) fn kernel(seed: u64, statements: u32) -> KernelProgram {
     let mut random = Random::new(seed ^ 0x6b65_726e);
     let dims = 1 + random.below(3) as usize;
     let most = [40, 7, 4][dims - 1];

@@ -83,6 +83,8 @@ pub const FEATURES: &[&str] = &[
     "loop with two counters",
     "number read for the next iteration",
     "number read for the next iteration, overwritten",
+    "array read through a list",
+    "list that its loop changes",
 ];
 
 /// The outside functions that wide programs call, for the top of a module.
@@ -127,6 +129,8 @@ pub fn wide_program(seed: u64) -> WideProgram {
     // Not drawn: the other programs stay what they were.
     writer.two_counters = (seed % 16 == 3).then_some(seed / 16);
     writer.neighbours = (seed % 16 == 11).then_some(seed / 16);
+    writer.listed = (seed % 16 == 7).then_some(seed / 16);
+    writer.listed_function();
     writer.function("f", &["%x"]);
     WideProgram {
         function: format!("f{}", writer.tag),
@@ -259,7 +263,7 @@ impl Writer<'_> {
     }
 
     /// A local array with what `x` holds.
-    fn copied(&mut self) -> String {
+    pub(super) fn copied(&mut self) -> String {
         let array = self.value("alloca [8 x f64], 1");
         let (i, from, old, to) = (self.name(), self.name(), self.name(), self.name());
         self.line(format!(

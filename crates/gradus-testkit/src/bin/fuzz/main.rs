@@ -4,7 +4,7 @@
 //! route; `fuzz --ir …` the wide programs of the text form, a hundred to a module; `fuzz --parallel …`
 //! fork-join programs, forty to a module, which run on the pool, or with `--tsan` under
 //! ThreadSanitizer, linked by the `gradus` of `--linker` (with `--race` each atomic update is a race), `--gradients …` the gradients of OpenMP
-//! programs against those of the serial ones. `--show` prints the program of the seed, `--reduce` a page
+//! programs against those of the serial ones, `--kernels …` kernels and launches. `--show` prints the program of the seed, `--reduce` a page
 //! with what is left of it when all goes that does not matter for what is wrong; `--file F` takes a file in
 //! its place. `--mutants [--count N]` seeds each fault of [`Mutant`] in turn and counts the programs until
 //! it is told. The work is done in child processes of the same program (`--batch`), `--jobs J` at a time,
@@ -21,10 +21,10 @@ mod tally;
 use gradus_ir::Unit;
 use gradus_ir::mutant::Mutant;
 use gradus_testkit::{
-    C_INCLUDES, CProgram, ForkJoinProgram, ForkJoinWay, ParallelCProgram, ParallelCWay, ROUTES,
-    Verdict, Way, WideProgram, c_program, check_c, check_fork_join, check_parallel_c,
-    check_sanitized, check_unit, fork_join_program, fork_join_unit, parallel_c_program, seed_races,
-    wide_program, wide_unit,
+    C_INCLUDES, CProgram, ForkJoinProgram, ForkJoinWay, KernelProgram, ParallelCProgram,
+    ParallelCWay, ROUTES, Verdict, Way, WideProgram, c_program, check_c, check_fork_join,
+    check_kernel, check_parallel_c, check_sanitized, check_unit, fork_join_program, fork_join_unit,
+    kernel_program, parallel_c_program, seed_races, wide_program, wide_unit,
 };
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,6 +45,7 @@ enum Sort {
     Parallel,
     /// Gradients of OpenMP programs.
     Gradients,
+    Kernels,
 }
 
 /// What is asked on the command line.
@@ -71,7 +72,7 @@ struct Settings {
     file: Option<String>,
 }
 
-const USAGE: &str = "there are --ir, --parallel, --gradients, --mutants, --mutant NAME, --tsan, --linker GRADUS, --race, --show, --reduce, --count, --seed, --statements, \
+const USAGE: &str = "there are --ir, --parallel, --gradients, --kernels, --mutants, --mutant NAME, --tsan, --linker GRADUS, --race, --show, --reduce, --count, --seed, --statements, \
      --jobs, --route, --file";
 
 fn settings() -> Result<Settings, String> {
@@ -99,6 +100,7 @@ fn settings() -> Result<Settings, String> {
             "--ir" => settings.sort = Sort::Wide,
             "--parallel" => settings.sort = Sort::Parallel,
             "--gradients" => settings.sort = Sort::Gradients,
+            "--kernels" => settings.sort = Sort::Kernels,
             "--tsan" => settings.sanitizes = true,
             "--linker" => {
                 let path = words.next().ok_or("--linker needs a compiler")?;
@@ -107,7 +109,7 @@ fn settings() -> Result<Settings, String> {
             "--race" => settings.race = true,
             "--show" => settings.show = true,
             "--reduce" => settings.reduce = true,
-            "--mutants" => (settings.mutants, settings.sort) = (true, Sort::Wide),
+            "--mutants" => settings.mutants = true,
             "--mutant" => {
                 let name = words.next().ok_or("--mutant needs a name")?;
                 settings.mutant = Mutant::ALL.iter().copied().find(|m| m.name() == name);
@@ -182,6 +184,13 @@ impl Settings {
         ForkJoinWay::of(batch.unwrap_or(self.seed / PARALLEL_BATCH))
     }
 
+    /// The kernel of a seed, or that of the file.
+    fn kernel_program(&self, seed: u64) -> KernelProgram {
+        let mut program = kernel_program(seed, 12 + (seed % 4) as u32 * 8);
+        program.text = self.text().unwrap_or(program.text);
+        program
+    }
+
     /// The OpenMP program of a seed, or that of the file.
     fn parallel_c_program(&self, seed: u64) -> ParallelCProgram {
         let mut program = parallel_c_program(seed);
@@ -214,6 +223,7 @@ fn main() -> ExitCode {
             Sort::Wide => print!("{}", settings.wide_program(settings.seed).text),
             Sort::Parallel => print!("{}", settings.fork_join_program(settings.seed).text),
             Sort::C => print!("{C_INCLUDES}{}", settings.c_program(settings.seed).source),
+            Sort::Kernels => print!("{}", settings.kernel_program(settings.seed).text),
             Sort::Gradients => {
                 let program = settings.parallel_c_program(settings.seed);
                 print!("{C_INCLUDES}{}", program.source);
@@ -265,6 +275,7 @@ fn batch(settings: &Settings) {
         Sort::Parallel => parallel_batch(settings),
         Sort::Gradients => gradient_batch(settings),
         Sort::C => c_batch(settings),
+        Sort::Kernels => kernel_batch(settings),
     }
     println!("done");
 }
@@ -323,6 +334,18 @@ fn gradient_batch(settings: &Settings) {
     let verdicts = check_parallel_c(&programs, &way)
         .unwrap_or_else(|why| vec![Verdict::Crash(why); programs.len()]);
     tell(settings, &format!("{way:?}"), verdicts);
+}
+
+fn kernel_batch(settings: &Settings) {
+    let judge = |seed| {
+        let text = settings.kernel_program(seed).text;
+        match std::panic::catch_unwind(|| check_kernel(&text, seed % 8 == 0)) {
+            Ok(Ok(_)) => Verdict::Right,
+            Ok(Err(why)) => Verdict::Wrong(why.lines().next().unwrap_or_default().into()),
+            Err(_) => Verdict::Crash("it panics".into()),
+        }
+    };
+    tell(settings, "kernels", settings.seeds().map(judge).collect());
 }
 
 /// Seed, route, kind and text in a line.

@@ -1,7 +1,7 @@
 //! Each seeded fault, and the number of programs after which it was told.
 
-use crate::{Settings, WIDE_BATCH, child};
-use gradus_ir::mutant::Mutant;
+use crate::{Settings, Sort, WIDE_BATCH, child};
+use gradus_ir::mutant::{Mutant, ToldBy};
 use std::process::ExitCode;
 
 /// The first programs have nothing switched off.
@@ -16,14 +16,22 @@ pub fn run(settings: &Settings) -> ExitCode {
         eprintln!("a release build has no seeded faults: build with --profile fuzz");
         return ExitCode::from(2);
     }
-    let mut alive = 0;
+    let (mut alive, mut tried) = (0, 0);
     for &mutant in Mutant::ALL {
-        // The programs are serial: races are told by ThreadSanitizer, in the tests of the tool.
-        if mutant.is_race() || settings.mutant.is_some_and(|own| own != mutant) {
+        if settings.mutant.is_some_and(|own| own != mutant) {
             continue;
         }
+        let sort = match mutant.told_by() {
+            ToldBy::Wide => Sort::Wide,
+            ToldBy::C => Sort::C,
+            ToldBy::Kernels => Sort::Kernels,
+            // The programs are serial: races are told by ThreadSanitizer, in the tests of the tool.
+            ToldBy::Threads => continue,
+        };
+        tried += 1;
         let settings = Settings {
             mutant: Some(mutant),
+            sort,
             ..settings.clone()
         };
         let died = match dies_at(&settings) {
@@ -40,7 +48,6 @@ pub fn run(settings: &Settings) -> ExitCode {
             mutant.fault()
         );
     }
-    let tried = Mutant::ALL.iter().filter(|m| !m.is_race()).count();
     println!("{alive} of {tried} live on");
     match alive {
         0 => ExitCode::SUCCESS,

@@ -3,8 +3,8 @@
 use crate::{Settings, Sort};
 use gradus_ir::Unit;
 use gradus_testkit::{
-    C_INCLUDES, ROUTES, Verdict, check_c, check_fork_join, check_parallel_c, check_unit,
-    fork_join_unit, reduce, reduce_text, wide_unit,
+    C_INCLUDES, ROUTES, Verdict, check_c, check_fork_join, check_kernel, check_parallel_c,
+    check_unit, fork_join_unit, reduce, reduce_text, wide_unit,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -15,6 +15,7 @@ pub fn page(settings: &Settings) -> Option<String> {
         Sort::Parallel => parallel_page(settings),
         Sort::C => c_page(settings),
         Sort::Gradients => gradient_page(settings),
+        Sort::Kernels => kernel_page(settings),
     }
 }
 
@@ -56,6 +57,21 @@ fn parallel_page(settings: &Settings) -> Option<String> {
     let unit = fork_join_unit(&programs).ok()?;
     unit_page(settings, &unit, &format!("{way:?}"), |unit| {
         judged(|| check_fork_join(unit, &programs, &way))
+    })
+}
+
+fn kernel_page(settings: &Settings) -> Option<String> {
+    let text = settings.kernel_program(settings.seed).text;
+    let unit = gradus_ir::parse(&text, "kernel").ok()?;
+    unit_page(settings, &unit, "kernels", |unit| {
+        let judge = || match check_kernel(&gradus_ir::print(unit), false) {
+            Ok(_) => Ok(vec![Verdict::Right]),
+            Err(why) => {
+                let first = why.lines().next().unwrap_or_default();
+                Ok(vec![Verdict::Wrong(first.into())])
+            }
+        };
+        judged(judge)
     })
 }
 

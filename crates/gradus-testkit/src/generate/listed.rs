@@ -1,0 +1,76 @@
+//! Wide programs: loops that read an array through a list of indices, and write beside what they read, next to it,
+//! or into it; the program does not say which.
+
+use super::Writer;
+
+/// How many indices there are, and one iteration more.
+const INDICES: u64 = 20;
+
+impl Writer<'_> {
+    /// The function with the loop, where the program has one. It reads four numbers of `%x` in each iteration, and
+    /// stores to `%y`, of which it does not know where it is; or it changes its list.
+    pub(super) fn listed_function(&mut self) {
+        let Some(number) = self.listed else {
+            return;
+        };
+        let tag = self.tag.clone();
+        self.line(format!(
+            "func @listed{tag}(%n: i64, %list: ptr, %x: ptr, %y: ptr) -> f64 {{\n\
+             %trips = lshr %n, 1\n%r = for %i < %trips iter(%sum = 0.25) {{\n\
+             %first = shl %i, 2\n%l0 = addr i64, %list, %first"
+        ));
+        for k in 0..4 {
+            if k > 0 {
+                self.line(format!("%l{k} = addr i64, %l0, {k}"));
+            }
+            self.line(format!(
+                "%c{k} = load %l{k} -> i64\n%p{k} = addr inbounds f64, %x, %c{k}\n%v{k} = load %p{k} -> f64"
+            ));
+        }
+        self.line("%a = fmul %v0, %v1\n%b = fmul %v2, %v3\n%d = fsub %a, %b\n%s = call @sin(%d)");
+        match number % 4 {
+            0 => self.line("%to = addr inbounds f64, %y, %i\nstore %s, %to"),
+            1 => self.line(
+                "%up = fcmp ogt %d, 0.0\nif %up {\n%to = addr inbounds f64, %y, %i\nstore %s, %to\n\
+                 yield\n} else {\nyield\n}",
+            ),
+            2 => self.line("%to = addr inbounds f64, %y, %c3\nstore %s, %to"),
+            _ => {
+                self.note("list that its loop changes");
+                self.line("%other = xor %c1, 7\n%l4 = addr i64, %l0, 4\nstore %other, %l4");
+            }
+        }
+        self.line("%next = fadd %s, %sum\nyield %next\n}\nstore %r, %x\nreturn %r\n}");
+    }
+
+    /// Its call, with a list that reaches some places of an array.
+    pub(super) fn listed(&mut self) {
+        let Some(number) = self.listed else {
+            return;
+        };
+        self.note("array read through a list");
+        let array = match number / 4 % 2 {
+            0 => "%x".into(),
+            _ => self.copied(),
+        };
+        let count = 2 + number / 8 % 5;
+        let first = number / 40 % (9 - count);
+        let far = number / 7 % 5;
+        let other = match number % 4 {
+            2 => array.clone(),
+            _ if number / 3 % 4 == 0 => self.copied(),
+            _ => self.value(format!("addr inbounds f64, {array}, {far}")),
+        };
+        let list = self.value(format!("alloca [{INDICES} x i64], 1"));
+        let k = self.name();
+        self.line(format!("for {k} < {INDICES} {{"));
+        let steps = self.value(format!("mul {k}, {}", 1 + number % 7));
+        let place = self.value(format!("urem {steps}, {count}"));
+        let index = self.value(format!("add {place}, {first}"));
+        let at = self.value(format!("addr i64, {list}, {k}"));
+        self.line(format!("store {index}, {at}\nyield\n}}"));
+        let tag = self.tag.clone();
+        let value = self.value(format!("call @listed{tag}(%n, {list}, {array}, {other})"));
+        self.floats.push(value);
+    }
+}

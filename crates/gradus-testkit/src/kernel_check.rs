@@ -1,0 +1,137 @@
+//! Random kernels: lowered to loops they do what they mean, in any order of their threads, and so does
+//! their compiled code on the pool.
+//!
+//! Steps: the program as it stands, in several orders of its threads, which must not matter; simplified; lowered, as
+//! it stands and after it was simplified; and compiled. All must give one number.
+
+use crate::{Pool, eager};
+use gradus_analysis::{AliasOptions, Closure, Effects};
+use gradus_interp::{Machine, Options};
+use gradus_ir::{FuncId, OpKind, SpmdKind, Unit, parse, print, verify};
+use gradus_simplify::{Facts, simplify};
+
+fn interpreted(unit: &Unit, random_order: Option<u64>) -> Result<i64, String> {
+    let options = Options {
+        random_order,
+        ..Options::default()
+    };
+    let mut machine = Machine::with_options(unit, options);
+    match machine.call("f", &[]) {
+        Ok(Some(value)) => value
+            .as_i64()
+            .ok_or("the result is not defined".to_string()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+fn functions(unit: &Unit) -> Vec<FuncId> {
+    let ids = unit.functions.ids();
+    ids.filter(|f| unit.functions[*f].body.is_some()).collect()
+}
+
+fn simplified(unit: &mut Unit) {
+    let functions = functions(unit);
+    let effects = Effects::of(unit, &Closure::of(unit, &functions));
+    let alias = AliasOptions::default();
+    for func in functions {
+        let facts = Facts {
+            function: Some(func),
+            effects: &effects,
+            alias: &alias,
+        };
+        if let Some(mut body) = unit.functions[func].body.take() {
+            simplify(unit, &mut body, &facts);
+            unit.functions[func].body = Some(body);
+        }
+    }
+}
+
+/// Lowers all kernels; gives how many barriers were removed, and how many launches became part of another.
+fn lowered(unit: &mut Unit) -> Result<[usize; 2], String> {
+    let functions = functions(unit);
+    let effects = Effects::of(unit, &Closure::of(unit, &functions));
+    let options = gradus_gpu::Options::default();
+    let lowered = gradus_gpu::lower(unit, &functions, &effects, &options);
+    if let Some(finding) = lowered.findings.first() {
+        return Err(finding.to_string());
+    }
+    let kernels = |kind: &OpKind| match kind {
+        OpKind::Spmd { kind, .. } => *kind != SpmdKind::Team,
+        _ => false,
+    };
+    for (_, function) in unit.functions.iter() {
+        let Some(body) = function.body.as_deref() else {
+            continue;
+        };
+        if body.walk(body.root()).any(|op| kernels(body.kind(op))) {
+            return Err("a kernel is left".into());
+        }
+    }
+    sound(unit)?;
+    let kernels = lowered.kernels.iter();
+    let counts = kernels.map(|k| [k.removed.len(), k.with.len()]);
+    Ok(counts.fold([0, 0], |[a, b], [c, d]| [a + c, b + d]))
+}
+
+fn sound(unit: &Unit) -> Result<(), String> {
+    match verify(unit).first() {
+        None => Ok(()),
+        Some(finding) => Err(format!("{finding} {:?}", finding.notes)),
+    }
+}
+
+/// How many barriers of a program were removed, and how many launches became part of another.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_kernel(text: &str, compiled: bool) -> Result<[usize; 2], String> {
+    let unit = parse(text, "program").map_err(|e| e.to_string())?;
+    sound(&unit)?;
+    let meant = interpreted(&unit, None)?;
+    for order in [3, 77] {
+        if interpreted(&unit, Some(order))? != meant {
+            return Err("the program itself depends on the order of its threads".into());
+        }
+    }
+    let mut counts = [0, 0];
+    for first in [false, true] {
+        let mut after = unit.clone();
+        if first {
+            simplified(&mut after);
+            sound(&after)?;
+            for order in [None, Some(5)] {
+                let given = interpreted(&after, order);
+                if given != Ok(meant) {
+                    return Err(format!(
+                        "simplified: {given:?}, not {meant}\n{}",
+                        print(&after)
+                    ));
+                }
+            }
+        }
+        for (sum, count) in counts.iter_mut().zip(lowered(&mut after)?) {
+            *sum += count;
+        }
+        simplified(&mut after);
+        sound(&after)?;
+        for order in [None, Some(9)] {
+            let given = interpreted(&after, order);
+            if given != Ok(meant) {
+                let text = print(&after);
+                return Err(format!(
+                    "lowered (simplified: {first}): {given:?}, not {meant}\n{text}"
+                ));
+            }
+        }
+        if compiled && first {
+            let ids = functions(&after);
+            gradus_par::lower(&mut after, &ids, &eager(0));
+            sound(&after)?;
+            let given = Pool::load(&after, &["f"], None)?.call("f", 3)?;
+            if given != meant {
+                return Err(format!("compiled: {given}, not {meant}"));
+            }
+        }
+    }
+    Ok(counts)
+}
