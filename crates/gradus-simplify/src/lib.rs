@@ -225,15 +225,15 @@ pub fn pass(name: &str) -> Option<&'static Pass> {
 
 /// Runs all passes on one body until nothing changes; says whether anything did.
 pub fn simplify(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
-    rounds(unit, body, facts, |_| true)
+    in_order(unit, body, facts, |_| true)
 }
 
 /// As [`simplify`], for a body that is run and not differentiated.
 pub fn simplify_to_run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
-    rounds(unit, body, facts, |name| !FOR_DERIVATIVES.contains(&name))
+    in_order(unit, body, facts, |name| !FOR_DERIVATIVES.contains(&name))
 }
 
-fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts, takes: fn(&str) -> bool) -> bool {
+fn in_order(unit: &mut Unit, body: &mut Body, facts: &Facts, takes: fn(&str) -> bool) -> bool {
     let passes: Vec<&Pass> = ORDER
         .iter()
         .filter(|name| takes(name))
