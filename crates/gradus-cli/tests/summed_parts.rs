@@ -89,9 +89,15 @@ fn run(at: &Path, program: &str, sizes: [&str; 2], workers: u32) -> (String, Vec
     (atoms.to_string(), numbers)
 }
 
-fn is_close(one: &[f64], other: &[f64]) -> bool {
-    let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-6 * x.abs().max(1.0);
-    one.len() == other.len() && std::iter::zip(one, other).all(close)
+/// The kinds' derivatives are sums of floats of 32 bits in the order in which threads come: each of some ten
+/// thousand additions may round.
+fn is_close(one: &[f64], other: &[f64], atoms: usize) -> bool {
+    let kinds = 3 * atoms..3 * atoms + 6;
+    let close = |(at, (x, y)): (usize, (&f64, &f64))| {
+        let tolerance = if kinds.contains(&at) { 1e-3 } else { 1e-6 };
+        (x - y).abs() <= tolerance * x.abs().max(1.0)
+    };
+    one.len() == other.len() && std::iter::zip(one, other).enumerate().all(close)
 }
 
 #[test]
@@ -112,12 +118,13 @@ fn parts_add_up_what_all_iterations_add_to() {
     assert!(line.contains("by sums of parts"), "{line}");
     // Long enough for parts, and too short for them.
     for sizes in [["130", "90"], ["6", "7"], ["1", "50"]] {
+        let atoms = sizes[1].parse().expect("a number");
         let (_, serial) = run(&at, "serial", sizes, 1);
         let (bits, one) = run(&at, "parallel", sizes, 1);
-        assert!(is_close(&serial, &one), "{sizes:?}");
+        assert!(is_close(&serial, &one, atoms), "{sizes:?}");
         for workers in [2, 4] {
             let (same, numbers) = run(&at, "parallel", sizes, workers);
-            assert!(is_close(&serial, &numbers), "{sizes:?}, {workers}");
+            assert!(is_close(&serial, &numbers, atoms), "{sizes:?}, {workers}");
             assert!(sizes[0] != "130" || same == bits, "{workers} workers");
         }
     }

@@ -260,6 +260,21 @@ fn new_globals_hold_bytes_and_addresses() {
 }
 
 #[test]
+fn recursions_begin_with_a_cache_line() {
+    const TWO: &str = "long down(long n) { return n < 2 ? n : down(n - 1) + down(n - 3); }
+        long half(long n) { return n / 2; }";
+    let mut host = Host::parse(&bitcode(TWO, &["-O1"]), "p.bc").expect("reads");
+    let unit = host.import_all().unit;
+    host.export_all(&unit).expect("exports");
+    let begins = |name| {
+        host.function_text(name)
+            .expect("is there")
+            .contains("align 64")
+    };
+    assert!(begins("down") && !begins("half"));
+}
+
+#[test]
 fn a_derived_function_shows_the_lines_of_its_origin() {
     let mut host = Host::parse(&bitcode(PROGRAM, &["-O1", "-g"]), "p.bc").expect("reads");
     let mut unit = host.import_all().unit;

@@ -117,7 +117,7 @@ const PROGRAMS: &[(&str, &str)] = &[
         "func @f() -> i64 {
            %x = alloca f64, 1
            store 0.0, %x
-           par.for %i < 1000 {
+           par.for %i < 10000 {
              %v = sitofp %i -> f64
              %old = atomicrmw between fadd monotonic %x, %v
              yield }

@@ -4,8 +4,9 @@
 //! that accesses of the group carry no dependence. A call belongs to none: what is inlined of it may
 //! bring memory along that all iterations share. Beside that: what LLVM is told not to do with a loop, and where
 //! its code begins.
+use super::Exporter;
 use super::structure::Structure;
-use gradus_ir::{Flags, Op, OpKind};
+use gradus_ir::{Body, Flags, FuncId, Op, OpKind};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use std::ffi::{c_int, c_uint};
@@ -26,6 +27,17 @@ unsafe extern "C" {
     fn gr_set_parallel_accesses(branch: LLVMValueRef, group: LLVMMetadataRef, whole: c_int);
     fn gr_set_scalar(branch: LLVMValueRef);
     fn gr_set_loop_align(branch: LLVMValueRef, align_bytes: c_uint);
+}
+
+impl Exporter<'_, '_> {
+    /// Has a function that calls itself begin with a cache line: where it lies in one decides over up to a third of
+    /// a short recursion's time, and no other place is as seldom a bad one.
+    pub(super) fn begin_recursion(&self, func: FuncId, function: LLVMValueRef, body: &Body) {
+        let calls_itself = |op: Op| self.unit.callee(body, op) == Some(func);
+        if body.walk(body.root()).any(calls_itself) {
+            unsafe { LLVMSetAlignment(function, LINE_BYTES.max(LLVMGetAlignment(function))) };
+        }
+    }
 }
 
 impl Structure<'_, '_, '_> {

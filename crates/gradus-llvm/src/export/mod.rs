@@ -122,6 +122,7 @@ impl<'h, 'u> Exporter<'h, 'u> {
             forget_names(&blocks);
             structure::build(self, id, function, body)?;
             self.give_personality(function, body);
+            self.begin_recursion(id, function, body);
             old.push((function, blocks));
         }
         for (function, blocks) in old {
