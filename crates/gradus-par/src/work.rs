@@ -385,16 +385,14 @@ impl<'a> Count<'a> {
         if let Some(n) = body.as_int(unit, count) {
             return u64::try_from(n).map_or(Trips::Unknown, Trips::Number);
         }
-        let is_before = |value: Value| {
+        let is_known = |value: Value| {
             let at = body.region_of(value);
-            !at.is_some_and(|r| body.is_inside(r, self.region))
+            let is_inside = at.is_some_and(|r| body.is_inside(r, self.region));
+            !is_inside || self.region == body.root() && body.params().contains(&value)
         };
         let mut count = count;
         loop {
-            if is_before(count) {
-                return Trips::Value(count);
-            }
-            if self.region == body.root() && body.params().contains(&count) {
+            if is_known(count) {
                 return Trips::Value(count);
             }
             let Some(op) = body.def_op(count) else {
@@ -404,11 +402,16 @@ impl<'a> Count<'a> {
             count = match body.kind(op) {
                 OpKind::Cast(CastOp::ZExt | CastOp::SExt | CastOp::Trunc) => body.operand(op, 0),
                 OpKind::Binary(BinaryOp::Add | BinaryOp::Sub) if constant(1) => body.operand(op, 0),
-                // Of the lesser of two, the one that is known.
-                OpKind::Select => match is_before(body.operand(op, 2)) {
-                    true => body.operand(op, 2),
-                    false => body.operand(op, 1),
-                },
+                // Of two, the one that is known; none at all, as for bounds that are not in order, tells nothing.
+                OpKind::Select => {
+                    let two = [2, 1].map(|i| body.operand(op, i));
+                    let mut ways = two.into_iter().filter(|way| body.as_const(*way).is_none());
+                    match (ways.next(), ways.next()) {
+                        (Some(way), other) if is_known(way) || other.is_none() => way,
+                        (_, Some(way)) => way,
+                        _ => return Trips::Unknown,
+                    }
+                }
                 _ => return Trips::Unknown,
             };
         }
@@ -530,6 +533,14 @@ mod tests {
           %s = for %k < %m iter(%t = 0) { %u = add %t, %k yield %u }
           return %s }
         func @squares(%m: i64) -> i64 { %k = mul %m, %m %s = call @sum(%k) return %s }
+        func @while(%m: i64) -> i64 {
+          %t = icmp slt 3, %m %d = sub %m, 3 %n = select %t, %d, 0
+          %s = for %k < %n iter(%a = 0) { %u = add %a, %k yield %u }
+          return %s }
+        func @least(%m: i64, %x: i64) -> i64 {
+          %y = mul %x, %x %t = icmp slt %y, %m %n = select %t, %y, %m
+          %s = for %k < %n iter(%a = 0) { %u = add %a, %k yield %u }
+          return %s }
         func @deep(%x: i64) -> i64 { %y = sub %x, 1 %z = call @deep(%y) return %z }
         func @f(%n: i64, %out: ptr) {
           par.for %i < %n { %v = call @CALLEE store %v, %out yield }
@@ -561,6 +572,9 @@ mod tests {
         // The loop itself, and an addition in each round.
         assert_eq!(work("sum(%n)"), (2, Some(1), false));
         assert_eq!(work("sum(10)"), (12, None, false));
+        // As many as the argument says but three, or at most as it says.
+        assert_eq!(work("while(%n)"), (5, Some(1), false));
+        assert_eq!(work("least(%n, %i)"), (5, Some(1), false));
         assert_eq!(work("pow(3.0, 2.0)"), (2, None, false));
         assert_eq!(work("pow(3.0, 1.5)"), (1 + MATH, None, false));
         assert_eq!(work("malloc(%i)"), (1 + ALLOCATION, None, false));
