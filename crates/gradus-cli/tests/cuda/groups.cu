@@ -22,14 +22,14 @@ __global__ void tiles(const int *in, int *sums, int *same, int *whole)
     }
 }
 
-/* One atomic operation for all threads of a warp that come here; each gets its own place. */
+/* One atomic operation, which the host would see, for all threads of a warp that come here; each gets its own place. */
 __global__ void gathered(const int *in, int *out, int *count)
 {
     int t = blockIdx.x * blockDim.x + threadIdx.x;
     if (in[t] % 3 == 0) {
         cg::coalesced_group active = cg::coalesced_threads();
         int first = 0;
-        if (active.thread_rank() == 0) first = atomicAdd(count, (int)active.size());
+        if (active.thread_rank() == 0) first = atomicAdd_system(count, (int)active.size());
         first = active.shfl(first, 0);
         out[first + active.thread_rank()] = in[t];
     }
