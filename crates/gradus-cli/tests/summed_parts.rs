@@ -15,7 +15,7 @@ const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 struct __attribute__((packed)) atom { double x, y, z; int kind; };
-struct __attribute__((packed)) kind { int tag; float hard, soft; };
+struct __attribute__((packed)) kind { int tag; double hard; float soft; };
 enum { WIDE = 4 };
 extern int enzyme_dup, enzyme_const;
 double __enzyme_autodiff(void *, ...);
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
         printf("%.17g %.17g %.17g ", da[i].x, da[i].y, da[i].z);
     printf("\n");
     for (int i = 0; i < 3; i++)
-        printf("%.9g %.9g ", dk[i].hard, dk[i].soft);
+        printf("%.17g %.9g ", dk[i].hard, dk[i].soft);
     for (long i = 0; i < poses; i++)
         printf("%.17g ", dturn[i]);
     printf("\n");
@@ -89,12 +89,13 @@ fn run(at: &Path, program: &str, sizes: [&str; 2], workers: u32) -> (String, Vec
     (atoms.to_string(), numbers)
 }
 
-/// The kinds' derivatives are sums of floats of 32 bits in the order in which threads come: each of some ten
-/// thousand additions may round.
+/// The kinds' second derivatives are sums of floats of 32 bits in the order in which threads come: each of some ten
+/// thousand additions may round. An add that is lost shows in the first ones.
 fn is_close(one: &[f64], other: &[f64], atoms: usize) -> bool {
     let kinds = 3 * atoms..3 * atoms + 6;
     let close = |(at, (x, y)): (usize, (&f64, &f64))| {
-        let tolerance = if kinds.contains(&at) { 1e-3 } else { 1e-6 };
+        let single = kinds.contains(&at) && (at - kinds.start) % 2 == 1;
+        let tolerance = if single { 1e-3 } else { 1e-10 };
         (x - y).abs() <= tolerance * x.abs().max(1.0)
     };
     one.len() == other.len() && std::iter::zip(one, other).enumerate().all(close)
