@@ -274,6 +274,26 @@ fn recursions_begin_with_a_cache_line() {
     assert!(begins("down") && !begins("half"));
 }
 
+/// LLVM's own placement begins from the order in which blocks come: what is behind a branch must not stand before
+/// what is in it.
+#[test]
+fn blocks_come_in_the_order_of_the_code() {
+    const NESTED: &str =
+        "int a(void), b(void), c(void), d(void), e(void), f(void), g(void), h(void), i(void),
+            j(void), k(void), l(void), m(void), n(void), o(void);
+        void walk(int x) {
+          if (x < 4) { a(); if (x > 0) { b(); if (x > 2) c(); else d(); e(); } }
+          else { f(); for (int r = 0; r < x; r++) { g(); if (!(r & x)) h(); else i(); } j(); }
+          k(); do { l(); if (m()) { n(); break; } } while (l()); o(); }";
+    let mut host = Host::parse(&bitcode(NESTED, &["-O1"]), "p.bc").expect("reads");
+    let unit = host.import_all().unit;
+    host.export_all(&unit).expect("exports");
+    let text = host.function_text("walk").expect("is there");
+    let place = |name| text.find(&format!("@{name}()")).expect("is called");
+    let places: Vec<usize> = ('a'..='o').map(place).collect();
+    assert!(places.is_sorted(), "{text}");
+}
+
 #[test]
 fn a_derived_function_shows_the_lines_of_its_origin() {
     let mut host = Host::parse(&bitcode(PROGRAM, &["-O1", "-g"]), "p.bc").expect("reads");

@@ -226,7 +226,7 @@ impl Structure<'_, '_, '_> {
             self.keep_scalar(owner, made);
             self.begin_line(owner, made);
         }
-        self.enter(counted.exit);
+        self.begin(counted.exit);
         if let Some((guard, _)) = counted.guard.zip(counted.trips) {
             let trips = self.body.operand(owner, 0);
             let phi = self.phi(trips);

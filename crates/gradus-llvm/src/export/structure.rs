@@ -120,6 +120,17 @@ impl Structure<'_, '_, '_> {
     pub(super) fn enter(&self, block: LLVMBasicBlockRef) {
         unsafe { LLVMPositionBuilderAtEnd(self.exporter.builder, block) }
     }
+    /// Enters a block that code goes on in. As long as it is empty, it goes behind all others: blocks come in the
+    /// order of the code, whenever branches to them were made, and LLVM keeps much of their order in the end.
+    pub(super) fn begin(&self, block: LLVMBasicBlockRef) {
+        unsafe {
+            let last = LLVMGetLastBasicBlock(self.function);
+            if last != block && LLVMGetFirstInstruction(block).is_null() {
+                LLVMMoveBasicBlockAfter(block, last);
+            }
+        }
+        self.enter(block);
+    }
     pub(super) fn here(&self) -> LLVMBasicBlockRef {
         unsafe { LLVMGetInsertBlock(self.exporter.builder) }
     }
@@ -157,7 +168,7 @@ impl Structure<'_, '_, '_> {
                 self.op(op)
             }
             Frame::Arm { region, block } => {
-                self.enter(block);
+                self.begin(block);
                 self.stack.push(Frame::Ops(self.body.first(region)));
                 Ok(())
             }

@@ -125,16 +125,16 @@ impl Structure<'_, '_, '_> {
     /// need no phi.
     pub(super) fn meet(&mut self, ends: Vec<End>, given: &[Value], behind: u32) {
         if let [end] = ends.as_slice() {
-            self.enter(end.block);
+            self.begin(end.block);
             self.assume(given, &end.values);
             return;
         }
         let join = self.block();
         for end in &ends {
-            self.enter(end.block);
+            self.begin(end.block);
             unsafe { LLVMBuildBr(self.exporter.builder, join) };
         }
-        self.enter(join);
+        self.begin(join);
         let mut blocks: Vec<LLVMBasicBlockRef> = ends.iter().map(|end| end.block).collect();
         for (i, value) in given.iter().enumerate() {
             if !self.order.used_behind(*value, behind) {
@@ -297,7 +297,7 @@ impl Structure<'_, '_, '_> {
                 unknown.push(end);
                 continue;
             };
-            self.enter(end.block);
+            self.begin(end.block);
             self.assume(&given, &end.values);
             let values = self.operands(test.by);
             let again = match test.holds {
