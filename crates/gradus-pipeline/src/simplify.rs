@@ -230,32 +230,8 @@ fn places_of(
     functions: &[FuncId],
     run: fn(&mut Unit, &mut Body, &Facts<'_>) -> Places,
 ) -> Vec<Places> {
-    let has_some = |func: &FuncId| {
-        let body = unit.functions[*func].body.as_deref();
-        body.is_some_and(gradus_simplify::sums_up)
-    };
-    if !functions.iter().any(has_some) {
-        return vec![Places::new(); functions.len()];
-    }
-    let effects = Effects::of(unit, &Closure::of(unit, functions));
-    let alias = AliasOptions::default();
-    let edited = functions.iter().map(|&func| {
-        let facts = Facts {
-            function: Some(func),
-            effects: &effects,
-            alias: &alias,
-        };
-        let mut places = Places::new();
-        edit(unit, func, |unit, body| {
-            if gradus_simplify::sums_up(body) {
-                places = run(unit, body, &facts);
-                gradus_edit::sweep_dead(unit, body);
-            }
-            places.len()
-        });
-        places
-    });
-    edited.collect()
+    let sums_up = |_: &Unit, body: &Body| gradus_simplify::sums_up(body);
+    edited(unit, functions, sums_up, run, Places::len)
 }
 
 /// Lets sums that wait for themselves run side by side; gives for each function the number of loops.
@@ -297,30 +273,46 @@ fn loops_of(
     has: fn(&Unit, &Body) -> bool,
     run: fn(&mut Unit, &mut Body, &Facts<'_>) -> usize,
 ) -> Vec<usize> {
+    edited(unit, functions, has, run, |loops| *loops)
+}
+
+/// Edits the functions that `has` says something of; gives for each what `run` says of its edits, whose number
+/// `count` is.
+fn edited<R: Clone + Default>(
+    unit: &mut Unit,
+    functions: &[FuncId],
+    has: impl Fn(&Unit, &Body) -> bool,
+    run: impl Fn(&mut Unit, &mut Body, &Facts<'_>) -> R,
+    count: impl Fn(&R) -> usize,
+) -> Vec<R> {
     let has_some = |&func: &FuncId| {
         let body = unit.functions[func].body.as_ref();
         body.is_some_and(|body| has(unit, body))
     };
     if !functions.iter().any(has_some) {
-        return vec![0; functions.len()];
+        return vec![R::default(); functions.len()];
     }
     let effects = Effects::of(unit, &Closure::of(unit, functions));
     let alias = AliasOptions::default();
-    let edited = functions.iter().map(|&func| {
+    let edits = functions.iter().map(|&func| {
         let facts = Facts {
             function: Some(func),
             effects: &effects,
             alias: &alias,
         };
+        let mut told = R::default();
         edit(unit, func, |unit, body| {
-            let loops = run(unit, body, &facts);
-            if loops > 0 {
+            if has(unit, body) {
+                told = run(unit, body, &facts);
+            }
+            if count(&told) > 0 {
                 gradus_edit::sweep_dead(unit, body);
             }
-            loops
-        })
+            count(&told)
+        });
+        told
     });
-    edited.collect()
+    edits.collect()
 }
 
 /// Edits the body of a function, if it has one.
