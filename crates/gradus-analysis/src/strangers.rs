@@ -6,14 +6,11 @@ use crate::closure::Callee;
 use gradus_ir::{Body, Code, Diagnostic, FuncId, Op};
 use std::collections::BTreeSet;
 
-/// Says of findings about what memory holds which functions may be the cause.
-pub(crate) fn blame(facts: Facts<'_>, classes: &ClassFacts, findings: &mut [Diagnostic]) {
-    let about_memory = |d: &&mut Diagnostic| {
-        let code = d.code;
-        matches!(code, Code::UnknownMemoryType | Code::FloatBits)
-    };
-    let mut findings = findings.iter_mut().filter(about_memory).peekable();
-    if findings.peek().is_none() {
+/// Says of findings about what memory holds which functions may be the cause. Where one of these is refused itself,
+/// such findings tell nothing more, and are left out.
+pub(crate) fn blame(facts: Facts<'_>, classes: &ClassFacts, findings: &mut Vec<Diagnostic>) {
+    let about_memory = |d: &Diagnostic| matches!(d.code, Code::UnknownMemoryType | Code::FloatBits);
+    if !findings.iter().any(about_memory) {
         return;
     }
     let names = names(facts, classes);
@@ -21,8 +18,15 @@ pub(crate) fn blame(facts: Facts<'_>, classes: &ClassFacts, findings: &mut [Diag
         return;
     }
     let list: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let refuses_one = |d: &Diagnostic| {
+        d.code == Code::UnknownCallee && list.iter().any(|name| d.message.starts_with(name))
+    };
+    if findings.iter().any(refuses_one) {
+        findings.retain(|d| !about_memory(d));
+        return;
+    }
     let list = list.join(", ");
-    for finding in findings {
+    for finding in findings.iter_mut().filter(|d| about_memory(d)) {
         finding.notes.push(format!(
             "active memory is handed to code that is not seen, which may do this or anything else with it: {list}"
         ));

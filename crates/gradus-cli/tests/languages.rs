@@ -120,6 +120,51 @@ fn fortran_types() {
     }
 }
 
+/// Fortran 90 and later: arrays that are allocated by assignments, moved, and assigned to where they overlap what is
+/// assigned, norms and remainders, in flang's bitcode of every level that is optimised.
+#[test]
+fn fortran_arrays() {
+    let folder = folder("fortran_arrays");
+    let (arrays, main) = (source("arrays.f90"), source("arrays.c"));
+    let (arrays, main) = (arrays.display(), main.display());
+    let library = fortran_library(&folder);
+    for level in ["-O1", "-O2", "-O3"] {
+        shell(
+            &folder,
+            &format!("flang-22 {level} -g -emit-llvm -c {arrays} -o arrays.bc"),
+        );
+        shell(
+            &folder,
+            &format!("gradus cc {level} arrays.bc {main} {library} -lm -lpthread -o program"),
+        );
+        let mut checked = Command::new("valgrind");
+        checked.args(["-q", "--leak-check=full", "--error-exitcode=9", "./program"]);
+        let output = succeeds(checked.current_dir(&folder));
+        assert_eq!(text(&output.stdout), "right\n", "{level}");
+    }
+}
+
+/// What stays with the library is refused by its name, and by nothing that follows from it.
+#[test]
+fn fortran_library_calls() {
+    let folder = folder("fortran_library_calls");
+    let source = "real(8) function f(x, n)
+        integer, intent(in) :: n
+        real(8), intent(in) :: x(n)
+        real(8), allocatable :: a(:)
+        a = pack(x, x > 0.5d0)
+        f = sum(a * a)
+      end function\n";
+    write(&folder, "m.f90", source);
+    shell(&folder, "flang-22 -O1 -g -emit-llvm -c m.f90 -o m.bc");
+    let said = refuses(&folder, "grad m.bc -f f_ --wrt 0 -o m.o", "GRD0005");
+    assert!(said.contains("`_FortranAPack`"), "{said}");
+    assert!(
+        !said.contains("GRD0008") && !said.contains("GRD0007"),
+        "{said}"
+    );
+}
+
 /// What the destruction of a polymorphic component frees is known at run time alone: it is refused.
 #[test]
 fn fortran_polymorphic_components() {

@@ -48,9 +48,9 @@
 mod beside;
 pub mod census;
 mod closure;
-mod destructions;
 mod export;
 mod ffi;
+mod fortran;
 pub mod host;
 pub mod import;
 mod inlining;

@@ -61,7 +61,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     };
     host.name_strings(&calls::is_interface_name);
     host.rename_static(DERIVED_PREFIX);
-    host.write_out_destructions();
+    run.check(host.write_out_fortran())?;
     keep_originals(run, host);
     let exposed = host.expose(&symbols);
     for symbol in &symbols {

@@ -1,0 +1,284 @@
+//! What a descriptor describes, by what a function stores in it.
+
+use llvm_sys::LLVMTypeKind::*;
+use llvm_sys::LLVMValueKind;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use llvm_sys::target::*;
+
+/// A member of a descriptor: its number in the structure, and where it lies.
+#[derive(Clone, Copy)]
+struct Member {
+    index: u32,
+    at: u64,
+}
+
+const RANK: Member = Member { index: 3, at: 20 };
+const ELEMENT: Member = Member { index: 4, at: 21 };
+/// The type's table, where the rank is 0.
+const TABLE: Member = Member { index: 7, at: 24 };
+
+/// The bytes of a descriptor without bounds, and of the bounds of a dimension.
+const SCALAR_BYTES: u64 = 24;
+const BOUNDS_BYTES: u64 = 24;
+
+/// All that is stored in a variable.
+#[derive(Default)]
+pub(super) struct Left {
+    /// What is stored, and where in it.
+    stored: Vec<(u64, LLVMValueRef)>,
+    /// The length of a descriptor that is copied from elsewhere.
+    copied: Option<u64>,
+}
+
+impl Left {
+    /// What is left in a variable of a function or of a module; `None` where that is not plain.
+    ///
+    /// # Safety
+    /// `variable` is a live value of a module.
+    pub(super) unsafe fn in_variable(variable: LLVMValueRef) -> Option<Left> {
+        let mut left = Left::default();
+        let mut seen = Vec::new();
+        let mut pending = vec![(variable, 0)];
+        while let Some((address, offset)) = pending.pop() {
+            if !seen.contains(&address) {
+                seen.push(address);
+                unsafe { left.add(address, offset, &mut pending)? };
+            }
+        }
+        Some(left)
+    }
+
+    /// Adds what is stored at an address, which lies `offset` behind the variable's.
+    unsafe fn add(
+        &mut self,
+        address: LLVMValueRef,
+        offset: u64,
+        pending: &mut Vec<(LLVMValueRef, u64)>,
+    ) -> Option<()> {
+        unsafe {
+            if is_global(address) {
+                let contents = LLVMGetInitializer(address);
+                self.stored.push((0, contents));
+                return (!contents.is_null()).then_some(());
+            }
+            if !is_local(address) {
+                return None;
+            }
+            let mut at = LLVMGetFirstUse(address);
+            while !at.is_null() {
+                let user = LLVMGetUser(at);
+                let is_target = |operand| LLVMGetOperand(user, operand) == address;
+                if !LLVMIsAStoreInst(user).is_null() && is_target(1) {
+                    self.stored.push((offset, LLVMGetOperand(user, 0)));
+                } else if !LLVMIsAMemIntrinsic(user).is_null() && is_target(0) {
+                    if LLVMIsAMemCpyInst(user).is_null() || offset != 0 {
+                        return None;
+                    }
+                    let source = LLVMGetOperand(user, 1);
+                    match is_global(source) || is_local(source) {
+                        true => pending.push((source, 0)),
+                        false => self.copied = Some(number(LLVMGetOperand(user, 2))?),
+                    }
+                } else if !LLVMIsAGetElementPtrInst(user).is_null() {
+                    pending.push((user, offset + step(user)?));
+                }
+                at = LLVMGetNextUse(at);
+            }
+            Some(())
+        }
+    }
+
+    /// The rank of what is described.
+    pub(super) unsafe fn rank(&self) -> Option<u64> {
+        let dimensions = |bytes: u64| {
+            let bounds = bytes.checked_sub(SCALAR_BYTES)?;
+            (bounds % BOUNDS_BYTES == 0).then_some(bounds / BOUNDS_BYTES)
+        };
+        match self.copied {
+            Some(bytes) => dimensions(bytes),
+            None => unsafe { self.agreed(|offset, value| byte(RANK, offset, value)) },
+        }
+    }
+
+    /// The code of the type of its elements.
+    pub(super) unsafe fn element(&self) -> Option<u64> {
+        match self.copied {
+            Some(_) => None,
+            None => unsafe { self.agreed(|offset, value| byte(ELEMENT, offset, value)) },
+        }
+    }
+
+    /// The table of its type.
+    pub(super) unsafe fn table(&self) -> Option<LLVMValueRef> {
+        match self.copied {
+            Some(_) => None,
+            None => unsafe { self.agreed(|offset, value| table(offset, value)) },
+        }
+    }
+
+    /// What every store tells that tells of it; `None` where one leaves what is not known, or two differ.
+    fn agreed<T: PartialEq>(&self, told: impl Fn(u64, LLVMValueRef) -> Told<T>) -> Option<T> {
+        let mut found = None;
+        for &(offset, value) in &self.stored {
+            match told(offset, value) {
+                Told::Nothing => {}
+                Told::This(what) if found.as_ref().is_none_or(|other| *other == what) => {
+                    found = Some(what);
+                }
+                Told::This(_) | Told::Unknown => return None,
+            }
+        }
+        found
+    }
+}
+
+fn is_global(value: LLVMValueRef) -> bool {
+    unsafe { !LLVMIsAGlobalVariable(value).is_null() }
+}
+
+/// Whether an address is one in a variable of a function, as far as that is plain.
+fn is_local(value: LLVMValueRef) -> bool {
+    unsafe { !LLVMIsAAllocaInst(value).is_null() || !LLVMIsAGetElementPtrInst(value).is_null() }
+}
+
+/// What a store tells of a member.
+enum Told<T> {
+    /// It lies elsewhere.
+    Nothing,
+    This(T),
+    Unknown,
+}
+
+impl<T> From<Option<T>> for Told<T> {
+    fn from(found: Option<T>) -> Told<T> {
+        found.map_or(Told::Unknown, Told::This)
+    }
+}
+
+/// The member of one byte that a store leaves, also among bytes that are stored together.
+unsafe fn byte(member: Member, offset: u64, value: LLVMValueRef) -> Told<u64> {
+    unsafe {
+        let ty = LLVMTypeOf(value);
+        let kind = LLVMGetTypeKind(ty);
+        if kind == LLVMStructTypeKind {
+            let byte = is_descriptor(ty)
+                .then(|| part(value, member.index))
+                .flatten();
+            return byte.and_then(|byte| number(byte)).into();
+        }
+        let bits = |ty| u64::from(LLVMGetIntTypeWidth(ty));
+        let is_number = |ty| LLVMGetTypeKind(ty) == LLVMIntegerTypeKind;
+        let bytes = match kind {
+            LLVMIntegerTypeKind => bits(ty) / 8,
+            LLVMVectorTypeKind if is_number(LLVMGetElementType(ty)) => {
+                u64::from(LLVMGetVectorSize(ty)) * bits(LLVMGetElementType(ty)) / 8
+            }
+            _ => 8,
+        };
+        if offset > member.at || offset + bytes <= member.at {
+            return Told::Nothing;
+        }
+        let inside = member.at - offset;
+        match kind {
+            LLVMIntegerTypeKind => number(value).map(|n| n >> (8 * inside) & 0xff).into(),
+            LLVMVectorTypeKind if bytes == u64::from(LLVMGetVectorSize(ty)) => {
+                constant_part(value, inside as u32)
+                    .and_then(|byte| number(byte))
+                    .into()
+            }
+            _ => Told::Unknown,
+        }
+    }
+}
+
+/// Whether a structure is a descriptor: an address, a size, a version, and four bytes.
+unsafe fn is_descriptor(ty: LLVMTypeRef) -> bool {
+    const BITS: [u32; 6] = [64, 32, 8, 8, 8, 8];
+    unsafe {
+        let member = |index| LLVMStructGetTypeAtIndex(ty, index);
+        let is = |(index, bits)| {
+            let member = member(index);
+            LLVMGetTypeKind(member) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(member) == bits
+        };
+        LLVMCountStructElementTypes(ty) > BITS.len() as u32
+            && LLVMGetTypeKind(member(0)) == LLVMPointerTypeKind
+            && (1..).zip(BITS).all(is)
+    }
+}
+
+/// The table of the type that a store leaves.
+unsafe fn table(offset: u64, value: LLVMValueRef) -> Told<LLVMValueRef> {
+    unsafe {
+        match LLVMGetTypeKind(LLVMTypeOf(value)) {
+            LLVMStructTypeKind if is_descriptor(LLVMTypeOf(value)) => {
+                part(value, TABLE.index).into()
+            }
+            LLVMStructTypeKind => Told::Unknown,
+            _ if offset == TABLE.at => Told::This(value),
+            _ => Told::Nothing,
+        }
+    }
+}
+
+/// By how many bytes an address computation moves on; `None` where that is known when the program runs.
+unsafe fn step(address: LLVMValueRef) -> Option<u64> {
+    unsafe {
+        let function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(address));
+        let layout = LLVMGetModuleDataLayout(LLVMGetGlobalParent(function));
+        let mut ty = LLVMGetGEPSourceElementType(address);
+        let mut sum = number(LLVMGetOperand(address, 1))? * LLVMABISizeOfType(layout, ty);
+        for at in 2..LLVMGetNumOperands(address) as u32 {
+            let index = number(LLVMGetOperand(address, at))?;
+            if LLVMGetTypeKind(ty) == LLVMStructTypeKind {
+                let index = u32::try_from(index).ok()?;
+                sum += LLVMOffsetOfElement(layout, ty, index);
+                ty = LLVMStructGetTypeAtIndex(ty, index);
+            } else {
+                ty = LLVMGetElementType(ty);
+                sum += index * LLVMABISizeOfType(layout, ty);
+            }
+        }
+        Some(sum)
+    }
+}
+
+/// A member of a structure that is a constant but for members that were put in.
+unsafe fn part(whole: LLVMValueRef, index: u32) -> Option<LLVMValueRef> {
+    unsafe {
+        let mut whole = whole;
+        while !LLVMIsAInsertValueInst(whole).is_null() {
+            let is_it = LLVMGetNumIndices(whole) >= 1 && *LLVMGetIndices(whole) == index;
+            if is_it {
+                return (LLVMGetNumIndices(whole) == 1).then(|| LLVMGetOperand(whole, 1));
+            }
+            whole = LLVMGetOperand(whole, 0);
+        }
+        constant_part(whole, index)
+    }
+}
+
+/// A part of a constant.
+///
+/// # Safety
+/// `whole` is a live value.
+pub(super) unsafe fn constant_part(whole: LLVMValueRef, index: u32) -> Option<LLVMValueRef> {
+    unsafe {
+        if LLVMIsConstant(whole) == 0 {
+            return None;
+        }
+        let part = LLVMGetAggregateElement(whole, index);
+        (!part.is_null()).then_some(part)
+    }
+}
+
+/// The number that a constant is.
+///
+/// # Safety
+/// `constant` is a live value.
+pub(super) unsafe fn number(constant: LLVMValueRef) -> Option<u64> {
+    unsafe {
+        let is_number = LLVMGetValueKind(constant) == LLVMValueKind::LLVMConstantIntValueKind;
+        is_number.then(|| LLVMConstIntGetZExtValue(constant))
+    }
+}

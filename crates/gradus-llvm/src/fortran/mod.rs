@@ -1,0 +1,69 @@
+//! What flang leaves to its run-time library, written out as what it does, so that derivatives know it.
+//!
+//! Variables that are allocated while a program runs are handed to the library by descriptors: structures with an
+//! address, a type, a rank, and the bounds of each dimension (`CFI_cdesc_t` of the Fortran standard, with what
+//! flang adds to it). What a descriptor describes is read off what the function itself stores there
+//! ([`descriptors`]); where that does not tell, a call is left as it is, and refused if active memory depends on it.
+
+mod assignments;
+mod descriptors;
+mod destructions;
+mod numbers;
+mod written;
+
+use crate::ffi::c_string;
+use crate::host::Host;
+use gradus_ir::Diagnostic;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use written::Written;
+
+impl Host {
+    /// Writes out the calls of flang's run-time library that move and free memory, assignments to allocatable
+    /// variables and of arrays that may overlap, `MOVE_ALLOC`, destructions, and norms and remainders.
+    ///
+    /// # Errors
+    /// LLVM's complaint about what is written.
+    pub fn write_out_fortran(&mut self) -> Result<(), Diagnostic> {
+        self.write_out_destructions();
+        self.write_out("_FortranAAssign", 4, |call| unsafe {
+            assignments::assignment(call)
+        })?;
+        self.write_out("_FortranAMoveAlloc", 7, |call| unsafe {
+            assignments::movement(call)
+        })?;
+        self.write_out("_FortranANorm2_8", 4, |call| unsafe { numbers::norm(call) })?;
+        for (kind, real) in [(4, "float"), (8, "double")] {
+            for (how, floored) in [("Mod", false), ("Modulo", true)] {
+                let name = format!("_FortranA{how}Real{kind}");
+                self.write_out(&name, 4, |_| Some(Written::Remainder { real, floored }))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The calls of a function of the library with so many arguments.
+    fn calls_of(&self, name: &str, arguments: u32) -> Vec<LLVMValueRef> {
+        let mut calls = Vec::new();
+        unsafe {
+            let name = c_string(name);
+            let called = LLVMGetNamedFunction(self.module, name.as_ptr());
+            if called.is_null() || LLVMIsDeclaration(called) == 0 {
+                return calls;
+            }
+            let mut at = LLVMGetFirstUse(called);
+            while !at.is_null() {
+                let user = LLVMGetUser(at);
+                let is_call = !LLVMIsACallInst(user).is_null();
+                if is_call
+                    && LLVMGetCalledValue(user) == called
+                    && LLVMGetNumArgOperands(user) == arguments
+                {
+                    calls.push(user);
+                }
+                at = LLVMGetNextUse(at);
+            }
+        }
+        calls
+    }
+}
