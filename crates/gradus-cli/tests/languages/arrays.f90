@@ -113,6 +113,19 @@ contains
     bounds = bounds + a(1) * c(ubound(c, 1)) * d(ubound(d, 1)) + size(none)
   end function
 
+  ! Allocated with what another variable holds.
+  real(c_double) function sources(x, n) bind(c)
+    integer(c_int), value :: n
+    real(c_double), intent(in) :: x(n)
+    real(c_double), allocatable :: a(:), b(:, :), c(:), d(:)
+    allocate(a, source=x)
+    allocate(b(2, n), source=x(2))
+    allocate(c(0:3), source=a(2:5))
+    c = c * 2
+    allocate(d, source=c)
+    sources = sum(a * a) + sum(b) * b(2, n) + c(1) * c(3) + d(2) * (lbound(d, 1) + 1)
+  end function
+
   ! Remainders.
   real(c_double) function rests(x, n) bind(c)
     integer(c_int), value :: n

@@ -63,7 +63,7 @@ pub(super) unsafe fn movement(call: LLVMValueRef) -> Option<Written> {
 }
 
 /// Copies elements: those at `from`, so many bytes apart in each dimension, to `to`.
-fn copy_text(name: &str, element: Element, rank: u64) -> String {
+pub(super) fn copy_text(name: &str, element: Element, rank: u64) -> String {
     let params = each(rank, |d| format!(", i64 %t.{d}, i64 %f.{d}, i64 %n.{d}"));
     let moved = nest(rank, &[("to", "t"), ("from", "f")], |at| {
         element_text(element, &at[0], &at[1])

@@ -29,6 +29,8 @@ pub(super) struct Left {
     stored: Vec<(u64, LLVMValueRef)>,
     /// The length of a descriptor that is copied from elsewhere.
     copied: Option<u64>,
+    /// Whether bounds are written together, or what stands in their place.
+    filled: bool,
 }
 
 impl Left {
@@ -72,13 +74,13 @@ impl Left {
                 if !LLVMIsAStoreInst(user).is_null() && is_target(1) {
                     self.stored.push((offset, LLVMGetOperand(user, 0)));
                 } else if !LLVMIsAMemIntrinsic(user).is_null() && is_target(0) {
-                    if LLVMIsAMemCpyInst(user).is_null() || offset != 0 {
-                        return None;
-                    }
                     let source = LLVMGetOperand(user, 1);
-                    match is_global(source) || is_local(source) {
-                        true => pending.push((source, 0)),
-                        false => self.copied = Some(number(LLVMGetOperand(user, 2))?),
+                    let is_copy = !LLVMIsAMemCpyInst(user).is_null() && offset == 0;
+                    match is_copy {
+                        true if is_global(source) || is_local(source) => pending.push((source, 0)),
+                        true => self.copied = Some(number(LLVMGetOperand(user, 2))?),
+                        false if offset >= SCALAR_BYTES => self.filled = true,
+                        false => return None,
                     }
                 } else if !LLVMIsAGetElementPtrInst(user).is_null() {
                     pending.push((user, offset + step(user)?));
@@ -111,9 +113,9 @@ impl Left {
 
     /// The table of its type.
     pub(super) unsafe fn table(&self) -> Option<LLVMValueRef> {
-        match self.copied {
-            Some(_) => None,
-            None => unsafe { self.agreed(|offset, value| table(offset, value)) },
+        match self.copied.is_some() || self.filled {
+            true => None,
+            false => unsafe { self.agreed(|offset, value| table(offset, value)) },
         }
     }
 

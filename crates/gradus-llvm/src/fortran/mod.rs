@@ -5,6 +5,7 @@
 //! flang adds to it). What a descriptor describes is read off what the function itself stores there
 //! ([`descriptors`]); where that does not tell, a call is left as it is, and refused if active memory depends on it.
 
+mod allocations;
 mod assignments;
 mod descriptors;
 mod destructions;
@@ -19,8 +20,9 @@ use llvm_sys::prelude::*;
 use written::Written;
 
 impl Host {
-    /// Writes out the calls of flang's run-time library that move and free memory, assignments to allocatable
-    /// variables and of arrays that may overlap, `MOVE_ALLOC`, destructions, and norms and remainders.
+    /// Writes out the calls of flang's run-time library that allocate, move and free memory, assignments to
+    /// allocatable variables and of arrays that may overlap, `ALLOCATE` with a `SOURCE`, `MOVE_ALLOC`, destructions, and
+    /// norms and remainders.
     ///
     /// # Errors
     /// LLVM's complaint about what is written.
@@ -31,6 +33,12 @@ impl Host {
         })?;
         self.write_out("_FortranAMoveAlloc", 7, |call| unsafe {
             assignments::movement(call)
+        })?;
+        self.write_out("_FortranAAllocatableSetBounds", 4, |call| unsafe {
+            allocations::set_bounds(call)
+        })?;
+        self.write_out("_FortranAAllocatableAllocateSource", 6, |call| unsafe {
+            allocations::allocation(call)
         })?;
         self.write_out("_FortranANorm2_8", 4, |call| unsafe { numbers::norm(call) })?;
         for (kind, real) in [(4, "float"), (8, "double")] {

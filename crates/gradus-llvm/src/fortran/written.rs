@@ -1,7 +1,7 @@
 //! The functions that take the place of calls, and LLVM's text for what they have in common.
 
 use super::descriptors::Left;
-use super::{assignments, numbers};
+use super::{allocations, assignments, numbers};
 use crate::ffi::{NO_NAME, c_string};
 use crate::host::Host;
 use gradus_ir::Diagnostic;
@@ -54,6 +54,16 @@ pub(super) enum Written {
     },
     Move {
         rank: u64,
+    },
+    /// The bounds of a dimension of what is to be allocated.
+    Bounds {
+        dimension: u64,
+    },
+    /// Allocation with the contents of an array, or of a scalar in each element.
+    Allocate {
+        element: Element,
+        rank: u64,
+        spread: bool,
     },
     /// The Euclidean norm of an array of double precision.
     Norm {
@@ -131,6 +141,15 @@ impl Written {
                 format!("{how}_{parts}_{part}_{rank}")
             }
             Written::Move { rank } => format!("move_{rank}"),
+            Written::Bounds { dimension } => format!("bounds_{dimension}"),
+            Written::Allocate {
+                element: Element { part, parts, .. },
+                rank,
+                spread,
+            } => {
+                let how = if spread { "fill" } else { "allocate" };
+                format!("{how}_{parts}_{part}_{rank}")
+            }
             Written::Norm { rank } => format!("norm_{rank}"),
             Written::Remainder { real, floored } => {
                 let how = if floored { "modulo" } else { "mod" };
@@ -149,6 +168,12 @@ impl Written {
                 spread,
             } => assignments::assign_text(name, element, rank, spread),
             Written::Move { rank } => assignments::move_text(name, rank),
+            Written::Bounds { dimension } => allocations::bounds_text(name, dimension),
+            Written::Allocate {
+                element,
+                rank,
+                spread,
+            } => allocations::allocate_text(name, element, rank, spread),
             Written::Norm { rank } => numbers::norm_text(name, rank),
             Written::Remainder { real, floored } => numbers::remainder_text(name, real, floored),
         }
