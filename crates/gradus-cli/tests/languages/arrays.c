@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 double shapes(double *, int), overlaps(double *, int), grown(double *, int), cells(double *, int), waves(double *, int), bounds(double *, int),
-    sources(double *, int), rests(double *, int);
+    sources(double *, int), strides(double *, int), rests(double *, int);
 void __enzyme_autodiff(void *, ...);
 double __enzyme_fwddiff(void *, ...);
 int enzyme_const;
@@ -31,7 +31,7 @@ static void check(const char *name, double (*f)(double *, int), double *x, const
     check(#f, f, x, reverse, forward, along); \
   } while (0)
 int main(void) {
-  CHECK(shapes); CHECK(overlaps); CHECK(grown); CHECK(cells); CHECK(waves); CHECK(bounds); CHECK(sources); CHECK(rests);
+  CHECK(shapes); CHECK(overlaps); CHECK(grown); CHECK(cells); CHECK(waves); CHECK(bounds); CHECK(sources); CHECK(strides); CHECK(rests);
   if (!bad) puts("right");
   return bad;
 }

@@ -126,6 +126,35 @@ contains
     sources = sum(a * a) + sum(b) * b(2, n) + c(1) * c(3) + d(2) * (lbound(d, 1) + 1)
   end function
 
+  ! Elements side by side, whatever they were: copied in and, where they change, back.
+  subroutine smooth(v, m, by)
+    integer, intent(in) :: m
+    real(c_double), intent(inout) :: v(m)
+    real(c_double), intent(in) :: by(m)
+    integer :: i
+    do i = 2, m
+      v(i) = v(i) + by(i) * v(i - 1) + spacing(v(i - 1))
+    end do
+  end subroutine
+
+  subroutine smooth_any(v, by)
+    real(c_double), intent(inout) :: v(:)
+    real(c_double), intent(in) :: by(:)
+    call smooth(v, size(v), by)
+  end subroutine
+
+  real(c_double) function strides(x, n) bind(c)
+    integer(c_int), value :: n
+    real(c_double), intent(in) :: x(n)
+    real(c_double), allocatable :: a(:), b(:, :)
+    a = x
+    b = spread2(x, x * x)
+    call smooth_any(a(n:1:-2), x(1:n:2))
+    call smooth_any(a, x)
+    call smooth_any(b(2, :), b(1, :))
+    strides = dot_product(a, a) + sum(b * b)
+  end function
+
   ! Remainders.
   real(c_double) function rests(x, n) bind(c)
     integer(c_int), value :: n

@@ -7,6 +7,7 @@
 
 mod allocations;
 mod assignments;
+mod copies;
 mod descriptors;
 mod destructions;
 mod numbers;
@@ -21,8 +22,8 @@ use written::Written;
 
 impl Host {
     /// Writes out the calls of flang's run-time library that allocate, move and free memory, assignments to
-    /// allocatable variables and of arrays that may overlap, `ALLOCATE` with a `SOURCE`, `MOVE_ALLOC`, destructions, and
-    /// norms and remainders.
+    /// allocatable variables and of arrays that may overlap, `ALLOCATE` with a `SOURCE`, `MOVE_ALLOC`, copies for
+    /// code that takes elements to stand side by side, destructions, and functions of numbers.
     ///
     /// # Errors
     /// LLVM's complaint about what is written.
@@ -40,6 +41,16 @@ impl Host {
         self.write_out("_FortranAAllocatableAllocateSource", 6, |call| unsafe {
             allocations::allocation(call)
         })?;
+        self.write_out("_FortranAIsContiguous", 1, |call| unsafe {
+            copies::question(call)
+        })?;
+        self.write_out("_FortranACopyInAssign", 4, |call| unsafe {
+            copies::copied_in(call)
+        })?;
+        self.write_out("_FortranACopyOutAssign", 4, |call| unsafe {
+            copies::copied_out(call)
+        })?;
+        self.write_out("_FortranASpacing8", 1, |_| Some(Written::Spacing))?;
         self.write_out("_FortranANorm2_8", 4, |call| unsafe { numbers::norm(call) })?;
         for (kind, real) in [(4, "float"), (8, "double")] {
             for (how, floored) in [("Mod", false), ("Modulo", true)] {

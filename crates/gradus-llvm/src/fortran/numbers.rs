@@ -1,4 +1,4 @@
-//! flang's functions of numbers: `NORM2`, `MOD` and `MODULO`.
+//! flang's functions of numbers: `NORM2`, `MOD`, `MODULO` and `SPACING`.
 //!
 //! As flang-rt 22 computes them: a norm with the largest number so far as its scale, so that no square overflows, and
 //! a remainder as `fmod` has it, with the sign of the first operand or (`MODULO`) of the second.
@@ -72,6 +72,27 @@ entry:
   %root = call double @llvm.sqrt.f64(double %all)
   %norm = fmul double %scaled, %root
   ret double %norm
+}}
+"
+    )
+}
+
+/// Not less than the least number with all its digits, as `SPACING` says; of the largest number, that to the one before.
+pub(super) fn spacing_text(name: &str) -> String {
+    format!(
+        "declare double @llvm.fabs.f64(double)
+declare double @llvm.maxnum.f64(double, double)
+declare double @nextafter(double, double)
+define double @{name}(double %x) {{
+  %size = call double @llvm.fabs.f64(double %x)
+  %above = call double @nextafter(double %size, double 0x7FF0000000000000)
+  %below = call double @nextafter(double %size, double 0.0)
+  %up = fsub double %above, %size
+  %down = fsub double %size, %below
+  %last = fcmp oeq double %above, 0x7FF0000000000000
+  %gap = select i1 %last, double %down, double %up
+  %spacing = call double @llvm.maxnum.f64(double %gap, double 0x0010000000000000)
+  ret double %spacing
 }}
 "
     )

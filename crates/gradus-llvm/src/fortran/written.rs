@@ -1,7 +1,7 @@
 //! The functions that take the place of calls, and LLVM's text for what they have in common.
 
 use super::descriptors::Left;
-use super::{allocations, assignments, numbers};
+use super::{allocations, assignments, copies, numbers};
 use crate::ffi::{NO_NAME, c_string};
 use crate::host::Host;
 use gradus_ir::Diagnostic;
@@ -65,6 +65,24 @@ pub(super) enum Written {
         rank: u64,
         spread: bool,
     },
+    /// Whether the elements of an array stand side by side.
+    Contiguous {
+        rank: u64,
+    },
+    /// A copy of an array whose elements do.
+    CopyIn {
+        element: Element,
+        rank: u64,
+    },
+    /// Such a copy goes back to the array, and goes.
+    CopyOut {
+        element: Element,
+        rank: u64,
+    },
+    /// It only goes.
+    Drop,
+    /// The distance from a number to the next one.
+    Spacing,
     /// The Euclidean norm of an array of double precision.
     Norm {
         rank: u64,
@@ -150,6 +168,17 @@ impl Written {
                 let how = if spread { "fill" } else { "allocate" };
                 format!("{how}_{parts}_{part}_{rank}")
             }
+            Written::Contiguous { rank } => format!("contiguous_{rank}"),
+            Written::CopyIn {
+                element: Element { part, parts, .. },
+                rank,
+            } => format!("copy_in_{parts}_{part}_{rank}"),
+            Written::CopyOut {
+                element: Element { part, parts, .. },
+                rank,
+            } => format!("copy_out_{parts}_{part}_{rank}"),
+            Written::Drop => "drop".to_string(),
+            Written::Spacing => "spacing".to_string(),
             Written::Norm { rank } => format!("norm_{rank}"),
             Written::Remainder { real, floored } => {
                 let how = if floored { "modulo" } else { "mod" };
@@ -174,6 +203,11 @@ impl Written {
                 rank,
                 spread,
             } => allocations::allocate_text(name, element, rank, spread),
+            Written::Contiguous { rank } => copies::contiguous_text(name, rank),
+            Written::CopyIn { element, rank } => copies::in_text(name, element, rank),
+            Written::CopyOut { element, rank } => copies::out_text(name, element, rank),
+            Written::Drop => copies::drop_text(name),
+            Written::Spacing => numbers::spacing_text(name),
             Written::Norm { rank } => numbers::norm_text(name, rank),
             Written::Remainder { real, floored } => numbers::remainder_text(name, real, floored),
         }
