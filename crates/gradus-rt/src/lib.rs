@@ -26,6 +26,7 @@ mod foreign;
 pub mod pool;
 pub mod ranges;
 pub mod reduce;
+mod rows;
 mod scratch;
 pub mod strand;
 pub mod tasks;

@@ -1,7 +1,12 @@
 //! Reductions: leaves are cut and combined in an order that depends on the number of iterations
 //! alone, so that a sum has the same bits on any number of workers.
+//!
+//! One leaf's partial result is combined after the other into the result. While nobody waits for work, that is
+//! done as the leaves are run; then what is left is dealt out ([`crate::rows`]), each leaf with a place for its
+//! partial result, and the places are combined at the end.
 
 use crate::ranges::{LINE, LONG};
+use crate::rows::{self, Leaves};
 use crate::{Carried, pool, strand, tsan};
 use smallvec::{SmallVec, smallvec};
 use std::ffi::c_void;
@@ -13,8 +18,14 @@ pub type ReduceBody =
 pub type Combine =
     unsafe extern "C" fn(into: *mut c_void, from: *const c_void, context: *mut c_void);
 
-/// A loop is cut into at most this many leaves.
-const LEAVES: i64 = 64;
+/// A loop is cut into at most this many leaves, where a partial result is no longer than a cache line: workers
+/// end within a leaf's time of each other.
+const LEAVES: i64 = 256;
+/// Longer partial results are fewer, as each costs memory and time: at least this many.
+const FEWEST_LEAVES: i64 = 16;
+/// The bytes of all partial results together, where that leaves enough of them.
+const PARTIALS_BYTES: usize = 1 << 20;
+
 /// Partial results begin with a cache line: two workers never share one.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
@@ -28,63 +39,109 @@ struct Reduction {
     combine: Combine,
     identity: Carried,
     context: Carried,
+    result: Carried,
     size_bytes: usize,
     lo: i64,
     hi: i64,
     leaf: i64,
     depth: u32,
-    /// Whether parts may run on other threads.
-    forks: bool,
+}
+
+/// Leaves from `first` on, each with a place for its partial result.
+struct Placed<'a> {
+    all: &'a Reduction,
+    first: u32,
+    places: Carried,
+}
+
+impl Leaves for Placed<'_> {
+    fn run_leaves(&self, first: u32, end: u32) {
+        for leaf in first..end {
+            let place = self.all.place(self.places, leaf - self.first);
+            self.all.run_leaf(leaf, place);
+        }
+    }
 }
 
 impl Reduction {
-    /// Leaves `first .. last` into `partial`, which holds the identity.
-    fn run(&self, first: i64, last: i64, partial: Carried) {
-        if last - first == 1 {
-            let lo = self.lo + first * self.leaf;
-            let hi = (lo + self.leaf).min(self.hi);
-            // SAFETY: promised by the caller of `gr_reduce`.
-            let leaf = || unsafe { (self.body)(lo, hi, partial.get(), self.context.get()) };
-            return tsan::shown(leaf);
+    /// Runs all; `forks` says whether parts may run on other threads.
+    fn run(&self, forks: bool) {
+        let leaves = (self.hi - self.lo + self.leaf - 1) / self.leaf;
+        let leaves = u32::try_from(leaves).unwrap_or(u32::MAX);
+        let mut partial = self.places(1);
+        let partial = Carried(partial.as_mut_ptr().cast());
+        for leaf in 0..leaves {
+            if forks && leaves - leaf > 1 && pool::is_hungry() {
+                return self.share(leaf, leaves);
+            }
+            self.run_leaf(leaf, partial);
+            self.add(partial);
         }
-        let middle = first + (last - first) / 2;
-        let mut right = self.fresh();
-        let other = Carried(right.as_mut_ptr().cast());
-        if self.forks && pool::is_hungry() {
-            self.fork(first, middle, last, partial, other);
-        } else {
-            self.run(first, middle, partial);
-            self.run(middle, last, other);
-        }
-        // SAFETY: both hold partial results of the promised size.
-        tsan::shown(|| unsafe { (self.combine)(partial.get(), other.get(), self.context.get()) });
     }
 
-    fn fork(&self, first: i64, middle: i64, last: i64, partial: Carried, other: Carried) {
-        tsan::release(other.get());
-        pool::both(
-            || self.run(first, middle, partial),
-            || {
-                strand::deeper(self.depth, || {
-                    tsan::acquire(other.get());
-                    self.run(middle, last, other);
-                    tsan::release(other.get());
-                });
-            },
-        );
-        tsan::acquire(other.get());
+    /// Deals out leaves `first .. end`.
+    fn share(&self, first: u32, end: u32) {
+        let mut places = self.places(end - first);
+        let places = Carried(places.as_mut_ptr().cast());
+        let placed = Placed {
+            all: self,
+            first,
+            places,
+        };
+        rows::share(&placed, first, end, self.depth);
+        for leaf in 0..end - first {
+            self.add(self.place(places, leaf));
+        }
     }
 
-    /// A partial result that holds the identity.
-    fn fresh(&self) -> SmallVec<[Line; 1]> {
-        let lines = self.size_bytes.div_ceil(size_of::<Line>()).max(1);
-        let mut memory: SmallVec<[Line; 1]> = smallvec![Line::default(); lines];
-        // SAFETY: the identity is that long, and the memory at least as long.
+    fn run_leaf(&self, leaf: u32, partial: Carried) {
+        let lo = self.lo + i64::from(leaf) * self.leaf;
+        let hi = (lo + self.leaf).min(self.hi);
+        // SAFETY: the identity is that long, and the place at least as long; the rest is promised by the caller of
+        // `gr_reduce`.
         unsafe {
             let from: *const u8 = self.identity.get().cast();
-            std::ptr::copy_nonoverlapping(from, memory.as_mut_ptr().cast(), self.size_bytes);
+            std::ptr::copy_nonoverlapping(from, partial.get().cast(), self.size_bytes);
+            tsan::shown(|| (self.body)(lo, hi, partial.get(), self.context.get()));
         }
-        memory
+    }
+
+    /// Combines a partial result into the result.
+    fn add(&self, partial: Carried) {
+        let (result, context) = (self.result.get(), self.context.get());
+        // SAFETY: both hold partial results of the promised size.
+        tsan::shown(|| unsafe { (self.combine)(result, partial.get(), context) });
+    }
+
+    /// The lines of a partial result.
+    fn lines(&self) -> usize {
+        self.size_bytes.div_ceil(size_of::<Line>()).max(1)
+    }
+
+    /// Memory for so many partial results.
+    fn places(&self, leaves: u32) -> SmallVec<[Line; 1]> {
+        smallvec![Line::default(); self.lines() * leaves as usize]
+    }
+
+    fn place(&self, places: Carried, leaf: u32) -> Carried {
+        let first: *mut Line = places.get().cast();
+        // SAFETY: there are places for so many leaves.
+        Carried(unsafe { first.add(self.lines() * leaf as usize).cast() })
+    }
+}
+
+/// The iterations of a leaf, by what the loop is and not by who runs it.
+fn leaf_size(trips: i64, grain: i64, size_bytes: usize) -> i64 {
+    let leaves = match size_bytes <= size_of::<Line>() {
+        true => LEAVES,
+        false => i64::try_from(PARTIALS_BYTES / size_bytes)
+            .unwrap_or(LEAVES)
+            .clamp(FEWEST_LEAVES, LEAVES / 4),
+    };
+    let leaf = grain.max((trips + leaves - 1) / leaves).max(1);
+    match leaf < LONG {
+        true => leaf,
+        false => (leaf + LINE - 1) / LINE * LINE,
     }
 }
 
@@ -111,12 +168,7 @@ pub unsafe extern "C" fn gr_reduce(
     if hi <= lo {
         return;
     }
-    let leaf = grain.max((hi - lo + LEAVES - 1) / LEAVES).max(1);
-    let leaf = match leaf < LONG {
-        true => leaf,
-        false => (leaf + LINE - 1) / LINE * LINE,
-    };
-    let leaves = (hi - lo + leaf - 1) / leaf;
+    let leaf = leaf_size(hi - lo, grain, size_bytes);
     let (identity, context, result) = (
         Carried(identity.cast_mut()),
         Carried(context),
@@ -129,18 +181,14 @@ pub unsafe extern "C" fn gr_reduce(
             combine,
             identity,
             context,
+            result,
             size_bytes,
             lo,
             hi,
             leaf,
             depth,
-            forks,
         };
-        let mut partial = all.fresh();
-        let partial = Carried(partial.as_mut_ptr().cast());
-        all.run(0, leaves, partial);
-        // SAFETY: as promised.
-        tsan::shown(|| unsafe { combine(result.get(), partial.get(), context.get()) });
+        all.run(forks);
     };
     tsan::hidden(|| match forks {
         true => pool::on_worker(move || {

@@ -1,5 +1,6 @@
 //! The pool's promises, through its C interface, with as many workers as the machine has.
 
+use gradus_rt::pool::gr_workers;
 use gradus_rt::ranges::gr_for;
 use gradus_rt::reduce::gr_reduce;
 use gradus_rt::tasks::{Scope, gr_join, gr_spawn, gr_sync};
@@ -9,7 +10,7 @@ use gradus_rt::team::{
 use std::ffi::c_void;
 use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn pointer<T>(value: &T) -> *mut c_void {
     from_ref(value).cast_mut().cast()
@@ -98,6 +99,86 @@ fn a_sum_has_the_same_bits_every_time() {
     for _ in 0..50 {
         assert_eq!(sum().to_bits(), first.to_bits());
     }
+}
+
+/// Sums by remainder, longer than a cache line.
+const SUMS: usize = 1000;
+
+unsafe extern "C" fn add_each(lo: i64, hi: i64, partial: *mut c_void, _: *mut c_void) {
+    let partial = unsafe { &mut *partial.cast::<[f64; SUMS]>() };
+    for i in lo..hi {
+        partial[i as usize % SUMS] += 1.0 / (1.0 + i as f64);
+    }
+}
+
+unsafe extern "C" fn plus_each(into: *mut c_void, from: *const c_void, _: *mut c_void) {
+    let (into, from) = unsafe {
+        (
+            &mut *into.cast::<[f64; SUMS]>(),
+            &*from.cast::<[f64; SUMS]>(),
+        )
+    };
+    into.iter_mut().zip(from).for_each(|(a, b)| *a += b);
+}
+
+#[test]
+fn sums_of_many_numbers_have_the_same_bits_every_time() {
+    let sums = || {
+        let (zero, mut result) = ([0.0_f64; SUMS], [1.0_f64; SUMS]);
+        let (zero, out) = (pointer(&zero), (&raw mut result).cast());
+        let size = size_of_val(&result);
+        unsafe {
+            gr_reduce(
+                0,
+                200_000,
+                10,
+                add_each,
+                plus_each,
+                zero,
+                out,
+                size,
+                null_mut(),
+            )
+        };
+        result
+    };
+    let first = sums();
+    for (place, sum) in first.iter().enumerate() {
+        let terms = (place..200_000)
+            .step_by(SUMS)
+            .map(|i| 1.0 / (1.0 + i as f64));
+        assert!((sum - 1.0 - terms.sum::<f64>()).abs() < 1e-12);
+    }
+    for _ in 0..20 {
+        assert_eq!(sums().map(f64::to_bits), first.map(f64::to_bits));
+    }
+}
+
+/// The first iteration waits for all others, or for ten seconds.
+unsafe extern "C" fn hold_up(lo: i64, hi: i64, _: *mut c_void, context: *mut c_void) {
+    let [others, waited_for]: &[AtomicU32; 2] = unsafe { behind(context) };
+    let until = Instant::now() + Duration::from_secs(10);
+    if lo > 0 {
+        others.fetch_add((hi - lo) as u32, Ordering::Relaxed);
+        return;
+    }
+    while others.load(Ordering::Relaxed) < 63 && Instant::now() < until {
+        std::thread::yield_now();
+    }
+    waited_for.store(others.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
+/// What a worker of a reduction has not begun, others take, however long it is kept away.
+#[test]
+fn a_reduction_waits_for_nothing_that_was_not_begun() {
+    if gr_workers() < 2 {
+        return;
+    }
+    let counts = [AtomicU32::new(0), AtomicU32::new(0)];
+    let (zero, mut result) = (0.0_f64, 0.0_f64);
+    let (zero, out) = (pointer(&zero), (&raw mut result).cast());
+    unsafe { gr_reduce(0, 64, 1, hold_up, plus, zero, out, 8, pointer(&counts)) };
+    assert_eq!(counts[1].load(Ordering::Relaxed), 63);
 }
 
 /// The first iterations take long, and half of them have a loop of their own.
