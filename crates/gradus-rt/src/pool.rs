@@ -4,6 +4,7 @@
 //! a part of the program runs on OpenMP's library in any case, the threads of that library ([`libomp`]):
 //! two sets of threads on the same cores would fight for them. The link says which ([`on_libomp`]).
 
+mod cores;
 mod idle;
 mod libomp;
 mod own;

@@ -12,11 +12,11 @@
 //! No call is lost: who goes to sleep says so and then looks once more, who leaves work looks for sleepers
 //! after it is there, and fences stand between the two steps of either.
 
-use super::{gr_awake, help};
+use super::{cores, gr_awake, help};
 use crate::waiting::{AWAKE, LOOKS};
 use std::cell::{Cell, OnceCell};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering, fence};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,8 @@ const DOZE: Duration = Duration::from_micros(6);
 /// The workers of one pool, as far as they sleep.
 #[derive(Debug)]
 pub(super) struct Idlers {
+    /// The processor of the thread that made the pool, and worked on while the workers began.
+    maker: i32,
     asleep: AtomicUsize,
     beds: Box<[Bed]>,
 }
@@ -36,6 +38,8 @@ struct Bed {
     /// The worker sleeps, or is about to.
     taken: AtomicBool,
     worker: OnceLock<Thread>,
+    /// The processor of the thread that woke it last.
+    caller: AtomicI32,
 }
 
 /// A thread that attends to a pool.
@@ -96,8 +100,13 @@ impl Post {
         fence(Ordering::SeqCst);
         // What is found begins with `rise`.
         help();
+        let mut slept = false;
         while bed.taken.load(Ordering::Acquire) {
             std::thread::park();
+            slept = true;
+        }
+        if slept {
+            cores::leave(bed.caller.load(Ordering::Relaxed), idlers.beds.len());
         }
     }
 }
@@ -110,6 +119,7 @@ impl Idlers {
     /// For a pool of so many workers, which lives as long as the program.
     pub(super) fn new(workers: usize) -> &'static Idlers {
         Box::leak(Box::new(Idlers {
+            maker: cores::here(),
             asleep: AtomicUsize::new(0),
             beds: (0..workers).map(|_| Bed::default()).collect(),
         }))
@@ -125,6 +135,7 @@ impl Idlers {
                 patience: Cell::new(AWAKE),
             });
             post.bed().worker.get_or_init(std::thread::current);
+            cores::leave(self.maker, self.beds.len());
             gr_awake.fetch_add(1, Ordering::Relaxed);
             loop {
                 post.look();
@@ -146,6 +157,7 @@ impl Idlers {
     fn wake(&self, bed: &Bed) -> bool {
         let woken = self.leave(bed);
         if let Some(worker) = bed.worker.get().filter(|_| woken) {
+            bed.caller.store(cores::here(), Ordering::Relaxed);
             worker.unpark();
         }
         woken
