@@ -242,7 +242,7 @@ fn check(part: usize) {
         let report = build(&folder, row, "parallel", "-g -fopenmp --gradus-report");
         if report
             .lines()
-            .any(|l| l.contains("adds to adjoints") && l.contains("atomic"))
+            .any(|l| l.contains("adds to adjoints") && l.contains("atomic ("))
         {
             atomic.push(name);
         }

@@ -118,7 +118,12 @@ fn parallel(text: &mut String, one: &ParallelLoop, indent: &str) {
     };
     let mut adds: Vec<String> = Vec::new();
     let lines = one.adds.iter().chain(&one.in_parts);
-    let kinds = ["plain", "atomic", "by sums of parts", "plain in two rounds"];
+    let kinds = [
+        "plain",
+        "atomic",
+        "by sums of parts, or atomic where a test at run time says no",
+        "plain in rounds, or atomic where a test at run time says no",
+    ];
     for (kind, lines) in kinds.iter().zip(lines) {
         let mut places: Vec<String> = lines.iter().map(u32::to_string).collect();
         places.dedup();

@@ -159,7 +159,7 @@ pub const PASSES: &[Pass] = &[
     },
     Pass {
         name: "rounds",
-        about: "sums that neighbouring iterations add to are added to in two rounds of parts that lie apart",
+        about: "sums that neighbouring iterations add to are added to in rounds of parts that lie apart",
         run: sums::run_rounds,
     },
     Pass {

@@ -36,7 +36,7 @@ const LEAST_INDICES: usize = 4;
 const MOST_OPS: usize = 4000;
 const MOST_STEPS: usize = 16;
 /// No index is further from zero, so that no address wraps around.
-const FARTHEST: i64 = 1 << 40;
+pub(crate) const FARTHEST: i64 = 1 << 40;
 
 /// Has loops read copies; says whether any does.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
@@ -79,12 +79,12 @@ fn reads_through_lists(unit: &Unit, body: &Body, lp: Op) -> bool {
 }
 
 /// `base + scale · index + offset`, with a base from outside of the loop.
-struct Spot {
-    base: Value,
-    index: Value,
-    scale: i64,
-    offset: i64,
-    bytes: i64,
+pub(crate) struct Spot {
+    pub(crate) base: Value,
+    pub(crate) index: Value,
+    pub(crate) scale: i64,
+    pub(crate) offset: i64,
+    pub(crate) bytes: i64,
 }
 
 /// Accesses to one array, by these indices.
@@ -224,7 +224,7 @@ fn is_inside(body: &Body, lp: Op, value: Value) -> bool {
 }
 
 /// Where an access of a type is, if its address is of that form.
-fn spot(unit: &Unit, body: &Body, lp: Op, pointer: Value, ty: TypeId) -> Option<Spot> {
+pub(crate) fn spot(unit: &Unit, body: &Body, lp: Op, pointer: Value, ty: TypeId) -> Option<Spot> {
     let bytes = i64::try_from(unit.layout.store_bytes(unit, ty)).ok()?;
     let (mut at, mut offset) = (pointer, 0i64);
     loop {

@@ -1,6 +1,8 @@
 //! Atomic sums of loops whose iterations are independent, made plain: by arrays of parts of the loop ([`parts`]) where
-//! all iterations add to the same places, and by rounds of parts that lie apart ([`rounds`]) where neighbours do.
+//! all iterations add to the same places, and by rounds of parts that lie apart ([`rounds`]) where neighbours do, also
+//! by lists ([`listed`]).
 
+mod listed;
 mod parts;
 mod rounds;
 

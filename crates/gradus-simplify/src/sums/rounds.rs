@@ -17,7 +17,7 @@
 //! Place: after differentiation, when no derivative is made of the body any more, behind [`super::parts`].
 
 use super::{
-    MOST_OPS, all_in, at_most, computed, is_independent, is_sum, iterations, looks, owner,
+    MOST_OPS, all_in, at_most, computed, is_independent, is_sum, iterations, listed, looks, owner,
     quotient, replace, slice, sums_up, wide,
 };
 use crate::Facts;
@@ -34,7 +34,7 @@ use gradus_ir::{
 const PARTS: i64 = 64;
 const LEAST_LENGTH: i64 = 4;
 /// Loops with fewer adds at run time stay as they are.
-const LEAST_ADDS: i64 = 1 << 13;
+pub(super) const LEAST_ADDS: i64 = 1 << 13;
 /// Each add is held against each other.
 const MOST_ADDS: usize = 12;
 const MOST_DIMS: usize = 3;
@@ -57,13 +57,17 @@ pub fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts) -> Vec<Option<Loc
         is_independent(body, *op) && !around.any(|op| is_independent(body, op))
     };
     let loops: Vec<Op> = body.walk(body.root()).filter(outermost).collect();
-    let mut given = Vec::new();
+    let (mut given, mut others) = (Vec::new(), Vec::new());
     for lp in loops {
-        if let Some(adds) = adds(unit, body, facts, lp) {
-            given.extend(adds.iter().map(|add| body.ops[add.op].loc));
-            in_rounds(unit, body, lp, &adds);
+        match adds(unit, body, facts, lp) {
+            Some(adds) => {
+                given.extend(adds.iter().map(|add| body.ops[add.op].loc));
+                in_rounds(unit, body, lp, &adds);
+            }
+            None => others.push(lp),
         }
     }
+    given.extend(listed::rounds(unit, body, facts, &others));
     given
 }
 
@@ -74,20 +78,30 @@ struct Add {
     bytes: i64,
 }
 
-/// The adds of a loop, if all may be held against each other.
-fn adds(unit: &Unit, body: &Body, facts: &Facts, lp: Op) -> Option<Vec<Add>> {
-    let calls = |op: Op| {
-        let known = || unit.callee(body, op).and_then(|func| unit.known(func));
+/// The atomic adds of a loop, and the calls in it that may add as well; `None` where there are none, or where something
+/// else may see what they do.
+pub(super) fn all_sums(unit: &Unit, body: &Body, lp: Op) -> Option<(Vec<Op>, Vec<Op>)> {
+    let calls = |op: &Op| {
+        let known = || unit.callee(body, *op).and_then(|func| unit.known(func));
         let quiet = || {
-            is_pure(unit, body, op) || matches!(known(), Some(Known::Memory(_) | Known::Marker(_)))
+            is_pure(unit, body, *op) || matches!(known(), Some(Known::Memory(_) | Known::Marker(_)))
         };
-        body.kind(op).call_info().is_some() && !quiet()
+        body.kind(*op).call_info().is_some() && !quiet()
     };
     let sharing = body.ops[lp].flags.has(Flags::SHARING);
     let long = all_in(body, lp).nth(MOST_OPS).is_some();
+    if sharing || long || all_in(body, lp).any(|op| looks(body, op)) {
+        return None;
+    }
     let sums: Vec<Op> = all_in(body, lp).filter(|op| is_sum(body, *op)).collect();
-    let few = (1..=MOST_ADDS).contains(&sums.len());
-    if sharing || long || !few || all_in(body, lp).any(|op| looks(body, op) || calls(op)) {
+    let calls = all_in(body, lp).filter(calls).collect();
+    (!sums.is_empty()).then_some((sums, calls))
+}
+
+/// The adds of a loop, if all may be held against each other.
+fn adds(unit: &Unit, body: &Body, facts: &Facts, lp: Op) -> Option<Vec<Add>> {
+    let (sums, calls) = all_sums(unit, body, lp)?;
+    if sums.len() > MOST_ADDS || !calls.is_empty() {
         return None;
     }
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
@@ -247,10 +261,7 @@ fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, adds: &[Add]) {
     b.loc = b.body.ops[lp].loc;
     b.at_op(lp);
     let trips = wide(&mut b, lp);
-    let (most, least) = (b.i64(PARTS), b.i64(LEAST_LENGTH));
-    let length = quotient(&mut b, trips, most);
-    let short = b.icmp(IntPredicate::Ult, length, least);
-    let length = b.select(short, least, length);
+    let length = part_length(&mut b, trips, PARTS);
     let pays = question(&mut b, lp, adds, [trips, length]);
     let old: Vec<Op> = all_in(b.body, lp).collect();
     let whole = second_form(&mut b, lp, pays);
@@ -261,16 +272,30 @@ fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, adds: &[Add]) {
     });
     let sums: Vec<Op> = copies.collect();
     b.at_op(whole);
-    let inner = split(&mut b, whole, length);
+    let two = b.i64(2);
+    let inner = split(&mut b, whole, length, two);
+    make_plain(&mut b, inner, sums);
+}
+
+/// How many iterations a part has, where there are at most so many parts.
+pub(super) fn part_length(b: &mut Builder<'_>, trips: Value, parts: i64) -> Value {
+    let (most, least) = (b.i64(parts), b.i64(LEAST_LENGTH));
+    let length = quotient(b, trips, most);
+    let short = b.icmp(IntPredicate::Ult, length, least);
+    b.select(short, least, length)
+}
+
+/// Makes the adds of a part's iterations plain ones, so that loops between are not independent.
+pub(super) fn make_plain(b: &mut Builder<'_>, part: Op, sums: Vec<Op>) {
     for op in sums {
         let up = |op: &Op| owner(b.body, *op);
         let around = std::iter::successors(owner(b.body, op), up);
-        let loops: Vec<Op> = around.take_while(|at| *at != inner).collect();
+        let loops: Vec<Op> = around.take_while(|at| *at != part).collect();
         for at in loops {
             let flags = &mut b.body.ops[at].flags;
             *flags = flags.without(Flags::INDEPENDENT);
         }
-        gradus_edit::make_plain(&mut b, op);
+        gradus_edit::make_plain(b, op);
     }
 }
 
@@ -310,31 +335,32 @@ fn question(b: &mut Builder<'_>, lp: Op, adds: &[Add], [trips, length]: [Value; 
     yes
 }
 
-/// Two rounds of parts in place of a loop; gives the loop of a part's iterations.
-fn split(b: &mut Builder<'_>, lp: Op, length: Value) -> Op {
+/// So many rounds of parts in place of a loop; gives the loop of a part's iterations.
+pub(super) fn split(b: &mut Builder<'_>, lp: Op, length: Value, rounds: Value) -> Op {
     let (flags, trips) = (b.body.ops[lp].flags, wide(b, lp));
     let operands: Vec<Value> = b.body.operands(lp).collect();
     let parts = quotient(b, trips, length);
-    let (one, two) = (b.i64(1), b.i64(2));
-    let (both, round) = b.for_(two, &operands[1..]);
+    let (all, round) = b.for_(rounds, &operands[1..]);
     b.at_end(round);
     let carried = b.body.region_params(round).to_vec();
-    let more = b.add(parts, one);
+    let one = b.i64(1);
+    let more = b.add(parts, rounds);
+    let more = b.sub(more, one);
     let more = b.sub(more, carried[0]);
-    let count = b.binary(BinaryOp::LShr, more, one);
+    let count = b.binary(BinaryOp::UDiv, more, rounds);
     let (outer, region) = b.for_(count, &carried[1..]);
     b.body.ops[outer].flags = flags;
     let results = b.body.results(outer).to_vec();
     b.yield_(&results);
     b.at_end(region);
     let params = b.body.region_params(region).to_vec();
-    let twice = b.add(params[0], params[0]);
-    let number = b.add(twice, carried[0]);
+    let before = b.mul(params[0], rounds);
+    let number = b.add(before, carried[0]);
     let first = b.mul(number, length);
     let count = at_most(b, trips, first, length);
     let inner = iterations(b, lp, [first, count], &params[1..]);
     let results = b.body.results(inner).to_vec();
     b.yield_(&results);
-    replace(b, lp, both);
+    replace(b, lp, all);
     inner
 }
