@@ -347,3 +347,57 @@ fn lists_say_where_rounds_do_not_meet() {
         run(&at, "watched", sizes, 4);
     }
 }
+
+/// A program that asks how many threads there may be, and adds without care where there is one: its derivative is told
+/// of one, and so must have one there.
+const CAREFUL: &str = r#"
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+extern int enzyme_dup, enzyme_const;
+double __enzyme_autodiff(void *, ...);
+
+double corners(long n, const double *restrict x, double *restrict own, double *restrict sum)
+{
+    int threads = omp_get_max_threads();
+    #pragma omp parallel for
+    for (long i = 0; i < n; i++) {
+        double v = x[i] * x[i];
+        if (threads > 1)
+            own[i] = v;
+        else
+            sum[i % 3] += v;
+    }
+    if (threads > 1)
+        for (long i = 0; i < n; i++)
+            sum[i % 3] += own[i];
+    return sum[0] * sum[1] + sum[2] * sum[2];
+}
+int main(int argc, char **argv)
+{
+    long n = atol(argv[1]);
+    double *x = malloc(n * 8), *d = calloc(n, 8), *own = calloc(n, 8), *o = calloc(n, 8);
+    double sum[3] = {0}, s[3] = {0};
+    for (long i = 0; i < n; i++)
+        x[i] = 0.5 + 0.01 * (i % 37);
+    __enzyme_autodiff((void *)corners, enzyme_const, n, enzyme_dup, x, d, enzyme_dup, own, o, enzyme_dup, sum, s);
+    printf("%.17g %.17g %.17g\n", sum[0], sum[1], sum[2]);
+    for (long i = 0; i < n; i++)
+        printf("%.17g ", d[i]);
+    printf("\n");
+    return 0;
+}
+"#;
+
+#[test]
+fn who_is_told_of_one_thread_has_one() {
+    let at = folder("one_thread");
+    write(&at, "careful.c", CAREFUL);
+    accepts(
+        &at,
+        "cc -O1 -g -fopenmp -fsanitize=thread careful.c -o watched",
+    );
+    let (one, _) = run(&at, "watched", ["3000", ""], 1);
+    let (four, _) = run(&at, "watched", ["3000", ""], 4);
+    assert_eq!(one, four);
+}

@@ -15,6 +15,7 @@
 mod abi;
 mod alone;
 mod apart;
+mod asked;
 mod clones;
 mod combine;
 mod deterministic;
@@ -141,10 +142,11 @@ fn keep_apart(unit: &mut Unit, functions: &[FuncId]) {
 /// [`Flags::INDEPENDENT`]: gradus_ir::Flags::INDEPENDENT
 pub fn project(unit: &mut Unit, functions: &[FuncId]) {
     let ordered = ordered::ordered(unit);
+    let asked = asked::Asked::of(unit, functions);
     serial::answer_for_one_thread(unit);
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
-            serial::project(unit, &mut body, &ordered);
+            serial::project(unit, &mut body, &ordered, |op| asked.relies(func, op));
             // The whole range of a loop comes inside of what asked whether a thread has a part of it.
             gradus_edit::fold_guards(unit, &mut body);
             gradus_edit::raise_private(&mut body);

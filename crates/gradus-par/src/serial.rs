@@ -2,12 +2,12 @@
 //!
 //! Loops count up in order, a team has one rank, tasks run where they are spawned.
 
+use crate::asked::asks;
 use crate::combine::{self, copied};
 use crate::ordered::orders;
 use crate::own_memory;
 use crate::work::Costs;
 use gradus_edit::{ValueMap, clone_ops_within, inline_region};
-use gradus_ir::known::{Known, OpenMpFn};
 use gradus_ir::{
     Access, Atomicity, Body, Builder, CastOp, Flags, FuncId, Op, OpKind, Region, Unit, Value,
 };
@@ -18,13 +18,18 @@ const TINY_WORK: u64 = 1_000;
 
 /// Replaces all parallel ops of a body by their serial projections. A loop that calls one of the
 /// functions in `ordered` is not said to be independent: what orders its iterations there is projected
-/// away, too.
-pub(crate) fn project(unit: &mut Unit, body: &mut Body, ordered: &HashSet<FuncId>) {
+/// away, too. Neither is one that `relies` on being told of one thread.
+pub(crate) fn project(
+    unit: &mut Unit,
+    body: &mut Body,
+    ordered: &HashSet<FuncId>,
+    relies: impl Fn(Op) -> bool,
+) {
     while let Some(op) = crate::outermost(body) {
         let mut regions = body.op_regions(op).iter();
         let calls_ordered =
             |op: Op| body.kind(op).call_info().is_some() && orders(unit, body, op, ordered);
-        let hidden = regions.any(|region| body.walk(*region).any(calls_ordered));
+        let hidden = relies(op) || regions.any(|region| body.walk(*region).any(calls_ordered));
         let before = body.ops.len();
         if !hidden && matches!(body.kind(op), OpKind::ParFor { .. }) {
             own_memory::to_heap(unit, body, op);
@@ -49,12 +54,8 @@ pub(crate) fn answer_for_one_thread(unit: &mut Unit) {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
-        let asks = |op: &Op| {
-            let known = unit.callee(&body, *op).and_then(|f| unit.known(f));
-            known == Some(Known::OpenMp(OpenMpFn::MaxThreads))
-                && matches!(body.kind(*op), OpKind::Call(_))
-        };
-        let calls: Vec<Op> = body.walk(body.root()).filter(asks).collect();
+        let calls = body.walk(body.root());
+        let calls: Vec<Op> = calls.filter(|op| asks(unit, &body, *op)).collect();
         for op in calls {
             let result = body.result(op);
             let ty = body.ty(result);
