@@ -268,6 +268,30 @@ void go(float *out, float *in, int n) { norm<<<(n + 255) / 256, 256>>>(out, in, 
 
 /// A header declares a function of plain C++; the unit defines it for the device, too, below the kernel.
 #[test]
+fn searches_go_by_stretches() {
+    let folder = folder("searches");
+    let code = "__global__ void at_least(const double *a, const double *u, int *found, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, index = -1, x;
+  for (x = 0; x < n; x++) if (a[x] >= u[i]) { index = x; break; }
+  found[i] = index;
+}
+void find(const double *a, const double *u, int *found, int n, int m) {
+  at_least<<<m / 64, 64>>>(a, u, found, n);
+}
+";
+    std::fs::write(folder.join("k.cu"), code).expect("it can be written");
+    let made = |options: &str| {
+        succeeds(&nvcc(&folder, &format!("{options} -O3 -c k.cu -o k.o")));
+        std::fs::read(folder.join("k.o")).expect("it is there")
+    };
+    assert!(made("") != made("--gradus-without=searches"));
+    assert!(
+        made("") == made("--gradus-without=multiples"),
+        "else the test says nothing"
+    );
+}
+
+#[test]
 fn what_a_unit_says_of_a_function_is_joined() {
     let folder = folder("spaces");
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("written");

@@ -116,15 +116,15 @@ fn search(alias: &Alias<'_>, lp: Op) -> Option<Search> {
         .ops_in(then)
         .filter(|op| !body.kind(*op).is_terminator())
         .collect();
-    let plain = |op: &Op| match body.kind(*op) {
+    let plain = |op: Op| match body.kind(op) {
         OpKind::Load(access) => access.is_plain(),
-        _ => is_speculatable(unit, body, *op),
+        OpKind::If | OpKind::Yield => true,
+        _ => is_speculatable(unit, body, op) && body.op_regions(op).is_empty(),
     };
-    inner
-        .iter()
-        .all(|op| plain(op) && body.op_regions(*op).is_empty())
-        .then_some(())?;
+    body.walk(then).all(plain).then_some(())?;
     let slice = slice_of(body, &inner, again);
+    let flat = |op: &Op| body.op_regions(*op).is_empty();
+    slice.iter().all(flat).then_some(())?;
     let load = element(alias, &slice, then, place)?;
     let at = body.operand(load, 0);
     let address = slice_of(body, &slice, at);
@@ -145,6 +145,7 @@ fn search(alias: &Alias<'_>, lp: Op) -> Option<Search> {
 
 /// Whether a place is the one behind another where the loop goes on.
 fn is_one_further(unit: &Unit, body: &Body, next: Value, place: Value, again: Value) -> bool {
+    let next = where_it_goes_on(unit, body, next, again);
     let Some(add) = body
         .def_op(next)
         .filter(|op| matches!(body.kind(*op), OpKind::Binary(BinaryOp::Add)))
@@ -158,6 +159,34 @@ fn is_one_further(unit: &Unit, body: &Body, next: Value, place: Value, again: Va
         .filter(|op| matches!(body.kind(*op), OpKind::Select));
     let is_chosen = |op: Op| body.operand(op, 0) == again && one(body.operand(op, 1));
     body.operand(add, 0) == place && (one(by) || chosen.is_some_and(is_chosen))
+}
+
+/// What a value is where `again` holds: what a branch on that, or on its contrary, gives then.
+fn where_it_goes_on(unit: &Unit, body: &Body, value: Value, again: Value) -> Value {
+    let Some(branch) = body
+        .def_op(value)
+        .filter(|op| matches!(body.kind(*op), OpKind::If))
+    else {
+        return value;
+    };
+    let asked = body.operand(branch, 0);
+    let contrary = body.def_op(again).is_some_and(|op| {
+        matches!(body.kind(op), OpKind::Binary(BinaryOp::Xor))
+            && body.operand(op, 0) == asked
+            && body
+                .as_int(unit, body.operand(op, 1))
+                .is_some_and(|n| n != 0)
+    });
+    let arm = match asked == again {
+        true => 0,
+        false if contrary => 1,
+        false => return value,
+    };
+    let number = body.results(branch).iter().position(|v| *v == value);
+    let end = body.last(body.op_regions(branch)[arm]);
+    let given = end.filter(|end| matches!(body.kind(*end), OpKind::Yield));
+    let given = given.zip(number).map(|(end, n)| body.operand(end, n));
+    given.unwrap_or(value)
 }
 
 /// What of some ops a value is computed by, in their order.
