@@ -409,7 +409,8 @@ fn sizes(body: &Body, home: Op) -> ValueMap {
     map
 }
 
-/// Whether any thread comes to the loops: asks one after the other, the innermost rank first.
+/// Whether any thread comes to the loops: asks one after the other, the innermost rank first. Of threads that the
+/// conditions do not tell apart, one.
 fn any_thread(b: &mut Builder<'_>, group: &Group) -> Value {
     let spmds: Vec<Op> = inner_blocks(b.body, group.home)
         .chain([group.home])
@@ -425,10 +426,14 @@ fn any_thread(b: &mut Builder<'_>, group: &Group) -> Value {
                 .collect::<Vec<_>>()
         })
         .collect();
-    let mut total = b.i64(1);
-    for &(_, extent) in &ranks {
+    let asked = asked(b.body, group);
+    let (mut total, mut turns) = (b.i64(1), b.i64(1));
+    for &(rank, extent) in &ranks {
         let extent = wide(b, extent);
         total = b.mul(total, extent);
+        if asked.contains(&rank) {
+            turns = b.mul(turns, extent);
+        }
     }
     let none = b.i64(0);
     let truth = b.unit.types.int(1);
@@ -440,7 +445,7 @@ fn any_thread(b: &mut Builder<'_>, group: &Group) -> Value {
     let number = b.body.region_params(turn)[0];
     let mut map = sizes(b.body, group.home);
     let mut left = number;
-    for (rank, extent) in ranks {
+    for (rank, extent) in ranks.into_iter().filter(|(r, _)| asked.contains(r)) {
         let extent = wide(b, extent);
         let own = b.binary(BinaryOp::URem, left, extent);
         let ty = b.body.ty(rank);
@@ -451,7 +456,7 @@ fn any_thread(b: &mut Builder<'_>, group: &Group) -> Value {
     let comes = comes(b, group, &mut map);
     let one = b.i64(1);
     let next = b.add(number, one);
-    let more = b.icmp(IntPredicate::Ult, next, total);
+    let more = b.icmp(IntPredicate::Ult, next, turns);
     let always = b.bool(true);
     let not = b.binary(BinaryOp::Xor, comes, always);
     let again = b.binary(BinaryOp::And, not, more);
@@ -464,6 +469,16 @@ fn any_thread(b: &mut Builder<'_>, group: &Group) -> Value {
     b.yield_(&[never]);
     b.restore(place);
     b.body.result(choice)
+}
+
+/// What the conditions on the way to the loops are computed from, and they themselves.
+fn asked(body: &Body, group: &Group) -> HashSet<Value> {
+    let from = |(branch, _, ops): &(Op, usize, Vec<Op>)| {
+        let mut values: Vec<Value> = ops.iter().flat_map(|op| used(body, *op)).collect();
+        values.push(body.operand(*branch, 0));
+        values
+    };
+    group.ways.iter().flat_map(from).collect()
 }
 
 /// A 64-bit integer as one of the type.
