@@ -3,7 +3,9 @@
 //! Conservative: a callee without a row and without attributes does everything.
 
 use gradus_ir::known::{Effects, Known};
-use gradus_ir::{Atomicity, AttrValue, BinaryOp, Body, FuncId, Op, OpKind, Region, Unit};
+use gradus_ir::{
+    Atomicity, AttrValue, BinaryOp, Body, ConstKind, FuncId, Op, OpKind, Region, Unit,
+};
 
 /// How many ops [`may_leave`] looks at before it gives up and says yes.
 const LEAVE_LIMIT: usize = 4_000;
@@ -47,6 +49,43 @@ pub fn is_speculatable(unit: &Unit, body: &Body, op: Op) -> bool {
         }
         _ => is_pure(unit, body, op),
     }
+}
+
+/// Whether a load can never fail: it reads part of a stack slot or of a global variable.
+pub fn is_dereferenceable(unit: &Unit, body: &Body, load: Op) -> bool {
+    let mut ptr = body.operand(load, 0);
+    let mut offset = 0i64;
+    if let Some(maker) = body.def_op(ptr)
+        && let Some(address) = unit.layout.address(unit, body, maker)
+    {
+        if !address.terms.is_empty() {
+            return false;
+        }
+        (ptr, offset) = (address.base, address.offset);
+    }
+    let size = if let Some(maker) = body.def_op(ptr) {
+        match body.kind(maker) {
+            OpKind::Alloca(info) => Some(unit.layout.size_bytes(unit, info.ty)),
+            _ => None,
+        }
+    } else {
+        body.as_const(ptr)
+            .and_then(|id| match unit.constant(id).kind {
+                ConstKind::Global { global, offset: at } => {
+                    offset = offset.saturating_add(at);
+                    let global = &unit.globals[global];
+                    global
+                        .defined
+                        .then(|| unit.layout.size_bytes(unit, global.ty))
+                }
+                _ => None,
+            })
+    };
+    let bytes = unit.layout.store_bytes(unit, body.ty(body.result(load)));
+    let end = u64::try_from(offset)
+        .ok()
+        .and_then(|o| o.checked_add(bytes));
+    size.zip(end).is_some_and(|(size, end)| end <= size)
 }
 
 fn divisor(unit: &Unit, body: &Body, op: Op) -> Option<i64> {

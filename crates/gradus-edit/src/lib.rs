@@ -34,7 +34,7 @@ mod volatile;
 pub use aligned::{aligned_alloc, return_aligned};
 pub use clone::{ValueMap, clone_op, clone_op_within, clone_ops, clone_ops_within};
 pub use cut::{Sizes, cut};
-pub use effects::{is_pure, is_removable, is_speculatable, may_leave};
+pub use effects::{is_dereferenceable, is_pure, is_removable, is_speculatable, may_leave};
 pub use ends::keep_ends;
 pub use exits::{ExitBranch, exit_branch, keep_exits};
 pub use guard::fold_guards;

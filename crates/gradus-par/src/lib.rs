@@ -19,6 +19,7 @@ mod asked;
 mod clones;
 mod combine;
 mod deterministic;
+mod early;
 mod frames;
 mod loops;
 mod ordered;
@@ -124,11 +125,15 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<Fu
     made
 }
 
-/// States which memory accesses in regions mean, before these become functions of their own.
+/// States which memory accesses in regions mean, before these become functions of their own. What is read
+/// early stands where it will be by then.
 fn keep_apart(unit: &mut Unit, functions: &[FuncId]) {
     let effects = Effects::of(unit, &Closure::of(unit, functions));
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
+            if !watched::is_watched(unit, func) {
+                early::read(unit, func, &mut body, &effects);
+            }
             apart::state(unit, func, &mut body, &effects);
             unit.functions[func].body = Some(body);
         }

@@ -22,12 +22,11 @@ use crate::errno::{self, Errno, is_within};
 use crate::guarded;
 use crate::quiet;
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, MemoryAccess, Place};
-use gradus_edit::{holds_at, is_pure, is_speculatable};
+use gradus_edit::{holds_at, is_dereferenceable, is_pure, is_speculatable};
 use gradus_ir::known::{Known, MathFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
-    BinaryOp, Body, Builder, CastOp, ConstKind, Entity, IntPredicate, Op, OpKind, Region, Unit,
-    Value,
+    BinaryOp, Body, Builder, CastOp, Entity, IntPredicate, Op, OpKind, Region, Unit, Value,
 };
 use std::collections::HashMap;
 
@@ -244,11 +243,13 @@ impl Plan<'_> {
             return Some(if free { Need::Nothing } else { Need::Surely });
         }
         match kind {
-            OpKind::Load(access) if access.is_plain() => Some(if self.is_dereferenceable(op) {
-                Need::OnlyUnchanged
-            } else {
-                Need::Unchanged
-            }),
+            OpKind::Load(access) if access.is_plain() => {
+                Some(if is_dereferenceable(self.unit, self.body, op) {
+                    Need::OnlyUnchanged
+                } else {
+                    Need::Unchanged
+                })
+            }
             OpKind::Call(_) => {
                 let quiet = quiet::is_reading_call(self.unit, self.body, self.facts, op);
                 quiet.then_some(Need::Unchanged)
@@ -336,47 +337,6 @@ impl Plan<'_> {
             OpKind::Binary(_) | OpKind::Call(_) => !self.body.results(op).iter().any(float),
             _ => true,
         }
-    }
-
-    /// Whether a load can never fail: it reads part of a stack slot or of a global variable.
-    fn is_dereferenceable(&self, op: Op) -> bool {
-        let unit = self.unit;
-        let mut ptr = self.body.operand(op, 0);
-        let mut offset = 0i64;
-        if let Some(maker) = self.body.def_op(ptr)
-            && let Some(address) = unit.layout.address(unit, self.body, maker)
-        {
-            if !address.terms.is_empty() {
-                return false;
-            }
-            (ptr, offset) = (address.base, address.offset);
-        }
-        let size = if let Some(maker) = self.body.def_op(ptr) {
-            match self.body.kind(maker) {
-                OpKind::Alloca(info) => Some(unit.layout.size_bytes(unit, info.ty)),
-                _ => None,
-            }
-        } else {
-            self.body
-                .as_const(ptr)
-                .and_then(|id| match unit.constant(id).kind {
-                    ConstKind::Global { global, offset: at } => {
-                        offset = offset.saturating_add(at);
-                        let global = &unit.globals[global];
-                        global
-                            .defined
-                            .then(|| unit.layout.size_bytes(unit, global.ty))
-                    }
-                    _ => None,
-                })
-        };
-        let bytes = unit
-            .layout
-            .store_bytes(unit, self.body.ty(self.body.result(op)));
-        let end = u64::try_from(offset)
-            .ok()
-            .and_then(|o| o.checked_add(bytes));
-        size.zip(end).is_some_and(|(size, end)| end <= size)
     }
 }
 

@@ -1,0 +1,134 @@
+//! What iterations read of variables, under a condition in loops of their own, they read before these loops.
+//!
+//! ```text
+//! par.for t { for k < 4 { if c { x += w } } }   →   par.for t { v = w; for k < 4 { if c { x += v } } }
+//! ```
+//!
+//! A compiler that writes the inner loop out does so, too, as reading a variable cannot fail. But a load that it
+//! lets run where it did not run before loses all that was stated of it, and with it the outer loop the statement
+//! that its iterations do not meet: it would not be vectorised. Loads that are moved here are stated after.
+//!
+//! Place: when all that works on parallel ops is done, as an iteration may now read what another one writes. What
+//! it then reads it does not use. ThreadSanitizer would see it: functions that it watches stay as they are.
+
+use gradus_analysis::{AfterEnd, Alias, AliasOptions, Clobbers, Effects};
+use gradus_edit::{ValueMap, clone_op_within, is_dereferenceable};
+use gradus_ir::{Body, Builder, Flags, FuncId, Op, OpKind, Unit, Value};
+
+/// Moves such loads of a body in front of the loops.
+pub(crate) fn read(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Effects) {
+    let moves: Vec<(Op, Op)> = {
+        let loads = body.walk(body.root()).filter(|op| {
+            matches!(body.kind(*op), OpKind::Load(access) if access.is_plain())
+                && body.strand_of(*op) != body.root()
+                && is_dereferenceable(unit, body, *op)
+                && destination(body, *op, |_| true).is_some()
+        });
+        let loads: Vec<Op> = loads.collect();
+        if loads.is_empty() {
+            return;
+        }
+        let alias = Alias::new(unit, Some(func), body, effects, &AliasOptions::default());
+        let clobbers = Clobbers::of(&alias, effects, AfterEnd::default());
+        let moved = loads.into_iter().filter_map(|op| {
+            destination(body, op, |around| clobbers.invariant_in(op, around)).map(|to| (op, to))
+        });
+        moved.collect()
+    };
+    for (op, before) in moves {
+        let mut b = Builder::new(unit, body);
+        b.at_op(before);
+        let early = clone_op_within(op, &mut b, &mut ValueMap::new());
+        b.body.ops[early].meta = None;
+        let (old, new) = (b.body.result(op), b.body.result(early));
+        b.body.replace_uses(old, new);
+        b.body.erase(op);
+    }
+}
+
+/// The outermost loop of an iteration's own that a load under a condition may leave.
+fn destination(body: &Body, load: Op, is_unchanged_in: impl Fn(Op) -> bool) -> Option<Op> {
+    let address = body.operand(load, 0);
+    let (mut at, mut conditional, mut found) = (load, false, None);
+    while let Some(around) = body.parent(at).and_then(|region| body.owner(region)) {
+        match body.kind(around) {
+            OpKind::If | OpKind::Switch(_) => conditional = true,
+            OpKind::For { .. } | OpKind::Loop { .. } => {
+                let shared = body.ops[around].flags.has(Flags::INDEPENDENT);
+                if shared || is_defined_in(body, address, around) || !is_unchanged_in(around) {
+                    break;
+                }
+                if conditional {
+                    found = Some(around);
+                }
+            }
+            _ => break,
+        }
+        at = around;
+    }
+    found
+}
+
+/// Whether a value is defined inside of an op.
+fn is_defined_in(body: &Body, value: Value, op: Op) -> bool {
+    let mut region = body.region_of(value);
+    while let Some(owner) = region.and_then(|region| body.owner(region)) {
+        if owner == op {
+            return true;
+        }
+        region = body.parent(owner);
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus_analysis::Closure;
+    use gradus_ir::parse;
+
+    /// Whether the variable is read outside of the innermost loop of a program with some code there.
+    fn is_early(condition: &str, code: &str) -> bool {
+        let text = format!(
+            "global @w: f64
+             func @f(%n: i64, %b: i1) {{
+               par.for %i < %n {{
+                 %x = alloca private f64, i32 1
+                 for %k < i64 4 {{
+                   {condition} {{ {code} yield }}
+                   yield }}
+                 yield }}
+               return }}"
+        );
+        let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+        let f = unit.function("f").expect("it is there");
+        let effects = Effects::of(&unit, &Closure::of(&unit, &[f]));
+        let mut body = unit.functions[f].body.take().expect("it has code");
+        read(&mut unit, f, &mut body, &effects);
+        let reads = |op: &Op| {
+            matches!(body.kind(*op), OpKind::Load(_))
+                && body.as_const(body.operand(*op, 0)).is_some()
+        };
+        let load = body.walk(body.root()).find(reads).expect("it is read");
+        let region = body.parent(load).expect("it stands somewhere");
+        let owner = body.owner(region).expect("in an iteration");
+        matches!(body.kind(owner), OpKind::ParFor { .. })
+    }
+
+    #[test]
+    fn variables_are_read_before_the_loop_that_asks_whether_to_read_them() {
+        assert!(is_early("if %b", "%v = load @w -> f64 store %v, %x"));
+    }
+
+    #[test]
+    fn what_the_loop_writes_is_read_where_it_was() {
+        let code = "%v = load @w -> f64 store f64 1.0, @w store %v, %x";
+        assert!(!is_early("if %b", code));
+    }
+
+    #[test]
+    fn volatile_and_foreign_memory_is_read_where_it_was() {
+        let code = "%v = load volatile @w -> f64 store %v, %x";
+        assert!(!is_early("if %b", code));
+    }
+}
