@@ -6,6 +6,7 @@ use super::error::{Error, entry};
 use super::types::{Extent, Pitched, PointerAttributes};
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Whose memory it is.
@@ -23,6 +24,8 @@ pub(super) enum Owner {
 
 struct Allocation {
     size: usize,
+    /// How many bytes before it the block begins that it lies in.
+    before: usize,
     owner: Owner,
     flags: c_uint,
 }
@@ -39,23 +42,43 @@ pub(super) const ALIGNMENT: usize = 256;
 /// From this size on memory is asked for in large pages.
 const LARGE: usize = 4 << 20;
 const LARGE_PAGE: usize = 2 << 20;
+/// What is large begins so many times so much further on than its page, one after the other: elements of one number
+/// in several arrays would share their place in a page, which is what caches and pending stores go by.
+const STEPS: usize = 16;
+const STEP: usize = 3 * ALIGNMENT;
 
 /// New memory, known as `owner`'s.
 pub(super) fn allocate(size: usize, owner: Owner, flags: c_uint) -> Result<*mut c_void, Error> {
-    let alignment = if size >= LARGE { LARGE_PAGE } else { ALIGNMENT };
-    let rounded = size.max(1).checked_next_multiple_of(alignment);
+    static LARGE_ONES: AtomicUsize = AtomicUsize::new(0);
+    let (alignment, before) = match size >= LARGE {
+        true => {
+            let number = LARGE_ONES.fetch_add(1, Ordering::Relaxed);
+            (LARGE_PAGE, number % STEPS * STEP)
+        }
+        false => (ALIGNMENT, 0),
+    };
+    let needed = size.max(1).checked_add(before);
+    let rounded = needed.and_then(|bytes| bytes.checked_next_multiple_of(alignment));
     let rounded = rounded.ok_or(Error::MemoryAllocation)?;
     // SAFETY: the alignment is a power of two that divides the size.
-    let memory = unsafe { libc::aligned_alloc(alignment, rounded) };
-    if memory.is_null() {
+    let block = unsafe { libc::aligned_alloc(alignment, rounded) };
+    if block.is_null() {
         return Err(Error::MemoryAllocation);
     }
     #[cfg(target_os = "linux")]
     if size >= LARGE {
+        // What stands out by the step alone needs no large page.
+        let advised = size.next_multiple_of(LARGE_PAGE);
         // SAFETY: the range was just allocated; the advice changes no contents.
-        unsafe { libc::madvise(memory, rounded, libc::MADV_HUGEPAGE) };
+        unsafe { libc::madvise(block, advised, libc::MADV_HUGEPAGE) };
     }
-    let allocation = Allocation { size, owner, flags };
+    let memory = block.wrapping_byte_add(before);
+    let allocation = Allocation {
+        size,
+        before,
+        owner,
+        flags,
+    };
     allocations().insert(memory as usize, allocation);
     Ok(memory)
 }
@@ -70,10 +93,11 @@ pub(super) fn release(memory: *mut c_void, owners: &[Owner]) -> Result<(), Error
     if !known.is_some_and(|found| owners.contains(&found.owner)) {
         return Err(Error::InvalidValue);
     }
-    all.remove(&(memory as usize));
+    let gone = all.remove(&(memory as usize));
     drop(all);
+    let before = gone.map_or(0, |allocation| allocation.before);
     // SAFETY: it came from `allocate`, and nobody else gives it back now.
-    unsafe { libc::free(memory) };
+    unsafe { libc::free(memory.wrapping_byte_sub(before)) };
     Ok(())
 }
 
@@ -149,15 +173,15 @@ pub(super) unsafe fn give_memory(
 /// Everything of the device goes.
 pub(super) fn reset() {
     let mut all = allocations();
-    let gone: Vec<usize> = all
+    let gone: Vec<(usize, usize)> = all
         .iter()
         .filter(|(_, a)| a.owner != Owner::Registered)
-        .map(|(&at, _)| at)
+        .map(|(&at, a)| (at, a.before))
         .collect();
-    for at in gone {
+    for (at, before) in gone {
         all.remove(&at);
         // SAFETY: it came from `allocate`; the program gave up all that the device held.
-        unsafe { libc::free(at as *mut c_void) };
+        unsafe { libc::free((at - before) as *mut c_void) };
     }
 }
 
@@ -272,6 +296,7 @@ extern "C" fn cudaHostRegister(memory: *mut c_void, size: usize, _flags: c_uint)
         let owner = Owner::Registered;
         let allocation = Allocation {
             size,
+            before: 0,
             owner,
             flags: 0,
         };
@@ -439,6 +464,23 @@ mod tests {
             assert_eq!(cudaFree(memory), Error::InvalidValue as Status);
         }
         assert_eq!(cudaFree(null_mut()), 0);
+    }
+
+    #[test]
+    fn large_memory_begins_at_another_place_of_its_page_each_time() {
+        let memory: Vec<*mut c_void> = (0..3)
+            .map(|_| allocate(LARGE, Owner::Device, 0).expect("there is memory"))
+            .collect();
+        let places: Vec<usize> = memory.iter().map(|m| *m as usize % 4096).collect();
+        assert!(
+            places[0] != places[1] && places[1] != places[2],
+            "{places:?}"
+        );
+        for block in memory {
+            // SAFETY: the last of its bytes.
+            unsafe { block.cast::<u8>().add(LARGE - 1).write(1) };
+            assert_eq!(cudaFree(block), 0);
+        }
     }
 
     #[test]
