@@ -12,29 +12,48 @@
 //! disturb each other. Where this orders nothing, [`crate::barriers`] takes it away again.
 //!
 //! Place: before [`crate::guards`], which must not move code across. A store that stands where a block cannot be
-//! cut stays as it is.
+//! cut stays as it is, and is told of.
 
 use crate::spine::can_be_cut;
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_analysis::{Alias, Object};
-use gradus_ir::{AllocaPlace, BarrierScope, Body, Builder, Op, OpKind, Unit};
+use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::{AllocaPlace, BarrierScope, Body, Builder, Code, Diagnostic, Op, OpKind, Unit};
+use std::collections::HashSet;
 
 /// Runs the pass.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, _: &Options) -> Findings {
     let mut stores: Vec<Op> = Vec::new();
+    let mut uncut: HashSet<Op> = HashSet::new();
     for block in blocks_in(body) {
         let region = body.op_regions(block)[0];
-        let meets = |op: &Op| is_volatile_store(body, *op) && cuts_reach(body, *op, block);
-        stores.extend(body.walk(region).filter(meets));
+        let found = body.walk(region).filter(|op| is_volatile_store(body, *op));
+        for store in found {
+            stores.push(store);
+            if !cuts_reach(body, store, block) {
+                uncut.insert(store);
+            }
+        }
     }
     if !stores.is_empty() {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
         stores.retain(|store| is_to_shared(&alias, facts, *store));
     }
+    let mut findings = Findings::default();
     for store in stores {
-        meet_around(unit, body, store);
+        match uncut.contains(&store) {
+            true => findings.diagnostics.push(unmet(unit, body, store)),
+            false => meet_around(unit, body, store),
+        }
     }
-    Findings::default()
+    findings
+}
+
+fn unmet(unit: &Unit, body: &Body, store: Op) -> Diagnostic {
+    let message = "threads do not go in step through this volatile memory: it is written where a block cannot be cut";
+    Diagnostic::warning(Code::KernelRefused, message)
+        .at(unit.span(body.ops[store].loc), "written here")
+        .help("move the code out of what it stands in, into plain loops and branches, and call `__syncwarp()`")
 }
 
 fn is_volatile_store(body: &Body, op: Op) -> bool {
@@ -69,7 +88,8 @@ fn meet_around(unit: &mut Unit, body: &mut Body, store: Op) {
         op.is_some_and(|op| matches!(body.kind(op), OpKind::Barrier(_)))
     };
     let (before, after) = (body.prev(store), body.next(store));
-    let (met, meet) = (is_barrier(body, before), is_barrier(body, after));
+    let met = is_barrier(body, before) || planted(Mutant::StepsMeetLate);
+    let meet = is_barrier(body, after) || planted(Mutant::StepsMeetEarly);
     let loc = body.ops[store].loc;
     let mut b = Builder::new(unit, body);
     b.loc = loc;

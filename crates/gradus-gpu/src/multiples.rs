@@ -17,6 +17,7 @@
 
 use crate::{Facts, Findings, Options};
 use gradus_edit::{ValueMap, clone_ops_within, is_removable};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,
 };
@@ -177,7 +178,10 @@ fn stride(unit: &mut Unit, body: &mut Body, sparse: &Sparse) {
             // Where no thread runs, nobody has asked for them.
             let [plus, mask] = [plus, mask].map(|v| b.value(OpKind::Freeze, &[v], narrow));
             let minus = b.sub(zero, plus);
-            let first = b.binary(BinaryOp::And, minus, mask);
+            let first = match planted(Mutant::MultiplesFromZero) {
+                true => zero,
+                false => b.binary(BinaryOp::And, minus, mask),
+            };
             let next = b.add(mask, one);
             let both = b.binary(BinaryOp::And, mask, next);
             let even = b.icmp(IntPredicate::Eq, both, zero);
@@ -206,7 +210,10 @@ fn stride(unit: &mut Unit, body: &mut Body, sparse: &Sparse) {
     let rest = b.sub(trips, first);
     let before = b.sub(rest, one);
     let whole = b.binary(BinaryOp::UDiv, before, step);
-    let count = b.add(whole, one);
+    let count = match planted(Mutant::LastMultipleLost) {
+        true => whole,
+        false => b.add(whole, one),
+    };
     let count = b.select(some, count, zero);
     let (made, into) = b.for_(count, &[]);
     b.body.ops[made].flags = b.body.ops[lp].flags;

@@ -18,6 +18,7 @@
 use crate::{Facts, Findings, Options};
 use gradus_analysis::{Alias, Root};
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value,
 };
@@ -276,7 +277,10 @@ fn skip(unit: &mut Unit, body: &mut Body, search: &Search) {
     let none = b.bool(false);
     b.yield_(&[none]);
     b.at_end(yes);
-    let whole = starts_stretch(b, search, place, from);
+    let whole = match planted(Mutant::StretchAnywhere) {
+        true => b.bool(true),
+        false => starts_stretch(b, search, place, from),
+    };
     let (inner, yes, no) = b.if_(whole, &[truth]);
     b.at_end(no);
     b.yield_(&[none]);
@@ -333,7 +337,10 @@ fn stretch(
     }
     let (again, truth) = (local.get_or_same(search.again), b.unit.types.int(1));
     let again = b.value(OpKind::Freeze, &[again], truth);
-    let all = b.binary(BinaryOp::And, so_far, again);
+    let all = match planted(Mutant::StretchBySome) {
+        true => again,
+        false => b.binary(BinaryOp::And, so_far, again),
+    };
     b.yield_(&[all]);
     b.restore(back);
     b.body.result(each)

@@ -17,6 +17,7 @@
 use crate::steps::{Step, Steps};
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_analysis::{Alias, Intervals};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, Op, OpKind, TypeId, Unit, Value};
 use std::collections::HashMap;
 
@@ -98,7 +99,7 @@ impl Plan {
                 (fits && bits(from) == Some(LONG)).then_some(How::From(from))
             }
             OpKind::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul)
-                if body.ops[op].flags.has(Flags::NSW)
+                if (body.ops[op].flags.has(Flags::NSW) || planted(Mutant::WrappingMadeLong))
                     && body.operands(op).any(|v| self.known.contains_key(&v)) =>
             {
                 let variable = |v: &Value| body.as_const(*v).is_none();

@@ -39,7 +39,9 @@ macro_rules! mutants {
                 match self {
                     NeighboursAcrossParts | LanesInTurnSwapped | SignsChooseOther
                     | ExtremeOfAllLanes => ToldBy::C,
-                    LaunchesMeetUnasked | ThreadsMeetUnseen | LoadsPassLaunches => ToldBy::Kernels,
+                    LaunchesMeetUnasked | ThreadsMeetUnseen | LoadsPassLaunches | StepsMeetLate
+                    | StepsMeetEarly | StretchAnywhere | StretchBySome | MultiplesFromZero
+                    | LastMultipleLost | WrappingMadeLong => ToldBy::Kernels,
                     SharedAddPlain => ToldBy::Threads,
                     _ => ToldBy::Wide,
                 }
@@ -182,6 +184,20 @@ mutants! {
     ThreadsMeetUnseen,
     /// What the host reads between two launches is read before both.
     LoadsPassLaunches,
+    /// Threads that go in step meet behind a volatile store only.
+    StepsMeetLate,
+    /// Threads that go in step meet before a volatile store only.
+    StepsMeetEarly,
+    /// A stretch of elements that is looked at as a whole begins anywhere.
+    StretchAnywhere,
+    /// A search passes a stretch in which it goes on after the last element.
+    StretchBySome,
+    /// Of threads of which every so many-th does something the first is taken for one of them.
+    MultiplesFromZero,
+    /// Of threads of which every so many-th does something the last one is lost.
+    LastMultipleLost,
+    /// Places that may wrap in 32 bits are computed in 64.
+    WrappingMadeLong,
     /// Iterations of a parallel loop add to memory that others add to without an atomic operation.
     SharedAddPlain,
 }

@@ -3,12 +3,16 @@
 //!
 //! Steps: the program as it stands, in several orders of its threads, which must not matter; simplified; lowered, as
 //! it stands and after it was simplified; and compiled. All must give one number.
+//!
+//! Barriers of a warp say what volatile memory means for threads that go in step. Only the interpreter sees them: what
+//! is lowered is without, and must find them again.
 
 use crate::{Pool, eager};
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_interp::{Machine, Options};
-use gradus_ir::{FuncId, OpKind, SpmdKind, Unit, parse, print, verify};
+use gradus_ir::{BarrierScope, FuncId, OpKind, SpmdKind, Unit, parse, print, verify};
 use gradus_simplify::{Facts, simplify};
+use std::collections::BTreeSet;
 
 fn interpreted(unit: &Unit, random_order: Option<u64>) -> Result<i64, String> {
     let options = Options {
@@ -73,6 +77,57 @@ fn lowered(unit: &mut Unit) -> Result<[usize; 2], String> {
     Ok(counts.fold([0, 0], |[a, b], [c, d]| [a + c, b + d]))
 }
 
+/// The unit as it is lowered: without the barriers of warps.
+fn without_steps(unit: &Unit) -> Unit {
+    let mut unit = unit.clone();
+    for func in functions(&unit) {
+        if let Some(mut body) = unit.functions[func].body.take() {
+            let is_step = |kind: &OpKind| matches!(kind, OpKind::Barrier(BarrierScope::Warp));
+            let ops = body.walk(body.root());
+            let steps: Vec<_> = ops.filter(|op| is_step(body.kind(*op))).collect();
+            for step in steps {
+                body.erase(step);
+            }
+            unit.functions[func].body = Some(body);
+        }
+    }
+    unit
+}
+
+/// The passes that change something of a program, as it stands or simplified.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn passes_at_work(text: &str) -> Result<BTreeSet<&'static str>, String> {
+    let written = without_steps(&parse(text, "program").map_err(|e| e.to_string())?);
+    let mut shorter = written.clone();
+    simplified(&mut shorter);
+    let (alias, options) = (AliasOptions::default(), gradus_gpu::Options::default());
+    let mut at_work = BTreeSet::new();
+    for mut unit in [written, shorter] {
+        let functions = functions(&unit);
+        let effects = Effects::of(&unit, &Closure::of(&unit, &functions));
+        for func in functions {
+            let facts = gradus_gpu::Facts {
+                function: Some(func),
+                effects: &effects,
+                alias: &alias,
+            };
+            for pass in gradus_gpu::PASSES {
+                let before = print(&unit);
+                if let Some(mut body) = unit.functions[func].body.take() {
+                    (pass.run)(&mut unit, &mut body, &facts, &options);
+                    unit.functions[func].body = Some(body);
+                }
+                if print(&unit) != before {
+                    at_work.insert(pass.name);
+                }
+            }
+        }
+    }
+    Ok(at_work)
+}
+
 fn sound(unit: &Unit) -> Result<(), String> {
     match verify(unit).first() {
         None => Ok(()),
@@ -93,21 +148,22 @@ pub fn check_kernel(text: &str, compiled: bool) -> Result<[usize; 2], String> {
             return Err("the program itself depends on the order of its threads".into());
         }
     }
+    let mut as_meant = unit.clone();
+    simplified(&mut as_meant);
+    sound(&as_meant)?;
+    for order in [None, Some(5)] {
+        let given = interpreted(&as_meant, order);
+        if given != Ok(meant) {
+            let text = print(&as_meant);
+            return Err(format!("simplified: {given:?}, not {meant}\n{text}"));
+        }
+    }
     let mut counts = [0, 0];
     for first in [false, true] {
-        let mut after = unit.clone();
+        let mut after = without_steps(&unit);
         if first {
             simplified(&mut after);
             sound(&after)?;
-            for order in [None, Some(5)] {
-                let given = interpreted(&after, order);
-                if given != Ok(meant) {
-                    return Err(format!(
-                        "simplified: {given:?}, not {meant}\n{}",
-                        print(&after)
-                    ));
-                }
-            }
         }
         for (sum, count) in counts.iter_mut().zip(lowered(&mut after)?) {
             *sum += count;

@@ -70,7 +70,7 @@ pub use generate::{FORK_JOIN_FEATURES, ForkJoinProgram, fork_join_program};
 pub use generate::{KERNEL_FEATURES, KernelProgram, kernel_program};
 pub use generate::{PARALLEL_C_FEATURES, ParallelCProgram, parallel_c_program};
 pub use ir_check::{Way, check_unit, wide_unit};
-pub use kernel_check::check_kernel;
+pub use kernel_check::{check_kernel, passes_at_work};
 pub use page::{Page, Step};
 pub use parallel_c_check::{ParallelCWay, check_parallel_c};
 pub use pool::{Pool, eager};

@@ -3,8 +3,8 @@
 //!
 //! `GRADUS_FUZZ` is the number of programs, `GRADUS_FUZZ_SEED` the first seed.
 
-use gradus_testkit::{KERNEL_FEATURES, check_kernel, kernel_program};
-use std::collections::BTreeMap;
+use gradus_testkit::{KERNEL_FEATURES, check_kernel, kernel_program, passes_at_work};
+use std::collections::{BTreeMap, BTreeSet};
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|n| n.parse().ok())
@@ -46,4 +46,17 @@ fn lowered_kernels_keep_their_meaning() {
     assert!(never.is_empty(), "no program held {never:?}");
     assert!(removed > 0, "no barrier was removed");
     assert!(fused > 0, "no launches became one");
+}
+
+/// No pass is left that random kernels never reach.
+#[test]
+fn every_pass_has_something_to_do() {
+    let mut at_work = BTreeSet::new();
+    for seed in 0..150 {
+        let program = kernel_program(seed, 12 + (seed % 4) as u32 * 8);
+        at_work.extend(passes_at_work(&program.text).unwrap_or_default());
+    }
+    let idle = gradus_gpu::PASSES.iter().map(|pass| pass.name);
+    let idle: Vec<&str> = idle.filter(|name| !at_work.contains(name)).collect();
+    assert!(idle.is_empty(), "nothing to do for {idle:?}");
 }

@@ -31,6 +31,16 @@ pub const KERNEL_FEATURES: &[&str] = &[
     "early exit",
     "threads leave a loop",
     "own trip count with barrier",
+    "warps in step",
+    "some warps in step",
+    "loop in step",
+    "lanes speak",
+    "every so many-th thread",
+    "remainder of threads",
+    "search",
+    "short row",
+    "clamped place",
+    "atomics of other kinds",
     "launches",
     "launch with a barrier",
     "host reads between launches",
@@ -39,7 +49,7 @@ pub const KERNEL_FEATURES: &[&str] = &[
 /// A random kernel.
 #[derive(Clone, Debug)]
 pub struct KernelProgram {
-    /// The program.
+    /// The program. Barriers of a warp say what it means that threads go in step: they are for the interpreter alone.
     pub text: String,
     /// What it holds, of [`KERNEL_FEATURES`].
     pub features: BTreeSet<&'static str>,

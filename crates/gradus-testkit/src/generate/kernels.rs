@@ -9,6 +9,8 @@
 //! one that puts back the modes it began with. Threads leave for good only where nothing follows that
 //! others wait at.
 
+mod idioms;
+
 use super::Random;
 use super::gpu::KernelProgram;
 use std::collections::BTreeSet;
@@ -28,6 +30,10 @@ enum Mode {
 const MODES: &[Mode] = &[Mode::Own, Mode::Open, Mode::Adds];
 /// Cells of `%in`.
 const INPUTS: u32 = 16;
+/// Cells of `%key`, which grow now and then.
+const KEYS: u32 = 128;
+/// Cells of `%ups`: each is changed by one kind of atomic operation.
+const UPS: u32 = 16;
 /// Cells of each thread in `%out`, and of its private array.
 const CELLS: u32 = 4;
 
@@ -37,6 +43,8 @@ struct Writer {
     names: u32,
     /// Values of the thread's own.
     own: Vec<String>,
+    /// How many dimensions a block has.
+    dims: usize,
     /// Values that all threads of the block have in common.
     common: Vec<String>,
     modes: [Mode; 2],
@@ -62,6 +70,7 @@ pub(super) fn kernel(seed: u64, statements: u32) -> KernelProgram {
         out: String::new(),
         names: 0,
         own: Vec::new(),
+        dims,
         common: Vec::new(),
         modes: [Mode::Own; 2],
         size: threads.to_string(),
@@ -87,10 +96,10 @@ pub(super) fn kernel(seed: u64, statements: u32) -> KernelProgram {
 
 /// The program around a kernel.
 fn program(kernel: &str, cells: u32, apart: bool, extents: &[String]) -> String {
-    let fill = |name: &str, count: u32, value: &str| {
+    let fill = |name: &str, count: u32, value: &str, bits: u32| {
         format!(
-            "  %{name} = alloca [{count} x i64], 1\n  for %{name}i < {count} {{\n    \
-             %{name}v = mul %{name}i, {value}\n    %{name}p = addr i64, %{name}, %{name}i\n    \
+            "  %{name} = alloca align 128 [{count} x i64], 1\n  for %{name}i < {count} {{\n    \
+             %{name}f = mul %{name}i, {value}\n    %{name}v = xor %{name}f, {bits}\n    %{name}p = addr i64, %{name}, %{name}i\n    \
              store %{name}v, %{name}p\n    yield\n  }}\n"
         )
     };
@@ -102,24 +111,28 @@ fn program(kernel: &str, cells: u32, apart: bool, extents: &[String]) -> String 
              yield %{name}n\n  }}\n"
         )
     };
-    let mut text = String::new();
+    let mut text = String::from(
+        "declare @llvm.smax.i64(i64, i64) -> i64\ndeclare @llvm.smin.i64(i64, i64) -> i64\n\n",
+    );
     let dims: Vec<String> = (0..extents.len()).map(|d| format!("%e{d}: i64")).collect();
     if apart {
         let _ = write!(
             text,
-            "func @k(%in: ptr, %out: ptr, %acc: ptr, %m: i64, {}) {{\n{kernel}  return\n}}\n\n",
+            "func @k(%in: ptr, %key: ptr, %out: ptr, %acc: ptr, %ups: ptr, %m: i64, {}) {{\n{kernel}  return\n}}\n\n",
             dims.join(", ")
         );
     }
     text.push_str("func @f() -> i64 {\n");
-    text.push_str(&fill("in", INPUTS, "7"));
-    text.push_str(&fill("out", cells, "3"));
-    text.push_str(&fill("acc", 8, "0"));
+    text.push_str(&fill("in", INPUTS, "7", 0));
+    text.push_str(&fill("key", KEYS, "3", 32));
+    text.push_str(&fill("out", cells, "3", 0));
+    text.push_str(&fill("acc", 8, "0", 0));
+    text.push_str(&fill("ups", UPS, "5", 0));
     match apart {
         true => {
             let _ = writeln!(
                 text,
-                "  call @k(%in, %out, %acc, 2, {})",
+                "  call @k(%in, %key, %out, %acc, %ups, 2, {})",
                 extents.join(", ")
             );
         }
@@ -130,7 +143,8 @@ fn program(kernel: &str, cells: u32, apart: bool, extents: &[String]) -> String 
     }
     text.push_str(&sum("out", cells));
     text.push_str(&sum("acc", 8));
-    text.push_str("  %all = xor %outs, %accs\n  return %all\n}\n");
+    text.push_str(&sum("ups", UPS));
+    text.push_str("  %both = xor %outs, %accs\n  %all = xor %both, %upss\n  return %all\n}\n");
     text
 }
 
@@ -205,6 +219,11 @@ impl Writer {
             self.line(&format!("%c{array} = addr i64, %s{array}, %t"));
             self.line(&format!("store %t, %c{array}"));
         }
+        for array in ["steps", "lanes"] {
+            self.line(&format!("%{array} = alloca shared [{threads} x i64], 1"));
+            self.line(&format!("%own{array} = addr i64, %{array}, %t"));
+            self.line(&format!("store %t, %own{array}"));
+        }
         self.line(&format!("%local = alloca [{CELLS} x i64], 1"));
         for cell in 0..CELLS {
             let at = self.define(&format!("addr i64, %local, {cell}"));
@@ -241,9 +260,12 @@ impl Writer {
                 return;
             }
             self.budget -= 1;
-            match self.random.below(10) {
+            match self.random.below(13) {
                 0..=1 => self.barrier(),
                 2..=4 if depth < 3 => self.structure(depth),
+                5 => self.in_step(),
+                6 => self.said(),
+                7 => self.every_so_many(),
                 _ => self.plain(0),
             }
         }
@@ -496,7 +518,7 @@ impl Writer {
     // ---- what one thread does --------------------------------------------------------------
 
     fn plain(&mut self, depth: u32) {
-        match self.random.below(15) {
+        match self.random.below(18) {
             0..=2 => self.arithmetic(),
             3 => self.common_arithmetic(),
             4 => self.input(),
@@ -509,6 +531,9 @@ impl Writer {
             12 => self.stride(),
             13 => self.counted_stride(),
             14 if depth < 2 => self.guarded_sum(),
+            15 => self.search(),
+            16 => self.short_row(),
+            17 => self.change_in_order_of_none(),
             _ => self.arithmetic(),
         }
     }
@@ -577,6 +602,7 @@ impl Writer {
                 self.own.push(loaded);
                 self.line(&format!("store {value}, %c{array}"));
             }
+            Mode::Open if self.random.below(3) == 0 => self.clamped(array),
             Mode::Open => {
                 self.met(true, "cells of others");
                 let (value, size) = (self.value(), self.size.clone());

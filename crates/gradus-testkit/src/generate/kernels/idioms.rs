@@ -1,0 +1,292 @@
+//! What kernels of CUDA's are written of, and passes look for: warps in step, words between lanes, every so many-th
+//! thread, searches, places in rows, neighbours up to a limit, atomic operations of all kinds.
+//!
+//! Memory of its own for each keeps it apart from what the modes of other arrays allow.
+
+use super::{KEYS, UPS, Writer};
+
+/// The atomic operations whose order does not matter, one for each cell of `%ups`.
+const CHANGES: &[&str] = &["max", "min", "umax", "umin", "and", "or", "xor", "sub"];
+const ORDERS: &[&str] = &["monotonic", "monotonic", "acq_rel", "seq_cst"];
+
+impl Writer {
+    // ---- where all threads that are left meet ----------------------------------------------
+
+    /// Threads of a warp speak through volatile memory and count on all of them being at the same instruction. What
+    /// that means say barriers of a warp, which only the interpreter sees.
+    pub(super) fn in_step(&mut self) {
+        self.met(true, "warps in step");
+        let value = self.value();
+        self.step_store(&value);
+        match self.random.below(3) {
+            0 => self.steps_in_branch(),
+            1 => self.steps_in_loop(),
+            _ => {
+                for _ in 0..1 + self.random.below(3) {
+                    let far = (1 + self.random.below(16)).to_string();
+                    self.step(&far);
+                }
+            }
+        }
+        let result = self.define("load volatile %ownsteps -> i64");
+        self.own.push(result);
+    }
+
+    fn step_store(&mut self, value: &str) {
+        self.line("barrier warp");
+        self.line(&format!("store volatile {value}, %ownsteps"));
+        self.line("barrier warp");
+    }
+
+    /// The element of the thread so many lanes further on, or the thread's own where there is none.
+    fn lanes_on(&mut self, array: &str, far: &str, how: &str) -> String {
+        let lane = self.define("and %t, 31");
+        let moved = self.define(&format!("{how} {lane}, {far}"));
+        let moved = self.define(&format!("and {moved}, 31"));
+        let first = self.define(&format!("sub %t, {lane}"));
+        let place = self.define(&format!("add {first}, {moved}"));
+        let size = self.size.clone();
+        let there = self.define(&format!("icmp ult {place}, {size}"));
+        let place = self.define(&format!("select {there}, {place}, %t"));
+        self.define(&format!("addr i64, %{array}, {place}"))
+    }
+
+    fn step(&mut self, far: &str) {
+        let at = self.lanes_on("steps", far, "add");
+        let other = self.define(&format!("load volatile {at} -> i64"));
+        let own = self.define("load volatile %ownsteps -> i64");
+        let sum = self.combined(&own, &other);
+        self.step_store(&sum);
+    }
+
+    /// Whole warps go into the branch or not. For the interpreter the others wait as often as these.
+    fn steps_in_branch(&mut self) {
+        self.met(true, "some warps in step");
+        let steps = 1 + self.random.below(2);
+        let bit = self.define("and %t, 32");
+        let predicate = *self.random.pick(&["eq", "ne"]);
+        let inside = self.define(&format!("icmp {predicate} {bit}, 0"));
+        self.line(&format!("if {inside} {{"));
+        self.region(|w| {
+            for _ in 0..steps {
+                let far = (1 + w.random.below(16)).to_string();
+                w.step(&far);
+            }
+            w.line("yield");
+        });
+        self.line("} else {");
+        self.region(|w| {
+            for _ in 0..2 * steps {
+                w.line("barrier warp");
+            }
+            w.line("yield");
+        });
+        self.line("}");
+    }
+
+    fn steps_in_loop(&mut self) {
+        self.met(true, "loop in step");
+        let start = *self.random.pick(&[16, 8, 4]);
+        let far = self.name();
+        self.line(&format!("loop iter({far} = {start}) {{"));
+        self.region(|w| {
+            w.step(&far);
+            let half = w.define(&format!("lshr {far}, 1"));
+            let again = w.define(&format!("icmp ne {half}, 0"));
+            w.line(&format!("repeat {again}, {half}"));
+        });
+        self.line("}");
+    }
+
+    /// A thread says a number, and hears that of another lane.
+    pub(super) fn said(&mut self) {
+        self.met(true, "lanes speak");
+        let value = self.value();
+        self.line(&format!("store {value}, %ownlanes"));
+        self.line("barrier block");
+        let far = match self.random.below(2) {
+            0 => self.value(),
+            _ => (1 + self.random.below(16)).to_string(),
+        };
+        let how = *self.random.pick(&["add", "sub", "xor"]);
+        let at = self.lanes_on("lanes", &far, how);
+        let heard = self.define(&format!("load {at} -> i64"));
+        self.own.push(heard);
+        self.line("barrier block");
+    }
+
+    /// Only threads whose number is a multiple do something.
+    pub(super) fn every_so_many(&mut self) {
+        self.line("barrier block");
+        let rank = match self.random.below(2) {
+            0 => "%t".to_string(),
+            _ => format!("%t{}", self.random.below(self.dims as u32)),
+        };
+        let rest = match self.random.below(3) {
+            0 => {
+                self.met(true, "remainder of threads");
+                let value = self.common_value();
+                let value = self.named(value);
+                let low = self.define(&format!("and {value}, 15"));
+                let of = self.define(&format!("add {low}, 1"));
+                let kind = *self.random.pick(&["urem", "srem"]);
+                self.define(&format!("{kind} {rank}, {of}"))
+            }
+            _ => {
+                self.met(true, "every so many-th thread");
+                let mask = match self.random.below(4) {
+                    0 => {
+                        let value = self.common_value();
+                        let value = self.named(value);
+                        self.define(&format!("and {value}, 31"))
+                    }
+                    _ => {
+                        let above = *self.random.pick(&[1, 5, 13, 29]);
+                        self.define(&format!("add %m, {above}"))
+                    }
+                };
+                let plus = self.common_value();
+                let place = match self.random.below(2) {
+                    0 => rank,
+                    _ => self.define(&format!("add {rank}, {plus}")),
+                };
+                self.define(&format!("and {place}, {mask}"))
+            }
+        };
+        let chosen = self.define(&format!("icmp eq {rest}, 0"));
+        self.line(&format!("if {chosen} {{"));
+        self.region(|w| {
+            for _ in 0..1 + w.random.below(3) {
+                w.plain(1);
+            }
+            w.mine();
+            w.line("yield");
+        });
+        self.line("} else {");
+        self.line("  yield");
+        self.line("}");
+        self.line("barrier block");
+    }
+
+    // ---- what one thread does --------------------------------------------------------------
+
+    /// Looks for the first key that is not below a number, of which there is one.
+    pub(super) fn search(&mut self) {
+        self.met(true, "search");
+        let ty = *self.random.pick(&["i64", "i32"]);
+        let first = *self.random.pick(&[0, 1, 16, 17, 90]);
+        // No key beyond the last one is read as long as the search goes key by key, wherever the limit is.
+        let most = 3 * KEYS - 2;
+        let wanted = match self.random.below(3) {
+            0 => (most - self.random.below(14)).to_string(),
+            _ => {
+                let wanted = self.value();
+                self.index(wanted, &most.to_string())
+            }
+        };
+        let limit = match self.random.below(3) {
+            0 => {
+                let limit = self.common_value();
+                let limit = self.index(limit, &(KEYS + KEYS / 2).to_string());
+                match ty {
+                    "i32" => self.define(&format!("trunc {limit} -> i32")),
+                    _ => limit,
+                }
+            }
+            _ => format!("{ty} {}", KEYS + self.random.below(KEYS / 2)),
+        };
+        let (x, found, go, next, place) = (
+            self.name(),
+            self.name(),
+            self.name(),
+            self.name(),
+            self.name(),
+        );
+        self.line(&format!(
+            "{found} = loop iter({x} = {ty} {first}) -> {ty} {{"
+        ));
+        self.region(|w| {
+            let more = w.define(&format!("icmp slt {x}, {limit}"));
+            w.line(&format!(
+                "{go}, {next}, {place} = if {more} -> i1, {ty}, {ty} {{"
+            ));
+            w.region(|w| {
+                let at = match ty {
+                    "i32" => w.define(&format!("zext nneg {x} -> i64")),
+                    _ => x.clone(),
+                };
+                let at = w.define(&format!("addr i64, %key, {at}"));
+                let key = w.define(&format!("load {at} -> i64"));
+                let less = w.define(&format!("icmp slt {key}, {wanted}"));
+                let by = w.define(&format!("select {less}, {ty} 1, {ty} 0"));
+                let after = w.define(&format!("add {x}, {by}"));
+                w.line(&format!("yield {less}, {after}, {x}"));
+            });
+            w.line("} else {");
+            w.line(&format!("  yield false, {x}, {ty} -1"));
+            w.line("}");
+            w.line(&format!("repeat {go}, {next}, {place}"));
+        });
+        self.line("}");
+        let found = match ty {
+            "i32" => self.define(&format!("sext {found} -> i64")),
+            _ => found,
+        };
+        self.own.push(found);
+    }
+
+    /// Reads a place in a row of threads, computed in 32 bits; and a number that may wrap there.
+    pub(super) fn short_row(&mut self) {
+        self.met(true, "short row");
+        let row = match self.dims {
+            1 => "%b".to_string(),
+            _ => "%t1".to_string(),
+        };
+        let [column, row, long] =
+            ["%t0", &row, "%n0"].map(|v| self.define(&format!("trunc {v} -> i32")));
+        let before = self.define(&format!("mul nsw {row}, {long}"));
+        let low = self.common_value();
+        let low = self.named(low);
+        let low = self.define(&format!("and {low}, 7"));
+        let low = self.define(&format!("trunc {low} -> i32"));
+        let first = self.define(&format!("add nsw {before}, {low}"));
+        let place = self.define(&format!("add nsw {first}, {column}"));
+        let place = self.define(&format!("sext {place} -> i64"));
+        let at = self.define(&format!("addr i64, %key, {place}"));
+        let read = self.define(&format!("load {at} -> i64"));
+        let high = self.define(&format!("or {low}, i32 2147483640"));
+        let wraps = self.define(&format!("add {high}, {column}"));
+        let wraps = self.define(&format!("sext {wraps} -> i64"));
+        self.own.extend([read, wraps]);
+    }
+
+    /// Reads a neighbour's cell, but none beyond a limit.
+    pub(super) fn clamped(&mut self, array: usize) {
+        self.met(true, "clamped place");
+        let (far, size) = (1 + self.random.below(3), self.size.clone());
+        let limit = self.common_value();
+        let limit = self.index(limit, &size);
+        let (how, extreme) = *self.random.pick(&[("sub", "smax"), ("add", "smin")]);
+        let place = self.define(&format!("{how} nsw %t, {far}"));
+        let place = self.define(&format!("call @llvm.{extreme}.i64({place}, {limit})"));
+        let at = self.define(&format!("addr i64, %s{array}, {place}"));
+        let loaded = self.define(&format!("load {at} -> i64"));
+        self.own.push(loaded);
+    }
+
+    /// Changes a number that all threads have in common by an operation whose order does not matter.
+    pub(super) fn change_in_order_of_none(&mut self) {
+        self.met(true, "atomics of other kinds");
+        let cell = self.random.below(UPS);
+        let kind = CHANGES[cell as usize % CHANGES.len()];
+        let order = *self.random.pick(ORDERS);
+        let value = self.value();
+        let value = self.named(value);
+        let at = self.define(&format!("addr i64, %ups, {cell}"));
+        let value = match cell < UPS / 2 {
+            true => value,
+            false => self.define(&format!("trunc {value} -> i32")),
+        };
+        self.define(&format!("atomicrmw {kind} {order} {at}, {value}"));
+    }
+}
