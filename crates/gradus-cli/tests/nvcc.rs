@@ -349,6 +349,18 @@ fn what_cannot_be_is_refused_with_a_line_and_leaves_nothing() {
             "k.cu:2",
         ),
         ("#include <mma.h>\n__global__ void k() {}", "tensor cores"),
+        (
+            "#include <cooperative_groups.h>\n__global__ void k(int *x) {\n\
+             x[0] = 1; cooperative_groups::this_grid().sync(); x[1] = 2; }",
+            "blocks of one grid wait for each other\n",
+        ),
+        (
+            "__global__ void child(int *x) { x[0] = 1; }\n\
+             __global__ void k(int *x) {\nchild<<<1, 1>>>(x); }",
+            "a kernel launches another one",
+        ),
+        ("#include <cublas_v2.h>\n", "the CUDA library `cublas`"),
+        ("#include <cub/cub.cuh>\n", "the CUDA library `cub`"),
         ("__global__ void k(int *x) { x = 1.5; }", "error:"),
     ];
     for (source, expected) in cases {
@@ -360,6 +372,10 @@ fn what_cannot_be_is_refused_with_a_line_and_leaves_nothing() {
             text(&output.stderr).contains(expected),
             "{}",
             text(&output.stderr)
+        );
+        assert!(
+            text(&output.stderr).matches("error[").count() < 2,
+            "{source}"
         );
         assert!(!folder.join("k.o").exists());
     }
@@ -405,4 +421,51 @@ fn wrong_command_lines_are_findings() {
     }
     let version = nvcc(&folder, "--version");
     assert!(text(&version.stdout).contains("Cuda compiler driver"));
+}
+
+/// Warps that count on going in step through memory that is not volatile are told of once, with the line; those that
+/// meet, or whose threads touch what is their own, are not.
+#[test]
+fn warps_that_count_on_going_in_step_are_told_of() {
+    const HEAD: &str = "__global__ void sum(float *y, const float *x) {
+    __shared__ float s[64]; int t = threadIdx.x;
+    s[t] = x[t];
+    __syncthreads();
+";
+    const TAIL: &str = "
+    if (t == 0) y[0] = s[0]; }
+void go(float *y, float *x, int n) { sum<<<1, n>>>(y, x); }
+";
+    let folder = folder("unmet");
+    let told = |body: &str, head: &str| {
+        let source = format!("{head}{body}{TAIL}");
+        std::fs::write(folder.join("k.cu"), source).expect("written");
+        let output = nvcc(&folder, "-O2 -c k.cu");
+        succeeds(&output);
+        text(&output.stderr)
+    };
+    let old = "    if (t < 32) {
+        s[t] += s[t + 32];
+        s[t] += s[t + 16];
+        s[t] += s[t + 8]; }";
+    let scan = "    if ((t & 31) >= 1) s[t] += s[t - 1];";
+    for (body, line) in [(old, "k.cu:7"), (scan, "k.cu:5")] {
+        let said = told(body, HEAD);
+        assert_eq!(said.matches("warning[GRD0037]").count(), 1, "{said}");
+        assert!(said.contains(line) && said.contains("__syncwarp"), "{said}");
+    }
+    let silent = [
+        "    if (t < 32) s[t] += s[t + 32];",
+        "    for (int k = 32; k > 0; k >>= 1) { if (t < k) s[t] += s[t + k]; __syncthreads(); }",
+        "    if (t < 32) { float v = s[t] + s[t + 16]; __syncwarp(); s[t] = v; __syncwarp(); }",
+        "    if (t % 2 == 0) s[t] += s[t + 1];",
+        "    if (t < 16) { s[2 * t] += 1; s[2 * t + 1] += s[2 * t]; }",
+    ];
+    for body in silent {
+        let said = told(body, HEAD);
+        assert!(said.is_empty(), "{body}: {said}");
+    }
+    let volatile = HEAD.replace("__shared__", "volatile __shared__");
+    let said = told(old, &volatile);
+    assert!(said.is_empty(), "{said}");
 }

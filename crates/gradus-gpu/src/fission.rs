@@ -14,7 +14,8 @@ use crate::prepare::prepare;
 use crate::report::{self, KernelRecord};
 use crate::spine::Spine;
 use crate::steps::{InStep, in_step};
-use crate::{Facts, Findings, Options, blocks_in};
+use crate::{Facts, Findings, Options, blocks_in, unmet};
+use gradus_analysis::LinearForms;
 use gradus_ir::{Body, Code, Diagnostic, Op, OpKind, Unit};
 
 /// Runs the pass.
@@ -51,7 +52,9 @@ fn block_to_loops(
     reads: &Reads,
 ) -> Result<(KernelRecord, Vec<Diagnostic>), Vec<Diagnostic>> {
     let (spine, levels) = cut_points(unit, body, block, reads, options)?;
-    let doubts = doubtful(unit, body, &spine, &levels);
+    let mut doubts = doubtful(unit, body, &spine, &levels);
+    let forms = LinearForms::of(unit, body);
+    doubts.extend(unmet::find(unit, body, &spine, &levels, &forms));
     let homes = homes::plan(unit, body, &spine, &levels, &reads.steady, options);
     let plan = Plan {
         spine: &spine,

@@ -43,12 +43,13 @@ mod splits;
 mod steps;
 mod strides;
 mod threads;
+mod unmet;
 mod widths;
 
 pub use report::{KernelRecord, Meeting};
 
 use gradus_analysis::{AliasOptions, Effects};
-use gradus_ir::{Body, Diagnostic, FuncId, MOST_THREADS, Op, OpKind, SpmdKind, Unit};
+use gradus_ir::{Body, Diagnostic, FuncId, MOST_THREADS, Op, OpKind, Severity, SpmdKind, Unit};
 
 /// How kernels are lowered.
 #[derive(Clone, Debug)]
@@ -203,6 +204,24 @@ pub struct Lowered {
     pub kernels: Vec<KernelRecord>,
 }
 
+impl Lowered {
+    /// Adds a finding. A kernel stands in each function that launches it, and not in all of them its lines are known:
+    /// a warning about a place is told once.
+    fn tell(&mut self, finding: Diagnostic, function: &str) {
+        let doubt = finding.severity == Severity::Warning;
+        let same = |told: &Diagnostic| doubt && told.message == finding.message;
+        let is_told = |told: &Diagnostic| {
+            same(told) && (finding.labels.is_empty() || told.labels == finding.labels)
+        };
+        if self.findings.iter().any(is_told) {
+            return;
+        }
+        self.findings
+            .retain(|told| !(same(told) && told.labels.is_empty()));
+        self.findings.push(finding.in_function(function));
+    }
+}
+
 /// Lowers every grid and block of `functions`. Where an error is among the findings, the function stays
 /// as it was.
 pub fn lower(
@@ -233,9 +252,7 @@ pub fn lower(
             removed.extend(found.removed);
             fused.extend(found.fused);
         }
-        let failed = findings
-            .iter()
-            .any(|f| f.severity == gradus_ir::Severity::Error);
+        let failed = findings.iter().any(|f| f.severity == Severity::Error);
         unit.functions[func].body = Some(if failed { before } else { body });
         if !failed {
             lowered.changed.push(func);
@@ -252,8 +269,9 @@ pub fn lower(
                 .unwrap_or_else(|| name.clone());
             lowered.kernels.push(kernel);
         }
-        let named = findings.into_iter().map(|f| f.in_function(name.clone()));
-        lowered.findings.extend(named);
+        for finding in findings {
+            lowered.tell(finding, &name);
+        }
     }
     lowered
 }

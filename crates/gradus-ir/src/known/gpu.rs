@@ -34,7 +34,9 @@ pub enum GpuFn {
     GridSize(u8),
     /// All threads of the block meet.
     Barrier,
-    /// They meet, and learn for how many of them something holds.
+    /// All threads of the grid meet.
+    GridBarrier,
+    /// All threads of the block meet, and learn for how many of them something holds.
     BarrierCount,
     /// They meet, and learn whether it holds for all.
     BarrierAnd,
@@ -101,6 +103,7 @@ pub(super) const ROWS: &[Row] = &[
     row(&["__gr_nctaid_z"], GpuFn::GridSize(2), ASK),
     row(&["__gr_laneid"], GpuFn::Lane, ASK),
     row(&["__gr_barrier"], GpuFn::Barrier, Effects::UNKNOWN),
+    row(&["__gr_grid_barrier"], GpuFn::GridBarrier, Effects::UNKNOWN),
     row(
         &["__gr_barrier_count"],
         GpuFn::BarrierCount,

@@ -62,6 +62,7 @@ impl Answers<'_> {
                 return Ok(());
             }
             GpuFn::Barrier => return Ok(meet(unit, body, op, BarrierScope::Block)),
+            GpuFn::GridBarrier => return Err(across_blocks(unit, body, op)),
             GpuFn::SyncWarp => return Ok(meet(unit, body, op, BarrierScope::Warp)),
             GpuFn::Print | GpuFn::Assert | GpuFn::Clock | GpuFn::Service | GpuFn::Reset => {
                 return Ok(());
@@ -144,6 +145,13 @@ fn meet(unit: &mut Unit, body: &mut Body, call: Op, scope: BarrierScope) {
     b.loc = b.body.ops[call].loc;
     b.op(OpKind::Barrier(scope), &[], &[], 0);
     body.erase(call);
+}
+
+fn across_blocks(unit: &Unit, body: &Body, op: Op) -> Diagnostic {
+    let message = "blocks of one grid wait for each other";
+    Diagnostic::error(Code::KernelRefused, message)
+        .at(unit.span(body.ops[op].loc), "the barrier")
+        .help("end the kernel there, and launch what follows as another one")
 }
 
 fn unanswered(unit: &Unit, body: &Body, op: Op) -> Diagnostic {

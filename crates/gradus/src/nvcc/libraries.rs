@@ -31,21 +31,38 @@ const MISSING: &[&str] = &[
     "nvidia-ml",
 ];
 
+/// Libraries that are headers only.
+const HEADERS_ONLY: &[&str] = &["cub", "thrust", "cutlass", "cute"];
+
 /// The words of a link that are kept.
 ///
 /// # Errors
 /// A library of CUDA's that is missing here.
 pub(super) fn kept(link: &[String]) -> Result<Vec<String>, Diagnostic> {
     let library = |word: &String| word.strip_prefix("-l").map(String::from);
-    if let Some(name) = link
-        .iter()
-        .filter_map(library)
-        .find(|l| MISSING.contains(&l.as_str()))
-    {
-        let message = format!("the CUDA library `{name}` has no counterpart on this machine");
-        return Err(Diagnostic::error(Code::ToolFailed, message)
-            .help("link a library with the same functions for this machine, or leave it out"));
+    let mut names = link.iter().filter_map(library);
+    if let Some(name) = names.find(|l| MISSING.contains(&l.as_str())) {
+        return Err(missing(&name));
     }
     let ours = |word: &&String| library(word).is_some_and(|l| OURS.contains(&l.as_str()));
     Ok(link.iter().filter(|word| !ours(word)).cloned().collect())
+}
+
+/// That nothing here stands for a library.
+pub(super) fn missing(name: &str) -> Diagnostic {
+    let message = format!("the CUDA library `{name}` has no counterpart on this machine");
+    Diagnostic::error(Code::ToolFailed, message)
+        .help("use a library with the same functions for this machine, or leave it out")
+}
+
+/// The library of CUDA's that a header belongs to.
+pub(super) fn of_header(header: &str) -> Option<&'static str> {
+    let of = |name: &&&str| header.strip_prefix(**name).is_some_and(ends_name);
+    HEADERS_ONLY.iter().chain(MISSING).find(of).copied()
+}
+
+/// Whether what follows a library's name in a header's is of a part of it: `_v2.h`, `Dn.h`, `/device/device_scan.cuh`.
+fn ends_name(rest: &str) -> bool {
+    let part = |c: char| c == '_' || c.is_ascii_uppercase();
+    rest.starts_with('/') || rest.starts_with('.') || rest.starts_with(part)
 }

@@ -9,6 +9,7 @@ mod launches;
 mod libraries;
 mod loops;
 mod options;
+mod said;
 mod spaces;
 mod unit;
 

@@ -3,13 +3,14 @@
 use super::launches;
 use super::loops;
 use super::options::{Invocation, Source};
+use super::said;
 use super::spaces::Spaces;
 use crate::cc1::{self, Detail, Halves};
 use crate::drive::{DriveOptions, Driven};
 use crate::files::{self, Scratch};
 use crate::plan::{self, Job};
 use crate::{Settings, child};
-use gradus_ir::{Code, Diagnostic, SourceSpan};
+use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
 use std::path::Path;
 use std::process::Stdio;
@@ -113,6 +114,7 @@ impl Unit<'_> {
                 break (halves, status, said);
             }
         };
+        said::as_finding(&said).map_or(Ok(()), Err)?;
         driven.remarks.push(said);
         driven.status = status;
         if status != 0 {
@@ -121,7 +123,7 @@ impl Unit<'_> {
         let text = self.scratch.file(&format!("{at}.device.ll"));
         let (status, said) = run(&self.device_job(source, &text, &spaces)?)?;
         if status != 0 {
-            wide_float(&said).map_or(Ok(()), Err)?;
+            said::as_finding(&said).map_or(Ok(()), Err)?;
             driven.remarks.push(said);
             driven.status = status;
             return Ok(None);
@@ -330,27 +332,6 @@ impl Unit<'_> {
             finding
         })
     }
-}
-
-/// What clang says where device code uses a `long double`, in words that help.
-fn wide_float(said: &str) -> Option<Diagnostic> {
-    let is_it = |line: &&str| line.contains("'long double' type support, but target");
-    let line = said.lines().find(is_it)?;
-    let (place, _) = line.split_once(": error: ")?;
-    let mut parts = place.rsplitn(3, ':');
-    let column = parts.next()?.parse().ok()?;
-    let span = SourceSpan {
-        line: parts.next()?.parse().ok()?,
-        file: parts.next()?.to_string(),
-        column,
-    };
-    let message = "a GPU has no `long double`: device code computes with one";
-    let finding = Diagnostic::error(Code::KernelRefused, message);
-    Some(
-        finding
-            .at(Some(span), "used here")
-            .help("use `double` in what kernels compute"),
-    )
 }
 
 /// Runs a compiler; gives its exit status and what it said.

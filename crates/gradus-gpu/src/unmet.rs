@@ -1,0 +1,397 @@
+//! Threads of a warp that speak through shared memory without meeting: told as a warning.
+//!
+//! ```text
+//! if (t < 32) { s[t] += s[t + 16]; s[t] += s[t + 8]; … }
+//! ```
+//!
+//! So code from before Volta adds up the last numbers of a block: all threads of a warp were at the same instruction.
+//! CUDA leaves this open now; here each thread runs to the next barrier. Where the memory is `volatile`,
+//! [`crate::lockstep`] has them meet; where it is not, nothing says that they should.
+//!
+//! Told is only what is sure, from the numbers of threads: one thread of a warp stores what another one reads, there
+//! is no barrier between, both come there, and the reader has not stored there itself. Conditions and addresses are
+//! computed for each of the first threads of a block; what cannot be computed is taken for kept apart. Where the
+//! size of the block is not known, a test of the thread's number must be what chooses the warp.
+//!
+//! Place: asked by [`crate::fission`], when superfluous barriers are gone: these part nothing that meets.
+
+use crate::levels::Levels;
+use crate::spine::Spine;
+use gradus_analysis::{LinearForms, Monomial, Root};
+use gradus_ir::{
+    AllocaPlace, BinaryOp, Body, CastOp, Code, Definition, Diagnostic, IntPredicate, Op, OpKind,
+    Region, Unit, Value,
+};
+
+/// The threads that are looked at, and those of a warp.
+const THREADS: i64 = 64;
+const WARP: usize = 32;
+/// Blocks with more accesses of shared memory are not looked into.
+const MOST_ACCESSES: usize = 256;
+/// How deep operands are followed.
+const DEPTH: usize = 24;
+
+/// The first such pair of a block, if there is one.
+pub(crate) fn find(
+    unit: &Unit,
+    body: &Body,
+    spine: &Spine,
+    levels: &Levels,
+    forms: &LinearForms,
+) -> Option<Diagnostic> {
+    let look = Look {
+        unit,
+        body,
+        spine,
+        levels,
+        forms,
+    };
+    let touches = body.walk(spine.root).filter_map(|op| look.shared(op));
+    let touched: Vec<(Op, Op)> = touches.take(MOST_ACCESSES).collect();
+    if touched.len() == MOST_ACCESSES {
+        return None;
+    }
+    let all: Vec<Access> = touched
+        .into_iter()
+        .filter_map(|(op, array)| look.access(op, array))
+        .collect();
+    let is_store = |access: &&Access| matches!(body.kind(access.op), OpKind::Store(_));
+    for (at, one) in all.iter().enumerate() {
+        for other in &all[at + 1..] {
+            let (store, load) = match (is_store(&one), is_store(&other)) {
+                (true, false) => (one, other),
+                (false, true) => (other, one),
+                _ => continue,
+            };
+            if store.meets(load) && !look.meet_between(one.op, other.op) {
+                return Some(look.told(store.op, load.op));
+            }
+        }
+    }
+    None
+}
+
+/// A plain access of shared memory that every thread can be asked for.
+struct Access {
+    op: Op,
+    array: Op,
+    /// What all threads have in common of the address.
+    common: Vec<(Monomial, i64)>,
+    /// By thread: the first byte beside that and the one behind the last; nothing for threads that do not come there.
+    bytes: Vec<Option<(i64, i64)>>,
+    /// The branches and loops around it that all threads go through alike.
+    ways: Vec<(Op, Region)>,
+}
+
+impl Access {
+    /// Whether a thread of a warp stores what another one reads, and does not store there.
+    fn meets(&self, load: &Access) -> bool {
+        let same = self.array == load.array && self.common == load.common;
+        let implied = |a: &[(Op, Region)], b: &[(Op, Region)]| a.iter().all(|way| b.contains(way));
+        if !same || !(implied(&self.ways, &load.ways) || implied(&load.ways, &self.ways)) {
+            return false;
+        }
+        let touch = |a: (i64, i64), b: (i64, i64)| a.0 < b.1 && b.0 < a.1;
+        load.bytes.iter().enumerate().any(|(reader, read)| {
+            let Some(read) = *read else {
+                return false;
+            };
+            let itself = self.bytes[reader].is_some_and(|own| touch(own, read));
+            let first = reader / WARP * WARP;
+            let mut warp = self.bytes.iter().skip(first).take(WARP).flatten();
+            !itself && warp.any(|stored| touch(*stored, read))
+        })
+    }
+}
+
+struct Look<'a> {
+    unit: &'a Unit,
+    body: &'a Body,
+    spine: &'a Spine,
+    levels: &'a Levels,
+    forms: &'a LinearForms,
+}
+
+impl Look<'_> {
+    /// A plain access of shared memory, with the memory.
+    fn shared(&self, op: Op) -> Option<(Op, Op)> {
+        let (OpKind::Load(info) | OpKind::Store(info)) = self.body.kind(op) else {
+            return None;
+        };
+        info.is_plain().then_some(())?;
+        let place = self
+            .forms
+            .of_pointer(self.unit, self.body, self.address(op));
+        let Root::Value(root) = place.root else {
+            return None;
+        };
+        let array = self.body.def_op(root)?;
+        let shared = matches!(self.body.kind(array), OpKind::Alloca(info) if info.place == AllocaPlace::Shared);
+        shared.then_some((op, array))
+    }
+
+    fn address(&self, op: Op) -> Value {
+        let number = usize::from(matches!(self.body.kind(op), OpKind::Store(_)));
+        self.body.operand(op, number)
+    }
+
+    fn access(&self, op: Op, array: Op) -> Option<Access> {
+        let (unit, body) = (self.unit, self.body);
+        let value = match body.kind(op) {
+            OpKind::Store(_) => body.operand(op, 0),
+            _ => body.result(op),
+        };
+        let size = unit.layout.store_bytes(unit, body.ty(value)) as i64;
+        let place = self.forms.of_pointer(unit, body, self.address(op));
+        let mut common = Vec::new();
+        let mut own = Vec::new();
+        for (product, factor) in &place.offset.terms {
+            match product.iter().all(|atom| self.is_common(*atom, DEPTH)) {
+                true => common.push((product.clone(), *factor)),
+                false => own.push((product, *factor)),
+            }
+        }
+        let (ways, tests) = self.around(op)?;
+        let sizes: Vec<Option<i64>> = (0..self.dims()).map(|dim| self.extent(dim)).collect();
+        let total = sizes
+            .iter()
+            .try_fold(1i64, |n, size| n.checked_mul((*size)?));
+        let mut bytes = Vec::new();
+        for thread in 0..total.map_or(THREADS, |n| n.min(THREADS)) {
+            let ranks = self.ranks(thread, &sizes);
+            let mut comes = true;
+            for &(condition, wanted) in &tests {
+                comes &= (self.number(condition, &ranks, DEPTH)? != 0) == wanted;
+            }
+            let mut first = place.offset.constant;
+            for (product, factor) in &own {
+                let mut term = *factor;
+                for &atom in product.iter() {
+                    term = term.checked_mul(self.number(atom, &ranks, DEPTH)?)?;
+                }
+                first = first.checked_add(term)?;
+            }
+            bytes.push(comes.then_some((first, first.checked_add(size)?)));
+        }
+        // Of a block of unknown size a test must say that there is a warp, and who is in it.
+        let chosen = total.is_some() || bytes.iter().any(Option::is_none);
+        chosen.then_some(Access {
+            op,
+            array,
+            common,
+            bytes,
+            ways,
+        })
+    }
+
+    fn dims(&self) -> usize {
+        self.body.operand_count(self.spine.block)
+    }
+
+    fn extent(&self, dim: usize) -> Option<i64> {
+        let size = self.body.operand(self.spine.block, dim);
+        self.body.as_int(self.unit, size).filter(|n| *n > 0)
+    }
+
+    /// The numbers of a thread by dimension, as far as they are known.
+    fn ranks(&self, thread: i64, sizes: &[Option<i64>]) -> Vec<Option<i64>> {
+        let mut rest = Some(thread);
+        let rank = |size: &Option<i64>| match (*size, rest) {
+            (Some(1), _) => Some(0),
+            (Some(size), Some(number)) => {
+                rest = Some(number / size);
+                Some(number % size)
+            }
+            (None, Some(number)) => {
+                rest = None;
+                Some(number)
+            }
+            (_, None) => None,
+        };
+        sizes.iter().map(rank).collect()
+    }
+
+    /// The branches and loops around an op: those that all threads go through alike, and the conditions of the others.
+    #[allow(clippy::type_complexity)]
+    fn around(&self, op: Op) -> Option<(Vec<(Op, Region)>, Vec<(Value, bool)>)> {
+        let body = self.body;
+        let (mut ways, mut tests) = (Vec::new(), Vec::new());
+        let mut region = body.parent(op)?;
+        while region != self.spine.root {
+            let owner = body.owner(region)?;
+            match body.kind(owner) {
+                OpKind::If | OpKind::Switch(_) | OpKind::For { .. }
+                    if self.is_common(body.operand(owner, 0), DEPTH) =>
+                {
+                    ways.push((owner, region));
+                }
+                OpKind::If => {
+                    let then = body.op_regions(owner)[0] == region;
+                    tests.push((body.operand(owner, 0), then));
+                }
+                OpKind::Loop { .. } => ways.push((owner, region)),
+                _ => return None,
+            }
+            region = body.parent(owner)?;
+        }
+        Some((ways, tests))
+    }
+
+    /// Whether a value is the same for all threads, and all the time that a block runs.
+    fn is_common(&self, value: Value, depth: usize) -> bool {
+        let body = self.body;
+        let Some(region) = body.region_of(value) else {
+            return true;
+        };
+        if !body.is_inside(region, self.spine.root) {
+            return true;
+        }
+        if let Definition::Param(_, number) = body.values[value].def {
+            return region == self.spine.root && number as usize >= self.dims();
+        }
+        let Some(op) = body.def_op(value).filter(|_| depth > 0) else {
+            return false;
+        };
+        let in_spine = self.spine.is_spine(body, region) && !self.levels.is_own(value);
+        let computed = matches!(
+            body.kind(op),
+            OpKind::Cast(_) | OpKind::Binary(_) | OpKind::ICmp(_) | OpKind::Select
+        );
+        let mut operands = body.operands(op);
+        in_spine && !self.is_in_loop(op)
+            || computed && operands.all(|v| self.is_common(v, depth - 1))
+    }
+
+    /// Whether an op of the block stands in a loop of it.
+    fn is_in_loop(&self, op: Op) -> bool {
+        let body = self.body;
+        let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
+        std::iter::successors(around(&op), around)
+            .take_while(|owner| *owner != self.spine.block)
+            .any(|owner| matches!(body.kind(owner), OpKind::For { .. } | OpKind::Loop { .. }))
+    }
+
+    /// An integer as a thread has it.
+    fn number(&self, value: Value, ranks: &[Option<i64>], depth: usize) -> Option<i64> {
+        let (unit, body) = (self.unit, self.body);
+        let bits = unit.types.int_bits(body.ty(value))?;
+        if let Some(n) = body.as_int(unit, value) {
+            return Some(if bits == 1 { n & 1 } else { n });
+        }
+        if let Definition::Param(region, number) = body.values[value].def {
+            let number = number as usize;
+            if region != self.spine.root {
+                return self.last_index(region).filter(|_| number == 0);
+            }
+            return match number.checked_sub(self.dims()) {
+                None => ranks[number],
+                Some(dim) => self.extent(dim),
+            };
+        }
+        let op = body.def_op(value).filter(|_| depth > 0)?;
+        let operand = |index| self.number(body.operand(op, index), ranks, depth - 1);
+        let exact = match body.kind(op) {
+            OpKind::Cast(CastOp::SExt | CastOp::ZExt | CastOp::Trunc) => {
+                let from = operand(0)?;
+                // Numbers of threads are small, and none is negative.
+                (from >= 0).then_some(from)?
+            }
+            OpKind::Binary(binary) => binary_of(*binary, operand(0)?, operand(1)?)?,
+            OpKind::ICmp(predicate) => i64::from(compared(*predicate, operand(0)?, operand(1)?)?),
+            OpKind::Select => match operand(0)? {
+                0 => operand(2)?,
+                _ => operand(1)?,
+            },
+            OpKind::Freeze => operand(0)?,
+            _ => return None,
+        };
+        let exact = if bits == 1 { exact & 1 } else { exact };
+        let fits = bits == 1 || exact.unsigned_abs() < 1 << (bits - 1).min(40);
+        fits.then_some(exact)
+    }
+
+    /// The number of the last iteration of a loop, which all threads that come there run.
+    fn last_index(&self, region: Region) -> Option<i64> {
+        let body = self.body;
+        let owner = body.owner(region)?;
+        let counted = matches!(body.kind(owner), OpKind::For { .. });
+        let trips = counted.then(|| body.as_int(self.unit, body.operand(owner, 0)))??;
+        (trips > 0).then_some(trips - 1)
+    }
+
+    /// Whether threads meet between two ops of which the first comes first, or not both come one after the other.
+    fn meet_between(&self, first: Op, second: Op) -> bool {
+        let body = self.body;
+        let chain = |op: Op| {
+            let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
+            let ops = std::iter::successors(Some(op), around);
+            ops.take_while(|op| *op != self.spine.block)
+                .collect::<Vec<Op>>()
+        };
+        let (left, right) = (chain(first), chain(second));
+        let level = left.iter().find_map(|a| {
+            let beside = right.iter().find(|b| body.parent(**b) == body.parent(*a))?;
+            Some((*a, *beside))
+        });
+        let Some((left_top, right_top)) = level.filter(|(a, b)| a != b) else {
+            return true;
+        };
+        let cut = |op: &Op| self.spine.is_structural(*op);
+        let after = |op: Op| std::iter::successors(body.next(op), |op| body.next(*op));
+        let before = |op: Op| std::iter::successors(body.prev(op), |op| body.prev(*op));
+        let between = after(left_top).take_while(|op| *op != right_top);
+        between.into_iter().any(|op| cut(&op))
+            || left
+                .iter()
+                .take_while(|op| **op != left_top)
+                .any(|op| after(*op).any(|op| cut(&op)))
+            || right
+                .iter()
+                .take_while(|op| **op != right_top)
+                .any(|op| before(*op).any(|op| cut(&op)))
+    }
+
+    fn told(&self, store: Op, load: Op) -> Diagnostic {
+        let span = |op: Op| self.unit.span(self.body.ops[op].loc);
+        let message = "threads of one warp read from shared memory what others write there, and nothing has them meet";
+        Diagnostic::warning(Code::KernelRefused, message)
+            .at(span(load), "read here")
+            .at(span(store), "written here by another thread")
+            .help("call `__syncwarp()` between all reads and writes, or declare the memory `volatile`, which is used in step")
+    }
+}
+
+fn binary_of(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
+    let small = |n: i64| (0..32).contains(&n).then_some(n as u32);
+    match op {
+        BinaryOp::Add => a.checked_add(b),
+        BinaryOp::Sub => a.checked_sub(b),
+        BinaryOp::Mul => a.checked_mul(b),
+        BinaryOp::And => Some(a & b),
+        BinaryOp::Or => Some(a | b),
+        BinaryOp::Xor => Some(a ^ b),
+        BinaryOp::Shl => a.checked_mul(1 << small(b)?),
+        BinaryOp::LShr | BinaryOp::AShr => (a >= 0).then_some(a >> small(b)?),
+        BinaryOp::URem | BinaryOp::SRem => (a >= 0 && b > 0).then(|| a % b),
+        BinaryOp::UDiv | BinaryOp::SDiv => (a >= 0 && b > 0).then(|| a / b),
+        _ => None,
+    }
+}
+
+fn compared(predicate: IntPredicate, a: i64, b: i64) -> Option<bool> {
+    use IntPredicate::*;
+    let unsigned = matches!(predicate, Ult | Ule | Ugt | Uge);
+    // A negative number is a great one without sign.
+    let (a, b) = match unsigned {
+        true => (a as u64 as i128, b as u64 as i128),
+        false => (a.into(), b.into()),
+    };
+    Some(match predicate {
+        Eq => a == b,
+        Ne => a != b,
+        Slt | Ult => a < b,
+        Sle | Ule => a <= b,
+        Sgt | Ugt => a > b,
+        Sge | Uge => a >= b,
+    })
+}

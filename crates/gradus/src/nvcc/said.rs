@@ -1,0 +1,49 @@
+//! What clang says of CUDA that cannot be here, in words that help.
+
+use super::libraries;
+use gradus_ir::{Code, Diagnostic, SourceSpan};
+
+/// The finding that an error of clang's stands for, where we know better.
+pub(super) fn as_finding(said: &str) -> Option<Diagnostic> {
+    said.lines().find_map(|line| {
+        let (place, error) = line
+            .split_once(": error: ")
+            .or_else(|| line.split_once(": fatal error: "))?;
+        let finding = finding(error)?;
+        Some(match span(place) {
+            Some((span, label)) => finding.at(Some(span), label),
+            None => finding,
+        })
+    })
+}
+
+fn finding(error: &str) -> Option<Diagnostic> {
+    if error.contains("'long double' type support, but target") {
+        let message = "a GPU has no `long double`: device code computes with one";
+        let finding = Diagnostic::error(Code::KernelRefused, message);
+        return Some(finding.help("use `double` in what kernels compute"));
+    }
+    if error.starts_with("kernel launch from __device__ or __global__ function") {
+        let message =
+            "a kernel launches another one: dynamic parallelism has no counterpart on this machine";
+        let finding = Diagnostic::error(Code::KernelRefused, message);
+        return Some(finding.help(
+            "launch it from the host, or make what it does a device function and call that",
+        ));
+    }
+    let header = error.strip_prefix('\'')?;
+    let header = header.strip_suffix("' file not found")?;
+    libraries::of_header(header).map(libraries::missing)
+}
+
+/// Where an error is, and what is said of the place.
+fn span(place: &str) -> Option<(SourceSpan, &'static str)> {
+    let mut parts = place.rsplitn(3, ':');
+    let column = parts.next()?.parse().ok()?;
+    let span = SourceSpan {
+        line: parts.next()?.parse().ok()?,
+        file: parts.next()?.to_string(),
+        column,
+    };
+    Some((span, "here"))
+}
