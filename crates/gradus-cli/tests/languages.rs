@@ -144,6 +144,33 @@ fn fortran_arrays() {
     }
 }
 
+/// A check links flang's library, which the rest of the file may call.
+#[test]
+fn fortran_is_checked_with_its_library() {
+    let folder = folder("fortran_checked");
+    let source = "module m
+      contains
+        real(8) function f(x, n)
+          integer, value :: n
+          real(8), intent(in) :: x(n)
+          real(8), allocatable :: a(:)
+          a = x * x
+          f = norm2(a)
+        end function
+        subroutine tell(x)
+          real(8), intent(in) :: x(:)
+          print *, pack(x, x > 0)
+        end subroutine
+      end module\n";
+    write(&folder, "m.f90", source);
+    shell(&folder, "flang-22 -O1 -g -emit-llvm -c m.f90 -o m.bc");
+    let told = shell(
+        &folder,
+        "gradus check m.bc -f _QMmPf --arg x=rand(5) --arg n=5",
+    );
+    assert!(text(&told.stdout).contains("the derivative is right"));
+}
+
 /// What stays with the library is refused by its name, and by nothing that follows from it.
 #[test]
 fn fortran_library_calls() {

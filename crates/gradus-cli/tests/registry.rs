@@ -144,8 +144,8 @@ fn experts() {
 fn what_needs_tensor_cores_is_refused() {
     for (source, told) in [
         ("mmq_gguf/mmq_instance_q4_0.cu", "mmq_mma.cuh:"),
-        ("moe/moe_wmma.cu", "moe_wmma.cu:19"),
-        ("moe/moe_wmma_gguf.cu", "moe_wmma_gguf.cu:18"),
+        ("moe/moe_wmma.cu", "moe_utils.cuh:4"),
+        ("moe/moe_wmma_gguf.cu", "moe_utils.cuh:4"),
         ("moe/moe_align.cu", "moe_align.cu:4"),
     ] {
         let object = support::folder("registry-refused").join("refused.o");

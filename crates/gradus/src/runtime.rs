@@ -9,6 +9,7 @@ use gradus_ir::Diagnostic;
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSymbol};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The library as one relocatable object; its symbols are the `gr_*` entries, CUDA's run time, and for each function `f`
 /// of OpenMP's library that it stands before `__wrap_f` and `f` itself.
@@ -101,6 +102,18 @@ fn begins_regions(bytes: &[u8]) -> bool {
 fn is_fork(name: &str) -> bool {
     // GNU's compilers have a call for each kind of region.
     name.starts_with("__kmpc_fork_") || name.starts_with("GOMP_parallel")
+}
+
+/// flang's run-time library, where an object refers to it and the compiler knows where it lies.
+pub(crate) fn fortran_library(clang: &Path, object: &Path) -> Option<String> {
+    let refers = |bytes: Vec<u8>| misses(&bytes, |name| name.starts_with("_Fortran"));
+    if !files::read(object).is_ok_and(refers) {
+        return None;
+    }
+    let asked = "-print-file-name=libflang_rt.runtime.a";
+    let output = Command::new(clang).arg(asked).output().ok()?;
+    let path = String::from_utf8(output.stdout).ok()?.trim().to_string();
+    Path::new(&path).is_file().then_some(path)
 }
 
 /// Whether an object or a shared library refers to such a symbol, which it does not define.

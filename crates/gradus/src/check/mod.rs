@@ -197,6 +197,7 @@ fn build(
         args.extend([file("main.o"), format!("-Wl,--wrap={symbol}")]);
     }
     args.extend(what.flags.iter().filter(|f| is_for_the_linker(f)).cloned());
+    args.extend(runtime::fortran_library(&settings.clang(false)?, object));
     // Without a random base the addresses that a signal reports are those of the file.
     args.extend(["-no-pie", "-Wl,--allow-multiple-definition", "-lm", "-o"].map(String::from));
     args.push(program.display().to_string());
