@@ -393,10 +393,12 @@ int main(int argc, char **argv)
 fn who_is_told_of_one_thread_has_one() {
     let at = folder("one_thread");
     write(&at, "careful.c", CAREFUL);
-    accepts(
+    let told = shell(
         &at,
-        "cc -O1 -g -fopenmp -fsanitize=thread careful.c -o watched",
+        "gradus cc -O1 -g -fopenmp -fsanitize=thread careful.c -o watched",
     );
+    let said = text(&told.stderr);
+    assert!(said.contains("looks at the number of threads"), "{said}");
     let (one, _) = run(&at, "watched", ["3000", ""], 1);
     let (four, _) = run(&at, "watched", ["3000", ""], 4);
     assert_eq!(one, four);

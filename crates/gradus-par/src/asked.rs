@@ -6,7 +6,7 @@
 //! a caller, it may come to any loop, and all are. Numbers in floating point are results, not answers.
 
 use gradus_ir::known::{Known, OpenMpFn};
-use gradus_ir::{Body, FuncId, Op, OpKind, Unit, Value};
+use gradus_ir::{Body, FuncId, LocId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
 /// Whether an op asks how many threads there may be.
@@ -37,6 +37,20 @@ impl Asked {
     /// Whether a loop of a function relies on it.
     pub(crate) fn relies(&self, func: FuncId, op: Op) -> bool {
         self.anywhere || self.loops.contains(&(func, op))
+    }
+
+    /// The functions of those loops that do, and where they stand.
+    pub(crate) fn places(&self, unit: &Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
+        let of = |&func: &FuncId| {
+            let body = unit.functions[func].body.as_deref();
+            body.into_iter().flat_map(move |body| {
+                let loops = body.walk(body.root()).filter(move |op| {
+                    matches!(body.kind(*op), OpKind::ParFor { .. }) && self.relies(func, *op)
+                });
+                loops.map(move |op| (func, body.ops[op].loc))
+            })
+        };
+        functions.iter().flat_map(of).collect()
     }
 
     fn follow(&mut self, unit: &Unit, func: FuncId, body: &Body) {

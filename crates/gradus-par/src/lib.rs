@@ -42,7 +42,7 @@ pub use task_loops::task_loops;
 pub use throws::handling_tasks;
 
 use gradus_analysis::{Closure, Effects};
-use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
+use gradus_ir::{Body, FuncId, LocId, Op, OpKind, Unit};
 
 /// What parallel ops become.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,12 +142,14 @@ fn keep_apart(unit: &mut Unit, functions: &[FuncId]) {
 
 /// Puts the serial projection in place of every parallel op of `functions`. Loops whose iterations are
 /// independent say so ([`Flags::INDEPENDENT`]), for [`restore`] to find them again: what works on
-/// serial code, like differentiation, can stand in between.
+/// serial code, like differentiation, can stand in between. Gives the function and the place of each loop that does
+/// not say so because it looks at the number of threads, of which the projection is told that there is one.
 ///
 /// [`Flags::INDEPENDENT`]: gradus_ir::Flags::INDEPENDENT
-pub fn project(unit: &mut Unit, functions: &[FuncId]) {
+pub fn project(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
     let ordered = ordered::ordered(unit);
     let asked = asked::Asked::of(unit, functions);
+    let relying = asked.places(unit, functions);
     serial::answer_for_one_thread(unit);
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
@@ -158,6 +160,7 @@ pub fn project(unit: &mut Unit, functions: &[FuncId]) {
             unit.functions[func].body = Some(body);
         }
     }
+    relying
 }
 
 /// A body that is being lowered.

@@ -269,7 +269,9 @@ pub(crate) fn project(
     }
     run.pass("raise", |run| {
         called::take_in(unit, &changed);
-        gradus_par::project(unit, &changed);
+        let relying = gradus_par::project(unit, &changed);
+        let message = "a derivative runs this loop serially: the program looks at the number of threads, and a derivative's program is told of one";
+        run.take(remarks(unit, &relying, message))?;
         run.after_unit("raise", unit)
     })
 }
@@ -358,7 +360,8 @@ fn import(run: &mut Run<'_>, host: &mut Host) -> Result<(Imported, Vec<FuncId>),
 fn lower(run: &mut Run<'_>, unit: &mut Unit, changed: &[FuncId]) -> Result<Vec<FuncId>, Stop> {
     if run.request.options.deterministic {
         let serialised = gradus_par::keep_order(unit, changed);
-        run.take(in_order(unit, &serialised))?;
+        let message = "this runs serially (`--deterministic`): what it leaves may depend on which thread comes first, by an atomic sum, a lock, the number of threads, or a call that is not known";
+        run.take(remarks(unit, &serialised, message))?;
     }
     let made = gradus_par::lower(unit, changed, &gradus_par::Options::default());
     let functions: Vec<FuncId> = changed.iter().copied().chain(made).collect();
@@ -370,12 +373,11 @@ fn lower(run: &mut Run<'_>, unit: &mut Unit, changed: &[FuncId]) -> Result<Vec<F
     Ok(functions)
 }
 
-/// Remarks on what runs in the program's order so that its results do not depend on the workers.
-fn in_order(unit: &Unit, serialised: &[(FuncId, Option<LocId>)]) -> Vec<Diagnostic> {
+/// Remarks on what runs serially, and why.
+fn remarks(unit: &Unit, serialised: &[(FuncId, Option<LocId>)], message: &str) -> Vec<Diagnostic> {
     let remark = |(func, loc): &(FuncId, Option<LocId>)| {
         let function = &unit.functions[*func];
         let name = function.source_name.as_ref().unwrap_or(&function.name);
-        let message = "this runs serially (`--deterministic`): what it leaves may depend on which thread comes first, by an atomic sum, a lock, the number of threads, or a call that is not known";
         let finding = Diagnostic {
             severity: Severity::Note,
             ..Diagnostic::warning(Code::ParallelKept, message.to_string())
