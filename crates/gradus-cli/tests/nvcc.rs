@@ -322,6 +322,33 @@ fn what_a_unit_says_of_a_function_is_joined() {
     assert!(text(&refused.stderr).contains("no.cu:2"));
 }
 
+/// With `-g` a debugger finds a kernel's lines where its code is, whatever it was put into.
+#[test]
+fn a_debugger_finds_kernels() {
+    const SCALE: &str = "#include <cstdio>
+        __global__ void scale(float *x, float by) { x[threadIdx.x] *= by; }
+        int main() {
+          float *x;
+          cudaMallocManaged(&x, 32 * sizeof(float));
+          scale<<<1, 32>>>(x, 2.0f);
+          return cudaDeviceSynchronize();
+        }";
+    let folder = folder("debugger");
+    std::fs::write(folder.join("scale.cu"), SCALE).expect("written");
+    for options in ["-g -O2", "-g -G"] {
+        succeeds(&nvcc(&folder, &format!("{options} scale.cu -o scale")));
+        let mut dump = Command::new("llvm-dwarfdump-22");
+        dump.args(["--name=scale", "scale"]);
+        let output = dump.current_dir(&folder).output().expect("it runs");
+        let said = text(&output.stdout);
+        let place = said.find("DW_TAG_inlined_subroutine").expect("its code");
+        assert!(
+            said[place..].contains("\"_Z5scalePff\""),
+            "{options}: {said}"
+        );
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused_with_a_line_and_leaves_nothing() {
     let cases = [

@@ -81,7 +81,7 @@ entry:
 pub(super) fn spacing_text(name: &str) -> String {
     format!(
         "declare double @llvm.fabs.f64(double)
-declare double @llvm.maxnum.f64(double, double)
+declare double @llvm.maximum.f64(double, double)
 declare double @nextafter(double, double)
 define double @{name}(double %x) {{
   %size = call double @llvm.fabs.f64(double %x)
@@ -91,7 +91,7 @@ define double @{name}(double %x) {{
   %down = fsub double %size, %below
   %last = fcmp oeq double %above, 0x7FF0000000000000
   %gap = select i1 %last, double %down, double %up
-  %spacing = call double @llvm.maxnum.f64(double %gap, double 0x0010000000000000)
+  %spacing = call double @llvm.maximum.f64(double %gap, double 0x0010000000000000)
   ret double %spacing
 }}
 "

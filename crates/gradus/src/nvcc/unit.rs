@@ -272,9 +272,11 @@ impl Unit<'_> {
             ]
             .map(String::from),
         );
-        if !self.asked.common.iter().any(|word| word == "-g") {
-            args.push("-gline-tables-only".into());
-        }
+        args.push(match self.asked.common.iter().any(|word| word == "-g") {
+            // Else nothing but lines is told of what is optimised.
+            true => "--cuda-noopt-device-debug".into(),
+            false => "-gline-tables-only".into(),
+        });
         self.job(args, source, text)
     }
 
