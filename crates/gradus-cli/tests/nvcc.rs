@@ -322,6 +322,37 @@ fn what_a_unit_says_of_a_function_is_joined() {
     assert!(text(&refused.stderr).contains("no.cu:2"));
 }
 
+/// What our headers lack comes from those of a toolkit.
+#[test]
+fn headers_of_a_toolkit_stand_behind_ours() {
+    const SOURCE: &str = "#include <cuda_runtime.h>
+        #include <only_there.h>
+        __global__ void store(int *x) { *x = THERE; }
+        int main() {
+          int *x;
+          cudaMallocManaged(&x, sizeof(int));
+          store<<<1, 1>>>(x);
+          cudaDeviceSynchronize();
+          return *x == 7 ? 0 : 1;
+        }";
+    let folder = folder("toolkit");
+    let headers = folder.join("toolkit/include");
+    std::fs::create_dir_all(&headers).expect("made");
+    let write = |name: &str, text: &str| std::fs::write(headers.join(name), text).expect("written");
+    write("only_there.h", "#define THERE 7\n");
+    write("cuda_runtime.h", "#error not this one\n");
+    std::fs::write(folder.join("store.cu"), SOURCE).expect("written");
+    succeeds(&nvcc(&folder, "--cuda-path=toolkit store.cu -o store"));
+    let output = Command::new(folder.join("store")).output();
+    succeeds(&output.expect("it starts"));
+    let wrong = nvcc(&folder, "--cuda-path nowhere store.cu -o wrong");
+    let said = text(&wrong.stderr);
+    assert!(
+        !wrong.status.success() && said.contains("`nowhere`"),
+        "{said}"
+    );
+}
+
 /// With `-g` a debugger finds a kernel's lines where its code is, whatever it was put into.
 #[test]
 fn a_debugger_finds_kernels() {

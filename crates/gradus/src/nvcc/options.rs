@@ -91,6 +91,8 @@ enum Fate {
     Separate,
     Preprocess(&'static str),
     DeviceDebug,
+    /// The folder of an installed toolkit.
+    Toolkit,
     Version,
     /// Options stand in a file.
     File,
@@ -132,6 +134,7 @@ const ROWS: &[(&[&str], Fate)] = &[
     (&["-I", "--include-path"], Common("-I")),
     (&["-isystem", "--system-include"], Common("-isystem")),
     (&["-idirafter"], Common("-idirafter")),
+    (&["--cuda-path"], Fate::Toolkit),
     (&["-include", "--pre-include"], Common("-include")),
     (&["-D", "--define-macro"], Common("-D")),
     (&["-U", "--undefine-macro"], Common("-U")),
@@ -479,6 +482,17 @@ impl Reader {
                 found.device_debug = true;
                 found.common.push("-g".into());
             }
+            Fate::Toolkit => {
+                let headers = Path::new(value).join("include");
+                if !headers.is_dir() {
+                    let message = format!("there are no headers of a CUDA toolkit in `{value}`");
+                    let help = "name the folder in which the toolkit's `include` stands";
+                    return Err(wrong(message).help(help));
+                }
+                // Ours come first: they are made for this machine.
+                let headers = headers.display().to_string();
+                found.common.extend(["-idirafter".to_string(), headers]);
+            }
             Fate::Version => found.version = true,
             Fate::File => self.options_file(value)?,
             Refused(why) => {
@@ -526,7 +540,7 @@ fn takes_value(fate: Fate) -> bool {
     match fate {
         NothingOf | Common(_) | LinkOf(_) | HostParts | LinkParts => true,
         Fate::Output | Fate::Level | Fate::Language | Fate::File => true,
-        Fate::Architecture | Fate::Separate => true,
+        Fate::Architecture | Fate::Separate | Fate::Toolkit => true,
         HostFlag(word) => word.ends_with('='),
         _ => false,
     }
