@@ -3,7 +3,7 @@
 
 use crate::activity::{ClassFacts, ClassState, Facts};
 use crate::closure::Callee;
-use gradus_ir::{Body, Code, Diagnostic, FuncId, Op};
+use gradus_ir::{Body, Code, Diagnostic, FuncId, Op, Severity};
 use std::collections::BTreeSet;
 
 /// Says of findings about what memory holds which functions may be the cause. Where one of these is refused itself,
@@ -19,7 +19,9 @@ pub(crate) fn blame(facts: Facts<'_>, classes: &ClassFacts, findings: &mut Vec<D
     }
     let list: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     let refuses_one = |d: &Diagnostic| {
-        d.code == Code::UnknownCallee && list.iter().any(|name| d.message.starts_with(name))
+        d.code == Code::UnknownCallee
+            && d.severity == Severity::Error
+            && list.iter().any(|name| d.message.starts_with(name))
     };
     if findings.iter().any(refuses_one) {
         findings.retain(|d| !about_memory(d));

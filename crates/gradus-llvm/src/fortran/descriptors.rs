@@ -83,7 +83,7 @@ impl Left {
                         false => return None,
                     }
                 } else if !LLVMIsAGetElementPtrInst(user).is_null() {
-                    pending.push((user, offset + step(user)?));
+                    pending.push((user, offset.checked_add(step(user)?)?));
                 }
                 at = LLVMGetNextUse(at);
             }
@@ -183,7 +183,9 @@ unsafe fn byte(member: Member, offset: u64, value: LLVMValueRef) -> Told<u64> {
         }
         let inside = member.at - offset;
         match kind {
-            LLVMIntegerTypeKind => number(value).map(|n| n >> (8 * inside) & 0xff).into(),
+            LLVMIntegerTypeKind if bytes <= 8 => {
+                number(value).map(|n| n >> (8 * inside) & 0xff).into()
+            }
             LLVMVectorTypeKind if bytes == u64::from(LLVMGetVectorSize(ty)) => {
                 constant_part(value, inside as u32)
                     .and_then(|byte| number(byte))
@@ -229,17 +231,20 @@ unsafe fn step(address: LLVMValueRef) -> Option<u64> {
         let function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(address));
         let layout = LLVMGetModuleDataLayout(LLVMGetGlobalParent(function));
         let mut ty = LLVMGetGEPSourceElementType(address);
-        let mut sum = number(LLVMGetOperand(address, 1))? * LLVMABISizeOfType(layout, ty);
+        let far = |count: u64, ty| count.checked_mul(LLVMABISizeOfType(layout, ty));
+        let mut sum = far(number(LLVMGetOperand(address, 1))?, ty)?;
         for at in 2..LLVMGetNumOperands(address) as u32 {
             let index = number(LLVMGetOperand(address, at))?;
-            if LLVMGetTypeKind(ty) == LLVMStructTypeKind {
+            let more = if LLVMGetTypeKind(ty) == LLVMStructTypeKind {
                 let index = u32::try_from(index).ok()?;
-                sum += LLVMOffsetOfElement(layout, ty, index);
+                let more = LLVMOffsetOfElement(layout, ty, index);
                 ty = LLVMStructGetTypeAtIndex(ty, index);
+                more
             } else {
                 ty = LLVMGetElementType(ty);
-                sum += index * LLVMABISizeOfType(layout, ty);
-            }
+                far(index, ty)?
+            };
+            sum = sum.checked_add(more)?;
         }
         Some(sum)
     }
