@@ -11,7 +11,8 @@
 //! Whoever works on a call can then treat an invoke as one that has a handler beside it.
 //! One walk from the outside in: every op moves at most once.
 
-use gradus_ir::{Body, Builder, Op, OpKind, Region, TypeId, Unit, Value};
+use crate::outline::inline_region;
+use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, TypeId, Unit, Value};
 
 /// Brings every invoke of a body into that form; says whether any was not.
 pub fn separate_invokes(unit: &mut Unit, body: &mut Body) -> bool {
@@ -27,6 +28,41 @@ pub fn separate_invokes(unit: &mut Unit, body: &mut Body) -> bool {
         };
     }
     changed
+}
+
+/// Makes calls of the invokes of functions that never throw, of which the declaration does not say so; says whether
+/// there was one.
+pub fn call_quiet(
+    unit: &mut Unit,
+    body: &mut Body,
+    is_quiet: impl Fn(&Unit, FuncId) -> bool,
+) -> bool {
+    let quiet = |op: &Op| {
+        matches!(body.kind(*op), OpKind::Invoke(_))
+            && unit
+                .callee(body, *op)
+                .is_some_and(|func| is_quiet(unit, func))
+    };
+    let invokes: Vec<Op> = body.walk(body.root()).filter(quiet).collect();
+    for &op in &invokes {
+        let OpKind::Invoke(info) = body.kind(op).clone() else {
+            continue;
+        };
+        let region = body.op_regions(op)[0];
+        let types: Vec<TypeId> = body
+            .region_params(region)
+            .iter()
+            .map(|v| body.ty(*v))
+            .collect();
+        let operands: Vec<Value> = body.operands(op).collect();
+        let mut b = Builder::new(unit, body);
+        b.at_op(op);
+        b.loc = b.body.ops[op].loc;
+        let call = b.op(OpKind::Call(info), &operands, &types, 0);
+        let results = b.body.results(call).to_vec();
+        inline_region(&mut b, op, region, &results);
+    }
+    !invokes.is_empty()
 }
 
 /// Whether an invoke has the form that [`separate_invokes`] makes.

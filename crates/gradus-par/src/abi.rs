@@ -28,6 +28,8 @@ pub(crate) enum Entry {
     Unlock,
     Enter,
     Leave,
+    Final,
+    FinalEnd,
     Scratch,
     ScratchEnd,
 }
@@ -69,6 +71,8 @@ impl Entry {
             Entry::Unlock => ("gr_unlock", Void, &[Ptr]),
             Entry::Enter => ("gr_enter", Bool, &[]),
             Entry::Leave => ("gr_leave", Void, &[Bool]),
+            Entry::Final => ("gr_final", Bool, &[Bool]),
+            Entry::FinalEnd => ("gr_final_end", Void, &[Bool]),
             Entry::Scratch => ("gr_scratch", Ptr, &[I64]),
             Entry::ScratchEnd => ("gr_scratch_end", Void, &[Ptr, I64]),
         }

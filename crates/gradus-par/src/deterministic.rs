@@ -3,11 +3,12 @@
 //!
 //! Reductions have the same bits by themselves: the library cuts and combines them by the number of
 //! iterations alone. What has not is an atomic sum of floats, whatever uses what an atomic operation found,
-//! a locked region, and a team, whose ranks are as many as there are workers. A parallel op that holds such a
+//! a locked region, and a team, whose ranks are as many as there are workers, or come in any order. A team that is
+//! to have a stated number of ranks is a loop over them by now, or keeps them. Another parallel op that holds such a
 //! thing, or calls what does or is not known, becomes its serial projection, innermost ones first; parallel
 //! loops around and inside that hold none stay.
 
-use crate::{ordered, serial};
+use crate::{ordered, serial, sized};
 use gradus_ir::{Body, FuncId, LocId, Op, OpKind, RmwOp, Unit};
 use std::collections::HashSet;
 
@@ -20,12 +21,16 @@ pub fn keep_order(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
+        let keeps = sized::sized(unit, &body);
         let forks: Vec<Op> = body
             .walk(body.root())
             .filter(|op| forks(&body, *op))
             .collect();
         for op in forks.into_iter().rev() {
             let is_team = matches!(body.kind(op), OpKind::Spmd { .. });
+            if is_team && keeps.contains(&op) {
+                continue;
+            }
             let mut inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
             if is_team || inside.any(|op| depends(unit, &body, op, &unordered)) {
                 serialised.push((func, body.ops[op].loc));

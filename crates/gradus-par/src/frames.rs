@@ -5,6 +5,7 @@
 //! run-time library, which each worker keeps for the next run; small ones stay where they are.
 
 use crate::abi::Entry;
+use gradus_ir::known::{Known, MarkerFn};
 use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Unit, Value};
 
 /// An allocation of at least so many bytes is large.
@@ -30,6 +31,7 @@ pub(crate) fn relieve(unit: &mut Unit, body: &mut Body) {
         Entry::ScratchEnd.declare(unit),
     );
     for (op, bytes) in large {
+        drop_lifetimes(unit, body, op);
         let mut b = Builder::new(unit, body);
         b.at_op(op);
         b.loc = b.body.ops[op].loc;
@@ -43,6 +45,24 @@ pub(crate) fn relieve(unit: &mut Unit, body: &mut Body) {
             b.at_op(end);
             b.call(give, &[memory, count]);
         }
+    }
+}
+
+/// Only allocations in a frame may say when their life begins and ends.
+fn drop_lifetimes(unit: &Unit, body: &mut Body, alloca: Op) {
+    let says = |op: &Op| {
+        let known = unit.callee(body, *op).and_then(|func| unit.known(func));
+        matches!(
+            known,
+            Some(Known::Marker(
+                MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd
+            ))
+        )
+    };
+    let users: Vec<Op> = body.uses(body.result(alloca)).map(|at| at.op).collect();
+    let markers: Vec<Op> = users.into_iter().filter(says).collect();
+    for marker in markers {
+        body.erase(marker);
     }
 }
 

@@ -27,6 +27,7 @@ mod outlined;
 mod own_memory;
 mod restore;
 mod serial;
+mod sized;
 mod task_loops;
 mod tasks;
 mod team;
@@ -161,6 +162,26 @@ pub fn project(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<Loc
         }
     }
     relying
+}
+
+/// Makes parallel loops over their ranks of the teams that are to have a stated number of them; gives the function
+/// and the place of each that cannot be one, because its ranks wait for each other, share work, or tell each other
+/// something. A projection to one rank would not do what the program counts on.
+pub fn ranks_to_loops(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
+    let ordered = ordered::ordered(unit);
+    let mut teams = Vec::new();
+    for &func in functions {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        for op in sized::sized(unit, &body) {
+            if !sized::to_loop(unit, &mut body, op, &ordered) {
+                teams.push((func, body.ops[op].loc));
+            }
+        }
+        unit.functions[func].body = Some(body);
+    }
+    teams
 }
 
 /// A body that is being lowered.

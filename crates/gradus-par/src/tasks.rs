@@ -39,6 +39,7 @@ impl Lowering<'_> {
         let entered = calls.then(|| enter(b));
         for &spawn in &spawns {
             self.enclose(body, spawn);
+            begin_final(&mut Builder::new(self.unit, body), spawn);
         }
         for sync in syncs {
             let b = &mut Builder::new(self.unit, body);
@@ -246,6 +247,26 @@ pub(crate) fn enter(b: &mut Builder<'_>) -> Value {
 pub(crate) fn leave(b: &mut Builder<'_>, entered: Value) {
     let leave = Entry::Leave.declare(b.unit);
     b.call(leave, &[entered]);
+}
+
+/// Has the tasks that a final task makes, itself or in what it calls, run where they stand.
+fn begin_final(b: &mut Builder<'_>, spawn: Op) {
+    let OpKind::Spawn { serial: true, .. } = *b.body.kind(spawn) else {
+        return;
+    };
+    let is_final = b.body.operands(spawn).last().expect("it was verified");
+    let region = b.body.op_regions(spawn)[0];
+    let (Some(first), Some(end)) = (b.body.first(region), b.body.last(region)) else {
+        return;
+    };
+    b.loc = b.body.ops[spawn].loc;
+    b.at_op(first);
+    let begin = Entry::Final.declare(b.unit);
+    let begun = b.call(begin, &[is_final]);
+    let before = b.body.result(begun);
+    b.at_op(end);
+    let end = Entry::FinalEnd.declare(b.unit);
+    b.call(end, &[before]);
 }
 
 fn wait(b: &mut Builder<'_>, group: Group) {

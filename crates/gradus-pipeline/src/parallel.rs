@@ -269,6 +269,10 @@ pub(crate) fn project(
     }
     run.pass("raise", |run| {
         called::take_in(unit, &changed);
+        let teams = gradus_par::ranks_to_loops(unit, &changed);
+        let is_derived = |(func, _): &&(FuncId, _)| closure.contains(*func);
+        run.take(teams.iter().filter(is_derived).map(|team| sized_team(unit, team)).collect())?;
+        changed.retain(|func| teams.iter().all(|(team, _)| team != func));
         let relying = gradus_par::project(unit, &changed);
         let message = "a derivative runs this loop serially: the program looks at the number of threads, and a derivative's program is told of one";
         run.take(remarks(unit, &relying, message))?;
@@ -359,6 +363,9 @@ fn import(run: &mut Run<'_>, host: &mut Host) -> Result<(Imported, Vec<FuncId>),
 /// Lowers the parallel ops of the changed functions; gives all that must go back to the host.
 fn lower(run: &mut Run<'_>, unit: &mut Unit, changed: &[FuncId]) -> Result<Vec<FuncId>, Stop> {
     if run.request.options.deterministic {
+        let teams = gradus_par::ranks_to_loops(unit, changed);
+        let message = "this region keeps the threads that it asks for (`--deterministic`): they wait for each other or share work, and what it leaves may depend on which of them comes first";
+        run.take(remarks(unit, &teams, message))?;
         let serialised = gradus_par::keep_order(unit, changed);
         let message = "this runs serially (`--deterministic`): what it leaves may depend on which thread comes first, by an atomic sum, a lock, the number of threads, or a call that is not known";
         run.take(remarks(unit, &serialised, message))?;
@@ -371,6 +378,17 @@ fn lower(run: &mut Run<'_>, unit: &mut Unit, changed: &[FuncId]) -> Result<Vec<F
     run.take(broken.collect())?;
     run.after_unit("lower", unit)?;
     Ok(functions)
+}
+
+/// That a region has threads which no order of them stands for.
+fn sized_team(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
+    let function = &unit.functions[*func];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let message = "this region asks for a number of threads that wait for each other or share work: its derivative would run it with one";
+    Diagnostic::error(Code::OpenMp, message)
+        .in_function(name)
+        .at(unit.span(*loc), "here")
+        .help("leave `num_threads` out if the program is right with one thread too, or share all of the work by `omp for`")
 }
 
 /// Remarks on what runs serially, and why.

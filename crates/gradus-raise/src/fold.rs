@@ -20,6 +20,7 @@ use crate::privates::{Own, own_memory};
 use crate::reductions::{self, Reduction};
 use crate::regions::splice;
 use gradus_edit::{is_pure, promote_slots, sweep_dead};
+use gradus_ir::known::Known;
 use gradus_ir::{
     AllocaPlace, BarrierScope, Body, Builder, FuncId, IntPredicate, Op, OpKind, Region, Schedule,
     SpmdKind, Unit, Value,
@@ -82,14 +83,24 @@ fn plan(unit: &Unit, body: &Body, team: Op, reach: &Reach) -> Option<Plan> {
         return None;
     }
     let region = body.op_regions(team)[0];
-    // With a number of its own, what is not seen may count on no other thread coming by.
-    if body.as_int(unit, asked) != Some(0)
-        && body.walk(region).any(|op| is_unseen(unit, body, op, reach))
+    // With a number of its own, what is not seen may count on no other thread coming by, and the program on
+    // so many coming by.
+    let stated = body.as_int(unit, asked) != Some(0);
+    if stated
+        && (body.walk(region).any(|op| is_unseen(unit, body, op, reach))
+            || is_done_by_each(unit, body, region))
     {
         return None;
     }
     let (shared, level) = rank_level(unit, body, region, reach)?;
     let compared = compared(unit, body, region, &shared)?;
+    if stated
+        && !compared
+            .iter()
+            .all(|&(op, _)| chooses_first(unit, body, op))
+    {
+        return None;
+    }
     let mut combined: HashSet<Op> = HashSet::new();
     let mut loops = Vec::new();
     for &op in &shared {
@@ -166,6 +177,48 @@ fn rank_level(
     }
     let foldable = parallel || !shared.is_empty() || is_for_one(unit, body, region);
     foldable.then_some((shared, level))
+}
+
+/// Whether each rank does, in its own code, what it matters how often it is done: it calls something that has
+/// effects, or makes tasks, loops or teams. What it stores is its own, or there would be a race.
+fn is_done_by_each(unit: &Unit, body: &Body, region: Region) -> bool {
+    let mut open = vec![region];
+    while let Some(region) = open.pop() {
+        for op in body.ops_in(region) {
+            let kind = body.kind(op);
+            match kind {
+                OpKind::ShareFor { .. } | OpKind::Single { .. } => continue,
+                OpKind::Critical(name) if **name == *REDUCTION_LOCK => continue,
+                OpKind::Barrier(_) | OpKind::Store(_) => {}
+                _ if kind.is_parallel() => return true,
+                _ if kind.call_info().is_some() && !has_no_effect(unit, body, op) => return true,
+                _ => {}
+            }
+            open.extend(body.op_regions(op));
+        }
+    }
+    false
+}
+
+fn has_no_effect(unit: &Unit, body: &Body, call: Op) -> bool {
+    let known = unit.callee(body, call).and_then(|func| unit.known(func));
+    is_pure(unit, body, call) || matches!(known, Some(Known::Memory(_) | Known::Marker(_)))
+}
+
+/// Whether a comparison only chooses what rank 0 does beside the others.
+fn chooses_first(unit: &Unit, body: &Body, compared: Op) -> bool {
+    let is_equal = matches!(body.kind(compared), OpKind::ICmp(IntPredicate::Eq));
+    let with_first = body.as_int(unit, body.operand(compared, 1)) == Some(0);
+    let only_then = |user: Op| {
+        let otherwise = body.op_regions(user).get(1);
+        let is_empty = |region: &Region| {
+            let end = |op: Op| matches!(body.kind(op), OpKind::Yield);
+            body.ops_in(*region).all(end) && body.results(user).is_empty()
+        };
+        matches!(body.kind(user), OpKind::If) && otherwise.is_none_or(is_empty)
+    };
+    let mut users = body.uses(body.result(compared)).map(|at| at.op);
+    is_equal && with_first && users.all(only_then)
 }
 
 /// Whether all that a team's ranks do is done by one of them: `single` regions, and between them nothing

@@ -7,14 +7,14 @@
 
 use crate::foreign::{self, Function, call};
 use crate::{pool, strand};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The number of this thread and how many there are, where the work is ours.
-fn standing() -> Option<(i32, i32)> {
+fn place() -> Option<(i32, i32)> {
     let here = strand::here();
     if !here.inside || here.foreign_level != foreign::level() {
         return None;
     }
-    strand::numbered();
     // SAFETY: a member lives as long as it is somebody's place.
     match unsafe { here.member.as_ref() } {
         Some(member) => {
@@ -23,6 +23,13 @@ fn standing() -> Option<(i32, i32)> {
         }
         None => Some((pool::gr_worker(), pool::gr_workers())),
     }
+}
+
+/// [`place`], for a program that may keep something under the number.
+fn standing() -> Option<(i32, i32)> {
+    let place = place()?;
+    strand::numbered();
+    Some(place)
 }
 
 fn asked(function: Function, otherwise: i32) -> i32 {
@@ -46,8 +53,42 @@ fn is_parallel(function: Function) -> i32 {
 }
 
 fn level(function: Function) -> i32 {
-    let ours = standing().is_some() && !pool::is_in_foreign_region();
+    let ours = place().is_some() && !pool::is_in_foreign_region();
     asked(function, 0) + i32::from(ours)
+}
+
+fn active_level(function: Function) -> i32 {
+    let ours = place().is_some_and(|(_, threads)| threads > 1);
+    let ours = ours && !pool::is_in_foreign_region();
+    asked(function, 0) + i32::from(ours)
+}
+
+/// What the program set last; 0 where it did not. The other library keeps one number for each thread that is not
+/// its own, and ours are not.
+static LEVELS: AtomicI32 = AtomicI32::new(0);
+
+fn most_levels(function: Function) -> i32 {
+    match LEVELS.load(Ordering::Relaxed) {
+        0 => asked(function, 1),
+        set => set,
+    }
+}
+
+/// Sets how many regions around each other may have several threads.
+fn set_levels(function: Function, argument: i32, levels: i32) {
+    if levels > 0 {
+        LEVELS.store(levels, Ordering::Relaxed);
+    }
+    if let Some(f) = function.find() {
+        call!(f, (i32), argument);
+    }
+}
+
+fn is_final(function: Function) -> i32 {
+    match strand::here().is_final {
+        true => 1,
+        false => asked(function, 0),
+    }
 }
 
 /// Sets how many threads later regions have.
@@ -80,6 +121,12 @@ entries! {
     __wrap_omp_in_parallel: is_parallel(InParallel);
     /// The number of regions around this.
     __wrap_omp_get_level: level(Level);
+    /// The number of regions with several threads around this.
+    __wrap_omp_get_active_level: active_level(ActiveLevel);
+    /// How many regions around each other may have several threads.
+    __wrap_omp_get_max_active_levels: most_levels(MostLevels);
+    /// Whether what runs is a final task.
+    __wrap_omp_in_final: is_final(InFinal);
     /// As asked by Fortran.
     __wrap_omp_get_thread_num_: thread_number(ThreadNumF);
     /// As asked by Fortran.
@@ -92,12 +139,9 @@ entries! {
     __wrap_omp_get_level_: level(LevelF);
 }
 
-/// The number of regions with several threads around this.
-#[unsafe(no_mangle)]
-pub extern "C" fn __wrap_omp_get_active_level() -> i32 {
-    let ours = standing().is_some_and(|(_, threads)| threads > 1);
-    let ours = ours && !pool::is_in_foreign_region();
-    asked(Function::ActiveLevel, 0) + i32::from(ours)
+/// Whether a region inside of those around this may have several threads.
+pub(crate) fn may_nest() -> bool {
+    active_level(Function::ActiveLevel) < most_levels(Function::MostLevels)
 }
 
 /// The number of threads of the region around this that has this level.
@@ -128,6 +172,39 @@ fn of_level(level: i32, function: Function, alone: i32, own: fn((i32, i32)) -> i
 #[unsafe(no_mangle)]
 pub extern "C" fn __wrap_omp_set_num_threads(threads: i32) {
     set(Function::SetNumThreads, threads);
+}
+
+/// Sets how many regions around each other may have several threads.
+#[unsafe(no_mangle)]
+pub extern "C" fn __wrap_omp_set_max_active_levels(levels: i32) {
+    set_levels(Function::SetLevels, levels, levels);
+}
+
+/// Lets all regions around each other have several threads, or one only.
+#[unsafe(no_mangle)]
+pub extern "C" fn __wrap_omp_set_nested(nested: i32) {
+    let levels = if nested == 0 { 1 } else { i32::MAX };
+    set_levels(Function::SetNested, nested, levels);
+}
+
+/// As asked by Fortran.
+///
+/// # Safety
+/// `levels` can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_omp_set_max_active_levels_(levels: *const i32) {
+    // SAFETY: promised by the caller. The C function takes a number.
+    __wrap_omp_set_max_active_levels(unsafe { *levels });
+}
+
+/// As asked by Fortran, whose truth values are not zero.
+///
+/// # Safety
+/// `nested` can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_omp_set_nested_(nested: *const i32) {
+    // SAFETY: promised by the caller. The C function takes a number.
+    __wrap_omp_set_nested(unsafe { *nested });
 }
 
 /// As asked by Fortran.

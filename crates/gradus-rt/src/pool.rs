@@ -20,7 +20,7 @@ const FORCED_DEPTH: u32 = 10;
 
 /// The stack of a worker: a block of a GPU kernel keeps there what its threads keep, and what they share.
 /// Pages that are not touched cost nothing.
-const STACK_BYTES: usize = 64 << 20;
+pub(crate) const STACK_BYTES: usize = 64 << 20;
 
 /// The number of threads that the program itself asked for; 0 where it did not.
 static WANTED: AtomicUsize = AtomicUsize::new(0);
@@ -132,14 +132,14 @@ pub(crate) fn has_others() -> bool {
 
 /// Whether loops are split whatever their size.
 pub(crate) fn forces() -> bool {
-    gr_always_fork.load(Ordering::Relaxed) != 0 && is_worker() && !strand::is_narrow()
+    gr_always_fork.load(Ordering::Relaxed) != 0 && is_worker() && !strand::is_closed()
 }
 
 /// Whether there is reason to make something that others can steal: this worker has nothing left
-/// that they could, and there are others. A guest has no queue, and no reason; nor has a rank of a team that not all workers
-/// are in: others must not come to its tasks.
+/// that they could, and there are others. A guest has no queue, and no reason; nor has a
+/// final task, or a rank of a team that not all workers are in: others must not come to its tasks.
 pub(crate) fn is_hungry() -> bool {
-    if strand::is_narrow() {
+    if strand::is_closed() {
         return false;
     }
     let pending = match on_libomp() {
@@ -154,7 +154,7 @@ pub(crate) fn is_hungry() -> bool {
 /// Runs `work` on a worker: here, if this thread is one or if nobody else would or may.
 pub(crate) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     match on_libomp() {
-        true if strand::is_narrow() => work(),
+        true if strand::is_closed() => work(),
         true => libomp::on_worker(work),
         false => own::on_worker(work),
     }
@@ -191,8 +191,9 @@ pub(crate) fn help() -> bool {
     }
 }
 
-/// Runs `work` on each of `size` workers at once, with its rank and their number, which may be smaller.
-pub(crate) fn gather(size: i32, work: &(dyn Fn(i32, i32) + Sync)) {
+/// Runs `work` on each of `size` workers at once, with its rank and their number. Where there are fewer, they
+/// are those of a larger pool, and where the system has no more threads, fewer.
+pub(crate) fn gather(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
     match on_libomp() {
         true => libomp::gather(size, work),
         false => own::gather(size, work),
@@ -241,7 +242,7 @@ pub extern "C" fn gr_hungry() -> bool {
 fn is_starving() -> bool {
     match on_libomp() {
         // A spawn outside of all regions begins one.
-        true => is_hungry() || libomp::pending().is_none() && !strand::is_narrow(),
+        true => is_hungry() || libomp::pending().is_none() && !strand::is_closed(),
         false => own::is_ready() && is_hungry(),
     }
 }

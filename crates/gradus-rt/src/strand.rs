@@ -20,6 +20,8 @@ pub(crate) struct Strand {
     pub(crate) member: *const Member,
     /// Regions of another run-time library around it when its work began.
     pub(crate) foreign_level: i32,
+    /// Whether it runs a final task: what that makes runs where it stands.
+    pub(crate) is_final: bool,
 }
 
 const OUTSIDE: Strand = Strand {
@@ -27,6 +29,7 @@ const OUTSIDE: Strand = Strand {
     inside: false,
     member: std::ptr::null(),
     foreign_level: 0,
+    is_final: false,
 };
 
 thread_local! {
@@ -46,11 +49,33 @@ pub(crate) fn depth() -> u32 {
     STRAND.get().depth
 }
 
-/// Whether this is a rank of a team with fewer ranks than there are workers.
-pub(crate) fn is_narrow() -> bool {
-    let member = STRAND.get().member;
+/// Whether what this thread makes stays with it: it runs a final task, or is a rank of a team with fewer
+/// ranks than there are workers.
+pub(crate) fn is_closed() -> bool {
+    let here = STRAND.get();
     // SAFETY: a member lives as long as it is somebody's place.
-    !member.is_null() && unsafe { &*member }.is_narrow()
+    here.is_final || !here.member.is_null() && unsafe { &*here.member }.is_narrow()
+}
+
+/// A final task begins, if `is_final`: until [`gr_final_end`] what it makes runs where it stands, in its
+/// order. Gives what that is to be called with.
+#[unsafe(no_mangle)]
+pub extern "C" fn gr_final(is_final: bool) -> bool {
+    let before = STRAND.get();
+    STRAND.set(Strand {
+        is_final: before.is_final || is_final,
+        ..before
+    });
+    before.is_final
+}
+
+/// Ends what [`gr_final`] began.
+#[unsafe(no_mangle)]
+pub extern "C" fn gr_final_end(before: bool) {
+    STRAND.set(Strand {
+        is_final: before,
+        ..STRAND.get()
+    });
 }
 
 /// Runs `work` as a worker, one level of forks deeper.
@@ -69,6 +94,7 @@ fn as_strand<R>(depth: u32, member: *const Member, work: impl FnOnce() -> R) -> 
         inside: true,
         member,
         foreign_level: crate::foreign::level(),
+        is_final: false,
     });
     let result = work();
     STRAND.set(before);
@@ -119,6 +145,9 @@ pub extern "C" fn gr_enter() -> bool {
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_leave(entered: bool) {
     if entered {
-        STRAND.set(OUTSIDE);
+        STRAND.set(Strand {
+            is_final: STRAND.get().is_final,
+            ..OUTSIDE
+        });
     }
 }

@@ -27,7 +27,7 @@ pub unsafe extern "C" fn gr_join(
     second: Task,
     second_context: *mut c_void,
 ) {
-    if strand::must_not_wait() || strand::is_narrow() {
+    if strand::must_not_wait() || strand::is_closed() {
         // SAFETY: promised by the caller.
         return unsafe {
             first(first_context);

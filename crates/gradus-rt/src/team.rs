@@ -1,12 +1,14 @@
 //! Teams: the same code on every worker at once, with barriers, as OpenMP's `parallel` means it.
 //!
 //! A team is for code that cannot be cut into loops and tasks. Its ranks wait for each other, so each
-//! needs a worker of its own: a team that is asked for while another one runs, or from inside a task,
-//! gets one rank, which is a legal run.
+//! needs a thread of its own. A program that asks for a number of them may rely on it (`num_threads(4)`, and
+//! the rank times a quarter of the work), so it gets them: workers, where the pool has them to spare, else
+//! threads of the team's own. Inside of a region a team has one rank, as OpenMP gives nested regions one thread,
+//! unless the program was told that more regions may be active.
 
-use crate::{Carried, pool, strand, tsan, waiting};
+use crate::{Carried, answers, pool, strand, tsan, waiting};
 use std::cell::Cell;
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -207,44 +209,80 @@ impl Team {
 }
 
 /// Runs `body` once for every rank of a team of `wanted` ranks (0: as many as there are workers);
-/// returns when all have ended. A team may get fewer ranks than wanted, never more.
+/// returns when all have ended.
 ///
 /// # Safety
 /// `body` may be called with `context` on several threads at once, and does not unwind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_team(wanted: i32, body: TeamBody, context: *mut c_void) {
-    let workers = pool::gr_workers();
-    let size = if wanted > 0 {
-        wanted.min(workers)
-    } else {
-        workers
-    };
     let context = Carried(context);
-    let alone = size == 1 || strand::depth() > 0 || !pool::can_gather();
-    let busy = if alone { None } else { BUSY.try_lock().ok() };
-    if busy.is_none() {
+    // SAFETY: promised by the caller.
+    let run = |member: &Member, size: u32| unsafe {
+        let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+        body(member, number(member.rank), number(size), context.get());
+    };
+    let size = match (strand::depth() > 0, wanted) {
+        (true, _) if !answers::may_nest() => 1,
+        (true, 0) => 1,
+        (false, 0) => pool::gr_workers().unsigned_abs(),
+        (_, wanted) => wanted.unsigned_abs(),
+    };
+    if size == 1 {
         let team = Team::new(1);
         let member = Member::new(&team, 0, pool::has_others());
-        // SAFETY: promised by the caller.
-        let run = || unsafe { body(&raw const member, 0, 1, context.get()) };
-        return strand::as_member(&member, run);
+        return strand::as_member(&member, || run(&member, 1));
     }
-    let team = Team::new(size.unsigned_abs());
+    let from_pool = strand::depth() == 0 && pool::can_gather();
+    match from_pool.then(|| BUSY.try_lock().ok()).flatten() {
+        Some(_others_wait) => on_workers(size, &run),
+        None => on_threads(size, &run),
+    }
+}
+
+/// A team whose ranks are workers.
+fn on_workers(wanted: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
+    let workers = pool::gr_workers().unsigned_abs();
+    let team = Team::new(wanted);
     tsan::release(team.fence());
     tsan::hidden(|| {
-        pool::gather(size, &|rank, size| {
-            team.has(size.unsigned_abs());
-            let member = Member::new(&team, rank.unsigned_abs(), size < workers);
+        pool::gather(wanted, &|rank, size| {
+            team.has(size);
+            let member = Member::new(&team, rank, size < workers);
             strand::as_member(&member, || {
                 tsan::acquire(team.fence());
-                // SAFETY: promised by the caller.
-                let run = || unsafe { body(&raw const member, rank, size, context.get()) };
-                tsan::shown(run);
+                tsan::shown(|| run(&member, size));
                 tsan::release(team.fence());
             });
         });
     });
     tsan::acquire(team.fence());
+}
+
+/// A team whose ranks are the calling thread and threads that live as long as it.
+fn on_threads(size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
+    let team = Team::new(size);
+    let rank = |rank: u32| {
+        let member = Member::new(&team, rank, true);
+        strand::as_member(&member, || run(&member, size));
+    };
+    std::thread::scope(|scope| {
+        for number in 1..size {
+            let thread = std::thread::Builder::new().stack_size(pool::STACK_BYTES);
+            if thread.spawn_scoped(scope, move || rank(number)).is_err() {
+                // Those that have begun wait for it: the program cannot go on.
+                fail(c"gradus: the system gives no thread for a region's num_threads\n");
+            }
+        }
+        rank(0);
+    });
+}
+
+fn fail(text: &CStr) -> ! {
+    // SAFETY: the text is there, and nothing unwinds through this library.
+    unsafe {
+        libc::write(2, text.as_ptr().cast(), text.count_bytes());
+        libc::abort()
+    }
 }
 
 /// Every rank of the team comes here before any goes on.

@@ -386,11 +386,11 @@ fn a_team_of_one_thread_works_alone() {
     assert_eq!(threads.strangers.load(Ordering::Relaxed), 0);
 }
 
-/// A process that is forked has none of the workers: it waits for none of them, neither to end a loop nor to make up
-/// a team. Its alarm ends one that does.
+/// A process that is forked has none of the workers: it waits for none of them to end a loop, and the ranks of a team,
+/// as many as it is told there are, are threads of its own. Its alarm ends one that waits.
 #[cfg(unix)]
 #[test]
-fn a_forked_process_works_alone() {
+fn a_forked_process_waits_for_no_worker() {
     let seen: Vec<AtomicU32> = (0..1000).map(|_| AtomicU32::new(0)).collect();
     unsafe { gr_for(0, 1000, 1, count, pointer(&seen)) };
     let phases_seen = Phases::default();
@@ -402,7 +402,8 @@ fn a_forked_process_works_alone() {
             gr_team(0, phases, pointer(&phases_seen));
             let all = seen.iter().all(|n| n.load(Ordering::Relaxed) == 2);
             let ranks = phases_seen.here.load(Ordering::Relaxed) / 100;
-            libc::_exit(i32::from(!all || ranks != 1));
+            let wanted = gr_workers().unsigned_abs();
+            libc::_exit(i32::from(!all || ranks != wanted));
         }
     }
     let mut status = -1;

@@ -40,6 +40,8 @@ pub(crate) fn define(jit: &Jit) -> Result<(), String> {
         ("gr_loop_next", team::gr_loop_next as *const () as usize),
         ("gr_enter", strand::gr_enter as *const () as usize),
         ("gr_leave", strand::gr_leave as *const () as usize),
+        ("gr_final", strand::gr_final as *const () as usize),
+        ("gr_final_end", strand::gr_final_end as *const () as usize),
         ("gr_lock", team::gr_lock as *const () as usize),
         ("gr_unlock", team::gr_unlock as *const () as usize),
     ])

@@ -26,7 +26,7 @@ pub(crate) use turns::REDUCTION_LOCK;
 
 use crate::{Orphans, Raised};
 use calls::{Calls, Step, reason};
-use gradus_ir::known::OpenMpFn;
+use gradus_ir::known::{Known, OpenMpFn};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Unit};
 use std::collections::HashMap;
 use survey::Survey;
@@ -44,6 +44,7 @@ pub(crate) fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
     if calls.is_empty() {
         return Raised::default();
     }
+    call_the_library(unit);
     let mut survey = Survey::of(unit, &calls, orphans);
     let mut converted: HashMap<FuncId, Converted> = HashMap::new();
     for func in survey.functions() {
@@ -69,6 +70,19 @@ pub(crate) fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
     }
 }
 
+/// The library throws nothing, which the declarations of what programs ask it do not say to C++.
+fn call_the_library(unit: &mut Unit) {
+    let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
+    let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
+    for func in functions {
+        if let Some(mut body) = unit.functions[func].body.take() {
+            let is_quiet = |unit: &Unit, func| matches!(unit.known(func), Some(Known::OpenMp(_)));
+            gradus_edit::call_quiet(unit, &mut body, is_quiet);
+            unit.functions[func].body = Some(body);
+        }
+    }
+}
+
 /// What shares the work of a team can only stand in its region: the code must be such as can be taken in.
 fn standing(unit: &Unit, func: FuncId, done: Converted, taken_in: bool) -> Step<Converted> {
     let body = &done.body;
@@ -83,6 +97,26 @@ fn standing(unit: &Unit, func: FuncId, done: Converted, taken_in: bool) -> Step<
     match (first, gradus_edit::can_be_taken_in(unit, func, body)) {
         (Some(op), Err(why)) => Err(reason(unit, body, op, &why.to_string())),
         _ => Ok(done),
+    }
+}
+
+/// Answers what a function asks for the number of its thread, where only what was raised would use it. What
+/// stays with the library is told the number by the library, which begins its own work when it is asked.
+fn answer_numbers(unit: &mut Unit, body: &mut Body, calls: &Calls) {
+    let stays = |id: Option<OpenMpFn>| {
+        use OpenMpFn::{BeginSerial, EndSerial, PushNumThreads};
+        matches!(id, Some(PushNumThreads | BeginSerial | EndSerial))
+    };
+    for op in calls.of_kind(unit, body, OpenMpFn::GlobalThread) {
+        let result = body.result(op);
+        let users: Vec<Op> = body.uses(result).map(|user| user.op).collect();
+        if users.iter().any(|&op| stays(calls.id(unit, body, op))) {
+            continue;
+        }
+        let ty = body.ty(result);
+        let zero = Builder::new(unit, body).int(ty, 0);
+        body.replace_uses(result, zero);
+        body.erase(op);
     }
 }
 
@@ -102,14 +136,8 @@ fn convert(unit: &mut Unit, calls: &Calls, func: FuncId) -> Step<Converted> {
     for (op, id) in calls.list(unit, &body) {
         match id {
             OpenMpFn::Hint => body.erase(op),
-            OpenMpFn::GlobalThread => {
-                let result = body.result(op);
-                let ty = body.ty(result);
-                let zero = Builder::new(unit, &mut body).int(ty, 0);
-                body.replace_uses(result, zero);
-                body.erase(op);
-            }
             OpenMpFn::Fork
+            | OpenMpFn::GlobalThread
             | OpenMpFn::PushNumThreads
             | OpenMpFn::BeginSerial
             | OpenMpFn::EndSerial
@@ -127,5 +155,6 @@ fn convert(unit: &mut Unit, calls: &Calls, func: FuncId) -> Step<Converted> {
             }
         }
     }
+    answer_numbers(unit, &mut body, calls);
     Ok(Converted { body, entries })
 }

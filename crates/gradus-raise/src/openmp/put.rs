@@ -4,10 +4,10 @@
 //! that unpacks and one with the user's code; both are taken in. Then captured variables, which the
 //! compiler passed by address, become values.
 
-use super::Converted;
 use super::calls::Calls;
 use super::fork::{self, Bodies};
 use super::survey::{Survey, is_wrapped};
+use super::{Converted, answer_numbers};
 use crate::fold;
 use crate::regions::drop_unused;
 use gradus_edit::{promote_slots, split_allocas, sweep_dead, take_in};
@@ -50,6 +50,7 @@ pub(super) fn together(
         let mut body = own.body;
         take_in_tasks(unit, &mut body, &bodies, &own.entries);
         let teams = fork::raise(unit, &mut body, calls, &bodies);
+        answer_numbers(unit, &mut body, calls);
         tidy(unit, &mut body);
         let folded = fold::raise(unit, &mut body, &reach);
         let targets = folded.iter().filter_map(|team| teams.get(team));

@@ -30,7 +30,7 @@ struct Region {
     /// The code that began it has come to its end.
     ended: AtomicBool,
     /// What each thread runs with its rank and their number; `None`: tasks, until the end.
-    work: Option<*const (dyn Fn(i32, i32) + Sync)>,
+    work: Option<*const (dyn Fn(u32, u32) + Sync)>,
     /// Whose first task began it: null for a region that is a call.
     scope: *const Scope,
     /// Where the thread that began it stood.
@@ -134,8 +134,9 @@ unsafe extern "C" fn joined(region: *mut c_void) {
     tsan::show();
 }
 
-fn run(work: &(dyn Fn(i32, i32) + Sync)) {
-    work(rank(), super::count(size()));
+fn run(work: &(dyn Fn(u32, u32) + Sync)) {
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    work(number(HERE.get().rank), number(size()));
 }
 
 /// This thread stands in the region from now on.
@@ -210,9 +211,9 @@ pub(super) fn on_worker<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-pub(super) fn gather(size: i32, work: &(dyn Fn(i32, i32) + Sync)) {
-    let mut region = Region::new(usize::try_from(size).unwrap_or(1), std::ptr::null());
-    let work: *const (dyn Fn(i32, i32) + Sync + '_) = work;
+pub(super) fn gather(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
+    let mut region = Region::new(size as usize, std::ptr::null());
+    let work: *const (dyn Fn(u32, u32) + Sync + '_) = work;
     // SAFETY: all threads have come to the region's end before this returns.
     region.work = Some(unsafe { std::mem::transmute::<*const _, *const _>(work) });
     begin(&region);

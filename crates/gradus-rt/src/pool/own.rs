@@ -17,6 +17,7 @@ use super::{STACK_BYTES, wanted};
 use crate::waiting::{self, Progress};
 use crate::{Carried, strand, tsan};
 use rayon_core::{Scope, ThreadPool, ThreadPoolBuilder};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -61,10 +62,15 @@ fn is_deserted() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
 
+thread_local! {
+    /// So many workers the next fork needs at least, for the ranks of a team.
+    static ASKED: Cell<usize> = const { Cell::new(0) };
+}
+
 /// The pool for a fork outside of any pool, where it is not the first one.
 fn another() -> Option<Other> {
     static OTHERS: Mutex<Option<HashMap<usize, Other>>> = Mutex::new(None);
-    let wanted = wanted();
+    let wanted = wanted().max(ASKED.get());
     if wanted == settings().workers || strand::depth() > 0 || is_deserted() {
         return None;
     }
@@ -141,7 +147,7 @@ pub(super) fn is_ready() -> bool {
 pub(super) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     let other = another();
     let deserted = is_deserted() || settings().has_main && settings().workers == 1;
-    if other.is_none() && (is_worker() || deserted || strand::is_narrow()) {
+    if other.is_none() && (is_worker() || deserted || strand::is_closed()) {
         return work();
     }
     let mut fence = 0_u8;
@@ -204,12 +210,14 @@ pub(super) fn spawn(task: impl FnOnce() + Send + 'static) {
     idlers().call();
 }
 
-pub(super) fn gather(size: i32, work: &(dyn Fn(i32, i32) + Sync)) {
+pub(super) fn gather(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
     let run = || {
+        let workers = u32::try_from(rayon_core::current_num_threads()).unwrap_or(u32::MAX);
+        let size = size.min(workers);
         rayon_core::in_place_scope(|scope| {
             scope.spawn_broadcast(|_, worker| {
                 idle::rise();
-                let rank = super::count(worker.index());
+                let rank = u32::try_from(worker.index()).unwrap_or(u32::MAX);
                 if rank < size {
                     work(rank, size);
                 }
@@ -217,5 +225,7 @@ pub(super) fn gather(size: i32, work: &(dyn Fn(i32, i32) + Sync)) {
             idlers().call_all();
         });
     };
+    ASKED.set(size as usize);
     on_worker(run);
+    ASKED.set(0);
 }

@@ -1,0 +1,286 @@
+//! What programs may count on: the number of threads that a region asks for, also in derivatives, the order of
+//! final tasks, and regions that stay with OpenMP's library.
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Output};
+use support::{folder, succeeds, text};
+
+fn build(folder: &Path, driver: &str, source: &str, options: &[&str]) -> String {
+    let file = match driver {
+        "c++" => "program.cpp",
+        _ => "program.c",
+    };
+    std::fs::write(folder.join(file), source).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command.arg(driver).args(options);
+    command.args(["-fopenmp", file, "-o", "program", "-lm", "-lpthread"]);
+    text(&succeeds(command.current_dir(folder)).stderr)
+}
+
+/// What the program prints with so many threads by default, at every loop's own size and with all forked.
+fn prints(folder: &Path, wanted: &str) {
+    for threads in ["1", "2", "4"] {
+        for forced in ["0", "1"] {
+            let mut command = Command::new(folder.join("program"));
+            command.env("OMP_NUM_THREADS", threads);
+            command.env("GRADUS_FORCE_FORK", forced);
+            let told = text(&succeeds(&mut command).stdout);
+            assert_eq!(told, wanted, "{threads} threads, forced: {forced}");
+        }
+    }
+}
+
+/// Four threads, each with a quarter of the work.
+const QUARTERS: &str = "
+#include <omp.h>
+#include <stdio.h>
+void squares(const double *x, double *y, int n) {
+#pragma omp parallel num_threads(4)
+  {
+    int t = omp_get_thread_num();
+    for (int i = t * n / 4; i < (t + 1) * n / 4; i++) y[i] = x[i] * x[i];
+  }
+}
+double sum(const double *x, int n) {
+  double y[1000], s = 0;
+  for (int i = 0; i < n; i++) y[i] = 0;
+  squares(x, y, n);
+  for (int i = 0; i < n; i++) s += y[i];
+  return s;
+}
+";
+
+#[test]
+fn a_region_has_as_many_threads_as_it_asks_for() {
+    let folder = folder("teams-quarters");
+    let main = "int main(void) { double x[1000]; for (int i = 0; i < 1000; i++) x[i] = i;
+      printf(\"%g\\n\", sum(x, 1000)); }";
+    for more in [&[][..], &["--deterministic"]] {
+        let options = [&["-O2"], more].concat();
+        build(&folder, "cc", &format!("{QUARTERS}{main}"), &options);
+        prints(&folder, "3.32834e+08\n");
+    }
+}
+
+#[test]
+fn regions_at_the_same_time_and_inside_of_regions_have_them_too() {
+    let folder = folder("teams-at-once");
+    let source = r#"
+#include <omp.h>
+#include <pthread.h>
+#include <stdio.h>
+static void *work(void *given) {
+  long *total = given;
+  for (int r = 0; r < 50; r++) {
+    long s[4] = {0, 0, 0, 0};
+#pragma omp parallel num_threads(4)
+    {
+      int t = omp_get_thread_num();
+      s[t] = t + 1;
+#pragma omp barrier
+      if (s[(t + 1) % 4] == 0) s[t] = -1000;
+    }
+    *total += s[0] + s[1] + s[2] + s[3];
+  }
+  return 0;
+}
+static long nested(int levels) {
+  long c = 0;
+  omp_set_max_active_levels(levels);
+#pragma omp parallel num_threads(2)
+  {
+#pragma omp parallel num_threads(3)
+    {
+#pragma omp atomic
+      c += 1 + omp_get_thread_num();
+    }
+  }
+  return c;
+}
+static int only_the_last(void) {
+  int found = 0;
+#pragma omp parallel num_threads(4)
+  {
+    if (omp_get_thread_num() == 3) found = 3;
+#pragma omp for
+    for (int i = 0; i < 8; i++) { }
+  }
+  return found;
+}
+static int tasks_of_each(void) {
+  int made = 0;
+#pragma omp parallel num_threads(4)
+  {
+#pragma omp task shared(made)
+    {
+#pragma omp atomic
+      made++;
+    }
+  }
+  return made;
+}
+int main(void) {
+  long a = 0, b = 0;
+  pthread_t other;
+  pthread_create(&other, 0, work, &a);
+  work(&b);
+  pthread_join(other, 0);
+  printf("%ld %ld %ld", a, b, nested(2));
+  printf(" %ld %d %d\n", nested(1), only_the_last(), tasks_of_each());
+}
+"#;
+    build(&folder, "cc", source, &["-O2"]);
+    prints(&folder, "500 500 12 2 3 4\n");
+}
+
+fn check(folder: &Path, source: &str, argument: &str) -> Output {
+    std::fs::write(folder.join("sum.c"), source).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command.args([
+        "check", "sum.c", "-f", "sum", "--arg", "n=100", "--arg", argument,
+    ]);
+    command
+        .args(["--", "-O2", "-g", "-fopenmp"])
+        .current_dir(folder);
+    command.output().expect("it runs")
+}
+
+#[test]
+fn a_derivative_runs_all_the_threads_that_a_region_asks_for_or_is_refused() {
+    let folder = folder("teams-derived");
+    let output = check(&folder, QUARTERS, "x=rand(n)");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    // One thread comes by a barrier only where there are no others.
+    let waiting = QUARTERS.replace(
+        "y[i] = x[i] * x[i];\n",
+        "y[i] = x[i] * x[i];\n#pragma omp barrier\n    y[t] += y[n - 1 - t];\n",
+    );
+    let output = check(&folder, &waiting, "x=rand(n)");
+    let said = text(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    assert!(
+        said.contains("error[GRD0011]") && said.contains("sum.c:5"),
+        "{said}"
+    );
+}
+
+#[test]
+fn tasks_of_a_final_task_run_in_their_order_where_they_stand() {
+    let folder = folder("teams-final");
+    let source = r#"
+#include <omp.h>
+#include <stdio.h>
+static void more(int *b, int *same, int thread) {
+#pragma omp task shared(b, same)
+  {
+    *same &= thread == omp_get_thread_num();
+    *b += 5;
+#pragma omp task shared(b)
+    { *b /= 3; }
+  }
+#pragma omp task shared(b)
+  { *b *= 7; }
+}
+int main(int argc, char **argv) {
+  int same = 1, wrong = 0;
+  for (int round = 0; round < 200; round++) {
+    int b[8], ended = argc;
+#pragma omp parallel num_threads(4)
+    {
+#pragma omp single
+      for (int t = 0; t < 8; t++) {
+        b[t] = 10;
+#pragma omp task final(ended) shared(b, same) firstprivate(t)
+        more(&b[t], &same, omp_get_thread_num());
+      }
+    }
+    for (int t = 0; t < 8; t++) wrong += b[t] != 35;
+  }
+  printf("%d %d\n", same, wrong);
+}
+"#;
+    build(&folder, "cc", source, &["-O2"]);
+    prints(&folder, "1 0\n");
+}
+
+#[test]
+fn a_region_that_stays_may_ask_for_threads_before_anything_else_does() {
+    let folder = folder("teams-kept");
+    let source = r#"
+#include <stdio.h>
+int main(void) {
+  int a[100], sum = 0;
+  for (int i = 0; i < 100; i++) a[i] = i;
+#pragma omp parallel num_threads(4) shared(a, sum)
+  {
+#pragma omp single
+#pragma omp taskloop reduction(+ : sum)
+    for (int i = 0; i < 100; i++) sum += a[i];
+  }
+  printf("%d\n", sum);
+}
+"#;
+    let said = build(&folder, "cc", source, &["-O2"]);
+    assert!(said.contains("GRD0036"), "{said}");
+    prints(&folder, "4950\n");
+}
+
+#[test]
+fn questions_that_cpp_thinks_may_throw_are_answered() {
+    let folder = folder("teams-invokes");
+    let source = r#"
+#include <omp.h>
+#include <cstdio>
+__attribute__((noinline)) double half(double *x, double y) { *x = y * 0.5; return y; }
+int main() {
+  double last = 0, start = 1024;
+  int np = 20, k, steps = 0;
+#pragma omp parallel num_threads(1)
+  {
+    int i, half_of, kk;
+    for (k = 1; k <= np; k++) {
+      kk = k;
+      int thread = omp_get_thread_num();
+      for (i = 1; i <= 100; i++) {
+        half_of = kk / 2;
+        if (half_of == 0) break;
+        last = half(&start, start + thread);
+        kk = half_of;
+        steps += i;
+      }
+    }
+  }
+  std::printf("%d %d %g\n", k, steps, last);
+}
+"#;
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        build(&folder, "c++", source, &[level]);
+        prints(&folder, "21 112 1.13687e-13\n");
+    }
+}
+
+#[test]
+fn large_arrays_of_a_thread_may_live_in_a_part_of_its_code() {
+    let folder = folder("teams-large");
+    let source = r#"
+#include <omp.h>
+#include <stdio.h>
+int main(void) {
+  double total = 0;
+#pragma omp parallel num_threads(3) reduction(+ : total)
+  {
+    double page[20000];
+    for (int i = 0; i < 20000; i++) page[i] = i + omp_get_thread_num();
+#pragma omp barrier
+    for (int i = 0; i < 20000; i += 1000) total += page[i];
+  }
+  printf("%g\n", total);
+}
+"#;
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        build(&folder, "cc", source, &[level]);
+        prints(&folder, "570060\n");
+    }
+}
