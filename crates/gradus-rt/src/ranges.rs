@@ -50,7 +50,7 @@ impl Loop {
         let leaves = self.leaves();
         for leaf in 0..leaves {
             if leaves - leaf > 1 && pool::is_hungry() {
-                return rows::share(self, leaf, leaves, self.depth);
+                return rows::share(*self, leaf, leaves, self.depth);
             }
             self.run_leaves(leaf, leaf + 1);
         }

@@ -88,7 +88,7 @@ impl Reduction {
             first,
             places,
         };
-        rows::share(&placed, first, end, self.depth);
+        rows::share(placed, first, end, self.depth);
         for leaf in 0..end - first {
             self.add(self.place(places, leaf));
         }

@@ -82,9 +82,11 @@ impl Row {
     }
 }
 
-/// A loop that several workers are at.
-struct Shared<'a, L> {
-    all: &'a L,
+/// A loop that several workers are at. What each of them reads first lies together, as it comes from another
+/// processor's cache.
+#[repr(align(128))]
+struct Shared<L> {
+    all: L,
     /// Forks around the loop.
     depth: u32,
     rows: Vec<Row>,
@@ -92,7 +94,7 @@ struct Shared<'a, L> {
 }
 
 /// Runs leaves `first .. end` on all workers that come.
-pub(crate) fn share(all: &impl Leaves, first: u32, end: u32, depth: u32) {
+pub(crate) fn share(all: impl Leaves, first: u32, end: u32, depth: u32) {
     let workers = u64::from(pool::gr_workers().unsigned_abs().max(1));
     let leaves = u64::from(end - first);
     let begin = |row: u64| first + u32::try_from(row * leaves / workers).unwrap_or(0);
@@ -106,7 +108,7 @@ pub(crate) fn share(all: &impl Leaves, first: u32, end: u32, depth: u32) {
     shared.run();
 }
 
-impl<L: Leaves> Shared<'_, L> {
+impl<L: Leaves> Shared<L> {
     fn run(mut self) {
         let mut fence = 0_u8;
         self.fence = Carried((&raw mut fence).cast());

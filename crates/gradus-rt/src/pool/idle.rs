@@ -12,16 +12,29 @@
 //! No call is lost: who goes to sleep says so and then looks once more, who leaves work looks for sleepers
 //! after it is there, and fences stand between the two steps of either.
 
+use super::handed::{self, GLANCES, Head};
 use super::{cores, gr_awake, help};
 use crate::waiting::{AWAKE, LOOKS};
 use std::cell::{Cell, OnceCell};
+use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering, fence};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// The least that a worker stays awake.
 const DOZE: Duration = Duration::from_micros(6);
+/// So many other workers are asked whether they look for work, before it is left for any of them to find: looking
+/// at what each of very many has would take longer.
+const REACH: usize = 4;
+
+/// What a hand holds that is not open. Only its worker opens it, by writing [`open`] there.
+const SHUT: *mut Head = null_mut();
+
+/// What an open hand holds.
+fn open() -> *mut Head {
+    without_provenance_mut(1)
+}
 
 /// The workers of one pool, as far as they sleep.
 #[derive(Debug)]
@@ -32,14 +45,42 @@ pub(super) struct Idlers {
     beds: Box<[Bed]>,
 }
 
-/// Where one worker sleeps.
+/// Where one worker takes work from another one's hands, and where it sleeps.
 #[derive(Debug, Default)]
 struct Bed {
+    hand: Hand,
     /// The worker sleeps, or is about to.
     taken: AtomicBool,
     worker: OnceLock<Thread>,
     /// The processor of the thread that woke it last.
     caller: AtomicI32,
+}
+
+/// The worker's hand: [`SHUT`], [`open`], or a piece of work that it was given.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Hand(AtomicPtr<Head>);
+
+impl Hand {
+    /// Changes what the hand holds from `old` to `new`.
+    fn change(&self, old: *mut Head, new: *mut Head) -> bool {
+        self.0
+            .compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+}
+
+/// A piece of work in another worker's hand.
+pub(super) struct Given {
+    hand: &'static Hand,
+    piece: *mut Head,
+}
+
+impl Given {
+    /// Takes the piece back, if its worker has not begun.
+    pub(super) fn take_back(&self) -> bool {
+        self.hand.change(self.piece, SHUT)
+    }
 }
 
 /// A thread that attends to a pool.
@@ -59,7 +100,10 @@ impl Post {
 
     /// There is work: twice as long awake from now on if it came soon, half as long if it did not.
     fn rise(&self) {
-        self.idlers.leave(self.bed());
+        let bed = self.bed();
+        // What was given to it in between stays there for who gave it.
+        bed.hand.change(open(), SHUT);
+        self.idlers.leave(bed);
         if let Some(since) = self.idle_since.take() {
             let patience = self.patience.get();
             self.patience.set(match since.elapsed() <= AWAKE {
@@ -73,12 +117,12 @@ impl Post {
     fn look(&self) {
         let mut looks = 0_u32;
         loop {
-            if help() {
+            looks = looks.wrapping_add(1);
+            if self.take_given() || looks % GLANCES == 0 && help() {
                 self.idle_since.set(None);
                 continue;
             }
             std::hint::spin_loop();
-            looks = looks.wrapping_add(1);
             let since = self.idle_since.get();
             if since.is_none() {
                 self.idle_since.set(Some(Instant::now()));
@@ -90,14 +134,28 @@ impl Post {
         }
     }
 
+    /// Does what another worker has given to this one; whether there was anything.
+    fn take_given(&self) -> bool {
+        let hand = &self.bed().hand;
+        let held = hand.0.load(Ordering::Relaxed);
+        if held == SHUT {
+            hand.0.store(open(), Ordering::Release);
+        }
+        let given = held != SHUT && held != open() && hand.change(held, SHUT);
+        if given {
+            self.rise();
+            // SAFETY: a piece that left the hand is this worker's, and who gave it waits.
+            unsafe { handed::perform(held) };
+        }
+        given
+    }
+
     fn sleep(&self) {
         let (idlers, bed) = (self.idlers, self.bed());
-        gr_awake.fetch_sub(1, Ordering::Relaxed);
-        // Counted before the bed is taken: whoever wakes this worker counts it off, and another sleeper would be
-        // missed by a call for all if that came first.
-        idlers.asleep.fetch_add(1, Ordering::SeqCst);
-        bed.taken.store(true, Ordering::Release);
-        fence(Ordering::SeqCst);
+        if !bed.hand.change(open(), SHUT) && bed.hand.0.load(Ordering::Relaxed) != SHUT {
+            return;
+        }
+        idlers.enter(bed);
         // What is found begins with `rise`.
         help();
         let mut slept = false;
@@ -144,6 +202,20 @@ impl Idlers {
         })
     }
 
+    /// The worker of `bed` is about to sleep, and looks for work once more.
+    fn enter(&self, bed: &Bed) {
+        // Counted before the bed is taken: whoever wakes this worker counts it off, and another sleeper would be
+        // missed by a call for all if that came first.
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        gr_awake.fetch_sub(1, Ordering::Relaxed);
+        if bed.taken.swap(true, Ordering::AcqRel) {
+            // It waits twice: for a piece of work, and within for another one.
+            self.asleep.fetch_sub(1, Ordering::Relaxed);
+            gr_awake.fetch_add(1, Ordering::Relaxed);
+        }
+        fence(Ordering::SeqCst);
+    }
+
     /// Wakes the worker of `bed`, unless it is awake or somebody else does.
     fn leave(&self, bed: &Bed) -> bool {
         let leaves = bed.taken.load(Ordering::Relaxed) && bed.taken.swap(false, Ordering::AcqRel);
@@ -161,6 +233,20 @@ impl Idlers {
             worker.unpark();
         }
         woken
+    }
+
+    /// Gives a piece of work to a worker that looks for some, if there is one near.
+    ///
+    /// # Safety
+    /// The piece stays where it is until it was taken back or has ended.
+    pub(super) unsafe fn give(&'static self, piece: *mut Head) -> Option<Given> {
+        let own = rayon_core::current_thread_index()?;
+        let others = (1..self.beds.len().min(REACH + 1)).map(|k| (own + k) % self.beds.len());
+        let given = |other: usize| {
+            let hand = &self.beds[other].hand;
+            hand.change(open(), piece).then_some(Given { hand, piece })
+        };
+        others.into_iter().find_map(given)
     }
 
     fn has_sleepers(&self) -> bool {
@@ -193,6 +279,21 @@ impl Idlers {
 /// The pool that this thread attends to.
 pub(super) fn here() -> Option<&'static Idlers> {
     POST.with(|post| post.get().map(|post| post.idlers))
+}
+
+/// Has a worker of `idlers` that waits for another one's work sleep until that is `done`, or there is more to do.
+pub(super) fn sleep_until(idlers: &'static Idlers, done: impl Fn() -> bool) {
+    let Some(bed) = rayon_core::current_thread_index().and_then(|k| idlers.beds.get(k)) else {
+        return;
+    };
+    bed.worker.get_or_init(std::thread::current);
+    idlers.enter(bed);
+    if !help() {
+        while bed.taken.load(Ordering::Acquire) && !done() {
+            std::thread::park();
+        }
+    }
+    idlers.leave(bed);
 }
 
 /// Called first by all work: its worker does not sleep, though it was about to.

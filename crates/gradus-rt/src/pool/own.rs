@@ -12,6 +12,7 @@
 //! Rayon has the queues and who steals from them. When workers sleep is ours to say ([`idle`]): whatever is
 //! given to a pool is followed by a call for one who may sleep, and begins with [`idle::rise`].
 
+use super::handed::Piece;
 use super::idle::{self, Idlers};
 use super::{STACK_BYTES, wanted};
 use crate::waiting::{self, Progress};
@@ -186,6 +187,21 @@ fn idlers() -> &'static Idlers {
 }
 
 pub(super) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
+    let piece = Piece::new(second);
+    // SAFETY: it stays here until one of the two ways below has been taken.
+    if let Some(given) = unsafe { idlers().give(piece.head()) } {
+        first();
+        if !given.take_back() {
+            return piece.wait(idlers());
+        }
+        if let Some(second) = piece.into_work() {
+            second();
+        }
+        return;
+    }
+    let Some(second) = piece.into_work() else {
+        unreachable!("nobody has it");
+    };
     let progress = Progress::default();
     rayon_core::join(
         || {
