@@ -496,6 +496,11 @@ impl Body {
             self.values[value].def = Definition::Param(region, index as u32);
         }
     }
+    /// Moves an op to the end of a region.
+    pub fn move_op(&mut self, op: Op, to: Region) {
+        self.detach(op);
+        self.append(to, op);
+    }
     /// Moves all ops of `from` to the end of `to`.
     pub fn move_ops(&mut self, from: Region, to: Region) {
         while let Some(op) = self.regions[from].first {

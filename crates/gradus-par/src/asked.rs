@@ -1,12 +1,28 @@
 //! Loops that rely on what the program was told of the number of threads.
 //!
-//! A derivative's program is told of one thread, as its teams have one. With that answer it may take a way that is
-//! right on one thread only (`if (threads > 1) own[i] = …; else shared[list[i]] += …;`), and so a loop that looks at
-//! the answer, or runs because of it, is serial in the derivative. Where the answer goes to memory, to a function or to
-//! a caller, it may come to any loop, and all are. Numbers in floating point are results, not answers.
+//! A team of a derivative has one rank. A program that is told of more would look for what the others left, and one
+//! that is told of one may take a way that is right on one thread only (`if (threads > 1) own[i] = …; else
+//! shared[list[i]] += …;`), in loops that a derivative would run at once. So each answer is followed ([`Followed`]):
+//!
+//! - One that stays in its body, has nothing to do with a team, and does not say which places are touched of memory
+//!   that others know, is the number of workers. Where that is one, the loops that have to do with it are serial: then
+//!   their iterations may rely on each other, whatever number of workers there is when the return sweep comes
+//!   ([`Version`]).
+//! - Any other is one, and the loops that have to do with it are serial.
+//! - Where one may come to any loop, by memory, a function or a caller, all answers are one, and all loops serial.
+//!
+//! Answers of both kinds must not meet in memory. Each access that they might meet by is in reach of a condition on
+//! the answer: where a rank or an answer says which places are touched of memory that others know, or an answer that
+//! has to do with a team whether it is touched, all answers are one.
 
+use crate::followed::{Context, Followed, asks_of_team};
+use gradus_analysis::{Closure, Effects};
+use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::known::{Known, OpenMpFn};
-use gradus_ir::{Body, FuncId, LocId, Op, OpKind, Unit, Value};
+use gradus_ir::{
+    BinaryOp, Body, Builder, Definition, FuncId, IntPredicate, LocId, Op, OpKind, RmwOp, TypeId,
+    Unit, Value,
+};
 use std::collections::HashSet;
 
 /// Whether an op asks how many threads there may be.
@@ -15,37 +31,100 @@ pub(crate) fn asks(unit: &Unit, body: &Body, op: Op) -> bool {
     known == Some(Known::OpenMp(OpenMpFn::MaxThreads)) && matches!(body.kind(op), OpKind::Call(_))
 }
 
+/// A loop that is parallel where the answers that it has to do with are more than one.
+#[derive(Debug)]
+struct Version {
+    func: FuncId,
+    op: Op,
+    asked: Vec<Op>,
+}
+
 /// Which parallel loops rely on the answer.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
+    /// The answer may come to any loop.
     anywhere: bool,
+    /// Answers, or what ranks leave, meet in memory: all are one.
+    pub(crate) all_one: bool,
     loops: HashSet<(FuncId, Op)>,
+    /// The calls whose answer is the number of workers.
+    told: HashSet<(FuncId, Op)>,
+    versions: Vec<Version>,
+}
+
+/// An answer in a body.
+struct Answer<'a> {
+    /// The call, unless it is a team's size.
+    call: Option<Op>,
+    followed: Followed<'a>,
+    /// Whether it has to be one.
+    one: bool,
 }
 
 impl Asked {
-    /// Looks through functions, before they are answered.
-    pub(crate) fn of(unit: &Unit, functions: &[FuncId]) -> Asked {
+    /// Looks through the functions of a unit, before they are answered and those in `projected` lose their teams.
+    /// With `same_bits` all answers are one.
+    pub(crate) fn of(unit: &Unit, projected: &[FuncId], same_bits: bool) -> Asked {
         let mut asked = Asked::default();
-        for &func in functions {
-            if let Some(body) = unit.functions[func].body.as_deref() {
-                asked.follow(unit, func, body);
+        let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
+        let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
+        let bodies: Vec<(FuncId, &Body)> = functions
+            .iter()
+            .filter_map(|func| Some((*func, unit.functions[*func].body.as_deref()?)))
+            .filter(|(func, body)| {
+                let mut ops = body.walk(body.root());
+                projected.contains(func) && teams(body).next().is_some()
+                    || ops.any(|op| asks(unit, body, op) || asks_of_team(unit, body, op))
+            })
+            .collect();
+        if bodies.is_empty() {
+            return asked;
+        }
+        let effects = Effects::of(unit, &Closure::of(unit, &functions));
+        let contexts: Vec<Context<'_>> = bodies
+            .iter()
+            .map(|(func, body)| Context::of(unit, *func, body, &effects))
+            .collect();
+        let mut all_one = false;
+        let mut found = Vec::new();
+        for ((func, body), context) in bodies.iter().zip(&contexts) {
+            let answers = answers(unit, body, context);
+            asked.anywhere |= answers.iter().any(|a| a.followed.leaves);
+            all_one |= answers.iter().any(|a| a.followed.places);
+            all_one |= answers.iter().any(|a| a.one && a.followed.guards);
+            all_one |= teams(body).any(|team| Followed::of(context, &ranks(body, team)).places);
+            found.push((*func, *body, answers));
+        }
+        asked.all_one = all_one || asked.anywhere;
+        for (func, body, mut answers) in found {
+            for answer in &mut answers {
+                answer.one |= asked.all_one || same_bits;
             }
+            spread(&mut answers);
+            asked.decide(func, body, &answers);
         }
         asked
     }
 
-    /// Whether a loop of a function relies on it.
+    /// Whether a loop of a function has to be serial.
     pub(crate) fn relies(&self, func: FuncId, op: Op) -> bool {
         self.anywhere || self.loops.contains(&(func, op))
     }
 
-    /// The functions of those loops that do, and where they stand.
+    /// Whether a call that asks is told of one thread.
+    pub(crate) fn is_told_one(&self, func: FuncId, op: Op) -> bool {
+        !self.told.contains(&(func, op))
+    }
+
+    /// The functions of the loops that are serial whatever the answer is, and where they stand.
     pub(crate) fn places(&self, unit: &Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
         let of = |&func: &FuncId| {
             let body = unit.functions[func].body.as_deref();
             body.into_iter().flat_map(move |body| {
                 let loops = body.walk(body.root()).filter(move |op| {
-                    matches!(body.kind(*op), OpKind::ParFor { .. }) && self.relies(func, *op)
+                    is_loop(body, *op)
+                        && self.relies(func, *op)
+                        && !self.has_version(func, body, *op)
                 });
                 loops.map(move |op| (func, body.ops[op].loc))
             })
@@ -53,101 +132,194 @@ impl Asked {
         functions.iter().flat_map(of).collect()
     }
 
-    fn follow(&mut self, unit: &Unit, func: FuncId, body: &Body) {
-        let calls = body.walk(body.root()).filter(|op| asks(unit, body, *op));
-        let mut work: Vec<Value> = calls.map(|op| body.result(op)).collect();
-        let mut seen: HashSet<Value> = work.iter().copied().collect();
-        while let Some(value) = work.pop() {
-            let mut ops: Vec<Op> = body.uses(value).map(|at| at.op).collect();
-            ops.extend(body.def_op(value));
-            for op in ops {
-                self.note(func, body, op);
-                self.anywhere |= self.hands_on(unit, body, op, value);
-                let mut reached: Vec<Value> = match leads_elsewhere(unit, body, op) {
-                    true => Vec::new(),
-                    false => body.results(op).to_vec(),
-                };
-                // The end of a region hands on to the results of what owns it, and to its next run.
-                if let Some(around) = body.parent(op).and_then(|region| body.owner(region))
-                    && body.kind(op).is_terminator()
-                {
-                    reached.extend(body.results(around));
-                    let regions = body.op_regions(around).iter();
-                    reached.extend(regions.flat_map(|region| body.region_params(*region)));
-                }
-                let regions = body.op_regions(op).iter();
-                reached.extend(regions.flat_map(|region| body.region_params(*region)));
-                reached.retain(|value| !is_float(unit, body, *value));
-                work.extend(reached.into_iter().filter(|value| seen.insert(*value)));
+    /// Gives the loops of a body that rely on the number of workers a parallel version, where that is more than one.
+    /// The loop that relies on it stays for the other case.
+    pub(crate) fn part(&self, unit: &mut Unit, func: FuncId, body: &mut Body) {
+        for version in self.versions.iter().filter(|version| version.func == func) {
+            let op = version.op;
+            let mut b = Builder::new(unit, body);
+            b.at_op(op);
+            b.loc = b.body.ops[op].loc;
+            let several = version.asked.iter().map(|call| {
+                let answer = b.body.result(*call);
+                let ty = b.body.ty(answer);
+                let one = b.int(ty, 1);
+                b.icmp(IntPredicate::Sgt, answer, one)
+            });
+            let several: Vec<Value> = several.collect();
+            let Some(several) = several
+                .into_iter()
+                .reduce(|x, y| b.binary(BinaryOp::And, x, y))
+            else {
+                continue;
+            };
+            let old = b.body.results(op).to_vec();
+            let types: Vec<TypeId> = old.iter().map(|v| b.body.ty(*v)).collect();
+            let (choice, parallel, serial) = b.if_(several, &types);
+            b.at_end(parallel);
+            let copy = clone_op_within(op, &mut b, &mut ValueMap::new());
+            let results = b.body.results(copy).to_vec();
+            b.yield_(&results);
+            for (result, new) in old.iter().zip(b.body.results(choice).to_vec()) {
+                b.body.replace_uses(*result, new);
             }
+            b.body.move_op(op, serial);
+            b.at_end(serial);
+            b.yield_(&old);
         }
     }
 
-    /// An op has to do with the answer: so have the loops around it and inside of it.
-    fn note(&mut self, func: FuncId, body: &Body, op: Op) {
-        let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::ParFor { .. });
+    fn has_version(&self, func: FuncId, body: &Body, op: Op) -> bool {
         let around = |op: &Op| body.owner(body.parent(*op)?);
-        let outside = std::iter::successors(Some(op), around);
-        let inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
-        let loops: Vec<Op> = outside.chain(inside).filter(is_loop).collect();
-        self.loops.extend(loops.into_iter().map(|op| (func, op)));
+        std::iter::successors(Some(op), around).any(|op| {
+            let mut versions = self.versions.iter();
+            versions.any(|version| version.func == func && version.op == op)
+        })
     }
 
-    /// Whether an op takes a value that has to do with the answer to where it is not followed.
-    fn hands_on(&self, unit: &Unit, body: &Body, op: Op, value: Value) -> bool {
-        match body.kind(op) {
-            OpKind::Store(_) | OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
-                body.operands(op).any(|v| v == value) && !is_place(body, op, value)
+    /// Says which answers of a body are the number of workers, and which loops are serial or have versions.
+    fn decide(&mut self, func: FuncId, body: &Body, answers: &[Answer<'_>]) {
+        let told = |answer: &Answer<'_>| answer.call.filter(|_| !answer.one);
+        let mut loops: Vec<HashSet<Op>> = Vec::new();
+        for answer in answers {
+            self.told.extend(told(answer).map(|call| (func, call)));
+            let ops = answer.followed.ops.iter();
+            let own: HashSet<Op> = ops.flat_map(|op| loops_of(body, *op)).collect();
+            self.loops.extend(own.iter().map(|op| (func, *op)));
+            loops.push(own);
+        }
+        for op in body.walk(body.root()) {
+            if !self.loops.contains(&(func, op)) || self.has_version(func, body, op) {
+                continue;
             }
-            OpKind::If | OpKind::Switch(_) => {
-                let decides = body.operand(op, 0) == value;
-                let mut inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
-                decides && inside.any(|op| leaves_a_sign(unit, body, op))
+            let with_it = answers
+                .iter()
+                .zip(&loops)
+                .filter(|(_, own)| own.contains(&op));
+            let asked = with_it.map(|(answer, _)| told(answer));
+            let known_there = |call: &Op| is_before(body, *call, op);
+            if let Some(asked) = asked.collect::<Option<Vec<Op>>>()
+                && asked.iter().all(known_there)
+            {
+                self.versions.push(Version { func, op, asked });
             }
-            OpKind::Return => true,
-            kind if kind.call_info().is_some() => {
-                let known = unit.callee(body, op).and_then(|func| unit.known(func));
-                let followed = matches!(
-                    known,
-                    Some(Known::Memory(_) | Known::Integer(_) | Known::Math(_) | Known::Marker(_))
-                );
-                !followed && !asks(unit, body, op)
-            }
-            _ => false,
         }
     }
 }
 
-/// Whether what an op gives is what is in memory, or new memory: what is there was stored, which is looked at by itself.
-fn leads_elsewhere(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = || unit.callee(body, op).and_then(|func| unit.known(func));
-    match body.kind(op) {
-        OpKind::Load(_) | OpKind::Alloca(_) => true,
-        kind if kind.call_info().is_some() => matches!(known(), Some(Known::Memory(_))),
-        _ => false,
-    }
-}
-
-/// Whether a value is only the place at which an op writes.
-fn is_place(body: &Body, op: Op, value: Value) -> bool {
-    let place = match body.kind(op) {
-        OpKind::Store(_) => 1,
-        _ => 0,
+/// The answers of a body: to calls, of teams, and what counts their ranks.
+fn answers<'a>(unit: &Unit, body: &Body, context: &'a Context<'a>) -> Vec<Answer<'a>> {
+    let of_call = |op: Op, one: bool| {
+        let followed = Followed::of(context, &[body.result(op)]);
+        let one = one || followed.team;
+        Answer {
+            call: Some(op),
+            followed,
+            one,
+        }
     };
-    let at = |number: usize| body.operands(op).nth(number) == Some(value);
-    at(place) && (0..body.operand_count(op)).all(|number| number == place || !at(number))
+    let of_team = |followed| Answer {
+        call: None,
+        followed,
+        one: true,
+    };
+    let calls = body.walk(body.root()).filter_map(|op| {
+        let of_team = asks_of_team(unit, body, op);
+        (of_team || asks(unit, body, op)).then(|| of_call(op, of_team))
+    });
+    let teams = teams(body).flat_map(|team| {
+        let sizes = Followed::of(context, &sizes(body, team));
+        let counted = Followed::of_memory(context, &counted(body, team));
+        [of_team(sizes), of_team(counted)]
+    });
+    calls.chain(teams).collect()
 }
 
-fn is_float(unit: &Unit, body: &Body, value: Value) -> bool {
-    let scalar = unit.types.scalar(body.ty(value));
-    unit.types.float_kind(scalar).is_some()
-}
-
-/// Whether an op that is only reached with some answers leaves what a later branch may look at.
-fn leaves_a_sign(unit: &Unit, body: &Body, op: Op) -> bool {
-    match body.kind(op) {
-        OpKind::Store(_) => !is_float(unit, body, body.operand(op, 0)),
-        OpKind::Return => true,
-        _ => false,
+/// An answer that has to do with one that is one is one.
+fn spread(answers: &mut [Answer<'_>]) {
+    loop {
+        let joined: Vec<usize> = (0..answers.len())
+            .filter(|at| {
+                let answer = &answers[*at];
+                let mut others = answers.iter().filter(|other| other.one);
+                !answer.one && others.any(|other| other.followed.meets(&answer.followed))
+            })
+            .collect();
+        if joined.is_empty() {
+            return;
+        }
+        for at in joined {
+            answers[at].one = true;
+        }
     }
+}
+
+fn is_loop(body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::ParFor { .. })
+}
+
+/// The parallel loops around an op and inside of it.
+fn loops_of(body: &Body, op: Op) -> Vec<Op> {
+    let around = |op: &Op| body.owner(body.parent(*op)?);
+    let outside = std::iter::successors(Some(op), around);
+    let inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
+    outside
+        .chain(inside)
+        .filter(|op| is_loop(body, *op))
+        .collect()
+}
+
+/// Whether an op, or one around it, comes after another in one region.
+fn is_before(body: &Body, first: Op, later: Op) -> bool {
+    let around = |op: &Op| body.owner(body.parent(*op)?);
+    let mut chain = std::iter::successors(Some(later), around);
+    let at = chain.find(|op| body.parent(*op) == body.parent(first));
+    at.is_some_and(|at| {
+        std::iter::successors(body.next(first), |op| body.next(*op)).any(|op| op == at)
+    })
+}
+
+fn teams(body: &Body) -> impl Iterator<Item = Op> + '_ {
+    let ops = body.walk(body.root());
+    ops.filter(|op| matches!(body.kind(*op), OpKind::Spmd { .. }))
+}
+
+fn ranks(body: &Body, team: Op) -> Vec<Value> {
+    let params = body.region_params(body.op_regions(team)[0]);
+    params[..params.len() / 2].to_vec()
+}
+
+fn sizes(body: &Body, team: Op) -> Vec<Value> {
+    let params = body.region_params(body.op_regions(team)[0]);
+    params[params.len() / 2..].to_vec()
+}
+
+/// Where each rank of a team adds the same number, so that they are counted: atomically, or in a locked region.
+fn counted(body: &Body, team: Op) -> Vec<Value> {
+    let is_constant = |value: Value| matches!(body.values[value].def, Definition::Const(_));
+    let own = |op: &Op| {
+        let around = |op: &Op| body.owner(body.parent(*op)?);
+        let between = std::iter::successors(around(op), around).take_while(|op| *op != team);
+        let kinds = between.map(|op| body.kind(op)).collect::<Vec<_>>();
+        let alone = kinds
+            .iter()
+            .any(|kind| matches!(kind, OpKind::ShareFor { .. } | OpKind::Single { .. }));
+        let locked = kinds.iter().any(|kind| matches!(kind, OpKind::Critical(_)));
+        (!alone).then_some(locked)
+    };
+    let inside = body.walk(body.op_regions(team)[0]);
+    let counts = inside.filter_map(|op| match body.kind(op) {
+        OpKind::AtomicRmw(RmwOp::Add | RmwOp::Sub, _) => {
+            let counts = own(&op).is_some() && is_constant(body.operand(op, 1));
+            counts.then(|| body.operand(op, 0))
+        }
+        OpKind::Store(_) => {
+            let added = body.def_op(body.operand(op, 0))?;
+            let adds = matches!(body.kind(added), OpKind::Binary(kind) if !kind.is_float());
+            let counts = adds && own(&op)? && body.operands(added).any(is_constant);
+            counts.then(|| body.operand(op, 1))
+        }
+        _ => None,
+    });
+    counts.collect()
 }

@@ -20,11 +20,13 @@ mod clones;
 mod combine;
 mod deterministic;
 mod early;
+mod followed;
 mod frames;
 mod loops;
 mod ordered;
 mod outlined;
 mod own_memory;
+mod projections;
 mod restore;
 mod serial;
 mod sized;
@@ -38,12 +40,14 @@ mod widen;
 mod work;
 
 pub use deterministic::keep_order;
+pub use projections::call_projections;
 pub use restore::restore;
 pub use task_loops::task_loops;
 pub use throws::handling_tasks;
 
 use gradus_analysis::{Closure, Effects};
 use gradus_ir::{Body, FuncId, LocId, Op, OpKind, Unit};
+use std::collections::HashSet;
 
 /// What parallel ops become.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +84,17 @@ impl Default for Options {
             task_work: 10_000,
         }
     }
+}
+
+/// What [`project`] found of programs that look at the number of threads.
+#[derive(Clone, Debug, Default)]
+pub struct Projected {
+    /// The function and the place of each loop that is serial as it looks at the number, of which it is told that it
+    /// is one.
+    pub serial: Vec<(FuncId, Option<LocId>)>,
+    /// The functions of which only the projection may be called where one was told that there is one thread; see
+    /// [`call_projections`].
+    pub told: HashSet<FuncId>,
 }
 
 /// Lowers every parallel op of `functions`; gives the functions made on the way, which are part of
@@ -143,17 +158,23 @@ fn keep_apart(unit: &mut Unit, functions: &[FuncId]) {
 
 /// Puts the serial projection in place of every parallel op of `functions`. Loops whose iterations are
 /// independent say so ([`Flags::INDEPENDENT`]), for [`restore`] to find them again: what works on
-/// serial code, like differentiation, can stand in between. Gives the function and the place of each loop that does
-/// not say so because it looks at the number of threads, of which the projection is told that there is one.
+/// serial code, like differentiation, can stand in between. With `same_bits` all code is told that there is one thread.
 ///
 /// [`Flags::INDEPENDENT`]: gradus_ir::Flags::INDEPENDENT
-pub fn project(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
+pub fn project(unit: &mut Unit, functions: &[FuncId], same_bits: bool) -> Projected {
     let ordered = ordered::ordered(unit);
-    let asked = asked::Asked::of(unit, functions);
-    let relying = asked.places(unit, functions);
-    serial::answer_for_one_thread(unit);
+    let asked = asked::Asked::of(unit, functions, same_bits);
+    let projected = Projected {
+        serial: asked.places(unit, functions),
+        told: match asked.all_one {
+            true => projections::speaking(unit),
+            false => HashSet::new(),
+        },
+    };
+    serial::answer_for_one_thread(unit, |func, op| asked.is_told_one(func, op));
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
+            asked.part(unit, func, &mut body);
             serial::project(unit, &mut body, &ordered, |op| asked.relies(func, op));
             // The whole range of a loop comes inside of what asked whether a thread has a part of it.
             gradus_edit::fold_guards(unit, &mut body);
@@ -161,7 +182,7 @@ pub fn project(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<Loc
             unit.functions[func].body = Some(body);
         }
     }
-    relying
+    projected
 }
 
 /// Makes parallel loops over their ranks of the teams that are to have a stated number of them; gives the function

@@ -45,9 +45,9 @@ pub(crate) fn project(
     }
 }
 
-/// In the projection a team has one rank, so that is how many threads there may be: a program that reads
-/// what each of them left must find nothing else.
-pub(crate) fn answer_for_one_thread(unit: &mut Unit) {
+/// In the projection a team has one rank, so that is how many threads there may be where `is_told` says so: a program
+/// that reads what each of them left must find nothing else.
+pub(crate) fn answer_for_one_thread(unit: &mut Unit, is_told: impl Fn(FuncId, Op) -> bool) {
     let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
     let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
     for func in functions {
@@ -55,7 +55,9 @@ pub(crate) fn answer_for_one_thread(unit: &mut Unit) {
             continue;
         };
         let calls = body.walk(body.root());
-        let calls: Vec<Op> = calls.filter(|op| asks(unit, &body, *op)).collect();
+        let calls: Vec<Op> = calls
+            .filter(|op| asks(unit, &body, *op) && is_told(func, *op))
+            .collect();
         for op in calls {
             let result = body.result(op);
             let ty = body.ty(result);

@@ -21,6 +21,7 @@ use gradus_edit::Sizes;
 use gradus_ir::known::{KERNEL, LAUNCH, may_be_of_the_program};
 use gradus_ir::{Code, Diagnostic, FuncId, Severity, Symbol, Unit};
 use gradus_llvm::{Host, Imported};
+use std::collections::HashSet;
 
 /// How the symbols of derivatives begin. A program that was differentiated before holds some already.
 const DERIVED_PREFIX: &str = "__gradus1_";
@@ -82,12 +83,13 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     let mut imported = run.pass("import", |run| import(run, host, &symbols, &called_names))?;
     own_functions(&run.request.task, &mut imported.unit);
     pointees::declare(host, &mut imported.unit);
+    let mut told = HashSet::new();
     if run.request.options.parallel {
         let handed = host.differentiated();
         let named = symbols.iter().chain(&handed).chain(&called_names);
         let primals = named.filter_map(|name| imported.unit.function(name));
         let primals: Vec<FuncId> = primals.collect();
-        parallel::project(run, &mut imported, &primals)?;
+        told = parallel::project(run, &mut imported, &primals)?;
     }
     let rules = match registered.state(&mut imported.unit) {
         Ok(rules) => rules,
@@ -110,6 +112,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     run.take(sizes)?;
     run.take(zeros(&imported.unit, &requests.roots, &made))?;
     describe(run, &imported.unit, &requests, &made);
+    gradus_par::call_projections(&mut imported.unit, &told, &requests.changed);
     let mut functions = exported(&imported.unit, &requests);
     if run.request.options.parallel {
         functions = parallel::fork(run, &mut imported.unit, &functions)?;

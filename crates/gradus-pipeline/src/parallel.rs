@@ -232,12 +232,13 @@ fn kernels(
 /// Before differentiation: what does not vary leaves parallel loops, whose derivatives would do it in each
 /// iteration, too; then parallel ops become the serial loops that they are when the parallelism is dropped.
 /// Those with independent iterations say so, and keep saying so in derivatives. Launches in what is
-/// differentiated (`primals` and all that they reach) are loops, too, and their kernels cut at barriers.
+/// differentiated (`primals` and all that they reach) are loops, too, and their kernels cut at barriers. Gives the
+/// functions for [`gradus_par::call_projections`].
 pub(crate) fn project(
     run: &mut Run<'_>,
     imported: &mut Imported,
     primals: &[FuncId],
-) -> Result<(), Stop> {
+) -> Result<HashSet<FuncId>, Stop> {
     let raised = raise(&mut imported.unit, Orphans::Raise);
     let closure = Closure::of(&imported.unit, primals);
     let mut changed = raised.changed.clone();
@@ -270,13 +271,15 @@ pub(crate) fn project(
     run.pass("raise", |run| {
         called::take_in(unit, &changed);
         let teams = gradus_par::ranks_to_loops(unit, &changed);
-        let is_derived = |(func, _): &&(FuncId, _)| closure.contains(*func);
-        run.take(teams.iter().filter(is_derived).map(|team| sized_team(unit, team)).collect())?;
+        let derived = teams.iter().filter(|(func, _)| closure.contains(*func));
+        let refused = derived.map(|team| sized_team(unit, team)).collect();
+        run.take(refused)?;
         changed.retain(|func| teams.iter().all(|(team, _)| team != func));
-        let relying = gradus_par::project(unit, &changed);
+        let projected = gradus_par::project(unit, &changed, run.request.options.deterministic);
         let message = "a derivative runs this loop serially: the program looks at the number of threads, and a derivative's program is told of one";
-        run.take(remarks(unit, &relying, message))?;
-        run.after_unit("raise", unit)
+        run.take(remarks(unit, &projected.serial, message))?;
+        run.after_unit("raise", unit)?;
+        Ok(projected.told)
     })
 }
 

@@ -275,7 +275,7 @@ fn found_again(text: &str) -> (Unit, usize) {
     let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
     let mut count = 0;
     let all: Vec<FuncId> = unit.functions.iter().map(|(id, _)| id).collect();
-    project(&mut unit, &all);
+    project(&mut unit, &all, false);
     for func in all {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;

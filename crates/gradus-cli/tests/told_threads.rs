@@ -1,0 +1,399 @@
+//! What derivatives tell a program of the number of threads: the number of workers where its loops may have them, one
+//! where its teams have one rank, and never both where one meets the other.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{accepts, folder, shell, succeeds, text, write};
+
+/// What all programs begin with; serially one thread is told of.
+const HEAD: &str = r#"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#ifdef _OPENMP
+#include <omp.h>
+#else
+static int omp_get_max_threads(void) { return 1; }
+static int omp_get_num_threads(void) { return 1; }
+static int omp_get_thread_num(void) { return 0; }
+static void omp_set_num_threads(int threads) {}
+#endif
+#define APART __attribute__((noinline))
+extern int enzyme_dup, enzyme_const;
+double __enzyme_autodiff(void *, ...);
+"#;
+
+/// A loop whose iterations rely on each other where there is one thread, and a team that leaves a result of each thread
+/// in its function's own arrays; the number of threads is another one at the end.
+const MESH: &str = r#"
+// Without care where there is one thread: iterations rely on each other there.
+static void corners(long n, const double *x, const int *list, double *sum)
+{
+    int threads = omp_get_max_threads();
+    double *own;
+    if (threads > 1)
+        own = malloc(n * sizeof *own);
+    // The loop that asks.
+    #pragma omp parallel for
+    for (long i = 0; i < n; i++) {
+        double v = x[i] * sin(x[i]);
+        if (threads > 1)
+            own[i] = v;
+        else
+            sum[list[i]] += v * sum[list[i]] / n;
+    }
+    if (threads > 1) {
+        for (long i = 0; i < n; i++)
+            sum[list[i]] += own[i] * sum[list[i]] / n;
+        free(own);
+    }
+}
+// A result of each thread, and where it is.
+static APART void least(long n, const double *x, const int *list, double *limit)
+{
+    int threads = omp_get_max_threads();
+    int at[threads];
+    double limits[threads];
+    #pragma omp parallel
+    {
+        double own = *limit;
+        int place = -1, t = omp_get_thread_num();
+        #pragma omp for
+        for (long i = 0; i < n; i++) {
+            double v = sqrt(1 + x[i] * x[i]) / (1 + list[i]);
+            if (v < own)
+                own = v, place = i;
+        }
+        limits[t] = own;
+        at[t] = place;
+    }
+    for (int t = 1; t < threads; t++)
+        if (limits[t] < limits[0])
+            limits[0] = limits[t], at[0] = at[t];
+    if (at[0] != -1)
+        *limit = limits[0];
+}
+double energy(long n, double *x, const int *list, double *sum)
+{
+    double limit = 1e20;
+    for (int step = 0; step < 2; step++) {
+        corners(n, x, list, sum);
+        least(n, x, list, &limit);
+        // The loop after.
+        #pragma omp parallel for
+        for (long i = 0; i < n; i++)
+            x[i] += 0.001 * limit * sum[list[i]];
+    }
+    omp_set_num_threads(4);
+    return sum[0] * sum[1] + sum[2] * limit;
+}
+int main(int argc, char **argv)
+{
+    long n = atol(argv[1]);
+    double *x = malloc(n * 8), *d = calloc(n, 8), sum[3] = {1, 2, 3}, s[3] = {0};
+    int *list = malloc(n * sizeof *list);
+    for (long i = 0; i < n; i++)
+        x[i] = 0.5 + 0.01 * (i % 37), list[i] = i % 3;
+    __enzyme_autodiff((void *)energy, enzyme_const, n, enzyme_dup, x, d, enzyme_const, list, enzyme_dup, sum, s);
+    printf("%.13g %.13g %.13g %.13g\n", sum[0], sum[1], s[0], s[1]);
+    for (long i = 0; i < n; i++)
+        printf("%.13g ", d[i]);
+    printf("\n");
+    return 0;
+}
+"#;
+
+/// The answer comes to a loop of another function, by each of the ways that there are.
+const LEAKS: &str = r#"
+static int kept;
+static double number;
+static double parts[64];
+#ifdef RETURNED
+static APART int told(void) { return omp_get_max_threads(); }
+#define ASKED told()
+#endif
+#ifdef STORED
+static APART void ask(void) { kept = omp_get_max_threads(); }
+#define ASKED (ask(), kept)
+#endif
+#ifdef BRANCHED
+static APART void ask(void) { kept = 1; if (omp_get_max_threads() > 1) kept = 2; }
+#define ASKED (ask(), kept)
+#endif
+#ifdef REPEATED
+static APART void ask(void) { kept = 0; for (int t = omp_get_max_threads(); t > 0; t--) kept += 1; }
+#define ASKED (ask(), kept)
+#endif
+#ifdef FLOAT
+static APART void ask(void) { number = omp_get_max_threads(); }
+#define ASKED (ask(), number)
+#endif
+#ifdef COUNTED
+static APART void ask(void)
+{
+    kept = 0;
+    #pragma omp parallel
+    {
+        #pragma omp atomic
+        kept++;
+        parts[omp_get_thread_num()] = 1;
+    }
+}
+#define ASKED (ask(), kept)
+#endif
+#ifdef SIZED
+static APART void ask(void)
+{
+    #pragma omp parallel
+    {
+        parts[omp_get_thread_num()] = 1;
+        #pragma omp master
+        kept = omp_get_num_threads();
+    }
+}
+#define ASKED (ask(), kept)
+#endif
+#ifdef PASSED
+#define ASKED threads
+#endif
+static APART void fill(long n, int threads, const double *restrict x, double *restrict own, double *restrict sum)
+{
+    int several = ASKED > 1;
+    #pragma omp parallel for
+    for (long i = 0; i < n; i++) {
+        double v = x[i] * x[i];
+        if (several)
+            own[i] = v;
+        else
+            sum[i % 3] += v;
+    }
+    if (several)
+        for (long i = 0; i < n; i++)
+            sum[i % 3] += own[i];
+}
+double corners(long n, const double *restrict x, double *restrict own, double *restrict sum)
+{
+#ifdef PASSED
+    fill(n, omp_get_max_threads(), x, own, sum);
+#else
+    fill(n, 0, x, own, sum);
+#endif
+    return sum[0] * sum[1] + sum[2] * sum[2];
+}
+int main(int argc, char **argv)
+{
+    long n = atol(argv[1]);
+    double *x = malloc(n * 8), *d = calloc(n, 8), *own = calloc(n, 8), *o = calloc(n, 8);
+    double sum[3] = {0}, s[3] = {0};
+    for (long i = 0; i < n; i++)
+        x[i] = 0.5 + 0.01 * (i % 37);
+    __enzyme_autodiff((void *)corners, enzyme_const, n, enzyme_dup, x, d, enzyme_dup, own, o, enzyme_dup, sum, s);
+    printf("%.13g %.13g %.13g\n", sum[0], sum[1], sum[2]);
+    for (long i = 0; i < n; i++)
+        printf("%.13g ", d[i]);
+    printf("\n");
+    return 0;
+}
+"#;
+
+/// A team leaves a result of each thread in memory that others know, and who reads it asks how many there are; there
+/// are others from before.
+const MEETING: &str = r#"
+static double parts[64];
+static APART double add(long n, const double *x, double *apart)
+{
+#ifdef GUARDED
+    int threads = omp_get_max_threads();
+    double own[threads];
+    #pragma omp parallel
+    {
+        double sum = 0;
+        #pragma omp for
+        for (long i = 0; i < n; i++)
+            sum += x[i] * x[i];
+        own[omp_get_thread_num()] = sum;
+    }
+    for (int t = 1; t < threads; t++)
+        own[0] += own[t];
+    if (threads > 1)
+        *apart = own[0];
+    else
+        *parts += own[0];
+    return 0;
+#else
+    #pragma omp parallel
+    {
+        double sum = 0;
+        #pragma omp for
+        for (long i = 0; i < n; i++)
+            sum += x[i] * x[i];
+        parts[omp_get_thread_num()] = sum;
+    }
+    return 0;
+#endif
+}
+static APART double total(const double *apart)
+{
+    double sum = parts[0];
+#ifdef GUARDED
+    if (omp_get_max_threads() > 1)
+        sum += *apart;
+#elif defined(PLACES)
+    for (int t = 1; t < omp_get_max_threads(); t++)
+        sum += parts[t];
+#else
+    int threads = omp_get_max_threads();
+    if (threads > 1)
+        sum += parts[1];
+    if (threads > 2)
+        sum += parts[2];
+    if (threads > 3)
+        sum += parts[3];
+#endif
+    return sum;
+}
+double energy(long n, double *x, double *apart)
+{
+    #pragma omp parallel for
+    for (long i = 0; i < n; i++)
+        x[i] += 0.1 * x[i] * x[i];
+    add(n, x, apart);
+    double all = total(apart);
+    return all * all;
+}
+int main(int argc, char **argv)
+{
+    long n = atol(argv[1]);
+    double *x = malloc(n * 8), *d = calloc(n, 8), apart = 7, away = 0;
+    for (long i = 0; i < n; i++)
+        x[i] = 0.5 + 0.01 * (i % 37);
+#ifndef GUARDED
+    for (int t = 0; t < 64; t++)
+        parts[t] = 1e6;
+#endif
+    __enzyme_autodiff((void *)energy, enzyme_const, n, enzyme_dup, x, d, enzyme_dup, &apart, &away);
+    for (long i = 0; i < n; i++)
+        printf("%.13g ", d[i]);
+    printf("\n");
+    return 0;
+}
+"#;
+
+/// Who asks for the derivative asks how many threads there are, and calls the function itself, too.
+const BESIDE: &str = r#"
+APART double energy(long n, const double *x, double *parts, int threads)
+{
+    #pragma omp parallel
+    {
+        double sum = 0;
+        #pragma omp for
+        for (long i = 0; i < n; i++)
+            sum += x[i] * x[i] * x[i];
+        parts[omp_get_thread_num()] = sum;
+    }
+    double all = 0;
+    for (int t = 0; t < threads; t++)
+        all += parts[t];
+    return all * all;
+}
+int main(int argc, char **argv)
+{
+    long n = atol(argv[1]);
+    int threads = omp_get_max_threads();
+    double *x = malloc(n * 8), *d = calloc(n, 8), *parts = calloc(threads, 8), *away = calloc(threads, 8);
+    for (long i = 0; i < n; i++)
+        x[i] = 0.5 + 0.01 * (i % 37);
+    printf("%.13g\n", energy(n, x, parts, threads));
+    __enzyme_autodiff((void *)energy, enzyme_const, n, enzyme_dup, x, d, enzyme_dup, parts, away, enzyme_const, threads);
+    for (long i = 0; i < n; i++)
+        printf("%.13g ", d[i]);
+    printf("\n");
+    return 0;
+}
+"#;
+
+const SERIAL_LOOP: &str = "looks at the number of threads";
+
+/// Builds a program serially and in parallel; gives what was said.
+fn build(name: &str, source: &str, flags: &str) -> (PathBuf, String) {
+    let at = folder(name);
+    write(&at, "it.c", &(HEAD.to_string() + source));
+    accepts(&at, &format!("cc -O2 {flags} it.c -o serial -lm"));
+    let command = format!("gradus cc -O2 -g -fopenmp --gradus-report {flags} it.c -o parallel -lm");
+    let said = shell(&at, &command);
+    (at, text(&said.stdout) + &text(&said.stderr))
+}
+
+fn run(at: &Path, program: &str, count: &str, workers: u32, force: bool) -> String {
+    let mut command = Command::new(at.join(program));
+    command.arg(count);
+    command.env("GRADUS_NUM_THREADS", workers.to_string());
+    command.env("TSAN_OPTIONS", "exitcode=66 halt_on_error=1");
+    if force {
+        command.env("GRADUS_FORCE_FORK", "1");
+    }
+    text(&succeeds(&mut command).stdout)
+}
+
+/// The parallel program prints what the serial one does, with any number of workers.
+fn is_the_same(at: &Path, counts: &[&str]) {
+    for count in counts {
+        let serial = run(at, "serial", count, 1, false);
+        for workers in [1, 2, 4] {
+            for force in [false, true] {
+                let parallel = run(at, "parallel", count, workers, force);
+                assert_eq!(serial, parallel, "{count}, {workers}, {force}");
+            }
+        }
+    }
+}
+
+#[test]
+fn answers_that_stay_are_the_number_of_workers() {
+    let (at, said) = build("told_mesh", MESH, "");
+    assert!(!said.contains(SERIAL_LOOP), "{said}");
+    let source = HEAD.to_string() + MESH;
+    for marker in ["// The loop that asks.", "// The loop after."] {
+        let before = source.lines().take_while(|line| !line.contains(marker));
+        let line = before.count() + 3;
+        let parallel = format!("parallel in the return sweep: the loop of line {line};");
+        assert!(said.contains(&parallel), "{parallel} {said}");
+    }
+    is_the_same(&at, &["300", "20000"]);
+    accepts(
+        &at,
+        "cc -O1 -g -fopenmp -fsanitize=thread it.c -o watched -lm",
+    );
+    run(&at, "watched", "300", 4, true);
+}
+
+#[test]
+fn where_an_answer_may_come_to_any_loop_all_are_serial() {
+    let ways = [
+        "RETURNED", "STORED", "BRANCHED", "REPEATED", "FLOAT", "COUNTED", "SIZED", "PASSED",
+    ];
+    for way in ways {
+        let name = format!("told_{}", way.to_lowercase());
+        let (at, said) = build(&name, LEAKS, &format!("-D{way}"));
+        assert!(said.contains(SERIAL_LOOP), "{way}: {said}");
+        is_the_same(&at, &["3000"]);
+    }
+}
+
+#[test]
+fn what_ranks_leave_is_read_by_who_is_told_of_one() {
+    for way in ["GUARDED", "PLACES", "UNROLLED"] {
+        let name = format!("told_{}", way.to_lowercase());
+        let (at, said) = build(&name, MEETING, &format!("-D{way}"));
+        assert!(!said.contains(SERIAL_LOOP), "{way}: {said}");
+        is_the_same(&at, &["300"]);
+    }
+}
+
+#[test]
+fn who_is_told_of_one_calls_functions_with_one_rank() {
+    let (at, _) = build("told_beside", BESIDE, "");
+    is_the_same(&at, &["300"]);
+}

@@ -1,0 +1,483 @@
+//! Where a number of threads comes to in the body that asks for it.
+//!
+//! What is made of the number by arithmetic carries it ([`Share::Made`]); of what a branch on it chooses among the
+//! program's own data, or a loop over it leaves, no more is known than that it depends on it ([`Share::Chosen`]).
+//! Numbers in floating point are results, which a right program computes with any number of threads, unless they are
+//! made of the number. Blocks that no one else knows are followed like values.
+
+use gradus_analysis::{AccessKind, Effects, MemoryAccess, Nest, Object, ObjectId, Place, PointsTo};
+use gradus_ir::known::{Known, OpenMpFn, SystemFn};
+use gradus_ir::{Body, Definition, FuncId, Op, OpKind, Region, Unit, Value};
+use std::collections::{HashMap, HashSet};
+
+/// How a value has to do with the number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Share {
+    /// Which of the program's values it is depends on the number.
+    Chosen,
+    /// It is made of the number.
+    Made,
+}
+
+/// A body, and what it does to memory.
+pub(crate) struct Context<'a> {
+    unit: &'a Unit,
+    body: &'a Body,
+    effects: &'a Effects,
+    points: PointsTo,
+    /// Who touches the blocks that no one else knows.
+    touching: HashMap<ObjectId, Vec<Op>>,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn of(unit: &'a Unit, func: FuncId, body: &'a Body, effects: &'a Effects) -> Self {
+        let points = PointsTo::of(unit, Some(func), body, &Nest::of(body), effects);
+        let mut touching: HashMap<ObjectId, Vec<Op>> = HashMap::new();
+        for op in body.walk(body.root()) {
+            let accesses = effects.of_op(unit, body, op);
+            let pointers: HashSet<Value> = accesses.iter().filter_map(MemoryAccess::ptr).collect();
+            for target in pointers.iter().flat_map(|ptr| points.targets(body, *ptr)) {
+                touching.entry(target.object).or_default().push(op);
+            }
+        }
+        Context {
+            unit,
+            body,
+            effects,
+            points,
+            touching,
+        }
+    }
+
+    /// Whether no one else knows what a pointer points to.
+    fn is_private(&self, ptr: Value) -> bool {
+        let mut targets = self.points.targets(self.body, ptr).iter();
+        targets.all(|target| self.points.is_private(target.object))
+    }
+
+    fn is_float(&self, value: Value) -> bool {
+        let scalar = self.unit.types.scalar(self.body.ty(value));
+        self.unit.types.float_kind(scalar).is_some()
+    }
+
+    fn is_constant(&self, value: Value) -> bool {
+        matches!(self.body.values[value].def, Definition::Const(_))
+    }
+
+    fn known(&self, op: Op) -> Option<Known> {
+        let callee = self.unit.callee(self.body, op)?;
+        self.unit.known(callee)
+    }
+
+    fn in_team(&self, op: Op) -> bool {
+        let around = |op: &Op| self.body.owner(self.body.parent(*op)?);
+        std::iter::successors(Some(op), around)
+            .any(|op| matches!(self.body.kind(op), OpKind::Spmd { .. }))
+    }
+}
+
+/// A block of memory that has to do with the number.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    /// How its contents do, or only its size.
+    share: Option<Share>,
+    /// Whether numbers in floating point that are made of it are among them.
+    floats: bool,
+}
+
+enum Work {
+    Value(Value),
+    Control(Op),
+    Object(ObjectId),
+}
+
+/// All that has to do with a number.
+pub(crate) struct Followed<'a> {
+    context: &'a Context<'a>,
+    values: HashMap<Value, Share>,
+    objects: HashMap<ObjectId, Held>,
+    controls: HashMap<Op, Share>,
+    work: Vec<Work>,
+    /// The ops that use any of it, or run because of it.
+    pub(crate) ops: HashSet<Op>,
+    /// It goes where it is not followed: to memory that others know, to a function, to the caller.
+    pub(crate) leaves: bool,
+    /// It says which places are touched of memory that others know.
+    pub(crate) places: bool,
+    /// It says whether memory that others know is touched.
+    pub(crate) guards: bool,
+    /// A team has to do with it.
+    pub(crate) team: bool,
+}
+
+impl<'a> Followed<'a> {
+    /// Follows values from where they are.
+    pub(crate) fn of(context: &'a Context<'a>, values: &[Value]) -> Self {
+        let mut followed = Followed {
+            context,
+            values: HashMap::new(),
+            objects: HashMap::new(),
+            controls: HashMap::new(),
+            work: Vec::new(),
+            ops: HashSet::new(),
+            leaves: false,
+            places: false,
+            guards: false,
+            team: false,
+        };
+        for &value in values {
+            followed.value(value, Share::Made);
+        }
+        followed.run();
+        followed
+    }
+
+    /// Follows what ops leave in memory, as sums to which each rank adds one do.
+    pub(crate) fn of_memory(context: &'a Context<'a>, pointers: &[Value]) -> Self {
+        let mut followed = Followed::of(context, &[]);
+        for &ptr in pointers {
+            followed.keep(ptr, Share::Made, false);
+        }
+        followed.run();
+        followed
+    }
+
+    /// Whether two have anything to do with each other.
+    pub(crate) fn meets(&self, other: &Followed<'_>) -> bool {
+        self.ops.iter().any(|op| other.ops.contains(op))
+            || self.objects.keys().any(|o| other.objects.contains_key(o))
+    }
+
+    fn run(&mut self) {
+        while let Some(work) = self.work.pop() {
+            match work {
+                Work::Value(value) => {
+                    let body = self.context.body;
+                    let share = self.values[&value];
+                    if let Some(op) = body.def_op(value) {
+                        self.touch(op);
+                    }
+                    for used in body.uses(value) {
+                        self.touch(used.op);
+                        self.used(used.op, used.index as usize, value, share);
+                    }
+                }
+                Work::Control(op) => self.controlled(op, self.controls[&op]),
+                Work::Object(object) => self.held(object, self.objects[&object]),
+            }
+        }
+    }
+
+    fn touch(&mut self, op: Op) {
+        if self.ops.insert(op) {
+            self.team |= self.context.in_team(op);
+        }
+    }
+
+    fn value(&mut self, value: Value, share: Share) {
+        if self.values.get(&value).is_none_or(|old| *old < share) {
+            self.values.insert(value, share);
+            self.work.push(Work::Value(value));
+        }
+    }
+
+    /// As [`Followed::value`], but for results.
+    fn unless_float(&mut self, value: Value, share: Share) {
+        if !self.context.is_float(value) {
+            self.value(value, share);
+        }
+    }
+
+    fn all(&mut self, values: &[Value], share: Share) {
+        for value in values {
+            self.unless_float(*value, share);
+        }
+    }
+
+    fn control(&mut self, op: Op, share: Share) {
+        if self.controls.get(&op).is_none_or(|old| *old < share) {
+            self.controls.insert(op, share);
+            self.work.push(Work::Control(op));
+        }
+    }
+
+    fn object(&mut self, object: ObjectId, share: Option<Share>, floats: bool) {
+        let old = self.objects.get(&object).copied();
+        let held = old.unwrap_or_default();
+        let new = Held {
+            share: held.share.max(share),
+            floats: held.floats || floats,
+        };
+        if old.is_none() || new.share != held.share || new.floats != held.floats {
+            self.objects.insert(object, new);
+            self.work.push(Work::Object(object));
+        }
+    }
+
+    /// What a pointer points to holds something of the number.
+    fn keep(&mut self, ptr: Value, share: Share, floats: bool) {
+        if !self.context.is_private(ptr) {
+            self.leaves = true;
+            return;
+        }
+        for target in self.context.points.targets(self.context.body, ptr) {
+            self.object(target.object, Some(share), floats);
+        }
+    }
+
+    /// An op has the value for an operand.
+    fn used(&mut self, op: Op, index: usize, value: Value, share: Share) {
+        let body = self.context.body;
+        let regions = body.op_regions(op);
+        let params = |region: usize| {
+            regions
+                .get(region)
+                .map_or(&[][..], |r| body.region_params(*r))
+        };
+        let results = body.results(op);
+        match body.kind(op) {
+            OpKind::Load(_) => {
+                self.place(value);
+                self.all(results, Share::Chosen);
+            }
+            OpKind::Store(_) if index == 1 => self.place(value),
+            OpKind::Store(_) => {
+                let floats = self.context.is_float(value);
+                self.keep(body.operand(op, 1), share, floats);
+            }
+            OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
+                self.place(value);
+                self.keep(body.operand(op, 0), share, self.context.is_float(value));
+                self.all(results, share);
+            }
+            OpKind::If | OpKind::Switch(_) => self.control(op, share),
+            OpKind::For { .. } | OpKind::ShareFor { .. } if index == 0 => {
+                self.control(op, share);
+                self.all(&params(0)[..1], share);
+            }
+            OpKind::For { .. } => {
+                self.value(params(0)[index], share);
+                self.value(results[index - 1], share);
+            }
+            OpKind::Loop { .. } => self.value(params(0)[index], share),
+            OpKind::ParFor { dims, .. } => match index.checked_sub(*dims as usize) {
+                Some(number) => self.value(results[number], share),
+                None => {
+                    self.control(op, share);
+                    self.all(&params(0)[index..=index], share);
+                }
+            },
+            OpKind::Spmd { .. } => self.control(op, share),
+            OpKind::Single { .. } => self.value(results[index], share),
+            OpKind::Yield => self.yielded(op, index, share),
+            OpKind::Repeat => self.repeated(op, index, share),
+            OpKind::Alloca(_) => self.sized(Object::Stack(op)),
+            OpKind::Call(_) | OpKind::Invoke(_) => self.passed(op, value, share),
+            kind if kind.is_arithmetic() || matches!(kind, OpKind::Freeze) => {
+                let made = self.context.is_float(value)
+                    || matches!(kind, OpKind::Cast(_) | OpKind::ExtractValue(_));
+                for result in results {
+                    if made || !self.context.is_float(*result) {
+                        self.value(*result, share);
+                    }
+                }
+            }
+            _ => self.leaves = true,
+        }
+    }
+
+    /// The place of an access.
+    fn place(&mut self, ptr: Value) {
+        let is_pointer = self.context.unit.types.is_ptr(self.context.body.ty(ptr));
+        self.places |= is_pointer && !self.context.is_private(ptr);
+    }
+
+    /// The size of a block.
+    fn sized(&mut self, object: Object) {
+        if let Some(object) = self.context.points.find(object) {
+            self.object(object, None, false);
+        }
+    }
+
+    fn yielded(&mut self, end: Op, index: usize, share: Share) {
+        let body = self.context.body;
+        let Some((region, owner)) = self.around(end) else {
+            return;
+        };
+        let first = body.op_regions(owner).first() == Some(&region);
+        match body.kind(owner) {
+            OpKind::For { .. } => {
+                self.value(body.region_params(region)[index + 1], share);
+                self.value(body.results(owner)[index], share);
+            }
+            // How two contributions combine.
+            OpKind::ParFor { .. } if !first => self.all(body.results(owner), share),
+            _ => self.value(body.results(owner)[index], share),
+        }
+    }
+
+    fn repeated(&mut self, end: Op, index: usize, share: Share) {
+        let Some((region, owner)) = self.around(end) else {
+            return;
+        };
+        let params = self.context.body.region_params(region);
+        match index.checked_sub(1) {
+            None => self.control(owner, share),
+            Some(number) if number < params.len() => self.value(params[number], share),
+            Some(number) => {
+                self.value(
+                    self.context.body.results(owner)[number - params.len()],
+                    share,
+                );
+            }
+        }
+    }
+
+    fn around(&self, op: Op) -> Option<(Region, Op)> {
+        let region = self.context.body.parent(op)?;
+        Some((region, self.context.body.owner(region)?))
+    }
+
+    /// A call has the value for an argument.
+    fn passed(&mut self, op: Op, value: Value, share: Share) {
+        let body = self.context.body;
+        let results = body.results(op);
+        match self.context.known(op) {
+            Some(Known::Integer(_) | Known::Math(_) | Known::Reduce(_)) => {
+                for result in results {
+                    self.value(*result, share);
+                }
+            }
+            Some(Known::Marker(_)) => self.all(results, share),
+            Some(Known::Memory(_)) => {
+                self.sized(Object::Heap(op));
+                for access in self.accesses(op) {
+                    match access.ptr() {
+                        Some(ptr) if self.context.is_private(ptr) => {
+                            if access.kind == AccessKind::Write {
+                                self.keep(ptr, Share::Chosen, true);
+                            }
+                        }
+                        Some(_) => self.places = true,
+                        None => {}
+                    }
+                }
+            }
+            Some(Known::System(SystemFn::Print))
+                if !self.context.unit.types.is_ptr(body.ty(value)) =>
+            {
+                let mut accesses = self.accesses(op).into_iter();
+                self.leaves |= accesses.any(|a| a.destroys() && a.ptr().is_some());
+                self.all(results, share);
+            }
+            _ => self.leaves = true,
+        }
+    }
+
+    fn accesses(&self, op: Op) -> Vec<MemoryAccess> {
+        let context = self.context;
+        context.effects.of_op(context.unit, context.body, op)
+    }
+
+    /// Which of an op's regions run depends on the number, or how often.
+    fn controlled(&mut self, op: Op, share: Share) {
+        let body = self.context.body;
+        for (index, result) in body.results(op).iter().enumerate() {
+            let branches = matches!(body.kind(op), OpKind::If | OpKind::Switch(_));
+            let ends = body.op_regions(op).iter().filter_map(|r| body.last(*r));
+            let mut chosen = ends.filter(|end| matches!(body.kind(*end), OpKind::Yield));
+            let how = match branches
+                && chosen.any(|end| self.context.is_constant(body.operand(end, index)))
+            {
+                true => share,
+                false => Share::Chosen,
+            };
+            self.unless_float(*result, how);
+        }
+        for region in body.op_regions(op) {
+            if !matches!(body.kind(op), OpKind::If | OpKind::Switch(_)) {
+                self.all(body.region_params(*region), Share::Chosen);
+            }
+            for inside in body.walk(*region) {
+                self.touch(inside);
+                self.runs(inside, share);
+            }
+        }
+    }
+
+    /// Whether an op runs depends on the number, or how often.
+    fn runs(&mut self, op: Op, share: Share) {
+        let body = self.context.body;
+        let elsewhere = |ptr: Value| !self.context.is_private(ptr);
+        match body.kind(op) {
+            OpKind::Store(_) if self.context.is_float(body.operand(op, 0)) => {
+                self.guards |= share == Share::Made && elsewhere(body.operand(op, 1));
+            }
+            OpKind::Store(_) => {
+                let how = match self.context.is_constant(body.operand(op, 0)) {
+                    true => share,
+                    false => Share::Chosen,
+                };
+                self.keep(body.operand(op, 1), how, false);
+            }
+            OpKind::AtomicRmw(..) if self.context.is_float(body.operand(op, 1)) => {
+                self.guards |= share == Share::Made && elsewhere(body.operand(op, 0));
+            }
+            OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
+                self.keep(body.operand(op, 0), Share::Chosen, false);
+            }
+            OpKind::Load(_) => {
+                self.guards |= share == Share::Made && elsewhere(body.operand(op, 0));
+            }
+            OpKind::Return | OpKind::Resume | OpKind::Foreign(_) => self.leaves = true,
+            OpKind::Call(_) | OpKind::Invoke(_) => {
+                for access in self.accesses(op) {
+                    match access.place {
+                        Place::At(ptr) if !elsewhere(ptr) => {
+                            if access.kind == AccessKind::Write {
+                                self.keep(ptr, Share::Chosen, true);
+                            }
+                        }
+                        Place::Inaccessible | Place::Errno | Place::Frame => {}
+                        _ if access.destroys() => self.leaves = true,
+                        _ => self.guards |= share == Share::Made,
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A block has to do with the number.
+    fn held(&mut self, object: ObjectId, held: Held) {
+        let body = self.context.body;
+        let touching = self.context.touching.get(&object);
+        for &op in touching.into_iter().flatten() {
+            self.team |= self.context.in_team(op);
+            let Some(share) = held.share else {
+                continue;
+            };
+            self.touch(op);
+            match body.kind(op) {
+                OpKind::Load(_) => {
+                    for result in body.results(op) {
+                        if held.floats || !self.context.is_float(*result) {
+                            self.value(*result, share);
+                        }
+                    }
+                }
+                OpKind::Store(_) => {}
+                OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
+                    self.all(body.results(op), share);
+                }
+                _ => self.leaves |= self.accesses(op).iter().any(|a| a.kind == AccessKind::Read),
+            }
+        }
+    }
+}
+
+/// Whether an op asks of how many threads the team is that runs it, where that is not seen.
+pub(crate) fn asks_of_team(unit: &Unit, body: &Body, op: Op) -> bool {
+    let known = unit.callee(body, op).and_then(|f| unit.known(f));
+    known == Some(Known::OpenMp(OpenMpFn::Size)) && matches!(body.kind(op), OpKind::Call(_))
+}
