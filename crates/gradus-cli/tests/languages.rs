@@ -294,3 +294,28 @@ fn rust_program(folder: &Path, name: &str, options: &[&str]) {
         same(norm, *first.get_or_insert(norm), options);
     }
 }
+
+/// flang keeps the bounds of a loop of tasks where clang does not, and no word behind them for the last part.
+#[test]
+fn fortran_tasks() {
+    let folder = folder("fortran_tasks");
+    let (source, library) = (source("tasks.f90"), fortran_library(&folder));
+    let source = source.display();
+    for level in ["-O1", "-O2", "-O3"] {
+        shell(
+            &folder,
+            &format!("flang-22 {level} -g -fopenmp -emit-llvm -c {source} -o tasks.bc"),
+        );
+        shell(
+            &folder,
+            &format!("gradus cc {level} -fopenmp tasks.bc {library} -lm -lpthread -o program"),
+        );
+        for threads in ["1", "2", "4"] {
+            let mut command = Command::new(folder.join("program"));
+            command.env("OMP_NUM_THREADS", threads);
+            command.env("GRADUS_FORCE_FORK", "1");
+            let printed = text(&succeeds(&mut command).stdout);
+            assert_eq!(printed.trim(), "60300 18496.0", "{level}, {threads}");
+        }
+    }
+}

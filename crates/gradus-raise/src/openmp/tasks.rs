@@ -14,8 +14,8 @@ use crate::scopes::{scopes, spawns, strand};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::known::{Known, MemoryFn, OpenMpFn};
 use gradus_ir::{
-    AllocaInfo, AllocaPlace, AttrSet, BinaryOp, Body, Builder, FuncId, IntPredicate, Op, OpKind,
-    Region, Unit, Value,
+    AllocaInfo, AllocaPlace, AttrSet, BinaryOp, Body, Builder, ConstKind, FuncId, IntPredicate, Op,
+    OpKind, Region, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -234,20 +234,26 @@ fn launch(unit: &Unit, body: &Body, calls: &Calls, alloc: Op, entry: FuncId) -> 
     }
 }
 
+fn is_null(unit: &Unit, body: &Body, value: Value) -> bool {
+    let constant = body.as_const(value).map(|c| &unit.constant(c).kind);
+    matches!(constant, Some(ConstKind::Zero))
+}
+
+/// Whether an address is computed from that of the task alone: it is not in what the task shares.
+fn leads_to(body: &Body, address: Value, task: Value) -> bool {
+    let mut at = address;
+    while at != task {
+        match body.def_op(at) {
+            Some(op) if matches!(body.kind(op), OpKind::Addr { .. }) => at = body.operand(op, 0),
+            _ => return false,
+        }
+    }
+    true
+}
+
 /// Whether an op only says that a task which comes in parts begins with the first one.
 fn begins_parts(unit: &Unit, body: &Body, op: Op, task: Value) -> bool {
-    let leads = |address: Value| {
-        let mut at = address;
-        while at != task {
-            match body.def_op(at) {
-                Some(op) if matches!(body.kind(op), OpKind::Addr { .. }) => {
-                    at = body.operand(op, 0)
-                }
-                _ => return false,
-            }
-        }
-        true
-    };
+    let leads = |address: Value| leads_to(body, address, task);
     match body.kind(op) {
         OpKind::Addr { .. } => leads(body.result(op)),
         OpKind::Store(_) => {
@@ -487,6 +493,12 @@ fn task_loop(unit: &mut Unit, body: &mut Body, alloc: Op, call: Op) -> Step<Func
             "what this loop of tasks takes along is not understood",
         );
     };
+    // What copies a task for a part of the loop also says to it whether it is the last one.
+    let copied = !is_null(unit, body, given[10]);
+    if copied && !leads_to(body, given[5], body.result(alloc)) {
+        let text = "where this loop of tasks says which part is the last is not understood";
+        return fail(unit, body, text);
+    }
     let grain = (body.as_int(unit, given[8]) == Some(1))
         .then(|| body.as_int(unit, given[9]))
         .flatten();
@@ -511,13 +523,15 @@ fn task_loop(unit: &mut Unit, body: &mut Body, alloc: Op, call: Op) -> Step<Func
     let own = b.add(lower, index);
     b.store(own, low);
     b.store(own, high);
-    // Behind the bounds: the stride, and whether this is the last iteration.
-    let offset = b.i64(16);
-    let flag = b.byte_addr(high, offset);
-    let is_last = b.icmp(IntPredicate::Eq, index, span);
-    let int = b.unit.types.int(32);
-    let is_last = b.cast(gradus_ir::CastOp::ZExt, is_last, int);
-    b.store(is_last, flag);
+    if copied {
+        // Behind the bounds: the stride, and whether this is the last iteration.
+        let offset = b.i64(16);
+        let flag = b.byte_addr(high, offset);
+        let is_last = b.icmp(IntPredicate::Eq, index, span);
+        let int = b.unit.types.int(32);
+        let is_last = b.cast(gradus_ir::CastOp::ZExt, is_last, int);
+        b.store(is_last, flag);
+    }
     run(&mut b, entry, memory, true);
     b.yield_(&[]);
     body.erase(call);

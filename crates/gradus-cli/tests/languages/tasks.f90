@@ -1,0 +1,32 @@
+! Loops of tasks, made by one thread of a team and by each task for its rows.
+program tasks
+  implicit none
+  integer :: x(200), y(200), i, j, last
+  real(8) :: a(16, 16)
+  do i = 1, 200
+    x(i) = i
+    y(i) = 2 * i
+  end do
+  !$omp parallel num_threads(4)
+  !$omp master
+  !$omp taskloop
+  do i = 1, 200
+    x(i) = x(i) + y(i)
+  end do
+  !$omp end taskloop
+  !$omp end master
+  !$omp end parallel
+  a = 0
+  !$omp parallel
+  !$omp single
+  do i = 1, 16
+    !$omp task firstprivate(i) private(j)
+    do j = 1, 16
+      a(j, i) = i * j
+    end do
+    !$omp end task
+  end do
+  !$omp end single
+  !$omp end parallel
+  print '(I0,1X,F0.1)', sum(x), sum(a)
+end program
