@@ -2,10 +2,14 @@
 //!
 //! A carried value never changes if, supposing that it has not changed so far, the next one is the
 //! initial one again; branches, selects and inner loops on the way are looked through.
+//!
+//! A sum of squares begins with −0 where it began with 0: a square's zeros are positive, so that the first sum is
+//! the same. LLVM drops the addition of −0 once it has unrolled the loop, and leaves that of 0.
 
 use crate::Facts;
-use crate::literals::is_poison;
-use gradus_ir::{Body, Definition, Op, OpKind, Region, Unit, Value};
+use crate::literals::{float_bits, integer, is_poison, number};
+use gradus_ir::known::{Known, MathFn};
+use gradus_ir::{BinaryOp, Body, Builder, Definition, FloatKind, Op, OpKind, Region, Unit, Value};
 use std::collections::HashMap;
 
 /// How many values are looked through to see that one never changes.
@@ -26,8 +30,62 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
         changed |= unchanging(body, op, &parts);
         changed |= twins(unit, body, op, &parts);
         changed |= results_from_outside(body, op, &parts);
+        changed |= squares(unit, body, op, &parts);
     }
     changed
+}
+
+/// Lets sums of squares begin with −0, in a loop that runs.
+fn squares(unit: &mut Unit, body: &mut Body, op: Op, parts: &Parts) -> bool {
+    let runs = parts.gives_carried
+        && integer(unit, body, body.operand(op, 0)).is_some_and(|(trips, _)| trips > 0);
+    let mut changed = false;
+    for k in 0..parts.count {
+        let initial = parts.initial(body, op, k);
+        let is_zero = number(unit, body, initial).is_some_and(|n| n.to_bits() == 0);
+        if !runs || !is_zero || !adds_square(unit, body, parts.param(body, k), parts.next(body, k))
+        {
+            continue;
+        }
+        let ty = body.ty(initial);
+        let sign = match unit.types.float_kind(ty) {
+            Some(FloatKind::F64) => 1 << 63,
+            Some(FloatKind::F32) => 1 << 31,
+            _ => continue,
+        };
+        let b = &mut Builder::new(unit, body);
+        b.at_op(op);
+        if let Some(begin) = float_bits(b, ty, sign) {
+            b.body.set_operand(op, parts.first_operand + k, begin);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Whether `next` is the sum of a square and `sum`, and nothing else is made of `sum`.
+fn adds_square(unit: &Unit, body: &Body, sum: Value, next: Value) -> bool {
+    let Some(op) = body.def_op(next) else {
+        return false;
+    };
+    let is_square = |value: Value| {
+        body.def_op(value).is_some_and(|op| {
+            *body.kind(op) == OpKind::Binary(BinaryOp::FMul)
+                && body.operand(op, 0) == body.operand(op, 1)
+        })
+    };
+    let known = unit.callee(body, op).and_then(|f| unit.known(f));
+    let adds = match *body.kind(op) {
+        OpKind::Binary(BinaryOp::FAdd) => {
+            let (a, b) = (body.operand(op, 0), body.operand(op, 1));
+            a == sum && is_square(b) || b == sum && is_square(a)
+        }
+        OpKind::Call(_) if matches!(known, Some(Known::Math(MathFn::Fma | MathFn::Fmuladd))) => {
+            matches!(unit.call_args(body, op)[..], [x, y, to] if x == y && x != sum && to == sum)
+        }
+        _ => false,
+    };
+    adds && body.uses(sum).all(|u| u.op == op)
 }
 
 /// Where a loop's carried values stand: among its operands, its region's parameters and its
