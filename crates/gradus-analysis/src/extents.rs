@@ -617,14 +617,16 @@ impl Finder<'_> {
     fn call(&mut self, op: Op) -> Range {
         let (unit, body) = (self.alias.unit, self.alias.body);
         let known = unit.callee(body, op).and_then(|func| unit.known(func));
+        let Some(Known::Integer(of @ (IntFn::Smax | IntFn::Smin))) = known else {
+            return None;
+        };
         let ((a, b), (c, d)) = (self.operand(op, 1)?, self.operand(op, 2)?);
         if body.operands(op).any(|part| self.wrapping.contains(&part)) {
             return None;
         }
-        match known? {
-            Known::Integer(IntFn::Smax) => Some((self.max(a, c), self.max(b, d))),
-            Known::Integer(IntFn::Smin) => Some((self.min(a, c), self.min(b, d))),
-            _ => None,
-        }
+        Some(match of == IntFn::Smax {
+            true => (self.max(a, c), self.max(b, d)),
+            false => (self.min(a, c), self.min(b, d)),
+        })
     }
 }

@@ -202,6 +202,12 @@ int main(int argc, char **argv)
 /// are others from before.
 const MEETING: &str = r#"
 static double parts[64];
+static APART void leave(int rank, double sum)
+{
+    if (rank < 0)
+        rank = omp_get_thread_num();
+    parts[rank] = sum;
+}
 static APART double add(long n, const double *x, double *apart)
 {
 #ifdef GUARDED
@@ -229,7 +235,13 @@ static APART double add(long n, const double *x, double *apart)
         #pragma omp for
         for (long i = 0; i < n; i++)
             sum += x[i] * x[i];
+#ifdef CALLED
+        leave(omp_get_thread_num(), sum);
+#elif defined(ASKING)
+        leave(-1, sum);
+#else
         parts[omp_get_thread_num()] = sum;
+#endif
     }
     return 0;
 #endif
@@ -384,7 +396,7 @@ fn where_an_answer_may_come_to_any_loop_all_are_serial() {
 
 #[test]
 fn what_ranks_leave_is_read_by_who_is_told_of_one() {
-    for way in ["GUARDED", "PLACES", "UNROLLED"] {
+    for way in ["GUARDED", "PLACES", "UNROLLED", "CALLED", "ASKING"] {
         let name = format!("told_{}", way.to_lowercase());
         let (at, said) = build(&name, MEETING, &format!("-D{way}"));
         assert!(!said.contains(SERIAL_LOOP), "{way}: {said}");

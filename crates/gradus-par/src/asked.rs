@@ -15,20 +15,25 @@
 //! the answer: where a rank or an answer says which places are touched of memory that others know, or an answer that
 //! has to do with a team whether it is touched, all answers are one.
 
-use crate::followed::{Context, Followed, asks_of_team};
+use crate::followed::{Context, Followed};
 use gradus_analysis::{Closure, Effects};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::known::{Known, OpenMpFn};
 use gradus_ir::{
-    BinaryOp, Body, Builder, Definition, FuncId, IntPredicate, LocId, Op, OpKind, RmwOp, TypeId,
-    Unit, Value,
+    BinaryOp, Body, Builder, Definition, FuncId, IntPredicate, Linkage, LocId, Op, OpKind, RmwOp,
+    TypeId, Unit, Value,
 };
 use std::collections::HashSet;
 
 /// Whether an op asks how many threads there may be.
 pub(crate) fn asks(unit: &Unit, body: &Body, op: Op) -> bool {
+    asks_openmp(unit, body, op, OpenMpFn::MaxThreads)
+}
+
+/// Whether an op asks OpenMP's run time for something.
+fn asks_openmp(unit: &Unit, body: &Body, op: Op, what: OpenMpFn) -> bool {
     let known = unit.callee(body, op).and_then(|f| unit.known(f));
-    known == Some(Known::OpenMp(OpenMpFn::MaxThreads)) && matches!(body.kind(op), OpKind::Call(_))
+    known == Some(Known::OpenMp(what)) && matches!(body.kind(op), OpKind::Call(_))
 }
 
 /// A loop that is parallel where the answers that it has to do with are more than one.
@@ -66,21 +71,28 @@ impl Asked {
     /// With `same_bits` all answers are one.
     pub(crate) fn of(unit: &Unit, projected: &[FuncId], same_bits: bool) -> Asked {
         let mut asked = Asked::default();
-        let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
-        let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
-        let bodies: Vec<(FuncId, &Body)> = functions
-            .iter()
-            .filter_map(|func| Some((*func, unit.functions[*func].body.as_deref()?)))
+        // Code of regions that were taken in is still there.
+        let others = unit.functions.iter();
+        let others = others.filter(|(_, f)| f.body.is_some() && f.linkage != Linkage::Internal);
+        let roots = others
+            .map(|(func, _)| func)
+            .chain(projected.iter().copied());
+        let closure = Closure::of(unit, &roots.collect::<Vec<_>>());
+        let bodies: Vec<(FuncId, &Body)> = closure
+            .bodies(unit)
             .filter(|(func, body)| {
                 let mut ops = body.walk(body.root());
                 projected.contains(func) && teams(body).next().is_some()
-                    || ops.any(|op| asks(unit, body, op) || asks_of_team(unit, body, op))
+                    || ops.any(|op| {
+                        let asks = |what| asks_openmp(unit, body, op, what);
+                        asks(OpenMpFn::MaxThreads) || asks(OpenMpFn::Size) || asks(OpenMpFn::Rank)
+                    })
             })
             .collect();
         if bodies.is_empty() {
             return asked;
         }
-        let effects = Effects::of(unit, &Closure::of(unit, &functions));
+        let effects = Effects::of(unit, &closure);
         let contexts: Vec<Context<'_>> = bodies
             .iter()
             .map(|(func, body)| Context::of(unit, *func, body, &effects))
@@ -92,7 +104,8 @@ impl Asked {
             asked.anywhere |= answers.iter().any(|a| a.followed.leaves);
             all_one |= answers.iter().any(|a| a.followed.places);
             all_one |= answers.iter().any(|a| a.one && a.followed.guards);
-            all_one |= teams(body).any(|team| Followed::of(context, &ranks(body, team)).places);
+            let ranks = Followed::of(context, &ranks(unit, body));
+            all_one |= ranks.places || ranks.leaves;
             found.push((*func, *body, answers));
         }
         asked.all_one = all_one || asked.anywhere;
@@ -224,7 +237,7 @@ fn answers<'a>(unit: &Unit, body: &Body, context: &'a Context<'a>) -> Vec<Answer
         one: true,
     };
     let calls = body.walk(body.root()).filter_map(|op| {
-        let of_team = asks_of_team(unit, body, op);
+        let of_team = asks_openmp(unit, body, op, OpenMpFn::Size);
         (of_team || asks(unit, body, op)).then(|| of_call(op, of_team))
     });
     let teams = teams(body).flat_map(|team| {
@@ -284,9 +297,15 @@ fn teams(body: &Body) -> impl Iterator<Item = Op> + '_ {
     ops.filter(|op| matches!(body.kind(*op), OpKind::Spmd { .. }))
 }
 
-fn ranks(body: &Body, team: Op) -> Vec<Value> {
-    let params = body.region_params(body.op_regions(team)[0]);
-    params[..params.len() / 2].to_vec()
+/// The numbers of threads in their teams, in a body.
+fn ranks(unit: &Unit, body: &Body) -> Vec<Value> {
+    let of_teams = teams(body).flat_map(|team| {
+        let params = body.region_params(body.op_regions(team)[0]);
+        params[..params.len() / 2].to_vec()
+    });
+    let asked = body.walk(body.root());
+    let asked = asked.filter(|op| asks_openmp(unit, body, *op, OpenMpFn::Rank));
+    of_teams.chain(asked.map(|op| body.result(op))).collect()
 }
 
 fn sizes(body: &Body, team: Op) -> Vec<Value> {

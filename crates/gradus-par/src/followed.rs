@@ -6,7 +6,7 @@
 //! made of the number. Blocks that no one else knows are followed like values.
 
 use gradus_analysis::{AccessKind, Effects, MemoryAccess, Nest, Object, ObjectId, Place, PointsTo};
-use gradus_ir::known::{Known, OpenMpFn, SystemFn};
+use gradus_ir::known::{Known, SystemFn};
 use gradus_ir::{Body, Definition, FuncId, Op, OpKind, Region, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -474,10 +474,4 @@ impl<'a> Followed<'a> {
             }
         }
     }
-}
-
-/// Whether an op asks of how many threads the team is that runs it, where that is not seen.
-pub(crate) fn asks_of_team(unit: &Unit, body: &Body, op: Op) -> bool {
-    let known = unit.callee(body, op).and_then(|f| unit.known(f));
-    known == Some(Known::OpenMp(OpenMpFn::Size)) && matches!(body.kind(op), OpKind::Call(_))
 }

@@ -4,7 +4,7 @@
 //! the program relied on beside that: locks, and the numbers of threads. In the loop itself they are
 //! seen; in what it calls they are looked for here, before anything is projected.
 
-use gradus_ir::known::Known;
+use gradus_ir::known::{Known, SystemFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 use std::collections::HashSet;
 
@@ -59,7 +59,9 @@ pub(crate) fn orders(unit: &Unit, body: &Body, op: Op, ordered: &HashSet<FuncId>
                     | Known::Integer(_)
                     | Known::Reduce(_)
                     | Known::Masked(_)
-                    | Known::Memory(_),
+                    | Known::Memory(_)
+                    // Which of several iterations ends the program is not said, in the program either.
+                    | Known::System(SystemFn::Exit | SystemFn::AssertFail),
                 ) => false,
                 Some(_) => true,
                 None => unit.functions[callee].body.is_none() || ordered.contains(&callee),
