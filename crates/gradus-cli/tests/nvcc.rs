@@ -527,3 +527,56 @@ void go(float *y, float *x, int n) { sum<<<1, n>>>(y, x); }
     let said = told(old, &volatile);
     assert!(said.is_empty(), "{said}");
 }
+
+/// The bytes of the object that a source becomes.
+fn object_bytes(folder: &Path, source: &str) -> u64 {
+    std::fs::write(folder.join("grows.cu"), source).expect("it is written");
+    succeeds(&nvcc(folder, "-O3 -dc grows.cu -o grows.o"));
+    let object = std::fs::metadata(folder.join("grows.o"));
+    object.expect("it is there").len()
+}
+
+/// Short device functions are taken in, but there are as many ways through eight levels of them as 3⁷.
+#[test]
+fn functions_that_call_functions_do_not_multiply() {
+    let folder = folder("levels");
+    let bytes = |levels: usize| {
+        let first = "__device__ unsigned f0(unsigned x) { return (x * 2654435761u ^ x >> 7) + (x << 3); }\n";
+        let next = |k: usize| {
+            let call = format!("f{}", k - 1);
+            format!(
+                "__device__ unsigned f{k}(unsigned x) {{ return {call}({call}({call}(x) + {k}) * 3u); }}\n"
+            )
+        };
+        let source: String = (1..=levels).map(next).collect();
+        object_bytes(&folder, &format!("{first}{source}"))
+    };
+    let (few, many) = (bytes(4), bytes(7));
+    assert!(many < 8 * few, "{few} bytes for 4 levels, {many} for 7");
+}
+
+/// `#pragma unroll` is said of what one thread runs: a loop that became one round loops over threads stays a loop.
+#[test]
+fn loops_round_threads_are_not_written_out() {
+    let folder = folder("unrolled");
+    let bytes = |runs: usize| {
+        let source = format!(
+            "__global__ void k(float *x) {{\n\
+                 __shared__ float s[1024];\n\
+                 int t = threadIdx.x;\n\
+                 float v = x[blockIdx.x * blockDim.x + t];\n\
+             #pragma unroll\n\
+                 for (int i = 1; i <= {runs}; ++i) {{\n\
+                     s[t] = v;\n\
+                     __syncthreads();\n\
+                     v += s[(t + i) % blockDim.x] * i;\n\
+                     __syncthreads();\n\
+                 }}\n\
+                 x[blockIdx.x * blockDim.x + t] = v;\n\
+             }}\n"
+        );
+        object_bytes(&folder, &source)
+    };
+    let (few, many) = (bytes(4), bytes(64));
+    assert!(many < 3 * few, "{few} bytes for 4 runs, {many} for 64");
+}

@@ -501,11 +501,12 @@ impl Cut<'_> {
         }
     }
 
-    /// A loop keeps what is known of its original, independence apart.
+    /// A loop keeps what is known of its original, independence apart, and but for what its source asks a
+    /// compiler to do with it (`#pragma unroll`): that was said of what one thread runs, and each copy would
+    /// bring along all the loops over threads that are inside now.
     fn like(&self, b: &mut Builder<'_>, op: Op, made: Op) {
         b.body.ops[made].kind = b.body.kind(op).clone();
         b.body.ops[made].flags = b.body.ops[op].flags.without(Flags::INDEPENDENT);
-        b.body.ops[made].meta = b.body.ops[op].meta;
     }
 }
 

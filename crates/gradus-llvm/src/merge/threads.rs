@@ -9,25 +9,24 @@ use gradus_ir::known::{DEVICE, KERNEL, Known, SHARED, SHARED_DYNAMIC, lookup};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMLinkage};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The instructions of a function that every kernel takes in, before anything made them fewer.
 const SHORT: usize = 300;
+/// The same with all that is taken in inside of it: short functions that call short functions, over a few levels,
+/// are as long as there are ways from the first to the last.
+const SHORT_IN_ALL: usize = 2000;
 
 impl Host {
     /// Marks short functions of a device module to be inlined, as compilers for GPUs do: what a loop
     /// over threads calls keeps it from being vectorised.
     pub(super) unsafe fn take_in_short(&self, module: LLVMModuleRef) {
+        let mut lengths = Lengths::default();
         unsafe {
             let mut f = LLVMGetFirstFunction(module);
             while !f.is_null() {
-                let never = LLVMGetEnumAttributeAtIndex(
-                    f,
-                    LLVMAttributeFunctionIndex,
-                    attribute_kind("noinline"),
-                );
                 let is_kernel = name_of(f).starts_with(KERNEL);
-                if LLVMIsDeclaration(f) == 0 && never.is_null() && !is_kernel && is_short(f) {
+                if LLVMIsDeclaration(f) == 0 && !is_kernel && lengths.is_taken_in(f) {
                     add_attribute(self, f, "alwaysinline");
                 }
                 f = LLVMGetNextFunction(f);
@@ -66,21 +65,81 @@ impl Host {
     }
 }
 
-/// Whether a function has few instructions.
-unsafe fn is_short(f: LLVMValueRef) -> bool {
-    let mut count = 0;
+/// How long functions are when what they call is taken in.
+#[derive(Default)]
+struct Lengths {
+    /// By function: its own instructions, and with those of what is taken in.
+    known: HashMap<LLVMValueRef, (usize, usize)>,
+}
+
+impl Lengths {
+    /// Whether a function is taken in where it is called: its source says so, or it is short and nothing forbids it.
+    unsafe fn is_taken_in(&mut self, f: LLVMValueRef) -> bool {
+        unsafe {
+            self.measure(f);
+            self.fits(f)
+        }
+    }
+
+    /// Measures a function, and before it those that it calls. What calls itself counts once.
+    unsafe fn measure(&mut self, f: LLVMValueRef) {
+        let mut open = vec![(f, None)];
+        while let Some((f, calls)) = open.pop() {
+            match calls {
+                None if !self.known.contains_key(&f) => {
+                    let (own, calls) = unsafe { content(f) };
+                    self.known.insert(f, (own, own));
+                    let called = calls.clone();
+                    open.push((f, Some(calls)));
+                    open.extend(called.into_iter().map(|callee| (callee, None)));
+                }
+                None => {}
+                Some(calls) => {
+                    let taken = calls
+                        .into_iter()
+                        .filter(|callee| unsafe { self.fits(*callee) });
+                    let lengths = taken.map(|callee| self.known[&callee].1);
+                    let more = lengths.fold(0, usize::saturating_add);
+                    self.known
+                        .entry(f)
+                        .and_modify(|(_, all)| *all = all.saturating_add(more));
+                }
+            }
+        }
+    }
+
+    /// Whether a function that was measured is taken in.
+    unsafe fn fits(&self, f: LLVMValueRef) -> bool {
+        let says = |name| unsafe {
+            let kind = attribute_kind(name);
+            !LLVMGetEnumAttributeAtIndex(f, LLVMAttributeFunctionIndex, kind).is_null()
+        };
+        let (own, all) = self.known[&f];
+        says("alwaysinline") || !says("noinline") && own <= SHORT && all <= SHORT_IN_ALL
+    }
+}
+
+/// The instructions of a function, and the functions with code that it calls, once for each call.
+unsafe fn content(f: LLVMValueRef) -> (usize, Vec<LLVMValueRef>) {
+    let (mut count, mut calls) = (0, Vec::new());
     unsafe {
         let mut block = LLVMGetFirstBasicBlock(f);
-        while !block.is_null() && count <= SHORT {
+        while !block.is_null() {
             let mut inst = LLVMGetFirstInstruction(block);
             while !inst.is_null() {
                 count += 1;
+                if !LLVMIsACallInst(inst).is_null() {
+                    let callee = LLVMIsAFunction(LLVMGetCalledValue(inst));
+                    if !callee.is_null() && LLVMIsDeclaration(callee) == 0 {
+                        calls.push(callee);
+                    }
+                }
                 inst = LLVMGetNextInstruction(inst);
             }
             block = LLVMGetNextBasicBlock(block);
         }
     }
-    count <= SHORT
+    (count, calls)
 }
 
 /// The functions with code that mentions a value, also inside of constants.
