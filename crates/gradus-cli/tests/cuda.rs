@@ -75,6 +75,11 @@ fn atomics_and_symbols() {
     runs(&["atomics.cu"]);
 }
 
+#[test]
+fn assembly() {
+    runs(&["assembly.cu"]);
+}
+
 /// Beside what the program checks: the host's code makes the launches, not the run time.
 #[test]
 fn launches() {

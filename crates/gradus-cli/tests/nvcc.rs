@@ -322,27 +322,41 @@ fn what_a_unit_says_of_a_function_is_joined() {
     assert!(text(&refused.stderr).contains("no.cu:2"));
 }
 
-/// What our headers lack comes from those of a toolkit.
+/// What our headers lack comes from those of a toolkit, whose C++ is told that clang reads it; the device is what
+/// the kernels were compiled for.
 #[test]
 fn headers_of_a_toolkit_stand_behind_ours() {
     const SOURCE: &str = "#include <cuda_runtime.h>
         #include <only_there.h>
+        #include <cuda/std/cstdint>
+        #include <cuda/std/__cccl/compiler.h>
+        static_assert(OF_THE_TOOLKIT && ASKED && __NVCC__, \"its own C++ headers\");
         __global__ void store(int *x) { *x = THERE; }
         int main() {
           int *x;
           cudaMallocManaged(&x, sizeof(int));
           store<<<1, 1>>>(x);
           cudaDeviceSynchronize();
-          return *x == 7 ? 0 : 1;
+          cudaFuncAttributes a;
+          cudaFuncGetAttributes(&a, store);
+          cudaDeviceProp p;
+          cudaGetDeviceProperties(&p, 0);
+          return *x == 7 && a.ptxVersion == 86 && p.major == 8 && p.minor == 6 ? 0 : 1;
         }";
     let folder = folder("toolkit");
     let headers = folder.join("toolkit/include");
-    std::fs::create_dir_all(&headers).expect("made");
+    std::fs::create_dir_all(headers.join("cuda/std/__cccl")).expect("made");
     let write = |name: &str, text: &str| std::fs::write(headers.join(name), text).expect("written");
     write("only_there.h", "#define THERE 7\n");
     write("cuda_runtime.h", "#error not this one\n");
+    write("cuda/std/cstdint", "#define OF_THE_TOOLKIT 1\n");
+    let asks = "#ifdef __NVCC__\n#error the compiler is clang\n#endif\n#define ASKED 1\n";
+    write("cuda/std/__cccl/compiler.h", asks);
     std::fs::write(folder.join("store.cu"), SOURCE).expect("written");
-    succeeds(&nvcc(&folder, "--cuda-path=toolkit store.cu -o store"));
+    succeeds(&nvcc(
+        &folder,
+        "--cuda-path=toolkit -arch=sm_86 store.cu -o store",
+    ));
     let output = Command::new(folder.join("store")).output();
     succeeds(&output.expect("it starts"));
     let wrong = nvcc(&folder, "--cuda-path nowhere store.cu -o wrong");

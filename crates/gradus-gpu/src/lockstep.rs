@@ -11,61 +11,33 @@
 //! shared memory the threads that come there meet. What stands between two stores needs no more: reads do not
 //! disturb each other. Where this orders nothing, [`crate::barriers`] takes it away again.
 //!
-//! Place: before [`crate::guards`], which must not move code across. A store that stands where a block cannot be
-//! cut stays as it is, and is told of.
+//! Place: before [`crate::guards`], which must not move code across. Where a block cannot be cut
+//! ([`crate::spine`]), the barrier is refused.
 
-use crate::spine::can_be_cut;
 use crate::{Facts, Findings, Options, blocks_in};
 use gradus_analysis::{Alias, Object};
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{AllocaPlace, BarrierScope, Body, Builder, Code, Diagnostic, Op, OpKind, Unit};
-use std::collections::HashSet;
+use gradus_ir::{AllocaPlace, BarrierScope, Body, Builder, Op, OpKind, Unit};
 
 /// Runs the pass.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, _: &Options) -> Findings {
     let mut stores: Vec<Op> = Vec::new();
-    let mut uncut: HashSet<Op> = HashSet::new();
     for block in blocks_in(body) {
         let region = body.op_regions(block)[0];
-        let found = body.walk(region).filter(|op| is_volatile_store(body, *op));
-        for store in found {
-            stores.push(store);
-            if !cuts_reach(body, store, block) {
-                uncut.insert(store);
-            }
-        }
+        stores.extend(body.walk(region).filter(|op| is_volatile_store(body, *op)));
     }
     if !stores.is_empty() {
         let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
         stores.retain(|store| is_to_shared(&alias, facts, *store));
     }
-    let mut findings = Findings::default();
     for store in stores {
-        match uncut.contains(&store) {
-            true => findings.diagnostics.push(unmet(unit, body, store)),
-            false => meet_around(unit, body, store),
-        }
+        meet_around(unit, body, store);
     }
-    findings
-}
-
-fn unmet(unit: &Unit, body: &Body, store: Op) -> Diagnostic {
-    let message = "threads do not go in step through this volatile memory: it is written where a block cannot be cut";
-    Diagnostic::warning(Code::KernelRefused, message)
-        .at(unit.span(body.ops[store].loc), "written here")
-        .help("move the code out of what it stands in, into plain loops and branches, and call `__syncwarp()`")
+    Findings::default()
 }
 
 fn is_volatile_store(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::Store(access) if access.volatile)
-}
-
-/// Whether all that an op of a block stands in can be cut.
-fn cuts_reach(body: &Body, op: Op, block: Op) -> bool {
-    let around = |op: &Op| body.owner(body.parent(*op)?);
-    std::iter::successors(around(&op), around)
-        .take_while(|owner| *owner != block)
-        .all(|owner| can_be_cut(body, owner))
 }
 
 /// Whether a store goes to memory that the threads of a block share.

@@ -190,7 +190,7 @@ fn begun(homes: &mut Vec<Region>, region: Region) -> u32 {
 }
 
 /// Whether code may be cut inside of an op.
-pub(crate) fn can_be_cut(body: &Body, op: Op) -> bool {
+fn can_be_cut(body: &Body, op: Op) -> bool {
     matches!(
         body.kind(op),
         OpKind::If | OpKind::Switch(_) | OpKind::Loop { .. } | OpKind::For { .. }

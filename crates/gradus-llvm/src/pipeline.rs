@@ -72,7 +72,7 @@ const EARLY_OPENMP: &str = early_from_unrolling!("gvn<no-load-pre>");
 const EARLY_PLAIN: &str =
     "inferattrs,function(simplifycfg,sroa,early-cse,simplifycfg),ipsccp,cgscc(function-attrs)";
 // Nothing is unrolled: a barrier in a loop stays one.
-const EARLY_KERNELS: &str = "inferattrs,always-inline,\
+const EARLY_KERNELS: &str = "\
     function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,sroa,\
     early-cse<memssa>,simplifycfg),cgscc(function-attrs)";
 
@@ -121,6 +121,10 @@ impl Host {
                 if self.local_loops {
                     self.ask_for_unrolling();
                 }
+            }
+            if pipeline == Pipeline::EarlyKernels {
+                self.run_text("inferattrs,always-inline", &machine, vectorise)?;
+                self.return_at_exits()?;
             }
             self.run_text(pipeline.text(), &machine, vectorise)
         })();

@@ -44,21 +44,26 @@ template <class T> static inline cudaError_t cudaStreamAttachMemAsync(cudaStream
 template <class T> static inline const void *gr_symbol(const T &symbol) { return (const void *)&symbol; }
 template <int n> static inline const void *gr_symbol(const char (&symbol)[n]) { return __gr_symbol(symbol); }
 
+/* Whether a copy stays within a variable. Text may be a name, and an array's size may be told elsewhere. */
+template <class T, size_t size = sizeof(T)> static inline bool gr_holds(const T &, size_t count, size_t offset) { return offset <= size && count <= size - offset; }
+template <int n> static inline bool gr_holds(const char (&)[n], size_t, size_t) { return true; }
+static inline bool gr_holds(const volatile void *, size_t, size_t) { return true; }
+
 template <class T> static inline cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *from, size_t count, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyHostToDevice)
 {
-    return ::cudaMemcpyToSymbol(gr_symbol(symbol), from, count, offset, kind);
+    return ::cudaMemcpyToSymbol(gr_symbol(symbol), gr_holds(symbol, count, offset) ? from : nullptr, count, offset, kind);
 }
 template <class T> static inline cudaError_t cudaMemcpyToSymbolAsync(const T &symbol, const void *from, size_t count, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyHostToDevice, cudaStream_t stream = 0)
 {
-    return ::cudaMemcpyToSymbolAsync(gr_symbol(symbol), from, count, offset, kind, stream);
+    return ::cudaMemcpyToSymbolAsync(gr_symbol(symbol), gr_holds(symbol, count, offset) ? from : nullptr, count, offset, kind, stream);
 }
 template <class T> static inline cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t count, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyDeviceToHost)
 {
-    return ::cudaMemcpyFromSymbol(to, gr_symbol(symbol), count, offset, kind);
+    return ::cudaMemcpyFromSymbol(gr_holds(symbol, count, offset) ? to : nullptr, gr_symbol(symbol), count, offset, kind);
 }
 template <class T> static inline cudaError_t cudaMemcpyFromSymbolAsync(void *to, const T &symbol, size_t count, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyDeviceToHost, cudaStream_t stream = 0)
 {
-    return ::cudaMemcpyFromSymbolAsync(to, gr_symbol(symbol), count, offset, kind, stream);
+    return ::cudaMemcpyFromSymbolAsync(gr_holds(symbol, count, offset) ? to : nullptr, gr_symbol(symbol), count, offset, kind, stream);
 }
 template <class T> static inline cudaError_t cudaGetSymbolAddress(void **pointer, const T &symbol)
 {

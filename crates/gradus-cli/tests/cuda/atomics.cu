@@ -101,6 +101,8 @@ int main()
     OK(cudaMallocManaged(&values, 32 * sizeof(double)));
     OK(cudaMemcpyToSymbol("offset", "\5\0\0", 4, 0, cudaMemcpyHostToDevice));
     OK(cudaMemcpyToSymbol(letters, "abc", 4));
+    expect(cudaMemcpyToSymbol(weights, host, sizeof host + 4) == cudaErrorInvalidValue, "more than the symbol holds");
+    expect(cudaMemcpyFromSymbol(host, weights, 4, sizeof host) == cudaErrorInvalidValue, "beyond the symbol");
     expect(cudaMemcpyToSymbol("nothing", host, 4) == cudaErrorInvalidSymbol, "no symbol of that name");
     for (int t = 0; t < 32; t++) values[t] = t;
     scale = 3;

@@ -1,36 +1,28 @@
-//! Assembly of the GPU inside of device code: what is known has a function of ours, the rest is refused.
+//! Assembly of the GPU inside of device code: what is known becomes a function ([`ptx`]), the rest is refused.
 
 use super::calls_in;
+use super::launches::set_callee;
+use super::ptx::{self, Slot};
 use crate::ffi::*;
 use crate::host::Host;
+use crate::pipeline::attribute_kind;
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use llvm_sys::core::*;
+use llvm_sys::linker::LLVMLinkModules2;
 use llvm_sys::prelude::*;
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMTypeKind};
 
-/// Assembly without operands but a result, and the function that does the same.
-// table
-const KNOWN: &[(&str, &str)] = &[
-    ("bar.sync 0", "__gr_barrier"),
-    ("barrier.sync 0", "__gr_barrier"),
-    ("mov.u32 $0, %laneid", "__gr_laneid"),
-    ("mov.u32 $0, %tid.x", "__gr_tid_x"),
-    ("mov.u32 $0, %ntid.x", "__gr_ntid_x"),
-    ("mov.u32 $0, %ctaid.x", "__gr_ctaid_x"),
-    ("membar.gl", "__gr_fence"),
-    ("membar.cta", "__gr_fence"),
-    ("membar.sys", "__gr_fence"),
-    ("mov.u32 $0, %clock", "__gr_clock"),
-    ("mov.u64 $0, %clock64", "__gr_clock64"),
-    ("mov.u64 $0, %globaltimer", "__gr_globaltimer"),
-];
+/// How the functions are named that stand for assembly.
+const ASSEMBLY: &str = "__gr_assembly.";
 
 impl Host {
-    /// Replaces the assembly of a device module.
+    /// Replaces the assembly of a device module by calls of functions that do the same.
     ///
     /// # Errors
     /// Assembly that is not known.
     pub(super) fn replace_assembly(&self, module: LLVMModuleRef) -> Result<(), Diagnostic> {
         let mut functions = Vec::new();
+        let mut calls = Vec::new();
         unsafe {
             let mut f = LLVMGetFirstFunction(module);
             while !f.is_null() {
@@ -39,45 +31,88 @@ impl Host {
             }
             for call in functions.into_iter().flat_map(|f| calls_in(f)) {
                 let callee = LLVMGetCalledValue(call);
-                if LLVMIsAInlineAsm(callee).is_null() {
+                if LLVMIsAInlineAsm(callee).is_null() || assembly(callee).trim().is_empty() {
                     continue;
                 }
-                let text = assembly(callee);
-                let plain = text.trim().trim_end_matches(';').trim();
-                let known = KNOWN.iter().find(|(known, _)| *known == plain);
-                match known.filter(|_| LLVMGetNumArgOperands(call) == 0) {
-                    Some((_, name)) => self.call_instead(module, call, name),
-                    None if plain.is_empty() => {}
-                    None => return Err(refused(call, plain)),
+                let name = format!("{ASSEMBLY}{}", calls.len());
+                let text = stands_for(call, &name).map_err(|text| refused(call, &text))?;
+                calls.push((call, name, text));
+            }
+            for (_, name, text) in &calls {
+                let made = self.read_text(text.as_bytes(), name)?;
+                if LLVMLinkModules2(module, made) != 0 {
+                    return Err(self.failure(Code::UnreadableInput, "cannot link assembly"));
                 }
+            }
+            for (call, name, _) in calls {
+                let f = LLVMGetNamedFunction(module, c_string(&name).as_ptr());
+                set_callee(call, f);
+                // The compiler states it of assembly that does not say that it touches memory.
+                let memory = attribute_kind("memory");
+                LLVMRemoveCallSiteEnumAttribute(call, LLVMAttributeFunctionIndex, memory);
             }
         }
         Ok(())
     }
+}
 
-    unsafe fn call_instead(&self, module: LLVMModuleRef, call: LLVMValueRef, name: &str) {
-        unsafe {
-            let int = LLVMInt32TypeInContext(self.ctx);
-            let barrier = name == "__gr_barrier";
-            let mut params = [int];
-            let count = u32::from(barrier);
-            let ty = LLVMFunctionType(LLVMTypeOf(call), params.as_mut_ptr(), count, 0);
-            let c_name = c_string(name);
-            let mut f = LLVMGetNamedFunction(module, c_name.as_ptr());
-            if f.is_null() {
-                f = LLVMAddFunction(module, c_name.as_ptr(), ty);
+/// The function `name` that does what a call of assembly does; else the instruction that has no counterpart.
+///
+/// # Safety
+/// `call` is a live call of inline assembly.
+unsafe fn stands_for(call: LLVMValueRef, name: &str) -> Result<String, String> {
+    unsafe {
+        let callee = LLVMGetCalledValue(call);
+        let text = assembly(callee);
+        let whole = || text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let ty = LLVMTypeOf(call);
+        let mut given = Vec::new();
+        match LLVMGetTypeKind(ty) {
+            LLVMTypeKind::LLVMVoidTypeKind => {}
+            LLVMTypeKind::LLVMStructTypeKind => {
+                let count = LLVMCountStructElementTypes(ty);
+                given.extend((0..count).map(|at| LLVMStructGetTypeAtIndex(ty, at)));
             }
-            let b = LLVMCreateBuilderInContext(self.ctx);
-            LLVMPositionBuilderBefore(b, call);
-            let mut args = [LLVMConstInt(int, 0, 0)];
-            let ty = LLVMGlobalGetValueType(f);
-            let made = LLVMBuildCall2(b, ty, f, args.as_mut_ptr(), count, NO_NAME);
-            if !LLVMGetFirstUse(call).is_null() {
-                LLVMReplaceAllUsesWith(call, made);
-            }
-            LLVMInstructionEraseFromParent(call);
-            LLVMDisposeBuilder(b);
+            _ => given.push(ty),
         }
+        let count = LLVMGetNumArgOperands(call);
+        let taken = (0..count).map(|at| LLVMTypeOf(LLVMGetOperand(call, at)));
+        let slots = |ty| slot(ty).ok_or_else(whole);
+        let results = given
+            .into_iter()
+            .map(slots)
+            .collect::<Result<Vec<_>, _>>()?;
+        let inputs = taken.map(slots).collect::<Result<Vec<_>, _>>()?;
+        let tied: Vec<Option<usize>> = constraints(callee)
+            .split(',')
+            .skip(results.len())
+            .map(|word| word.parse().ok().filter(|at| *at < results.len()))
+            .collect();
+        ptx::function(&text, &results, &inputs, &tied, name)
+    }
+}
+
+unsafe fn slot(ty: LLVMTypeRef) -> Option<Slot> {
+    unsafe {
+        Some(match LLVMGetTypeKind(ty) {
+            LLVMTypeKind::LLVMIntegerTypeKind => match LLVMGetIntTypeWidth(ty) {
+                bits @ (16 | 32 | 64) => Slot::Int(bits),
+                _ => return None,
+            },
+            LLVMTypeKind::LLVMHalfTypeKind => Slot::Half,
+            LLVMTypeKind::LLVMFloatTypeKind => Slot::Float,
+            LLVMTypeKind::LLVMDoubleTypeKind => Slot::Double,
+            LLVMTypeKind::LLVMPointerTypeKind => Slot::Pointer,
+            _ => return None,
+        })
+    }
+}
+
+unsafe fn constraints(value: LLVMValueRef) -> String {
+    unsafe {
+        let mut len = 0;
+        let start = LLVMGetInlineAsmConstraintString(value, &mut len);
+        text_of(start, len)
     }
 }
 
@@ -93,7 +128,11 @@ pub(crate) unsafe fn assembly(value: LLVMValueRef) -> String {
     }
 }
 
-fn refused(call: LLVMValueRef, text: &str) -> Diagnostic {
+/// Where the source has an instruction.
+///
+/// # Safety
+/// `call` is a live instruction.
+pub(super) unsafe fn place(call: LLVMValueRef) -> Option<SourceSpan> {
     let span = unsafe {
         let mut len = 0;
         let file = LLVMGetDebugLocFilename(call, &mut len);
@@ -103,8 +142,12 @@ fn refused(call: LLVMValueRef, text: &str) -> Diagnostic {
             column: 0,
         }
     };
+    (span.line > 0).then_some(span)
+}
+
+fn refused(call: LLVMValueRef, text: &str) -> Diagnostic {
     let message = format!("assembly of the GPU has no counterpart on this machine: `{text}`");
     Diagnostic::error(Code::KernelRefused, message)
-        .at((span.line > 0).then_some(span), "written here")
+        .at(unsafe { place(call) }, "written here")
         .help("write the same in CUDA C++, or guard it with `#if`")
 }

@@ -5,9 +5,9 @@
 //! host.merge_device(&device_half_as_text, "a.cu")?;
 //! ```
 //!
-//! Flow: the device's text is retargeted ([`retarget`]) and linked; device functions that ask which thread
-//! they are, or use memory of the block, are marked for inlining ([`threads`]); the calls with which the
-//! host would register its kernels and variables are read, and replaced ([`registration`]): a variable of
+//! Flow: the device's text is retargeted ([`retarget`]) and linked, its assembly made code of ours ([`assembly`]);
+//! device functions that ask which thread they are, or use memory of the block, are marked for inlining
+//! ([`threads`]); the calls with which the host would register its kernels and variables are read, and replaced ([`registration`]): a variable of
 //! the device and the host's shadow of it become one, every kernel gets an entry ([`entries`]), and
 //! launches of kernels that are known are connected with them ([`launches`]).
 //!
@@ -20,6 +20,7 @@ mod entries;
 mod launches;
 mod names;
 mod plain;
+mod ptx;
 mod registration;
 mod retarget;
 mod shifts;
@@ -72,7 +73,7 @@ impl Host {
         self.mark_run_time();
         let registered = self.registered_on_device()?;
         self.unify_variables(&registered, separate);
-        self.register_here(&registered)
+        self.register_here(&registered, device.architecture)
     }
 
     /// Makes all of the device's own symbols invisible outside, for the host's machine.

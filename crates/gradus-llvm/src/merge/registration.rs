@@ -113,8 +113,13 @@ impl Host {
         (!variable.is_null()).then_some(variable)
     }
 
-    /// Makes the entries of all kernels, and a constructor that hands them to the run time.
-    pub(super) fn register_here(&mut self, registered: &Registered) -> Result<(), Diagnostic> {
+    /// Makes the entries of all kernels, and a constructor that hands them to the run time, with what they were compiled
+    /// for.
+    pub(super) fn register_here(
+        &mut self,
+        registered: &Registered,
+        architecture: u64,
+    ) -> Result<(), Diagnostic> {
         let Some(constructor) = self.function(CONSTRUCTOR) else {
             return Ok(());
         };
@@ -147,7 +152,7 @@ impl Host {
                 LLVMInt32TypeInContext(self.ctx),
                 LLVMInt64TypeInContext(self.ctx),
             );
-            let mut types = [ptr, ptr, ptr, int, long];
+            let mut types = [ptr, ptr, ptr, int, long, int];
             let void = LLVMVoidTypeInContext(self.ctx);
             let ty = LLVMFunctionType(void, types.as_mut_ptr(), types.len() as u32, 0);
             let register = self.declared(c"__gr_kernel_register", ty);
@@ -157,7 +162,8 @@ impl Host {
             for (stub, entry, text, threads, shared) in rows {
                 let threads = LLVMConstInt(int, threads, 0);
                 let shared = LLVMConstInt(long, shared, 0);
-                let mut args = [stub, entry, text, threads, shared];
+                let architecture = LLVMConstInt(int, architecture, 0);
+                let mut args = [stub, entry, text, threads, shared, architecture];
                 LLVMBuildCall2(
                     b,
                     ty,

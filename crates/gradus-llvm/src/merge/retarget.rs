@@ -20,11 +20,22 @@ pub(super) struct Retargeted {
     pub kernels: Vec<String>,
     /// Intrinsics of the GPU that mean nothing here.
     pub unknown: Vec<String>,
+    /// What it was compiled for, as `80` for `sm_80`.
+    pub architecture: u64,
+}
+
+fn architecture(text: &str) -> Option<u64> {
+    let (_, rest) = text.split_once("\"target-cpu\"=\"sm_")?;
+    let end = rest.find(|c: char| !c.is_ascii_digit())?;
+    rest[..end].parse().ok()
 }
 
 /// Makes text for `triple` and `layout` of a device module's text.
 pub(super) fn retarget(text: &str, triple: &str, layout: &str, separate: bool) -> Retargeted {
-    let mut out = Retargeted::default();
+    let mut out = Retargeted {
+        architecture: architecture(text).unwrap_or(70),
+        ..Retargeted::default()
+    };
     let symbols = symbols(text, &mut out.kernels, separate);
     let kept_flags = debug_flags(text);
     let mut declared = HashSet::new();

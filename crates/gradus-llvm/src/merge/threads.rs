@@ -2,10 +2,13 @@
 //! their kernel: there the answers are.
 
 use super::add_attribute;
+use super::assembly::place;
+use super::launches::calls_of;
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
 use gradus_ir::known::{DEVICE, KERNEL, Known, SHARED, SHARED_DYNAMIC, lookup};
+use gradus_ir::{Code, Diagnostic};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMAttributeFunctionIndex, LLVMLinkage};
@@ -17,7 +20,40 @@ const SHORT: usize = 300;
 /// are as long as there are ways from the first to the last.
 const SHORT_IN_ALL: usize = 2000;
 
+/// Ends the thread that calls it: what follows such a call is not reached.
+pub(super) const EXIT: &str = "__gr_exit";
+
 impl Host {
+    /// Makes the ends of threads returns of their kernels, once the functions that they stand in are taken in.
+    ///
+    /// # Errors
+    /// A function that ends its thread and is not taken in.
+    pub(crate) fn return_at_exits(&mut self) -> Result<(), Diagnostic> {
+        let Some(exit) = self.function(EXIT) else {
+            return Ok(());
+        };
+        for call in unsafe { calls_of(exit) } {
+            unsafe {
+                let end = LLVMGetNextInstruction(call);
+                let f = LLVMGetBasicBlockParent(LLVMGetInstructionParent(call));
+                if !name_of(f).starts_with(KERNEL) {
+                    let message = "a device function that is called by recursion or through a pointer ends its thread";
+                    let refused = Diagnostic::error(Code::KernelRefused, message);
+                    return Err(refused
+                        .at(place(call), "here")
+                        .help("return from the kernel"));
+                }
+                let b = LLVMCreateBuilderInContext(self.ctx);
+                LLVMPositionBuilderBefore(b, end);
+                LLVMBuildRetVoid(b);
+                LLVMDisposeBuilder(b);
+                LLVMInstructionEraseFromParent(end);
+                LLVMInstructionEraseFromParent(call);
+            }
+        }
+        Ok(())
+    }
+
     /// Marks short functions of a device module to be inlined, as compilers for GPUs do: what a loop
     /// over threads calls keeps it from being vectorised.
     pub(super) unsafe fn take_in_short(&self, module: LLVMModuleRef) {
@@ -36,7 +72,9 @@ impl Host {
 
     /// Marks the functions that belong into their kernel to be inlined.
     pub(super) fn mark_thread_functions(&mut self) {
-        let asks = |name: &str| matches!(lookup(name), Some(Known::Kernel(f)) if f.is_of_thread());
+        let asks = |name: &str| {
+            name == EXIT || matches!(lookup(name), Some(Known::Kernel(f)) if f.is_of_thread())
+        };
         let functions = self.functions().into_iter();
         let asked = functions.filter(|f| asks(&unsafe { name_of(*f) }));
         let shared = self.variables().into_iter().filter(|v| {

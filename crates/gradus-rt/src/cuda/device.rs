@@ -1,8 +1,9 @@
-//! The one device: this machine, described in CUDA's terms as one of compute capability 7.0, which is what
-//! kernels are compiled for. Its multiprocessors are the pool's workers.
+//! The one device: this machine, described in CUDA's terms as one of the compute capability that the
+//! program's kernels are compiled for, 7.0 at least. Its multiprocessors are the pool's workers.
 
 use super::Status;
 use super::error::{self, Error, entry};
+use super::kernels::capability;
 use super::memory::{self, give};
 use super::types::DeviceProperties;
 use std::ffi::{CStr, c_char, c_int, c_uint};
@@ -66,6 +67,7 @@ fn properties() -> DeviceProperties {
     for (to, from) in name.iter_mut().zip(b"Gradus: CUDA on the CPU") {
         *to = *from as c_char;
     }
+    let (major, minor) = capability();
     let int = |n: usize| c_int::try_from(n).unwrap_or(c_int::MAX);
     let signed = |n: [u32; 3]| n.map(|n| int(n as usize));
     DeviceProperties {
@@ -83,8 +85,8 @@ fn properties() -> DeviceProperties {
         max_grid: signed(MAX_GRID),
         clock_khz: CLOCK_KHZ,
         constant_memory: 64 << 10,
-        major: 7,
-        minor: 0,
+        major,
+        minor,
         texture_alignment: 512,
         texture_pitch_alignment: 32,
         overlap: 1,

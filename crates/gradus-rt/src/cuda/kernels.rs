@@ -27,6 +27,8 @@ pub(super) struct Kernel {
     pub(super) max_threads: u32,
     /// Bytes of its own shared variables.
     pub(super) shared: usize,
+    /// What it was compiled for: ten times the device's capability.
+    architecture: c_int,
     /// Bytes of dynamic shared memory that a launch may ask for.
     dynamic: AtomicI32,
 }
@@ -39,6 +41,15 @@ impl Kernel {
 }
 
 static KERNELS: RwLock<BTreeMap<usize, &'static Kernel>> = RwLock::new(BTreeMap::new());
+
+/// The highest architecture that a kernel was compiled for.
+static ARCHITECTURE: AtomicI32 = AtomicI32::new(70);
+
+/// The capability of the device, which is what the program was compiled for: major and minor number.
+pub(super) fn capability() -> (c_int, c_int) {
+    let architecture = ARCHITECTURE.load(Ordering::Relaxed);
+    (architecture / 10, architecture % 10)
+}
 
 thread_local! {
     /// The kernel found last.
@@ -71,6 +82,7 @@ pub(super) unsafe extern "C" fn __gr_kernel_register(
     name: *const c_char,
     max_threads: i32,
     shared: i64,
+    architecture: i32,
 ) {
     let max_threads = match u32::try_from(max_threads) {
         Ok(given @ 1..=MAX_THREADS) => given,
@@ -84,8 +96,10 @@ pub(super) unsafe extern "C" fn __gr_kernel_register(
         name: unsafe { CStr::from_ptr(name) },
         max_threads,
         shared,
+        architecture,
         dynamic: AtomicI32::new(dynamic),
     };
+    ARCHITECTURE.fetch_max(architecture, Ordering::Relaxed);
     let mut all = KERNELS.write().unwrap_or_else(PoisonError::into_inner);
     all.insert(stub as usize, Box::leak(Box::new(kernel)));
 }
@@ -140,8 +154,8 @@ unsafe extern "C" fn cudaFuncGetAttributes(
             local: 0,
             max_threads: c_int::try_from(kernel.max_threads).unwrap_or(c_int::MAX),
             registers: 32,
-            ptx: 70,
-            binary: 70,
+            ptx: kernel.architecture,
+            binary: kernel.architecture,
             cache_mode: 0,
             max_dynamic_shared: kernel.dynamic.load(Ordering::Relaxed),
             carveout: -1,

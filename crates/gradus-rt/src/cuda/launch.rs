@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_stub_runs_its_kernel_or_says_why_not() {
         let stub: *const c_void = c"a stub".as_ptr().cast();
-        unsafe { __gr_kernel_register(stub, count, c"count".as_ptr(), 128, 1 << 10) };
+        unsafe { __gr_kernel_register(stub, count, c"count".as_ptr(), 128, 1 << 10, 70) };
         let mut factor = 3_u64;
         let mut arguments = [(&raw mut factor).cast::<c_void>()];
         let mut launch = |grid, block, shared| unsafe {
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn a_program_that_launches_itself_is_told_the_same() {
         let stub: *const c_void = c"another stub".as_ptr().cast();
-        unsafe { __gr_kernel_register(stub, count, c"count".as_ptr(), 128, 0) };
+        unsafe { __gr_kernel_register(stub, count, c"count".as_ptr(), 128, 0, 70) };
         assert_eq!(__gr_launch_begin(stub, 2, 1, 1, 128, 1, 1, 0), 0);
         __gr_activity_end();
         let many = Error::LaunchOutOfResources as Status;
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn launches_run_together_only_where_both_can_be_alone() {
         let stub: *const c_void = c"a third stub".as_ptr().cast();
-        unsafe { __gr_kernel_register(stub, count, c"count".as_ptr(), 128, 0) };
+        unsafe { __gr_kernel_register(stub, count, c"count".as_ptr(), 128, 0, 70) };
         assert_eq!(__gr_launch_with(stub, 1 << 20, 1, 1, 128, 1, 1, 0), 1);
         assert_eq!(__gr_launch_with(stub, (1 << 20) + 1, 1, 1, 128, 1, 1, 0), 0);
         assert_eq!(__gr_launch_with(stub, 2, 1, 1, 129, 1, 1, 0), 0);

@@ -50,6 +50,12 @@ pub(super) fn kept(link: &[String]) -> Result<Vec<String>, Diagnostic> {
 
 /// That nothing here stands for a library.
 pub(super) fn missing(name: &str) -> Diagnostic {
+    if HEADERS_ONLY.contains(&name) {
+        let message =
+            format!("the CUDA library `{name}`, which is headers only, is not among ours");
+        return Diagnostic::error(Code::ToolFailed, message)
+            .help("name an installed toolkit (`--cuda-path DIR`), or the folder of its headers (`-isystem`)");
+    }
     let message = format!("the CUDA library `{name}` has no counterpart on this machine");
     Diagnostic::error(Code::ToolFailed, message)
         .help("use a library with the same functions for this machine, or leave it out")

@@ -1,0 +1,212 @@
+//! Instructions that read and write memory.
+
+use super::read::Operand;
+use super::{Type, Writer};
+
+/// How memory is touched.
+#[derive(Default)]
+struct Access {
+    volatile: bool,
+    /// LLVM's word for the order of an atomic access.
+    order: Option<&'static str>,
+    /// How many neighbours.
+    count: u32,
+    other: Vec<String>,
+}
+
+impl Access {
+    /// Takes from `modifiers` what says how; all of memory is one, and hints about caches say nothing.
+    fn read(modifiers: &[&str]) -> Access {
+        let mut access = Access {
+            count: 1,
+            ..Access::default()
+        };
+        for word in modifiers {
+            match *word {
+                "volatile" => access.volatile = true,
+                "relaxed" => access.order = Some("monotonic"),
+                "acquire" => access.order = Some("acquire"),
+                "release" => access.order = Some("release"),
+                "acq_rel" => access.order = Some("acq_rel"),
+                "v2" => access.count = 2,
+                "v4" => access.count = 4,
+                "weak" | "cta" | "cluster" | "gpu" | "sys" => {}
+                "global" | "shared" | "local" | "const" | "shared::cta" => {}
+                "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" | "nc" => {}
+                hint if hint.starts_with("L1::") || hint.starts_with("L2::") => {}
+                other => access.other.push(other.to_string()),
+            }
+        }
+        access
+    }
+}
+
+impl Writer {
+    /// Instructions about memory. Nothing where there is no such one.
+    pub(super) fn memory(&mut self, name: &[&str], operands: &[Operand]) -> Option<()> {
+        match (name, operands) {
+            (["prefetch" | "prefetchu", ..], [at]) => self.address(at).map(|_| ()),
+            (["ld" | "ldu", modifiers @ .., word], [to, at]) => {
+                self.load(&Access::read(modifiers), Type::read(word)?, to, at)
+            }
+            (["st", modifiers @ .., word], [at, from]) => {
+                self.store(&Access::read(modifiers), Type::read(word)?, at, from)
+            }
+            (["atom", modifiers @ .., word], [to, at, with @ ..]) => {
+                let ty = Type::read(word)?;
+                let old = self.atomic(&Access::read(modifiers), ty, at, with)?;
+                self.give(to, &old, Type { kind: 'b', ..ty })
+            }
+            (["red", modifiers @ .., word], [at, with @ ..]) => {
+                self.atomic(&Access::read(modifiers), Type::read(word)?, at, with)?;
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    /// An address is a generic one, of 64 bits.
+    fn address(&mut self, operand: &Operand) -> Option<String> {
+        let Operand::Memory(base, offset) = operand else {
+            return None;
+        };
+        let Operand::Named(name) = &**base else {
+            return None;
+        };
+        if self.bits(name) != Some(64) {
+            return None;
+        }
+        let value = self.get(name)?;
+        let at = self.op(&format!("inttoptr i64 {value} to ptr"));
+        Some(match offset {
+            0 => at,
+            _ => self.op(&format!("getelementptr i8, ptr {at}, i64 {offset}")),
+        })
+    }
+
+    fn load(&mut self, access: &Access, ty: Type, to: &Operand, at: &Operand) -> Option<()> {
+        let at = self.address(at)?;
+        let all = ty.bits * access.count;
+        if !access.other.is_empty() || ty.kind == 'p' || all > 256 {
+            return None;
+        }
+        let hint = if access.volatile { "volatile " } else { "" };
+        let align = all / 8;
+        // What is read in one go on a GPU is so here.
+        let whole = match access.order {
+            Some("release" | "acq_rel") => return None,
+            Some(_) if all > 128 => return None,
+            Some(order) => self.op(&format!(
+                "load atomic {hint}i{all}, ptr {at} {order}, align {align}"
+            )),
+            None => self.op(&format!("load {hint}i{all}, ptr {at}, align {align}")),
+        };
+        let parts = match (to, access.count) {
+            (Operand::Several(parts), count) if parts.len() == count as usize => parts,
+            (one, 1) => return self.give(one, &whole, ty),
+            _ => return None,
+        };
+        for (place, part) in parts.iter().enumerate() {
+            let there = self.op(&format!(
+                "lshr i{all} {whole}, {}",
+                ty.bits as usize * place
+            ));
+            let value = match all == ty.bits {
+                true => there,
+                false => self.op(&format!("trunc i{all} {there} to i{}", ty.bits)),
+            };
+            self.give(part, &value, ty)?;
+        }
+        Some(())
+    }
+
+    fn store(&mut self, access: &Access, ty: Type, at: &Operand, from: &Operand) -> Option<()> {
+        let at = self.address(at)?;
+        let all = ty.bits * access.count;
+        if !access.other.is_empty() || ty.kind == 'p' || all > 256 {
+            return None;
+        }
+        let one = std::slice::from_ref(from);
+        let parts = match (from, access.count) {
+            (Operand::Several(parts), count) if parts.len() == count as usize => &parts[..],
+            (_, 1) => one,
+            _ => return None,
+        };
+        let mut whole = "0".to_string();
+        for (place, part) in parts.iter().enumerate() {
+            let part = self.value(part, ty.bits)?;
+            let wide = match all == ty.bits {
+                true => part,
+                false => self.op(&format!("zext i{} {part} to i{all}", ty.bits)),
+            };
+            let there = self.op(&format!("shl i{all} {wide}, {}", ty.bits as usize * place));
+            whole = self.op(&format!("or i{all} {whole}, {there}"));
+        }
+        let hint = if access.volatile { "volatile " } else { "" };
+        let align = all / 8;
+        match access.order {
+            Some("acquire" | "acq_rel") => return None,
+            Some(_) if all > 128 => return None,
+            Some(order) => self.line(&format!(
+                "store atomic {hint}i{all} {whole}, ptr {at} {order}, align {align}"
+            )),
+            None => self.line(&format!(
+                "store {hint}i{all} {whole}, ptr {at}, align {align}"
+            )),
+        }
+        Some(())
+    }
+
+    /// An operation on memory that is one step; gives what was there.
+    fn atomic(
+        &mut self,
+        access: &Access,
+        ty: Type,
+        at: &Operand,
+        with: &[Operand],
+    ) -> Option<String> {
+        let n = ty.bits;
+        let [what] = &access.other[..] else {
+            return None;
+        };
+        if access.count != 1 || !matches!(n, 32 | 64) {
+            return None;
+        }
+        let at = self.address(at)?;
+        let order = access.order.unwrap_or("monotonic");
+        if let ("cas", [expected, new]) = (what.as_str(), with) {
+            let (expected, new) = (self.value(expected, n)?, self.value(new, n)?);
+            let failure = match order {
+                "acquire" | "acq_rel" => "acquire",
+                _ => "monotonic",
+            };
+            let both = self.op(&format!(
+                "cmpxchg ptr {at}, i{n} {expected}, i{n} {new} {order} {failure}"
+            ));
+            return Some(self.op(&format!("extractvalue {{ i{n}, i1 }} {both}, 0")));
+        }
+        let [with] = with else { return None };
+        if ty.kind == 'f' {
+            if what != "add" {
+                return None;
+            }
+            let (f, value) = (ty.float(), self.number(with, ty)?);
+            let old = self.op(&format!("atomicrmw fadd ptr {at}, {f} {value} {order}"));
+            return Some(self.op(&format!("bitcast {f} {old} to i{n}")));
+        }
+        let op = match (what.as_str(), ty.kind) {
+            ("add", 'u' | 's') => "add",
+            ("min", 's') => "min",
+            ("max", 's') => "max",
+            ("min", 'u') => "umin",
+            ("max", 'u') => "umax",
+            ("and" | "or" | "xor", 'b') => what,
+            ("exch", 'b') => "xchg",
+            ("inc", 'u') => "uinc_wrap",
+            ("dec", 'u') => "udec_wrap",
+            _ => return None,
+        };
+        let value = self.value(with, n)?;
+        Some(self.op(&format!("atomicrmw {op} ptr {at}, i{n} {value} {order}")))
+    }
+}

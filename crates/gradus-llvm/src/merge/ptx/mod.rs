@@ -1,0 +1,339 @@
+//! A GPU's assembly as a function of LLVM's: what stands in a row, without jumps.
+//!
+//! ```text
+//! let text = function("add.s32 $0, $1, $2;", &[Slot::Int(32)], &[Slot::Int(32), Slot::Int(32)], &[], "f")?;
+//! ```
+//!
+//! Flow: the text is taken apart ([`read`]); each register becomes a place in memory, which LLVM makes a
+//! value of again; each instruction becomes what does the same ([`arithmetic`], [`memory`], [`threads`]). One
+//! under a predicate stands in a branch.
+//!
+//! Invariant: an instruction, a form of one, or a modifier that is not known is an error, never left out.
+
+mod arithmetic;
+mod memory;
+mod read;
+mod threads;
+
+use read::{Instruction, Operand};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// What an operand of the whole is, as the compiler gives and takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    Int(u32),
+    Half,
+    Float,
+    Double,
+    Pointer,
+}
+
+impl Slot {
+    fn bits(self) -> u32 {
+        match self {
+            Slot::Int(bits) => bits,
+            Slot::Half => 16,
+            Slot::Float => 32,
+            Slot::Double | Slot::Pointer => 64,
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Slot::Int(bits) => format!("i{bits}"),
+            Slot::Half => "half".into(),
+            Slot::Float => "float".into(),
+            Slot::Double => "double".into(),
+            Slot::Pointer => "ptr".into(),
+        }
+    }
+
+    /// How a value of this kind becomes bits; the other way round is its opposite.
+    fn cast(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Slot::Int(_) => None,
+            Slot::Half | Slot::Float | Slot::Double => Some(("bitcast", "bitcast")),
+            Slot::Pointer => Some(("ptrtoint", "inttoptr")),
+        }
+    }
+}
+
+/// What the bits of a register are for an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Type {
+    /// `b` bits, `u` and `s` integers, `f` floating-point numbers, `p` predicates.
+    pub kind: char,
+    pub bits: u32,
+}
+
+impl Type {
+    /// `u32`, `f64` and their like.
+    pub fn read(word: &str) -> Option<Type> {
+        if word == "pred" {
+            return Some(Type { kind: 'p', bits: 1 });
+        }
+        let kind = word.chars().next().filter(|c| "busf".contains(*c))?;
+        let bits = word[1..].parse().ok()?;
+        let fits = match kind {
+            'f' => matches!(bits, 16 | 32 | 64),
+            _ => matches!(bits, 8 | 16 | 32 | 64),
+        };
+        fits.then_some(Type { kind, bits })
+    }
+
+    fn float(self) -> &'static str {
+        match self.bits {
+            16 => "half",
+            32 => "float",
+            _ => "double",
+        }
+    }
+}
+
+/// Makes the function `name` of what `text` does; `tied` names for inputs the result that they begin as.
+///
+/// # Errors
+/// The instruction that has no counterpart.
+pub(super) fn function(
+    text: &str,
+    results: &[Slot],
+    inputs: &[Slot],
+    tied: &[Option<usize>],
+    name: &str,
+) -> Result<String, String> {
+    let (registers, instructions) = read::read(text)?;
+    let mut writer = Writer::default();
+    let params: Vec<String> = inputs
+        .iter()
+        .enumerate()
+        .map(|(at, slot)| format!("{} %a{at}", slot.name()))
+        .collect();
+    for (register, bits) in registers {
+        writer.place(&register, bits);
+    }
+    for (at, slot) in results.iter().enumerate() {
+        writer.place(&format!("${at}"), slot.bits());
+    }
+    for (at, slot) in inputs.iter().enumerate() {
+        let own = format!("${}", results.len() + at);
+        writer.place(&own, slot.bits());
+        let value = match slot.cast() {
+            None => format!("%a{at}"),
+            Some((cast, _)) => writer.op(&format!(
+                "{cast} {} %a{at} to i{}",
+                slot.name(),
+                slot.bits()
+            )),
+        };
+        let to = match tied.get(at).copied().flatten() {
+            Some(result) => format!("${result}"),
+            None => own,
+        };
+        writer.set(&to, &value).ok_or(text)?;
+    }
+    for one in &instructions {
+        writer.instruction(one).ok_or_else(|| one.text.clone())?;
+    }
+    let (returned, ty) = writer.returned(results).ok_or(text)?;
+    let mut out = String::new();
+    for declared in &writer.declared {
+        let _ = writeln!(out, "declare {declared}");
+    }
+    let _ = writeln!(
+        out,
+        "define {ty} @{name}({}) alwaysinline nounwind {{\n{}{}{returned}}}",
+        params.join(", "),
+        writer.places,
+        writer.out
+    );
+    Ok(out)
+}
+
+/// Writes one function.
+#[derive(Default)]
+struct Writer {
+    /// The registers' places.
+    places: String,
+    out: String,
+    registers: BTreeMap<String, u32>,
+    declared: BTreeSet<String>,
+    next: usize,
+}
+
+impl Writer {
+    fn place(&mut self, register: &str, bits: u32) {
+        // A name that an inner scope declares again is the same place: it is written before it is read.
+        if self.registers.insert(register.to_string(), bits).is_none() {
+            let _ = writeln!(
+                self.places,
+                "  %\"{register}\" = alloca i64\n  store i64 0, ptr %\"{register}\""
+            );
+        }
+    }
+
+    fn fresh(&mut self) -> usize {
+        self.next += 1;
+        self.next
+    }
+
+    /// Writes an instruction with a result; gives its name.
+    fn op(&mut self, text: &str) -> String {
+        let at = self.fresh();
+        let _ = writeln!(self.out, "  %v{at} = {text}");
+        format!("%v{at}")
+    }
+
+    fn line(&mut self, text: &str) {
+        let _ = writeln!(self.out, "  {text}");
+    }
+
+    /// Calls what is declared as `ty @name(params)`.
+    fn call(&mut self, ty: &str, name: &str, args: &[(&str, String)]) -> String {
+        let params: Vec<&str> = args.iter().map(|(ty, _)| *ty).collect();
+        self.declared
+            .insert(format!("{ty} @{name}({})", params.join(", ")));
+        let args: Vec<String> = args.iter().map(|(ty, v)| format!("{ty} {v}")).collect();
+        let text = format!("call {ty} @{name}({})", args.join(", "));
+        if ty == "void" {
+            self.line(&text);
+            return String::new();
+        }
+        self.op(&text)
+    }
+
+    fn bits(&self, register: &str) -> Option<u32> {
+        self.registers.get(register).copied()
+    }
+
+    fn set(&mut self, register: &str, value: &str) -> Option<()> {
+        let bits = self.bits(register)?;
+        self.line(&format!("store i{bits} {value}, ptr %\"{register}\""));
+        Some(())
+    }
+
+    fn get(&mut self, register: &str) -> Option<String> {
+        let bits = self.bits(register)?;
+        Some(self.op(&format!("load i{bits}, ptr %\"{register}\"")))
+    }
+
+    /// An operand as an integer of `bits` bits: registers have as many, but where an instruction takes the low ones of
+    /// a wider one.
+    fn value(&mut self, operand: &Operand, bits: u32) -> Option<String> {
+        let mask = u64::MAX >> (64 - bits);
+        match operand {
+            Operand::Number(value) => Some((value & mask).to_string()),
+            Operand::Not(name) if bits == 1 && self.bits(name) == Some(1) => {
+                let value = self.get(name)?;
+                Some(self.op(&format!("xor i1 {value}, true")))
+            }
+            Operand::Named(name) => match self.bits(name) {
+                None => self.special(name, bits),
+                Some(has) if has == bits => self.get(name),
+                Some(has) if has > bits && bits > 1 => {
+                    let value = self.get(name)?;
+                    Some(self.op(&format!("trunc i{has} {value} to i{bits}")))
+                }
+                Some(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// An operand as a floating-point number.
+    fn number(&mut self, operand: &Operand, ty: Type) -> Option<String> {
+        let value = self.value(operand, ty.bits)?;
+        Some(self.op(&format!("bitcast i{} {value} to {}", ty.bits, ty.float())))
+    }
+
+    /// Writes bits to a register of as many, or of more, whose others are what the sign, or nothing, leaves.
+    fn give(&mut self, to: &Operand, value: &str, ty: Type) -> Option<()> {
+        let Operand::Named(name) = to else {
+            return None;
+        };
+        let has = self.bits(name)?;
+        if has == ty.bits {
+            return self.set(name, value);
+        }
+        if has < ty.bits || ty.bits == 1 {
+            return None;
+        }
+        let extend = if ty.kind == 's' { "sext" } else { "zext" };
+        let wide = self.op(&format!("{extend} i{} {value} to i{has}", ty.bits));
+        self.set(name, &wide)
+    }
+
+    /// Writes a floating-point number.
+    fn give_number(&mut self, to: &Operand, value: &str, ty: Type) -> Option<()> {
+        let bits = self.op(&format!("bitcast {} {value} to i{}", ty.float(), ty.bits));
+        self.give(to, &bits, ty)
+    }
+
+    fn instruction(&mut self, one: &Instruction) -> Option<()> {
+        let Some((predicate, holds)) = &one.when else {
+            return self.plain(one);
+        };
+        // What the threads of a warp do together stands in no branch that some of them take.
+        if threads::is_together(&one.name) || self.bits(predicate) != Some(1) {
+            return None;
+        }
+        let condition = self.get(predicate)?;
+        let at = self.fresh();
+        let (then, other) = match holds {
+            true => ("then", "end"),
+            false => ("end", "then"),
+        };
+        self.line(&format!(
+            "br i1 {condition}, label %{then}{at}, label %{other}{at}"
+        ));
+        let _ = writeln!(self.out, "then{at}:");
+        self.plain(one)?;
+        self.line(&format!("br label %end{at}"));
+        let _ = writeln!(self.out, "end{at}:");
+        Some(())
+    }
+
+    fn plain(&mut self, one: &Instruction) -> Option<()> {
+        let name: Vec<&str> = one.name.iter().map(String::as_str).collect();
+        let before = self.out.len();
+        for attempt in [Writer::memory, Writer::threads, Writer::arithmetic] {
+            if attempt(self, &name, &one.operands).is_some() {
+                return Some(());
+            }
+            self.out.truncate(before);
+        }
+        None
+    }
+
+    /// The last line, and the type of what the function gives.
+    fn returned(&mut self, results: &[Slot]) -> Option<(String, String)> {
+        let mut values = Vec::new();
+        for (at, slot) in results.iter().enumerate() {
+            let bits = self.get(&format!("${at}"))?;
+            values.push(match slot.cast() {
+                None => bits,
+                Some((_, cast)) => self.op(&format!(
+                    "{cast} i{} {bits} to {}",
+                    slot.bits(),
+                    slot.name()
+                )),
+            });
+        }
+        let names: Vec<String> = results.iter().map(|slot| slot.name()).collect();
+        match &values[..] {
+            [] => Some(("  ret void\n".into(), "void".into())),
+            [only] => Some((format!("  ret {} {only}\n", names[0]), names[0].clone())),
+            _ => {
+                let ty = format!("{{ {} }}", names.join(", "));
+                let mut whole = "poison".to_string();
+                for (at, value) in values.iter().enumerate() {
+                    whole = self.op(&format!(
+                        "insertvalue {ty} {whole}, {} {value}, {at}",
+                        names[at]
+                    ));
+                }
+                Some((format!("  ret {ty} {whole}\n"), ty))
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The text of a GPU's assembly, taken apart: declarations of registers, and instructions in their order.
+
+/// What an instruction takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Operand {
+    /// A register of the assembly's own, an operand of the whole (`$0`), or one of the machine's (`%laneid`).
+    Named(String),
+    /// The bits of a constant.
+    Number(u64),
+    /// What lies at an address, so many bytes on.
+    Memory(Box<Operand>, i64),
+    /// Parts of one value, or neighbours in memory.
+    Several(Vec<Operand>),
+    /// A result, and whether it holds.
+    WithPredicate(Box<Operand>, String),
+    /// The opposite of a predicate.
+    Not(String),
+}
+
+/// One instruction.
+#[derive(Clone, Debug)]
+pub(super) struct Instruction {
+    /// Only where this register holds, or does not hold.
+    pub when: Option<(String, bool)>,
+    /// The parts of its name.
+    pub name: Vec<String>,
+    pub operands: Vec<Operand>,
+    /// As it was written.
+    pub text: String,
+}
+
+/// A register's name and how many bits it has.
+pub(super) type Register = (String, u32);
+
+/// Takes `text` apart.
+///
+/// # Errors
+/// The part that is not understood.
+pub(super) fn read(text: &str) -> Result<(Vec<Register>, Vec<Instruction>), String> {
+    let mut registers = Vec::new();
+    let mut instructions = Vec::new();
+    for statement in plain(text).split(';') {
+        let statement = statement.trim().trim_start_matches(['{', ' ', '\t', '\n']);
+        // A brace that ends a scope stands where the next statement begins.
+        let statement = statement.trim_start_matches(['}', '{', ' ', '\t', '\n']);
+        if statement.is_empty() {
+            continue;
+        }
+        let text = statement.split_whitespace().collect::<Vec<_>>().join(" ");
+        let found = match statement.strip_prefix(".reg") {
+            Some(rest) => declared(rest).map(|found| registers.extend(found)),
+            None => instruction(statement, &text).map(|found| instructions.push(found)),
+        };
+        found.ok_or(text)?;
+    }
+    Ok((registers, instructions))
+}
+
+/// The text without remarks.
+fn plain(text: &str) -> String {
+    let lines = text
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or(line));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// `.u32 a, b<4>`: each with its width.
+fn declared(rest: &str) -> Option<Vec<Register>> {
+    let (kind, names) = rest.trim().split_once(char::is_whitespace)?;
+    let bits = match kind.strip_prefix('.')? {
+        "pred" => 1,
+        kind => super::Type::read(kind)?.bits,
+    };
+    let mut found = Vec::new();
+    for name in names.split(',').map(str::trim) {
+        match name.strip_suffix('>').and_then(|name| name.split_once('<')) {
+            Some((name, count)) => {
+                let count: u32 = count.parse().ok().filter(|count| *count <= 1000)?;
+                found.extend((0..count).map(|at| (format!("{name}{at}"), bits)));
+            }
+            None => found.push((name.to_string(), bits)),
+        }
+    }
+    Some(found)
+}
+
+fn instruction(statement: &str, text: &str) -> Option<Instruction> {
+    let (when, rest) = match statement.strip_prefix('@') {
+        Some(rest) => {
+            let (name, rest) = rest.split_once(char::is_whitespace)?;
+            let when = match name.strip_prefix('!') {
+                Some(name) => (name.to_string(), false),
+                None => (name.to_string(), true),
+            };
+            (Some(when), rest.trim_start())
+        }
+        None => (None, statement),
+    };
+    let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+    let name: Vec<String> = rest[..end].split('.').map(String::from).collect();
+    if name
+        .iter()
+        .any(|part| part.is_empty() || part.ends_with(':'))
+    {
+        return None;
+    }
+    let operands = split(&rest[end..])?
+        .into_iter()
+        .map(operand)
+        .collect::<Option<_>>()?;
+    Some(Instruction {
+        when,
+        name,
+        operands,
+        text: text.to_string(),
+    })
+}
+
+/// The parts between commas that stand in no brackets.
+fn split(text: &str) -> Option<Vec<&str>> {
+    let mut parts = Vec::new();
+    let (mut depth, mut start) = (0_i32, 0);
+    for (at, c) in text.char_indices() {
+        match c {
+            '[' | '{' => depth += 1,
+            ']' | '}' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    let last = text[start..].trim();
+    if !last.is_empty() || !parts.is_empty() {
+        parts.push(last);
+    }
+    (depth == 0).then_some(parts)
+}
+
+fn operand(text: &str) -> Option<Operand> {
+    if let Some(inside) = text.strip_prefix('[') {
+        let inside = inside.strip_suffix(']')?.trim();
+        let (base, offset) = match inside.rsplit_once('+') {
+            Some((base, offset)) => (base.trim(), number(offset.trim())? as i64),
+            None => (inside, 0),
+        };
+        return Some(Operand::Memory(Box::new(operand(base)?), offset));
+    }
+    if let Some(inside) = text.strip_prefix('{') {
+        let parts = split(inside.strip_suffix('}')?)?;
+        let parts = parts.into_iter().map(operand).collect::<Option<_>>()?;
+        return Some(Operand::Several(parts));
+    }
+    if let Some((result, predicate)) = text.split_once('|') {
+        let result = Box::new(operand(result.trim())?);
+        return Some(Operand::WithPredicate(
+            result,
+            named(predicate.trim())?.to_string(),
+        ));
+    }
+    if let Some(predicate) = text.strip_prefix('!') {
+        return Some(Operand::Not(named(predicate)?.to_string()));
+    }
+    number(text)
+        .map(Operand::Number)
+        .or_else(|| Some(Operand::Named(named(text)?.to_string())))
+}
+
+fn named(text: &str) -> Option<&str> {
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%' | '.');
+    let begins = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '$' | '%');
+    (text.starts_with(begins) && text.chars().all(letter)).then_some(text)
+}
+
+/// The bits of a number: decimal, hexadecimal, or those of a floating-point number (`0f3f800000`).
+fn number(text: &str) -> Option<u64> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let lower = digits.to_ascii_lowercase();
+    let prefixed = ["0x", "0f", "0d"]
+        .iter()
+        .find_map(|p| lower.strip_prefix(p));
+    let value = match prefixed {
+        Some(digits) => u64::from_str_radix(digits, 16).ok()?,
+        None if digits.len() > 1 && digits.starts_with('0') => return None,
+        None => digits.trim_end_matches(['u', 'U']).parse().ok()?,
+    };
+    Some(if negative {
+        value.wrapping_neg()
+    } else {
+        value
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_predicates_and_addresses() {
+        let text = "{\n\t.reg .pred p; // one\n\t.reg .b32 r<2>;\n setp.ne.u32 p, $1, 0;\n\
+                    @!p ld.global.v2.u32 {r0, r1}, [$2+8];\n shfl.sync.up.b32 $0|p, r0, 1, 0, -1;\n}";
+        let (registers, found) = read(text).expect("it is understood");
+        assert_eq!(registers.len(), 3);
+        assert_eq!(registers[2], ("r1".to_string(), 32));
+        assert_eq!(found.len(), 3);
+        assert_eq!(found[1].when, Some(("p".to_string(), false)));
+        let address = Operand::Memory(Box::new(Operand::Named("$2".into())), 8);
+        assert_eq!(found[1].operands[1], address);
+        assert_eq!(found[2].operands[4], Operand::Number(u64::MAX));
+    }
+
+    #[test]
+    fn labels_and_broken_brackets_are_not_understood() {
+        for text in [
+            "again: add.s32 $0, $0, 1;",
+            "ld.u32 $0, [$1;",
+            "add.s32 $0, #;",
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}
