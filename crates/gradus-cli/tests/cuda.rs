@@ -76,6 +76,11 @@ fn atomics_and_symbols() {
 }
 
 #[test]
+fn the_run_times_interface() {
+    runs(&["interface.cu"]);
+}
+
+#[test]
 fn assembly() {
     runs(&["assembly.cu"]);
 }

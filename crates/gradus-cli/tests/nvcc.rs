@@ -420,6 +420,10 @@ fn what_cannot_be_is_refused_with_a_line_and_leaves_nothing() {
              __global__ void k(float *x) { x[0] *= scale; }",
             "k.cu:2",
         ),
+        (
+            "__device__ int f(int);\n__global__ void k(int *x) {\n*x = f(1); }",
+            "k.cu:3",
+        ),
         ("#include <mma.h>\n__global__ void k() {}", "tensor cores"),
         (
             "#include <cooperative_groups.h>\n__global__ void k(int *x) {\n\

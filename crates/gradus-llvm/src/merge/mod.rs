@@ -31,10 +31,12 @@ pub(crate) use assembly::assembly;
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
+use assembly::place;
 use gradus_ir::known::{
     DEVICE, GpuFn, KERNEL, Known, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, VARIABLE, lookup,
 };
 use gradus_ir::{Code, Diagnostic};
+use launches::calls_of;
 use llvm_sys::comdat::LLVMSetComdat;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -63,6 +65,9 @@ impl Host {
         }
         let module = self.read_text(device.text.as_bytes(), name)?;
         self.replace_assembly(module)?;
+        if !separate {
+            unsafe { check_bodies(module)? };
+        }
         self.bound_shifts(module);
         self.make_internal(module);
         unsafe { self.take_in_short(module) };
@@ -241,6 +246,35 @@ pub(crate) unsafe fn calls_in(f: LLVMValueRef) -> Vec<LLVMValueRef> {
         }
     }
     found
+}
+
+/// Whether all device functions that are called have a body: where sources are not compiled separately, none of
+/// another's is at hand.
+///
+/// # Safety
+/// `module` is the device's, live.
+unsafe fn check_bodies(module: LLVMModuleRef) -> Result<(), Diagnostic> {
+    unsafe {
+        let mut f = LLVMGetFirstFunction(module);
+        while !f.is_null() {
+            let name = name_of(f);
+            // Memory is had from C++'s operators, which are the host's.
+            let elsewhere = ["_Znw", "_Zna", "_Zdl", "_Zda"];
+            let of_program =
+                name.starts_with("_Z") && !elsewhere.iter().any(|o| name.starts_with(o));
+            if LLVMIsDeclaration(f) != 0
+                && of_program
+                && let Some(call) = calls_of(f).first()
+            {
+                let message = format!("the device function `{name}` has no body in this source");
+                return Err(Diagnostic::error(Code::KernelRefused, message)
+                    .at(place(*call), "called here")
+                    .help("define it here, or compile all sources with `-rdc=true` where another one does"));
+            }
+            f = LLVMGetNextFunction(f);
+        }
+    }
+    Ok(())
 }
 
 /// Adds an attribute that has no value.
