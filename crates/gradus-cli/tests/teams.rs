@@ -284,3 +284,43 @@ int main(void) {
         prints(&folder, "570060\n");
     }
 }
+
+/// A task that is not tied comes in parts, one for each place at which it may change its thread: in a loop the same
+/// part comes again and again.
+#[test]
+fn untied_tasks_come_to_their_end() {
+    let folder = folder("teams-untied");
+    let source = r#"
+#include <stdio.h>
+int main(void) {
+  static double a[32][32];
+  for (int i = 0; i < 32; i++)
+    for (int j = 0; j < 32; j++) a[i][j] = i == j ? 40 : 1.0 / (1 + i + j);
+#pragma omp parallel
+#pragma omp single nowait
+#pragma omp task untied
+  for (int k = 0; k < 32; k++) {
+    for (int i = k + 1; i < 32; i++)
+#pragma omp task untied firstprivate(k, i) shared(a)
+      a[i][k] /= a[k][k];
+#pragma omp taskwait
+    for (int i = k + 1; i < 32; i++)
+#pragma omp task untied firstprivate(k, i) shared(a)
+      for (int j = k + 1; j < 32; j++) a[i][j] -= a[i][k] * a[k][j];
+#pragma omp taskwait
+  }
+  double product = 1;
+  for (int k = 0; k < 32; k++) product *= a[k][k] / 40;
+  printf("%.10f %.12f\n", product, a[31][30]);
+}
+"#;
+    std::fs::write(folder.join("program.c"), source).expect("written");
+    let mut serial = Command::new("clang-22");
+    serial.args(["-O2", "-ffp-contract=off", "program.c", "-o", "serial"]);
+    succeeds(serial.current_dir(&folder));
+    let wanted = text(&succeeds(&mut Command::new(folder.join("serial"))).stdout);
+    for level in ["-O1", "-O2", "-O3"] {
+        build(&folder, "cc", source, &[level, "-ffp-contract=off"]);
+        prints(&folder, &wanted);
+    }
+}

@@ -20,6 +20,7 @@
 #![deny(missing_docs)]
 
 pub mod answers;
+pub mod critical;
 pub mod cuda;
 pub mod exceptions;
 mod foreign;

@@ -335,33 +335,3 @@ pub unsafe extern "C" fn gr_loop_next(
     unsafe { *end = after };
     first
 }
-
-/// Enters a critical section: `lock` begins as 0.
-///
-/// # Safety
-/// `lock` is a lock, and the thread does not hold it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gr_lock(lock: *const AtomicU32) {
-    // SAFETY: promised by the caller.
-    let word = unsafe { &*lock };
-    let mut times = 0;
-    while word
-        .compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed)
-        .is_err()
-    {
-        times += 1;
-        waiting::pause(times);
-    }
-    tsan::acquire(lock.cast_mut().cast());
-}
-
-/// Leaves a critical section.
-///
-/// # Safety
-/// The thread holds `lock`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gr_unlock(lock: *const AtomicU32) {
-    tsan::release(lock.cast_mut().cast());
-    // SAFETY: promised by the caller.
-    unsafe { &*lock }.store(0, Ordering::Release);
-}

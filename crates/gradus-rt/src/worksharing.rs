@@ -4,11 +4,12 @@
 //! The parts are those that our lowering deals out, so that loops which rely on meeting the same
 //! iterations in the same rank still do. Outside of our teams the other library does the work.
 
+use crate::critical::{Lock, gr_lock, gr_unlock};
 use crate::foreign::{self, Function, call};
 use crate::strand;
-use crate::team::{Dispatch, Member, gr_lock, gr_unlock};
+use crate::team::{Dispatch, Member};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// The rank that this thread is, directly in a team of ours.
 fn member() -> Option<&'static Member> {
@@ -309,20 +310,20 @@ entries! {
     __wrap___kmpc_end_masked EndMasked(), _ => {};
     /// A rank may now combine its part of a reduction, alone.
     __wrap___kmpc_reduce Reduce(count: i32, bytes: usize, data: *mut c_void, combine: *mut c_void,
-        lock: *const AtomicU32) -> i32, _ => enter(lock),
+        lock: *const Lock) -> i32, _ => enter(lock),
         elsewhere lock = reduction_lock();
     /// As above; the ranks do not meet behind it.
     __wrap___kmpc_reduce_nowait ReduceNowait(count: i32, bytes: usize, data: *mut c_void,
-        combine: *mut c_void, lock: *const AtomicU32) -> i32, _ => enter(lock),
+        combine: *mut c_void, lock: *const Lock) -> i32, _ => enter(lock),
         elsewhere lock = reduction_lock();
     /// A rank has combined; all ranks meet.
-    __wrap___kmpc_end_reduce EndReduce(lock: *const AtomicU32), member => {
+    __wrap___kmpc_end_reduce EndReduce(lock: *const Lock), member => {
         // SAFETY: promised by the caller.
         unsafe { gr_unlock(lock) };
         member.team().wait();
     }, elsewhere lock = reduction_lock();
     /// A rank has combined.
-    __wrap___kmpc_end_reduce_nowait EndReduceNowait(lock: *const AtomicU32), _ => {
+    __wrap___kmpc_end_reduce_nowait EndReduceNowait(lock: *const Lock), _ => {
         // SAFETY: promised by the caller.
         unsafe { gr_unlock(lock) }
     }, elsewhere lock = reduction_lock();
@@ -344,12 +345,12 @@ entries! {
 
 /// The lock of reductions in regions of the other library. All reductions of a program name the same one, in which
 /// that library leaves a pointer of its own: ours would never be free again.
-fn reduction_lock() -> *const AtomicU32 {
-    static LOCK: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
-    LOCK.as_ptr().cast()
+fn reduction_lock() -> *const Lock {
+    static LOCK: Lock = Lock::new();
+    &raw const LOCK
 }
 
-fn enter(lock: *const AtomicU32) -> i32 {
+fn enter(lock: *const Lock) -> i32 {
     // SAFETY: promised by the caller of the entry.
     unsafe { gr_lock(lock) };
     1
@@ -360,7 +361,7 @@ fn enter(lock: *const AtomicU32) -> i32 {
 /// # Safety
 /// As the library's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __wrap___kmpc_critical(_: Place, _: i32, lock: *const AtomicU32) {
+pub unsafe extern "C" fn __wrap___kmpc_critical(_: Place, _: i32, lock: *const Lock) {
     // SAFETY: promised by the caller.
     unsafe { gr_lock(lock) }
 }
@@ -373,7 +374,7 @@ pub unsafe extern "C" fn __wrap___kmpc_critical(_: Place, _: i32, lock: *const A
 pub unsafe extern "C" fn __wrap___kmpc_critical_with_hint(
     _: Place,
     _: i32,
-    lock: *const AtomicU32,
+    lock: *const Lock,
     _: u32,
 ) {
     // SAFETY: promised by the caller.
@@ -385,7 +386,7 @@ pub unsafe extern "C" fn __wrap___kmpc_critical_with_hint(
 /// # Safety
 /// As the library's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __wrap___kmpc_end_critical(_: Place, _: i32, lock: *const AtomicU32) {
+pub unsafe extern "C" fn __wrap___kmpc_end_critical(_: Place, _: i32, lock: *const Lock) {
     // SAFETY: promised by the caller.
     unsafe { gr_unlock(lock) }
 }

@@ -1,12 +1,11 @@
 //! The pool's promises, through its C interface, with as many workers as the machine has.
 
+use gradus_rt::critical::{Lock, gr_lock, gr_unlock};
 use gradus_rt::pool::gr_workers;
 use gradus_rt::ranges::gr_for;
 use gradus_rt::reduce::gr_reduce;
 use gradus_rt::tasks::{Scope, gr_join, gr_spawn, gr_sync};
-use gradus_rt::team::{
-    Member, gr_barrier, gr_lock, gr_loop_begin, gr_loop_next, gr_single, gr_team, gr_unlock,
-};
+use gradus_rt::team::{Member, gr_barrier, gr_loop_begin, gr_loop_next, gr_single, gr_team};
 use std::ffi::c_void;
 use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -293,7 +292,7 @@ struct Phases {
     singles: AtomicU32,
     early: AtomicU32,
     iterations: AtomicI64,
-    lock: AtomicU32,
+    lock: Lock,
     locked: AtomicU32,
 }
 

@@ -4,7 +4,7 @@ use gradus_ir::Unit;
 use gradus_llvm::jit::Jit;
 use gradus_llvm::{Host, OptLevel, Pipeline};
 use gradus_par::Options;
-use gradus_rt::{answers, pool, ranges, reduce, strand, tasks, team};
+use gradus_rt::{answers, critical, pool, ranges, reduce, strand, tasks, team};
 use std::sync::atomic::Ordering;
 
 pub(crate) const TRIPLE: &str = "x86_64-pc-linux-gnu";
@@ -42,8 +42,8 @@ pub(crate) fn define(jit: &Jit) -> Result<(), String> {
         ("gr_leave", strand::gr_leave as *const () as usize),
         ("gr_final", strand::gr_final as *const () as usize),
         ("gr_final_end", strand::gr_final_end as *const () as usize),
-        ("gr_lock", team::gr_lock as *const () as usize),
-        ("gr_unlock", team::gr_unlock as *const () as usize),
+        ("gr_lock", critical::gr_lock as *const () as usize),
+        ("gr_unlock", critical::gr_unlock as *const () as usize),
     ])
     .map_err(|d| d.to_string())
 }

@@ -41,7 +41,11 @@ pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step<Vec
     for op in calls.of_kind(unit, body, OpenMpFn::Task) {
         // A task that is not tied hands itself over again at the end of a part.
         let again = unit.call_args(body, op).get(2).copied();
-        if again.is_some_and(|t| body.params().contains(&t)) && !body.has_uses(body.result(op)) {
+        let own = again.filter(|task| body.params().contains(task));
+        if let Some(task) = own.filter(|_| !body.has_uses(body.result(op))) {
+            let mut b = Builder::new(unit, body);
+            b.at_op(op);
+            set_again(&mut b, task, 1);
             body.erase(op);
         }
     }
@@ -419,10 +423,21 @@ fn filled(b: &mut Builder, alloc: Op, size: i64, shared: i64, fill: &[Op]) -> (V
 
 /// Where a task keeps which of its parts is next, in bytes from its start.
 const PART_BYTES: i64 = 16;
+/// Where nothing lies between that number and what follows it: here it says whether a part has handed the task
+/// over again. The number alone does not: in a loop a part may be followed by itself.
+const AGAIN_BYTES: i64 = 20;
 const TIED: i64 = 1;
 
-/// Calls the task's function. One that is not tied comes in parts: each ends by handing the task over
-/// again, which here is to call it again as long as the number of the part changes.
+fn set_again(b: &mut Builder, task: Value, again: i128) {
+    let int = b.unit.types.int(32);
+    let offset = b.i64(AGAIN_BYTES);
+    let at = b.byte_addr(task, offset);
+    let again = b.int(int, again);
+    b.store(again, at);
+}
+
+/// Calls the task's function. One that is not tied comes in parts: each but the last ends by handing the task
+/// over again, which here is to call it again.
 fn run(b: &mut Builder, entry: FuncId, memory: Value, tied: bool) {
     let int = b.unit.types.int(32);
     let thread = b.int(int, 0);
@@ -436,10 +451,13 @@ fn run(b: &mut Builder, entry: FuncId, memory: Value, tied: bool) {
     b.store(first, at);
     let (_, region) = b.loop_(&[], &[]);
     let outside = b.at_end(region);
-    let before = b.load(int, at);
+    set_again(b, memory, 0);
     b.call(entry, &[thread, memory]);
-    let after = b.load(int, at);
-    let again = b.icmp(IntPredicate::Ne, before, after);
+    let offset = b.i64(AGAIN_BYTES);
+    let at = b.byte_addr(memory, offset);
+    let again = b.load(int, at);
+    let zero = b.int(int, 0);
+    let again = b.icmp(IntPredicate::Ne, again, zero);
     b.repeat(again, &[], &[]);
     b.restore(outside);
 }

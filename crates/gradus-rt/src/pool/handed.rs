@@ -126,7 +126,7 @@ mod tests {
     /// However long a piece takes, who waits for it goes on when it has ended, and not before.
     #[test]
     fn a_piece_is_waited_for_awake_and_asleep() {
-        let idlers = Idlers::new(2);
+        let idlers = Idlers::new(2, false);
         for micros in [0, 20, 2_000] {
             let done = AtomicU32::new(0);
             let piece = Piece::new(|| {
@@ -149,7 +149,7 @@ mod tests {
     fn nothing_is_given_to_who_does_not_look() {
         let piece = Piece::new(|| ());
         // SAFETY: nobody takes it.
-        let given = unsafe { Idlers::new(2).give(piece.head()) };
+        let given = unsafe { Idlers::new(2, false).give(piece.head()) };
         assert!(given.is_none() && piece.into_work().is_some());
     }
 }

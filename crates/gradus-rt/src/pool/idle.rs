@@ -169,15 +169,19 @@ impl Post {
     }
 }
 
+/// No processor that a worker would have to leave.
+const NOWHERE: i32 = -1;
+
 thread_local! {
     static POST: OnceCell<Post> = const { OnceCell::new() };
 }
 
 impl Idlers {
-    /// For a pool of so many workers, which lives as long as the program.
-    pub(super) fn new(workers: usize) -> &'static Idlers {
+    /// For a pool of so many workers, which lives as long as the program; the thread that makes it may be one of
+    /// them.
+    pub(super) fn new(workers: usize, maker_works: bool) -> &'static Idlers {
         Box::leak(Box::new(Idlers {
-            maker: cores::here(),
+            maker: if maker_works { cores::here() } else { NOWHERE },
             asleep: AtomicUsize::new(0),
             beds: (0..workers).map(|_| Bed::default()).collect(),
         }))
@@ -229,7 +233,10 @@ impl Idlers {
     fn wake(&self, bed: &Bed) -> bool {
         let woken = self.leave(bed);
         if let Some(worker) = bed.worker.get().filter(|_| woken) {
-            bed.caller.store(cores::here(), Ordering::Relaxed);
+            // A thread that is no worker sleeps while the pool works: its processor is free.
+            let works = rayon_core::current_thread_index().is_some();
+            let caller = if works { cores::here() } else { NOWHERE };
+            bed.caller.store(caller, Ordering::Relaxed);
             worker.unpark();
         }
         woken

@@ -80,7 +80,7 @@ fn another() -> Option<Other> {
     if let Some(other) = others.get(&wanted) {
         return Some(*other);
     }
-    let idlers = Idlers::new(wanted);
+    let idlers = Idlers::new(wanted, false);
     let pool = Box::leak(Box::new(builder(wanted, idlers).build().ok()?));
     others.insert(wanted, Other { pool, idlers });
     Some(Other { pool, idlers })
@@ -100,7 +100,7 @@ fn settings() -> &'static Settings {
     SETTINGS.get_or_init(|| {
         let workers = wanted();
         let has_main = is_main_thread();
-        let idlers = Idlers::new(workers);
+        let idlers = Idlers::new(workers, has_main);
         // SAFETY: the handler only stores a number.
         unsafe { libc::pthread_atfork(None, None, Some(forked)) };
         let mut pool = builder(workers, idlers);
