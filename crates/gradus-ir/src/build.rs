@@ -2,8 +2,8 @@
 
 use crate::{
     Access, AllocaInfo, AllocaPlace, BinaryOp, Body, CallInfo, CastOp, ConstId, ConstKind, Flags,
-    FloatPredicate, FuncId, IntPredicate, LocId, MetaId, Op, OpKind, Region, Type, TypeId, Unit,
-    Value,
+    FloatPredicate, FuncId, IntPredicate, LocId, MetaId, Op, OpKind, ReduceOp, Region, Type,
+    TypeId, Unit, Value,
 };
 
 /// Makes ops at the end of a region or before an op. `flags`, `loc` and `meta` go onto every op
@@ -335,6 +335,28 @@ impl<'a> Builder<'a> {
         for ty in types {
             self.body.add_param(region, ty);
         }
+        (op, region)
+    }
+    /// A `par.for` of one dimension with its index as the parameter of an empty region. Reductions are given as
+    /// what they do and what they begin with; their results are the loop's.
+    pub fn par_for(
+        &mut self,
+        trips: Value,
+        reductions: &[(ReduceOp, Value)],
+        grain: Option<u64>,
+    ) -> (Op, Region) {
+        let types: Vec<TypeId> = reductions.iter().map(|r| self.body.ty(r.1)).collect();
+        let mut operands = vec![trips];
+        operands.extend(reductions.iter().map(|r| r.1));
+        let kind = OpKind::ParFor {
+            dims: 1,
+            reductions: reductions.iter().map(|r| r.0).collect(),
+            grain,
+        };
+        let op = self.op(kind, &operands, &types, 1);
+        let region = self.body.op_regions(op)[0];
+        let index = self.body.ty(trips);
+        self.body.add_param(region, index);
         (op, region)
     }
     /// A `loop` with its carried values as parameters of an empty region.

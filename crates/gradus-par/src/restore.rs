@@ -198,8 +198,7 @@ fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, carried: &[Carried]) {
     let b = &mut Builder::new(unit, body);
     b.loc = b.body.ops[op].loc;
     b.at_op(op);
-    let (mut initial, mut kinds, mut types, mut taken) =
-        (vec![operands[0]], Vec::new(), Vec::new(), Vec::new());
+    let (mut begun, mut taken) = (Vec::new(), Vec::new());
     for (i, how) in carried.iter().enumerate() {
         let (start, param) = (operands[i + 1], params[i + 1]);
         let Carried::Reduced(kind) = *how else {
@@ -217,20 +216,11 @@ fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, carried: &[Carried]) {
         if let Some(neutral) = reduction.identity(b) {
             b.body.replace_uses(param, neutral);
         }
-        initial.push(start);
-        kinds.push(kind);
-        types.push(ty);
+        begun.push((kind, start));
         taken.push(i);
     }
-    let kind = OpKind::ParFor {
-        dims: 1,
-        reductions: kinds.into(),
-        grain: None,
-    };
-    let new = b.op(kind, &initial, &types, 1);
-    let into = b.body.op_regions(new)[0];
-    let ty = b.body.ty(operands[0]);
-    let index = b.body.add_param(into, ty);
+    let (new, into) = b.par_for(operands[0], &begun, None);
+    let index = b.body.region_params(into)[0];
     b.body.replace_uses(params[0], index);
     b.body.move_ops(region, into);
     if let Some(end) = b.body.last(into) {

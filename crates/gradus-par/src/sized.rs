@@ -57,14 +57,8 @@ pub(crate) fn to_loop(unit: &mut Unit, body: &mut Body, op: Op, ordered: &HashSe
     let (zero, one) = (b.int(ty, 0), b.int(ty, 1));
     let stated = b.icmp(IntPredicate::Sgt, extent, zero);
     let ranks = b.select(stated, extent, one);
-    let kind = OpKind::ParFor {
-        dims: 1,
-        reductions: Box::default(),
-        grain: None,
-    };
-    let made = b.op(kind, &[ranks], &[], 1);
-    let inner = b.body.op_regions(made)[0];
-    let rank = b.body.add_param(inner, ty);
+    let (_, inner) = b.par_for(ranks, &[], None);
+    let rank = b.body.region_params(inner)[0];
     let params = b.body.region_params(region).to_vec();
     for (param, value) in params.into_iter().zip([rank, ranks]) {
         b.body.replace_uses(param, value);

@@ -67,17 +67,10 @@ fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, spawn: Op) {
     gradus_edit::inline_region(b, spawn, task, &[]);
     let (trips, region) = (b.body.operand(op, 0), b.body.op_regions(op)[0]);
     let index = b.body.region_params(region)[0];
-    let ty = b.body.ty(index);
     b.at_op(op);
     b.loc = b.body.ops[op].loc;
-    let kind = OpKind::ParFor {
-        dims: 1,
-        reductions: Box::default(),
-        grain: None,
-    };
-    let made = b.op(kind, &[trips], &[], 1);
-    let inner = b.body.op_regions(made)[0];
-    let own = b.body.add_param(inner, ty);
+    let (_, inner) = b.par_for(trips, &[], None);
+    let own = b.body.region_params(inner)[0];
     b.body.replace_uses(index, own);
     b.body.move_ops(region, inner);
     b.body.erase(op);

@@ -372,22 +372,15 @@ fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction]) {
         _ => None,
     };
     let mut b = Builder::new(unit, body);
-    let initial: Vec<Value> = reductions.iter().map(|r| r.initial(&mut b, op)).collect();
+    let begin = |r: &Reduction| (r.op, r.initial(&mut b, op));
+    let begun: Vec<_> = reductions.iter().map(begin).collect();
     b.at_op(op);
     b.loc = b.body.ops[op].loc;
     let trips = b.body.operand(op, 0);
-    let mut operands = vec![trips];
-    operands.extend(&initial);
-    let types: Vec<_> = initial.iter().map(|v| b.body.ty(*v)).collect();
-    let kind = OpKind::ParFor {
-        dims: 1,
-        reductions: reductions.iter().map(|r| r.op).collect(),
-        grain: grain.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 1),
-    };
-    let made = b.op(kind, &operands, &types, 1);
-    let (from, into) = (b.body.op_regions(op)[0], b.body.op_regions(made)[0]);
-    let index = b.body.ty(trips);
-    let index = b.body.add_param(into, index);
+    let grain = grain.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 1);
+    let (made, into) = b.par_for(trips, &begun, grain);
+    let from = b.body.op_regions(op)[0];
+    let index = b.body.region_params(into)[0];
     let old = b.body.region_params(from)[0];
     b.body.replace_uses(old, index);
     b.body.move_ops(from, into);

@@ -527,14 +527,9 @@ fn task_loop(unit: &mut Unit, body: &mut Body, alloc: Op, call: Op) -> Step<Func
     let one = b.int(ty, 1);
     let span = b.sub(upper, lower);
     let count = b.add(span, one);
-    let kind = OpKind::ParFor {
-        dims: 1,
-        reductions: Box::default(),
-        grain: grain.and_then(|n| u64::try_from(n).ok()),
-    };
-    let op = b.op(kind, &[count], &[], 1);
-    let region = b.body.op_regions(op)[0];
-    let index = b.body.add_param(region, ty);
+    let grain = grain.and_then(|n| u64::try_from(n).ok());
+    let (_, region) = b.par_for(count, &[], grain);
+    let index = b.body.region_params(region)[0];
     b.at_end(region);
     let (memory, map) = filled(&mut b, alloc, size, shared, &fill);
     let (low, high) = (map.get_or_same(given[4]), map.get_or_same(given[5]));
