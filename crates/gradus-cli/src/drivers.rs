@@ -1,16 +1,17 @@
-//! `gradus cc`, `gradus c++` and `gradus nvcc`: the command line of a compiler, and a few words of our own.
+//! `gradus cc`, `gradus c++`, `gradus fc` and `gradus nvcc`: the command line of a compiler, and a few words of our own.
 
 use crate::options::words;
 use crate::session::Session;
+use gradus::Language;
 use gradus::drive::{DriveOptions, Driven, drive};
 use gradus::nvcc::nvcc as drive_nvcc;
 use std::ffi::OsString;
 
-/// Runs clang's driver; gives the exit status.
-pub fn run(session: &Session, args: &[OsString], plus_plus: bool) -> u8 {
+/// Runs the driver of clang or flang; gives the exit status.
+pub fn run(session: &Session, args: &[OsString], language: Language) -> u8 {
     match asked(args) {
         Ok(mut asked) => {
-            asked.how.plus_plus = plus_plus;
+            asked.how.language = language;
             let driven = drive(&session.settings, &asked.how, &asked.rest);
             shown(session, &asked, &driven)
         }

@@ -2,7 +2,7 @@
 //! reads environment and clock.
 //!
 //! `gradus __compile` is the compiling process: a request on standard input, a reply on standard
-//! output. A link to this program called `gradus-cc`, `gradus-c++` or `gradus-nvcc` is `gradus cc`, `gradus c++`, `gradus nvcc`.
+//! output. A link to this program called `gradus-cc`, `gradus-c++`, `gradus-fc` or `gradus-nvcc` is `gradus cc`, and so on.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -22,6 +22,7 @@ mod signals;
 mod surroundings;
 
 use crate::said::outln;
+use gradus::Language;
 use session::Session;
 
 use std::ffi::OsString;
@@ -31,6 +32,9 @@ use std::process::ExitCode;
 const FAILED: u8 = 1;
 /// Exit status where a limit was reached.
 const LIMIT: u8 = 3;
+
+/// The commands that take a compiler's command line.
+const DRIVERS: [&str; 4] = ["cc", "c++", "fc", "nvcc"];
 
 const USAGE: &str = "\
 gradus: derivatives of programs as they are
@@ -51,8 +55,8 @@ gradus: derivatives of programs as they are
       --single          numbers inside are of single precision: less agreement is asked for
       --driver MAIN.c   a program that calls the function: numbers are its, arrays are given(LENGTH)
       --limit SECONDS   for all calls together (60)
-  gradus cc …, gradus c++ …
-      clang, for programs that call __enzyme_autodiff, __enzyme_fwddiff or gradus.h
+  gradus cc …, gradus c++ …, gradus fc …
+      clang and flang, for programs that call __enzyme_autodiff, __enzyme_fwddiff or gradus.h
       --par-report      what became of every parallel region (with -fopenmp), by source line
       --deterministic   the same bits for any number of threads (also of grad and nvcc)
       --restructure-all every function through the intermediate language and back: a self-test
@@ -87,7 +91,7 @@ fn main() -> ExitCode {
             .rsplit('/')
             .next()
             .and_then(|name| name.strip_prefix("gradus-"));
-        if let Some(command @ ("cc" | "c++" | "nvcc")) = command {
+        if let Some(command) = command.filter(|name| DRIVERS.contains(name)) {
             args.insert(0, command.into());
         }
     }
@@ -104,7 +108,7 @@ fn run(args: &[OsString]) -> u8 {
     }
     let driver = args
         .first()
-        .is_some_and(|word| word == "cc" || word == "c++" || word == "nvcc");
+        .is_some_and(|word| DRIVERS.iter().any(|name| word == name));
     let (mut session, args) = match Session::begin(args, driver) {
         Ok(begun) => begun,
         Err((session, finding)) => return session.fail(finding),
@@ -127,8 +131,9 @@ fn command(session: &Session, args: &[OsString]) -> u8 {
     match command.as_deref() {
         Some("grad") => grad::run(session, rest),
         Some("check") => check::run(session, rest),
-        Some("cc") => drivers::run(session, rest, false),
-        Some("c++") => drivers::run(session, rest, true),
+        Some("cc") => drivers::run(session, rest, Language::C),
+        Some("c++") => drivers::run(session, rest, Language::PlusPlus),
+        Some("fc") => drivers::run(session, rest, Language::Fortran),
         Some("nvcc") => drivers::nvcc(session, rest),
         Some("dev") => dev::run(session, rest),
         Some("explain") => explain::run(session, rest),

@@ -12,6 +12,7 @@ pub fn settings() -> Settings {
     let include = include_folder(&child);
     Settings {
         clang: given("GRADUS_CLANG"),
+        flang: given("GRADUS_FLANG"),
         path: std::env::split_paths(&path).collect(),
         environment: include.clone().map(search).unwrap_or_default(),
         include,

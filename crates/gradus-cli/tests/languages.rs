@@ -319,3 +319,59 @@ fn fortran_tasks() {
         }
     }
 }
+
+/// `gradus fc` takes a program from source to its end: OpenMP, calls for derivatives with arguments by address and by
+/// descriptor, options of flang's, compilation and link apart.
+#[test]
+fn fortran_driver() {
+    let folder = folder("fortran_driver");
+    let (source, parallel) = (source("driver.F90"), "-fopenmp --par-report");
+    let source = source.display();
+    let build = |options: &str| {
+        let whole = format!("gradus fc {options} -DPOWER=3 {source} -o program");
+        let apart = format!("gradus fc {options} -DPOWER=3 -module-dir . -c {source} -o driver.o");
+        let link = format!("gradus fc {options} driver.o -o program");
+        for commands in [vec![whole], vec![apart, link]] {
+            let said: String = commands
+                .iter()
+                .map(|c| text(&shell(&folder, c).stdout))
+                .collect();
+            assert_eq!(
+                said.matches("raised to parallel loops").count() >= 2,
+                options.contains("par-report"),
+                "{said}"
+            );
+            for threads in ["1", "2", "4"] {
+                let mut command = Command::new(folder.join("program"));
+                command.env("OMP_NUM_THREADS", threads);
+                command.env("GRADUS_FORCE_FORK", "1");
+                let printed = text(&succeeds(&mut command).stdout);
+                assert_eq!(printed.trim(), "right", "{options}, {threads}");
+            }
+        }
+    };
+    build("-O0");
+    build("-O2 -g");
+    build(&format!("-O1 {parallel}"));
+    build(&format!("-O3 {parallel}"));
+}
+
+/// A Fortran source is differentiated as it is: what a loop only reads gets no shadow, and iterations that have their
+/// own numbers add to them plainly.
+#[test]
+fn fortran_sources() {
+    let folder = folder("fortran_sources");
+    let told = "gradus grad SOURCE -f energy --wrt x -o energy.o -- -O2 -fopenmp -DPOWER=2";
+    let told = told.replace("SOURCE", &source("driver.F90").display().to_string());
+    let said = shell(&folder, &told);
+    let said = text(&said.stdout) + &text(&said.stderr);
+    assert!(
+        said.contains("arguments: arg0 inactive, arg1 with shadow")
+            || said.contains("arguments: n inactive, x with shadow"),
+        "{said}"
+    );
+    assert!(
+        said.contains("adds to adjoints: 1 plain (line 13), 1 by reduction"),
+        "{said}"
+    );
+}

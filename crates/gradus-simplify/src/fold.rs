@@ -113,7 +113,8 @@ fn select(b: &mut Builder, op: Op) -> Option<Value> {
     if same_type && one == Some((0, 1)) && other == Some((1, 1)) {
         return Some(b.binary(BinaryOp::Xor, c, y));
     }
-    if let Some(new) = fold_integer::counted(b, [c, x, y]) {
+    let runs = fold_integer::counted(b, [c, x, y]);
+    if let Some(new) = runs.or_else(|| fold_integer::counted_wide(b, [c, x, y])) {
         return Some(new);
     }
     let inner = negated(b, c)?;

@@ -87,6 +87,29 @@ pub(crate) fn counted(b: &mut Builder, [below, none, runs]: [Value; 3]) -> Optio
     Some(b.select(below, none, next))
 }
 
+/// `n`, extended, of `0 if n - 1 is -1 else (n - 1, extended) + 1`, as the last index of a loop without a sign gives
+/// its runs.
+pub(crate) fn counted_wide(b: &mut Builder, [none_left, none, runs]: [Value; 3]) -> Option<Value> {
+    let parts = |b: &Builder, value: Value, kind: OpKind| {
+        let op = b
+            .body
+            .def_op(value)
+            .filter(|op| *b.body.kind(*op) == kind)?;
+        let second = b.body.operands(op).nth(1);
+        let number = second.and_then(|value| integer(b.unit, b.body, value));
+        Some((b.body.operand(op, 0), number))
+    };
+    let all_ones = |number: Option<(u128, u32)>| number.is_some_and(|(n, bits)| n == mask(bits));
+    let (last, end) = parts(b, none_left, OpKind::ICmp(IntPredicate::Eq))?;
+    let (count, step) = parts(b, last, OpKind::Binary(BinaryOp::Add))?;
+    let (wide, one) = parts(b, runs, OpKind::Binary(BinaryOp::Add))?;
+    let (extended, _) = parts(b, wide, OpKind::Cast(CastOp::ZExt))?;
+    let zero = integer(b.unit, b.body, none).is_some_and(|(n, _)| n == 0);
+    let is_so = zero && all_ones(end) && all_ones(step) && one.is_some_and(|(n, _)| n == 1);
+    let ty = b.body.ty(none);
+    (is_so && extended == last).then(|| b.cast(CastOp::ZExt, count, ty))
+}
+
 /// The negation of a truth value, where that needs no further op.
 fn not(b: &mut Builder, value: Value) -> Option<Value> {
     if let Some(inner) = negated(b, value) {

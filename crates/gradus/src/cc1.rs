@@ -2,6 +2,7 @@
 //! the user asked for, with the user's own flags. Between the two our own passes work.
 
 use crate::plan::Job;
+use crate::{Language, fc1};
 use gradus_pipeline::Level;
 use std::path::Path;
 
@@ -55,20 +56,36 @@ pub enum Detail {
     Types,
 }
 
+/// The language of a compilation's program, by its first word.
+pub fn language(args: &[String]) -> Language {
+    match args.first().map(String::as_str) {
+        Some(fc1::FIRST) => Language::Fortran,
+        _ => Language::C,
+    }
+}
+
 /// Takes a compilation apart: `bitcode` is the file after the front half, `derived` the one that
 /// the back half starts from.
 pub fn halves(job: &Job, bitcode: &Path, derived: &Path, detail: Detail) -> Halves {
     let level = level(&job.args);
     let debug = has_debug(&job.args);
+    let detail = (!debug).then_some(detail);
+    let (front, back) = match language(&job.args) {
+        Language::Fortran => (
+            fc1::front(&job.args, bitcode, detail),
+            fc1::back(&job.args, derived),
+        ),
+        Language::C | Language::PlusPlus => {
+            (front(&job.args, bitcode, detail), back(&job.args, derived))
+        }
+    };
+    let of = |args| Job {
+        program: job.program.clone(),
+        args,
+    };
     Halves {
-        front: Job {
-            program: job.program.clone(),
-            args: front(&job.args, bitcode, (!debug).then_some(detail)),
-        },
-        back: Job {
-            program: job.program.clone(),
-            args: back(&job.args, derived),
-        },
+        front: of(front),
+        back: of(back),
         level,
         debug,
     }
@@ -127,7 +144,8 @@ pub fn portable(back: &[String]) -> Vec<String> {
     args
 }
 
-const EMITS: [&str; 4] = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];
+/// What a compilation may be asked for.
+pub(crate) const EMITS: [&str; 4] = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];
 
 fn front(args: &[String], bitcode: &Path, detail: Option<Detail>) -> Vec<String> {
     let mut out = vec![

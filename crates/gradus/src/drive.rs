@@ -1,4 +1,4 @@
-//! The drop-in drivers: everything that clang does, and in modules that call the differentiation
+//! The drop-in drivers: everything that clang and flang do, and in modules that call the differentiation
 //! interface our passes between its two halves.
 //!
 //! Flow: ask the driver for its plan; run its jobs in order. A compilation first runs its front
@@ -12,7 +12,7 @@ use crate::cc1::{self, Detail, Halves};
 use crate::fat::{self, Carried};
 use crate::files::{self, Scratch};
 use crate::plan::{self, Job};
-use crate::{Settings, child, link, runtime, source};
+use crate::{Language, Settings, child, link, runtime, source};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_pipeline::{
     CallsTask, Input, Level, Options, Outcome, OutputKind, Reply, Request, Task,
@@ -21,11 +21,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
 
-/// What a driver is asked for beside clang's own options.
+/// What a driver is asked for beside its compiler's own options.
 #[derive(Clone, Debug, Default)]
 pub struct DriveOptions {
-    /// Whether this is the C++ driver.
-    pub plus_plus: bool,
+    /// The language of the driver.
+    pub language: Language,
     /// Whether every function goes through the language in the middle and back.
     pub restructure_all: bool,
     /// Whether the compiler's vectoriser is asked what it made of kernels' loops.
@@ -74,12 +74,13 @@ fn run(
     args: &[String],
     driven: &mut Driven,
 ) -> Result<(), Diagnostic> {
-    let clang = settings.clang(how.plus_plus)?;
-    let mut plan = plan::ask(settings, &clang, args)?;
+    let compiler = settings.compiler(how.language)?;
+    let args = &[args, &settings.words(how.language)].concat();
+    let mut plan = plan::ask(settings, &compiler, args)?;
     let ours = |job: &Job| job.is_compilation() && job.input() != Some("-");
     if !plan.ok || !plan.jobs.iter().any(|job| ours(job) || is_link(job)) {
         let whole = Job {
-            program: clang,
+            program: compiler,
             args: args.to_vec(),
         };
         let mut command = whole.command();
@@ -103,7 +104,7 @@ fn run(
         scratch,
         driven,
         compiled: HashMap::new(),
-        compiler: clang,
+        compiler,
     };
     for job in plan.jobs.iter_mut().filter(|job| job.is_compilation()) {
         name_ourselves(job);
@@ -137,9 +138,9 @@ fn name_ourselves(job: &mut Job) {
 
 /// Whether a job is the linker's.
 fn is_link(job: &Job) -> bool {
-    job.args
-        .first()
-        .is_none_or(|a| a != "-cc1" && a != "-cc1as")
+    let compiles = ["-cc1", "-cc1as", "-fc1"];
+    let first = job.args.first();
+    first.is_none_or(|word| !compiles.contains(&word.as_str()))
         && job.output().is_some()
         && job
             .args
@@ -287,15 +288,7 @@ impl Session<'_> {
 
     /// The link, across files where calls were left; gives its exit status.
     fn link(&mut self, job: &Job) -> Result<i32, Diagnostic> {
-        let compiler = &self.compiler;
-        let linked = link::prepare(
-            self.settings,
-            self.how,
-            &self.scratch,
-            job,
-            &self.compiled,
-            compiler,
-        )?;
+        let linked = link::prepare(self.settings, self.how, &self.scratch, job, &self.compiled)?;
         match linked.reply {
             // What was left for this step, and noted, is settled by its answer.
             Some(reply) => {
@@ -366,7 +359,7 @@ fn holds(bitcode: &[u8], key: &[u8]) -> bool {
 
 /// Whether a module's table of symbols holds a name of the differentiation interface.
 pub fn names_a_derivative(bitcode: &[u8]) -> bool {
-    let keys: [&[u8]; 2] = [b"__enzyme_", b"__gradus_"];
+    let keys: [&[u8]; 4] = [b"__enzyme_", b"__gradus_", b"gradus_vjp_", b"gradus_jvp_"];
     keys.iter().any(|key| holds(bitcode, key))
 }
 

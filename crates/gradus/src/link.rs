@@ -41,7 +41,6 @@ pub(crate) fn prepare(
     scratch: &Scratch,
     job: &Job,
     compiled: &HashMap<PathBuf, Carried>,
-    compiler: &Path,
 ) -> Result<Linked, Diagnostic> {
     let candidates = candidates(job, compiled);
     let merged = reached(&candidates);
@@ -69,7 +68,7 @@ pub(crate) fn prepare(
     let (derived, object) = (scratch.file("linked.bc"), scratch.file("linked.o"));
     files::write(&derived, bitcode)?;
     crate::source::quiet(&Job {
-        program: compiler.to_path_buf(),
+        program: settings.compiler(cc1::language(&leader.back))?,
         args: cc1::redirected(&leader.back, &derived, &object),
     })?;
     Ok(Linked {

@@ -25,15 +25,19 @@ impl Job {
         let at = self.args.iter().position(|a| a == name)?;
         self.args.get(at + 1).map(String::as_str)
     }
-    /// Whether it compiles C, C++ or IR for this machine to code or to LLVM.
+    /// Whether it compiles C, C++, Fortran or IR for this machine to code or to LLVM.
     pub fn is_compilation(&self) -> bool {
         let emits = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];
         let language = self.value("-x").unwrap_or_default();
         let language = language.strip_suffix("-cpp-output").unwrap_or(language);
-        self.args.first().is_some_and(|a| a == "-cc1")
+        let languages: &[&str] = match self.args.first().map(String::as_str) {
+            Some("-cc1") => &["c", "c++", "cpp-output", "ir"],
+            Some("-fc1") => &["f95", "f95-cpp-input", "ir"],
+            _ => &[],
+        };
+        languages.contains(&language)
             && self.args.iter().any(|a| emits.contains(&a.as_str()))
             && !self.args.iter().any(|a| a == "-fcuda-is-device")
-            && ["c", "c++", "cpp-output", "ir"].contains(&language)
     }
     /// Where it writes.
     pub fn output(&self) -> Option<&str> {

@@ -6,7 +6,7 @@
 //! compiling process a folder `0`, `1` … with `request.json` (the task and its options, by name) and
 //! its modules `input0.bc` …. Sources are not in it: what our passes see is the modules.
 
-use crate::settings::Settings;
+use crate::settings::{Language, Settings};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::Request;
 use std::io::Read;
@@ -163,7 +163,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<Request>, Diagnostic> {
 /// What made the archive.
 fn versions(settings: &Settings) -> String {
     let own = env!("CARGO_PKG_VERSION");
-    let compiler = settings.clang(false).ok().and_then(|clang| {
+    let compiler = settings.compiler(Language::C).ok().and_then(|clang| {
         let mut asked = Command::new(clang);
         asked
             .arg("--version")
@@ -184,6 +184,7 @@ mod tests {
     fn settings() -> Settings {
         Settings {
             clang: None,
+            flang: None,
             path: Vec::new(),
             environment: Vec::new(),
             include: None,

@@ -7,6 +7,32 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// The language of a driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Language {
+    /// C.
+    #[default]
+    C,
+    /// C++.
+    PlusPlus,
+    /// Fortran.
+    Fortran,
+}
+
+impl Language {
+    /// The language of a source, by the ending of its name; C where it tells no other.
+    pub fn of(file: &Path) -> Language {
+        match file.extension().and_then(|e| e.to_str()) {
+            Some("cpp" | "cc" | "cxx" | "C" | "c++") => Language::PlusPlus,
+            Some(
+                "f" | "for" | "f77" | "f90" | "f95" | "f03" | "f08" | "f18" | "F" | "FOR" | "F77"
+                | "F90" | "F95" | "F03" | "F08" | "F18",
+            ) => Language::Fortran,
+            _ => Language::C,
+        }
+    }
+}
+
 /// What a process that we start may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -31,6 +57,8 @@ impl Default for Limits {
 pub struct Settings {
     /// The C compiler (`GRADUS_CLANG`); `None` looks for `clang-22`, then `clang`.
     pub clang: Option<PathBuf>,
+    /// The Fortran compiler (`GRADUS_FLANG`); `None` looks for `flang-22`, then `flang`.
+    pub flang: Option<PathBuf>,
     /// The folders of `PATH`.
     pub path: Vec<PathBuf>,
     /// Variables that compilers see beside those of this process: where `gradus.h` is.
@@ -64,26 +92,33 @@ impl Settings {
         let candidates = self.path.iter().map(|folder| folder.join(name));
         candidates.into_iter().find(|file| is_program(file))
     }
-    /// The C compiler, or the C++ compiler beside it.
+    /// What the compiler of a language is told in addition: where `gradus.f90` is, as flang asks no variable for that.
+    pub(crate) fn words(&self, language: Language) -> Vec<String> {
+        let include = self.include.as_ref();
+        let told = include.filter(|_| language == Language::Fortran);
+        told.map_or_else(Vec::new, |folder| {
+            vec!["-I".to_string(), folder.display().to_string()]
+        })
+    }
+    /// The compiler of a language: of C++ the one beside that of C.
     ///
     /// # Errors
     /// `ToolFailed` where there is none.
-    pub fn clang(&self, plus_plus: bool) -> Result<PathBuf, Diagnostic> {
-        let (versioned, plain) = match plus_plus {
-            false => ("clang-22", "clang"),
-            true => ("clang++-22", "clang++"),
+    pub fn compiler(&self, language: Language) -> Result<PathBuf, Diagnostic> {
+        let (names, given) = match language {
+            Language::C => (["clang-22", "clang"], self.clang.clone()),
+            Language::PlusPlus => (["clang++-22", "clang++"], self.clang.as_deref().map(beside)),
+            Language::Fortran => (["flang-22", "flang"], self.flang.clone()),
         };
-        if let Some(given) = &self.clang {
-            return Ok(if plus_plus {
-                beside(given)
-            } else {
-                given.clone()
-            });
-        }
-        let found = self.find(versioned).or_else(|| self.find(plain));
+        let found = given.or_else(|| names.into_iter().find_map(|name| self.find(name)));
         found.ok_or_else(|| {
-            Diagnostic::error(Code::ToolFailed, "no clang was found")
-                .help("install clang-22, or name a compiler in GRADUS_CLANG")
+            let (name, variable) = match language {
+                Language::C | Language::PlusPlus => ("clang", "GRADUS_CLANG"),
+                Language::Fortran => ("flang", "GRADUS_FLANG"),
+            };
+            Diagnostic::error(Code::ToolFailed, format!("no {name} was found")).help(format!(
+                "install {name}-22, or name a compiler in {variable}"
+            ))
         })
     }
 }

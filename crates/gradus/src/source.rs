@@ -5,7 +5,7 @@ use crate::drive::is_ir;
 use crate::files::{self, Scratch};
 use crate::nvcc;
 use crate::plan::{self, Job};
-use crate::settings::Settings;
+use crate::settings::{Language, Settings};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{Input, Level};
 use std::os::unix::process::ExitStatusExt;
@@ -41,9 +41,6 @@ pub struct Wanted<'a> {
 /// An object.
 pub const OBJECT: &[&str] = &["-c"];
 
-/// Endings of C++ sources.
-const PLUS_PLUS: [&str; 5] = ["cpp", "cc", "cxx", "C", "c++"];
-
 /// Opens `file`; the back half reads `derived`.
 ///
 /// # Errors
@@ -61,21 +58,24 @@ pub fn open(
     }
     let bytes = files::read(file)?;
     let ir = is_ir(file);
-    let clang = settings.clang(extension.is_some_and(|e| PLUS_PLUS.contains(&e)))?;
+    let language = Language::of(file);
+    let compiler = settings.compiler(language)?;
     let mut args = wanted.flags.to_vec();
+    args.extend(settings.words(language));
     args.extend(wanted.form.iter().map(|word| word.to_string()));
     args.extend(["-o".into(), wanted.output.display().to_string()]);
     if ir {
         args.extend(["-x".into(), "ir".into()]);
     }
     args.push(absolute(file).display().to_string());
-    let plan = plan::ask(settings, &clang, &args)?;
+    let plan = plan::ask(settings, &compiler, &args)?;
     let job = plan.jobs.iter().find(|job| job.is_compilation());
     let job = job.filter(|_| plan.ok).ok_or_else(|| {
         let message = format!("the compiler does not take {}", file.display());
         let mut diagnostic = Diagnostic::error(Code::ToolFailed, message);
         diagnostic.notes.clone_from(&plan.remarks);
-        diagnostic.help("give C, C++, CUDA or LLVM IR, and the compiler's flags after `--`")
+        diagnostic
+            .help("give C, C++, Fortran, CUDA or LLVM IR, and the compiler's flags after `--`")
     })?;
     let bitcode = scratch.file("front.bc");
     let halves = cc1::halves(job, &bitcode, derived, Detail::Types);

@@ -1,4 +1,4 @@
-//! Calls that ask for a derivative, recognised by a substring of the callee's name.
+//! Calls that ask for a derivative, recognised by a substring of the callee's name; in Fortran by the name itself.
 
 /// A call that asks for something of a differentiating compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,9 +76,16 @@ const ENTRIES: &[(&str, EntryMode)] = &[
     ("__enzyme_set_fixed_point", EntryMode::Other),
 ];
 
+/// The names of whole functions: Fortran's names end in a line, and none begins with one.
+const FORTRAN: [(&str, EntryMode); 2] = [
+    ("gradus_vjp_", EntryMode::Reverse),
+    ("gradus_jvp_", EntryMode::Forward),
+];
+
 /// What a call of a function of that name asks for; `None` where it is no such call.
 pub fn differentiation_call(name: &str) -> Option<Entry> {
-    let hit = |&&(key, _): &&(&str, EntryMode)| name.contains(key);
-    let (name, mode) = ENTRIES.iter().find(hit).copied()?;
+    let mut entries = ENTRIES.iter().filter(|(key, _)| name.contains(key));
+    let mut whole = FORTRAN.iter().filter(|(key, _)| name == *key);
+    let &(name, mode) = entries.next().or_else(|| whole.next())?;
     Some(Entry { mode, name })
 }

@@ -132,5 +132,7 @@ fn derivative_requests_are_found_by_substring() {
     assert_eq!(mode("__enzyme_autodiff_f32"), Some(EntryMode::Reverse));
     assert_eq!(mode("_Z17__enzyme_fwddiffIdEvPv"), Some(EntryMode::Forward));
     assert_eq!(mode("__gradus_vjp"), Some(EntryMode::Reverse));
+    assert_eq!(mode("gradus_vjp_"), Some(EntryMode::Reverse));
     assert_eq!(mode("autodiff"), None);
+    assert_eq!(mode("my_gradus_vjp_"), None);
 }

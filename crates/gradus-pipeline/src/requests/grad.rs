@@ -14,6 +14,7 @@ use crate::request::{GradRequest, Mode};
 use gradus_ad::{
     ArgActivity, ParamRole, ResultActivity, ResultRole, Signature, Variant, carries_float,
 };
+use gradus_analysis::{Closure, Effects};
 use gradus_ir::{
     Attr, AttrSet, AttrValue, Body, Builder, Code, Diagnostic, FuncId, Linkage, Severity, TypeId,
     Unit, Value,
@@ -117,6 +118,7 @@ fn activities(
     let (inactive, others) = find_all(unit, setting, &arguments, &setting.request.inactive);
     findings.extend(others);
     let params = unit.param_types(unit.functions[setting.primal].ty);
+    let effects = Effects::of(unit, &Closure::of(unit, &[setting.primal]));
     let mut notes = Vec::new();
     let mut activities = vec![ArgActivity::Const; params.len()];
     for (number, argument) in arguments.iter().enumerate() {
@@ -131,7 +133,8 @@ fn activities(
                 ty if carries_float(unit, ty) => ArgActivity::Active,
                 _ => ArgActivity::Const,
             };
-            let written = natural == ArgActivity::Dup && !is_read_only(unit, setting.primal, i);
+            let written =
+                natural == ArgActivity::Dup && !is_read_only(unit, setting.primal, &effects, i);
             let taken = asked || setting.request.wrt.is_empty() || written;
             if taken && !excluded {
                 activities[i] = natural;
@@ -201,12 +204,15 @@ fn find_all(
     (found, findings)
 }
 
-/// Whether LLVM has shown that nothing is written through a parameter.
-fn is_read_only(unit: &Unit, func: FuncId, index: usize) -> bool {
+/// Whether nothing is written through a parameter: LLVM has shown it, or the body does, of which LLVM sees but a call
+/// where it is a parallel region.
+fn is_read_only(unit: &Unit, func: FuncId, effects: &Effects, index: usize) -> bool {
     let attrs = unit.attrs(unit.functions[func].attrs);
-    ["readonly", "readnone"]
+    let stated = ["readonly", "readnone"]
         .iter()
-        .any(|name| attrs.param(index, name).is_some())
+        .any(|name| attrs.param(index, name).is_some());
+    let of_param = effects.of_function(func).map(|all| all.param(index));
+    stated || of_param.is_some_and(|p| p.writes.is_nothing() && !p.captures && !p.returned)
 }
 
 fn variant(

@@ -14,7 +14,7 @@ use crate::drive::is_parallel;
 use crate::files::{self, Scratch};
 use crate::plan::Job;
 use crate::source::{self, Wanted, quiet};
-use crate::{Settings, child, runtime};
+use crate::{Language, Settings, child, runtime};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use gradus_pipeline::{
     Derivative, GradRequest, GradTask, Input, Mode, Options, Outcome, OutputKind, Request, Task,
@@ -160,7 +160,7 @@ fn build(
     files::write(&scratch.file("driver.c"), driver.as_bytes())?;
     let file = |name: &str| scratch.file(name).display().to_string();
     quiet(&Job {
-        program: settings.clang(false)?,
+        program: settings.compiler(Language::C)?,
         args: vec![
             "-std=gnu11".into(),
             "-D_GNU_SOURCE".into(),
@@ -190,21 +190,24 @@ fn build(
             main.display().to_string(),
         ]);
         quiet(&Job {
-            program: settings.clang(false)?,
+            program: settings.compiler(Language::C)?,
             args: compile,
         })?;
         // The program's calls of the function come to the driver.
         args.extend([file("main.o"), format!("-Wl,--wrap={symbol}")]);
     }
     args.extend(what.flags.iter().filter(|f| is_for_the_linker(f)).cloned());
-    args.extend(runtime::fortran_library(&settings.clang(false)?, object));
+    args.extend(runtime::fortran_library(
+        &settings.compiler(Language::C)?,
+        object,
+    ));
     // Without a random base the addresses that a signal reports are those of the file.
     args.extend(["-no-pie", "-Wl,--allow-multiple-definition", "-lm", "-o"].map(String::from));
     args.push(program.display().to_string());
     let openmp = what.flags.iter().filter(|f| f.starts_with("-fopenmp"));
     args.extend(openmp.cloned());
     let link = Job {
-        program: settings.clang(true)?,
+        program: settings.compiler(Language::PlusPlus)?,
         args,
     };
     quiet(&runtime::linked_by_compiler(&link, scratch)?)?;

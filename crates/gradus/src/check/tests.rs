@@ -94,6 +94,7 @@ fn settings() -> Settings {
     let path = std::env::var_os("PATH").unwrap_or_default();
     Settings {
         clang: None,
+        flang: None,
         environment: Vec::new(),
         include: None,
         path: std::env::split_paths(&path).collect(),
@@ -144,7 +145,7 @@ fn judged(forward: &str, skip: &str, scale: &str, tail: &str) -> Result<Checked,
     let (source, object) = (scratch.file("cubes.c"), scratch.file("cubes.o"));
     files::write(&source, text.as_bytes())?;
     quiet(&Job {
-        program: settings().clang(false)?,
+        program: settings().compiler(Language::C)?,
         args: vec![
             "-O1".into(),
             "-g".into(),

@@ -1,6 +1,6 @@
 //! Where a signal struck: from the addresses that a dying check reports to a line of the user's.
 
-use crate::Settings;
+use crate::{Language, Settings};
 use gradus_ir::SourceSpan;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -52,7 +52,7 @@ fn place(line: &str, folder: &Path) -> Option<SourceSpan> {
 
 /// The program that knows lines by addresses.
 fn tool(settings: &Settings) -> Option<PathBuf> {
-    let clang = settings.clang(false).ok();
+    let clang = settings.compiler(Language::C).ok();
     let real = clang.and_then(|c| std::fs::canonicalize(c).ok());
     let beside = real.map(|c| c.with_file_name("llvm-addr2line"));
     let names = ["llvm-addr2line-22", "llvm-addr2line", "addr2line"];

@@ -13,11 +13,11 @@ mod said;
 mod spaces;
 mod unit;
 
-use crate::Settings;
 use crate::cc1::Detail;
 use crate::drive::{DriveOptions, Driven, drive};
 use crate::files::{Content, Outputs, Scratch};
 use crate::source::{self, Wanted};
+use crate::{Language, Settings};
 use gradus_ir::{Code, Diagnostic};
 use options::{Invocation, Source, Stop};
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ fn run(
     }
     if let Some(line) = rest(settings, &asked, &objects, &scratch)? {
         let other = DriveOptions {
-            plus_plus: true,
+            language: Language::PlusPlus,
             ..how.clone()
         };
         let done = drive(settings, &other, &line);

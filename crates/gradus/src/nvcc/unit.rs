@@ -9,7 +9,7 @@ use crate::cc1::{self, Detail, Halves};
 use crate::drive::{DriveOptions, Driven};
 use crate::files::{self, Scratch};
 use crate::plan::{self, Job};
-use crate::{Settings, child};
+use crate::{Language, Settings, child};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
 use std::path::Path;
@@ -313,7 +313,7 @@ impl Unit<'_> {
         source: &Source,
         output: &Path,
     ) -> Result<Job, Diagnostic> {
-        let clang = self.settings.clang(true)?;
+        let clang = self.settings.compiler(Language::PlusPlus)?;
         if let Some(folder) = &source.folder {
             // What is included stands beside the source, not beside its copy.
             let here = if folder.is_empty() { "." } else { folder };
