@@ -232,24 +232,25 @@ GR_NV double __nv_hiloint2double(int hi, int lo) { return __nv_longlong_as_doubl
 GR_NV unsigned short __nv_float2half_rn(float a) { return __builtin_bit_cast(unsigned short, (_Float16)a); }
 GR_NV float __nv_half2float(unsigned short a) { return (float)__builtin_bit_cast(_Float16, a); }
 
-/* To whole numbers: what does not fit becomes the nearest that does, what is no number 0. */
-#define GR_NV_TO(from, type, to, result, low, high)                                                  \
+/* To whole numbers: what does not fit becomes the nearest that does, what is no number 0, or the highest bit where
+   either has 64 bits. */
+#define GR_NV_TO(from, type, to, result, low, high, none)                                                  \
     GR_NV result gr_nv_##from##2##to(type a)                                                         \
     {                                                                                                \
-        return !(a == a) ? (result)0 : a <= (type)(low) ? (result)(low) : a >= (type)(high) ? (result)(high) : (result)a; \
+        return !(a == a) ? (result)(none) : a <= (type)(low) ? (result)(low) : a >= (type)(high) ? (result)(high) : (result)a; \
     }                                                                                                \
     GR_NV result __nv_##from##2##to##_rz(type a) { return gr_nv_##from##2##to(a); }                  \
     GR_NV result __nv_##from##2##to##_rn(type a) { return gr_nv_##from##2##to(__builtin_elementwise_rint(a)); } \
     GR_NV result __nv_##from##2##to##_rd(type a) { return gr_nv_##from##2##to(__builtin_elementwise_floor(a)); } \
     GR_NV result __nv_##from##2##to##_ru(type a) { return gr_nv_##from##2##to(__builtin_elementwise_ceil(a)); }
-GR_NV_TO(float, float, int, int, -2147483647 - 1, 2147483647)
-GR_NV_TO(float, float, uint, unsigned int, 0, 4294967295u)
-GR_NV_TO(float, float, ll, long long, -9223372036854775807ll - 1, 9223372036854775807ll)
-GR_NV_TO(float, float, ull, unsigned long long, 0, 18446744073709551615ull)
-GR_NV_TO(double, double, int, int, -2147483647 - 1, 2147483647)
-GR_NV_TO(double, double, uint, unsigned int, 0, 4294967295u)
-GR_NV_TO(double, double, ll, long long, -9223372036854775807ll - 1, 9223372036854775807ll)
-GR_NV_TO(double, double, ull, unsigned long long, 0, 18446744073709551615ull)
+GR_NV_TO(float, float, int, int, -2147483647 - 1, 2147483647, 0)
+GR_NV_TO(float, float, uint, unsigned int, 0, 4294967295u, 0)
+GR_NV_TO(float, float, ll, long long, -9223372036854775807ll - 1, 9223372036854775807ll, 1ull << 63)
+GR_NV_TO(float, float, ull, unsigned long long, 0, 18446744073709551615ull, 1ull << 63)
+GR_NV_TO(double, double, int, int, -2147483647 - 1, 2147483647, 1u << 31)
+GR_NV_TO(double, double, uint, unsigned int, 0, 4294967295u, 1u << 31)
+GR_NV_TO(double, double, ll, long long, -9223372036854775807ll - 1, 9223372036854775807ll, 1ull << 63)
+GR_NV_TO(double, double, ull, unsigned long long, 0, 18446744073709551615ull, 1ull << 63)
 #undef GR_NV_TO
 
 /* From the nearest result, by the sign of what it lacks of the exact one, to the result of another rounding. */

@@ -85,6 +85,11 @@ fn assembly() {
     runs(&["assembly.cu"]);
 }
 
+#[test]
+fn assembly_at_the_edges_of_its_definition() {
+    runs(&["assembly_edges.cu"]);
+}
+
 /// Beside what the program checks: the host's code makes the launches, not the run time.
 #[test]
 fn launches() {

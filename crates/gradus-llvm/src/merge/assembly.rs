@@ -31,7 +31,7 @@ impl Host {
             }
             for call in functions.into_iter().flat_map(|f| calls_in(f)) {
                 let callee = LLVMGetCalledValue(call);
-                if LLVMIsAInlineAsm(callee).is_null() || assembly(callee).trim().is_empty() {
+                if LLVMIsAInlineAsm(callee).is_null() || orders_only(call) {
                     continue;
                 }
                 let name = format!("{ASSEMBLY}{}", calls.len());
@@ -53,6 +53,15 @@ impl Host {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether assembly neither says, takes nor gives anything: the compiler's own order of accesses.
+unsafe fn orders_only(call: LLVMValueRef) -> bool {
+    unsafe {
+        let gives = LLVMGetTypeKind(LLVMTypeOf(call)) != LLVMTypeKind::LLVMVoidTypeKind;
+        let text = assembly(LLVMGetCalledValue(call));
+        text.trim().is_empty() && !gives && LLVMGetNumArgOperands(call) == 0
     }
 }
 
@@ -83,9 +92,14 @@ unsafe fn stands_for(call: LLVMValueRef, name: &str) -> Result<String, String> {
             .map(slots)
             .collect::<Result<Vec<_>, _>>()?;
         let inputs = taken.map(slots).collect::<Result<Vec<_>, _>>()?;
-        let tied: Vec<Option<usize>> = constraints(callee)
-            .split(',')
-            .skip(results.len())
+        let asked = constraints(callee);
+        let words: Vec<&str> = asked.split(',').collect();
+        // Operands in memory, and several constraints to choose of, are none of a GPU's.
+        if words.iter().any(|word| word.contains(['*', '|'])) {
+            return Err(whole());
+        }
+        let tied: Vec<Option<usize>> = words[results.len()..]
+            .iter()
             .map(|word| word.parse().ok().filter(|at| *at < results.len()))
             .collect();
         ptx::function(&text, &results, &inputs, &tied, name)

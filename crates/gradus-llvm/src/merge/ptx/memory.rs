@@ -15,7 +15,8 @@ struct Access {
 }
 
 impl Access {
-    /// Takes from `modifiers` what says how; all of memory is one, and hints about caches say nothing.
+    /// Takes from `modifiers` what says how; all of memory is one, and hints about caches say nothing but that
+    /// memory is looked at each time.
     fn read(modifiers: &[&str]) -> Access {
         let mut access = Access {
             count: 1,
@@ -23,7 +24,7 @@ impl Access {
         };
         for word in modifiers {
             match *word {
-                "volatile" => access.volatile = true,
+                "volatile" | "cv" | "wt" => access.volatile = true,
                 "relaxed" => access.order = Some("monotonic"),
                 "acquire" => access.order = Some("acquire"),
                 "release" => access.order = Some("release"),
@@ -32,7 +33,7 @@ impl Access {
                 "v4" => access.count = 4,
                 "weak" | "cta" | "cluster" | "gpu" | "sys" => {}
                 "global" | "shared" | "local" | "const" | "shared::cta" => {}
-                "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" | "nc" => {}
+                "ca" | "cg" | "cs" | "lu" | "wb" | "nc" => {}
                 hint if hint.starts_with("L1::") || hint.starts_with("L2::") => {}
                 other => access.other.push(other.to_string()),
             }

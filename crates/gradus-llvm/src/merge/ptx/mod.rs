@@ -5,12 +5,15 @@
 //! ```
 //!
 //! Flow: the text is taken apart ([`read`]); each register becomes a place in memory, which LLVM makes a
-//! value of again; each instruction becomes what does the same ([`arithmetic`], [`memory`], [`threads`]). One
+//! value of again; each instruction becomes what does the same ([`arithmetic`], [`bits`], [`floating`],
+//! [`memory`], [`threads`]). One
 //! under a predicate stands in a branch.
 //!
 //! Invariant: an instruction, a form of one, or a modifier that is not known is an error, never left out.
 
 mod arithmetic;
+mod bits;
+mod floating;
 mod memory;
 mod read;
 mod threads;
@@ -71,7 +74,7 @@ impl Type {
     /// `u32`, `f64` and their like.
     pub fn read(word: &str) -> Option<Type> {
         if word == "pred" {
-            return Some(Type { kind: 'p', bits: 1 });
+            return Some(PREDICATE);
         }
         let kind = word.chars().next().filter(|c| "busf".contains(*c))?;
         let bits = word[1..].parse().ok()?;
@@ -89,6 +92,21 @@ impl Type {
             _ => "double",
         }
     }
+}
+
+const PREDICATE: Type = Type { kind: 'p', bits: 1 };
+const WORD: Type = Type {
+    kind: 'u',
+    bits: 32,
+};
+
+/// `op.modifiers.type operands`.
+#[derive(Clone, Copy)]
+struct Form<'a> {
+    op: &'a str,
+    modifiers: &'a [&'a str],
+    ty: Type,
+    operands: &'a [Operand],
 }
 
 /// Makes the function `name` of what `text` does; `tied` names for inputs the result that they begin as.
@@ -117,7 +135,16 @@ pub(super) fn function(
     }
     for (at, slot) in inputs.iter().enumerate() {
         let own = format!("${}", results.len() + at);
-        writer.place(&own, slot.bits());
+        let tied = tied.get(at).copied().flatten();
+        match tied {
+            None => writer.place(&own, slot.bits()),
+            Some(result) if results[result].bits() == slot.bits() => {
+                // One register with two names.
+                let same = (format!("${result}"), slot.bits());
+                writer.registers.insert(own.clone(), same);
+            }
+            Some(_) => return Err(text.into()),
+        }
         let value = match slot.cast() {
             None => format!("%a{at}"),
             Some((cast, _)) => writer.op(&format!(
@@ -126,11 +153,7 @@ pub(super) fn function(
                 slot.bits()
             )),
         };
-        let to = match tied.get(at).copied().flatten() {
-            Some(result) => format!("${result}"),
-            None => own,
-        };
-        writer.set(&to, &value).ok_or(text)?;
+        writer.set(&own, &value).ok_or(text)?;
     }
     for one in &instructions {
         writer.instruction(one).ok_or_else(|| one.text.clone())?;
@@ -156,20 +179,22 @@ struct Writer {
     /// The registers' places.
     places: String,
     out: String,
-    registers: BTreeMap<String, u32>,
+    /// By name: the place, and how many bits it has.
+    registers: BTreeMap<String, (String, u32)>,
     declared: BTreeSet<String>,
     next: usize,
+    /// Whether an instruction before, which every thread comes to, left a carry.
+    carried: bool,
 }
 
 impl Writer {
     fn place(&mut self, register: &str, bits: u32) {
-        // A name that an inner scope declares again is the same place: it is written before it is read.
-        if self.registers.insert(register.to_string(), bits).is_none() {
-            let _ = writeln!(
-                self.places,
-                "  %\"{register}\" = alloca i64\n  store i64 0, ptr %\"{register}\""
-            );
-        }
+        let place = (register.to_string(), bits);
+        self.registers.insert(register.to_string(), place);
+        let _ = writeln!(
+            self.places,
+            "  %\"{register}\" = alloca i64\n  store i64 0, ptr %\"{register}\""
+        );
     }
 
     fn fresh(&mut self) -> usize {
@@ -203,18 +228,20 @@ impl Writer {
     }
 
     fn bits(&self, register: &str) -> Option<u32> {
-        self.registers.get(register).copied()
+        self.registers.get(register).map(|(_, bits)| *bits)
     }
 
     fn set(&mut self, register: &str, value: &str) -> Option<()> {
-        let bits = self.bits(register)?;
-        self.line(&format!("store i{bits} {value}, ptr %\"{register}\""));
+        let (place, bits) = self.registers.get(register)?;
+        let text = format!("store i{bits} {value}, ptr %\"{place}\"");
+        self.line(&text);
         Some(())
     }
 
     fn get(&mut self, register: &str) -> Option<String> {
-        let bits = self.bits(register)?;
-        Some(self.op(&format!("load i{bits}, ptr %\"{register}\"")))
+        let (place, bits) = self.registers.get(register)?;
+        let text = format!("load i{bits}, ptr %\"{place}\"");
+        Some(self.op(&text))
     }
 
     /// An operand as an integer of `bits` bits: registers have as many, but where an instruction takes the low ones of
@@ -223,6 +250,7 @@ impl Writer {
         let mask = u64::MAX >> (64 - bits);
         match operand {
             Operand::Number(value) => Some((value & mask).to_string()),
+            Operand::Float(value, has) => (*has == bits).then(|| value.to_string()),
             Operand::Not(name) if bits == 1 && self.bits(name) == Some(1) => {
                 let value = self.get(name)?;
                 Some(self.op(&format!("xor i1 {value}, true")))
@@ -242,6 +270,9 @@ impl Writer {
 
     /// An operand as a floating-point number.
     fn number(&mut self, operand: &Operand, ty: Type) -> Option<String> {
+        if let Operand::Number(_) = operand {
+            return None;
+        }
         let value = self.value(operand, ty.bits)?;
         Some(self.op(&format!("bitcast i{} {value} to {}", ty.bits, ty.float())))
     }
@@ -278,7 +309,7 @@ impl Writer {
             return None;
         }
         let condition = self.get(predicate)?;
-        let at = self.fresh();
+        let (at, carried) = (self.fresh(), self.carried);
         let (then, other) = match holds {
             true => ("then", "end"),
             false => ("end", "then"),
@@ -288,6 +319,7 @@ impl Writer {
         ));
         let _ = writeln!(self.out, "then{at}:");
         self.plain(one)?;
+        self.carried = carried;
         self.line(&format!("br label %end{at}"));
         let _ = writeln!(self.out, "end{at}:");
         Some(())
@@ -335,5 +367,85 @@ impl Writer {
                 Some((format!("  ret {ty} {whole}\n"), ty))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(text: &str) -> Result<String, String> {
+        let [word, float] = [Slot::Int(32), Slot::Float];
+        let inputs = [word, word, float, Slot::Int(64)];
+        function(text, &[word, float], &inputs, &[], "f")
+    }
+
+    #[test]
+    fn what_is_not_known_is_an_error_that_names_it() {
+        made("add.s32 $0, $2, $3;").expect("it is known");
+        for text in [
+            // A carry from elsewhere, or one that only some threads leave.
+            "addc.u32 $0, $2, $3;",
+            "{ .reg .pred p; setp.eq.u32 p, $2, 0; @p add.cc.u32 $0, $2, $3; addc.u32 $0, 0, 0; }",
+            "madc.lo.u32 $0, $2, $3, 0;",
+            // Numbers of another kind than the instruction's.
+            "add.f32 $1, $4, 1;",
+            "add.f32 $1, $4, 0d3ff0000000000000;",
+            "add.f64 $1, $4, 0f3f800000;",
+            // Other roundings, limits, ways of minima.
+            "add.rz.f32 $1, $4, $4;",
+            "add.sat.f32 $1, $4, $4;",
+            "add.sat.s32 $0, $2, $3;",
+            "cvt.f32.s32 $1, $2;",
+            "cvt.s32.f32 $0, $4;",
+            "cvt.rzi.sat.s32.f32 $0, $4;",
+            "cvt.rzi.f32.f32 $1, $4;",
+            "min.NaN.f32 $1, $4, $4;",
+            "fma.rn.relu.f16 $1, $4, $4, $4;",
+            "mul24.lo.u32 $0, $2, $3;",
+            "prmt.b32.f4e $0, $2, $3, $2;",
+            "vadd.u32.u32.u32.sat $0, $2, $3;",
+            "setp.lt.ftz.s32 $0, $2, $3;",
+            "slct.u32.s32 $0, $2, $3, $2;",
+            // Memory by 32 bits, in a cluster, of other orders.
+            "ld.shared.u32 $0, [$2];",
+            "ld.shared::cluster.u32 $0, [$5];",
+            "ld.release.gpu.u32 $0, [$5];",
+            "st.acquire.gpu.u32 [$5], $2;",
+            "ld.mmio.relaxed.sys.u32 $0, [$5];",
+            "atom.global.cas.b16 $0, [$5], 0, 1;",
+            "atom.add.noftz.f16x2 $0, [$5], $2;",
+            "cp.async.ca.shared.global [$5], [$5], 16;",
+            "fence.proxy.async;",
+            // Threads that meet by other numbers, or in a branch.
+            "bar.sync 1;",
+            "bar.sync 0, 64;",
+            "bar.arrive 0, 64;",
+            "{ .reg .pred p; setp.eq.u32 p, $2, 0; @p bar.sync 0; }",
+            "shfl.idx.b32 $0, $2, 0, 31;",
+            "match.all.sync.b32 $0, $2, -1;",
+            "redux.sync.add.s32 $0, $2, -1;",
+            "elect.sync _|$0, -1;",
+            "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {$0}, {$2}, {$3}, {$2};",
+            "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {$0}, [$5];",
+            // Registers of the machine that are none here, and of other sizes.
+            "mov.u32 $0, %smid;",
+            "mov.u32 $0, %nwarpid;",
+            "mov.u64 $5, %tid.x;",
+            "mov.u32 $0, WARP_SZ;",
+            "bra done;",
+            "call f;",
+        ] {
+            let refused = made(text).expect_err(text);
+            assert!(text.contains(&refused), "{text}: {refused}");
+        }
+    }
+
+    #[test]
+    fn an_input_that_is_tied_has_its_results_bits() {
+        let text = "add.u32 $0, $0, 1;";
+        let tied = [Some(0)];
+        function(text, &[Slot::Int(32)], &[Slot::Float], &tied, "f").expect("both have 32");
+        function(text, &[Slot::Int(32)], &[Slot::Int(64)], &tied, "f").expect_err("they differ");
     }
 }

@@ -1,12 +1,16 @@
 //! The text of a GPU's assembly, taken apart: declarations of registers, and instructions in their order.
 
+use std::collections::BTreeMap;
+
 /// What an instruction takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Operand {
     /// A register of the assembly's own, an operand of the whole (`$0`), or one of the machine's (`%laneid`).
     Named(String),
-    /// The bits of a constant.
+    /// A whole number, in two's complement.
     Number(u64),
+    /// A floating-point number's bits, and how many it has.
+    Float(u64, u32),
     /// What lies at an address, so many bytes on.
     Memory(Box<Operand>, i64),
     /// Parts of one value, or neighbours in memory.
@@ -37,31 +41,96 @@ pub(super) type Register = (String, u32);
 /// # Errors
 /// The part that is not understood.
 pub(super) fn read(text: &str) -> Result<(Vec<Register>, Vec<Instruction>), String> {
-    let mut registers = Vec::new();
+    let mut scopes = Scopes::default();
     let mut instructions = Vec::new();
     for statement in plain(text).split(';') {
-        let statement = statement.trim().trim_start_matches(['{', ' ', '\t', '\n']);
-        // A brace that ends a scope stands where the next statement begins.
-        let statement = statement.trim_start_matches(['}', '{', ' ', '\t', '\n']);
-        if statement.is_empty() {
+        let whole = || statement.split_whitespace().collect::<Vec<_>>().join(" ");
+        // Braces of scopes stand where a statement begins.
+        let mut rest = statement.trim();
+        while let Some(brace) = rest.chars().next().filter(|c| matches!(c, '{' | '}')) {
+            match brace {
+                '{' => scopes.open.push(BTreeMap::new()),
+                _ => scopes.open.pop().map(drop).ok_or_else(whole)?,
+            }
+            rest = rest[1..].trim_start();
+        }
+        if rest.is_empty() {
             continue;
         }
-        let text = statement.split_whitespace().collect::<Vec<_>>().join(" ");
-        let found = match statement.strip_prefix(".reg") {
-            Some(rest) => declared(rest).map(|found| registers.extend(found)),
-            None => instruction(statement, &text).map(|found| instructions.push(found)),
+        let text = rest.split_whitespace().collect::<Vec<_>>().join(" ");
+        let found = match rest.strip_prefix(".reg") {
+            Some(names) => declared(names).map(|found| scopes.declare(found)),
+            None => instruction(rest, &text).map(|mut found| {
+                scopes.name(&mut found);
+                instructions.push(found);
+            }),
         };
         found.ok_or(text)?;
     }
-    Ok((registers, instructions))
+    Ok((scopes.registers, instructions))
 }
 
-/// The text without remarks.
+/// Which register a name is: the one of the innermost scope that declares it.
+#[derive(Default)]
+struct Scopes {
+    outermost: BTreeMap<String, String>,
+    open: Vec<BTreeMap<String, String>>,
+    registers: Vec<Register>,
+}
+
+impl Scopes {
+    fn declare(&mut self, found: Vec<Register>) {
+        for (name, bits) in found {
+            let unique = format!("{name} {}", self.registers.len());
+            let scope = self.open.last_mut().unwrap_or(&mut self.outermost);
+            scope.insert(name, unique.clone());
+            self.registers.push((unique, bits));
+        }
+    }
+
+    fn name(&self, one: &mut Instruction) {
+        if let Some((predicate, _)) = &mut one.when {
+            self.resolve(predicate);
+        }
+        let mut open: Vec<&mut Operand> = one.operands.iter_mut().collect();
+        while let Some(operand) = open.pop() {
+            match operand {
+                Operand::Named(name) | Operand::Not(name) => self.resolve(name),
+                Operand::Number(_) | Operand::Float(..) => {}
+                Operand::Memory(base, _) => open.push(base),
+                Operand::Several(parts) => open.extend(parts),
+                Operand::WithPredicate(result, predicate) => {
+                    self.resolve(predicate);
+                    open.push(result);
+                }
+            }
+        }
+    }
+
+    fn resolve(&self, name: &mut String) {
+        let mut scopes = self.open.iter().rev().chain([&self.outermost]);
+        if let Some(unique) = scopes.find_map(|scope| scope.get(name)) {
+            name.clone_from(unique);
+        }
+    }
+}
+
+/// The text without remarks; one that does not end stays.
 fn plain(text: &str) -> String {
-    let lines = text
-        .lines()
-        .map(|line| line.split("//").next().unwrap_or(line));
-    lines.collect::<Vec<_>>().join("\n")
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("//").into_iter().chain(rest.find("/*")).min() {
+        let (before, remark) = rest.split_at(at);
+        let end = match remark.starts_with("//") {
+            true => Some(remark.find('\n').unwrap_or(remark.len())),
+            false => remark[2..].find("*/").map(|end| end + 4),
+        };
+        let Some(end) = end else { break };
+        out.push_str(before);
+        out.push(' ');
+        rest = &remark[end..];
+    }
+    out + rest
 }
 
 /// `.u32 a, b<4>`: each with its width.
@@ -142,7 +211,7 @@ fn operand(text: &str) -> Option<Operand> {
     if let Some(inside) = text.strip_prefix('[') {
         let inside = inside.strip_suffix(']')?.trim();
         let (base, offset) = match inside.rsplit_once('+') {
-            Some((base, offset)) => (base.trim(), number(offset.trim())? as i64),
+            Some((base, offset)) => (base.trim(), whole_number(offset.trim())? as i64),
             None => (inside, 0),
         };
         return Some(Operand::Memory(Box::new(operand(base)?), offset));
@@ -162,8 +231,9 @@ fn operand(text: &str) -> Option<Operand> {
     if let Some(predicate) = text.strip_prefix('!') {
         return Some(Operand::Not(named(predicate)?.to_string()));
     }
-    number(text)
+    whole_number(text)
         .map(Operand::Number)
+        .or_else(|| float(text))
         .or_else(|| Some(Operand::Named(named(text)?.to_string())))
 }
 
@@ -173,20 +243,18 @@ fn named(text: &str) -> Option<&str> {
     (text.starts_with(begins) && text.chars().all(letter)).then_some(text)
 }
 
-/// The bits of a number: decimal, hexadecimal, or those of a floating-point number (`0f3f800000`).
-fn number(text: &str) -> Option<u64> {
+/// A decimal or hexadecimal number.
+fn whole_number(text: &str) -> Option<u64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text),
     };
-    let lower = digits.to_ascii_lowercase();
-    let prefixed = ["0x", "0f", "0d"]
-        .iter()
-        .find_map(|p| lower.strip_prefix(p));
-    let value = match prefixed {
+    let digits = digits.trim_end_matches(['u', 'U']);
+    let value = match digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok()?,
+        // Octal.
         None if digits.len() > 1 && digits.starts_with('0') => return None,
-        None => digits.trim_end_matches(['u', 'U']).parse().ok()?,
+        None => digits.parse().ok()?,
     };
     Some(if negative {
         value.wrapping_neg()
@@ -195,22 +263,47 @@ fn number(text: &str) -> Option<u64> {
     })
 }
 
+/// A floating-point number by its bits: `0f3f800000`, or with `0d` and twice as many digits.
+fn float(text: &str) -> Option<Operand> {
+    let lower = text.to_ascii_lowercase();
+    let (digits, bits) = match lower.strip_prefix("0f") {
+        Some(digits) => (digits, 32),
+        None => (lower.strip_prefix("0d")?, 64),
+    };
+    let value = u64::from_str_radix(digits, 16).ok()?;
+    (digits.len() * 4 == bits as usize).then_some(Operand::Float(value, bits))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn scopes_predicates_and_addresses() {
-        let text = "{\n\t.reg .pred p; // one\n\t.reg .b32 r<2>;\n setp.ne.u32 p, $1, 0;\n\
+        let text = "{\n\t.reg .pred p; // one\n\t.reg .b32 r<2>;\n setp.ne.u32 p, $1, /* none */ 0;\n\
                     @!p ld.global.v2.u32 {r0, r1}, [$2+8];\n shfl.sync.up.b32 $0|p, r0, 1, 0, -1;\n}";
         let (registers, found) = read(text).expect("it is understood");
         assert_eq!(registers.len(), 3);
-        assert_eq!(registers[2], ("r1".to_string(), 32));
+        assert_eq!(registers[2], ("r1 2".to_string(), 32));
         assert_eq!(found.len(), 3);
-        assert_eq!(found[1].when, Some(("p".to_string(), false)));
+        assert_eq!(found[1].when, Some(("p 0".to_string(), false)));
         let address = Operand::Memory(Box::new(Operand::Named("$2".into())), 8);
         assert_eq!(found[1].operands[1], address);
         assert_eq!(found[2].operands[4], Operand::Number(u64::MAX));
+    }
+
+    #[test]
+    fn a_name_is_that_of_the_innermost_scope() {
+        let text = "{ .reg .u32 t; mov.u32 t, 1; { .reg .u64 t; mov.u64 t, 2; } mov.u32 $0, t; }";
+        let (registers, found) = read(text).expect("it is understood");
+        assert_eq!(
+            registers,
+            [("t 0".to_string(), 32), ("t 1".to_string(), 64)]
+        );
+        let named = |name: &str| Operand::Named(name.into());
+        assert_eq!(found[0].operands[0], named("t 0"));
+        assert_eq!(found[1].operands[0], named("t 1"));
+        assert_eq!(found[2].operands[1], named("t 0"));
     }
 
     #[test]
@@ -219,6 +312,10 @@ mod tests {
             "again: add.s32 $0, $0, 1;",
             "ld.u32 $0, [$1;",
             "add.s32 $0, #;",
+            "add.s32 $0, $1, 010;",
+            "add.f32 $0, $1, 0f3f80;",
+            "add.f32 $0, $1, -0f3f800000;",
+            "add.s32 $0, $1, 1; } add.s32 $0, $0, 1;",
         ] {
             assert!(read(text).is_err(), "{text}");
         }

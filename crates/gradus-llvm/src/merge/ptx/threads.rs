@@ -2,12 +2,7 @@
 
 use super::super::threads::EXIT;
 use super::read::Operand;
-use super::{Type, Writer};
-
-const WORD: Type = Type {
-    kind: 'u',
-    bits: 32,
-};
+use super::{PREDICATE, Type, WORD, Writer};
 
 /// Whether an instruction is one that threads do together.
 pub(super) fn is_together(name: &[String]) -> bool {
@@ -112,7 +107,7 @@ impl Writer {
             (["vote", "sync", what @ ("all" | "any" | "uni"), "pred"], [to, holds, mask]) => {
                 let args = self.masked(mask, holds, 1)?;
                 let result = self.call("i1", &format!("__gr_vote_{what}"), &args);
-                self.give(to, &result, Type { kind: 'p', bits: 1 })
+                self.give(to, &result, PREDICATE)
             }
             (
                 ["vote", "sync", "ballot", "b32"] | ["vote", "ballot", "sync", "b32"],
@@ -190,10 +185,6 @@ impl Writer {
         };
         let holds = self.op(&format!("icmp {condition} i32 {asked}, {most}"));
         self.give(to, &result, WORD)?;
-        self.give(
-            &Operand::Named(predicate.clone()),
-            &holds,
-            Type { kind: 'p', bits: 1 },
-        )
+        self.give(&Operand::Named(predicate.clone()), &holds, PREDICATE)
     }
 }

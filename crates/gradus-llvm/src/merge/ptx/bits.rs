@@ -1,0 +1,256 @@
+//! Instructions that move bits about.
+
+use super::read::Operand;
+use super::{Form, Type, WORD, Writer};
+
+impl Writer {
+    /// Instructions about bits. Nothing where there is no such one.
+    pub(super) fn bits_of(&mut self, form: &Form) -> Option<()> {
+        let Form { op, ty, .. } = *form;
+        let n = ty.bits;
+        let int = format!("i{n}");
+        let result = match (op, form.modifiers, form.operands) {
+            ("mov", [], [_, Operand::Several(parts)]) => self.joined(parts, n)?,
+            ("mov", [], [Operand::Several(parts), whole]) => return self.apart(parts, whole, n),
+            ("mov", [], [_, a]) => self.value(a, n)?,
+            ("cvta", [] | ["to"] | ["to", "global" | "shared" | "local" | "const"], [_, a])
+            | ("cvta", ["global" | "shared" | "local" | "const"], [_, a])
+                if n == 64 =>
+            {
+                self.value(a, n)?
+            }
+            ("and" | "or" | "xor", [], [_, a, b]) => {
+                let (a, b) = (self.value(a, n)?, self.value(b, n)?);
+                self.op(&format!("{op} {int} {a}, {b}"))
+            }
+            ("not", [], [_, a]) => {
+                let a = self.value(a, n)?;
+                self.op(&format!("xor {int} {a}, -1"))
+            }
+            ("selp", [], [_, a, b, p]) => self.selected(n, [a, b, p])?,
+            ("popc" | "clz", [], [to, a]) if n >= 32 => {
+                let count = self.counted(op, n, a)?;
+                return self.give(to, &count, WORD);
+            }
+            ("brev", [], [_, a]) => {
+                let a = self.value(a, n)?;
+                self.call(&int, &format!("llvm.bitreverse.{int}"), &[(&int, a)])
+            }
+            ("bfe", [], [_, a, at, count]) => self.field(ty, a, at, count)?,
+            ("bfi", [], [_, from, into, at, count]) => self.insert(n, [from, into, at, count])?,
+            ("prmt", [], [_, a, b, selection]) if n == 32 => self.permuted(a, b, selection)?,
+            ("lop3", [], [_, a, b, c, table]) if n == 32 => self.looked_up(&[a, b, c], table)?,
+            ("shf", ["l" | "r", "wrap" | "clamp"], [_, low, high, by]) if n == 32 => {
+                self.funnel(form.modifiers, [low, high, by])?
+            }
+            _ => return None,
+        };
+        self.give(form.operands.first()?, &result, ty)
+    }
+
+    /// The first of two values where the predicate holds, else the second.
+    pub(super) fn selected(&mut self, n: u32, [a, b, p]: [&Operand; 3]) -> Option<String> {
+        let (a, b, p) = (self.value(a, n)?, self.value(b, n)?, self.value(p, 1)?);
+        Some(self.op(&format!("select i1 {p}, i{n} {a}, i{n} {b}")))
+    }
+
+    /// How many bits are set, or how many before the first that is, in 32 bits.
+    fn counted(&mut self, op: &str, n: u32, a: &Operand) -> Option<String> {
+        let int = format!("i{n}");
+        let a = self.value(a, n)?;
+        let count = match op {
+            "popc" => self.call(&int, &format!("llvm.ctpop.{int}"), &[(&int, a)]),
+            _ => {
+                let args = [(int.as_str(), a), ("i1", "false".into())];
+                self.call(&int, &format!("llvm.ctlz.{int}"), &args)
+            }
+        };
+        Some(match n {
+            64 => self.op(&format!("trunc i64 {count} to i32")),
+            _ => count,
+        })
+    }
+
+    /// Parts as one value, the first the lowest.
+    fn joined(&mut self, parts: &[Operand], n: u32) -> Option<String> {
+        let each = n / u32::try_from(parts.len()).ok().filter(|c| n % c == 0)?;
+        let mut whole = "0".to_string();
+        for (at, part) in parts.iter().enumerate() {
+            let part = self.value(part, each)?;
+            let wide = match each == n {
+                true => part,
+                false => self.op(&format!("zext i{each} {part} to i{n}")),
+            };
+            let there = self.op(&format!("shl i{n} {wide}, {}", each * at as u32));
+            whole = self.op(&format!("or i{n} {whole}, {there}"));
+        }
+        Some(whole)
+    }
+
+    /// A value as its parts.
+    fn apart(&mut self, parts: &[Operand], whole: &Operand, n: u32) -> Option<()> {
+        let each = n / u32::try_from(parts.len())
+            .ok()
+            .filter(|c| n % c == 0 && *c > 1)?;
+        let whole = self.value(whole, n)?;
+        for (at, part) in parts.iter().enumerate() {
+            let there = self.op(&format!("lshr i{n} {whole}, {}", each * at as u32));
+            let value = self.op(&format!("trunc i{n} {there} to i{each}"));
+            match part {
+                Operand::Named(name) if name == "_" => {}
+                part => {
+                    let bits = Type {
+                        kind: 'b',
+                        bits: each,
+                    };
+                    self.give(part, &value, bits)?;
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Bits from `at` on, `count` of them; signed ones with the sign of the last that is there.
+    fn field(&mut self, ty: Type, a: &Operand, at: &Operand, count: &Operand) -> Option<String> {
+        let n = ty.bits;
+        if n < 32 || ty.kind == 'b' {
+            return None;
+        }
+        let (at, count) = (self.low_byte(at)?, self.low_byte(count)?);
+        let a = self.value(a, n)?;
+        let (at, count) = (self.wide(&at, n), self.wide(&count, n));
+        let int = format!("i{n}");
+        let least = |w: &mut Writer, value: &str, most: u32| {
+            let args = [
+                (int.as_str(), value.to_string()),
+                (int.as_str(), most.to_string()),
+            ];
+            w.call(&int, &format!("llvm.umin.{int}"), &args)
+        };
+        let near = least(self, &at, n - 1);
+        let shift = if ty.kind == 's' { "ashr" } else { "lshr" };
+        let mut down = self.op(&format!("{shift} {int} {a}, {near}"));
+        if ty.kind == 'u' {
+            let beyond = self.op(&format!("icmp uge {int} {at}, {n}"));
+            down = self.op(&format!("select i1 {beyond}, {int} 0, {int} {down}"));
+        }
+        let count = least(self, &count, n);
+        let none = self.op(&format!("icmp eq {int} {count}, 0"));
+        let some = self.op(&format!("select i1 {none}, {int} {n}, {int} {count}"));
+        let room = self.op(&format!("sub {int} {n}, {some}"));
+        let up = self.op(&format!("shl {int} {down}, {room}"));
+        let found = self.op(&format!("{shift} {int} {up}, {room}"));
+        Some(self.op(&format!("select i1 {none}, {int} 0, {int} {found}")))
+    }
+
+    /// The low bits of `from` in place of `count` of `into` from `at` on.
+    fn insert(&mut self, n: u32, [from, into, at, count]: [&Operand; 4]) -> Option<String> {
+        if n < 32 {
+            return None;
+        }
+        let (from, into) = (self.value(from, n)?, self.value(into, n)?);
+        let (at, count) = (self.low_byte(at)?, self.low_byte(count)?);
+        let (at, count) = (self.wide(&at, n), self.wide(&count, n));
+        let int = format!("i{n}");
+        let all = self.op(&format!("icmp uge {int} {count}, {n}"));
+        let near = self.op(&format!("select i1 {all}, {int} 0, {int} {count}"));
+        let one = self.op(&format!("shl {int} 1, {near}"));
+        let mask = self.op(&format!("sub {int} {one}, 1"));
+        let mask = self.op(&format!("select i1 {all}, {int} -1, {int} {mask}"));
+        let beyond = self.op(&format!("icmp uge {int} {at}, {n}"));
+        let at = self.op(&format!("select i1 {beyond}, {int} 0, {int} {at}"));
+        let from = self.op(&format!("and {int} {from}, {mask}"));
+        let from = self.op(&format!("shl {int} {from}, {at}"));
+        let mask = self.op(&format!("shl {int} {mask}, {at}"));
+        let others = self.op(&format!("xor {int} {mask}, -1"));
+        let kept = self.op(&format!("and {int} {into}, {others}"));
+        let whole = self.op(&format!("or {int} {kept}, {from}"));
+        Some(self.op(&format!("select i1 {beyond}, {int} {into}, {int} {whole}")))
+    }
+
+    /// A word in `n` bits.
+    fn wide(&mut self, word: &str, n: u32) -> String {
+        match n {
+            64 => self.op(&format!("zext i32 {word} to i64")),
+            _ => word.to_string(),
+        }
+    }
+
+    fn low_byte(&mut self, operand: &Operand) -> Option<String> {
+        let value = self.value(operand, 32)?;
+        Some(self.op(&format!("and i32 {value}, 255")))
+    }
+
+    /// Four bytes out of eight: each of the selection's four digits names one, or its sign.
+    fn permuted(&mut self, a: &Operand, b: &Operand, selection: &Operand) -> Option<String> {
+        let (a, b) = (self.value(a, 32)?, self.value(b, 32)?);
+        let selection = self.value(selection, 32)?;
+        let a = self.op(&format!("zext i32 {a} to i64"));
+        let b = self.op(&format!("zext i32 {b} to i64"));
+        let b = self.op(&format!("shl i64 {b}, 32"));
+        let both = self.op(&format!("or i64 {a}, {b}"));
+        let mut whole = "0".to_string();
+        for at in 0..4 {
+            let digit = self.op(&format!("lshr i32 {selection}, {}", 4 * at));
+            let which = self.op(&format!("and i32 {digit}, 7"));
+            let which = self.op(&format!("zext i32 {which} to i64"));
+            let place = self.op(&format!("shl i64 {which}, 3"));
+            let byte = self.op(&format!("lshr i64 {both}, {place}"));
+            let byte = self.op(&format!("trunc i64 {byte} to i8"));
+            let sign = self.op(&format!("ashr i8 {byte}, 7"));
+            let asked = self.op(&format!("and i32 {digit}, 8"));
+            let asked = self.op(&format!("icmp ne i32 {asked}, 0"));
+            let byte = self.op(&format!("select i1 {asked}, i8 {sign}, i8 {byte}"));
+            let byte = self.op(&format!("zext i8 {byte} to i32"));
+            let byte = self.op(&format!("shl i32 {byte}, {}", 8 * at));
+            whole = self.op(&format!("or i32 {whole}, {byte}"));
+        }
+        Some(whole)
+    }
+
+    /// Any function of three bits, by its table.
+    fn looked_up(&mut self, operands: &[&Operand; 3], table: &Operand) -> Option<String> {
+        let table = self.value(table, 32)?;
+        let mut values = Vec::new();
+        for operand in operands {
+            let value = self.value(operand, 32)?;
+            let not = self.op(&format!("xor i32 {value}, -1"));
+            values.push([not, value]);
+        }
+        let mut whole = "0".to_string();
+        for row in 0..8_usize {
+            let [a, b, c] = [2, 1, 0].map(|at| &values[2 - at][row >> at & 1]);
+            let there = self.op(&format!("lshr i32 {table}, {row}"));
+            let bit = self.op(&format!("and i32 {there}, 1"));
+            let mut all = self.op(&format!("sub i32 0, {bit}"));
+            for value in [a, b, c] {
+                all = self.op(&format!("and i32 {all}, {value}"));
+            }
+            whole = self.op(&format!("or i32 {whole}, {all}"));
+        }
+        Some(whole)
+    }
+
+    /// A shift over two words.
+    fn funnel(&mut self, how: &[&str], [low, high, by]: [&Operand; 3]) -> Option<String> {
+        let (low, high) = (self.value(low, 32)?, self.value(high, 32)?);
+        let by = self.value(by, 32)?;
+        let by = match how[1] {
+            "wrap" => self.op(&format!("and i32 {by}, 31")),
+            _ => self.call("i32", "llvm.umin.i32", &[("i32", by), ("i32", "32".into())]),
+        };
+        let low = self.op(&format!("zext i32 {low} to i64"));
+        let high = self.op(&format!("zext i32 {high} to i64"));
+        let high = self.op(&format!("shl i64 {high}, 32"));
+        let both = self.op(&format!("or i64 {low}, {high}"));
+        let by = self.op(&format!("zext i32 {by} to i64"));
+        let moved = match how[0] {
+            "r" => self.op(&format!("lshr i64 {both}, {by}")),
+            _ => {
+                let moved = self.op(&format!("shl i64 {both}, {by}"));
+                self.op(&format!("lshr i64 {moved}, 32"))
+            }
+        };
+        Some(self.op(&format!("trunc i64 {moved} to i32")))
+    }
+}
