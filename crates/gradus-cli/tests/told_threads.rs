@@ -5,7 +5,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{accepts, folder, shell, succeeds, text, write};
+use support::{accepts, folder, refuses, shell, succeeds, text, write};
 
 /// What all programs begin with; serially one thread is told of.
 const HEAD: &str = r#"
@@ -18,6 +18,7 @@ const HEAD: &str = r#"
 static int omp_get_max_threads(void) { return 1; }
 static int omp_get_num_threads(void) { return 1; }
 static int omp_get_thread_num(void) { return 0; }
+static int omp_in_parallel(void) { return 0; }
 static void omp_set_num_threads(int threads) {}
 #endif
 #define APART __attribute__((noinline))
@@ -155,6 +156,71 @@ static APART void ask(void)
 }
 #define ASKED (ask(), kept)
 #endif
+#ifdef CHOSEN
+static APART void ask(void)
+{
+    int threads = omp_get_max_threads();
+    #pragma omp parallel
+    {
+        parts[omp_get_thread_num()] = 1;
+        #pragma omp single
+        number = threads > 1 ? 2.0 : 1.0;
+    }
+}
+#define ASKED (ask(), number)
+#endif
+#ifdef GUARDING
+static APART void ask(void)
+{
+    number = 1;
+    if (omp_get_max_threads() > 1)
+        number = 2;
+}
+#define ASKED (ask(), number)
+#endif
+#ifdef ADDED
+static APART void ask(void)
+{
+    number = 0;
+    #pragma omp parallel
+    {
+        parts[omp_get_thread_num()] = 1;
+        #pragma omp atomic
+        number += 1.0;
+    }
+}
+#define ASKED (ask(), number)
+#endif
+#ifdef REDUCED
+static APART void ask(void)
+{
+    double count = 0;
+    #pragma omp parallel reduction(+ : count)
+    {
+        parts[omp_get_thread_num()] = 1;
+        count += 1.0;
+    }
+    number = count;
+}
+#define ASKED (ask(), number)
+#endif
+#ifdef TABLE
+static double table[2] = {1, 2};
+static APART double ask(void) { return table[omp_get_max_threads() > 1]; }
+#define ASKED ask()
+#endif
+#ifdef INSIDE
+static APART void ask(void)
+{
+    #pragma omp parallel
+    {
+        parts[omp_get_thread_num()] = 1;
+        #pragma omp master
+        kept = 1 + (omp_in_parallel() != 0);
+    }
+}
+#define ASKED (ask(), kept)
+#endif
 #ifdef PASSED
 #define ASKED threads
 #endif
@@ -246,6 +312,15 @@ static APART double add(long n, const double *x, double *apart)
     return 0;
 #endif
 }
+#ifdef POINTED
+static int (*volatile asks)(void) = omp_get_max_threads;
+#define THREADS asks()
+#elif defined(UNSEEN)
+extern int number_of_threads(void);
+#define THREADS number_of_threads()
+#else
+#define THREADS omp_get_max_threads()
+#endif
 static APART double total(const double *apart)
 {
     double sum = parts[0];
@@ -256,7 +331,7 @@ static APART double total(const double *apart)
     for (int t = 1; t < omp_get_max_threads(); t++)
         sum += parts[t];
 #else
-    int threads = omp_get_max_threads();
+    int threads = THREADS;
     if (threads > 1)
         sum += parts[1];
     if (threads > 2)
@@ -385,6 +460,7 @@ fn answers_that_stay_are_the_number_of_workers() {
 fn where_an_answer_may_come_to_any_loop_all_are_serial() {
     let ways = [
         "RETURNED", "STORED", "BRANCHED", "REPEATED", "FLOAT", "COUNTED", "SIZED", "PASSED",
+        "CHOSEN", "GUARDING", "ADDED", "REDUCED", "TABLE", "INSIDE",
     ];
     for way in ways {
         let name = format!("told_{}", way.to_lowercase());
@@ -402,6 +478,38 @@ fn what_ranks_leave_is_read_by_who_is_told_of_one() {
         assert!(!said.contains(SERIAL_LOOP), "{way}: {said}");
         is_the_same(&at, &["300"]);
     }
+}
+
+#[test]
+fn answers_that_are_not_seen_are_refused_or_named() {
+    let at = folder("told_unseen");
+    let source = HEAD.to_string() + MEETING;
+    write(&at, "it.c", &source);
+    let line = |text: &str| {
+        source
+            .lines()
+            .take_while(|line| !line.contains(text))
+            .count()
+            + 1
+    };
+    let flags = "-O2 -g -fopenmp -c it.c -o it.o";
+    let error = refuses(&at, &format!("cc -DPOINTED {flags}"), "GRD0011");
+    assert!(
+        error.contains("takes the address of `omp_get_max_threads`"),
+        "{error}"
+    );
+    let told = |way: &str| {
+        let said = shell(&at, &format!("gradus cc -D{way} {flags}"));
+        text(&said.stderr)
+    };
+    let note = told("UNSEEN");
+    assert!(
+        note.contains("this function, which is not seen here"),
+        "{note}"
+    );
+    let place = format!("it.c:{}:", line("int threads = THREADS;"));
+    assert!(note.contains(&place), "{place} {note}");
+    assert!(!told("GUARDED").contains("not seen here"));
 }
 
 #[test]

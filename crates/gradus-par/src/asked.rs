@@ -20,8 +20,8 @@ use gradus_analysis::{Closure, Effects};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::known::{Known, OpenMpFn};
 use gradus_ir::{
-    BinaryOp, Body, Builder, Definition, FuncId, IntPredicate, Linkage, LocId, Op, OpKind, RmwOp,
-    TypeId, Unit, Value,
+    BinaryOp, Body, Builder, FuncId, IntPredicate, Linkage, LocId, Op, OpKind, RmwOp, TypeId, Unit,
+    Value,
 };
 use std::collections::HashSet;
 
@@ -34,6 +34,56 @@ pub(crate) fn asks(unit: &Unit, body: &Body, op: Op) -> bool {
 fn asks_openmp(unit: &Unit, body: &Body, op: Op, what: OpenMpFn) -> bool {
     let known = unit.callee(body, op).and_then(|f| unit.known(f));
     known == Some(Known::OpenMp(what)) && matches!(body.kind(op), OpKind::Call(_))
+}
+
+/// Whether an op asks for the size of the team around it, or whether there is one: that has another answer only where
+/// teams lose their ranks.
+fn asks_of_team(unit: &Unit, body: &Body, op: Op, without_teams: bool) -> bool {
+    let asks = |what| asks_openmp(unit, body, op, what);
+    asks(OpenMpFn::Size) || !without_teams && (asks(OpenMpFn::InParallel) || asks(OpenMpFn::Level))
+}
+
+/// Whether it is the function that says how many threads there may be.
+fn is_question(unit: &Unit, func: FuncId) -> bool {
+    unit.known(func) == Some(Known::OpenMp(OpenMpFn::MaxThreads))
+}
+
+/// The calls of functions that are not seen whose answer says which memory is read that others know, or whether, or
+/// which numbers in floating point are results.
+fn unseen(
+    unit: &Unit,
+    func: FuncId,
+    body: &Body,
+    effects: &Effects,
+) -> Vec<(FuncId, Option<LocId>)> {
+    let is_unseen = |op: &Op| {
+        let callee = unit.callee(body, *op);
+        let is_unknown = |f: FuncId| unit.functions[f].body.is_none() && unit.known(f).is_none();
+        let is_number = |value: &Value| unit.types.int_bits(body.ty(*value)).is_some();
+        callee.is_some_and(is_unknown) && body.results(*op).first().is_some_and(is_number)
+    };
+    let calls: Vec<Op> = body.walk(body.root()).filter(is_unseen).collect();
+    if calls.is_empty() {
+        return Vec::new();
+    }
+    let context = Context::of(unit, func, body, effects);
+    let is_float = |value: &Value| {
+        let scalar = unit.types.scalar(body.ty(*value));
+        unit.types.float_kind(scalar).is_some()
+    };
+    let chooses = |op: &Op| {
+        let branches = matches!(
+            body.kind(*op),
+            OpKind::Select | OpKind::If | OpKind::Switch(_)
+        );
+        branches && body.results(*op).iter().any(is_float)
+    };
+    let says = |op: &Op| {
+        let followed = Followed::of(&context, &[body.results(*op)[0]]);
+        followed.places || followed.guards || followed.ops.iter().any(chooses)
+    };
+    let calls = calls.into_iter().filter(says);
+    calls.map(|op| (func, body.ops[op].loc)).collect()
 }
 
 /// A loop that is parallel where the answers that it has to do with are more than one.
@@ -55,6 +105,11 @@ pub(crate) struct Asked {
     /// The calls whose answer is the number of workers.
     told: HashSet<(FuncId, Op)>,
     versions: Vec<Version>,
+    /// The teams that lose their ranks in a program that asks by an address, and is told of all threads there.
+    pub(crate) by_address: Vec<(FuncId, Option<LocId>)>,
+    /// The calls of functions that are not seen and may have asked, where the ranks of a team leave something at
+    /// places of their own, and the answer says what is read.
+    pub(crate) unseen: Vec<(FuncId, Option<LocId>)>,
 }
 
 /// An answer in a body.
@@ -78,14 +133,30 @@ impl Asked {
             .map(|(func, _)| func)
             .chain(projected.iter().copied());
         let closure = Closure::of(unit, &roots.collect::<Vec<_>>());
+        let loses_teams = |(func, body): &(FuncId, &Body)| {
+            projected.contains(func) && teams(body).next().is_some()
+        };
+        if closure
+            .address_taken()
+            .iter()
+            .any(|f| is_question(unit, *f))
+        {
+            let bodies = closure.bodies(unit).filter(loses_teams);
+            let places = bodies
+                .flat_map(|(func, body)| teams(body).map(move |team| (func, body.ops[team].loc)));
+            asked.by_address = places.collect();
+        }
+        let without_teams = !closure.bodies(unit).any(|it| loses_teams(&it));
         let bodies: Vec<(FuncId, &Body)> = closure
             .bodies(unit)
-            .filter(|(func, body)| {
+            .filter(|it| {
+                let body = it.1;
                 let mut ops = body.walk(body.root());
-                projected.contains(func) && teams(body).next().is_some()
+                loses_teams(it)
                     || ops.any(|op| {
-                        let asks = |what| asks_openmp(unit, body, op, what);
-                        asks(OpenMpFn::MaxThreads) || asks(OpenMpFn::Size) || asks(OpenMpFn::Rank)
+                        asks(unit, body, op)
+                            || asks_of_team(unit, body, op, without_teams)
+                            || asks_openmp(unit, body, op, OpenMpFn::Rank)
                     })
             })
             .collect();
@@ -98,17 +169,23 @@ impl Asked {
             .map(|(func, body)| Context::of(unit, *func, body, &effects))
             .collect();
         let mut all_one = false;
+        let mut apart = false;
         let mut found = Vec::new();
         for ((func, body), context) in bodies.iter().zip(&contexts) {
-            let answers = answers(unit, body, context);
+            let answers = answers(unit, body, context, without_teams);
             asked.anywhere |= answers.iter().any(|a| a.followed.leaves);
             all_one |= answers.iter().any(|a| a.followed.places);
             all_one |= answers.iter().any(|a| a.one && a.followed.guards);
             let ranks = Followed::of(context, &ranks(unit, body));
-            all_one |= ranks.places || ranks.leaves;
+            apart |= ranks.places || ranks.leaves;
             found.push((*func, *body, answers));
         }
-        asked.all_one = all_one || asked.anywhere;
+        if apart {
+            for (func, body) in closure.bodies(unit) {
+                asked.unseen.extend(unseen(unit, func, body, &effects));
+            }
+        }
+        asked.all_one = all_one || apart || asked.anywhere;
         for (func, body, mut answers) in found {
             for answer in &mut answers {
                 answer.one |= asked.all_one || same_bits;
@@ -221,7 +298,12 @@ impl Asked {
 }
 
 /// The answers of a body: to calls, of teams, and what counts their ranks.
-fn answers<'a>(unit: &Unit, body: &Body, context: &'a Context<'a>) -> Vec<Answer<'a>> {
+fn answers<'a>(
+    unit: &Unit,
+    body: &Body,
+    context: &'a Context<'a>,
+    without_teams: bool,
+) -> Vec<Answer<'a>> {
     let of_call = |op: Op, one: bool| {
         let followed = Followed::of(context, &[body.result(op)]);
         let one = one || followed.team;
@@ -237,12 +319,12 @@ fn answers<'a>(unit: &Unit, body: &Body, context: &'a Context<'a>) -> Vec<Answer
         one: true,
     };
     let calls = body.walk(body.root()).filter_map(|op| {
-        let of_team = asks_openmp(unit, body, op, OpenMpFn::Size);
+        let of_team = asks_of_team(unit, body, op, without_teams);
         (of_team || asks(unit, body, op)).then(|| of_call(op, of_team))
     });
     let teams = teams(body).flat_map(|team| {
         let sizes = Followed::of(context, &sizes(body, team));
-        let counted = Followed::of_memory(context, &counted(body, team));
+        let counted = Followed::of_memory(context, &counted(unit, body, context, team));
         [of_team(sizes), of_team(counted)]
     });
     calls.chain(teams).collect()
@@ -313,9 +395,9 @@ fn sizes(body: &Body, team: Op) -> Vec<Value> {
     params[params.len() / 2..].to_vec()
 }
 
-/// Where each rank of a team adds the same number, so that they are counted: atomically, or in a locked region.
-fn counted(body: &Body, team: Op) -> Vec<Value> {
-    let is_constant = |value: Value| matches!(body.values[value].def, Definition::Const(_));
+/// Where each rank of a team adds the same number, so that they are counted: atomically, or in a locked region; and
+/// whether in floating point.
+fn counted(unit: &Unit, body: &Body, context: &Context<'_>, team: Op) -> Vec<(Value, bool)> {
     let own = |op: &Op| {
         let around = |op: &Op| body.owner(body.parent(*op)?);
         let between = std::iter::successors(around(op), around).take_while(|op| *op != team);
@@ -328,17 +410,29 @@ fn counted(body: &Body, team: Op) -> Vec<Value> {
     };
     let inside = body.walk(body.op_regions(team)[0]);
     let counts = inside.filter_map(|op| match body.kind(op) {
-        OpKind::AtomicRmw(RmwOp::Add | RmwOp::Sub, _) => {
-            let counts = own(&op).is_some() && is_constant(body.operand(op, 1));
-            counts.then(|| body.operand(op, 0))
+        OpKind::AtomicRmw(RmwOp::Add | RmwOp::Sub | RmwOp::FAdd | RmwOp::FSub, _) => {
+            let counts = own(&op).is_some() && context.is_of_constants(body.operand(op, 1));
+            counts.then(|| (op, body.operand(op, 0)))
         }
         OpKind::Store(_) => {
             let added = body.def_op(body.operand(op, 0))?;
-            let adds = matches!(body.kind(added), OpKind::Binary(kind) if !kind.is_float());
-            let counts = adds && own(&op)? && body.operands(added).any(is_constant);
-            counts.then(|| body.operand(op, 1))
+            let adds = matches!(body.kind(added), OpKind::Binary(_));
+            let counts = adds
+                && own(&op)?
+                && body
+                    .operands(added)
+                    .any(|operand| context.is_of_constants(operand));
+            counts.then(|| (op, body.operand(op, 1)))
         }
         _ => None,
     });
-    counts.collect()
+    let with_kind = |(op, ptr): (Op, Value)| {
+        let number = match body.kind(op) {
+            OpKind::Store(_) => body.operand(op, 0),
+            _ => body.operand(op, 1),
+        };
+        let scalar = unit.types.scalar(body.ty(number));
+        (ptr, unit.types.float_kind(scalar).is_some())
+    };
+    counts.map(with_kind).collect()
 }

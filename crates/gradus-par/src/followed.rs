@@ -3,11 +3,12 @@
 //! What is made of the number by arithmetic carries it ([`Share::Made`]); of what a branch on it chooses among the
 //! program's own data, or a loop over it leaves, no more is known than that it depends on it ([`Share::Chosen`]).
 //! Numbers in floating point are results, which a right program computes with any number of threads, unless they are
-//! made of the number. Blocks that no one else knows are followed like values.
+//! made of the number: by arithmetic, or where it chooses among constants. Blocks that no one else knows are followed
+//! like values.
 
 use gradus_analysis::{AccessKind, Effects, MemoryAccess, Nest, Object, ObjectId, Place, PointsTo};
 use gradus_ir::known::{Known, SystemFn};
-use gradus_ir::{Body, Definition, FuncId, Op, OpKind, Region, Unit, Value};
+use gradus_ir::{Body, Definition, FuncId, GlobalId, Op, OpKind, Region, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
 /// How a value has to do with the number.
@@ -62,6 +63,110 @@ impl<'a> Context<'a> {
 
     fn is_constant(&self, value: Value) -> bool {
         matches!(self.body.values[value].def, Definition::Const(_))
+    }
+
+    /// Whether a value is made of constants alone, whichever ways the program takes.
+    pub(crate) fn is_of_constants(&self, value: Value) -> bool {
+        let mut seen = HashSet::from([value]);
+        let mut work = vec![value];
+        while let Some(value) = work.pop() {
+            let Some(sources) = self.sources(value) else {
+                return false;
+            };
+            work.extend(sources.into_iter().filter(|source| seen.insert(*source)));
+        }
+        true
+    }
+
+    /// What a value is made of or chosen from, unless that is the program's data.
+    fn sources(&self, value: Value) -> Option<Vec<Value>> {
+        let body = self.body;
+        match body.values[value].def {
+            Definition::Const(_) => Some(Vec::new()),
+            Definition::Result(op, index) => self.sources_of_result(op, index as usize),
+            Definition::Param(region, index) => {
+                let (owner, index) = (body.owner(region)?, index as usize);
+                let again = body.last(region)?;
+                match (body.kind(owner), body.kind(again)) {
+                    (OpKind::For { .. }, OpKind::Yield) => {
+                        let before = body.operand(again, index.checked_sub(1)?);
+                        Some(vec![body.operand(owner, index), before])
+                    }
+                    (OpKind::Loop { .. }, OpKind::Repeat) => {
+                        let before = body.operand(again, index + 1);
+                        Some(vec![body.operand(owner, index), before])
+                    }
+                    _ => None,
+                }
+            }
+        }
+    }
+
+    fn sources_of_result(&self, op: Op, index: usize) -> Option<Vec<Value>> {
+        let body = self.body;
+        match body.kind(op) {
+            OpKind::Select => Some(body.operands(op).skip(1).collect()),
+            OpKind::If | OpKind::Switch(_) => {
+                let ends = body.op_regions(op).iter().filter_map(|r| body.last(*r));
+                let ends = ends.filter(|end| matches!(body.kind(*end), OpKind::Yield));
+                Some(ends.map(|end| body.operand(end, index)).collect())
+            }
+            OpKind::For { .. } => {
+                let end = body.last(body.op_regions(op)[0])?;
+                Some(vec![body.operand(op, index + 1), body.operand(end, index)])
+            }
+            OpKind::Loop { .. } => {
+                let region = body.op_regions(op)[0];
+                let end = body
+                    .last(region)
+                    .filter(|end| matches!(body.kind(*end), OpKind::Repeat))?;
+                let first = 1 + body.region_params(region).len();
+                Some(vec![body.operand(end, first + index)])
+            }
+            OpKind::Call(_) if matches!(self.known(op), Some(Known::Math(_))) => {
+                Some(body.operands(op).collect())
+            }
+            kind if kind.is_arithmetic() || matches!(kind, OpKind::Freeze) => {
+                Some(body.operands(op).collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether an op leaves something at places of its own in each iteration of a loop inside of another op, or of
+    /// that one: what arrays begin with.
+    fn begins_an_array(&self, ptr: Value, op: Op, within: Op) -> bool {
+        let body = self.body;
+        let around = |op: &Op| body.owner(body.parent(*op)?);
+        let outside = |op: Op| std::iter::successors(around(&op), around);
+        let Some(address) = body.def_op(ptr) else {
+            return false;
+        };
+        let is_loop = |op: &Op| {
+            matches!(
+                body.kind(*op),
+                OpKind::For { .. } | OpKind::ShareFor { .. } | OpKind::ParFor { .. }
+            )
+        };
+        let below = outside(op).position(|op| op == within);
+        let mut inner = outside(op).take(below.map_or(0, |count| count + 1));
+        inner.any(|around| is_loop(&around) && outside(address).any(|op| op == around))
+    }
+
+    /// Whether a pointer leads to tables only: global variables with a content to begin with.
+    fn is_table(&self, ptr: Value) -> bool {
+        let targets = self.points.targets(self.body, ptr);
+        let begins = |global: GlobalId| {
+            let init = self.unit.globals[global].init.as_ref();
+            init.is_some_and(|init| init.bytes.iter().any(|byte| *byte != 0))
+        };
+        !targets.is_empty()
+            && targets
+                .iter()
+                .all(|target| match self.points.object(target.object) {
+                    Object::Global(global) => begins(global),
+                    _ => false,
+                })
     }
 
     fn known(&self, op: Op) -> Option<Known> {
@@ -132,11 +237,12 @@ impl<'a> Followed<'a> {
         followed
     }
 
-    /// Follows what ops leave in memory, as sums to which each rank adds one do.
-    pub(crate) fn of_memory(context: &'a Context<'a>, pointers: &[Value]) -> Self {
+    /// Follows what ops leave in memory, as sums to which each rank adds one do; with each whether it is in floating
+    /// point.
+    pub(crate) fn of_memory(context: &'a Context<'a>, pointers: &[(Value, bool)]) -> Self {
         let mut followed = Followed::of(context, &[]);
-        for &ptr in pointers {
-            followed.keep(ptr, Share::Made, false);
+        for &(ptr, floats) in pointers {
+            followed.keep(ptr, Share::Made, floats);
         }
         followed.run();
         followed
@@ -238,7 +344,12 @@ impl<'a> Followed<'a> {
         match body.kind(op) {
             OpKind::Load(_) => {
                 self.place(value);
-                self.all(results, Share::Chosen);
+                for result in results {
+                    match self.context.is_table(value) {
+                        true => self.value(*result, share),
+                        false => self.unless_float(*result, Share::Chosen),
+                    }
+                }
             }
             OpKind::Store(_) if index == 1 => self.place(value),
             OpKind::Store(_) => {
@@ -277,13 +388,18 @@ impl<'a> Followed<'a> {
                 let made = self.context.is_float(value)
                     || matches!(kind, OpKind::Cast(_) | OpKind::ExtractValue(_));
                 for result in results {
-                    if made || !self.context.is_float(*result) {
+                    if made || !self.context.is_float(*result) || self.tells(*result, share) {
                         self.value(*result, share);
                     }
                 }
             }
             _ => self.leaves = true,
         }
+    }
+
+    /// Whether which of its constants a number in floating point is tells something of the number of threads.
+    fn tells(&self, value: Value, share: Share) -> bool {
+        share == Share::Made && self.context.is_float(value) && self.context.is_of_constants(value)
     }
 
     /// The place of an access.
@@ -392,7 +508,10 @@ impl<'a> Followed<'a> {
                 true => share,
                 false => Share::Chosen,
             };
-            self.unless_float(*result, how);
+            match self.tells(*result, share) {
+                true => self.value(*result, share),
+                false => self.unless_float(*result, how),
+            }
         }
         for region in body.op_regions(op) {
             if !matches!(body.kind(op), OpKind::If | OpKind::Switch(_)) {
@@ -400,18 +519,22 @@ impl<'a> Followed<'a> {
             }
             for inside in body.walk(*region) {
                 self.touch(inside);
-                self.runs(inside, share);
+                self.runs(inside, op, share);
             }
         }
     }
 
-    /// Whether an op runs depends on the number, or how often.
-    fn runs(&mut self, op: Op, share: Share) {
+    /// Whether an op runs depends on the number, or how often, as it is inside of `control`.
+    fn runs(&mut self, op: Op, control: Op, share: Share) {
         let body = self.context.body;
         let elsewhere = |ptr: Value| !self.context.is_private(ptr);
         match body.kind(op) {
             OpKind::Store(_) if self.context.is_float(body.operand(op, 0)) => {
-                self.guards |= share == Share::Made && elsewhere(body.operand(op, 1));
+                let (number, ptr) = (body.operand(op, 0), body.operand(op, 1));
+                self.guards |= share == Share::Made && elsewhere(ptr);
+                if self.tells(number, share) && !self.context.begins_an_array(ptr, op, control) {
+                    self.keep(ptr, share, true);
+                }
             }
             OpKind::Store(_) => {
                 let how = match self.context.is_constant(body.operand(op, 0)) {
@@ -421,7 +544,11 @@ impl<'a> Followed<'a> {
                 self.keep(body.operand(op, 1), how, false);
             }
             OpKind::AtomicRmw(..) if self.context.is_float(body.operand(op, 1)) => {
-                self.guards |= share == Share::Made && elsewhere(body.operand(op, 0));
+                let (ptr, number) = (body.operand(op, 0), body.operand(op, 1));
+                self.guards |= share == Share::Made && elsewhere(ptr);
+                if self.tells(number, share) {
+                    self.keep(ptr, share, true);
+                }
             }
             OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
                 self.keep(body.operand(op, 0), Share::Chosen, false);

@@ -95,6 +95,12 @@ pub struct Projected {
     /// The functions of which only the projection may be called where one was told that there is one thread; see
     /// [`call_projections`].
     pub told: HashSet<FuncId>,
+    /// The function and the place of each team that has one rank, while the program finds the number of all threads
+    /// by a pointer to the function that says it.
+    pub by_address: Vec<(FuncId, Option<LocId>)>,
+    /// The same of each call of a function that is not seen and whose answer, if it is a number of threads, would
+    /// have the program look for what ranks left that are not there.
+    pub unseen: Vec<(FuncId, Option<LocId>)>,
 }
 
 /// Lowers every parallel op of `functions`; gives the functions made on the way, which are part of
@@ -170,6 +176,8 @@ pub fn project(unit: &mut Unit, functions: &[FuncId], same_bits: bool) -> Projec
             true => projections::speaking(unit),
             false => HashSet::new(),
         },
+        by_address: asked.by_address.clone(),
+        unseen: asked.unseen.clone(),
     };
     serial::answer_for_one_thread(unit, |func, op| asked.is_told_one(func, op));
     for &func in functions {

@@ -278,6 +278,14 @@ pub(crate) fn project(
         let projected = gradus_par::project(unit, &changed, run.request.options.deterministic);
         let message = "a derivative runs this loop serially: the program looks at the number of threads, and a derivative's program is told of one";
         run.take(remarks(unit, &projected.serial, message))?;
+        let derived = |places: &[(FuncId, Option<LocId>)]| -> Vec<(FuncId, Option<LocId>)> {
+            let inside = places.iter().filter(|(func, _)| closure.contains(*func));
+            inside.copied().collect()
+        };
+        let teams = derived(&projected.by_address);
+        run.take(teams.iter().map(|team| asked_by_address(unit, team)).collect())?;
+        let message = "a derivative runs regions whose threads are told apart with one thread: if this function, which is not seen here, gives the number of threads, the derivative is wrong";
+        run.take(remarks(unit, &derived(&projected.unseen), message))?;
         run.after_unit("raise", unit)?;
         Ok(projected.told)
     })
@@ -392,6 +400,17 @@ fn sized_team(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic 
         .in_function(name)
         .at(unit.span(*loc), "here")
         .help("leave `num_threads` out if the program is right with one thread too, or share all of the work by `omp for`")
+}
+
+/// That a region has one thread in a derivative while the program finds the number of all.
+fn asked_by_address(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
+    let function = &unit.functions[*func];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let message = "a derivative would run this region with one thread, and the program finds the number of all threads: it takes the address of `omp_get_max_threads`";
+    Diagnostic::error(Code::OpenMp, message)
+        .in_function(name)
+        .at(unit.span(*loc), "here")
+        .help("call `omp_get_max_threads` by its name")
 }
 
 /// Remarks on what runs serially, and why.
