@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 pub fn settings() -> Settings {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let child = std::env::current_exe().unwrap_or_else(|_| "gradus".into());
-    let include = include_folder(&child);
+    let store = store();
+    let include = include_folder(&child, &store);
     Settings {
         clang: given("GRADUS_CLANG"),
         flang: given("GRADUS_FLANG"),
         path: std::env::split_paths(&path).collect(),
         environment: include.clone().map(search).unwrap_or_default(),
         include,
+        store,
         temp: std::env::temp_dir(),
         child,
         limits: Limits::default(),
@@ -33,14 +35,12 @@ const HEADERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/headers.rs"
 
 /// The folder of our headers: `include` beside this program's folder, else one of the user's, where they
 /// are written once for each version.
-fn include_folder(program: &Path) -> Option<PathBuf> {
+fn include_folder(program: &Path, store: &Path) -> Option<PathBuf> {
     let installed = program.parent()?.parent()?.join("include");
     if installed.join("gradus.h").is_file() {
         return Some(installed);
     }
-    let store = given("XDG_CACHE_HOME").or_else(|| Some(given("HOME")?.join(".cache")));
-    let store = store.unwrap_or_else(std::env::temp_dir).join("gradus");
-    let folder = store.join(edition()).join("include");
+    let folder = store.join("include");
     for (name, text) in HEADERS {
         let file = folder.join(name);
         if std::fs::read(&file).is_ok_and(|there| there == text.as_bytes()) {
@@ -50,6 +50,13 @@ fn include_folder(program: &Path) -> Option<PathBuf> {
         gradus::files::write(&file, text.as_bytes()).ok()?;
     }
     Some(folder)
+}
+
+/// The folder of what stays from run to run: the user's, for this version.
+fn store() -> PathBuf {
+    let folder = given("XDG_CACHE_HOME").or_else(|| Some(given("HOME")?.join(".cache")));
+    let folder = folder.unwrap_or_else(std::env::temp_dir).join("gradus");
+    folder.join(edition())
 }
 
 /// The name of a folder for these headers and no others.

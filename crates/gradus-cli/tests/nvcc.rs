@@ -91,6 +91,66 @@ fn several_files_are_compiled_and_linked() {
     assert_eq!(text(&output.stdout), "6 12\n");
 }
 
+/// What Makefiles and CMake do beside compiling and linking: lists of dependences, the link of device code, archives,
+/// files of options, and links by another compiler.
+#[test]
+fn build_systems_get_what_they_ask_for() {
+    let folder = folder("build-systems");
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("written");
+    std::fs::create_dir_all(folder.join("out")).expect("a folder");
+    write("k.h", "int run(int);\n");
+    write(
+        "k.cu",
+        "#include \"k.h\"\n__global__ void add(int *x) { atomicAdd(x, N); }\n\
+         int run(int n) { int *x; cudaMallocManaged(&x, 4); *x = 0; add << <1, n>> >(x);\n\
+           cudaDeviceSynchronize(); return *x; }\n",
+    );
+    write(
+        "main.cpp",
+        "#include \"k.h\"\n#include <cstdio>\nint main() { std::printf(\"%d\\n\", run(7)); }\n",
+    );
+    write("options", "-DN=\"3\" -MD -c 'k.cu'\n");
+    succeeds(&nvcc(&folder, "@options -odir out -rdc=true"));
+    let list = std::fs::read_to_string(folder.join("out/k.d")).expect("a list");
+    let (object, sources) = list.split_once(": ").expect("a rule");
+    assert_eq!(object, "out/k.o");
+    let mut sources = sources.split_whitespace().filter(|word| *word != "\\");
+    assert_eq!(sources.next(), Some("k.cu"));
+    assert!(sources.clone().any(|path| path == "k.h"), "{list}");
+    // Built again when one of them changes: all of them are there.
+    assert!(sources.all(|path| folder.join(path).is_file()), "{list}");
+
+    succeeds(&nvcc(&folder, "-dlink out/k.o -o device.o"));
+    succeeds(&nvcc(&folder, "-lib out/k.o -o libk.a"));
+    succeeds(&nvcc(&folder, "main.cpp device.o -L. -lk -o by-us"));
+
+    let told = nvcc(&folder, "-v none.cu");
+    let told = text(&told.stderr);
+    let line = |start: &str| told.lines().find_map(|line| line.strip_prefix(start));
+    let libraries = line("#$ LIBRARIES= ").expect("where libraries are");
+    let headers = line("#$ INCLUDES=\"-I").expect("where headers are");
+    let headers = Path::new(headers.trim_matches('"'));
+    assert!(headers.join("cuda_runtime.h").is_file(), "{told}");
+    let by_other = Command::new("clang++-22")
+        .current_dir(&folder)
+        .args(["main.cpp", "device.o", "libk.a", "-o", "by-other"])
+        .arg(libraries.trim_matches('"'))
+        .args(["-lcudadevrt", "-lcudart_static"])
+        .output();
+    succeeds(&by_other.expect("it starts"));
+    for program in ["by-us", "by-other"] {
+        let output = Command::new(folder.join(program)).output();
+        assert_eq!(
+            text(&output.expect("it starts").stdout),
+            "21\n",
+            "{program}"
+        );
+    }
+    for line in ["-dlink k.cu", "-lib main.cpp -o m.a", "-c k.cu -m32"] {
+        assert!(!nvcc(&folder, line).status.success(), "{line}");
+    }
+}
+
 /// Device functions and variables of one source in another's kernels, compiled and linked at once and separately.
 #[test]
 fn device_code_of_several_sources_is_linked() {

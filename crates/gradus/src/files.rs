@@ -64,6 +64,14 @@ pub fn read(file: &Path) -> Result<Vec<u8>, Diagnostic> {
     fs::read(file).map_err(|e| failed("read", file, &e))
 }
 
+/// Makes a folder, and those that it lies in.
+///
+/// # Errors
+/// `FileAccess`.
+pub fn make_folder(folder: &Path) -> Result<(), Diagnostic> {
+    fs::create_dir_all(folder).map_err(|e| failed("make", folder, &e))
+}
+
 /// Writes a file whole: under another name in the same folder first.
 ///
 /// # Errors

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod archive;
 pub mod cc1;
 pub mod check;
 pub mod child;

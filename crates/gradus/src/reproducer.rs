@@ -188,6 +188,7 @@ mod tests {
             path: Vec::new(),
             environment: Vec::new(),
             include: None,
+            store: std::env::temp_dir(),
             temp: std::env::temp_dir(),
             child: "gradus".into(),
             limits: Default::default(),

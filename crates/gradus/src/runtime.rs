@@ -3,11 +3,12 @@
 //! those of OpenMP's library, as there is one set of threads in a program.
 
 use crate::files::{self, Scratch};
-use crate::link;
 use crate::plan::Job;
+use crate::{archive, link};
 use gradus_ir::Diagnostic;
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSymbol};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -35,7 +36,7 @@ pub(crate) fn linked_by_compiler(job: &Job, scratch: &Scratch) -> Result<Job, Di
 fn with_library(job: &Job, scratch: &Scratch, prefix: &str) -> Result<Job, Diagnostic> {
     let objects = job.args.iter().filter(|arg| arg.ends_with(".o"));
     let mut calls = objects.filter(|arg| needs_runtime(Path::new(arg)));
-    if calls.next().is_none() {
+    if calls.next().is_none() && !archives_need_runtime(job) {
         return Ok(job.clone());
     }
     let library = scratch.file("gradus_rt.o");
@@ -74,6 +75,55 @@ fn needs_runtime(path: &Path) -> bool {
     files::read(path).is_ok_and(|bytes| misses(&bytes, is_entry))
 }
 
+/// Whether a member of one of the link's archives refers to an entry that the library has.
+fn archives_need_runtime(job: &Job) -> bool {
+    let path = |word: &String| link::library(job, word).unwrap_or_else(|| PathBuf::from(word));
+    let archives = job.args.iter().map(path);
+    let archives = archives.filter(|path| path.extension().is_some_and(|end| end == "a"));
+    let mut entries: Option<HashSet<String>> = None;
+    archives.filter(|path| path.is_file()).any(|path| {
+        let entries = entries.get_or_insert_with(defined_entries);
+        files::read(&path).is_ok_and(|bytes| {
+            members(&bytes).iter().any(|member| {
+                with_symbol(member, |undefined, name| {
+                    undefined && entries.contains(name)
+                })
+            })
+        })
+    })
+}
+
+/// The names of the library's own entries.
+fn defined_entries() -> HashSet<String> {
+    let Ok(file) = object::File::parse(OBJECT) else {
+        return HashSet::new();
+    };
+    let global = file
+        .symbols()
+        .filter(|s| s.is_global() && !s.is_undefined());
+    let names = global.filter_map(|symbol| symbol.name().ok());
+    names
+        .filter(|name| is_entry(name))
+        .map(String::from)
+        .collect()
+}
+
+/// Writes the library under the names that CUDA's has into a folder, for links that are not ours.
+///
+/// # Errors
+/// What cannot be written.
+pub(crate) fn write_libraries(folder: &Path) -> Result<(), Diagnostic> {
+    let library = archive::of(&[("gradus_rt.o".to_string(), OBJECT.to_vec())]);
+    let there = |file: &Path| files::read(file).is_ok_and(|bytes| bytes == library);
+    files::make_folder(folder)?;
+    let paths = LIBRARIES.map(|name| folder.join(name));
+    let mut missing = paths.iter().filter(|path| !there(path));
+    missing.try_for_each(|path| files::write(path, &library))
+}
+
+/// The names of CUDA's own run-time library.
+const LIBRARIES: [&str; 3] = ["libcudart_static.a", "libcudart.a", "libcudadevrt.a"];
+
 /// The option that gives the work to OpenMP's threads: a symbol that the library asks for.
 const ON_LIBOMP: &str = "--defsym=gr_on_libomp=gr_for";
 
@@ -90,13 +140,21 @@ fn shares_threads(job: &Job) -> bool {
 
 /// Whether a file refers to the calls that begin regions, and is not the library that has them.
 fn begins_regions(bytes: &[u8]) -> bool {
-    let Ok(archive) = ArchiveFile::parse(bytes) else {
+    if ArchiveFile::parse(bytes).is_err() {
         return misses(bytes, is_fork);
-    };
-    let members = archive.members().filter_map(Result::ok);
-    let members: Vec<&[u8]> = members.filter_map(|m| m.data(bytes).ok()).collect();
+    }
+    let members = members(bytes);
     let is_library = members.iter().any(|member| has(member, is_fork));
     !is_library && members.iter().any(|member| misses(member, is_fork))
+}
+
+/// What an archive holds; nothing where it is none.
+fn members(bytes: &[u8]) -> Vec<&[u8]> {
+    let Ok(archive) = ArchiveFile::parse(bytes) else {
+        return Vec::new();
+    };
+    let members = archive.members().filter_map(Result::ok);
+    members.filter_map(|m| m.data(bytes).ok()).collect()
 }
 
 fn is_fork(name: &str) -> bool {

@@ -65,6 +65,8 @@ pub struct Settings {
     pub environment: Vec<(String, OsString)>,
     /// The folder with our headers.
     pub include: Option<PathBuf>,
+    /// Where files of ours stay from run to run, by version.
+    pub store: PathBuf,
     /// Where temporary files go.
     pub temp: PathBuf,
     /// The program that, called with [`crate::CHILD_COMMAND`], compiles a request.

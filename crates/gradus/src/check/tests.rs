@@ -97,6 +97,7 @@ fn settings() -> Settings {
         flang: None,
         environment: Vec::new(),
         include: None,
+        store: std::env::temp_dir(),
         path: std::env::split_paths(&path).collect(),
         temp: std::env::temp_dir(),
         child: PathBuf::new(),

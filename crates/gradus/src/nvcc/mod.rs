@@ -9,13 +9,15 @@ mod launches;
 mod libraries;
 mod loops;
 mod options;
+mod place;
+mod rows;
 mod said;
 mod spaces;
 mod unit;
 
 use crate::cc1::Detail;
 use crate::drive::{DriveOptions, Driven, drive};
-use crate::files::{Content, Outputs, Scratch};
+use crate::files::{self, Content, Outputs, Scratch};
 use crate::source::{self, Wanted};
 use crate::{Language, Settings};
 use gradus_ir::{Code, Diagnostic};
@@ -49,6 +51,9 @@ fn run(
         driven.reports.push(VERSION.to_string());
         return Ok(());
     }
+    if asked.verbose {
+        driven.remarks.push(place::told(settings)?);
+    }
     check(&asked)?;
     let scratch = settings.scratch()?;
     let mut outputs = Outputs::default();
@@ -73,7 +78,16 @@ fn run(
             objects[at] = Some(object);
         }
     }
-    if let Some(line) = rest(settings, &asked, &objects, &scratch)? {
+    let line = match asked.stop {
+        Stop::DeviceLink => Some(empty_object(&asked, &scratch)?),
+        Stop::Archive => {
+            let made = archive(&asked, &objects)?;
+            outputs.add(&output_or(&asked, "a.a"), Content::Bytes(made));
+            None
+        }
+        _ => rest(settings, &asked, &objects, &scratch)?,
+    };
+    if let Some(line) = line {
         let other = DriveOptions {
             language: Language::PlusPlus,
             ..how.clone()
@@ -142,21 +156,68 @@ fn check(asked: &Invocation) -> Result<(), Diagnostic> {
         let message = "one output is named for several objects";
         return Err(Diagnostic::error(Code::BadOption, message).help("leave `-o` out"));
     }
+    let of_host = |source: &&Source| !source.cuda && !source.linked;
+    let only_objects = match asked.stop {
+        Stop::DeviceLink => asked.files.iter().find(|s| s.cuda || of_host(s)),
+        Stop::Archive => asked.files.iter().find(of_host),
+        _ => None,
+    };
+    if let Some(source) = only_objects {
+        let message = format!("{} is no object", source.path);
+        return Err(Diagnostic::error(Code::BadOption, message).help("compile it with `-c` first"));
+    }
+    let of_host = asked.files.iter().filter(of_host).count();
+    if asked.stop == Stop::Object && asked.folder.is_some() && of_host > 1 {
+        let message = "a folder is named for several objects of the host's";
+        return Err(Diagnostic::error(Code::BadOption, message).help("compile them one by one"));
+    }
     if asked.stop == Stop::Link {
         libraries::kept(&asked.link)?;
     }
     Ok(())
 }
 
+/// What links the device code of objects: nothing is left to do, as the program's link joins it like the host's. The
+/// object that build systems want is one without code.
+fn empty_object(asked: &Invocation, scratch: &Scratch) -> Result<Vec<String>, Diagnostic> {
+    let nothing = scratch.file("nothing.c");
+    files::write(&nothing, b"")?;
+    let output = output_or(asked, "a_dlink.o");
+    let words = [
+        "-x",
+        "c",
+        "-c",
+        &nothing.display().to_string(),
+        "-o",
+        &output.display().to_string(),
+    ];
+    Ok(words.map(String::from).to_vec())
+}
+
+/// An archive of the objects, under their own names.
+fn archive(asked: &Invocation, objects: &[Option<PathBuf>]) -> Result<Vec<u8>, Diagnostic> {
+    let members = asked.files.iter().zip(objects).map(|(source, object)| {
+        let (name, path) = match object {
+            Some(object) => (Path::new(&source.path).with_extension("o"), object.clone()),
+            None => (PathBuf::from(&source.path), PathBuf::from(&source.path)),
+        };
+        let name = name.file_name().unwrap_or_default().to_string_lossy();
+        Ok((name.into_owned(), files::read(&path)?))
+    });
+    Ok(crate::archive::of(&members.collect::<Result<Vec<_>, _>>()?))
+}
+
+/// The output that is named, or one of this name.
+fn output_or(asked: &Invocation, name: &str) -> PathBuf {
+    let folder = asked.folder.iter().map(PathBuf::from);
+    let within: PathBuf = folder.chain([name.into()]).collect();
+    asked.output.as_ref().map_or(within, PathBuf::from)
+}
+
 /// Where the object of a source goes: where the user says, or beside nobody, under its own name.
 fn object_name(asked: &Invocation, source: &Source) -> PathBuf {
-    match &asked.output {
-        Some(output) => output.into(),
-        None => {
-            let stem = Path::new(&source.path).file_stem().unwrap_or_default();
-            PathBuf::from(format!("{}.o", stem.to_string_lossy()))
-        }
-    }
+    let stem = Path::new(&source.path).file_stem().unwrap_or_default();
+    output_or(asked, &format!("{}.o", stem.to_string_lossy()))
 }
 
 /// The ordinary driver's command line: the files without device code, and the link; `None` where it has
@@ -201,13 +262,16 @@ fn rest(
         Stop::Object => line.push("-c".into()),
         Stop::Link => line.extend(libraries::kept(&asked.link)?),
         Stop::Preprocess => line.extend(unit::as_host(asked)),
+        Stop::DeviceLink | Stop::Archive => {}
     }
-    line.extend(
-        asked
-            .output
-            .iter()
-            .flat_map(|o| ["-o".to_string(), o.clone()]),
-    );
+    let within = asked
+        .files
+        .iter()
+        .find(|source| !source.cuda && !source.linked);
+    let within = within.filter(|_| asked.stop == Stop::Object && asked.folder.is_some());
+    let within = within.map(|source| object_name(asked, source).display().to_string());
+    let output = asked.output.clone().or(within);
+    line.extend(output.into_iter().flat_map(|o| ["-o".to_string(), o]));
     // Libraries are looked through for what stands before them.
     let at = line
         .iter()

@@ -1,12 +1,17 @@
 //! nvcc's command line, read into what clang and the passes are told.
 //!
-//! Every option of nvcc that build systems use has a row in [`ROWS`], with what becomes of it. Options
-//! that only mean something to a GPU's code generator change nothing. One that has no row is an error
-//! with the nearest row's name.
+//! What becomes of an option stands in its row of [`ROWS`]. One that has no row is an error with the nearest row's
+//! name, unless what is not known is to go to the host's compiler.
 
+use super::rows::{Fate, ROWS, find, takes_value};
 use gradus_ir::{Code, Diagnostic};
 use std::collections::VecDeque;
 use std::path::Path;
+
+use Fate::{
+    Common, CommonFlag, CommonWhere, HostFlag, HostParts, LinkFlag, LinkOf, LinkParts, Nothing,
+    NothingOf, Refused,
+};
 
 /// What a command line asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,8 +36,12 @@ pub(super) struct Invocation {
     pub separate: bool,
     /// Whether device code is for a debugger.
     pub device_debug: bool,
-    /// Whether commands are shown.
+    /// Whether the version is asked for.
     pub version: bool,
+    /// Whether it is told where things are.
+    pub verbose: bool,
+    /// The folder of the outputs.
+    pub folder: Option<String>,
 }
 
 /// How far a run goes.
@@ -43,6 +52,10 @@ pub(super) enum Stop {
     Link,
     /// To objects.
     Object,
+    /// To what links the device code of objects.
+    DeviceLink,
+    /// To an archive of objects.
+    Archive,
     /// To preprocessed text, or a list of dependences.
     Preprocess,
 }
@@ -54,320 +67,9 @@ pub(super) struct Source {
     pub path: String,
     /// Whether it holds device code.
     pub cuda: bool,
-    /// The folder of the file that it is a copy of.
-    pub folder: Option<String>,
+    /// Whether it is an object or a library.
+    pub linked: bool,
 }
-
-/// What becomes of an option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// It changes nothing here.
-    Nothing,
-    /// The same, with a value.
-    NothingOf,
-    /// Both halves get it, in this form, with its value behind.
-    Common(&'static str),
-    /// Both halves get these words.
-    CommonFlag(&'static str),
-    /// The host's half gets this word.
-    HostFlag(&'static str),
-    /// The linker gets this form with its value behind.
-    LinkOf(&'static str),
-    /// The linker gets this word.
-    LinkFlag(&'static str),
-    /// The value's parts go to the host's compiler.
-    HostParts,
-    /// The value's parts go to the linker.
-    LinkParts,
-    Output,
-    Level,
-    Language,
-    /// The GPU that device code is written for.
-    Architecture,
-    Object,
-    /// An object whose device code others may use.
-    SeparateObject,
-    /// Whether they may.
-    Separate,
-    Preprocess(&'static str),
-    DeviceDebug,
-    /// The folder of an installed toolkit.
-    Toolkit,
-    Version,
-    /// Options stand in a file.
-    File,
-    /// What it asks for cannot be made without a GPU's tools.
-    Refused(&'static str),
-}
-
-use Fate::{
-    Common, CommonFlag, HostFlag, HostParts, LinkFlag, LinkOf, LinkParts, Nothing, NothingOf,
-    Refused,
-};
-
-const NO_GPU_CODE: &str = "no code for a GPU is made here";
-
-// table
-const ROWS: &[(&[&str], Fate)] = &[
-    (&["-o", "--output-file"], Fate::Output),
-    (&["-c", "--compile", "-dw", "--device-w"], Fate::Object),
-    (&["-dc", "--device-c"], Fate::SeparateObject),
-    (&["-rdc", "--relocatable-device-code"], Fate::Separate),
-    (&["-E", "--preprocess"], Fate::Preprocess("-E")),
-    (&["-M", "--generate-dependencies"], Fate::Preprocess("-M")),
-    (
-        &["-MM", "--generate-nonsystem-dependencies"],
-        Fate::Preprocess("-MM"),
-    ),
-    (
-        &["-MD", "--generate-dependencies-with-compile"],
-        HostFlag("-MD"),
-    ),
-    (
-        &["-MMD", "--generate-nonsystem-dependencies-with-compile"],
-        HostFlag("-MMD"),
-    ),
-    (&["-MP", "--generate-dependency-targets"], HostFlag("-MP")),
-    (&["-MF", "--dependency-output"], Fate::HostFlag("-MF=")),
-    (&["-MT", "--dependency-target-name"], Fate::HostFlag("-MT=")),
-    (&["-MQ"], Fate::HostFlag("-MQ=")),
-    (&["-I", "--include-path"], Common("-I")),
-    (&["-isystem", "--system-include"], Common("-isystem")),
-    (&["-idirafter"], Common("-idirafter")),
-    (&["--cuda-path"], Fate::Toolkit),
-    (&["-include", "--pre-include"], Common("-include")),
-    (&["-D", "--define-macro"], Common("-D")),
-    (&["-U", "--undefine-macro"], Common("-U")),
-    (&["-std", "--std"], Common("-std=")),
-    (&["-x", "--x"], Fate::Language),
-    (&["-O", "--optimize"], Fate::Level),
-    (&["-g", "--debug"], CommonFlag("-g")),
-    (&["-G", "--device-debug"], Fate::DeviceDebug),
-    (&["-w", "--disable-warnings"], CommonFlag("-w")),
-    (&["-pg", "--profile"], HostFlag("-pg")),
-    (&["-fopenmp"], HostFlag("-fopenmp")),
-    (&["-pthread"], HostFlag("-pthread")),
-    (&["-fPIC"], HostFlag("-fPIC")),
-    (&["-fpermissive"], CommonFlag("-fpermissive")),
-    (&["-ansi"], HostFlag("-ansi")),
-    (&["-L", "--library-path"], LinkOf("-L")),
-    (&["-l", "--library"], LinkOf("-l")),
-    (&["-shared", "--shared"], LinkFlag("-shared")),
-    (&["-static"], LinkFlag("-static")),
-    (&["-rdynamic"], LinkFlag("-rdynamic")),
-    (&["-Xcompiler", "--compiler-options"], HostParts),
-    (&["-Xlinker", "--linker-options"], LinkParts),
-    (
-        &["-use_fast_math", "--use_fast_math"],
-        CommonFlag("-D__USE_FAST_MATH__=1"),
-    ),
-    (&["-optf", "--options-file"], Fate::File),
-    (&["--version", "-V"], Fate::Version),
-    (
-        &[
-            "-m64",
-            "-lineinfo",
-            "--generate-line-info",
-            "-src-in-ptx",
-            "--source-in-ptx",
-        ],
-        Nothing,
-    ),
-    (
-        &["--expt-relaxed-constexpr", "-expt-relaxed-constexpr"],
-        Nothing,
-    ),
-    (
-        &["--expt-extended-lambda", "-expt-extended-lambda"],
-        Nothing,
-    ),
-    (&["--extended-lambda", "-extended-lambda"], Nothing),
-    (
-        &[
-            "-extra-device-vectorization",
-            "--extra-device-vectorization",
-        ],
-        Nothing,
-    ),
-    (
-        &[
-            "-restrict",
-            "--restrict",
-            "-deviceemu",
-            "-keep",
-            "--keep",
-            "-save-temps",
-            "--save-temps",
-        ],
-        Nothing,
-    ),
-    (
-        &[
-            "-v",
-            "--verbose",
-            "-dlto",
-            "--dlink-time-opt",
-            "-link",
-            "--link",
-            "-res-usage",
-            "--resource-usage",
-        ],
-        Nothing,
-    ),
-    (
-        &[
-            "-Wno-deprecated-gpu-targets",
-            "-Wreorder",
-            "-clean",
-            "--clean-targets",
-            "-cuda",
-        ],
-        Nothing,
-    ),
-    (
-        &[
-            "-forward-unknown-to-host-compiler",
-            "--forward-unknown-to-host-compiler",
-        ],
-        Nothing,
-    ),
-    (
-        &[
-            "-noprof",
-            "-nohdinitlist",
-            "-ewp",
-            "-allow-unsupported-compiler",
-            "--allow-unsupported-compiler",
-        ],
-        Nothing,
-    ),
-    (
-        &[
-            "-time",
-            "--time",
-            "-t",
-            "--threads",
-            "-split-compile",
-            "--split-compile",
-        ],
-        NothingOf,
-    ),
-    (
-        &[
-            "-arch",
-            "--gpu-architecture",
-            "-code",
-            "--gpu-code",
-            "-gencode",
-            "--generate-code",
-            "--gpu-name",
-            "--cuda-gpu-arch",
-            "--offload-arch",
-        ],
-        Fate::Architecture,
-    ),
-    (&["-m", "--machine"], NothingOf),
-    (
-        &[
-            "-Xptxas",
-            "--ptxas-options",
-            "-Xnvlink",
-            "--nvlink-options",
-            "-Xcudafe",
-            "-Xfatbin",
-        ],
-        NothingOf,
-    ),
-    (
-        &[
-            "-Xarchive",
-            "--archive-options",
-            "-maxrregcount",
-            "--maxrregcount",
-        ],
-        NothingOf,
-    ),
-    (
-        &[
-            "-ccbin",
-            "--compiler-bindir",
-            "-cudart",
-            "--cudart",
-            "-cudadevrt",
-            "--cudadevrt",
-        ],
-        NothingOf,
-    ),
-    (
-        &[
-            "-default-stream",
-            "--default-stream",
-            "-keep-dir",
-            "--keep-dir",
-            "-objtemp",
-        ],
-        NothingOf,
-    ),
-    (
-        &[
-            "-ftz",
-            "--ftz",
-            "-prec-div",
-            "--prec-div",
-            "-prec-sqrt",
-            "--prec-sqrt",
-            "-fmad",
-            "--fmad",
-        ],
-        NothingOf,
-    ),
-    (&["-e", "--entries"], NothingOf),
-    (
-        &[
-            "-diag-suppress",
-            "--diag-suppress",
-            "-diag-error",
-            "--diag-error",
-            "-diag-warn",
-            "--diag-warn",
-        ],
-        NothingOf,
-    ),
-    (
-        &[
-            "-Werror",
-            "--Werror",
-            "-opt-info",
-            "--optimization-info",
-            "-target-dir",
-            "--target-directory",
-        ],
-        NothingOf,
-    ),
-    (
-        &[
-            "-ptx",
-            "--ptx",
-            "-cubin",
-            "--cubin",
-            "-fatbin",
-            "--fatbin",
-            "-optix-ir",
-        ],
-        Refused(NO_GPU_CODE),
-    ),
-    (
-        &["-lib", "--lib"],
-        Refused("make the archive with `ar` from objects of `-c`"),
-    ),
-    (
-        &["-dryrun", "--dryrun", "-run", "--run"],
-        Refused("run the commands by hand"),
-    ),
-];
-
-/// Options in whose place a value may follow directly.
-const JOINED: &[&str] = &["-I", "-D", "-U", "-L", "-l", "-O", "-isystem"];
 
 /// Reads a command line.
 ///
@@ -378,11 +80,16 @@ pub(super) fn read(args: &[String]) -> Result<Invocation, Diagnostic> {
         words: args.iter().cloned().collect(),
         found: Invocation::default(),
         language: None,
+        forward: false,
+        unknown: Vec::new(),
     };
     while let Some(word) = reader.words.pop_front() {
         reader.word(&word)?;
     }
-    Ok(reader.found)
+    match reader.unknown.first().filter(|_| !reader.forward) {
+        Some(word) => Err(unknown(word)),
+        None => Ok(reader.found),
+    }
 }
 
 struct Reader {
@@ -390,16 +97,23 @@ struct Reader {
     found: Invocation,
     /// The language that `-x` states.
     language: Option<bool>,
+    /// Whether options that are not known go to the host's compiler, also those read before this was said.
+    forward: bool,
+    unknown: Vec<String>,
 }
 
 impl Reader {
     fn word(&mut self, word: &str) -> Result<(), Diagnostic> {
+        if let Some(path) = word.strip_prefix('@') {
+            return self.options_file(path);
+        }
         if !word.starts_with('-') || word == "-" {
             self.file(word);
             return Ok(());
         }
         let Some((name, fate, value)) = find(word) else {
-            return self.host_option(word);
+            self.host_option(word);
+            return Ok(());
         };
         let value = match (takes_value(fate), value) {
             (true, Some(value)) => value,
@@ -413,15 +127,12 @@ impl Reader {
     }
 
     /// Options of warnings and code generation that GCC and clang share may stand for themselves.
-    fn host_option(&mut self, word: &str) -> Result<(), Diagnostic> {
-        if ["-W", "-f", "-march=", "-mtune="]
-            .iter()
-            .any(|start| word.starts_with(start))
-        {
-            self.found.host.push(word.to_string());
-            return Ok(());
+    fn host_option(&mut self, word: &str) {
+        let starts = ["-W", "-f", "-march=", "-mtune="];
+        if !starts.iter().any(|start| word.starts_with(start)) {
+            self.unknown.push(word.to_string());
         }
-        Err(unknown(word))
+        self.found.host.push(word.to_string());
     }
 
     fn file(&mut self, path: &str) {
@@ -432,7 +143,7 @@ impl Reader {
         self.found.files.push(Source {
             path: path.to_string(),
             cuda,
-            folder: None,
+            linked,
         });
     }
 
@@ -440,7 +151,9 @@ impl Reader {
         let found = &mut self.found;
         match fate {
             Nothing | NothingOf => {}
-            Common("-std=") => found.common.push(format!("-std={}", gnu(value))),
+            Common(form) if form.ends_with('=') => {
+                found.common.push(format!("{form}{}", gnu(value)));
+            }
             Common(form) => {
                 // A macro's value may hold commas, a list of folders does between them.
                 let parts = match form {
@@ -452,6 +165,11 @@ impl Reader {
                 }
             }
             CommonFlag(word) => found.common.push(word.into()),
+            CommonWhere(named, word) => {
+                found
+                    .common
+                    .extend((value == named).then(|| word.to_string()));
+            }
             HostFlag(word) => match word.strip_suffix('=') {
                 Some(option) => found.host.extend([option.to_string(), value.to_string()]),
                 None => found.host.push(word.into()),
@@ -459,10 +177,17 @@ impl Reader {
             LinkOf(form) => found.link.push(format!("{form}{value}")),
             LinkFlag(word) => found.link.push(word.into()),
             HostParts => found.host.extend(parts(value)),
-            LinkParts => found
-                .link
-                .extend(parts(value).map(|part| format!("-Wl,{part}"))),
+            LinkParts => {
+                let parts = parts(value).into_iter();
+                found.link.extend(parts.map(|part| format!("-Wl,{part}")));
+            }
             Fate::Output => found.output = Some(value.to_string()),
+            Fate::Folder => found.folder = Some(value.to_string()),
+            Fate::Bits if value == "64" => {}
+            Fate::Bits => {
+                let message = format!("there are no pointers of {value} bits here");
+                return Err(wrong(message).help("leave `-m` out, or say 64"));
+            }
             Fate::Level => found.level = Some(format!("-O{value}")),
             Fate::Language => self.language = language(value)?,
             Fate::Architecture => {
@@ -474,6 +199,8 @@ impl Reader {
                 found.separate = true;
             }
             Fate::Separate => found.separate = value == "true",
+            Fate::DeviceLink => found.stop = Stop::DeviceLink,
+            Fate::Archive => found.stop = Stop::Archive,
             Fate::Preprocess(word) => {
                 found.stop = Stop::Preprocess;
                 found.host.push(word.into());
@@ -494,6 +221,8 @@ impl Reader {
                 found.common.extend(["-idirafter".to_string(), headers]);
             }
             Fate::Version => found.version = true,
+            Fate::Verbose => found.verbose = true,
+            Fate::Forward => self.forward = true,
             Fate::File => self.options_file(value)?,
             Refused(why) => {
                 return Err(wrong(format!("`{name}` is not supported")).help(why));
@@ -502,55 +231,59 @@ impl Reader {
         Ok(())
     }
 
-    fn options_file(&mut self, path: &str) -> Result<(), Diagnostic> {
-        let bytes = crate::files::read(Path::new(path))?;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        for word in text.split_whitespace().rev() {
-            self.words.push_front(word.trim_matches('"').to_string());
+    fn options_file(&mut self, paths: &str) -> Result<(), Diagnostic> {
+        for path in paths.split(',').rev() {
+            let bytes = crate::files::read(Path::new(path))?;
+            for word in words(&String::from_utf8_lossy(&bytes)).into_iter().rev() {
+                self.words.push_front(word);
+            }
         }
         Ok(())
     }
 }
 
-/// The row of an option, its name as the row has it, and the value that stands in the same word.
-fn find(word: &str) -> Option<(&'static str, Fate, Option<String>)> {
-    let (name, value) = match word.split_once('=') {
-        Some((name, value)) => (name, Some(value.to_string())),
-        None => (word, None),
+/// The words of a text as a shell reads them: between blanks, unless quoted or behind a backslash.
+fn words(text: &str) -> Vec<String> {
+    split(text, char::is_whitespace, true)
+}
+
+/// The parts of a value that lists options: between commas or spaces. What is quoted stays as it is, but for quotes
+/// round all of it; a comma behind a backslash is one of the part's.
+fn parts(value: &str) -> Vec<String> {
+    let round = |quote: char| {
+        let within = value.strip_prefix(quote)?.strip_suffix(quote)?;
+        (!within.contains(quote)).then_some(within)
     };
-    if let Some((name, fate)) = row(word) {
-        return Some((name, fate, None));
-    }
-    if let Some((name, fate)) = row(name).filter(|(_, fate)| takes_value(*fate)) {
-        return Some((name, fate, value));
-    }
-    let joined = JOINED.iter().find(|start| word.starts_with(**start))?;
-    let (name, fate) = row(joined)?;
-    Some((name, fate, Some(word[joined.len()..].to_string())))
+    let value = round('"').or_else(|| round('\'')).unwrap_or(value);
+    split(value, |c| matches!(c, ',' | ' '), false)
 }
 
-fn row(name: &str) -> Option<(&'static str, Fate)> {
-    ROWS.iter().find_map(|(names, fate)| {
-        let found = names.iter().find(|known| **known == name)?;
-        Some((*found, *fate))
-    })
-}
-
-fn takes_value(fate: Fate) -> bool {
-    match fate {
-        NothingOf | Common(_) | LinkOf(_) | HostParts | LinkParts => true,
-        Fate::Output | Fate::Level | Fate::Language | Fate::File => true,
-        Fate::Architecture | Fate::Separate | Fate::Toolkit => true,
-        HostFlag(word) => word.ends_with('='),
-        _ => false,
+/// What stands between separators. Quotes keep separators together, and go where `unquote` says so.
+fn split(text: &str, separates: impl Fn(char) -> bool, unquote: bool) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let escapes = |next: &char| match unquote {
+            true => quote != Some('\''),
+            false => *next == ',',
+        };
+        match letter {
+            '\\' if letters.peek().is_some_and(escapes) => {
+                word.get_or_insert_default().extend(letters.next());
+            }
+            _ if quote == Some(letter) || quote.is_none() && matches!(letter, '"' | '\'') => {
+                quote = quote.xor(Some(letter));
+                let word = word.get_or_insert_default();
+                word.extend((!unquote).then_some(letter));
+            }
+            _ if quote.is_none() && separates(letter) => found.extend(word.take()),
+            _ => word.get_or_insert_default().push(letter),
+        }
     }
-}
-
-/// The parts of a value that lists options: between commas or spaces.
-fn parts(value: &str) -> impl Iterator<Item = String> + '_ {
-    let value = value.trim_matches(['"', '\'']);
-    let parts = value.split([',', ' ']).filter(|part| !part.is_empty());
-    parts.map(String::from)
+    found.extend(word);
+    found
 }
 
 /// A version of the language with GNU's extensions, which system headers and old programs use.
@@ -561,13 +294,14 @@ fn gnu(version: &str) -> String {
     }
 }
 
-/// The highest number behind `sm_` or `compute_` in a value; none where it names no number (`native`).
+/// The highest number behind `sm_`, `compute_` or `lto_` in a value; none where it names no number (`native`).
 fn architecture(value: &str) -> u32 {
     let words = value.split([',', '=', '[', ']', '"', ' ']);
     let numbers = words.filter_map(|word| {
         let number = word
             .strip_prefix("sm_")
-            .or_else(|| word.strip_prefix("compute_"))?;
+            .or_else(|| word.strip_prefix("compute_"))
+            .or_else(|| word.strip_prefix("lto_"))?;
         let end = number.find(|c: char| !c.is_ascii_digit());
         number[..end.unwrap_or(number.len())].parse().ok()
     });
@@ -675,7 +409,7 @@ mod tests {
     #[test]
     fn what_is_not_known_has_a_near_match() {
         for (word, near) in [
-            ("--lineinfo", "-lineinfo"),
+            ("--linenfo", "-lineinfo"),
             ("-maxregcount=32", "-maxrregcount"),
             ("--use_fast_maths", "--use_fast_math"),
         ] {
@@ -683,6 +417,112 @@ mod tests {
             assert_eq!(finding.code, Code::BadOption);
             assert!(finding.help.expect("a help").contains(near), "{word}");
         }
-        assert!(line("-ptx").is_err() && line("-o").is_err());
+        assert!(line("-ptx").is_err() && line("-o").is_err() && line("-m32 a.cu").is_err());
+    }
+
+    /// Lines that CMake, Makefiles and setup scripts write, and what of them reaches both halves, the host's compiler
+    /// and the linker.
+    const LINES: &[(&str, &str, &str, &str)] = &[
+        ("-fmad=false --fmad true", "-ffp-contract=off", "", ""),
+        (
+            "--default-stream per-thread",
+            "-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1",
+            "",
+            "",
+        ),
+        (
+            "--default-stream=legacy -ftemplate-depth 900",
+            "-ftemplate-depth=900",
+            "",
+            "",
+        ),
+        (
+            "-Xcompiler=-fPIC --compiler-options \"-O3 -Wall\"",
+            "",
+            "-fPIC -O3 -Wall",
+            "",
+        ),
+        (
+            r#"-Xcompiler -DN=\"a,b\",-DM=1\,2"#,
+            "",
+            r#"-DN=\"a,b\" -DM=1,2"#,
+            "",
+        ),
+        (
+            "-Xlinker=-rpath,/x -Xlinker -z",
+            "",
+            "",
+            "-Wl,-rpath -Wl,/x -Wl,-z",
+        ),
+        (
+            "-forward-unknown-to-host-compiler -pipe -msse4.2",
+            "",
+            "-pipe -msse4.2",
+            "",
+        ),
+        (
+            "-ggdb3 --forward-unknown-to-host-compiler",
+            "",
+            "-ggdb3",
+            "",
+        ),
+        (
+            "--lineinfo --gencode arch=compute_80,code=lto_80 --gpu-architecture sm_70",
+            "",
+            "",
+            "",
+        ),
+        (
+            "-t0 -t=4 --threads 2 -split-compile=0 -res-usage -keep -keep-dir tmp",
+            "",
+            "",
+            "",
+        ),
+        (
+            "-ccbin g++-12 -cudart static --cudadevrt=none -Xnvlink -v -Xptxas=-O3,-v",
+            "",
+            "",
+            "",
+        ),
+        (
+            "-diag-suppress 177,550 --Werror all-warnings -Xcudafe --diag_suppress=2 -err-no",
+            "",
+            "",
+            "",
+        ),
+        (
+            "-noeh -m 64 -m64 -dlto -arch=all-major -Wno-deprecated-gpu-targets",
+            "",
+            "-fno-exceptions",
+            "",
+        ),
+        (
+            "--expt-relaxed-constexpr --extended-lambda -std c++20",
+            "-std=gnu++20",
+            "",
+            "",
+        ),
+        ("-MD -MT a.o -MF a.d", "", "-MD -MT a.o -MF a.d", ""),
+    ];
+
+    #[test]
+    fn options_of_build_systems_are_known() {
+        for &(text, common, host, link) in LINES {
+            let mut words = words(text);
+            if text.contains('\\') {
+                words = text.split(' ').map(String::from).collect();
+            }
+            let found = read(&words).unwrap_or_else(|finding| panic!("{text}: {finding:?}"));
+            assert_eq!(found.common.join(" "), common, "{text}");
+            assert_eq!(found.host.join(" "), host, "{text}");
+            assert_eq!(found.link.join(" "), link, "{text}");
+        }
+        assert!(line("a.cu -pipe").is_err());
+    }
+
+    #[test]
+    fn quotes_keep_words_together() {
+        let text = r#"-I"a b" -DX="\"y z\"" 'c d.cu' e\ f"#;
+        assert_eq!(words(text), ["-Ia b", "-DX=\"y z\"", "c d.cu", "e f"]);
     }
 }

@@ -4,27 +4,45 @@
 //!
 //! Where clang refuses such a call and the unit defines the function for the device, the declaration gets both
 //! spaces in a copy, which stands for the file by way of clang's overlay of file systems: lines, names in
-//! messages and debug information stay.
+//! messages, in lists of dependences and in debug information stay. So does a source whose launches have blanks in
+//! their brackets.
 
+use super::launches;
 use crate::files::{self, Scratch};
 use gradus_ir::Diagnostic;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What clang says, at its place, of a declaration that was meant for the host.
 const NOTE: &str = ": note: candidate function not viable: call to __host__ function from __";
 const BOTH: &str = "__host__ __device__ ";
 
-/// The declarations that were completed so far.
+/// The files of which clang reads another text.
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
-    /// The lines, from 1, of each file.
-    completed: BTreeMap<PathBuf, Vec<usize>>,
+    texts: BTreeMap<PathBuf, String>,
+    /// The declarations that were completed so far: files, and lines from 1.
+    completed: BTreeSet<(PathBuf, usize)>,
     overlay: Option<PathBuf>,
 }
 
 impl Spaces {
+    /// The files of a source: where clang does not read its launches, they are written as it does.
+    ///
+    /// # Errors
+    /// Where a file cannot be read or written.
+    pub fn of(source: &str, at: usize, scratch: &Scratch) -> Result<Spaces, Diagnostic> {
+        let mut spaces = Spaces::default();
+        let text = files::read(Path::new(source))?;
+        let readable = launches::closed(&String::from_utf8_lossy(&text));
+        if let (Some(text), Some(file)) = (readable, absolute(Path::new(source))) {
+            spaces.texts.insert(file, text);
+            spaces.write(at, scratch)?;
+        }
+        Ok(spaces)
+    }
+
     /// What clang is told.
     pub fn words(&self) -> Vec<String> {
         let overlay = self.overlay.iter();
@@ -44,22 +62,21 @@ impl Spaces {
         at: usize,
         scratch: &Scratch,
     ) -> Result<bool, Diagnostic> {
-        let definitions = String::from_utf8_lossy(&files::read(Path::new(source))?).into_owned();
+        let definitions = self.text(Path::new(source))?;
         let mut new = false;
         for (file, line, column) in said.lines().filter_map(place) {
             let Some(file) = absolute(Path::new(file)) else {
                 continue;
             };
-            let text = String::from_utf8_lossy(&files::read(&file)?).into_owned();
+            let text = self.text(&file)?;
             let Some(name) = text.lines().nth(line - 1).and_then(|l| name_at(l, column)) else {
                 continue;
             };
             if !for_device(&definitions, name) && !for_device(&text, name) {
                 continue;
             }
-            let lines = self.completed.entry(file).or_default();
-            if !lines.contains(&line) {
-                lines.push(line);
+            if self.completed.insert((file.clone(), line)) {
+                self.texts.insert(file, completed(&text, line));
                 new = true;
             }
         }
@@ -69,12 +86,18 @@ impl Spaces {
         Ok(new)
     }
 
+    /// A file as clang reads it.
+    fn text(&self, file: &Path) -> Result<String, Diagnostic> {
+        let changed = absolute(file).and_then(|file| self.texts.get(&file).cloned());
+        let read = || Ok(String::from_utf8_lossy(&files::read(file)?).into_owned());
+        changed.map_or_else(read, Ok)
+    }
+
     fn write(&mut self, at: usize, scratch: &Scratch) -> Result<(), Diagnostic> {
         let mut roots = Vec::new();
-        for (number, (file, lines)) in self.completed.iter().enumerate() {
-            let text = String::from_utf8_lossy(&files::read(file)?).into_owned();
-            let copy = scratch.file(&format!("{at}.{number}.completed"));
-            files::write(&copy, completed(&text, lines).as_bytes())?;
+        for (number, (file, text)) in self.texts.iter().enumerate() {
+            let copy = scratch.file(&format!("{at}.{number}.text"));
+            files::write(&copy, text.as_bytes())?;
             roots.push(json!({
                 "type": "file",
                 "name": file.display().to_string(),
@@ -134,16 +157,11 @@ fn for_device(text: &str, name: &str) -> bool {
     })
 }
 
-/// The text with both spaces before what stands in these lines.
-fn completed(text: &str, lines: &[usize]) -> String {
-    let mut result = String::with_capacity(text.len() + lines.len() * BOTH.len());
-    for (number, line) in text.split_inclusive('\n').enumerate() {
-        if lines.contains(&(number + 1)) {
-            result.push_str(BOTH);
-        }
-        result.push_str(line);
-    }
-    result
+/// The text with both spaces before what stands in a line, from 1.
+fn completed(text: &str, line: usize) -> String {
+    let before = text.split_inclusive('\n').take(line - 1);
+    let start = before.map(str::len).sum();
+    [&text[..start], BOTH, &text[start..]].concat()
 }
 
 #[cfg(test)]
@@ -168,7 +186,7 @@ mod tests {
         assert!(!for_device(text, "g"));
         assert!(!for_device("__device__ int of(int); int f(int);", "f"));
         assert_eq!(
-            completed("int g();\nint f(int);\n", &[2]),
+            completed("int g();\nint f(int);\n", 2),
             "int g();\n__host__ __device__ int f(int);\n"
         );
     }

@@ -1,6 +1,5 @@
 //! One source with device code: clang twice, our passes, and clang's back end.
 
-use super::launches;
 use super::loops;
 use super::options::{Invocation, Source};
 use super::said;
@@ -103,9 +102,8 @@ impl Unit<'_> {
         (derived, detail): (&Path, Detail),
         driven: &mut Driven,
     ) -> Result<Option<Opened>, Diagnostic> {
-        let source = &self.readable(at, source)?;
         let bitcode = self.scratch.file(&format!("{at}.host.bc"));
-        let mut spaces = Spaces::default();
+        let mut spaces = Spaces::of(&source.path, at, self.scratch)?;
         let (halves, status, said) = loop {
             let host = self.host_job(source, output, &spaces)?;
             let halves = cc1::halves(&host, &bitcode, derived, detail);
@@ -198,26 +196,6 @@ impl Unit<'_> {
         Ok(status)
     }
 
-    /// The source as clang reads it: launches with spaces inside of their brackets are written without
-    /// them, in a copy whose lines keep their places.
-    fn readable(&self, at: usize, source: &Source) -> Result<Source, Diagnostic> {
-        let path = Path::new(&source.path);
-        let bytes = files::read(path)?;
-        let text = String::from_utf8_lossy(&bytes);
-        let Some(text) = launches::closed(&text) else {
-            return Ok(source.clone());
-        };
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let copy = self.scratch.file(&format!("{at}.{name}"));
-        let line = format!("#line 1 \"{}\"\n", source.path);
-        files::write(&copy, (line + &text).as_bytes())?;
-        Ok(Source {
-            path: copy.display().to_string(),
-            folder: path.parent().map(|folder| folder.display().to_string()),
-            ..source.clone()
-        })
-    }
-
     fn bitcode(&self, reply: Reply, driven: &mut Driven) -> Option<Vec<u8>> {
         let text = |kind| reply.text(kind).map(String::from);
         driven.reports.extend(text(OutputKind::Report));
@@ -248,8 +226,29 @@ impl Unit<'_> {
             args.push("-march=native".into());
         }
         args.extend(self.asked.host.iter().cloned());
+        args.extend(self.dependences(source));
         args.push(self.level());
         self.job(args, source, object)
+    }
+
+    /// Where the list of dependences goes, and for whom it is, where that is not said: the object that the user
+    /// will see.
+    fn dependences(&self, source: &Source) -> Vec<String> {
+        let says = |words: &[&str]| self.asked.host.iter().any(|w| words.contains(&w.as_str()));
+        let mut words = Vec::new();
+        if says(&["-MD", "-MMD"]) {
+            let object = super::object_name(self.asked, source);
+            let mut add = |word: &str, path: &Path| {
+                words.extend([word.to_string(), path.display().to_string()]);
+            };
+            if !says(&["-MF"]) {
+                add("-MF", &object.with_extension("d"));
+            }
+            if !says(&["-MT", "-MQ"]) {
+                add("-MT", &object);
+            }
+        }
+        words
     }
 
     /// The device's compilation to text.
@@ -314,11 +313,6 @@ impl Unit<'_> {
         output: &Path,
     ) -> Result<Job, Diagnostic> {
         let clang = self.settings.compiler(Language::PlusPlus)?;
-        if let Some(folder) = &source.folder {
-            // What is included stands beside the source, not beside its copy.
-            let here = if folder.is_empty() { "." } else { folder };
-            args.extend(["-iquote".to_string(), here.to_string()]);
-        }
         args.extend([
             "-o".to_string(),
             output.display().to_string(),
