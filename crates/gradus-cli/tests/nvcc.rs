@@ -130,6 +130,11 @@ fn build_systems_get_what_they_ask_for() {
     let libraries = line("#$ LIBRARIES= ").expect("where libraries are");
     let headers = line("#$ INCLUDES=\"-I").expect("where headers are");
     let headers = Path::new(headers.trim_matches('"'));
+    // A line by which CMake knows a link.
+    assert!(
+        line(" ld ").is_some_and(|words| words.contains(libraries)),
+        "{told}"
+    );
     assert!(headers.join("cuda_runtime.h").is_file(), "{told}");
     let by_other = Command::new("clang++-22")
         .current_dir(&folder)

@@ -35,7 +35,7 @@ pub(super) fn told(settings: &Settings) -> Result<String, Diagnostic> {
         format!("#$ LIBRARIES= {libraries}\n"),
         "#$ device -arch compute_70\n".to_string(),
         // What links, and who has it linked: the last is who is called.
-        format!("#$ ld -o a.out {named}\n"),
+        format!(" ld -o a.out {named}\n"),
         format!("#$ \"{}\" -o a.out {named}\n", linker(settings)),
     ]
     .concat())
