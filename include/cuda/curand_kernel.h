@@ -89,7 +89,7 @@ GR_RANDOM unsigned int gr_mrg32k3a(curandStateMRG32k3a *state)
 }
 GR_RANDOM unsigned int curand(curandStateMRG32k3a *state)
 {
-    return (unsigned int)((double)gr_mrg32k3a(state) * (4294967295.0 / 4294967087.0));
+    return (unsigned int)(gr_mrg32k3a(state) * 1.000000048662);
 }
 GR_RANDOM void skipahead(unsigned long long count, curandStateMRG32k3a *state) { __gr_mrg32k3a_skip(state->s1, 0, count); }
 GR_RANDOM void skipahead_subsequence(unsigned long long count, curandStateMRG32k3a *state) { __gr_mrg32k3a_skip(state->s1, count, 0); }

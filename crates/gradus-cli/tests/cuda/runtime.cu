@@ -17,6 +17,14 @@ __global__ void uniform(float *out)
     curand_init(1234, threadIdx.x, 0, &state);
     out[threadIdx.x] = curand_uniform(&state);
 }
+__global__ void published(unsigned *out)
+{
+    curandStateMRG32k3a mrg;
+    curandStatePhilox4_32_10_t philox;
+    curand_init(0, 0, 0, &mrg), curand_init(0, 0, 0, &philox);
+    for (int i = 0; i < 3; i++) out[i] = curand(&mrg);
+    for (int i = 3; i < 7; i++) out[i] = curand(&philox);
+}
 int other_file(int *x);
 
 int main()
@@ -80,6 +88,12 @@ int main()
     OK(cudaDeviceSynchronize());
     for (int i = 0; i < 64; i++) expect(numbers[i] == same[i], "random numbers");
     near(std::round(1e4 * numbers[0]), 1455, "the first random number");
+    /* L'Ecuyer's first numbers, 545508589 1368065410 1327943761, made such of 32 bits; those of Philox's authors. */
+    const unsigned known[7] = {545508615, 1368065476, 1327943825, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
+    unsigned *words = (unsigned *)same;
+    published<<<1, 1>>>(words);
+    OK(cudaDeviceSynchronize());
+    for (int i = 0; i < 7; i++) near(words[i], known[i], "published random numbers");
 
     fflush(stdout);
     say<<<1, 32>>>(7);

@@ -1,11 +1,13 @@
 //! cuRAND's host interface: a generator fills memory with numbers of a distribution, going on where it was.
 //!
-//! XORWOW's default order deals 4096 subsequences out in turn: the number at place n is number n / 4096 of
-//! subsequence n mod 4096, as cuRAND's manual says. The others go through one sequence.
+//! Which number stands where is as cuRAND's manual says ([`super::dealt`]): XORWOW deals out 4096 subsequences in
+//! turn, MRG32k3a 81920, or 4096 in the legacy order, and Philox 65536, four numbers of each.
 
+use super::dealt::Dealt;
 use super::mrg32k3a::Mrg32k3a;
 use super::philox::philox;
 use super::xorwow::Xorwow;
+use std::f32::consts::TAU;
 use std::ffi::{c_int, c_uint, c_void};
 
 type Status = c_int;
@@ -14,91 +16,99 @@ const TYPE_ERROR: Status = 103;
 const OUT_OF_RANGE: Status = 104;
 const LENGTH_NOT_MULTIPLE: Status = 105;
 
-/// Subsequences that XORWOW's default order deals out.
-const DEALT: usize = 4096;
+/// The order that is older than the others.
+const LEGACY: c_int = 103;
+/// What makes numbers in [1, 2^32 - 209] such in (0, 1], and such of 32 bits.
+const MRG_UNIT: f64 = 2.328_306_549_837_828_8e-10;
+const MRG_BITS: f64 = 1.000_000_048_662;
+/// 2^-32 and 2^-53.
+const UNIT: f32 = 2.328_306_4e-10;
+const UNIT_DOUBLE: f64 = 1.110_223_024_625_156_5e-16;
 
 /// Where the numbers come from.
 enum Source {
-    Xorwow { states: Vec<Xorwow>, turn: usize },
-    Mrg32k3a(Mrg32k3a),
-    Philox { block: u128, left: Vec<u32> },
+    Xorwow(Dealt<Xorwow>),
+    Mrg32k3a(Dealt<Mrg32k3a>),
+    /// The place of the next number, and the four among which it is.
+    Philox {
+        place: u64,
+        four: [u32; 4],
+    },
 }
 
 /// A generator.
 struct Generator {
     kind: c_int,
+    order: c_int,
     seed: u64,
     offset: u64,
     /// Made at the first number.
     source: Option<Source>,
 }
 
+/// The four numbers of Philox that begin at a place.
+fn four(place: u64, seed: u64) -> [u32; 4] {
+    let (turn, round) = (place / 4 % 65536, place / 4 / 65536);
+    philox(u128::from(turn) << 64 | u128::from(round), seed)
+}
+
 impl Source {
-    fn new(kind: c_int, seed: u64, offset: u64) -> Source {
+    fn new(kind: c_int, order: c_int, seed: u64, offset: u64) -> Source {
         match kind {
             121 => {
-                let mut state = Mrg32k3a::new(seed);
-                state.skip(0, offset);
-                Source::Mrg32k3a(state)
+                let count = if order == LEGACY { 4096 } else { 81920 };
+                Source::Mrg32k3a(Dealt::new(count, offset, |ahead| {
+                    let mut state = Mrg32k3a::new(seed);
+                    state.skip(0, ahead);
+                    state
+                }))
             }
-            161 => {
-                let (block, place) = (u128::from(offset / 4), (offset % 4) as usize);
-                let mut left = philox(block, seed)[place..].to_vec();
-                left.reverse();
-                Source::Philox {
-                    block: block + 1,
-                    left,
-                }
-            }
-            _ => {
-                let turn = (offset % DEALT as u64) as usize;
+            161 => Source::Philox {
+                place: offset,
+                four: four(offset, seed),
+            },
+            _ => Source::Xorwow(Dealt::new(4096, offset, |ahead| {
                 let mut state = Xorwow::new(seed);
-                state.skip(0, offset / DEALT as u64);
-                let mut states = Vec::with_capacity(DEALT);
-                for place in 0..DEALT {
-                    let mut own = state;
-                    if place < turn {
-                        own.next();
-                    }
-                    states.push(own);
-                    state.skip(1, 0);
-                }
-                Source::Xorwow { states, turn }
-            }
-        }
-    }
-
-    /// 32 random bits; of MRG32k3a its number in [1, 2^32 - 209].
-    fn next(&mut self, seed: u64) -> u32 {
-        match self {
-            Source::Xorwow { states, turn } => {
-                let state = &mut states[*turn];
-                *turn = (*turn + 1) % DEALT;
-                state.next()
-            }
-            Source::Mrg32k3a(state) => state.next(),
-            Source::Philox { block, left } => {
-                if left.is_empty() {
-                    *left = philox(*block, seed).to_vec();
-                    left.reverse();
-                    *block += 1;
-                }
-                left.pop().unwrap_or_default()
-            }
+                state.skip(0, ahead);
+                state
+            })),
         }
     }
 }
 
 impl Generator {
+    fn source(&mut self) -> &mut Source {
+        let (kind, order, seed, offset) = (self.kind, self.order, self.seed, self.offset);
+        self.source
+            .get_or_insert_with(|| Source::new(kind, order, seed, offset))
+    }
+
+    /// 32 random bits of the subsequence whose turn it is; of MRG32k3a its number in [1, 2^32 - 209].
     fn bits(&mut self) -> u32 {
-        let Generator {
-            kind,
-            seed,
-            offset,
-            source,
-        } = self;
-        let source = source.get_or_insert_with(|| Source::new(*kind, *seed, *offset));
-        source.next(*seed)
+        let seed = self.seed;
+        match self.source() {
+            Source::Xorwow(states) => states.next(),
+            Source::Mrg32k3a(states) => states.next(),
+            Source::Philox { place, four: all } => {
+                let found = all[(*place % 4) as usize];
+                *place += 1;
+                if place.is_multiple_of(4) {
+                    *all = four(*place, seed);
+                }
+                found
+            }
+        }
+    }
+
+    /// One element, or a pair, made of the numbers of one subsequence.
+    fn turn<T>(&mut self, made: impl FnOnce(&mut Generator) -> T) -> T {
+        let element = made(self);
+        match self.source() {
+            Source::Xorwow(states) => states.pass(),
+            Source::Mrg32k3a(states) => states.pass(),
+            Source::Philox { .. } => {}
+        }
+        element
     }
 
     fn is_mrg(&self) -> bool {
@@ -108,7 +118,7 @@ impl Generator {
     fn integer(&mut self) -> u32 {
         let bits = self.bits();
         match self.is_mrg() {
-            true => (f64::from(bits) * (4_294_967_295.0 / 4_294_967_087.0)) as u32,
+            true => (f64::from(bits) * MRG_BITS) as u32,
             false => bits,
         }
     }
@@ -117,23 +127,34 @@ impl Generator {
     fn uniform(&mut self) -> f32 {
         let bits = self.bits();
         match self.is_mrg() {
-            true => (f64::from(bits) * 2.328_306_549_837_828_8e-10) as f32,
-            false => bits as f32 * 2.328_306_4e-10 + 2.328_306_4e-10 / 2.0,
+            true => (f64::from(bits) * MRG_UNIT) as f32,
+            false => bits as f32 * UNIT + UNIT / 2.0,
         }
     }
 
     /// In (0, 1].
     fn uniform_double(&mut self) -> f64 {
         if self.is_mrg() {
-            return f64::from(self.bits()) * 2.328_306_549_837_828_8e-10;
+            return f64::from(self.bits()) * MRG_UNIT;
         }
         let (low, high) = (u64::from(self.bits()), u64::from(self.bits()));
         let bits = low ^ (high << 21);
-        bits as f64 * 1.110_223_024_625_156_5e-16 + 1.110_223_024_625_156_5e-16 / 2.0
+        bits as f64 * UNIT_DOUBLE + UNIT_DOUBLE / 2.0
     }
 
     /// Two numbers of the standard normal distribution (Box and Muller 1958).
-    fn normal_pair(&mut self) -> [f64; 2] {
+    fn normals(&mut self) -> [f32; 2] {
+        let u = self.uniform();
+        let angle = match self.is_mrg() {
+            true => self.uniform() * TAU,
+            false => self.bits() as f32 * (UNIT * TAU) + UNIT * TAU / 2.0,
+        };
+        let (sine, cosine) = angle.sin_cos();
+        let radius = (-2.0 * u.ln()).sqrt();
+        [radius * sine, radius * cosine]
+    }
+
+    fn normal_doubles(&mut self) -> [f64; 2] {
         let (u, v) = (self.uniform_double(), self.uniform_double());
         let (sine, cosine) = (v * std::f64::consts::TAU).sin_cos();
         let radius = (-2.0 * u.ln()).sqrt();
@@ -188,13 +209,14 @@ unsafe fn fill<T>(
 fn pairs<T>(
     generator: &mut Generator,
     out: &mut [T],
-    made: impl Fn(f64) -> T,
+    two: impl Fn(&mut Generator) -> [T; 2],
+    made: impl Fn(T) -> T,
 ) -> Result<(), Status> {
     if !out.len().is_multiple_of(2) {
         return Err(LENGTH_NOT_MULTIPLE);
     }
     for pair in out.chunks_exact_mut(2) {
-        let [a, b] = generator.normal_pair();
+        let [a, b] = generator.turn(&two);
         (pair[0], pair[1]) = (made(a), made(b));
     }
     Ok(())
@@ -209,6 +231,7 @@ unsafe extern "C" fn curandCreateGenerator(to: *mut *mut c_void, kind: c_int) ->
     };
     let generator = Box::new(Generator {
         kind,
+        order: 101,
         seed: 0,
         offset: 0,
         source: None,
@@ -276,7 +299,7 @@ unsafe extern "C" fn curandSetGeneratorOffset(handle: *mut c_void, offset: u64) 
 unsafe extern "C" fn curandSetGeneratorOrdering(handle: *mut c_void, order: c_int) -> Status {
     match order {
         // SAFETY: promised by the caller.
-        100 | 101 | 103 => unsafe { set(handle, |_| ()) },
+        100 | 101 | LEGACY => unsafe { set(handle, |generator| generator.order = order) },
         _ => OUT_OF_RANGE,
     }
 }
@@ -291,7 +314,7 @@ unsafe extern "C" fn curandGenerate(handle: *mut c_void, out: *mut c_uint, count
     // SAFETY: promised by the caller.
     unsafe {
         fill(handle, out, count, |generator, out| {
-            out.fill_with(|| generator.integer());
+            out.fill_with(|| generator.turn(|g| g.integer()));
             Ok(())
         })
     }
@@ -306,7 +329,7 @@ unsafe extern "C" fn curandGenerateUniform(
     // SAFETY: promised by the caller.
     unsafe {
         fill(handle, out, count, |generator, out| {
-            out.fill_with(|| generator.uniform());
+            out.fill_with(|| generator.turn(|g| g.uniform()));
             Ok(())
         })
     }
@@ -321,7 +344,7 @@ unsafe extern "C" fn curandGenerateUniformDouble(
     // SAFETY: promised by the caller.
     unsafe {
         fill(handle, out, count, |generator, out| {
-            out.fill_with(|| generator.uniform_double());
+            out.fill_with(|| generator.turn(|g| g.uniform_double()));
             Ok(())
         })
     }
@@ -345,11 +368,11 @@ unsafe extern "C" fn curandGenerateNormal(
     mean: f32,
     deviation: f32,
 ) -> Status {
-    let made = |x: f64| x as f32 * deviation + mean;
+    let made = |x: f32| x * deviation + mean;
     // SAFETY: promised by the caller.
     unsafe {
         fill(handle, out, count, |generator, out| {
-            pairs(generator, out, made)
+            pairs(generator, out, Generator::normals, made)
         })
     }
 }
@@ -366,7 +389,7 @@ unsafe extern "C" fn curandGenerateNormalDouble(
     // SAFETY: promised by the caller.
     unsafe {
         fill(handle, out, count, |generator, out| {
-            pairs(generator, out, made)
+            pairs(generator, out, Generator::normal_doubles, made)
         })
     }
 }
@@ -379,11 +402,11 @@ unsafe extern "C" fn curandGenerateLogNormal(
     mean: f32,
     deviation: f32,
 ) -> Status {
-    let made = |x: f64| (x as f32 * deviation + mean).exp();
+    let made = |x: f32| (x * deviation + mean).exp();
     // SAFETY: promised by the caller.
     unsafe {
         fill(handle, out, count, |generator, out| {
-            pairs(generator, out, made)
+            pairs(generator, out, Generator::normals, made)
         })
     }
 }
@@ -400,7 +423,7 @@ unsafe extern "C" fn curandGenerateLogNormalDouble(
     // SAFETY: promised by the caller.
     unsafe {
         fill(handle, out, count, |generator, out| {
-            pairs(generator, out, made)
+            pairs(generator, out, Generator::normal_doubles, made)
         })
     }
 }
@@ -418,7 +441,7 @@ unsafe extern "C" fn curandGeneratePoisson(
     // SAFETY: promised by the caller.
     unsafe {
         fill(handle, out, count, |generator, out| {
-            out.fill_with(|| generator.poisson(mean));
+            out.fill_with(|| generator.turn(|g| g.poisson(mean)));
             Ok(())
         })
     }
@@ -426,6 +449,7 @@ unsafe extern "C" fn curandGeneratePoisson(
 
 #[cfg(test)]
 mod tests {
+    use super::super::dealt::Sequence;
     use super::*;
 
     fn made(kind: c_int, seed: u64, offset: u64) -> *mut c_void {
@@ -452,6 +476,50 @@ mod tests {
             "0.1455 0.8202 0.5504 0.2948 0.9147 0.8690 0.3219 0.7829 0.0113"
         );
         assert_eq!(unsafe { curandDestroyGenerator(handle) }, 0);
+    }
+
+    /// The orders of cuRAND's manual, from the sequences as kernels walk them.
+    #[test]
+    fn subsequences_take_turns() {
+        let mut out = vec![0_u32; 90_000];
+        let fill = |kind, order, out: &mut Vec<u32>| unsafe {
+            let handle = made(kind, 7, 0);
+            assert_eq!(curandSetGeneratorOrdering(handle, order), 0);
+            assert_eq!(curandGenerate(handle, out.as_mut_ptr(), out.len()), 0);
+            curandDestroyGenerator(handle);
+        };
+        let of_mrg = |subsequence, number| {
+            let mut state = Mrg32k3a::new(7);
+            state.skip(subsequence, number);
+            (f64::from(state.next()) * 1.000_000_048_662) as u32
+        };
+        fill(121, 101, &mut out);
+        assert_eq!(out[..2], [of_mrg(0, 0), of_mrg(1, 0)]);
+        assert_eq!(
+            out[81_919..81_922],
+            [of_mrg(81_919, 0), of_mrg(0, 1), of_mrg(1, 1)]
+        );
+        fill(121, 103, &mut out);
+        assert_eq!(out[4095..4097], [of_mrg(4095, 0), of_mrg(0, 1)]);
+        let mut far = vec![0_u32; 4 * 65536 + 8];
+        fill(161, 101, &mut far);
+        assert_eq!(far[4..8], philox(1 << 64, 7));
+        assert_eq!(far[4 * 65536..4 * 65537], philox(1, 7));
+    }
+
+    /// A double takes two numbers of one subsequence.
+    #[test]
+    fn an_element_is_of_one_subsequence() {
+        let (handle, mut out) = (made(101, 7, 0), [0.0; 2]);
+        let mut state = Xorwow::new(7);
+        state.skip(1, 0);
+        let (low, high) = (u64::from(state.next()), u64::from(state.next()));
+        let expected = (low ^ high << 21) as f64 * 2_f64.powi(-53) + 2_f64.powi(-54);
+        unsafe {
+            assert_eq!(curandGenerateUniformDouble(handle, out.as_mut_ptr(), 2), 0);
+            curandDestroyGenerator(handle);
+        }
+        assert_eq!(out[1], expected);
     }
 
     /// An offset leaves out as many numbers.

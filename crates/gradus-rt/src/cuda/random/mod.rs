@@ -1,5 +1,6 @@
 //! Random numbers: cuRAND's generators, far jumps in their sequences for kernels, and the host interface.
 
+mod dealt;
 mod host;
 mod mrg32k3a;
 mod philox;

@@ -2,6 +2,8 @@
 //! generators*, Oper. Res. 47(1), 1999): two recurrences of order three. A far jump is a power of their
 //! matrices.
 
+use super::dealt::Sequence;
+
 const M1: u64 = 4_294_967_087;
 const M2: u64 = 4_294_944_443;
 /// A subsequence has 2^76 numbers.
@@ -33,12 +35,14 @@ fn product(a: &Matrix, b: &Matrix, modulus: u64) -> Matrix {
     [0, 1, 2].map(|i| [0, 1, 2].map(|j| columns[j][i]))
 }
 
+/// The matrix of 2^`shift` steps.
+fn doubled(matrix: Matrix, modulus: u64, shift: usize) -> Matrix {
+    (0..shift).fold(matrix, |power, _| product(&power, &power, modulus))
+}
+
 /// `vector` moved by `count` times 2^`shift` steps.
 fn moved(matrix: Matrix, vector: Vector, modulus: u64, count: u64, shift: usize) -> Vector {
-    let (mut power, mut vector, mut left) = (matrix, vector, count);
-    for _ in 0..shift {
-        power = product(&power, &power, modulus);
-    }
+    let (mut power, mut vector, mut left) = (doubled(matrix, modulus, shift), vector, count);
     while left > 0 {
         if left & 1 == 1 {
             vector = image(&power, vector, modulus);
@@ -67,15 +71,6 @@ impl Mrg32k3a {
         }
     }
 
-    /// A number in [1, 2^32 - 209].
-    pub(super) fn next(&mut self) -> u32 {
-        self.first = image(&A1, self.first, M1);
-        self.second = image(&A2, self.second, M2);
-        let (a, b) = (self.first[2], self.second[2]);
-        let result = if a <= b { a + M1 - b } else { a - b };
-        u32::try_from(result).unwrap_or(u32::MAX)
-    }
-
     /// Goes so many subsequences and numbers ahead.
     pub(super) fn skip(&mut self, subsequences: u64, numbers: u64) {
         for (count, shift) in [(subsequences, SUBSEQUENCE), (numbers, 0)] {
@@ -84,6 +79,28 @@ impl Mrg32k3a {
                 self.second = moved(A2, self.second, M2, count, shift);
             }
         }
+    }
+}
+
+impl Sequence for Mrg32k3a {
+    type Far = [Matrix; 2];
+
+    fn far() -> [Matrix; 2] {
+        [(A1, M1), (A2, M2)].map(|(matrix, modulus)| doubled(matrix, modulus, SUBSEQUENCE))
+    }
+
+    fn next_subsequence(&mut self, [first, second]: &[Matrix; 2]) {
+        self.first = image(first, self.first, M1);
+        self.second = image(second, self.second, M2);
+    }
+
+    /// A number in [1, 2^32 - 209].
+    fn next(&mut self) -> u32 {
+        self.first = image(&A1, self.first, M1);
+        self.second = image(&A2, self.second, M2);
+        let (a, b) = (self.first[2], self.second[2]);
+        let result = if a <= b { a + M1 - b } else { a - b };
+        u32::try_from(result).unwrap_or(u32::MAX)
     }
 }
 
@@ -119,6 +136,14 @@ mod tests {
         let mut state = Mrg32k3a::new(0);
         let first = f64::from(state.next()) * 2.328_306_549_295_727_7e-10;
         assert!((first - 0.127_011_122_046_577_75).abs() < 1e-15, "{first}");
+    }
+
+    #[test]
+    fn a_subsequence_further_is_a_jump() {
+        let (mut one, mut other) = (Mrg32k3a::new(8), Mrg32k3a::new(8));
+        one.next_subsequence(&Mrg32k3a::far());
+        other.skip(1, 0);
+        assert_eq!(one, other);
     }
 
     #[test]

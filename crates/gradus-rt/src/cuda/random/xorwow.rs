@@ -1,6 +1,7 @@
 //! XORWOW (Marsaglia, *Xorshift RNGs*, J. Stat. Soft. 8(14), 2003): five words moved by a linear map over bits, and
 //! a counter. A far jump is a power of that map.
 
+use super::dealt::Sequence;
 use std::sync::OnceLock;
 
 /// What the counter grows by.
@@ -39,12 +40,6 @@ impl Xorwow {
         }
     }
 
-    pub(super) fn next(&mut self) -> u32 {
-        self.words = step(self.words);
-        self.counter = self.counter.wrapping_add(STEP);
-        self.words[4].wrapping_add(self.counter)
-    }
-
     /// Goes so many subsequences and numbers ahead.
     pub(super) fn skip(&mut self, subsequences: u64, numbers: u64) {
         let maps = powers();
@@ -56,6 +51,22 @@ impl Xorwow {
         }
         // A subsequence turns the counter around a whole number of times.
         self.counter = self.counter.wrapping_add(STEP.wrapping_mul(numbers as u32));
+    }
+}
+
+impl Sequence for Xorwow {
+    type Far = ();
+
+    fn far() {}
+
+    fn next_subsequence(&mut self, (): &()) {
+        self.skip(1, 0);
+    }
+
+    fn next(&mut self) -> u32 {
+        self.words = step(self.words);
+        self.counter = self.counter.wrapping_add(STEP);
+        self.words[4].wrapping_add(self.counter)
     }
 }
 
