@@ -324,3 +324,38 @@ int main(void) {
         prints(&folder, &wanted);
     }
 }
+
+/// What a task that is not tied makes is waited for where the program waits, and not in each of its parts.
+#[test]
+fn tasks_of_an_untied_task_run_beside_each_other() {
+    let folder = folder("teams-untied-beside");
+    let source = r#"
+#include <stdio.h>
+#include <unistd.h>
+static int second, met;
+int main(void) {
+#pragma omp parallel
+#pragma omp single nowait
+#pragma omp task untied
+  {
+    for (int i = 0; i < 2; i++)
+#pragma omp task untied firstprivate(i)
+      if (i == 0)
+        for (int tries = 0; tries < 3000 && !met; tries++) {
+          met = __atomic_load_n(&second, __ATOMIC_ACQUIRE);
+          usleep(1000);
+        }
+      else
+        __atomic_store_n(&second, 1, __ATOMIC_RELEASE);
+#pragma omp taskwait
+  }
+  printf("%d\n", met);
+}
+"#;
+    for level in ["-O1", "-O3"] {
+        build(&folder, "cc", source, &[level]);
+        let mut program = Command::new(folder.join("program"));
+        program.env("OMP_NUM_THREADS", "2");
+        assert_eq!(text(&succeeds(&mut program).stdout), "1\n", "{level}");
+    }
+}

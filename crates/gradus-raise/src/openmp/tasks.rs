@@ -38,17 +38,7 @@ pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step<Vec
             None => task(unit, body, calls, op)?,
         });
     }
-    for op in calls.of_kind(unit, body, OpenMpFn::Task) {
-        // A task that is not tied hands itself over again at the end of a part.
-        let again = unit.call_args(body, op).get(2).copied();
-        let own = again.filter(|task| body.params().contains(task));
-        if let Some(task) = own.filter(|_| !body.has_uses(body.result(op))) {
-            let mut b = Builder::new(unit, body);
-            b.at_op(op);
-            set_again(&mut b, task, 1);
-            body.erase(op);
-        }
-    }
+    come_in_parts(unit, body, calls);
     for op in calls.of_kind(unit, body, OpenMpFn::TaskGroup) {
         group(unit, body, calls, op)?;
     }
@@ -118,7 +108,6 @@ fn task(unit: &mut Unit, body: &mut Body, calls: &Calls, alloc: Op) -> Step<Func
         return fail(unit, body, "what this task takes along is not understood");
     };
     let simple = fill.iter().all(|&op| is_plain_filling(unit, body, op));
-    let tied = is_tied(unit, body, flags);
     let mut b = Builder::new(unit, body);
     b.at_op(launch.op);
     b.loc = b.body.ops[alloc].loc;
@@ -129,8 +118,8 @@ fn task(unit: &mut Unit, body: &mut Body, calls: &Calls, alloc: Op) -> Step<Func
     };
     let conditions = (when, serial);
     match simple {
-        true => spawn_filled(&mut b, alloc, &launch, made, (conditions, tied), &fill),
-        false => spawn_block(&mut b, alloc, &launch, made, (conditions, tied)),
+        true => spawn_filled(&mut b, alloc, &launch, made, conditions, &fill),
+        false => spawn_block(&mut b, alloc, &launch, made, conditions),
     }
     body.erase(launch.op);
     if simple {
@@ -142,11 +131,11 @@ fn task(unit: &mut Unit, body: &mut Body, calls: &Calls, alloc: Op) -> Step<Func
     Ok(made.entry)
 }
 
-/// Conditions of a `spawn`, and whether its task is tied.
-type How = ((Option<Value>, Option<Value>), bool);
+/// When a task may be deferred, and when what it makes runs where it stands; `None` for always, and for never.
+type Conditions = (Option<Value>, Option<Value>);
 
 /// A `spawn` at the builder's place; the builder goes into its region.
-fn spawn(b: &mut Builder, (when, serial): (Option<Value>, Option<Value>)) {
+fn spawn(b: &mut Builder, (when, serial): Conditions) {
     let operands: Vec<Value> = when.into_iter().chain(serial).collect();
     let kind = OpKind::Spawn {
         when: when.is_some(),
@@ -163,18 +152,18 @@ fn spawn_filled(
     alloc: Op,
     launch: &Launch,
     made: Made,
-    (conditions, tied): How,
+    conditions: Conditions,
     fill: &[Op],
 ) {
     b.at_op(launch.op);
     spawn(b, conditions);
     let (memory, _) = filled(b, alloc, made.size, made.shared, fill);
-    run(b, made.entry, memory, tied);
+    run(b, made.entry, memory);
     b.yield_(&[]);
 }
 
 /// A task whose memory is a heap block that was filled before.
-fn spawn_block(b: &mut Builder, alloc: Op, launch: &Launch, made: Made, (conditions, tied): How) {
+fn spawn_block(b: &mut Builder, alloc: Op, launch: &Launch, made: Made, conditions: Conditions) {
     b.at_op(alloc);
     let block = heap(b, HEAP_SHIFT_BYTES + made.size + made.shared);
     let shift = b.i64(HEAP_SHIFT_BYTES);
@@ -182,7 +171,7 @@ fn spawn_block(b: &mut Builder, alloc: Op, launch: &Launch, made: Made, (conditi
     place(b, alloc, memory, made.size, made.shared);
     b.at_op(launch.op);
     spawn(b, conditions);
-    run(b, made.entry, memory, tied);
+    run(b, made.entry, memory);
     free(b, block);
     b.yield_(&[]);
 }
@@ -421,12 +410,11 @@ fn filled(b: &mut Builder, alloc: Op, size: i64, shared: i64, fill: &[Op]) -> (V
     (memory, map)
 }
 
-/// Where a task keeps which of its parts is next, in bytes from its start.
+/// Where a task that is not tied keeps which of its parts is next, in bytes from its start.
 const PART_BYTES: i64 = 16;
 /// Where nothing lies between that number and what follows it: here it says whether a part has handed the task
 /// over again. The number alone does not: in a loop a part may be followed by itself.
 const AGAIN_BYTES: i64 = 20;
-const TIED: i64 = 1;
 
 fn set_again(b: &mut Builder, task: Value, again: i128) {
     let int = b.unit.types.int(32);
@@ -436,43 +424,64 @@ fn set_again(b: &mut Builder, task: Value, again: i128) {
     b.store(again, at);
 }
 
-/// Calls the task's function. One that is not tied comes in parts: each but the last ends by handing the task
-/// over again, which here is to call it again.
-fn run(b: &mut Builder, entry: FuncId, memory: Value, tied: bool) {
-    let int = b.unit.types.int(32);
-    let thread = b.int(int, 0);
-    if tied {
-        b.call(entry, &[thread, memory]);
-        return;
+/// A task that is not tied comes in parts: each but the last ends by handing the task over again, and what calls its
+/// function comes back with the next part. Here the function goes through all of its parts, and what it makes is
+/// waited for behind the last one.
+fn come_in_parts(unit: &mut Unit, body: &mut Body, calls: &Calls) {
+    let mut parted = None;
+    for op in calls.of_kind(unit, body, OpenMpFn::Task) {
+        let again = unit.call_args(body, op).get(2).copied();
+        let own = again.filter(|task| body.params().contains(task));
+        if let Some(task) = own.filter(|_| !body.has_uses(body.result(op))) {
+            let mut b = Builder::new(unit, body);
+            b.at_op(op);
+            set_again(&mut b, task, 1);
+            body.erase(op);
+            parted = Some(task);
+        }
     }
-    let offset = b.i64(PART_BYTES);
-    let at = b.byte_addr(memory, offset);
+    let end = body.last(body.root());
+    let end = end.filter(|&op| matches!(body.kind(op), OpKind::Return));
+    if let (Some(task), Some(end)) = (parted, end) {
+        go_through_parts(&mut Builder::new(unit, body), task, end);
+    }
+}
+
+/// Puts all of a body but its `end` into a loop over the parts of its task.
+fn go_through_parts(b: &mut Builder, task: Value, end: Op) {
+    let root = b.body.root();
+    let ops: Vec<Op> = b.body.ops_in(root).filter(|op| *op != end).collect();
+    let given: Vec<Value> = b.body.operands(end).collect();
+    let types: Vec<_> = given.iter().map(|v| b.body.ty(*v)).collect();
+    let int = b.unit.types.int(32);
+    b.at_op(end);
+    b.loc = b.body.ops[end].loc;
     let first = b.int(int, 0);
-    b.store(first, at);
-    let (_, region) = b.loop_(&[], &[]);
-    let outside = b.at_end(region);
-    set_again(b, memory, 0);
-    b.call(entry, &[thread, memory]);
+    let offset = b.i64(PART_BYTES);
+    let part = b.byte_addr(task, offset);
+    b.store(first, part);
+    let (parts, region) = b.loop_(&[], &types);
+    let results = b.body.results(parts).to_vec();
+    b.body.set_operands(end, &results);
+    b.at_end(region);
+    set_again(b, task, 0);
+    for op in ops {
+        b.body.detach(op);
+        b.body.append(region, op);
+    }
     let offset = b.i64(AGAIN_BYTES);
-    let at = b.byte_addr(memory, offset);
+    let at = b.byte_addr(task, offset);
     let again = b.load(int, at);
     let zero = b.int(int, 0);
     let again = b.icmp(IntPredicate::Ne, again, zero);
-    b.repeat(again, &[], &[]);
-    b.restore(outside);
+    b.repeat(again, &[], &given);
 }
 
-/// Whether the flags say that the task has one part.
-fn is_tied(unit: &Unit, body: &Body, flags: Value) -> bool {
-    let tied = |v: Value| body.as_int(unit, v).is_some_and(|f| f & TIED != 0);
-    let Some(op) = body.def_op(flags) else {
-        return tied(flags);
-    };
-    match body.kind(op) {
-        OpKind::Select => tied(body.operand(op, 1)) && tied(body.operand(op, 2)),
-        OpKind::Binary(BinaryOp::Or) => body.operands(op).any(tied),
-        _ => false,
-    }
+/// Calls the task's function.
+fn run(b: &mut Builder, entry: FuncId, memory: Value) {
+    let int = b.unit.types.int(32);
+    let thread = b.int(int, 0);
+    b.call(entry, &[thread, memory]);
 }
 
 /// A loop whose iterations are tasks becomes a `par.for`: every iteration runs the task's function for
@@ -545,7 +554,7 @@ fn task_loop(unit: &mut Unit, body: &mut Body, alloc: Op, call: Op) -> Step<Func
         let is_last = b.cast(gradus_ir::CastOp::ZExt, is_last, int);
         b.store(is_last, flag);
     }
-    run(&mut b, entry, memory, true);
+    run(&mut b, entry, memory);
     b.yield_(&[]);
     body.erase(call);
     for &op in fill.iter().rev() {
