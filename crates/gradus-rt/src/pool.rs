@@ -40,10 +40,21 @@ pub(crate) fn wanted() -> usize {
     match WANTED.load(Ordering::Relaxed) {
         0 => *OUTSIDE.get_or_init(|| {
             let asked = number("GRADUS_NUM_THREADS").or_else(|| number("OMP_NUM_THREADS"));
-            asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into))
+            asked.unwrap_or_else(processors)
         }),
         set => set,
     }
+}
+
+/// The processors that the program may run on.
+fn processors() -> usize {
+    static THERE: OnceLock<usize> = OnceLock::new();
+    *THERE.get_or_init(|| std::thread::available_parallelism().map_or(1, Into::into))
+}
+
+/// Whether there may be more workers than processors: who waits then keeps its processor from another one.
+pub(crate) fn is_crowded() -> bool {
+    wanted() > processors()
 }
 
 /// Before the program begins: OpenMP's library, which runs what is not ours, has as many threads as our
@@ -215,6 +226,15 @@ pub extern "C" fn gr_workers() -> i32 {
     })
 }
 
+/// The number of workers that are at work at once: no more than there are processors, of those of the pool that
+/// runs this.
+pub(crate) fn abreast() -> usize {
+    match on_libomp() {
+        true => libomp::size(),
+        false => own::abreast(),
+    }
+}
+
 /// The number of the worker that runs this, from 0; 0 outside of the pool.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_worker() -> i32 {
@@ -224,18 +244,55 @@ pub extern "C" fn gr_worker() -> i32 {
     }
 }
 
+/// So many tasks are made beyond the one that others can steal: see [`wish`].
+static WISHED: AtomicU32 = AtomicU32::new(0);
+/// Tasks that are wished for at once, for each worker.
+const WISHES: u32 = 8;
+
+/// A worker has looked for work in vain for as long as it looks. Mostly one task that can be stolen is enough, as the
+/// next is made soon after it was; but where tasks are long and are made by one worker, between two of them that worker
+/// runs one itself, and the others have nothing for the rest of it. Then it makes some in store. How many more tasks that
+/// makes, also in recursions, is bounded by how often others fall asleep.
+fn wish(workers: usize) {
+    let wishes = u32::try_from(workers).unwrap_or(1).saturating_mul(WISHES);
+    if WISHED.load(Ordering::Relaxed) < wishes {
+        WISHED.store(wishes, Ordering::Relaxed);
+    }
+}
+
+/// One who waits for others has found nothing to do for long.
+pub(crate) fn wish_for_tasks() {
+    if !on_libomp() {
+        wish(own::abreast());
+    }
+}
+
+/// Takes one of the wishes, if there are any.
+fn grant() -> bool {
+    let one_less = |wishes: u32| wishes.checked_sub(1);
+    WISHED
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+        .is_ok()
+}
+
 /// Whether a spawn should make a task rather than run in place. Recursions ask it in every task of their
 /// upper levels, and mostly with something of their own left to steal, or alone: that is answered first.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_hungry() -> bool {
     let may_be = match own::pending() {
         Some(pending) => {
-            !pending && rayon_core::current_num_threads() > 1
+            (!pending || WISHED.load(Ordering::Relaxed) > 0)
+                && rayon_core::current_num_threads() > 1
                 || gr_always_fork.load(Ordering::Relaxed) != 0
         }
         None => true,
     };
     may_be && is_starving()
+}
+
+/// Whether this is a worker from which others can steal.
+fn may_grant() -> bool {
+    own::is_worker() && has_others() && !strand::is_closed()
 }
 
 /// [`gr_hungry`], of a thread of which more must be known.
@@ -244,7 +301,7 @@ fn is_starving() -> bool {
     match on_libomp() {
         // A spawn outside of all regions begins one.
         true => is_hungry() || libomp::pending().is_none() && !strand::is_closed(),
-        false => own::is_ready() && is_hungry(),
+        false => own::is_ready() && (is_hungry() || may_grant() && grant()),
     }
 }
 

@@ -63,7 +63,7 @@ fn leaf_size(trips: i64, grain: i64) -> i64 {
     let leaf = if pool::forces() {
         (trips / FORCED_LEAVES).max(1)
     } else {
-        let workers = i64::from(pool::gr_workers().max(1));
+        let workers = pool::abreast() as i64;
         let share = trips / (LEAVES_PER_WORKER * workers);
         let leaf = grain.max(share.clamp(1, LEAF_MAX));
         let rounds = up(up(trips, leaf), workers);

@@ -1,4 +1,4 @@
-//! What is left of a loop is dealt out: an equal row of leaves to each worker, and all are asked to come
+//! What is left of a loop is dealt out: an equal row of leaves to each worker that may come, and so many are asked to
 //! ([`share`]). Each begins with the row that has its number, so that it meets in its caches what it left
 //! there in the loop before; who has none left takes half of another one's row, which is one atomic
 //! operation. So nobody waits for leaves that a worker has not begun, however long it is kept away. The rows
@@ -95,7 +95,7 @@ struct Shared<L> {
 
 /// Runs leaves `first .. end` on all workers that come.
 pub(crate) fn share(all: impl Leaves, first: u32, end: u32, depth: u32) {
-    let workers = u64::from(pool::gr_workers().unsigned_abs().max(1));
+    let workers = pool::abreast() as u64;
     let leaves = u64::from(end - first);
     let begin = |row: u64| first + u32::try_from(row * leaves / workers).unwrap_or(0);
     let row = |row| Row(AtomicU64::new(Row::pack(begin(row), begin(row + 1))));

@@ -140,7 +140,7 @@ impl Member {
         let place = &team.loops[self.loops.get() as usize % LOOPS];
         let chunk = chunk.max(1);
         let share = |first: i64| match guided {
-            true => chunk.max((trips - first) / (2 * i64::from(team.size()))),
+            true => whole((trips - first) / (2 * i64::from(team.size())), chunk),
             false => chunk,
         };
         let mut first = place.next.load(Ordering::Relaxed);
@@ -159,6 +159,13 @@ impl Member {
         place.left.fetch_add(1, Ordering::Release);
         (trips, trips)
     }
+}
+
+/// So many iterations or a few more: at least one chunk, and whole ones.
+pub(crate) fn whole(iterations: i64, chunk: i64) -> i64 {
+    let chunk = chunk.max(1);
+    let chunks = iterations / chunk + i64::from(iterations % chunk != 0);
+    chunks.max(1).saturating_mul(chunk)
 }
 
 /// One team at a time: ranks of two could wait for each other's workers.
@@ -334,4 +341,17 @@ pub unsafe extern "C" fn gr_loop_next(
     // SAFETY: promised by the caller.
     unsafe { *end = after };
     first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole;
+
+    #[test]
+    fn parts_are_whole_chunks() {
+        for (iterations, chunk, wanted) in [(0, 0, 1), (0, 4, 4), (6, 4, 8), (8, 4, 8), (25, 1, 25)]
+        {
+            assert_eq!(whole(iterations, chunk), wanted);
+        }
+    }
 }

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// How long a worker without work stays up at most, and who waits looks on at what another one does.
 pub(crate) const AWAKE: Duration = Duration::from_micros(100);
+/// Who has looked in vain so often has waited for long.
+const LONG: u32 = 1_000;
 /// Looks between two glances at the clock.
 pub(crate) const LOOKS: u32 = 32;
 
@@ -60,6 +62,9 @@ pub(crate) fn until(done: impl Fn() -> bool) {
             idle = 0;
         } else {
             idle = idle.saturating_add(1);
+            if idle == LONG {
+                pool::wish_for_tasks();
+            }
             pause(idle);
         }
     }
@@ -68,8 +73,8 @@ pub(crate) fn until(done: impl Fn() -> bool) {
 /// Waits a little; longer after many times in vain, so that waiting costs others nothing.
 pub(crate) fn pause(times: u32) {
     match times {
-        0..=1_000 => std::hint::spin_loop(),
-        1_001..=4_000 => std::thread::yield_now(),
+        0..=LONG if !pool::is_crowded() => std::hint::spin_loop(),
+        0..=4_000 => std::thread::yield_now(),
         _ => std::thread::sleep(Duration::from_micros(50)),
     }
 }

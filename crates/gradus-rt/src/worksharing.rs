@@ -7,7 +7,7 @@
 use crate::critical::{Lock, gr_lock, gr_unlock};
 use crate::foreign::{self, Function, call};
 use crate::strand;
-use crate::team::{Dispatch, Member};
+use crate::team::{Dispatch, Member, whole};
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
@@ -28,6 +28,7 @@ type Place = *mut c_void;
 const SCHEDULE: i32 = 0x1fff_ffff;
 const STATIC_CHUNKED: i32 = 33;
 const GUIDED: [i32; 3] = [36, 42, 46];
+const RUNTIME_SIMD: i32 = 47;
 /// Schedules from here on give iterations to one after the other.
 const ORDERED: i32 = 64;
 /// Schedules from here on deal out between teams.
@@ -115,6 +116,8 @@ fn begin_dispatch(
         chunk: match schedule {
             _ if ordered => trips,
             35 | 36 | 42 | 46 => chunk,
+            // The number given is the width of the vectors that parts are to be made of.
+            RUNTIME_SIMD => whole(share, chunk),
             _ => share,
         },
         guided: GUIDED.contains(&schedule),

@@ -7,23 +7,37 @@
 //!
 //! How long a worker stays awake depends on what it had of it: where work came soon, most often, it looks for
 //! up to [`AWAKE`], else for a few microseconds only, so that a program with long stretches of serial code
-//! does not pay for a second thread in each of them.
+//! does not pay for a second thread in each of them. Work comes when the worker is called, not when it has woken up: that
+//! takes as long as it might have stayed awake, and a worker that reckoned it in would sleep again after each piece of
+//! work.
+//!
+//! No more workers are called than there are processors ([`Idlers::abreast`]), however many the program asked for: what
+//! one more does in loops and tasks, another one does not do meanwhile, and who is taken off its processor in the middle
+//! of its part is waited for by all. Only a team's ranks, which wait for each other, are called all. (Where everything
+//! forks, to be tested, workers come as if each had a processor.)
 //!
 //! No call is lost: who goes to sleep says so and then looks once more, who leaves work looks for sleepers
-//! after it is there, and fences stand between the two steps of either.
+//! after it is there, and fences stand between the two steps of either. So a call that wakes nobody, as enough are awake,
+//! leaves the work to those whom it has not seen asleep: each of them comes to look for work again, at the latest
+//! before it sleeps. The main thread, which may be awake elsewhere, is one of them; it and whoever else calls waits for
+//! its own work by doing it. For work of a thread that cannot do that itself, a sleeper is woken in any case
+//! ([`Idlers::call_in`]).
 
 use super::handed::{self, GLANCES, Head};
-use super::{cores, gr_awake, help};
+use super::{cores, gr_always_fork, gr_awake, help, processors, wish};
 use crate::waiting::{AWAKE, LOOKS};
 use std::cell::{Cell, OnceCell};
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence,
+};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The least that a worker stays awake.
-const DOZE: Duration = Duration::from_micros(6);
+const DOZE_NANOS: u64 = 6_000;
+const AWAKE_NANOS: u64 = AWAKE.as_nanos() as u64;
 /// So many other workers are asked whether they look for work, before it is left for any of them to find: looking
 /// at what each of very many has would take longer.
 const REACH: usize = 4;
@@ -41,6 +55,9 @@ fn open() -> *mut Head {
 pub(super) struct Idlers {
     /// The processor of the thread that made the pool, and worked on while the workers began.
     maker: i32,
+    begin: Instant,
+    /// So many are called at most for loops and tasks.
+    abreast: usize,
     asleep: AtomicUsize,
     beds: Box<[Bed]>,
 }
@@ -54,6 +71,8 @@ struct Bed {
     worker: OnceLock<Thread>,
     /// The processor of the thread that woke it last.
     caller: AtomicI32,
+    /// When it was called last, in nanoseconds since [`Idlers::begin`].
+    called: AtomicU64,
 }
 
 /// The worker's hand: [`SHUT`], [`open`], or a piece of work that it was given.
@@ -87,10 +106,10 @@ impl Given {
 struct Post {
     idlers: &'static Idlers,
     index: usize,
-    /// Since when it has nothing to do.
-    idle_since: Cell<Option<Instant>>,
-    /// How long it stays awake.
-    patience: Cell<Duration>,
+    /// Since when it has nothing to do, in nanoseconds since [`Idlers::begin`].
+    idle_since: Cell<Option<u64>>,
+    /// How long it stays awake, in nanoseconds.
+    patience: Cell<u64>,
 }
 
 impl Post {
@@ -105,10 +124,17 @@ impl Post {
         bed.hand.change(open(), SHUT);
         self.idlers.leave(bed);
         if let Some(since) = self.idle_since.take() {
+            // Who woke it wrote when before it was called; older calls tell nothing of this time.
+            let called = bed.called.load(Ordering::Relaxed);
+            let end = if called > since {
+                called
+            } else {
+                self.idlers.now()
+            };
             let patience = self.patience.get();
-            self.patience.set(match since.elapsed() <= AWAKE {
-                true => AWAKE.min(patience * 2),
-                false => DOZE.max(patience / 2),
+            self.patience.set(match end - since <= AWAKE_NANOS {
+                true => AWAKE_NANOS.min(patience * 2),
+                false => DOZE_NANOS.max(patience / 2),
             });
         }
     }
@@ -125,9 +151,10 @@ impl Post {
             std::hint::spin_loop();
             let since = self.idle_since.get();
             if since.is_none() {
-                self.idle_since.set(Some(Instant::now()));
+                self.idle_since.set(Some(self.idlers.now()));
             } else if looks % LOOKS == 0
-                && since.is_some_and(|since| since.elapsed() > self.patience.get())
+                && (self.idlers.is_too_many()
+                    || since.is_some_and(|since| self.idlers.now() - since > self.patience.get()))
             {
                 return;
             }
@@ -156,6 +183,7 @@ impl Post {
             return;
         }
         idlers.enter(bed);
+        wish(idlers.abreast);
         // What is found begins with `rise`.
         help();
         let mut slept = false;
@@ -164,7 +192,7 @@ impl Post {
             slept = true;
         }
         if slept {
-            cores::leave(bed.caller.load(Ordering::Relaxed), idlers.beds.len());
+            cores::leave(bed.caller.load(Ordering::Relaxed), idlers.abreast);
         }
     }
 }
@@ -182,9 +210,24 @@ impl Idlers {
     pub(super) fn new(workers: usize, maker_works: bool) -> &'static Idlers {
         Box::leak(Box::new(Idlers {
             maker: if maker_works { cores::here() } else { NOWHERE },
+            begin: Instant::now(),
+            abreast: match gr_always_fork.load(Ordering::Relaxed) {
+                0 => workers.min(processors()),
+                _ => workers,
+            },
             asleep: AtomicUsize::new(0),
             beds: (0..workers).map(|_| Bed::default()).collect(),
         }))
+    }
+
+    /// Nanoseconds since its begin.
+    fn now(&self) -> u64 {
+        self.begin.elapsed().as_nanos() as u64
+    }
+
+    /// So many workers are at work at once.
+    pub(super) fn abreast(&self) -> usize {
+        self.abreast
     }
 
     /// What worker `index` does from its start on.
@@ -194,10 +237,10 @@ impl Idlers {
                 idlers: self,
                 index,
                 idle_since: Cell::new(None),
-                patience: Cell::new(AWAKE),
+                patience: Cell::new(AWAKE_NANOS),
             });
             post.bed().worker.get_or_init(std::thread::current);
-            cores::leave(self.maker, self.beds.len());
+            cores::leave(self.maker, self.abreast);
             gr_awake.fetch_add(1, Ordering::Relaxed);
             loop {
                 post.look();
@@ -231,6 +274,10 @@ impl Idlers {
     }
 
     fn wake(&self, bed: &Bed) -> bool {
+        if bed.taken.load(Ordering::Relaxed) {
+            // Before the bed is left: who finds itself called reads it.
+            bed.called.store(self.now(), Ordering::Relaxed);
+        }
         let woken = self.leave(bed);
         if let Some(worker) = bed.worker.get().filter(|_| woken) {
             // A thread that is no worker sleeps while the pool works: its processor is free.
@@ -256,14 +303,33 @@ impl Idlers {
         others.into_iter().find_map(given)
     }
 
-    fn has_sleepers(&self) -> bool {
+    /// Those that sleep, and others that are about to, as who leaves work sees them.
+    fn sleepers(&self) -> usize {
         fence(Ordering::SeqCst);
-        self.asleep.load(Ordering::Relaxed) > 0
+        self.asleep.load(Ordering::Relaxed)
     }
 
-    /// There is work for one more: called when it can be taken.
+    /// Whether fewer are awake than may be.
+    fn has_room(&self, sleepers: usize) -> bool {
+        sleepers + self.abreast > self.beds.len()
+    }
+
+    /// Whether more are awake than should be, as the ranks of a team are.
+    fn is_too_many(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed) + self.abreast < self.beds.len()
+    }
+
+    /// There is work for one more: called when it can be taken, by a worker who does it itself if nobody comes.
     pub(super) fn call(&self) {
-        if self.has_sleepers() {
+        let sleepers = self.sleepers();
+        if sleepers > 0 && self.has_room(sleepers) {
+            self.call_one();
+        }
+    }
+
+    /// There is work for one: called when it can be taken.
+    pub(super) fn call_in(&self) {
+        if self.sleepers() > 0 {
             self.call_one();
         }
     }
@@ -275,7 +341,7 @@ impl Idlers {
 
     /// There is work for each of them.
     pub(super) fn call_all(&self) {
-        if self.has_sleepers() {
+        if self.sleepers() > 0 {
             for bed in &self.beds {
                 self.wake(bed);
             }

@@ -178,12 +178,18 @@ fn hand_in<'scope>(scope: &Scope<'scope>, idlers: &Idlers, work: impl FnOnce() +
         idle::rise();
         work();
     });
-    idlers.call();
+    // Who hands it in cannot do it.
+    idlers.call_in();
 }
 
 /// Those whom this worker's work is for.
 fn idlers() -> &'static Idlers {
     idle::here().unwrap_or_else(|| settings().idlers)
+}
+
+/// The number of workers that are at work at once.
+pub(super) fn abreast() -> usize {
+    idlers().abreast()
 }
 
 pub(super) fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
