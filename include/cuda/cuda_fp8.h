@@ -105,6 +105,10 @@ GR_FP8X2(__nv_fp8x2_e5m2, __NV_E5M2)
             : __x(pair(make_double2(x.x, x.y)).__x | (unsigned int)pair(make_double2(x.z, x.w)).__x << 16) {}       \
         explicit __host__ __device__ type(float4 x)                                                                 \
             : __x(pair(make_float2(x.x, x.y)).__x | (unsigned int)pair(make_float2(x.z, x.w)).__x << 16) {}         \
+        explicit __host__ __device__ type(__half2 low, __half2 high)                                                \
+            : __x(pair(low).__x | (unsigned int)pair(high).__x << 16) {}                                            \
+        explicit __host__ __device__ type(__nv_bfloat162 low, __nv_bfloat162 high)                                  \
+            : __x(pair(low).__x | (unsigned int)pair(high).__x << 16) {}                                            \
         explicit __host__ __device__ operator float4() const                                                        \
         {                                                                                                           \
             return make_float4(gr_widen_fp8((__nv_fp8_storage_t)__x, kind), gr_widen_fp8((__nv_fp8_storage_t)(__x >> 8), kind), \

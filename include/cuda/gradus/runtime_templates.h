@@ -113,6 +113,10 @@ template <class F> static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMult
 {
     return ::cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, (const void *)kernel, threads, shared);
 }
+template <class F> static inline cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *shared, F *kernel, int blocks, int threads)
+{
+    return ::cudaOccupancyAvailableDynamicSMemPerBlock(shared, (const void *)kernel, blocks, threads);
+}
 template <class F> static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, F kernel, int threads, size_t shared, unsigned int flags)
 {
     return ::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, (const void *)kernel, threads, shared, flags);

@@ -1,5 +1,8 @@
 /* What the run time's interface gives and refuses: pools, peers, pinned memory, addresses, attributes, events. */
 #include "check.h"
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #define IS(call, error)                                                                        \
     expect((call) == error && cudaGetLastError() == (error == cudaSuccess ? cudaSuccess : error), #call)
@@ -124,6 +127,27 @@ static void refusals(int *device)
     IS(cudaLaunchKernel((void *)host, dim3(1), dim3(1), &none, 0, 0), cudaErrorInvalidDeviceFunction);
 }
 
+/* Four numbers of 8 bits from two pairs of 16, on the host and the device. */
+static __global__ void narrow(float4 *from, float4 *to)
+{
+    const __nv_fp8x4_e4m3 halves(__floats2half2_rn(from->x, from->y), __floats2half2_rn(from->z, from->w));
+    const __nv_fp8x4_e5m2 others(__floats2bfloat162_rn(from->x, from->y), __floats2bfloat162_rn(from->z, from->w));
+    to[0] = (float4)halves;
+    to[1] = (float4)others;
+}
+
+static void narrow_numbers()
+{
+    float4 *x;
+    OK(cudaMallocManaged(&x, 3 * sizeof *x));
+    x[0] = make_float4(1.5f, -2.25f, 500.0f, 0.0f);
+    narrow<<<1, 1>>>(x, x + 1);
+    OK(cudaDeviceSynchronize());
+    expect(x[1].x == 1.5f && x[1].y == -2.25f && x[1].z == 448.0f && x[1].w == 0.0f, "pairs of halves");
+    expect(x[2].x == 1.5f && x[2].y == -2.0f && x[2].z == 512.0f && x[2].w == 0.0f, "pairs of bfloat16");
+    OK(cudaFree(x));
+}
+
 static void attributes()
 {
     cudaFuncAttributes told;
@@ -132,6 +156,11 @@ static void attributes()
     expect(told.maxThreadsPerBlock == 128, "launch bounds");
     OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, add_one, 128, 0));
     expect(blocks == 16, "blocks of a multiprocessor");
+    size_t each;
+    OK(cudaOccupancyAvailableDynamicSMemPerBlock(&each, add_one, 4, 128));
+    OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, add_one, 128, each));
+    expect(blocks == 4, "shared memory for four blocks");
+    IS(cudaOccupancyAvailableDynamicSMemPerBlock(&each, add_one, 17, 128), cudaErrorInvalidValue);
     OK(cudaOccupancyMaxPotentialBlockSize(&least, &size, add_one, 0, 0));
     expect(size == 128 && least > 0, "the block that fills it");
     OK(cudaDeviceGetAttribute(&value, cudaDevAttrMaxThreadsPerBlock, 0));
@@ -147,6 +176,7 @@ int main()
     addresses(device);
     refusals(device);
     attributes();
+    narrow_numbers();
     OK(cudaFree(device));
     IS(cudaFree(device), cudaErrorInvalidValue);
     return wrong;

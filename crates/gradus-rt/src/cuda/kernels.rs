@@ -196,6 +196,25 @@ unsafe extern "C" fn cudaOccupancyMaxActiveBlocksPerMultiprocessor(
     })
 }
 
+/// The dynamic shared memory that each of so many blocks can have where a multiprocessor holds them all.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaOccupancyAvailableDynamicSMemPerBlock(
+    to: *mut usize,
+    stub: *const c_void,
+    blocks: c_int,
+    threads: c_int,
+) -> Status {
+    entry(|| {
+        let kernel = find(stub)?;
+        let most = occupancy(kernel, threads, 0)?;
+        let wanted = usize::try_from(blocks).ok();
+        let wanted = wanted.filter(|n| *n > 0 && blocks <= most);
+        let each = SHARED_OPTIN / wanted.ok_or(Error::InvalidValue)?;
+        // SAFETY: promised by the caller.
+        unsafe { give(to, each - kernel.shared) }
+    })
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     to: *mut c_int,
