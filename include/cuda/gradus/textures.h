@@ -14,9 +14,16 @@ template <class T> struct gr_as_float<T, 1> { typedef float type; };
 template <class T> struct gr_as_float<T, 2> { typedef float2 type; };
 template <class T> struct gr_as_float<T, 4> { typedef float4 type; };
 
-/* An integer channel as a fraction of the largest, in [-1, 1] or [0, 1]. */
+/* Whether channels are read as numbers that they are not in memory: integers as fractions, numbers of 16 bits. */
+GR_TEXTURE bool gr_promotes(const textureReference *texture)
+{
+    return texture->channelDesc.x < 32 && (texture->gr_fractions || texture->channelDesc.f == cudaChannelFormatKindFloat);
+}
+
+/* Such a channel: an integer as a fraction of the largest, in [-1, 1] or [0, 1], a number as it is. */
 GR_TEXTURE float gr_fraction(const textureReference *texture, const unsigned char *at)
 {
+    if (texture->channelDesc.f == cudaChannelFormatKindFloat) return (float)*(const _Float16 *)at;
     bool wide = texture->channelDesc.x == 16;
     if (texture->channelDesc.f == cudaChannelFormatKindSigned) {
         float value = wide ? *(const short *)at / 32767.0f : *(const signed char *)at / 127.0f;
@@ -30,7 +37,7 @@ template <class T, bool fractions = true> GR_TEXTURE T gr_texel(const textureRef
 {
     const unsigned char *row = texture->gr_base + z * texture->gr_slice + y * texture->gr_pitch;
     if constexpr (fractions && gr_channel<T>::kind == cudaChannelFormatKindFloat) {
-        if (texture->gr_fractions) {
+        if (gr_promotes(texture)) {
             size_t width = texture->channelDesc.x / 8;
             T result;
             for (int i = 0; i < gr_channel<T>::count; i++)
@@ -204,7 +211,7 @@ template <class T> GR_TEXTURE T tex2Dgather(cudaTextureObject_t object, float x,
         int bits = texture->channelDesc.x;
         int channels = 1 + (texture->channelDesc.y > 0) + (texture->channelDesc.z > 0) + (texture->channelDesc.w > 0);
         const unsigned char *at = texture->gr_base + row * (long long)texture->gr_pitch + (column * channels + channel) * (bits / 8);
-        *to = texture->gr_fractions ? (scalar)gr_fraction(texture, at) : *(const scalar *)at;
+        *to = gr_promotes(texture) ? (scalar)gr_fraction(texture, at) : *(const scalar *)at;
     }
     return result;
 }

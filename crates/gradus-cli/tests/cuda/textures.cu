@@ -33,6 +33,40 @@ __global__ void in_cubes(float *out, cudaTextureObject_t cubes, cudaSurfaceObjec
     out[3 * t + 2] = surfCubemapread<float>(faces, 4 * (t % 4), t / 4 % 4, t / 16);
 }
 
+__global__ void in_line(float *out, cudaTextureObject_t object) { out[threadIdx.x] = tex1Dfetch<float>(object, threadIdx.x); }
+/* What four elements of a kind are when they are read as fractions, or as they are. */
+template <class T> static void promoted(const T (&elements)[4], cudaChannelFormatKind kind, bool fractions, const float (&expected)[4])
+{
+    T *memory;
+    float *out;
+    OK(cudaMalloc(&memory, sizeof elements)), OK(cudaMallocManaged(&out, 4 * sizeof *out));
+    OK(cudaMemcpy(memory, elements, sizeof elements, cudaMemcpyHostToDevice));
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeLinear;
+    resource.res.linear.devPtr = memory, resource.res.linear.sizeInBytes = sizeof elements;
+    resource.res.linear.desc = cudaCreateChannelDesc(8 * sizeof(T), 0, 0, 0, kind);
+    cudaTextureDesc reading = {};
+    reading.readMode = fractions ? cudaReadModeNormalizedFloat : cudaReadModeElementType;
+    cudaTextureObject_t object;
+    OK(cudaCreateTextureObject(&object, &resource, &reading, NULL));
+    in_line<<<1, 4>>>(out, object);
+    OK(cudaDestroyTextureObject(object));
+    for (int t = 0; t < 4; t++) near(out[t], expected[t], "promoted");
+    OK(cudaFree(memory)), OK(cudaFree(out));
+    reading.seamlessCubemap = 1, reading.filterMode = cudaFilterModeLinear;
+    expect(cudaCreateTextureObject(&object, &resource, &reading, NULL) != cudaSuccess, "cubes without seams");
+}
+static void promotions()
+{
+    promoted<unsigned char>({0, 51, 102, 255}, cudaChannelFormatKindUnsigned, true, {0, 0.2f, 0.4f, 1});
+    promoted<signed char>({-128, -127, 0, 127}, cudaChannelFormatKindSigned, true, {-1, -1, 0, 1});
+    promoted<unsigned short>({0, 13107, 65535, 26214}, cudaChannelFormatKindUnsigned, true, {0, 0.2f, 1, 0.4f});
+    promoted<float>({0.25f, -3, 1e6f, 7}, cudaChannelFormatKindFloat, true, {0.25f, -3, 1e6f, 7});
+    /* 1, -2, 65504 and the least of 16 bits. */
+    for (bool fractions : {false, true})
+        promoted<unsigned short>({0x3c00, 0xc000, 0x7bff, 0x0001}, cudaChannelFormatKindFloat, fractions, {1, -2, 65504, 5.9604645e-8f});
+}
+
 static float texels[H][W];
 
 /* The index that an address mode gives; -1 outside of a border. */
@@ -109,6 +143,7 @@ static void cubes()
 int main()
 {
     cubes();
+    promotions();
     for (int j = 0; j < H; j++)
         for (int i = 0; i < W; i++) texels[j][i] = 3 * i + j * j;
     cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();

@@ -137,7 +137,9 @@ unsafe extern "C" fn cudaCreateTextureObject(
         if to.is_null() {
             return Err(Error::InvalidValue);
         }
-        if !view.is_null() {
+        // Filters here end at the edge of a cube's face.
+        let seams = texture.seamless == 0 || texture.filter != LINEAR_FILTER;
+        if !view.is_null() || !seams {
             return Err(Error::NotSupported);
         }
         let mut made = described(texture);
