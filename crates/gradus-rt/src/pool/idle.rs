@@ -7,7 +7,9 @@
 //!
 //! How long a worker stays awake depends on what it had of it: where work came soon, most often, it looks for
 //! up to [`AWAKE`], else for a few microseconds only, so that a program with long stretches of serial code
-//! does not pay for a second thread in each of them. Work comes when the worker is called, not when it has woken up: that
+//! does not pay for a second thread in each of them. All that it waits awake, however soon work came each time, is at most
+//! a [`SHARE`]th of the work that it did lately: small loops between stretches of serial code, each of which comes soon
+//! enough, would keep it awake through all of these and have little for it. Work comes when the worker is called, not when it has woken up: that
 //! takes as long as it might have stayed awake, and a worker that reckoned it in would sleep again after each piece of
 //! work.
 //!
@@ -38,6 +40,10 @@ use std::time::Instant;
 /// The least that a worker stays awake.
 const DOZE_NANOS: u64 = 6_000;
 const AWAKE_NANOS: u64 = AWAKE.as_nanos() as u64;
+/// For so many nanoseconds of work a worker may wait awake for one.
+const SHARE: u64 = 16;
+/// As long as a worker may wait awake for work that it did before, at most: for what it did in 16 ms.
+const CREDIT_NANOS: u64 = 1_000_000;
 /// So many other workers are asked whether they look for work, before it is left for any of them to find: looking
 /// at what each of very many has would take longer.
 const REACH: usize = 4;
@@ -110,6 +116,10 @@ struct Post {
     idle_since: Cell<Option<u64>>,
     /// How long it stays awake, in nanoseconds.
     patience: Cell<u64>,
+    /// Since when it has had work, in nanoseconds since [`Idlers::begin`].
+    risen: Cell<u64>,
+    /// How long it may still wait awake for the work that it did, in nanoseconds.
+    credit: Cell<u64>,
 }
 
 impl Post {
@@ -126,20 +136,35 @@ impl Post {
         if let Some(since) = self.idle_since.take() {
             // Who woke it wrote when before it was called; older calls tell nothing of this time.
             let called = bed.called.load(Ordering::Relaxed);
-            let end = if called > since {
-                called
-            } else {
-                self.idlers.now()
-            };
+            let now = self.idlers.now();
+            let waited = if called > since { called } else { now } - since;
             let patience = self.patience.get();
-            self.patience.set(match end - since <= AWAKE_NANOS {
+            self.patience.set(match waited <= AWAKE_NANOS {
                 true => AWAKE_NANOS.min(patience * 2),
                 false => DOZE_NANOS.max(patience / 2),
             });
+            let awake = waited.min(AWAKE_NANOS);
+            self.credit.set(self.credit.get().saturating_sub(awake));
+            self.risen.set(now);
         }
     }
 
-    /// Does the pool's work until there was none for as long as this worker's patience.
+    /// There is no work from now on: what it did lets it wait for more.
+    fn idle(&self) {
+        let now = self.idlers.now();
+        self.idle_since.set(Some(now));
+        let earned = (now - self.risen.replace(now)) / SHARE;
+        self.credit
+            .set(CREDIT_NANOS.min(self.credit.get() + earned));
+    }
+
+    /// Whether it has waited for as long as it may since then.
+    fn has_waited(&self, since: u64) -> bool {
+        let allowed = self.patience.get().min(self.credit.get()).max(DOZE_NANOS);
+        self.idlers.now() - since > allowed
+    }
+
+    /// Does the pool's work until there was none for as long as this worker waits.
     fn look(&self) {
         let mut looks = 0_u32;
         loop {
@@ -151,10 +176,9 @@ impl Post {
             std::hint::spin_loop();
             let since = self.idle_since.get();
             if since.is_none() {
-                self.idle_since.set(Some(self.idlers.now()));
+                self.idle();
             } else if looks % LOOKS == 0
-                && (self.idlers.is_too_many()
-                    || since.is_some_and(|since| self.idlers.now() - since > self.patience.get()))
+                && (self.idlers.is_too_many() || since.is_some_and(|since| self.has_waited(since)))
             {
                 return;
             }
@@ -238,6 +262,8 @@ impl Idlers {
                 index,
                 idle_since: Cell::new(None),
                 patience: Cell::new(AWAKE_NANOS),
+                risen: Cell::new(self.now()),
+                credit: Cell::new(CREDIT_NANOS),
             });
             post.bed().worker.get_or_init(std::thread::current);
             cores::leave(self.maker, self.abreast);
