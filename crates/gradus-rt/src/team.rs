@@ -254,23 +254,27 @@ fn on_workers(wanted: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
     tsan::hidden(|| {
         pool::gather(wanted, &|rank, size| {
             team.has(size);
-            let member = Member::new(&team, rank, size < workers);
-            strand::as_member(&member, || {
-                tsan::acquire(team.fence());
-                tsan::shown(|| run(&member, size));
-                tsan::release(team.fence());
-            });
+            as_rank(&team, &Member::new(&team, rank, size < workers), size, run);
         });
     });
     tsan::acquire(team.fence());
 }
 
+/// Runs one rank, as part of this library.
+fn as_rank(team: &Team, member: &Member, size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
+    strand::as_member(member, || {
+        tsan::acquire(team.fence());
+        tsan::shown(|| run(member, size));
+        tsan::release(team.fence());
+    });
+}
+
 /// A team whose ranks are the calling thread and threads that live as long as it.
 fn on_threads(size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
     let team = Team::new(size);
+    tsan::release(team.fence());
     let rank = |rank: u32| {
-        let member = Member::new(&team, rank, true);
-        strand::as_member(&member, || run(&member, size));
+        tsan::hidden(|| as_rank(&team, &Member::new(&team, rank, true), size, run));
     };
     std::thread::scope(|scope| {
         for number in 1..size {
@@ -282,6 +286,7 @@ fn on_threads(size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
         }
         rank(0);
     });
+    tsan::acquire(team.fence());
 }
 
 fn fail(text: &CStr) -> ! {
