@@ -66,7 +66,7 @@ fn header(name: &str, len: usize) -> String {
 }
 
 /// The names that an object offers to a link.
-fn defined(bytes: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn defined(bytes: &[u8]) -> Vec<Vec<u8>> {
     let Ok(file) = object::File::parse(bytes) else {
         return Vec::new();
     };

@@ -95,17 +95,9 @@ fn archives_need_runtime(job: &Job) -> bool {
 
 /// The names of the library's own entries.
 fn defined_entries() -> HashSet<String> {
-    let Ok(file) = object::File::parse(OBJECT) else {
-        return HashSet::new();
-    };
-    let global = file
-        .symbols()
-        .filter(|s| s.is_global() && !s.is_undefined());
-    let names = global.filter_map(|symbol| symbol.name().ok());
-    names
-        .filter(|name| is_entry(name))
-        .map(String::from)
-        .collect()
+    let names = archive::defined(OBJECT).into_iter();
+    let names = names.filter_map(|name| String::from_utf8(name).ok());
+    names.filter(|name| is_entry(name)).collect()
 }
 
 /// Writes the library under the names that CUDA's has into a folder, for links that are not ours.

@@ -205,14 +205,17 @@ fn find_all(
 }
 
 /// Whether nothing is written through a parameter: LLVM has shown it, or the body does, of which LLVM sees but a call
-/// where it is a parallel region.
+/// where it is a parallel region, and nothing through pointers that may be loaded through it either.
 fn is_read_only(unit: &Unit, func: FuncId, effects: &Effects, index: usize) -> bool {
     let attrs = unit.attrs(unit.functions[func].attrs);
     let stated = ["readonly", "readnone"]
         .iter()
         .any(|name| attrs.param(index, name).is_some());
-    let of_param = effects.of_function(func).map(|all| all.param(index));
-    stated || of_param.is_some_and(|p| p.writes.is_nothing() && !p.captures && !p.returned)
+    let shown = effects.of_function(func).is_some_and(|all| {
+        let param = all.param(index);
+        param.writes.is_nothing() && !param.captures && !param.returned && !all.other.writes
+    });
+    stated || shown
 }
 
 fn variant(

@@ -211,7 +211,7 @@ unsafe extern "C" fn cudaOccupancyAvailableDynamicSMemPerBlock(
         let wanted = wanted.filter(|n| *n > 0 && blocks <= most);
         let each = SHARED_OPTIN / wanted.ok_or(Error::InvalidValue)?;
         // SAFETY: promised by the caller.
-        unsafe { give(to, each - kernel.shared) }
+        unsafe { give(to, each.saturating_sub(kernel.shared)) }
     })
 }
 
