@@ -124,10 +124,26 @@ fn run(args: &[OsString]) -> u8 {
     }
 }
 
+/// Whether the usage is asked for: of the tool, or of a command of its own (the drivers' `--help` is the compiler's).
+fn asks_for_help(command: Option<&str>, rest: &[OsString]) -> bool {
+    match command {
+        Some("--help" | "-h" | "help") => true,
+        Some("grad" | "check" | "dev" | "explain") => {
+            let own = rest.iter().take_while(|arg| *arg != "--");
+            own.into_iter().any(|arg| arg == "--help" || arg == "-h")
+        }
+        _ => false,
+    }
+}
+
 /// Runs a command; gives the exit status.
 fn command(session: &Session, args: &[OsString]) -> u8 {
     let command = args.first().map(|a| a.to_string_lossy().into_owned());
     let rest = args.get(1..).unwrap_or_default();
+    if asks_for_help(command.as_deref(), rest) {
+        crate::said::out(format_args!("{USAGE}"));
+        return 0;
+    }
     match command.as_deref() {
         Some("grad") => grad::run(session, rest),
         Some("check") => check::run(session, rest),
@@ -139,10 +155,6 @@ fn command(session: &Session, args: &[OsString]) -> u8 {
         Some("explain") => explain::run(session, rest),
         Some("--version" | "-V") => {
             outln!("gradus {}", env!("CARGO_PKG_VERSION"));
-            0
-        }
-        Some("--help" | "-h" | "help") => {
-            crate::said::out(format_args!("{USAGE}"));
             0
         }
         None => {

@@ -444,6 +444,27 @@ fn a_limit_on_files_is_one_finding() {
     }
 }
 
+/// The usage is told wherever it is asked for, and nothing else is done.
+#[test]
+fn help_is_given_where_it_is_asked_for() {
+    let at = folder("help");
+    write(&at, "curve.c", CURVE);
+    for line in [
+        "--help",
+        "grad --help",
+        "grad curve.c -f curve -o out.o -h",
+        "check --help",
+        "dev -h",
+        "explain --help",
+    ] {
+        let output = gradus(&at, line);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{line}");
+        assert!(text.contains("gradus grad FILE -f NAME"), "{line}\n{text}");
+    }
+    assert_eq!(files(&at).0, ["curve.c"]);
+}
+
 /// Streams that are full, and readers that have left.
 #[test]
 fn what_cannot_be_said_is_no_crash() {
