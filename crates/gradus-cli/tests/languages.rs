@@ -5,7 +5,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{folder, refuses, shell, succeeds, text, write};
+use support::{folder, gradus, refuses, shell, succeeds, text, write};
 
 fn source(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/languages");
@@ -293,6 +293,108 @@ fn rust_program(folder: &Path, name: &str, options: &[&str]) {
         let norm = norm(folder, 1);
         same(norm, *first.get_or_insert(norm), options);
     }
+}
+
+/// A source goes in as it is, with rustc's flags or a level of optimisation, and what it takes of Rust's library comes
+/// out beside the object.
+#[test]
+fn rust_sources() {
+    let folder = folder("rust_sources");
+    let (program, main) = (source("springs.rs"), source("main.c"));
+    let (program, main) = (program.display(), main.display());
+    let mut first = None;
+    for flags in [
+        "",
+        "-- -O0",
+        "-- -O3",
+        "-- -C opt-level=1 -C panic=abort",
+        "-- --edition 2024 -g",
+    ] {
+        shell(
+            &folder,
+            &format!("gradus grad {program} -f energy --wrt x -o energy.o {flags}"),
+        );
+        let link = "-lm -lpthread -ldl -o program";
+        shell(
+            &folder,
+            &format!("gradus cc -O2 {main} energy.o libsprings.a {link}"),
+        );
+        let norm = norm(&folder, 1);
+        same(norm, *first.get_or_insert(norm), flags);
+        let values = "--arg n=10 --arg x=rand(n)";
+        let line = format!("check {program} -f energy --wrt x {values} {flags}");
+        let checked = gradus(&folder, &line);
+        assert!(
+            checked.status.success(),
+            "{flags}\n{}",
+            text(&checked.stderr)
+        );
+    }
+    let named = gradus(&folder, &format!("grad {program} -f energy"));
+    assert!(named.status.success() && folder.join("springs.o").is_file());
+    write(
+        &folder,
+        "wrong.rs",
+        "pub fn energy(x: &[f64]) -> f64 { x.summ() }\n",
+    );
+    let said = refuses(&folder, "grad wrong.rs -f energy", "GRD0022");
+    assert!(
+        said.contains("wrong.rs:1") && said.contains("summ"),
+        "{said}"
+    );
+}
+
+/// A crate goes in by its manifest, with all that it is made of.
+#[test]
+fn rust_crates() {
+    let folder = folder("rust_crates");
+    let main = source("main.c");
+    for part in ["chain/src", "chain/law/src"] {
+        std::fs::create_dir_all(folder.join(part)).expect("a folder");
+    }
+    let head = |name: &str| {
+        format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n")
+    };
+    let manifest = format!(
+        "{}[dependencies]\nlaw = {{ path = \"law\" }}\n[workspace]\n",
+        head("chain")
+    );
+    write(&folder, "chain/Cargo.toml", &manifest);
+    write(&folder, "chain/law/Cargo.toml", &head("law"));
+    let law = "#[inline(never)]
+    pub fn energies(stretches: &[f64]) -> Vec<f64> {
+        stretches.iter().map(|s| s * s + s.powi(4)).collect()
+    }\n";
+    write(&folder, "chain/law/src/lib.rs", law);
+    let chain = "#[unsafe(no_mangle)]
+    pub extern \"C\" fn energy(x: *const f64, n: usize) -> f64 {
+        let x = unsafe { std::slice::from_raw_parts(x, n) };
+        let stretches: Vec<f64> = x.windows(2).map(|w| w[1] - w[0]).collect();
+        law::energies(&stretches).iter().sum::<f64>() + x[0] * x[0]
+    }\n";
+    write(&folder, "chain/src/lib.rs", chain);
+    shell(&folder, "gradus grad chain/Cargo.toml -f energy --wrt x");
+    let link = "-lm -lpthread -ldl -o program";
+    let main = main.display();
+    shell(
+        &folder,
+        &format!("gradus cc -O2 {main} chain.o libchain.a {link}"),
+    );
+    norm(&folder, 1);
+    // What has not changed is not compiled again, and is there all the same.
+    let values = "--arg n=10 --arg x=rand(n)";
+    let checked = gradus(
+        &folder,
+        &format!("check chain/Cargo.toml -f energy --wrt x {values}"),
+    );
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
+    std::fs::rename(
+        folder.join("chain/src/lib.rs"),
+        folder.join("chain/src/main.rs"),
+    )
+    .expect("renamed");
+    let said = refuses(&folder, "grad chain/Cargo.toml -f energy", "GRD0022");
+    assert!(said.contains("no library"), "{said}");
 }
 
 /// flang keeps the bounds of a loop of tasks where clang does not, and no word behind them for the last part.

@@ -9,9 +9,10 @@ use crate::drive::is_parallel;
 use crate::files::{self, Content, Outputs};
 use crate::plan::Job;
 use crate::source::{self, Wanted, quiet};
-use crate::{Settings, child};
+use crate::{Settings, child, rust};
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{GradTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// What to write.
@@ -34,7 +35,8 @@ pub enum Emit {
 /// A run of `gradus grad`.
 #[derive(Clone, Debug)]
 pub struct Grad {
-    /// The program: C, C++, CUDA, LLVM IR, or an object that carries bitcode.
+    /// The program: C, C++, Fortran, Rust (a source, or a crate's `Cargo.toml`), CUDA, LLVM IR, or an object that
+    /// carries bitcode.
     pub file: PathBuf,
     /// The derivatives.
     pub task: GradTask,
@@ -42,7 +44,7 @@ pub struct Grad {
     pub emit: Emit,
     /// Where to; `None` for the source's name with the output's ending, in the current folder.
     pub output: Option<PathBuf>,
-    /// Flags of the user's compiler; of nvcc for CUDA.
+    /// Flags of the user's compiler; of nvcc for CUDA, of rustc or `cargo rustc` for Rust.
     pub flags: Vec<String>,
     /// Options of the passes.
     pub options: Options,
@@ -106,7 +108,13 @@ fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diag
         return Ok(());
     }
     graded.report = reply.text(OutputKind::Report).map(String::from);
-    let outputs = outputs(what, &reply, &source.back, &derived, &result)?;
+    let outputs = outputs(
+        what,
+        &reply,
+        &source.library,
+        &source.back,
+        (&derived, &result),
+    )?;
     outputs.commit(&settings.leftovers)?;
     graded.files = outputs.paths();
     graded.done = true;
@@ -117,11 +125,13 @@ fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diag
 fn outputs(
     what: &Grad,
     reply: &Reply,
+    library: &Option<PathBuf>,
     back: &Job,
-    derived: &Path,
-    result: &Path,
+    (derived, result): (&Path, &Path),
 ) -> Result<Outputs, Diagnostic> {
-    let output = what.output.clone().unwrap_or_else(|| default_output(what));
+    let library = library.as_deref();
+    let output = what.output.clone();
+    let output = output.unwrap_or_else(|| default_output(what, library));
     let made = |kind| reply.output(kind).unwrap_or_default();
     let bytes = match what.emit {
         Emit::Gir => made(OutputKind::Gir).to_vec(),
@@ -138,6 +148,10 @@ fn outputs(
     if what.emit == Emit::Object && !files::is_no_file(&output) {
         let header = made(OutputKind::Header).to_vec();
         outputs.add(&output.with_extension("h"), Content::Bytes(header));
+        if let Some((library, name)) = library.and_then(|l| Some((l, l.file_name()?))) {
+            let bytes = files::read(library)?;
+            outputs.add(&output.with_file_name(name), Content::Bytes(bytes));
+        }
     }
     Ok(outputs)
 }
@@ -162,8 +176,9 @@ fn form(emit: Emit) -> &'static [&'static str] {
     }
 }
 
-fn default_output(what: &Grad) -> PathBuf {
-    let stem = what.file.file_stem().unwrap_or_default();
+fn default_output(what: &Grad, library: Option<&Path>) -> PathBuf {
+    let of_crate = library.and_then(rust::crate_name).map(OsStr::new);
+    let stem = of_crate.or(what.file.file_stem()).unwrap_or_default();
     let ending = match what.emit {
         Emit::Object => "o",
         Emit::Llvm => "ll",

@@ -22,6 +22,7 @@ pub mod nvcc;
 pub mod plan;
 pub mod reproducer;
 mod runtime;
+mod rust;
 mod settings;
 pub mod source;
 

@@ -5,12 +5,13 @@ use crate::drive::is_ir;
 use crate::files::{self, Scratch};
 use crate::nvcc;
 use crate::plan::{self, Job};
+use crate::rust;
 use crate::settings::{Language, Settings};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{Input, Level};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::{ExitStatus, Output, Stdio};
 
 /// A program ready for our passes.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct Source {
     pub module: Vec<u8>,
     /// The half of a CUDA source that is for a GPU: LLVM's text.
     pub device: Option<Input>,
+    /// What is to be linked with the object for what the module does not hold: Rust's static library.
+    pub library: Option<PathBuf>,
     /// From the bitcode that our passes leave to what the compiler was asked for.
     pub back: Job,
     /// Whether the user asked for debug information.
@@ -30,7 +33,7 @@ pub struct Source {
 /// What a compiler is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// The user's flags: a C compiler's, or nvcc's for a CUDA source.
+    /// The user's flags: a C compiler's, nvcc's for a CUDA source, rustc's or Cargo's for Rust.
     pub flags: &'a [String],
     /// What is to come out, in the compiler's words.
     pub form: &'a [&'static str],
@@ -56,6 +59,9 @@ pub fn open(
     if extension == Some("cu") {
         return nvcc::open(settings, file, wanted, scratch, derived);
     }
+    if rust::is_rust(file) {
+        return rust::open(settings, file, wanted, scratch, derived);
+    }
     let bytes = files::read(file)?;
     let ir = is_ir(file);
     let language = Language::of(file);
@@ -74,8 +80,9 @@ pub fn open(
         let message = format!("the compiler does not take {}", file.display());
         let mut diagnostic = Diagnostic::error(Code::ToolFailed, message);
         diagnostic.notes.clone_from(&plan.remarks);
-        diagnostic
-            .help("give C, C++, Fortran, CUDA or LLVM IR, and the compiler's flags after `--`")
+        diagnostic.help(
+            "give C, C++, Fortran, Rust, CUDA or LLVM IR, and the compiler's flags after `--`",
+        )
     })?;
     let bitcode = scratch.file("front.bc");
     let halves = cc1::halves(job, &bitcode, derived, Detail::Types);
@@ -89,6 +96,7 @@ pub fn open(
     Ok(Source {
         module,
         device: None,
+        library: None,
         back: halves.back,
         debug: halves.debug || ir,
         level: halves.level,
@@ -96,7 +104,7 @@ pub fn open(
 }
 
 /// The path that a compiler records in its lines.
-fn absolute(file: &Path) -> PathBuf {
+pub(crate) fn absolute(file: &Path) -> PathBuf {
     std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf())
 }
 
@@ -105,19 +113,32 @@ fn absolute(file: &Path) -> PathBuf {
 /// # Errors
 /// `ToolFailed`.
 pub fn quiet(job: &Job) -> Result<(), Diagnostic> {
+    let output = start(job)?;
+    match output.status.success() {
+        true => Ok(()),
+        false => match died(&job.program, &output.status, &output.stderr) {
+            Some(died) => Err(died),
+            None => Err(refused(&output)),
+        },
+    }
+}
+
+/// Runs a program and takes what it says.
+///
+/// # Errors
+/// `ToolFailed` where it cannot be started.
+pub(crate) fn start(job: &Job) -> Result<Output, Diagnostic> {
     let output = job.command().stdin(Stdio::null()).output();
-    let output = output.map_err(|e| {
+    output.map_err(|e| {
         let message = format!("cannot run {}: {e}", job.program.display());
         Diagnostic::error(Code::ToolFailed, message)
-    })?;
-    if output.status.success() {
-        return Ok(());
-    }
-    if let Some(died) = died(&job.program, &output.status, &output.stderr) {
-        return Err(died);
-    }
+    })
+}
+
+/// The finding on a compiler that does not take a program.
+pub(crate) fn refused(output: &Output) -> Diagnostic {
     let diagnostic = Diagnostic::error(Code::ToolFailed, "the compiler refused the program");
-    Err(noted(diagnostic, &output.stderr))
+    noted(diagnostic, &output.stderr)
 }
 
 /// The finding on a compiler or linker that a signal ended, with what it said.

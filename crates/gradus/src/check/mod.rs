@@ -118,7 +118,8 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
     quiet(&source.back)?;
     let header = reply.output(OutputKind::Header).unwrap_or_default();
     let symbol = &forward.function;
-    let program = build(settings, what, &scratch, &object, (header, &driver, symbol))?;
+    let objects = (object.as_path(), source.library.as_deref());
+    let program = build(settings, what, &scratch, objects, (header, &driver, symbol))?;
     let output = call(&program)?;
     let place = |frames: &[&str]| trace::source_line(settings, &program, frames);
     judge(what, &output, forward, &place, checked)
@@ -152,7 +153,7 @@ fn build(
     settings: &Settings,
     what: &Check,
     scratch: &Scratch,
-    object: &Path,
+    (object, library): (&Path, Option<&Path>),
     (header, driver, symbol): (&[u8], &str, &str),
 ) -> Result<PathBuf, Diagnostic> {
     files::write(&scratch.file("derivatives.h"), header)?;
@@ -180,9 +181,11 @@ fn build(
     })?;
     let program = scratch.file("check");
     let mut args = vec![file("driver.o"), object.display().to_string()];
+    // Another compiler's flags say nothing to this one.
+    let is_rust = library.is_some();
     if let Some(main) = &what.driver {
         let mut compile = what.flags.clone();
-        compile.retain(|flag| !is_for_the_linker(flag));
+        compile.retain(|flag| !is_rust && !is_for_the_linker(flag));
         compile.extend([
             "-c".into(),
             "-o".into(),
@@ -196,6 +199,7 @@ fn build(
         // The program's calls of the function come to the driver.
         args.extend([file("main.o"), format!("-Wl,--wrap={symbol}")]);
     }
+    args.extend(library.map(|library| library.display().to_string()));
     args.extend(what.flags.iter().filter(|f| is_for_the_linker(f)).cloned());
     args.extend(runtime::fortran_library(
         &settings.compiler(Language::C)?,

@@ -164,7 +164,7 @@ fn judged(forward: &str, skip: &str, scale: &str, tail: &str) -> Result<Checked,
         &settings(),
         &what,
         &scratch,
-        &object,
+        (&object, None),
         (header.as_bytes(), &driver, "cubes"),
     )?;
     let mut checked = Checked::default();

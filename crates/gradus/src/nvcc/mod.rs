@@ -141,6 +141,7 @@ pub(crate) fn open(
     Ok(source::Source {
         module: opened.host,
         device: Some(opened.device),
+        library: None,
         back: opened.halves.back,
         debug: opened.halves.debug,
         level: opened.halves.level,

@@ -1,0 +1,175 @@
+//! Rust programs: a source by rustc, a crate by Cargo, as the bitcode of a static library.
+//!
+//! A static library has all that its functions need, Rust's standard library included: it goes along, for what the
+//! bitcode refers to and does not hold.
+
+use crate::files::Scratch;
+use crate::settings::Settings;
+use crate::source::{self, Source, Wanted, refused, start};
+use gradus_ir::{Code, Diagnostic};
+use std::path::{Path, PathBuf};
+
+/// Whether a file is Rust's: a source, or a crate by its manifest.
+pub(crate) fn is_rust(file: &Path) -> bool {
+    is_manifest(file) || file.extension().is_some_and(|e| e == "rs")
+}
+
+fn is_manifest(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name == "Cargo.toml")
+}
+
+/// The name of the crate that a static library is of.
+pub(crate) fn crate_name(library: &Path) -> Option<&str> {
+    library.file_stem()?.to_str()?.strip_prefix("lib")
+}
+
+/// Opens a program as [`source::open`] does others: the flags are rustc's, or those of `cargo rustc`. A level of
+/// optimisation in clang's spelling (`-O3`) is for both, but that of a crate stands in its manifest.
+///
+/// # Errors
+/// As [`source::open`].
+pub(crate) fn open(
+    settings: &Settings,
+    file: &Path,
+    wanted: &Wanted,
+    scratch: &Scratch,
+    derived: &Path,
+) -> Result<Source, Diagnostic> {
+    let (levels, flags): (Vec<_>, Vec<_>) = wanted.flags.iter().cloned().partition(is_level);
+    let (bitcode, library) = match is_manifest(file) {
+        true => by_cargo(settings, file, &flags)?,
+        false => by_rustc(settings, file, &levels, flags, scratch)?,
+    };
+    let back = Wanted {
+        flags: &levels,
+        ..*wanted
+    };
+    let source = source::open(settings, &bitcode, &back, scratch, derived)?;
+    Ok(Source {
+        library: Some(library),
+        ..source
+    })
+}
+
+/// `-O0` to `-O3`, `-Os`, `-Oz`: rustc's own `-O` is none of them.
+fn is_level(flag: &String) -> bool {
+    flag.len() == 3 && flag.starts_with("-O")
+}
+
+fn by_rustc(
+    settings: &Settings,
+    file: &Path,
+    levels: &[String],
+    flags: Vec<String>,
+    scratch: &Scratch,
+) -> Result<(PathBuf, PathBuf), Diagnostic> {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let name = stem.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    let bitcode = scratch.file(&format!("{name}.bc"));
+    let library = scratch.file(&format!("lib{name}.a"));
+    let level = levels.last().map_or("2", |level| &level[2..]);
+    let is_given = |word: &str| flags.iter().any(|flag| flag.contains(word));
+    let mut args = vec![
+        format!("--crate-name={name}"),
+        "--crate-type=staticlib".into(),
+        format!("-Copt-level={level}"),
+        format!("--emit=llvm-bc={}", bitcode.display()),
+        format!("--emit=link={}", library.display()),
+    ];
+    if !is_given("--edition") {
+        args.push("--edition=2024".into());
+    }
+    if !is_given("debuginfo") && !flags.iter().any(|flag| flag == "-g") {
+        args.push("-g".into());
+    }
+    args.extend(flags);
+    args.push(source::absolute(file).display().to_string());
+    run(settings, "rustc", args)?;
+    Ok((bitcode, library))
+}
+
+/// The whole crate in one module, in the release profile: everything that its functions call is seen.
+fn by_cargo(
+    settings: &Settings,
+    manifest: &Path,
+    flags: &[String],
+) -> Result<(PathBuf, PathBuf), Diagnostic> {
+    let manifest = source::absolute(manifest);
+    let folder = manifest.with_file_name("target").join("gradus");
+    let bitcode = folder.join("crate.bc");
+    let mut parts = flags.splitn(2, |flag| flag == "--");
+    let (of_cargo, of_rustc) = (parts.next(), parts.next());
+    let mut args: Vec<String> = ["rustc", "--release", "--lib", "--crate-type=staticlib"]
+        .map(String::from)
+        .to_vec();
+    args.extend([
+        format!("--manifest-path={}", manifest.display()),
+        format!("--target-dir={}", folder.display()),
+        "--message-format=json-render-diagnostics".into(),
+        "--config=profile.release.lto='fat'".into(),
+        "--config=profile.release.debug=2".into(),
+    ]);
+    args.extend_from_slice(of_cargo.unwrap_or_default());
+    args.extend([
+        "--".to_string(),
+        format!("--emit=llvm-bc={}", bitcode.display()),
+    ]);
+    args.extend_from_slice(of_rustc.unwrap_or_default());
+    let said = run(settings, "cargo", args)?;
+    let library = static_library(&said).ok_or_else(|| {
+        let message = format!("Cargo made no library of {}", manifest.display());
+        Diagnostic::error(Code::ToolFailed, message)
+    })?;
+    Ok((bitcode, library))
+}
+
+/// The static library among what Cargo says that it has made: the last one, which is the crate's own.
+fn static_library(said: &[u8]) -> Option<PathBuf> {
+    let said = String::from_utf8_lossy(said);
+    let messages = said.lines().rev();
+    let messages = messages.filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let mut files = messages.flat_map(|message| {
+        let files = message["filenames"].as_array().cloned();
+        files.unwrap_or_default()
+    });
+    files.find_map(|file| {
+        let file = PathBuf::from(file.as_str()?);
+        file.extension().is_some_and(|e| e == "a").then_some(file)
+    })
+}
+
+/// Runs one of Rust's programs; gives what it wrote.
+fn run(settings: &Settings, name: &str, args: Vec<String>) -> Result<Vec<u8>, Diagnostic> {
+    let program = settings.find(name).ok_or_else(|| {
+        let message = format!("no {name} was found");
+        Diagnostic::error(Code::ToolFailed, message).help("install Rust: https://rustup.rs")
+    })?;
+    let output = start(&crate::plan::Job { program, args })?;
+    match output.status.success() {
+        true => Ok(output.stdout),
+        false => Err(refused(&output)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_is_the_last_one_made() {
+        let said = br#"{"reason":"compiler-artifact","filenames":["/t/release/libdeps.rlib"]}
+{"reason":"compiler-artifact","filenames":["/t/release/libbranches.a","/t/release/x.d"]}
+{"reason":"build-finished","success":true}"#;
+        let library = static_library(said).expect("there is one");
+        assert_eq!(library, Path::new("/t/release/libbranches.a"));
+        assert_eq!(crate_name(&library), Some("branches"));
+        assert_eq!(static_library(b"{}\nnothing"), None);
+    }
+
+    #[test]
+    fn sources_and_manifests_are_rust() {
+        let is = |name: &str| is_rust(Path::new(name));
+        assert!(is("a/b.rs") && is("a/Cargo.toml"));
+        assert!(!is("a/b.c") && !is("a/other.toml"));
+    }
+}
