@@ -122,14 +122,10 @@ impl Lowering<'_> {
         }
         b.yield_(&results);
         b.at_end(forked);
-        let grain = match plan.grain {
-            Some(grain) => b.i64(i64::try_from(grain).unwrap_or(i64::MAX)),
-            None => {
-                let task = b.i64(i64::try_from(options.task_work).unwrap_or(i64::MAX));
-                let enough = b.binary(BinaryOp::UDiv, task, one);
-                least_part(b, enough, work.calls)
-            }
-        };
+        let task = b.i64(i64::try_from(options.task_work).unwrap_or(i64::MAX));
+        let enough = b.binary(BinaryOp::UDiv, task, one);
+        let enough = least_part(b, enough, work.calls);
+        let grain = at_most(b, enough, plan.grain);
         let results = forked_call(b, &plan, entry, combine, trips, grain);
         b.yield_(&results);
         let given = b.body.results(choice).to_vec();
@@ -320,6 +316,17 @@ fn least_part(b: &mut Builder<'_>, enough: Value, calls: bool) -> Value {
     let free = may_be_serial(b, calls);
     let one = b.i64(1);
     b.select(free, enough, one)
+}
+
+/// The iterations of a part where the program names a number, too: what a library's queue of such parts costs makes that
+/// number large, and with few parts of that size some workers have one more than others.
+fn at_most(b: &mut Builder<'_>, enough: Value, named: Option<u64>) -> Value {
+    let Some(named) = named else {
+        return enough;
+    };
+    let named = b.i64(i64::try_from(named).unwrap_or(i64::MAX));
+    let fewer = b.icmp(IntPredicate::Ult, named, enough);
+    b.select(fewer, named, enough)
 }
 
 fn may_be_serial(b: &mut Builder<'_>, calls: bool) -> Value {
@@ -577,4 +584,43 @@ fn split(b: &mut Builder<'_>, row: Value, extents: &[Value]) -> Vec<Value> {
     indices.push(rest);
     indices.reverse();
     indices
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Options, lower};
+    use gradus_ir::{FuncId, Op, OpKind, Symbol, parse};
+
+    /// What the run-time library is told of the least part of a loop for which the program names `grain`.
+    fn least_part(grain: &str) -> OpKind {
+        let text = format!(
+            "func @f(%p: ptr, %n: i64) {{
+               par.for {grain} %i < %n {{
+                 %a = addr f64, %p, %i %x = load %a -> f64 %y = fmul %x, %x store %y, %a yield
+               }}
+               return }}"
+        );
+        let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+        let all: Vec<FuncId> = unit.functions.ids().collect();
+        lower(&mut unit, &all, &Options::default());
+        let Some(Symbol::Func(f)) = unit.symbol("f") else {
+            panic!("it is there");
+        };
+        let body = unit.functions[f].body.as_deref().expect("it has code");
+        let Some(Symbol::Func(run)) = unit.symbol("gr_for") else {
+            panic!("it is declared");
+        };
+        let runs = |op: &Op| unit.callee(body, *op) == Some(run);
+        let call = body.walk(body.root()).find(runs).expect("the loop's call");
+        let least = unit.call_args(body, call)[2];
+        let least = body.def_op(least).expect("an operation");
+        body.kind(least).clone()
+    }
+
+    /// Parts that a program names are an upper bound: two workers share 1,500 iterations in parts of 1,000 evenly.
+    #[test]
+    fn a_named_part_is_not_the_least() {
+        assert!(matches!(least_part(""), OpKind::Binary(..)));
+        assert_eq!(least_part("grain 1000"), OpKind::Select);
+    }
 }
