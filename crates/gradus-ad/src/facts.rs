@@ -17,6 +17,7 @@ pub mod snapshots;
 mod worked_in;
 
 use crate::node::Node;
+use crate::word_copy::WordCopy;
 use gradus_analysis::{CallActivity, CopiedWord, CopyKind, ShadowState};
 use gradus_ir::{
     Body, CastOp, Code, Definition, Diagnostic, FloatKind, FuncId, GlobalId, LocId, Op, OpKind,
@@ -31,7 +32,7 @@ pub(crate) use make::MakeFacts;
 pub(crate) use own_adds::{is_independent, is_of_iteration};
 pub use replay::Repeatable;
 
-/// A copy of more words than this is not taken apart.
+/// A copy of more words than this is not written out word by word, nor one period of it.
 const MOST_WORDS: usize = 256;
 
 /// A float in the bits of an integer.
@@ -150,9 +151,9 @@ impl Facts<'_> {
     pub fn copy_kind(&self, op: Op) -> CopyKind {
         self.copies.get(&op).cloned().unwrap_or(CopyKind::Unknown)
     }
-    /// The words of a copy of constant size; `None` where there are too many or the size is not
-    /// known.
-    pub fn copied_words(&self, unit: &Unit, op: Op, bytes: Value) -> Option<Vec<CopiedWord>> {
+    /// What a copy of words of several kinds moves: all its words where it is short and of constant size,
+    /// else those of a period. `None` where these are too many or there is no period.
+    pub fn word_copy(&self, unit: &Unit, op: Op, bytes: Value, overlap: bool) -> Option<WordCopy> {
         let CopyKind::Words {
             words,
             period_bytes,
@@ -160,23 +161,21 @@ impl Facts<'_> {
         else {
             return None;
         };
-        let size = u64::try_from(self.body.as_int(unit, bytes)?).ok()?;
-        let period = period_bytes.unwrap_or(size.max(1)).max(1);
-        let mut all = Vec::new();
-        let mut start = 0;
-        while start < size {
-            for word in words.iter().filter(|w| start + w.offset_bytes < size) {
-                all.push(CopiedWord {
-                    offset_bytes: start + word.offset_bytes,
-                    ..*word
-                });
+        let size = self.body.as_int(unit, bytes);
+        let all =
+            size.and_then(|size| written_out(&words, period_bytes, u64::try_from(size).ok()?));
+        let (words, period_bytes) = match (all, period_bytes) {
+            (Some(all), _) => (all, None),
+            (None, Some(period)) if words.len() <= MOST_WORDS && period > 0 => {
+                (words, Some(period))
             }
-            start += period;
-            if all.len() > MOST_WORDS {
-                return None;
-            }
-        }
-        Some(all)
+            _ => return None,
+        };
+        Some(WordCopy {
+            words,
+            period_bytes,
+            overlap,
+        })
     }
     /// The finding for a copy of bytes that is not understood.
     pub fn unknown_copy(&self, unit: &Unit, op: Op) -> Diagnostic {
@@ -361,4 +360,24 @@ impl Facts<'_> {
             }
         }
     }
+}
+
+/// The words of a copy of so many bytes, one period after the other; `None` where they are too many.
+fn written_out(words: &[CopiedWord], period: Option<u64>, size: u64) -> Option<Vec<CopiedWord>> {
+    let period = period.unwrap_or(size.max(1)).max(1);
+    let mut all = Vec::new();
+    let mut start = 0;
+    while start < size {
+        for word in words.iter().filter(|w| start + w.offset_bytes < size) {
+            all.push(CopiedWord {
+                offset_bytes: start + word.offset_bytes,
+                ..*word
+            });
+        }
+        start += period;
+        if all.len() > MOST_WORDS {
+            return None;
+        }
+    }
+    Some(all)
 }

@@ -35,6 +35,7 @@ mod sweep;
 mod tape;
 mod variant;
 mod versions;
+mod word_copy;
 
 pub use by_value::expand_by_value;
 pub use closure_facts::{ClosureFacts, Root};

@@ -295,6 +295,31 @@ programs! {
             double t[4], u[4]; memcpy(t, x, sizeof t); memset(u, 0, sizeof u);
             for (int i = 0; i < n; i++) t[i] *= s; memmove(u + 1, t, 2 * sizeof *t); memcpy(&u[0], &t[3], 8);
             double r = 1; for (int i = 0; i < n; i++) r += u[i] * t[i] * t[0]; return r; }";
+    structures_moved: 6, "#include <string.h>
+        struct p { double *a; double b; int k; };
+        static double sum(struct p *q, int n) { double r = 0; for (int i = 0; i < n; i++) r += (i + 1) * (i + 2) * *q[i].a * q[i].b * (1 + q[i].k); return r; }
+        double f(int n, double *x, double s) {
+            struct p q[8], t[8]; double y[8];
+            for (int i = 0; i < 8; i++) { y[i] = x[i % n] * s + i; q[i] = t[i] = (struct p){ &y[i], y[i] * x[(i + 1) % n], i }; }
+            memmove(q + 1, q, 7 * sizeof *q); memmove(t, t + 1, 7 * sizeof *t);
+            double r = sum(q, 8) - 2 * sum(t, 8);
+            memmove(q, q + 2, n * sizeof *q); memmove(t + 2, t, n * sizeof *t);
+            return r + sum(q, 8) * sum(t, 8); }";
+    structures_in_order: 7, "#include <stdlib.h>
+        #include <string.h>
+        struct p { double *a; double b; int k; float c; };
+        double f(int n, double *x, double s) {
+            double *y = malloc(n * sizeof *y); int m = 0, room = 2;
+            struct p *q = malloc(room * sizeof *q);
+            for (int i = 0; i < n; i++) {
+                y[i] = x[i] * s + i; int at = (i * 5) % (m + 1);
+                if (m == room) { room = room * 3 / 2; q = realloc(q, room * sizeof *q); }
+                memmove(q + at + 1, q + at, (m - at) * sizeof *q);
+                q[at].a = &y[i]; q[at].b = x[i] * x[0]; q[at].k = i; q[at].c = i % 3; m++;
+                if (i % 4 == 3) { m--; memmove(q, q + 1, m * sizeof *q); } }
+            struct p *t = malloc(m * sizeof *t); memcpy(t, q, m * sizeof *t);
+            double r = 0; for (int i = 0; i < m; i++) { q[i].b = 0; r += (i + 1) * (i + 2) * *t[i].a * t[i].b * (1 + t[i].k) * t[i].c; }
+            free(q); free(t); free(y); return r; }";
     structs: 4, "struct p { double a; int k; double b; };
         static double g(struct p *q, double s) { q->a = q->a * q->b + s; q->k++; return q->a * q->k; }
         double f(int n, double *x, double s) {

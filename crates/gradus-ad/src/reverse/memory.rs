@@ -8,7 +8,7 @@ use crate::masked::{MaskedAccess, masked_access};
 use crate::out::{Lanes, Space};
 use crate::tape::layout::widen;
 use crate::tape::stack;
-use gradus_analysis::{CopyKind, LaneKind};
+use gradus_analysis::CopyKind;
 use gradus_ir::known::{MaskedFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{AttrSet, FloatKind, FuncId, IntPredicate, Op, OpKind, RmwOp, Type, TypeId, Value};
@@ -259,7 +259,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let kind = match self.facts.copy_kind(op) {
             CopyKind::Floats(kind) => kind,
             CopyKind::Nothing | CopyKind::Pointers => return,
-            CopyKind::Words { .. } => return self.undo_copied_words(op, to, from, args[2]),
+            CopyKind::Words { .. } => {
+                return self.undo_copied_words(op, function, [to, from, args[2]]);
+            }
             CopyKind::Unknown => return self.refuse_copy(op),
         };
         let bytes = self.primal(args[2]);
@@ -292,11 +294,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         args: [Value; 3],
         real: Option<Value>,
     ) {
-        let overlap = matches!(
-            function,
-            MemoryFn::Memmove | MemoryFn::MemmoveIntrinsic | MemoryFn::Bcopy
-        );
-        let back = copy_back::function(self.out.unit, kind, overlap);
+        let back = copy_back::function(self.out.unit, kind, function.may_overlap());
         let clear = |sweep: &mut Self| sweep.out.clear(args[0], args[2], Space::Shadow);
         match real {
             None => {
@@ -340,10 +338,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     /// A copy of words of several kinds: the adjoints of its numbers move back one by one; its
     /// pointers were copied in the forward sweep.
-    fn undo_copied_words(&mut self, op: Op, to: Value, from: Value, bytes: Value) {
-        let Some(words) = self.facts.copied_words(self.out.unit, op, bytes) else {
+    fn undo_copied_words(&mut self, op: Op, function: MemoryFn, [to, from, bytes]: [Value; 3]) {
+        let overlap = function.may_overlap();
+        let Some(copy) = (self.facts).word_copy(self.out.unit, op, bytes, overlap) else {
             return self.refuse_copy(op);
         };
+        let bytes = self.primal(bytes);
         let to_shadows = self.shadows(to);
         let from_shadows = match self.facts.has_shadow(from) {
             true => self.shadows(from).into_iter().map(Some).collect(),
@@ -353,51 +353,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
             let guard = self.real_shadow(to, lane);
             self.when(guard, &[], |sweep| {
                 let real = from_shadow.and_then(|_| sweep.real_shadow(from, lane));
-                for word in &words {
-                    if let LaneKind::Float(kind) = word.kind {
-                        sweep.move_word(word.offset_bytes, kind, to_shadow, from_shadow, real);
-                    }
-                }
+                copy.undo(sweep.out, to_shadow, from_shadow, bytes, real);
                 None
             });
         }
-    }
-
-    fn move_word(
-        &mut self,
-        offset_bytes: u64,
-        kind: FloatKind,
-        to: Value,
-        from: Option<Value>,
-        real: Option<Value>,
-    ) {
-        let ty = self.out.unit.types.float(kind);
-        let offset = self.out.build().i64(offset_bytes as i64);
-        let at = self.out.build().byte_addr(to, offset);
-        let taken = self.unaligned_load(ty, at);
-        let zero = self.out.build().zero(ty);
-        self.unaligned_store(zero, at);
-        let Some(from) = from else { return };
-        let at = self.out.build().byte_addr(from, offset);
-        self.when(real, &[], |sweep| {
-            let old = sweep.unaligned_load(ty, at);
-            let sum = differential::accumulate_floats(sweep.out, old, taken);
-            sweep.unaligned_store(sum, at);
-            None
-        });
-    }
-
-    fn unaligned_load(&mut self, ty: TypeId, at: Value) -> Value {
-        let value = self.out.load(ty, at, Space::Shadow, None);
-        if let Some(op) = self.out.body.def_op(value) {
-            self.out.set_align(op, 1);
-        }
-        value
-    }
-
-    fn unaligned_store(&mut self, value: Value, at: Value) {
-        let op = self.out.store(value, at, Space::Shadow, None);
-        self.out.set_align(op, 1);
     }
 
     fn refuse_copy(&mut self, op: Op) {

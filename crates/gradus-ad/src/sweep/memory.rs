@@ -5,7 +5,8 @@ use super::ForwardSweep;
 use crate::alloc;
 use crate::out::{Lanes, Space};
 use crate::tape::stack;
-use gradus_analysis::{CopiedWord, CopyKind, LaneKind};
+use crate::word_copy::Numbers;
+use gradus_analysis::CopyKind;
 use gradus_ir::known::MemoryFn;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{IntPredicate, Op, OpKind, Value};
@@ -288,7 +289,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         match self.facts.copy_kind(op) {
             CopyKind::Nothing => {}
             CopyKind::Floats(_) if !self.forward_mode() => {}
-            CopyKind::Words { .. } => self.copy_words_beside(op, to, from, args[2]),
+            CopyKind::Words { .. } => self.copy_words_beside(op, function, [to, from, args[2]]),
             CopyKind::Unknown => {
                 let finding = self.facts.unknown_copy(self.out.unit, op);
                 self.findings.push(finding);
@@ -299,54 +300,26 @@ impl ForwardSweep<'_, '_, '_, '_> {
 
     /// Copies the pointers of shadow memory along, and in forward mode its numbers. Where the source
     /// is inactive, its pointers are their own shadows and its numbers have zero tangents.
-    fn copy_words_beside(&mut self, op: Op, to: Value, from: Value, bytes: Value) {
-        let Some(words) = self.facts.copied_words(self.out.unit, op, bytes) else {
+    fn copy_words_beside(&mut self, op: Op, function: MemoryFn, [to, from, bytes]: [Value; 3]) {
+        let overlap = function.may_overlap();
+        let Some(copy) = (self.facts).word_copy(self.out.unit, op, bytes, overlap) else {
             let finding = self.facts.unknown_copy(self.out.unit, op);
             self.findings.push(finding);
             return;
         };
+        let bytes = self.value(bytes);
         let (to_shadows, from_shadows) = (self.companion(to), self.companion(from));
         for (lane, (&to_shadow, &from_shadow)) in to_shadows.iter().zip(&from_shadows).enumerate() {
             let guard = self.real_shadow(to, lane);
             self.when(guard, |sweep| {
-                let real = sweep.real_shadow(from, lane);
-                for word in &words {
-                    sweep.copy_word(word, from, to_shadow, from_shadow, real);
-                }
+                let numbers = match (sweep.forward_mode(), sweep.facts.has_shadow(from)) {
+                    (false, _) => Numbers::Stay,
+                    (true, false) => Numbers::Zero,
+                    (true, true) => Numbers::Tangents(sweep.real_shadow(from, lane)),
+                };
+                copy.make(sweep.out, to_shadow, from_shadow, bytes, numbers);
             });
         }
-    }
-
-    fn copy_word(
-        &mut self,
-        word: &CopiedWord,
-        from: Value,
-        to_shadow: Value,
-        from_shadow: Value,
-        real: Option<Value>,
-    ) {
-        let ty = match word.kind {
-            LaneKind::Pointer => self.out.unit.types.ptr(),
-            LaneKind::Float(_) if !self.forward_mode() => return,
-            LaneKind::Float(kind) => self.out.unit.types.float(kind),
-        };
-        let offset = self.out.build().i64(word.offset_bytes as i64);
-        let source = self.out.build().byte_addr(from_shadow, offset);
-        let target = self.out.build().byte_addr(to_shadow, offset);
-        let mut value = self.out.build().load(ty, source);
-        if let Some(load) = self.out.body.def_op(value) {
-            self.out.set_align(load, 1);
-        }
-        if matches!(word.kind, LaneKind::Float(_)) {
-            let zero = self.out.build().zero(ty);
-            if !self.facts.has_shadow(from) {
-                value = zero;
-            } else if let Some(real) = real {
-                value = self.out.build().select(real, value, zero);
-            }
-        }
-        let store = self.out.build().store(value, target);
-        self.out.set_align(store, 1);
     }
 
     /// Copies shadow memory along. Numbers read through an inactive source have zero tangents.

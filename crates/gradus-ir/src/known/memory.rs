@@ -100,6 +100,11 @@ pub struct Allocation {
 }
 
 impl MemoryFn {
+    /// Whether it copies bytes between places that may overlap without being one.
+    pub fn may_overlap(self) -> bool {
+        use MemoryFn::{Bcopy, Memmove, MemmoveIntrinsic};
+        matches!(self, Memmove | MemmoveIntrinsic | Bcopy)
+    }
     /// What it allocates and returns; `None` where it does not ([`MemoryFn::PosixMemalign`] gives
     /// its block behind a pointer).
     pub fn allocation(self) -> Option<Allocation> {

@@ -1,0 +1,261 @@
+//! Copies of words of several kinds, made and undone in shadow memory: structures with numbers, pointers
+//! and integers side by side.
+//!
+//! Where the number of words is known and small they are written out; else a loop runs over their period.
+//! The ends of a `memmove` may overlap: a period then reads all its words before it writes any, and the
+//! loop begins at the end from which nothing is overwritten before it is read. Undoing goes the other way.
+
+use crate::differential;
+use crate::out::{Out, Space};
+use crate::tape::layout::widen;
+use gradus_analysis::{CopiedWord, LaneKind};
+use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::{BinaryOp, IntPredicate, TypeId, Value};
+
+/// The words that a copy moves.
+#[derive(Debug)]
+pub struct WordCopy {
+    /// Them all, or those of one period, in order.
+    pub words: Vec<CopiedWord>,
+    /// They repeat after so many bytes, up to the size of the copy.
+    pub period_bytes: Option<u64>,
+    /// Whether the two ends may overlap.
+    pub overlap: bool,
+}
+
+/// What the copy of a number is beside the primal one.
+#[derive(Clone, Copy, Debug)]
+pub enum Numbers {
+    /// Nothing: reverse mode.
+    Stay,
+    /// Zero: the source is inactive.
+    Zero,
+    /// The source's tangent, under this condition where there is one, else zero.
+    Tangents(Option<Value>),
+}
+
+/// Where a period begins: in the shadows of both ends, and how many bytes are left from there where they
+/// may be less than the period.
+struct Start {
+    to: Value,
+    from: Value,
+    left: Option<Value>,
+}
+
+impl WordCopy {
+    /// Copies the pointers of shadow memory, and the numbers as is said.
+    pub fn make(&self, out: &mut Out<'_>, to: Value, from: Value, bytes: Value, numbers: Numbers) {
+        let moved = |out: &mut Out<'_>, kind| match (kind, numbers) {
+            (LaneKind::Pointer, _) => Some(out.unit.types.ptr()),
+            (LaneKind::Float(_), Numbers::Stay) => None,
+            (LaneKind::Float(kind), _) => Some(out.unit.types.float(kind)),
+        };
+        self.run(out, [to, from], bytes, false, |out, start| {
+            for group in self.groups() {
+                let mut read = Vec::new();
+                for &word in group {
+                    if let Some(ty) = moved(out, word.kind) {
+                        read.push((word, start.read(out, word, ty, numbers)));
+                    }
+                }
+                for (word, value) in read {
+                    start.when_there(out, word, None, |out| {
+                        let at = address(out, start.to, word);
+                        let store = out.build().store(value, at);
+                        out.set_align(store, 1);
+                        None
+                    });
+                }
+            }
+        });
+    }
+
+    /// Moves the adjoints of the copy's numbers back to the original's, where that has some, under the
+    /// condition `real`.
+    pub fn undo(
+        &self,
+        out: &mut Out<'_>,
+        to: Value,
+        from: Option<Value>,
+        bytes: Value,
+        real: Option<Value>,
+    ) {
+        self.run(out, [to, from.unwrap_or(to)], bytes, true, |out, start| {
+            for group in self.groups() {
+                let mut taken = Vec::new();
+                for &word in group {
+                    if let LaneKind::Float(kind) = word.kind {
+                        let ty = out.unit.types.float(kind);
+                        taken.push((word, start.take(out, word, ty)));
+                    }
+                }
+                if from.is_none() {
+                    continue;
+                }
+                when(out, real, None, |out| {
+                    for (word, adjoint) in taken {
+                        start.give(out, word, adjoint);
+                    }
+                    None
+                });
+            }
+        });
+    }
+
+    /// The words that are read before any of them is written.
+    fn groups(&self) -> impl Iterator<Item = &[CopiedWord]> {
+        let size = match self.overlaps() {
+            true => self.words.len(),
+            false => 1,
+        };
+        self.words.chunks(size.max(1))
+    }
+
+    fn overlaps(&self) -> bool {
+        self.overlap && !planted(Mutant::OverlapForgotten)
+    }
+
+    /// Runs `make` for each period, from the end that is right for a copy or, `backwards`, for undoing it.
+    fn run(
+        &self,
+        out: &mut Out<'_>,
+        [to, from]: [Value; 2],
+        bytes: Value,
+        backwards: bool,
+        make: impl FnOnce(&mut Out<'_>, &Start),
+    ) {
+        let Some(period) = self.period_bytes else {
+            let left = None;
+            return make(out, &Start { to, from, left });
+        };
+        let bytes = widen(out, bytes);
+        let period = out.build().i64(period as i64);
+        let one = out.build().i64(1);
+        let most = out.build().binary(BinaryOp::Sub, period, one);
+        let up = out.build().binary(BinaryOp::Add, bytes, most);
+        let count = out.build().binary(BinaryOp::UDiv, up, period);
+        let from_last = self.overlaps().then(|| match backwards {
+            true => out.build().icmp(IntPredicate::Ult, to, from),
+            false => out.build().icmp(IntPredicate::Ugt, to, from),
+        });
+        let (_, region) = out.build().for_(count, &[]);
+        let outside = std::mem::replace(&mut out.place, (region, None));
+        let mut k = out.body.region_params(region)[0];
+        if let Some(from_last) = from_last {
+            let last = out.build().binary(BinaryOp::Sub, count, one);
+            let mirrored = out.build().binary(BinaryOp::Sub, last, k);
+            k = out.build().select(from_last, mirrored, k);
+        }
+        let at = out.build().binary(BinaryOp::Mul, k, period);
+        let start = Start {
+            to: out.build().byte_addr(to, at),
+            from: out.build().byte_addr(from, at),
+            left: Some(out.build().binary(BinaryOp::Sub, bytes, at)),
+        };
+        make(out, &start);
+        out.build().yield_(&[]);
+        out.place = outside;
+    }
+}
+
+impl Start {
+    /// What a copy leaves of a word beside the primal one.
+    fn read(&self, out: &mut Out<'_>, word: CopiedWord, ty: TypeId, numbers: Numbers) -> Value {
+        let there = self.when_there(out, word, Some(ty), |out| {
+            let at = address(out, self.from, word);
+            let value = out.build().load(ty, at);
+            if let Some(load) = out.body.def_op(value) {
+                out.set_align(load, 1);
+            }
+            Some(value)
+        });
+        let zero = out.build().zero(ty);
+        let value = there.unwrap_or(zero);
+        match (word.kind, numbers) {
+            (LaneKind::Float(_), Numbers::Zero) => zero,
+            (LaneKind::Float(_), Numbers::Tangents(Some(real))) => {
+                out.build().select(real, value, zero)
+            }
+            _ => value,
+        }
+    }
+    /// The adjoint of the copy of a word, which has none any more.
+    fn take(&self, out: &mut Out<'_>, word: CopiedWord, ty: TypeId) -> Value {
+        let taken = self.when_there(out, word, Some(ty), |out| {
+            let at = address(out, self.to, word);
+            let taken = unaligned_load(out, ty, at);
+            let zero = out.build().zero(ty);
+            unaligned_store(out, zero, at);
+            Some(taken)
+        });
+        taken.unwrap_or_else(|| out.build().zero(ty))
+    }
+    /// Adds to the adjoint of the original of a word.
+    fn give(&self, out: &mut Out<'_>, word: CopiedWord, adjoint: Value) {
+        let ty = out.body.ty(adjoint);
+        self.when_there(out, word, None, |out| {
+            let at = address(out, self.from, word);
+            let old = unaligned_load(out, ty, at);
+            let sum = differential::accumulate_floats(out, old, adjoint);
+            unaligned_store(out, sum, at);
+            None
+        });
+    }
+    /// Runs `make` where the copy goes as far as the word's end.
+    fn when_there(
+        &self,
+        out: &mut Out<'_>,
+        word: CopiedWord,
+        result: Option<TypeId>,
+        make: impl FnOnce(&mut Out<'_>) -> Option<Value>,
+    ) -> Option<Value> {
+        let there = self.left.map(|left| {
+            let bytes = match word.kind {
+                LaneKind::Pointer => out.unit.layout.pointer_size_bytes(0),
+                LaneKind::Float(kind) => u64::from(kind.bits() / 8),
+            };
+            let end = out.build().i64((word.offset_bytes + bytes) as i64);
+            out.build().icmp(IntPredicate::Uge, left, end)
+        });
+        when(out, there, result, make)
+    }
+}
+
+/// Runs `make` under a condition, or always; its value is zero where the condition fails.
+fn when(
+    out: &mut Out<'_>,
+    condition: Option<Value>,
+    result: Option<TypeId>,
+    make: impl FnOnce(&mut Out<'_>) -> Option<Value>,
+) -> Option<Value> {
+    let Some(condition) = condition else {
+        return make(out);
+    };
+    let (op, yes, no) = out.build().if_(condition, result.as_slice());
+    let outside = std::mem::replace(&mut out.place, (yes, None));
+    let value = make(out);
+    out.build().yield_(value.as_slice());
+    out.place = (no, None);
+    let zero = result.map(|ty| out.build().zero(ty));
+    out.build().yield_(zero.as_slice());
+    out.place = outside;
+    out.body.results(op).first().copied()
+}
+
+fn address(out: &mut Out<'_>, start: Value, word: CopiedWord) -> Value {
+    let offset = out.build().i64(word.offset_bytes as i64);
+    out.build().byte_addr(start, offset)
+}
+
+fn unaligned_load(out: &mut Out<'_>, ty: TypeId, at: Value) -> Value {
+    let value = out.load(ty, at, Space::Shadow, None);
+    if let Some(op) = out.body.def_op(value) {
+        out.set_align(op, 1);
+    }
+    value
+}
+
+fn unaligned_store(out: &mut Out<'_>, value: Value, at: Value) {
+    let op = out.store(value, at, Space::Shadow, None);
+    out.set_align(op, 1);
+}
