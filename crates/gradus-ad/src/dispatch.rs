@@ -155,6 +155,17 @@ pub(crate) fn function(
     })
 }
 
+/// The function that ends the program where a call is made that cannot be.
+pub(crate) fn stop(unit: &mut Unit, facts: &Facts<'_>, op: Op) -> FuncId {
+    let void = unit.types.void();
+    let ty = unit.types.func(void, vec![]);
+    let text = message(unit, facts, op);
+    let mut body = Body::new(&[]);
+    leads_elsewhere(&mut Builder::new(unit, &mut body), &text);
+    let name = unit.fresh_name(&format!("{CALL_PREFIX}none"));
+    unit.define(name, ty, Linkage::Internal, body)
+}
+
 /// What is said where an address leads elsewhere.
 fn message(unit: &Unit, facts: &Facts<'_>, op: Op) -> String {
     let place = match unit.span(facts.body.ops[op].loc) {
@@ -196,7 +207,7 @@ impl Maker<'_> {
             self.b.at_end(no);
             open.push((op, outside));
         }
-        self.leads_elsewhere();
+        leads_elsewhere(&mut self.b, &self.message);
         while let Some((op, outside)) = open.pop() {
             self.b.restore(outside);
             let value = self.b.body.results(op).first().copied();
@@ -252,32 +263,33 @@ impl Maker<'_> {
             }
         }
     }
+}
 
-    fn leads_elsewhere(&mut self) {
-        let (ptr, int, long) = (
-            self.b.unit.types.ptr(),
-            self.b.unit.types.int(32),
-            self.b.unit.types.int(64),
-        );
-        let void = self.b.unit.types.void();
-        let text = self.text();
-        let write = self.b.unit.types.func(long, vec![int, ptr, long]);
-        let write = self.b.unit.declare("write", write, AttrSet::default());
-        let abort = self.b.unit.types.func(void, vec![]);
-        let abort = self.b.unit.declare("abort", abort, AttrSet::default());
-        let (standard_error, length) = (self.b.int(int, 2), self.b.i64(self.message.len() as i64));
-        self.b.call(write, &[standard_error, text, length]);
-        self.b.call(abort, &[]);
-        self.b.op(OpKind::Unreachable, &[], &[], 0);
-    }
+/// Says what it is, and ends the program.
+fn leads_elsewhere(b: &mut Builder<'_>, message: &str) {
+    let (ptr, int, long) = (
+        b.unit.types.ptr(),
+        b.unit.types.int(32),
+        b.unit.types.int(64),
+    );
+    let void = b.unit.types.void();
+    let text = text(b, message);
+    let write = b.unit.types.func(long, vec![int, ptr, long]);
+    let write = b.unit.declare("write", write, AttrSet::default());
+    let abort = b.unit.types.func(void, vec![]);
+    let abort = b.unit.declare("abort", abort, AttrSet::default());
+    let (standard_error, length) = (b.int(int, 2), b.i64(message.len() as i64));
+    b.call(write, &[standard_error, text, length]);
+    b.call(abort, &[]);
+    b.op(OpKind::Unreachable, &[], &[], 0);
+}
 
-    /// The message as a constant of the module.
-    fn text(&mut self) -> Value {
-        let unit = &mut *self.b.unit;
-        let name = unit.fresh_name("__gradus1_message");
-        let global = unit.add_text(name, &self.message);
-        let ptr = unit.types.ptr();
-        let id = (unit.consts).intern(ptr, gradus_ir::ConstKind::Global { global, offset: 0 });
-        self.b.constant(id)
-    }
+/// A message as a constant of the module.
+fn text(b: &mut Builder<'_>, message: &str) -> Value {
+    let unit = &mut *b.unit;
+    let name = unit.fresh_name("__gradus1_message");
+    let global = unit.add_text(name, message);
+    let ptr = unit.types.ptr();
+    let id = (unit.consts).intern(ptr, gradus_ir::ConstKind::Global { global, offset: 0 });
+    b.constant(id)
 }

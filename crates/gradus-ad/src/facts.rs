@@ -71,6 +71,7 @@ pub struct Facts<'a> {
     overwritten: HashMap<Op, Vec<bool>>,
     by_address: HashMap<Op, Vec<(FuncId, bool)>>,
     unhandled_calls: HashSet<Op>,
+    never_made: HashSet<Op>,
     dead_stores: HashSet<Op>,
     doomed: HashSet<Op>,
     torn: HashSet<Op>,
@@ -206,6 +207,10 @@ impl Facts<'_> {
     /// other calls, and for those that work on none.
     pub fn pointer_targets(&self, op: Op) -> Option<&[(FuncId, bool)]> {
         self.by_address.get(&op).map(Vec::as_slice)
+    }
+    /// Whether a call goes through a pointer that can only be null, and works on derivatives.
+    pub fn is_never_made(&self, op: Op) -> bool {
+        self.never_made.contains(&op)
     }
     /// Whether nobody reads what a store writes.
     pub fn is_dead_store(&self, op: Op) -> bool {

@@ -62,6 +62,8 @@ pub(crate) struct Copy {
 struct ByAddress {
     at: (FuncId, Op),
     address: Target,
+    /// Where the address is loaded from, where that is known.
+    table: Option<Target>,
     signature: TypeId,
     params: Vec<Vec<Target>>,
     result: Vec<Target>,
@@ -340,9 +342,14 @@ impl<'a> Solver<'a> {
             .origins
             .iter()
             .all(|o| matches!(o, Origin::Function(_)));
-        if content.escaped || content.origins.is_empty() || !only_functions {
+        let (escaped, is_empty) = (content.escaped, content.origins.is_empty());
+        if is_empty && !escaped && call.table.is_some_and(|table| self.holds_null(table)) {
+            return (Vec::new(), false);
+        }
+        if escaped || is_empty || !only_functions {
             return (self.closure.candidates(call.signature).to_vec(), true);
         }
+        let content = self.classes.content(call.address);
         let mut found: Vec<FuncId> = (content.origins.iter())
             .filter_map(|origin| match origin {
                 Origin::Function(func) => Some(*func),
@@ -692,10 +699,19 @@ impl<'a> Reader<'_, 'a> {
             }
             Callee::Indirect(signature) => {
                 let (params, result) = self.solver.formal(signature);
-                if let Some(address) = self.target(self.body.operand(op, 0)) {
+                let callee = self.body.operand(op, 0);
+                if let Some(address) = self.target(callee) {
+                    let table =
+                        self.body
+                            .def_op(callee)
+                            .and_then(|load| match self.body.kind(load) {
+                                OpKind::Load(_) => self.target(self.body.operand(load, 0)),
+                                _ => None,
+                            });
                     self.solver.indirect.push(ByAddress {
                         at: (self.func, op),
                         address,
+                        table,
                         signature,
                         params: params.clone(),
                         result: result.clone(),

@@ -7,13 +7,14 @@ use crate::unify::Target;
 use gradus_ir::{AttrValue, Body, FuncId, TbaaTag, Type, TypeId};
 
 impl Solver<'_> {
-    /// Notes the declared type of the memory at `start`. Characters may be anything.
+    /// Notes the declared type of the memory at `start`. Characters may be anything: an array of them says nothing of
+    /// where its words lie (rustc declares all that is on the stack so).
     pub fn declare(&mut self, start: Target, ty: TypeId) {
         let (mut ty, mut count) = (ty, 1u64);
         while let Type::Array { elem, len } = *self.unit.types.get(ty) {
             (ty, count) = (elem, count.saturating_mul(len));
         }
-        if count > 1 {
+        if count > 1 && self.unit.types.int_bits(ty) != Some(8) {
             self.classes
                 .step(start, self.unit.layout.size_bytes(self.unit, ty) as i64);
         }

@@ -594,6 +594,9 @@ impl Finder<'_> {
     fn by_address(&mut self, op: Op, args: &[Value]) {
         let unit = self.facts.unit;
         let callees = self.facts.memory.callees(self.func, op);
+        if callees.is_empty() && !self.facts.memory.leads_elsewhere(self.func, op) {
+            return;
+        }
         if callees.is_empty() {
             let message = "an indirect call works on active values, and no function is known that it could lead to";
             let help = "compile the file that defines what is called together with this one";

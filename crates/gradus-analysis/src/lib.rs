@@ -76,6 +76,7 @@ mod rounding;
 mod seen;
 mod strangers;
 mod summary;
+mod tables;
 mod tbaa;
 mod text_cut;
 mod thrown;

@@ -344,6 +344,27 @@ fn rust_sources() {
     );
 }
 
+/// Tables of functions are followed by references and in boxes, of types with something to drop and with nothing: a
+/// table has null there, through which nobody calls.
+#[test]
+fn rust_tables() {
+    let folder = folder("rust_tables");
+    let (program, main) = (source("tables.rs"), source("main.c"));
+    let (program, main) = (program.display(), main.display());
+    let mut first = None;
+    for flags in ["-O2", "-O3", "-C panic=abort"] {
+        let ask = "-f energy --wrt x -o energy.o";
+        shell(&folder, &format!("gradus grad {program} {ask} -- {flags}"));
+        let link = "-lm -lpthread -ldl -o program";
+        shell(
+            &folder,
+            &format!("gradus cc -O2 {main} energy.o libtables.a {link}"),
+        );
+        let norm = norm(&folder, 1);
+        same(norm, *first.get_or_insert(norm), flags);
+    }
+}
+
 /// A crate goes in by its manifest, with all that it is made of.
 #[test]
 fn rust_crates() {

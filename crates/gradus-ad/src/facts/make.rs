@@ -69,6 +69,7 @@ impl<'a> MakeFacts<'a> {
             overwritten: HashMap::new(),
             by_address: HashMap::new(),
             unhandled_calls: HashSet::new(),
+            never_made: HashSet::new(),
             dead_stores: HashSet::new(),
             doomed: HashSet::new(),
             torn: HashSet::new(),
@@ -491,6 +492,10 @@ impl<'a> MakeFacts<'a> {
                 facts.calls.insert(op, call.clone());
                 continue;
             }
+            if callee.is_none() && self.is_never_made(facts.body, op) {
+                facts.never_made.insert(op);
+                continue;
+            }
             let opaque = |func: FuncId| {
                 self.unit.functions[func].body.is_none() || self.unit.is_tape_function(func)
             };
@@ -522,6 +527,14 @@ impl<'a> MakeFacts<'a> {
             }
             facts.calls.insert(op, call.clone());
         }
+    }
+
+    /// Whether a call goes through a pointer that can only be null.
+    fn is_never_made(&self, body: &Body, op: Op) -> bool {
+        let memory = &self.closure.memory;
+        body.kind(op).call_info().is_some()
+            && memory.callees(self.variant.func, op).is_empty()
+            && !memory.leads_elsewhere(self.variant.func, op)
     }
 
     /// What a call through a pointer may lead to, where derivatives can be passed through it.

@@ -40,6 +40,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
                     if self.facts.is_unhandled_call(op) {
                         self.refuse_call(op);
                     }
+                    if self.facts.is_never_made(op) {
+                        let stop = dispatch::stop(self.out.unit, self.facts, op);
+                        self.out.build().call(stop, &[]);
+                    }
                     self.clone_plain(op);
                     self.plain_result(op);
                 }
