@@ -152,10 +152,16 @@ fn a_derivative_runs_all_the_threads_that_a_region_asks_for_or_is_refused() {
     let folder = folder("teams-derived");
     let output = check(&folder, QUARTERS, "x=rand(n)");
     assert!(output.status.success(), "{}", text(&output.stderr));
-    // One thread comes by a barrier only where there are no others.
-    let waiting = QUARTERS.replace(
+    let meeting = QUARTERS.replace(
         "y[i] = x[i] * x[i];\n",
         "y[i] = x[i] * x[i];\n#pragma omp barrier\n    y[t] += y[n - 1 - t];\n",
+    );
+    let output = check(&folder, &meeting, "x=rand(n)");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    // One thread comes by a fence only where there are no others.
+    let waiting = meeting.replace(
+        "#pragma omp barrier",
+        "#pragma omp barrier\n#pragma omp flush",
     );
     let output = check(&folder, &waiting, "x=rand(n)");
     let said = text(&output.stderr);

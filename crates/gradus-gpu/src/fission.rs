@@ -68,6 +68,33 @@ fn block_to_loops(
     Ok((record, doubts))
 }
 
+/// Puts parallel loops over its ranks in the place of a team that is the code of one rank with barriers; whether it
+/// could. The number of ranks is made by the op before the team.
+pub(crate) fn team(unit: &mut Unit, body: &mut Body, facts: &Facts, team: Op) -> bool {
+    if prepare(unit, body, team).is_err() {
+        return false;
+    }
+    let options = &Options {
+        in_step: false,
+        ..Options::default()
+    };
+    let reads = Reads::of(unit, body, facts, &[team]);
+    let Ok((spine, levels)) = cut_points(unit, body, team, &reads, options) else {
+        return false;
+    };
+    let homes = homes::plan(unit, body, &spine, &levels, &reads.steady, options);
+    let plan = Plan {
+        spine: &spine,
+        levels: &levels,
+        homes: &homes,
+        steady: &reads.steady,
+        options,
+    };
+    cut::block(unit, body, &plan);
+    gradus_edit::sweep_dead(unit, body);
+    true
+}
+
 /// Where a block is cut and what its threads have in common. Loops that gain from being run in step are cut
 /// at, too, where their threads leave them together.
 fn cut_points(

@@ -276,6 +276,24 @@ pub fn lower(
     lowered
 }
 
+/// Puts parallel loops over its ranks in the place of a team of `func`, which is the code of one rank with barriers
+/// (`gradus-par`'s `deal`): cut where the ranks meet, as blocks are. Whether it could: code is not cut inside of all
+/// ops.
+pub fn team_to_loops(
+    unit: &mut Unit,
+    body: &mut Body,
+    func: FuncId,
+    team: Op,
+    effects: &Effects,
+) -> bool {
+    let facts = Facts {
+        function: Some(func),
+        effects,
+        alias: &AliasOptions::default(),
+    };
+    fission::team(unit, body, &facts, team)
+}
+
 /// The blocks of a body, in program order.
 fn blocks_in(body: &Body) -> Vec<Op> {
     let is_block = |op: &Op| {

@@ -1,10 +1,10 @@
 //! Loops over the threads of a block, and the memory in which threads keep what is their own between
-//! two such loops.
+//! two such loops. Ranks of a team are such threads: their loops are parallel ones.
 
 use crate::Options;
 use gradus_ir::{
-    AllocaInfo, AllocaPlace, Body, Builder, CastOp, Flags, IntPredicate, Op, OpKind, TypeId, Unit,
-    Value,
+    AllocaInfo, AllocaPlace, AttrSet, BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Op,
+    OpKind, ReduceOp, SpmdKind, TypeId, Unit, Value,
 };
 
 /// The threads of one block.
@@ -18,6 +18,8 @@ pub(crate) struct Threads {
     pub sizes: Vec<Value>,
     /// The number of threads that there is memory for.
     capacity: u64,
+    /// The team whose ranks they are, if they are no block's.
+    team: Option<Op>,
 }
 
 /// A thread that is running.
@@ -55,8 +57,10 @@ impl Threads {
             sizes: sizes.to_vec(),
             capacity: capacity.next_multiple_of(WARP),
             extents,
+            team: is_team(body, block).then_some(block),
         }
     }
+
     /// The extent of each dimension.
     pub fn extents(&self) -> impl Iterator<Item = Value> + '_ {
         self.extents.iter().map(|(extent, _)| *extent)
@@ -79,6 +83,16 @@ impl Threads {
             if known == Some(1) || run == Run::First(dim) {
                 let ty = b.body.ty(extent);
                 ranks.push(b.int(ty, 0));
+                continue;
+            }
+            if self.team.is_some() {
+                let reductions: Vec<(ReduceOp, Value)> = carried
+                    .iter()
+                    .map(|value| (gathered(b, *value), *value))
+                    .collect();
+                let (nest, region) = b.par_for(extent, &reductions, None);
+                ranks.push(b.body.region_params(region)[0]);
+                loops.push((nest, b.at_end(region)));
                 continue;
             }
             let (nest, region) = b.for_(extent, &carried);
@@ -126,6 +140,25 @@ impl Threads {
     }
 }
 
+/// Whether an `spmd` is a team.
+pub(crate) fn is_team(body: &Body, op: Op) -> bool {
+    matches!(
+        body.kind(op),
+        OpKind::Spmd {
+            kind: SpmdKind::Team,
+            ..
+        }
+    )
+}
+
+/// What loops over threads make of what their threads give: whether any passed, or the greatest number.
+fn gathered(b: &Builder<'_>, value: Value) -> ReduceOp {
+    match b.unit.types.int_bits(b.body.ty(value)) {
+        Some(1) => ReduceOp::Or,
+        _ => ReduceOp::UMax,
+    }
+}
+
 /// The threads of a warp.
 pub(crate) const WARP: u64 = 32;
 
@@ -158,11 +191,17 @@ impl Slot {
             Some(1) => b.unit.types.int(8),
             _ => ty,
         };
-        let base = private(b, memory, threads.capacity, None);
+        let base = match threads.team {
+            None => private(b, memory, threads.capacity, None),
+            Some(team) => of_ranks(b, threads, team, memory),
+        };
         Slot { base, ty, memory }
     }
     /// As [`Slot::new`], at the beginning of the region that the block stands in.
     pub fn above(b: &mut Builder<'_>, block: Op, threads: &Threads, ty: TypeId) -> Slot {
+        if threads.team.is_some() {
+            return Slot::new(b, threads, ty);
+        }
         let region = b.body.parent(block);
         let first = region.and_then(|region| b.body.first(region));
         let back = b.at_op(first.unwrap_or(block));
@@ -206,6 +245,14 @@ impl Rows {
             1 => info.ty,
             _ => b.unit.types.array(info.ty, count),
         };
+        if let Some(team) = threads.team {
+            let bytes = b.unit.layout.size_bytes(b.unit, row);
+            let byte = b.unit.types.int(8);
+            let lines = bytes.next_multiple_of(info.align_bytes.max(LINE).into());
+            let row = b.unit.types.array(byte, lines);
+            let base = of_ranks(b, threads, team, row);
+            return Rows { base, row };
+        }
         let base = private(b, row, threads.capacity, Some(info.align_bytes));
         Rows { base, row }
     }
@@ -232,6 +279,38 @@ pub(crate) fn private(
     };
     let (one, ptr) = (b.i64(1), b.unit.types.ptr());
     b.value(OpKind::Alloca(info), &[one], ptr)
+}
+
+/// Memory for an element for each rank of a team, from its beginning to its end: a block of the heap, as the number of
+/// ranks is known when it begins. It begins with a cache line.
+fn of_ranks(b: &mut Builder<'_>, threads: &Threads, team: Op, element: TypeId) -> Value {
+    let (extent, _) = threads.extents[0];
+    let number = b.body.def_op(extent).and_then(|op| b.body.next(op));
+    let back = b.at_op(number.unwrap_or(team));
+    let bytes = b.unit.layout.size_bytes(b.unit, element).max(1);
+    let (line, bytes) = (i64::from(LINE), b.i64(bytes as i64));
+    let ranks = wide(b, extent);
+    let bytes = b.mul(ranks, bytes);
+    let (more, mask, line) = (b.i64(line - 1), b.i64(-line), b.i64(line));
+    let bytes = b.add(bytes, more);
+    let bytes = b.binary(BinaryOp::And, bytes, mask);
+    let (ptr, long, void) = (
+        b.unit.types.ptr(),
+        b.unit.types.int(64),
+        b.unit.types.void(),
+    );
+    let allocate = b.unit.types.func(ptr, vec![long, long]);
+    let allocate = b
+        .unit
+        .declare("aligned_alloc", allocate, AttrSet::default());
+    let free = b.unit.types.func(void, vec![ptr]);
+    let free = b.unit.declare("free", free, AttrSet::default());
+    let call = b.call(allocate, &[line, bytes]);
+    let base = b.body.result(call);
+    b.at_op(b.body.next(team).unwrap_or(team));
+    b.call(free, &[base]);
+    b.restore(back);
+    base
 }
 
 /// A cache line, in bytes: what threads keep is read and written in whole vectors.

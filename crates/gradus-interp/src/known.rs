@@ -48,7 +48,7 @@ impl Machine<'_> {
             Known::Marker(id) => self.marker(id, func, args),
             Known::System(id) => self.system(id, func, site, args),
             Known::Exception(id) => self.exception(id, func, site, args),
-            Known::OpenMp(id) => self.openmp(id, func),
+            Known::OpenMp(id) => self.openmp(id, func, args),
             Known::Complex(_)
             | Known::Fork(_)
             | Known::Mpi

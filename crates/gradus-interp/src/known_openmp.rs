@@ -1,6 +1,6 @@
 //! What programs ask OpenMP's run time; its constructs are parallel ops, or are not run.
 
-use crate::known::Outcome;
+use crate::known::{Outcome, number};
 use crate::machine::Machine;
 use crate::trap::Eval;
 use crate::value::Value;
@@ -9,12 +9,16 @@ use gradus_ir::known::OpenMpFn;
 
 impl Machine<'_> {
     /// The answer of the innermost group of ranks around, which is one rank outside of all.
-    pub(crate) fn openmp(&mut self, id: OpenMpFn, func: FuncId) -> Eval<Outcome> {
+    pub(crate) fn openmp(&mut self, id: OpenMpFn, func: FuncId, args: &[Value]) -> Eval<Outcome> {
         let (rank, size) = self.strand.rank.unwrap_or((0, 1));
         let answer = match id {
             OpenMpFn::Rank => rank,
             OpenMpFn::Size => size,
             OpenMpFn::MaxThreads => self.options.team.max(1),
+            OpenMpFn::Ranks => match number(args, 0)? {
+                0 => self.options.team.max(1),
+                wanted => wanted,
+            },
             OpenMpFn::InParallel => u64::from(size > 1),
             OpenMpFn::Level => self.groups.len() as u64,
             _ => return self.refused(func),

@@ -101,6 +101,10 @@ pub(crate) struct Asked {
     anywhere: bool,
     /// Answers, or what ranks leave, meet in memory: all are one.
     pub(crate) all_one: bool,
+    /// All answers are the number of workers.
+    all_true: bool,
+    /// The loops over the ranks of teams. No more of their iterations run at once than did in the program.
+    over_ranks: HashSet<(FuncId, Op)>,
     loops: HashSet<(FuncId, Op)>,
     /// The calls whose answer is the number of workers.
     told: HashSet<(FuncId, Op)>,
@@ -110,6 +114,46 @@ pub(crate) struct Asked {
     /// The calls of functions that are not seen and may have asked, where the ranks of a team leave something at
     /// places of their own, and the answer says what is read.
     pub(crate) unseen: Vec<(FuncId, Option<LocId>)>,
+}
+
+/// Whether a parallel loop of `functions` may have to do with the number of ranks of a team: its iterations may rely on
+/// each other where a team has one. Teams of a stated number of ranks have so many always.
+pub fn loops_ask_teams(unit: &Unit, functions: &[FuncId]) -> bool {
+    let effects = Effects::of(unit, &Closure::of(unit, functions));
+    let with_bodies = functions.iter().filter_map(|&func| {
+        let body = unit.functions[func].body.as_deref()?;
+        Some((func, body))
+    });
+    for (func, body) in with_bodies {
+        let open = crate::ranks::teams(unit, body, false);
+        if open.is_empty() {
+            continue;
+        }
+        let context = Context::of(unit, func, body, &effects);
+        for team in open {
+            let sizes = Followed::of(&context, &sizes(body, team));
+            let counted = Followed::of_memory(&context, &counted(unit, body, &context, team));
+            let asks = |followed: &Followed<'_>| {
+                let mut ops = followed.ops.iter();
+                followed.leaves || ops.any(|op| !loops_of(body, *op).is_empty())
+            };
+            if asks(&sizes) || asks(&counted) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// What the program is told of the number of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// The number, always: each team has all of its ranks.
+    True,
+    /// One, where it has to do with teams, which have one rank.
+    Followed,
+    /// One, always.
+    One,
 }
 
 /// An answer in a body.
@@ -123,9 +167,18 @@ struct Answer<'a> {
 
 impl Asked {
     /// Looks through the functions of a unit, before they are answered and those in `projected` lose their teams.
-    /// With `same_bits` all answers are one.
-    pub(crate) fn of(unit: &Unit, projected: &[FuncId], same_bits: bool) -> Asked {
-        let mut asked = Asked::default();
+    pub(crate) fn of(unit: &Unit, projected: &[FuncId], answers_are: Answers) -> Asked {
+        let mut asked = Asked {
+            all_true: answers_are == Answers::True,
+            ..Asked::default()
+        };
+        for &func in projected {
+            if let Some(body) = &unit.functions[func].body {
+                let loops = body.walk(body.root());
+                let loops = loops.filter(|op| is_over_ranks(unit, body, *op));
+                asked.over_ranks.extend(loops.map(|op| (func, op)));
+            }
+        }
         // Code of regions that were taken in is still there.
         let others = unit.functions.iter();
         let others = others.filter(|(_, f)| f.body.is_some() && f.linkage != Linkage::Internal);
@@ -180,15 +233,20 @@ impl Asked {
             apart |= ranks.places || ranks.leaves;
             found.push((*func, *body, answers));
         }
+        if asked.all_true {
+            all_one = false;
+            apart = false;
+        }
         if apart {
             for (func, body) in closure.bodies(unit) {
                 asked.unseen.extend(unseen(unit, func, body, &effects));
             }
         }
-        asked.all_one = all_one || apart || asked.anywhere;
+        asked.all_one = !asked.all_true && (all_one || apart || asked.anywhere);
         for (func, body, mut answers) in found {
             for answer in &mut answers {
-                answer.one |= asked.all_one || same_bits;
+                answer.one |= asked.all_one || answers_are == Answers::One;
+                answer.one &= !asked.all_true;
             }
             spread(&mut answers);
             asked.decide(func, body, &answers);
@@ -198,12 +256,13 @@ impl Asked {
 
     /// Whether a loop of a function has to be serial.
     pub(crate) fn relies(&self, func: FuncId, op: Op) -> bool {
-        self.anywhere || self.loops.contains(&(func, op))
+        let is_asked = self.anywhere || self.loops.contains(&(func, op));
+        is_asked && !self.over_ranks.contains(&(func, op))
     }
 
     /// Whether a call that asks is told of one thread.
     pub(crate) fn is_told_one(&self, func: FuncId, op: Op) -> bool {
-        !self.told.contains(&(func, op))
+        !self.all_true && !self.told.contains(&(func, op))
     }
 
     /// The functions of the loops that are serial whatever the answer is, and where they stand.
@@ -274,7 +333,9 @@ impl Asked {
         for answer in answers {
             self.told.extend(told(answer).map(|call| (func, call)));
             let ops = answer.followed.ops.iter();
-            let own: HashSet<Op> = ops.flat_map(|op| loops_of(body, *op)).collect();
+            let own = ops.flat_map(|op| loops_of(body, *op));
+            let own = own.filter(|op| !self.over_ranks.contains(&(func, *op)));
+            let own: HashSet<Op> = own.collect();
             self.loops.extend(own.iter().map(|op| (func, *op)));
             loops.push(own);
         }
@@ -351,6 +412,20 @@ fn spread(answers: &mut [Answer<'_>]) {
 
 fn is_loop(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::ParFor { .. })
+}
+
+/// Whether an op is a parallel loop over the ranks that a team has where the program does not say how many.
+fn is_over_ranks(unit: &Unit, body: &Body, op: Op) -> bool {
+    if !is_loop(body, op) {
+        return false;
+    }
+    let mut extent = body.def_op(body.operand(op, 0));
+    while let Some(op) = extent
+        && matches!(body.kind(op), OpKind::Freeze | OpKind::Cast(_))
+    {
+        extent = body.def_op(body.operand(op, 0));
+    }
+    extent.is_some_and(|op| asks_openmp(unit, body, op, OpenMpFn::Ranks))
 }
 
 /// The parallel loops around an op and inside of it.

@@ -27,6 +27,7 @@ mod ordered;
 mod outlined;
 mod own_memory;
 mod projections;
+mod ranks;
 mod restore;
 mod serial;
 mod sized;
@@ -39,8 +40,10 @@ mod watched;
 mod widen;
 mod work;
 
+pub use asked::{Answers, loops_ask_teams};
 pub use deterministic::keep_order;
 pub use projections::call_projections;
+pub use ranks::{deal, teams, waiting};
 pub use restore::restore;
 pub use task_loops::task_loops;
 pub use throws::handling_tasks;
@@ -164,12 +167,12 @@ fn keep_apart(unit: &mut Unit, functions: &[FuncId]) {
 
 /// Puts the serial projection in place of every parallel op of `functions`. Loops whose iterations are
 /// independent say so ([`Flags::INDEPENDENT`]), for [`restore`] to find them again: what works on
-/// serial code, like differentiation, can stand in between. With `same_bits` all code is told that there is one thread.
+/// serial code, like differentiation, can stand in between. `answers` says what the code is told of the number of threads.
 ///
 /// [`Flags::INDEPENDENT`]: gradus_ir::Flags::INDEPENDENT
-pub fn project(unit: &mut Unit, functions: &[FuncId], same_bits: bool) -> Projected {
+pub fn project(unit: &mut Unit, functions: &[FuncId], answers: Answers) -> Projected {
     let ordered = ordered::ordered(unit);
-    let asked = asked::Asked::of(unit, functions, same_bits);
+    let asked = asked::Asked::of(unit, functions, answers);
     let projected = Projected {
         serial: asked.places(unit, functions),
         told: match asked.all_one {

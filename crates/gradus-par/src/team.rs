@@ -302,7 +302,7 @@ fn shared_loop(b: &mut Builder<'_>, state: Rank, op: Op, schedule: Schedule) {
             let length = at_most(b, share, left);
             run_part(b, op, start, length);
         }
-        (Schedule::Static, Some(chunk)) => dealt(b, state, op, trips, chunk),
+        (Schedule::Static, Some(chunk)) => dealt(b, (state.rank, state.size), op, trips, chunk),
         (Schedule::Dynamic | Schedule::Guided, chunk) => {
             let chunk = chunk.unwrap_or_else(|| b.i64(1));
             fetched(b, state, op, trips, chunk, schedule == Schedule::Guided);
@@ -326,23 +326,29 @@ fn run_part(b: &mut Builder<'_>, op: Op, start: Value, length: Value) {
     b.restore(back);
 }
 
-/// Chunks in turn, one for each rank.
-fn dealt(b: &mut Builder<'_>, state: Rank, op: Op, trips: Value, chunk: Value) {
+/// Chunks in turn, one for each rank of so many.
+pub(crate) fn dealt(
+    b: &mut Builder<'_>,
+    (rank, size): (Value, Value),
+    op: Op,
+    trips: Value,
+    chunk: Value,
+) {
     let one = b.i64(1);
     let chunk = at_least(b, chunk, one);
     let less = b.binary(BinaryOp::Sub, chunk, one);
     let sum = b.add(trips, less);
     let chunks = b.binary(BinaryOp::UDiv, sum, chunk);
     // Chunks rank, rank + size …: so many of them.
-    let less = b.binary(BinaryOp::Sub, state.size, one);
-    let less = b.binary(BinaryOp::Sub, less, state.rank);
+    let less = b.binary(BinaryOp::Sub, size, one);
+    let less = b.binary(BinaryOp::Sub, less, rank);
     let sum = b.add(chunks, less);
-    let own = b.binary(BinaryOp::UDiv, sum, state.size);
+    let own = b.binary(BinaryOp::UDiv, sum, size);
     let (_, outer) = b.for_(own, &[]);
     let number = b.body.region_params(outer)[0];
     let back = b.at_end(outer);
-    let number = b.mul(number, state.size);
-    let number = b.add(number, state.rank);
+    let number = b.mul(number, size);
+    let number = b.add(number, rank);
     let start = b.mul(number, chunk);
     let left = b.binary(BinaryOp::Sub, trips, start);
     let all = b.icmp(IntPredicate::Ult, chunk, left);

@@ -28,6 +28,7 @@ mod request;
 mod requests;
 mod run;
 mod simplify;
+mod teams;
 mod wire;
 mod worklist;
 

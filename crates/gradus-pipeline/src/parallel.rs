@@ -8,7 +8,7 @@ use crate::compile::early_parallel;
 use crate::reply::Output;
 use crate::requests::calls::is_interface_name;
 use crate::run::{Run, Stop};
-use crate::{OutputKind, kernel_report, simplify};
+use crate::{OutputKind, kernel_report, simplify, teams};
 use crate::{called, callers};
 use gradus_analysis::{Closure, Effects};
 use gradus_ir::known::{GpuFn, KERNEL, Known, OpenMpFn, SHARED, SHARED_DYNAMIC, lookup};
@@ -16,6 +16,7 @@ use gradus_ir::{
     Body, Code, Diagnostic, Flags, FuncId, Linkage, LocId, Op, OpKind, Severity, Unit,
 };
 use gradus_llvm::{Host, Imported};
+use gradus_par::Answers;
 use gradus_raise::{Orphans, Outcome, Raised, Reason, RegionRecord};
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -243,11 +244,9 @@ pub(crate) fn project(
     let closure = Closure::of(&imported.unit, primals);
     let mut changed = raised.changed.clone();
     let only_run = only_run(&imported.unit, &closure, &changed);
-    run.pass("raise", |run| {
-        let name = |func: &FuncId| unit_name(imported, *func);
-        run.take(raised.remarks())?;
-        run.take(raised.teams_of_one(&only_run.iter().map(name).collect()))
-    })?;
+    let name = |func: &FuncId| unit_name(imported, *func);
+    let of_one = raised.teams_of_one(&only_run.iter().map(name).collect());
+    run.pass("raise", |run| run.take(raised.remarks()))?;
     changed.retain(|func| !only_run.contains(func));
     run.pass("simplify", |run| {
         let off = run.request.options.off.iter().any(|o| o == "simplify");
@@ -268,14 +267,32 @@ pub(crate) fn project(
         kernels(run, unit, &launches.changed, false)?;
         changed.extend(launches.changed);
     }
+    let deterministic = run.request.options.deterministic;
+    let teams = run.pass("teams", |run| {
+        let teams = teams::to_loops(unit, &changed, !deterministic);
+        if !teams.changed.is_empty() {
+            let closure = Closure::of(unit, &teams.changed);
+            simplify::parallel(unit, &closure, &teams.changed);
+        }
+        run.after_unit("teams", unit)?;
+        Ok(teams)
+    })?;
+    let answers = match (deterministic, teams.all) {
+        (true, _) => Answers::One,
+        (_, true) => Answers::True,
+        _ => Answers::Followed,
+    };
     run.pass("raise", |run| {
+        if !teams.all {
+            run.take(of_one)?;
+        }
         called::take_in(unit, &changed);
         let teams = gradus_par::ranks_to_loops(unit, &changed);
         let derived = teams.iter().filter(|(func, _)| closure.contains(*func));
         let refused = derived.map(|team| sized_team(unit, team)).collect();
         run.take(refused)?;
         changed.retain(|func| teams.iter().all(|(team, _)| team != func));
-        let projected = gradus_par::project(unit, &changed, run.request.options.deterministic);
+        let projected = gradus_par::project(unit, &changed, answers);
         let message = "a derivative runs this loop serially: the program looks at the number of threads, and a derivative's program is told of one";
         run.take(remarks(unit, &projected.serial, message))?;
         let derived = |places: &[(FuncId, Option<LocId>)]| -> Vec<(FuncId, Option<LocId>)> {
@@ -284,8 +301,8 @@ pub(crate) fn project(
         };
         let teams = derived(&projected.by_address);
         run.take(teams.iter().map(|team| asked_by_address(unit, team)).collect())?;
-        let message = "a derivative runs regions whose threads are told apart with one thread: if this function, which is not seen here, gives the number of threads, the derivative is wrong";
-        run.take(remarks(unit, &derived(&projected.unseen), message))?;
+        let calls = derived(&projected.unseen);
+        run.take(calls.iter().map(|call| asked_unseen(unit, call)).collect())?;
         run.after_unit("raise", unit)?;
         Ok(projected.told)
     })
@@ -411,6 +428,17 @@ fn asked_by_address(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagn
         .in_function(name)
         .at(unit.span(*loc), "here")
         .help("call `omp_get_max_threads` by its name")
+}
+
+/// That a function may give the number of all threads where regions have one in a derivative.
+fn asked_unseen(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
+    let function = &unit.functions[*func];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let message = "a derivative runs a region of this program with one thread, and this function, which is not seen here, may give the number of all threads: its answer says what is read of what the threads left";
+    Diagnostic::error(Code::OpenMp, message)
+        .in_function(name)
+        .at(unit.span(*loc), "here")
+        .help("compile its file together with this one, or take what tells the region's threads to wait for each other (`flush`, atomic reads, tasks) out of it")
 }
 
 /// Remarks on what runs serially, and why.

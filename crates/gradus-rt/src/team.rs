@@ -228,12 +228,7 @@ pub unsafe extern "C" fn gr_team(wanted: i32, body: TeamBody, context: *mut c_vo
         let number = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
         body(member, number(member.rank), number(size), context.get());
     };
-    let size = match (strand::depth() > 0, wanted) {
-        (true, _) if !answers::may_nest() => 1,
-        (true, 0) => 1,
-        (false, 0) => pool::gr_workers().unsigned_abs(),
-        (_, wanted) => wanted.unsigned_abs(),
-    };
+    let size = ranks(wanted);
     if size == 1 {
         let team = Team::new(1);
         let member = Member::new(&team, 0, pool::has_others());
@@ -243,6 +238,21 @@ pub unsafe extern "C" fn gr_team(wanted: i32, body: TeamBody, context: *mut c_vo
     match from_pool.then(|| BUSY.try_lock().ok()).flatten() {
         Some(_others_wait) => on_workers(size, &run),
         None => on_threads(size, &run),
+    }
+}
+
+/// How many ranks a team has that is to have `wanted` of them (0: as many as there are workers) and begins here.
+#[unsafe(no_mangle)]
+pub extern "C" fn gr_ranks(wanted: i32) -> i32 {
+    i32::try_from(ranks(wanted)).unwrap_or(i32::MAX)
+}
+
+fn ranks(wanted: i32) -> u32 {
+    match (strand::depth() > 0, wanted) {
+        (true, _) if !answers::may_nest() => 1,
+        (true, 0) => 1,
+        (false, 0) => pool::gr_workers().unsigned_abs(),
+        (_, wanted) => wanted.unsigned_abs(),
     }
 }
 

@@ -134,7 +134,7 @@ pub(crate) fn with_bodies(unit: &Unit) -> Vec<FuncId> {
 pub(crate) fn prepare(unit: &mut Unit, way: &ForkJoinWay) -> Result<(), String> {
     let functions = with_bodies(unit);
     if way.projected {
-        gradus_par::project(unit, &functions, false);
+        gradus_par::project(unit, &functions, gradus_par::Answers::Followed);
     }
     if way.simplified {
         let effects = Effects::of(unit, &Closure::of(unit, &functions));

@@ -34,6 +34,7 @@ pub(crate) fn define(jit: &Jit) -> Result<(), String> {
         ("gr_spawn", tasks::gr_spawn as *const () as usize),
         ("gr_sync", tasks::gr_sync as *const () as usize),
         ("gr_team", team::gr_team as *const () as usize),
+        ("gr_ranks", team::gr_ranks as *const () as usize),
         ("gr_barrier", team::gr_barrier as *const () as usize),
         ("gr_single", team::gr_single as *const () as usize),
         ("gr_loop_begin", team::gr_loop_begin as *const () as usize),

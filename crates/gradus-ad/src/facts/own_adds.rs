@@ -87,10 +87,11 @@ impl MakeFacts<'_> {
         let region = body.op_regions(lp)[0];
         let load = |op: Op| {
             let form = affine(alias, body.operand(op, 0), Some(lp));
-            let class = form.as_ref().and_then(|form| form.start);
+            let start = form.as_ref().and_then(|form| form.start);
+            let start = start.unwrap_or(Root::Value(base(body, body.operand(op, 0))));
             Load {
                 op,
-                class: class.map_or(Class::Unknown, |root| self.class(body, root)),
+                class: self.class(body, start),
                 form,
                 size_bytes: self
                     .unit

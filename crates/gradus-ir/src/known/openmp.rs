@@ -83,6 +83,9 @@ pub enum OpenMpFn {
     Size,
     /// `→ i32`: the number of threads that a team would have.
     MaxThreads,
+    /// `wanted → i32`: the number of ranks that a team begun here has which is to have so many; of the run-time
+    /// library's own.
+    Ranks,
     /// `→ i32`: whether more than one thread runs.
     InParallel,
     /// `→ i32`: how many regions are around.
@@ -200,6 +203,7 @@ pub(super) const ROWS: &[Row] = &[
         &["omp_get_max_threads", "omp_get_max_threads_"],
         OpenMpFn::MaxThreads,
     ),
+    asks(&["gr_ranks"], OpenMpFn::Ranks),
     asks(
         &["omp_in_parallel", "omp_in_parallel_"],
         OpenMpFn::InParallel,

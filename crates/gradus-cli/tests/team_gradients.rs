@@ -1,0 +1,104 @@
+//! Gradients of teams: of regions whose threads are told apart by their numbers, or wait for each other at barriers.
+//! Each program compares reverse mode, forward mode and differences of itself with as many threads, and prints the
+//! gradient's norm and the derivative along one direction.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{accepts, folder, shell, succeeds, text, write};
+
+const SOURCE: &str = include_str!("teams/gradients.c");
+const ONE_THREAD: &str = "runs this parallel region with one thread";
+
+/// Builds a way of the program; gives what was said.
+fn build(name: &str, way: &str, flags: &str) -> (PathBuf, String) {
+    let at = folder(name);
+    write(&at, "it.c", SOURCE);
+    let command =
+        format!("gradus cc -g -fopenmp --gradus-report {flags} -D{way} it.c -o parallel -lm");
+    let said = shell(&at, &command);
+    (at, text(&said.stdout) + &text(&said.stderr))
+}
+
+fn run(at: &Path, program: &str, count: &str, workers: u32, force: bool) -> String {
+    let mut command = Command::new(at.join(program));
+    command.arg(count);
+    command.env("GRADUS_NUM_THREADS", workers.to_string());
+    command.env("TSAN_OPTIONS", "exitcode=66 halt_on_error=1");
+    if force {
+        command.env("GRADUS_FORCE_FORK", "1");
+    }
+    text(&succeeds(&mut command).stdout)
+}
+
+/// Every run of a program agrees with itself and with `wanted`.
+fn all_agree(at: &Path, wanted: Option<&str>, what: &str) {
+    for workers in [1, 2, 4] {
+        for force in [false, true] {
+            let told = run(at, "parallel", "400", workers, force);
+            if let Some(wanted) = wanted {
+                assert_eq!(told, wanted, "{what}, {workers} workers, forced: {force}");
+            }
+        }
+    }
+}
+
+#[test]
+fn teams_whose_threads_wait_for_each_other_have_the_serial_gradient() {
+    for way in ["BARRIERS", "PARTIAL", "STEPS", "COPIED", "DEALT"] {
+        for level in ["-O1", "-O2", "-O3"] {
+            let (at, said) = build(&format!("team_{}", way.to_lowercase()), way, level);
+            assert!(!said.contains(ONE_THREAD), "{way}: {said}");
+            accepts(&at, &format!("cc {level} -D{way} it.c -o serial -lm"));
+            let serial = run(&at, "serial", "400", 1, false);
+            all_agree(&at, Some(&serial), &format!("{way} {level}"));
+        }
+    }
+}
+
+/// The flags that `FLAGS` counts have no other mark than the places that they are at.
+#[test]
+fn what_depends_on_the_number_of_threads_has_the_derivative_for_that_number() {
+    for way in ["FLAGS", "WORK", "SIZED", "MOVED"] {
+        let (at, said) = build(&format!("team_{}", way.to_lowercase()), way, "-O2");
+        assert!(!said.contains(ONE_THREAD), "{way}: {said}");
+        all_agree(&at, None, way);
+    }
+}
+
+#[test]
+fn threads_that_wait_for_what_another_one_writes_are_one_in_a_derivative() {
+    let (at, said) = build("team_kept", "KEPT", "-O2");
+    assert!(said.contains(ONE_THREAD), "{said}");
+    accepts(&at, "cc -O2 -DKEPT it.c -o serial -lm");
+    let serial = run(&at, "serial", "400", 1, false);
+    all_agree(&at, Some(&serial), "KEPT");
+}
+
+#[test]
+fn the_same_bits_come_of_one_thread_or_of_as_many_as_are_asked_for() {
+    for way in ["STEPS", "SIZED"] {
+        let name = format!("team_bits_{}", way.to_lowercase());
+        let (at, said) = build(&name, way, "-O2 --deterministic");
+        assert_eq!(said.contains(ONE_THREAD), way == "STEPS", "{way}: {said}");
+        let one = run(&at, "parallel", "400", 1, false);
+        all_agree(&at, Some(&one), way);
+    }
+}
+
+#[test]
+fn loops_over_ranks_run_at_once_without_a_race() {
+    for way in ["PARTIAL", "STEPS", "COPIED", "WORK"] {
+        let (at, said) = build(
+            &format!("team_watched_{}", way.to_lowercase()),
+            way,
+            "-O1 -fsanitize=thread",
+        );
+        assert!(
+            said.contains("parallel in the return sweep"),
+            "{way}: {said}"
+        );
+        run(&at, "parallel", "400", 4, true);
+    }
+}

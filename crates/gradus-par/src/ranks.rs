@@ -1,0 +1,414 @@
+//! Teams as the code of one rank, with barriers: so they are cut, and become loops over ranks, where they are
+//! differentiated.
+//!
+//! Ranks of a right program do not wait for each other between two barriers, so that one may run after the other
+//! there. What they share is dealt out by arithmetic: a shared loop in parts that follow from the rank and the number
+//! of ranks, whatever its schedule (any dealing is a run of a dynamic one), a single region to rank 0. How many ranks
+//! there are is asked of the run-time library before the team, where the program does not say: derivatives keep that
+//! number as any other value.
+//!
+//! A team is left alone whose ranks may wait for each other by other things than barriers and critical regions: by
+//! what atomic operations give, by fences, by tasks or teams inside, and in what is not seen.
+
+use crate::abi::Entry;
+use crate::ordered::closed;
+use crate::serial::{narrow, wide};
+use crate::sized;
+use crate::team::dealt;
+use gradus_edit::{ValueMap, block_type, clone_op_within, entry_alloca, pack, unpack};
+use gradus_ir::known::{Known, MarkerFn, OpenMpFn};
+use gradus_ir::{
+    BarrierScope, BinaryOp, Body, Builder, CastOp, EffectClass, Flags, FuncId, IntPredicate, Op,
+    OpKind, Region, Schedule, ScopeId, SpmdKind, TypeId, Unit, Value,
+};
+use std::collections::HashSet;
+
+/// The teams of a body: those whose number of ranks the program states, or the others.
+pub fn teams(unit: &Unit, body: &Body, stated: bool) -> Vec<Op> {
+    let sized = sized::sized(unit, body);
+    let team = OpKind::Spmd {
+        kind: SpmdKind::Team,
+        dims: 1,
+    };
+    let is_one = |op: &Op| *body.kind(*op) == team && sized.contains(op) == stated;
+    body.walk(body.root()).filter(is_one).collect()
+}
+
+/// The functions in which a rank may wait for another one, or be told apart from it.
+pub fn waiting(unit: &Unit) -> HashSet<FuncId> {
+    closed(unit, &waits)
+}
+
+/// Makes a team the code of one rank with barriers, and its number of ranks a value that stands before it; whether
+/// it could. `waiting` are the functions that [`waiting`] gives.
+pub fn deal(unit: &mut Unit, body: &mut Body, team: Op, waiting: &HashSet<FuncId>) -> bool {
+    let region = body.op_regions(team)[0];
+    let shares = |op: &Op| {
+        matches!(
+            body.kind(*op),
+            OpKind::Barrier(BarrierScope::Team) | OpKind::ShareFor { .. } | OpKind::Single { .. }
+        )
+    };
+    let around = |op: &Op| body.owner(body.parent(*op)?);
+    let mut outside = std::iter::successors(around(&team), around);
+    let (shared, others): (Vec<Op>, Vec<Op>) = body.walk(region).partition(shares);
+    let waits = |op: &Op| waits(unit, body, *op, waiting) || is_open_slot(unit, body, *op);
+    if outside.any(|op| body.kind(op).is_parallel()) || others.iter().any(waits) {
+        return false;
+    }
+    let mut b = Builder::new(unit, body);
+    number(&mut b, team);
+    let Some(rank) = Rank::of(&mut b, team) else {
+        return false;
+    };
+    for op in shared {
+        rank.share(&mut b, op);
+    }
+    lock_apart(unit, body, team);
+    forget_scopes(unit, body, team);
+    true
+}
+
+/// Whether ranks may wait for each other at an op that is none of a team's own.
+fn waits(unit: &Unit, body: &Body, op: Op, waiting: &HashSet<FuncId>) -> bool {
+    match body.kind(op) {
+        OpKind::ParFor { .. } | OpKind::Critical(_) => false,
+        OpKind::Load(access) | OpKind::Store(access) => !access.is_plain(),
+        OpKind::AtomicRmw(..) => body.has_uses(body.result(op)),
+        OpKind::CmpXchg { .. } | OpKind::Fence { .. } | OpKind::Unreachable => true,
+        kind if kind.is_parallel() => true,
+        kind if kind.call_info().is_none() => false,
+        OpKind::Call(_) => {
+            let Some(callee) = unit.callee(body, op) else {
+                return true;
+            };
+            match unit.known(callee) {
+                Some(Known::OpenMp(OpenMpFn::MaxThreads | OpenMpFn::Query | OpenMpFn::Clock)) => {
+                    false
+                }
+                Some(Known::OpenMp(_) | Known::Fork(_) | Known::Kernel(_) | Known::Mpi) => true,
+                Some(_) => false,
+                None => unit.functions[callee].body.is_none() || waiting.contains(&callee),
+            }
+        }
+        _ => true,
+    }
+}
+
+/// Whether an op is memory of a rank's own of which it is not known how much there is.
+fn is_open_slot(unit: &Unit, body: &Body, op: Op) -> bool {
+    let is_slot = matches!(body.kind(op), OpKind::Alloca(_));
+    is_slot && body.as_int(unit, body.operand(op, 0)).is_none()
+}
+
+/// Puts the number of ranks before a team, as a value made there.
+fn number(b: &mut Builder<'_>, team: Op) {
+    b.at_op(team);
+    b.loc = b.body.ops[team].loc;
+    let extent = b.body.operand(team, 0);
+    let ty = b.body.ty(extent);
+    let stated = b.body.as_int(b.unit, extent).filter(|ranks| *ranks > 0);
+    let ranks = match stated {
+        Some(_) => extent,
+        None => {
+            let entry = Entry::Ranks.declare(b.unit);
+            let int = b.unit.types.int(32);
+            let wanted = wide(b, extent);
+            let wanted = b.cast(CastOp::Trunc, wanted, int);
+            let call = b.call(entry, &[wanted]);
+            let answer = b.body.result(call);
+            let answer = wide(b, answer);
+            narrow(b, answer, ty)
+        }
+    };
+    let ranks = b.value(OpKind::Freeze, &[ranks], ty);
+    b.body.set_operand(team, 0, ranks);
+}
+
+/// What every rank's code needs at hand.
+#[derive(Clone, Copy)]
+struct Rank {
+    number: Value,
+    /// The number and the number of ranks, in 64 bits.
+    rank: Value,
+    size: Value,
+    team: Op,
+}
+
+impl Rank {
+    fn of(b: &mut Builder<'_>, team: Op) -> Option<Rank> {
+        let region = b.body.op_regions(team)[0];
+        let first = b.body.first(region)?;
+        b.at_op(first);
+        let &[number, size] = b.body.region_params(region) else {
+            return None;
+        };
+        for number in [number, size] {
+            widen(b, number);
+        }
+        let (rank, size) = (wide(b, number), wide(b, size));
+        Some(Rank {
+            number,
+            rank,
+            size,
+            team,
+        })
+    }
+
+    /// Puts a rank's own part in the place of something shared.
+    fn share(self, b: &mut Builder<'_>, op: Op) {
+        b.at_op(op);
+        b.loc = b.body.ops[op].loc;
+        match *b.body.kind(op) {
+            OpKind::ShareFor {
+                schedule, nowait, ..
+            } => {
+                self.shared_loop(b, op, schedule);
+                if !nowait {
+                    barrier(b);
+                }
+            }
+            OpKind::Single { copy: true, .. } => self.single_for_all(b, op),
+            OpKind::Single { nowait, .. } => {
+                let others: Vec<Value> = b.body.operands(op).collect();
+                self.single(b, op, &others);
+                if !nowait {
+                    barrier(b);
+                }
+            }
+            _ => return,
+        }
+        b.body.erase(op);
+    }
+
+    /// `if (rank == 0) { region }`, with `others` as results elsewhere.
+    fn single(self, b: &mut Builder<'_>, op: Op, others: &[Value]) {
+        let ty = b.body.ty(self.number);
+        let zero = b.zero(ty);
+        let mine = b.icmp(IntPredicate::Eq, self.number, zero);
+        let results = b.body.results(op).to_vec();
+        let types: Vec<TypeId> = results.iter().map(|v| b.body.ty(*v)).collect();
+        let (choice, own, none) = b.if_(mine, &types);
+        let region = b.body.op_regions(op)[0];
+        b.body.move_ops(region, own);
+        let back = b.at_end(none);
+        b.yield_(others);
+        b.restore(back);
+        for (result, value) in results.into_iter().zip(b.body.results(choice).to_vec()) {
+            b.body.replace_uses(result, value);
+        }
+    }
+
+    /// As [`Rank::single`]; what the region yields goes to all ranks through memory.
+    fn single_for_all(self, b: &mut Builder<'_>, op: Op) {
+        let results = b.body.results(op).to_vec();
+        let block = block_type(b.unit, b.body, &results);
+        let place = entry_alloca(b, block);
+        let region = b.body.op_regions(op)[0];
+        if let Some(end) = b.body.last(region) {
+            let given: Vec<Value> = b.body.operands(end).collect();
+            let back = b.at_op(end);
+            pack(b, block, place, &given);
+            b.restore(back);
+        }
+        let types: Vec<TypeId> = results.iter().map(|v| b.body.ty(*v)).collect();
+        let nothing: Vec<Value> = types.iter().map(|ty| b.poison(*ty)).collect();
+        let mut uses = Vec::new();
+        for &result in &results {
+            uses.push(b.body.uses(result).collect::<Vec<_>>());
+        }
+        self.single(b, op, &nothing);
+        barrier(b);
+        let values = unpack(b, block, place);
+        for (uses, value) in uses.into_iter().zip(values) {
+            for at in uses {
+                b.body.set_operand(at.op, at.index as usize, value);
+            }
+        }
+        // Nobody writes the place anew before all have read it.
+        barrier(b);
+    }
+
+    fn shared_loop(self, b: &mut Builder<'_>, op: Op, schedule: Schedule) {
+        let operands: Vec<Value> = b.body.operands(op).collect();
+        let trips = wide(b, operands[0]);
+        let one = b.i64(1);
+        let chunk = operands.get(1).map(|chunk| wide(b, *chunk));
+        match (schedule, chunk) {
+            (Schedule::Static | Schedule::Guided, None) => self.by_blocks(b, op, trips),
+            (_, chunk) => {
+                let chunk = chunk.unwrap_or(one);
+                dealt(b, (self.rank, self.size), op, trips, chunk);
+            }
+        }
+    }
+
+    /// Rank r has iterations r·p to (r+1)·p, p = ⌈n/ranks⌉, as in a team that is run. All ranks have the same number of
+    /// iterations, of which those behind the last one do nothing: what is kept by iteration has a place that is known.
+    fn by_blocks(self, b: &mut Builder<'_>, op: Op, trips: Value) {
+        let exact = Flags::NUW.with(Flags::NSW);
+        let one = b.i64(1);
+        // The part of all ranks is computed before the team where that can be, as it is the same for all.
+        let before = value_before(b, self.team, trips);
+        let (all, size, back) = match before {
+            None => (trips, self.size, None),
+            Some(all) => {
+                let back = b.at_op(self.team);
+                let extent = b.body.operand(self.team, 0);
+                (all, wide(b, extent), Some(back))
+            }
+        };
+        let less = b.binary(BinaryOp::Sub, size, one);
+        let sum = b.add(all, less);
+        let share = b.binary(BinaryOp::UDiv, sum, size);
+        if let Some(back) = back {
+            b.restore(back);
+        }
+        let start = b.mul(self.rank, share);
+        b.set_flags(start, exact);
+        let region = b.body.op_regions(op)[0];
+        let (_, inner) = b.for_(share, &[]);
+        let back = b.at_end(inner);
+        let own = b.body.region_params(inner)[0];
+        let index = b.add(start, own);
+        b.set_flags(index, exact);
+        let there = b.icmp(IntPredicate::Ult, index, trips);
+        let param = b.body.region_params(region)[0];
+        let ty = b.body.ty(param);
+        let index = narrow(b, index, ty);
+        b.body.replace_uses(param, index);
+        let (_, some, none) = b.if_(there, &[]);
+        b.body.move_ops(region, some);
+        b.at_end(none);
+        b.yield_(&[]);
+        b.at_end(inner);
+        b.yield_(&[]);
+        b.restore(back);
+    }
+}
+
+/// So many ops at most compute a value again.
+const MOST_AGAIN: usize = 64;
+
+/// A value as it is before a team, where it is computed by arithmetic without traps on values from there.
+fn value_before(b: &mut Builder<'_>, team: Op, value: Value) -> Option<Value> {
+    let region = b.body.op_regions(team)[0];
+    let (mut open, mut found) = (vec![value], Vec::new());
+    while let Some(value) = open.pop() {
+        let made = b.body.region_of(value);
+        if !made.is_some_and(|made| b.body.is_inside(made, region)) {
+            continue;
+        }
+        let op = b.body.def_op(value)?;
+        let is_plain = b.body.kind(op).effects() == EffectClass::Pure;
+        if !is_plain || found.len() == MOST_AGAIN {
+            return None;
+        }
+        found.push(op);
+        open.extend(b.body.operands(op));
+    }
+    // What an op uses was found after it each time.
+    let (mut made, mut map) = (HashSet::new(), ValueMap::new());
+    let back = b.at_op(team);
+    for op in found.into_iter().rev().filter(|op| made.insert(*op)) {
+        clone_op_within(op, b, &mut map);
+    }
+    b.restore(back);
+    Some(map.get_or_same(value))
+}
+
+/// A number of threads is no longer what its 32 bits make of it: ranks fit them, and have no sign.
+fn widen(b: &mut Builder<'_>, number: Value) {
+    let made = |b: &Builder<'_>, value: Value, is: fn(CastOp) -> bool| -> Vec<Value> {
+        let uses = b.body.uses(value);
+        let casts = uses.filter(|at| matches!(b.body.kind(at.op), OpKind::Cast(cast) if is(*cast)));
+        casts.map(|at| b.body.result(at.op)).collect()
+    };
+    for short in made(b, number, |cast| cast == CastOp::Trunc) {
+        if b.unit.types.int_bits(b.body.ty(short)) != Some(32) {
+            continue;
+        }
+        for long in made(b, short, |cast| matches!(cast, CastOp::SExt | CastOp::ZExt)) {
+            if b.body.ty(long) == b.body.ty(number) {
+                b.body.replace_uses(long, number);
+            }
+        }
+    }
+}
+
+fn barrier(b: &mut Builder<'_>) {
+    b.op(OpKind::Barrier(BarrierScope::Team), &[], &[], 0);
+}
+
+/// The regions of a team in which it is cut: its own, and those that hold a barrier.
+fn cut_regions(body: &Body, team: Op) -> HashSet<Region> {
+    let root = body.op_regions(team)[0];
+    let mut cut = HashSet::from([root]);
+    for op in body.walk(root) {
+        if matches!(body.kind(op), OpKind::Barrier(_)) {
+            let regions = std::iter::successors(body.parent(op), |region| {
+                body.owner(*region).and_then(|owner| body.parent(owner))
+            });
+            cut.extend(regions.take_while(|region| *region != root));
+        }
+    }
+    cut
+}
+
+/// Puts barriers around the critical regions that stand where a team is cut: their ranks come one after the other, what
+/// stands beside them need not.
+fn lock_apart(unit: &mut Unit, body: &mut Body, team: Op) {
+    let cut = cut_regions(body, team);
+    let locks = body.walk(body.op_regions(team)[0]).filter(|op| {
+        let stands = body.parent(*op).is_some_and(|region| cut.contains(&region));
+        stands && matches!(body.kind(*op), OpKind::Critical(_))
+    });
+    for op in locks.collect::<Vec<Op>>() {
+        let after = body.next(op);
+        let mut b = Builder::new(unit, body);
+        b.loc = b.body.ops[op].loc;
+        b.at_op(op);
+        barrier(&mut b);
+        if let Some(after) = after {
+            b.at_op(after);
+            barrier(&mut b);
+        }
+    }
+}
+
+/// Takes back what is said of a rank's accesses not meeting in one run of its code, where that is cut: its parts are
+/// not told apart from other ranks' any more.
+fn forget_scopes(unit: &mut Unit, body: &mut Body, team: Op) {
+    let cut = cut_regions(body, team);
+    let inside: Vec<Op> = body.walk(body.op_regions(team)[0]).collect();
+    let begins = |op: &Op| {
+        let known = unit.callee(body, *op).and_then(|func| unit.known(func));
+        let stands = body.parent(*op).is_some_and(|region| cut.contains(&region));
+        stands && known == Some(Known::Marker(MarkerFn::NoaliasScopeDecl))
+    };
+    let begun: Vec<Op> = inside.iter().copied().filter(begins).collect();
+    if begun.is_empty() {
+        return;
+    }
+    let of_team: HashSet<Op> = inside.iter().copied().collect();
+    let outside = body.walk(body.root()).filter(|op| !of_team.contains(op));
+    let metas = outside.filter_map(|op| body.ops[op].meta);
+    let stay: HashSet<ScopeId> = metas
+        .flat_map(|meta| {
+            let meta = unit.meta(meta);
+            meta.alias_scopes.iter().chain(&meta.noalias).copied()
+        })
+        .collect();
+    for op in inside {
+        let Some(meta) = body.ops[op].meta else {
+            continue;
+        };
+        let mut meta = unit.meta(meta).clone();
+        meta.alias_scopes.retain(|scope| stay.contains(scope));
+        meta.noalias.retain(|scope| stay.contains(scope));
+        body.ops[op].meta = unit.intern_meta(meta);
+    }
+    for op in begun {
+        body.erase(op);
+    }
+}

@@ -1,0 +1,96 @@
+//! Teams of what is differentiated as parallel loops over their ranks, cut at barriers.
+//!
+//! A team that stays one has one rank in a derivative, whose program is told of one thread. What ranks left must have
+//! been left by as many as the program counts: so either all teams that have as many ranks as there are workers become
+//! loops, and the program is told the true number, or none does. None does either where other parallel loops have to do
+//! with the number of ranks: those may be right on one thread only where it is one, and there may be another number of
+//! threads when the return sweep comes.
+
+use gradus_analysis::{Closure, Effects};
+use gradus_ir::{Body, FuncId, Unit};
+use std::collections::HashSet;
+
+/// What became of the teams of some functions.
+pub(crate) struct Teams {
+    /// The functions with new bodies.
+    pub changed: Vec<FuncId>,
+    /// Whether no team is left that has as many ranks as there are workers.
+    pub all: bool,
+}
+
+/// Makes loops of the teams of `functions` whose number of ranks the program states, where they can be, and with
+/// `open` of the others, if all can.
+pub(crate) fn to_loops(unit: &mut Unit, functions: &[FuncId], open: bool) -> Teams {
+    let open = open && !gradus_par::loops_ask_teams(unit, functions);
+    let effects = Effects::of(unit, &Closure::of(unit, functions));
+    let waiting = gradus_par::waiting(unit);
+    let mut changed = Vec::new();
+    for &func in functions {
+        if let Some(body) = unit.functions[func].body.take() {
+            let made = cut(unit, func, &body, &waiting, &effects, true);
+            changed.extend(made.loops.then_some(func));
+            unit.functions[func].body = Some(Box::new(made.body));
+        }
+    }
+    let mut others: Vec<(FuncId, Body)> = Vec::new();
+    let mut all = true;
+    for &func in functions {
+        let Some(body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        if gradus_par::teams(unit, &body, false).is_empty() {
+            unit.functions[func].body = Some(body);
+            continue;
+        }
+        if open && all {
+            let made = cut(unit, func, &body, &waiting, &effects, false);
+            all &= made.all;
+            others.push((func, made.body));
+        }
+        all &= open;
+        unit.functions[func].body = Some(body);
+    }
+    if all {
+        for (func, body) in others {
+            unit.functions[func].body = Some(Box::new(body));
+            changed.push(func);
+        }
+    }
+    Teams { changed, all }
+}
+
+/// A body in which teams became loops.
+struct Cut {
+    body: Body,
+    /// Whether any has, and whether all have.
+    loops: bool,
+    all: bool,
+}
+
+/// Makes loops of the teams of a body with a stated number of ranks, or of the others, where they can be.
+fn cut(
+    unit: &mut Unit,
+    func: FuncId,
+    body: &Body,
+    waiting: &HashSet<FuncId>,
+    effects: &Effects,
+    stated: bool,
+) -> Cut {
+    let mut made = Cut {
+        body: body.clone(),
+        loops: false,
+        all: true,
+    };
+    for team in gradus_par::teams(unit, body, stated) {
+        let before = made.body.clone();
+        let body = &mut made.body;
+        let is_cut = gradus_par::deal(unit, body, team, waiting)
+            && gradus_gpu::team_to_loops(unit, body, func, team, effects);
+        if !is_cut {
+            made.body = before;
+        }
+        made.loops |= is_cut;
+        made.all &= is_cut;
+    }
+    made
+}
