@@ -7,8 +7,13 @@
 //! threads when the return sweep comes.
 
 use gradus_analysis::{Closure, Effects};
-use gradus_ir::{Body, FuncId, Unit};
+use gradus_edit::inline_call;
+use gradus_ir::{Body, FuncId, Op, Unit};
 use std::collections::HashSet;
+
+/// One call after another, and so many ops at most of a function.
+const MOST_LEVELS: usize = 3;
+const MOST_OPS: usize = 1500;
 
 /// What became of the teams of some functions.
 pub(crate) struct Teams {
@@ -84,6 +89,7 @@ fn cut(
     for team in gradus_par::teams(unit, body, stated) {
         let before = made.body.clone();
         let body = &mut made.body;
+        take_in(unit, body, func, team, waiting);
         let is_cut = gradus_par::deal(unit, body, team, waiting)
             && gradus_gpu::team_to_loops(unit, body, func, team, effects);
         if !is_cut {
@@ -93,4 +99,23 @@ fn cut(
         made.all &= is_cut;
     }
     made
+}
+
+/// Takes the functions into a team that its ranks call and in which they may meet, share work or ask who they are.
+fn take_in(unit: &mut Unit, body: &mut Body, func: FuncId, team: Op, waiting: &HashSet<FuncId>) {
+    for _ in 0..MOST_LEVELS {
+        let calls = body.walk(body.op_regions(team)[0]).filter_map(|op| {
+            let callee = unit.callee(body, op)?;
+            (callee != func && waiting.contains(&callee)).then_some((op, callee))
+        });
+        let calls: Vec<(Op, FuncId)> = calls.collect();
+        let taken = calls.into_iter().filter(|&(call, callee)| {
+            let code = unit.functions[callee].body.as_deref().cloned();
+            let short = code.filter(|code| code.walk(code.root()).nth(MOST_OPS).is_none());
+            short.is_some_and(|code| inline_call(unit, body, call, callee, &code).is_ok())
+        });
+        if taken.count() == 0 {
+            return;
+        }
+    }
 }

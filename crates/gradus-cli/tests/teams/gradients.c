@@ -201,6 +201,26 @@ static double f(const double *x, int n) {
   free(part);
   return s;
 }
+#elif defined(CALLED)
+// A function that its callers' threads share the work of, and meet in.
+static __attribute__((noinline)) void step(const double *y, double *z, int n, int turn) {
+#pragma omp for
+  for (int i = 0; i < n; i++) z[i] = y[i] * y[(i + turn) % n];
+#pragma omp single
+  z[turn] += y[0];
+}
+static double f(const double *x, int n) {
+  double *y = malloc(n * sizeof *y), *z = malloc(n * sizeof *z), s = 0;
+  for (int i = 0; i < n; i++) y[i] = x[i];
+#pragma omp parallel
+  for (int k = 0; k < 4; k += 2) {
+    step(y, z, n, k);
+    step(z, y, n, k + 1);
+  }
+  for (int i = 0; i < n; i++) s += y[i];
+  free(y); free(z);
+  return s;
+}
 #elif defined(KEPT)
 // A thread that waits for what another one writes: one thread runs it in a derivative.
 static double f(const double *x, int n) {
