@@ -62,6 +62,33 @@ fn threads_of_a_warp_tell_each_other() {
 }
 
 #[test]
+fn threads_that_wait_for_each_other_in_loops_go_on() {
+    for said in prints("waits", "-O2") {
+        assert_eq!(said, "right\n");
+    }
+}
+
+#[test]
+fn threads_that_wait_in_loops_and_cannot_take_turns_are_told_of() {
+    let folder = folder("waits-told");
+    let source = "__global__ void k(volatile int *flag, int *x) {\n\
+          if (threadIdx.x & 1) {\n\
+            while (flag[threadIdx.x] == 0);\n\
+            x[threadIdx.x] = __shfl_sync(0xaaaaaaaa, 3, 1);\n\
+          }\n\
+          __syncthreads();\n\
+          flag[threadIdx.x] = 1;\n\
+        }\n\
+        int main() { int *p; cudaMalloc(&p, 256); k<<<1, 32>>>(p, p); }\n";
+    std::fs::write(folder.join("k.cu"), source).expect("written");
+    let output = nvcc(&folder, "-c k.cu");
+    succeeds(&output);
+    let said = text(&output.stderr);
+    let names = ["GRD0037", "may wait in this loop", "k.cu:3"];
+    assert!(names.iter().all(|name| said.contains(name)), "{said}");
+}
+
+#[test]
 fn several_files_are_compiled_and_linked() {
     let folder = folder("files");
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("written");

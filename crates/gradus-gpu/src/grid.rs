@@ -4,7 +4,7 @@
 //! becomes private to the run of the loop's body.
 
 use crate::threads::of_block;
-use crate::{Facts, Findings, Options};
+use crate::{Facts, Findings, Options, turns};
 use gradus_ir::{
     AllocaPlace, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, SpmdKind, Unit, Value,
 };
@@ -20,7 +20,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _facts: &Facts, options: &Op
                     kind: SpmdKind::Grid,
                     ..
                 }
-            )
+            ) && !turns::are_taken(body, *op)
         })
         .collect();
     let mut findings = Findings::default();

@@ -20,7 +20,7 @@ use crate::memory::Reads;
 use crate::segment::Test;
 use crate::spine::Spine;
 use crate::threads::wide;
-use crate::{Facts, Findings, Options};
+use crate::{Facts, Findings, Options, turns};
 use gradus_edit::{ValueMap, clone_op_within, is_pure};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, SpmdKind, TypeId, Unit,
@@ -37,8 +37,10 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Opt
         return Findings::default();
     }
     for kind in [SpmdKind::Grid, SpmdKind::Block] {
-        let is_home =
-            |op: &Op| matches!(body.kind(*op), OpKind::Spmd { kind: own, .. } if *own == kind);
+        let is_home = |op: &Op| {
+            matches!(body.kind(*op), OpKind::Spmd { kind: own, .. } if *own == kind)
+                && !turns::are_taken(body, *op)
+        };
         let homes: Vec<Op> = body.walk(body.root()).filter(is_home).collect();
         if homes.is_empty() {
             continue;

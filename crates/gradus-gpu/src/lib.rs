@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Place in the flow: after raising and simplification, before gradus-par, which makes calls of the
-//! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`fusion`] makes one launch of several, [`lockstep`] lets threads meet around volatile shared memory, [`guards`] takes out what is common
+//! run-time library of the `par.for`s. Passes, in the order of [`PASSES`]: [`fusion`] makes one launch of several, [`lockstep`] lets threads meet around volatile shared memory, [`turns`] finds those whose threads wait for each other in loops, and which stay grids for gradus-par, [`guards`] takes out what is common
 //! in divergent branches, [`barriers`] removes those that order nothing, [`clamps`] parts reads at clamped places, [`strides`] counts loops in common, [`widths`]
 //! computes places in the width of addresses, [`fission`] cuts blocks at the ops where their threads meet, [`grid`] makes parallel loops of
 //! grids, [`multiples`] leaves out threads that do nothing,
@@ -43,7 +43,9 @@ mod splits;
 mod steps;
 mod strides;
 mod threads;
+mod turns;
 mod unmet;
+mod waits;
 mod widths;
 
 pub use report::{KernelRecord, Meeting};
@@ -77,6 +79,8 @@ pub struct Options {
     pub look_ahead: bool,
     /// Whether loops over threads leave out those that do nothing.
     pub skip_threads: bool,
+    /// Whether threads that wait for each other in loops take turns.
+    pub take_turns: bool,
 }
 
 impl Default for Options {
@@ -94,6 +98,7 @@ impl Default for Options {
             fuse_launches: true,
             look_ahead: true,
             skip_threads: true,
+            take_turns: true,
         }
     }
 }
@@ -145,6 +150,11 @@ pub const PASSES: &[Pass] = &[
         name: "lockstep",
         about: "the threads of a block meet around volatile stores to shared memory",
         run: lockstep::run,
+    },
+    Pass {
+        name: "turns",
+        about: "kernels whose threads wait for each other in loops stay grids, whose threads take turns",
+        run: turns::run,
     },
     Pass {
         name: "guards",
@@ -294,11 +304,12 @@ pub fn team_to_loops(
     fission::team(unit, body, &facts, team)
 }
 
-/// The blocks of a body, in program order.
+/// The blocks of a body that become loops, in program order.
 fn blocks_in(body: &Body) -> Vec<Op> {
     let is_block = |op: &Op| {
         let kind = SpmdKind::Block;
-        matches!(body.kind(*op), OpKind::Spmd { kind: own, .. } if *own == kind)
+        let block = matches!(body.kind(*op), OpKind::Spmd { kind: own, .. } if *own == kind);
+        block && !turns::are_taken(body, *op)
     };
     body.walk(body.root()).filter(is_block).collect()
 }

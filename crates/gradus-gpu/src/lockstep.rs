@@ -23,17 +23,24 @@ use gradus_ir::{AllocaPlace, BarrierScope, Body, Builder, Op, OpKind, Unit};
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, _: &Options) -> Findings {
     let mut stores: Vec<Op> = Vec::new();
     for block in blocks_in(body) {
-        let region = body.op_regions(block)[0];
-        stores.extend(body.walk(region).filter(|op| is_volatile_store(body, *op)));
-    }
-    if !stores.is_empty() {
-        let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-        stores.retain(|store| is_to_shared(&alias, facts, *store));
+        stores.extend(speaking(unit, body, facts, block));
     }
     for store in stores {
         meet_around(unit, body, store);
     }
     Findings::default()
+}
+
+/// The volatile stores of a block to memory that its threads share.
+pub(crate) fn speaking(unit: &Unit, body: &Body, facts: &Facts, block: Op) -> Vec<Op> {
+    let region = body.op_regions(block)[0];
+    let stores = body.walk(region).filter(|op| is_volatile_store(body, *op));
+    let mut stores: Vec<Op> = stores.collect();
+    if !stores.is_empty() {
+        let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
+        stores.retain(|store| is_to_shared(&alias, facts, *store));
+    }
+    stores
 }
 
 fn is_volatile_store(body: &Body, op: Op) -> bool {

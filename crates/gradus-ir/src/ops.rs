@@ -547,6 +547,8 @@ impl Flags {
     /// Of an atomic read-modify-write: all that it may meet are the other iterations of the parallel loops
     /// around it. Where these do not run at the same time it may be plain.
     pub const BETWEEN: Flags = Flags(1 << 18);
+    /// Of a grid: its threads wait for each other in loops, and take turns, each on a stack of its own.
+    pub const TURNS: Flags = Flags(1 << 19);
     /// The fast-math flags that adjoint arithmetic inherits (see `inherit.rs` of gradus-ad).
     pub const FAST_ALGEBRA: Flags =
         Flags(Flags::REASSOC.0 | Flags::ARCP.0 | Flags::CONTRACT.0 | Flags::AFN.0);
@@ -574,6 +576,7 @@ impl Flags {
         (Flags::SHARING, "sharing"),
         (Flags::SCALAR, "scalar"),
         (Flags::BETWEEN, "between"),
+        (Flags::TURNS, "turns"),
     ];
 
     /// Whether all flags of `other` are set.

@@ -33,6 +33,8 @@ pub(crate) enum Entry {
     FinalEnd,
     Scratch,
     ScratchEnd,
+    Turns,
+    TurnMeet,
 }
 
 /// The type of an entry's parameter or result.
@@ -77,6 +79,8 @@ impl Entry {
             Entry::FinalEnd => ("gr_final_end", Void, &[Bool]),
             Entry::Scratch => ("gr_scratch", Ptr, &[I64]),
             Entry::ScratchEnd => ("gr_scratch_end", Void, &[Ptr, I64]),
+            Entry::Turns => ("gr_turns", Void, &[Ptr, I64, Ptr, Ptr]),
+            Entry::TurnMeet => ("gr_turn_meet", Void, &[Bool]),
         }
     }
 

@@ -35,6 +35,7 @@ mod task_loops;
 mod tasks;
 mod team;
 mod throws;
+mod turns;
 mod unaligned;
 mod watched;
 mod widen;
@@ -236,6 +237,7 @@ impl Lowering<'_> {
     fn body(&mut self, body: &mut Body) {
         while let Some(op) = outermost(body) {
             match self.options.target {
+                _ if turns::are_taken(body, op) => self.turns(body, op),
                 Target::Serial => serial::lower(self.unit, body, op),
                 Target::Runtime => self.op(body, op),
             }

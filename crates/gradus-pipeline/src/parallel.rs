@@ -212,6 +212,7 @@ fn kernels(
             // What is read ahead decides nothing, and has no derivative.
             look_ahead: race_free && !off("searches"),
             skip_threads: !off("multiples"),
+            take_turns: race_free && !off("turns"),
             ..gradus_gpu::Options::default()
         };
         let lowered = gradus_gpu::lower(unit, changed, &effects, &options);

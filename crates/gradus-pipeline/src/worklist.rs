@@ -402,6 +402,7 @@ const KERNEL_SWITCHES: &[&str] = &[
     "fusion",
     "searches",
     "multiples",
+    "turns",
 ];
 
 /// The options of differentiation with what is listed switched off.

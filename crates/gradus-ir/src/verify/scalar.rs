@@ -179,6 +179,7 @@ fn allowed_flags(kind: &OpKind) -> Flags {
             .with(Flags::INDEPENDENT)
             .with(Flags::SHARING),
         OpKind::ParFor { .. } => Flags::SHARING,
+        OpKind::Spmd { .. } => Flags::TURNS,
         OpKind::AtomicRmw(..) => Flags::BETWEEN,
         OpKind::Foreign(_) => Flags(u32::MAX),
         _ => Flags::NONE,

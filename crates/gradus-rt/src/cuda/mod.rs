@@ -18,9 +18,11 @@ mod plain;
 mod pools;
 mod profile;
 mod random;
+mod stacks;
 mod streams;
 mod symbols;
 mod textures;
+mod turns;
 pub mod types;
 
 use std::ffi::c_int;

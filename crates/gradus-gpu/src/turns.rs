@@ -1,0 +1,182 @@
+//! Kernels whose threads wait for each other in loops stay grids, whose threads take turns.
+//!
+//! ```text
+//! spmd grid { spmd block { loop { …; repeat again } } }
+//!   →   spmd grid turns { spmd block { loop { …; if again { gr_turn_wait() }; repeat again } } }
+//! ```
+//!
+//! A block that is cut into loops runs each thread from barrier to barrier before the next one: a thread that waits
+//! in a loop ([`crate::waits`]) for a later one waits for ever, and so does one that waits for a later block. In such
+//! a kernel each thread gets a stack of its own, and lets the others have their turn where it is about to look again.
+//! gradus-par makes that of the grid; all other passes of this crate leave it alone.
+//!
+//! Where threads meet inside of such a loop, its rounds are run by all threads that are still in it anyway, and the
+//! kernel becomes loops like any other. Where it cannot take turns a warning says what it counts on: threads of one
+//! stack meet in their order, so that those who go another way round a meeting must end without a further one, and
+//! threads that speak through volatile shared memory count on being at the same instruction.
+//!
+//! Place: after [`crate::lockstep`], before what makes threads have anything in common.
+
+use crate::levels::Levels;
+use crate::lockstep;
+use crate::memory::Reads;
+use crate::prepare::prepare;
+use crate::spine::Spine;
+use crate::splits;
+use crate::waits::may_wait;
+use crate::{Facts, Findings, Options, blocks_in};
+use gradus_edit::is_speculatable;
+use gradus_ir::{
+    AllocaPlace, AttrSet, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, Unit, Value,
+};
+
+/// What a thread calls that is about to look again.
+const WAIT: &str = "gr_turn_wait";
+
+/// Runs the pass.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts, options: &Options) -> Findings {
+    let mut findings = Findings::default();
+    for block in blocks_in(body) {
+        let waiting = waiting_in(unit, body, block);
+        let Some(&first) = waiting.first() else {
+            continue;
+        };
+        let hindrance = match options.take_turns {
+            true => hindrance(unit, body, facts, block),
+            false => Some("take turns only where the kernel is run as it is"),
+        };
+        match (hindrance, grid_of(body, block)) {
+            (None, Some(grid)) => {
+                let flags = &mut body.ops[grid].flags;
+                *flags = flags.with(Flags::TURNS);
+                for lp in waiting {
+                    look_again(unit, body, lp);
+                }
+            }
+            (hindrance, _) => {
+                let why = hindrance.unwrap_or("take turns only inside of a grid");
+                findings.diagnostics.push(doubt(unit, body, first, why));
+            }
+        }
+    }
+    findings
+}
+
+/// Whether the threads of a grid, or of the grid around a block, take turns.
+pub(crate) fn are_taken(body: &Body, op: Op) -> bool {
+    let takes = |op: Op| body.ops[op].flags.has(Flags::TURNS);
+    takes(op) || grid_of(body, op).is_some_and(takes)
+}
+
+fn grid_of(body: &Body, block: Op) -> Option<Op> {
+    body.parent(block).and_then(|region| body.owner(region))
+}
+
+fn doubt(unit: &Unit, body: &Body, lp: Op, why: &str) -> Diagnostic {
+    let message = format!("threads may wait in this loop for what others write, and threads {why}");
+    Diagnostic::warning(Code::KernelRefused, message)
+        .at(unit.span(body.ops[lp].loc), "the loop")
+        .help("it ends where a thread only waits for earlier blocks, or for threads before it in its block; give the work behind the loop to another kernel where it does not")
+}
+
+/// The loops of a block in which a thread may wait, and threads do not meet.
+fn waiting_in(unit: &Unit, body: &Body, block: Op) -> Vec<Op> {
+    let region = body.op_regions(block)[0];
+    let meets = |lp: &Op| {
+        let mut inner = body.op_regions(*lp).iter().flat_map(|r| body.walk(*r));
+        inner.any(|op| splits::split(unit, body, op).is_some())
+    };
+    let loops = body.walk(region).filter(|op| may_wait(unit, body, *op));
+    loops.filter(|lp| !meets(lp)).collect()
+}
+
+/// What keeps the threads of a block from taking turns. Brings the block's memory to its beginning.
+fn hindrance(unit: &Unit, body: &mut Body, facts: &Facts, block: Op) -> Option<&'static str> {
+    if prepare(unit, body, block).is_err() || !is_plain(unit, body, block) {
+        return Some("cannot take turns, as what their block has is computed inside of the kernel");
+    }
+    if !lockstep::speaking(unit, body, facts, block).is_empty() {
+        return Some("of this kernel speak through volatile shared memory in step, too");
+    }
+    let reads = Reads::of(unit, body, facts, &[block]);
+    let Ok(spine) = Spine::of(unit, body, block, &[]) else {
+        return Some("meet where their code cannot be cut");
+    };
+    let levels = Levels::of(unit, body, &spine, &reads);
+    let alike = spine
+        .splits(unit, body)
+        .iter()
+        .all(|(op, _)| is_for_all(unit, body, &spine, &levels, *op));
+    (!alike).then_some("of this kernel meet under conditions that differ from thread to thread")
+}
+
+/// Whether a grid has nothing beside its block but what each thread may compute, and memory of sizes that the launch
+/// gives.
+fn is_plain(unit: &Unit, body: &Body, block: Op) -> bool {
+    let Some(grid) = grid_of(body, block) else {
+        return false;
+    };
+    let (outer, inner) = (body.op_regions(grid)[0], body.op_regions(block)[0]);
+    let outside = |value: Value| {
+        let region = body.region_of(value);
+        body.as_const(value).is_some() || region.is_some_and(|r| !body.is_inside(r, outer))
+    };
+    let is_shared =
+        |op: Op| matches!(body.kind(op), OpKind::Alloca(info) if info.place == AllocaPlace::Shared);
+    let plain = |op: Op| {
+        let kind = body.kind(op);
+        op == block || kind.is_terminator() || is_speculatable(unit, body, op) || is_shared(op)
+    };
+    let sizes = body.operands(block).all(outside);
+    let mut memory = body.walk(outer).filter(|op| is_shared(*op));
+    let is_first = |op: Op| body.parent(op) == Some(outer) || body.parent(op) == Some(inner);
+    sizes
+        && body.ops_in(outer).all(plain)
+        && memory.all(|op| is_first(op) && outside(body.operand(op, 0)))
+}
+
+/// Whether all threads come to a meeting that have not ended when the last comes there: where some go another way,
+/// they do not meet any more.
+fn is_for_all(unit: &Unit, body: &Body, spine: &Spine, levels: &Levels, meeting: Op) -> bool {
+    let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
+    let chain: Vec<Op> = std::iter::successors(Some(meeting), around)
+        .take_while(|op| *op != spine.block)
+        .collect();
+    let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::For { .. } | OpKind::Loop { .. });
+    chain.windows(2).enumerate().all(|(depth, pair)| {
+        let [inner, outer] = [pair[0], pair[1]];
+        if !levels.is_divergent(outer) {
+            return true;
+        }
+        let own = body.parent(inner);
+        let meetings = body.walk(spine.root);
+        let meetings = meetings.filter(|op| splits::split(unit, body, *op).is_some());
+        let mut later = meetings
+            .skip_while(|op| !std::iter::successors(Some(*op), around).any(|op| op == outer));
+        let once = !chain[depth + 1..].iter().any(is_loop);
+        let same_arm =
+            |op: Op| own.is_some_and(|own| body.parent(op).is_some_and(|r| body.is_inside(r, own)));
+        once && later.all(same_arm)
+    })
+}
+
+/// Lets others have their turn before a loop's next round.
+fn look_again(unit: &mut Unit, body: &mut Body, lp: Op) {
+    let region = body.op_regions(lp)[0];
+    let Some(end) = body.last(region) else {
+        return;
+    };
+    let void = unit.types.void();
+    let ty = unit.types.func(void, Vec::new());
+    let wait = unit.declare(WAIT, ty, AttrSet::default());
+    let mut b = Builder::new(unit, body);
+    b.at_op(end);
+    b.loc = b.body.ops[end].loc;
+    let again = b.body.operand(end, 0);
+    let (_, yes, no) = b.if_(again, &[]);
+    b.at_end(yes);
+    b.call(wait, &[]);
+    b.yield_(&[]);
+    b.at_end(no);
+    b.yield_(&[]);
+}

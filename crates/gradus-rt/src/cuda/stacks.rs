@@ -1,0 +1,184 @@
+//! Stacks of our own, and how the processor goes from one to another.
+//!
+//! What a function must leave as it was (the C interface's word) is kept on the stack that is left, all else is
+//! nobody's at a call. Below each stack lies a page that must not be touched.
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+/// The size of a stack, in bytes; of which only what is touched takes memory.
+const STACK_BYTES: usize = 256 << 10;
+/// The page below it, on any machine.
+const GUARD_BYTES: usize = 64 << 10;
+
+/// A stack that runs nothing at the moment.
+pub(super) struct Stack {
+    low: *mut c_void,
+    /// Where it was left: what [`switch`] goes to.
+    pub at: *mut c_void,
+}
+
+/// The stacks of a worker that nobody uses.
+#[derive(Default)]
+pub(super) struct Stacks(Vec<Stack>);
+
+impl Stacks {
+    /// A stack on which `begin` will run.
+    pub fn take(&mut self, begin: extern "C" fn() -> !) -> Stack {
+        let mut stack = self.0.pop().unwrap_or_else(fresh);
+        // SAFETY: the stack is as large, and nobody uses it.
+        stack.at = unsafe { first_frame(stack.low.byte_add(GUARD_BYTES + STACK_BYTES), begin) };
+        stack
+    }
+
+    /// Takes a stack back.
+    pub fn give(&mut self, stack: Option<Stack>) {
+        self.0.extend(stack);
+    }
+}
+
+impl Drop for Stacks {
+    fn drop(&mut self) {
+        for stack in self.0.drain(..) {
+            // SAFETY: `fresh` mapped it, and nobody uses it.
+            unsafe { libc::munmap(stack.low, GUARD_BYTES + STACK_BYTES) };
+        }
+    }
+}
+
+fn fresh() -> Stack {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: new memory; the lowest part of it is ours to protect.
+    let low = unsafe {
+        let low = libc::mmap(null_mut(), GUARD_BYTES + STACK_BYTES, access, flags, -1, 0);
+        let made = low != libc::MAP_FAILED;
+        if !made || libc::mprotect(low, GUARD_BYTES, libc::PROT_NONE) != 0 {
+            give_up("no memory for the stacks of threads that wait for each other");
+        }
+        low
+    };
+    Stack {
+        low,
+        at: null_mut(),
+    }
+}
+
+/// Ends the program with a word.
+pub(super) fn give_up(why: &str) -> ! {
+    let text = format!("gradus: {why}\n");
+    // SAFETY: the text is there; the program ends.
+    unsafe {
+        libc::write(2, text.as_ptr().cast(), text.len());
+        libc::abort()
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod machine {
+    use std::ffi::c_void;
+
+    /// Keeps where this stack is left in `from`, and goes on where `to` was left.
+    ///
+    /// # Safety
+    /// `to` was kept by a `switch` since which nothing ran there, or made by [`first_frame`].
+    #[unsafe(naked)]
+    pub unsafe extern "C" fn switch(from: *mut *mut c_void, to: *mut c_void) {
+        std::arch::naked_asm!(
+            "push rbp",
+            "push rbx",
+            "push r12",
+            "push r13",
+            "push r14",
+            "push r15",
+            "mov [rdi], rsp",
+            "mov rsp, rsi",
+            "pop r15",
+            "pop r14",
+            "pop r13",
+            "pop r12",
+            "pop rbx",
+            "pop rbp",
+            "ret",
+        )
+    }
+
+    /// Has a stack begin with a function.
+    ///
+    /// # Safety
+    /// The memory below `high`, which is a multiple of 16, is a stack that nobody uses.
+    pub unsafe fn first_frame(high: *mut c_void, begin: extern "C" fn() -> !) -> *mut c_void {
+        // Six registers and the place to go to; behind it the stack is 8 bytes off a multiple of 16, as after a call.
+        let words = high.cast::<usize>();
+        // SAFETY: promised by the caller.
+        unsafe {
+            words.sub(1).write(0);
+            words.sub(2).write(begin as usize);
+            for register in 3..=8 {
+                words.sub(register).write(0);
+            }
+            words.sub(8).cast()
+        }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod machine {
+    use std::ffi::c_void;
+
+    /// Keeps where this stack is left in `from`, and goes on where `to` was left.
+    ///
+    /// # Safety
+    /// `to` was kept by a `switch` since which nothing ran there, or made by [`first_frame`].
+    #[unsafe(naked)]
+    pub unsafe extern "C" fn switch(from: *mut *mut c_void, to: *mut c_void) {
+        std::arch::naked_asm!(
+            "sub sp, sp, #160",
+            "stp x19, x20, [sp]",
+            "stp x21, x22, [sp, #16]",
+            "stp x23, x24, [sp, #32]",
+            "stp x25, x26, [sp, #48]",
+            "stp x27, x28, [sp, #64]",
+            "stp x29, x30, [sp, #80]",
+            "stp d8, d9, [sp, #96]",
+            "stp d10, d11, [sp, #112]",
+            "stp d12, d13, [sp, #128]",
+            "stp d14, d15, [sp, #144]",
+            "mov x9, sp",
+            "str x9, [x0]",
+            "mov sp, x1",
+            "ldp x19, x20, [sp]",
+            "ldp x21, x22, [sp, #16]",
+            "ldp x23, x24, [sp, #32]",
+            "ldp x25, x26, [sp, #48]",
+            "ldp x27, x28, [sp, #64]",
+            "ldp x29, x30, [sp, #80]",
+            "ldp d8, d9, [sp, #96]",
+            "ldp d10, d11, [sp, #112]",
+            "ldp d12, d13, [sp, #128]",
+            "ldp d14, d15, [sp, #144]",
+            "add sp, sp, #160",
+            "ret",
+        )
+    }
+
+    /// Has a stack begin with a function.
+    ///
+    /// # Safety
+    /// The memory below `high`, which is a multiple of 16, is a stack that nobody uses.
+    pub unsafe fn first_frame(high: *mut c_void, begin: extern "C" fn() -> !) -> *mut c_void {
+        // Twenty registers; the twelfth says where to go.
+        let words = high.cast::<usize>();
+        // SAFETY: promised by the caller.
+        unsafe {
+            for register in 1..=20 {
+                words.sub(register).write(0);
+            }
+            words.sub(9).write(begin as usize);
+            words.sub(20).cast()
+        }
+    }
+}
+
+use machine::first_frame;
+pub(super) use machine::switch;
