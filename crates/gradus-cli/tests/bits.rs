@@ -60,6 +60,50 @@ fn numbers_changed_in_place_as_integers_are_refused() {
     }
 }
 
+/// Signs flipped, cleared and set by masks from memory to memory, as Eigen does: optimisers leave integers alone
+/// between the load and the store.
+#[test]
+fn signs_changed_by_masks_from_memory_to_memory() {
+    let at = folder("masks");
+    let program = "#include <emmintrin.h>
+        #include <string.h>
+        #include <stdint.h>
+        double lanes(const double *x, double *y, int n) {
+            const __m128d both = _mm_castsi128_pd(_mm_setr_epi32(0, 1 << 31, 0, 1 << 31));
+            const __m128d last = _mm_castsi128_pd(_mm_setr_epi32(0, 0, 0, 1 << 31));
+            for (int i = 0; i < n; i += 6) {
+                _mm_storeu_pd(y + i, _mm_xor_pd(_mm_loadu_pd(x + i), both));
+                _mm_storeu_pd(y + i + 2, _mm_xor_pd(_mm_loadu_pd(x + i + 2), last));
+                _mm_storeu_pd(y + i + 4, _mm_or_pd(_mm_loadu_pd(x + i + 4), both));
+            }
+            double s = 0;
+            for (int i = 0; i < n; i++) s += (i + 1) * y[i] * y[n - 1 - i];
+            return s;
+        }
+        double words(const double *x, double *y, int n) {
+            for (int i = 0; i < n; i++) {
+                uint64_t u; memcpy(&u, x + i, 8);
+                u ^= 1ull << 63;
+                memcpy(y + i, &u, 8);
+            }
+            double s = 0;
+            for (int i = 0; i < n; i++) s += (i + 1) * y[i] * y[n - 1 - i];
+            return s;
+        }\n";
+    write(&at, "masks.c", program);
+    for level in ["-O1", "-O2", "-O3"] {
+        for function in ["lanes", "words"] {
+            let told = gradus(
+                &at,
+                &format!(
+                    "check masks.c -f {function} --arg n=6 --arg x=rand(6) --arg y=rand(6) -- {level}"
+                ),
+            );
+            assert!(told.status.success(), "{}", text(&told.stderr));
+        }
+    }
+}
+
 /// Numbers that no access shows, read and written back as integers: their adjoints would pass unchanged.
 /// Counters and indices, which the front end names, are no such thing.
 #[test]

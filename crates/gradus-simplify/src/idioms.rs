@@ -1,6 +1,6 @@
 //! Floating-point numbers handled as integers become what is meant: signs set, cleared and copied by
 //! masks are `fneg`, `fabs`, `copysign`; an integer loaded or stored only for its floating-point bits
-//! is loaded or stored as such; the bits of an element are those of a vector's number.
+//! is loaded or stored as such, also under a mask; the bits of an element are those of a vector's number.
 
 use crate::Facts;
 use crate::literals::integer;
@@ -22,7 +22,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
             OpKind::Cast(CastOp::BitCast) => bits_to_float(unit, body, op),
             OpKind::ExtractElement => element_as_float(unit, body, op),
             OpKind::Load(_) => load_as_float(unit, body, op),
-            OpKind::Store(_) => store_as_float(unit, body, op),
+            OpKind::Store(_) => store_as_float(unit, body, op) || store_masked(unit, body, op),
             _ => false,
         };
     }
@@ -71,16 +71,17 @@ fn of_bits(b: &mut Builder, value: Value, ty: TypeId, bits: u32) -> Option<Value
     let Some((mask, _)) = integer(b.unit, b.body, y) else {
         return copied_sign(b, binary, (x, y), ty, sign);
     };
-    let x = from_float(b, x, ty)?;
-    match binary {
-        And if mask == sign - 1 => Some(math(b, "fabs", ty, &[x])),
-        Xor if mask == sign => Some(b.fneg(x)),
-        Or if mask == sign => {
-            let size = math(b, "fabs", ty, &[x]);
-            Some(b.fneg(size))
-        }
-        _ => None,
+    let (absolute, negated) = match binary {
+        And if mask == sign - 1 => (true, false),
+        Xor if mask == sign => (false, true),
+        Or if mask == sign => (true, true),
+        _ => return None,
+    };
+    let mut number = from_float(b, x, ty)?;
+    if absolute {
+        number = math(b, "fabs", ty, &[number]);
     }
+    Some(if negated { b.fneg(number) } else { number })
 }
 
 /// `(x & ~sign) | (y & sign)`.
@@ -113,9 +114,12 @@ fn masked(b: &Builder, value: Value) -> Option<(Value, u128)> {
     Some((b.body.operand(op, 0), mask))
 }
 
-/// The number of type `ty` whose bits an integer is.
-fn from_float(b: &Builder, value: Value, ty: TypeId) -> Option<Value> {
+/// The number of type `ty` whose bits an integer is: what it was cast from, or what was loaded.
+fn from_float(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value> {
     let op = b.body.def_op(value)?;
+    if matches!(b.body.kind(op), OpKind::Load(_)) {
+        return Some(b.cast(CastOp::BitCast, value, ty));
+    }
     let inner = b.body.operands(op).next()?;
     (*b.body.kind(op) == OpKind::Cast(CastOp::BitCast) && b.body.ty(inner) == ty).then_some(inner)
 }
@@ -232,6 +236,88 @@ fn store_as_float(unit: &Unit, body: &mut Body, op: Op) -> bool {
     body.set_operand(op, 0, number);
     sweep_from(unit, body, [bits]);
     true
+}
+
+/// Numbers under a mask, loaded and stored as integers: optimisers leave no cast between the two. That they
+/// are numbers is told by how either place is counted or accessed.
+fn store_masked(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+    let OpKind::Store(access) = *body.kind(op) else {
+        return false;
+    };
+    let (bits, place) = (body.operand(op, 0), body.operand(op, 1));
+    let Some(mask) = body.def_op(bits).filter(|_| access.is_plain()) else {
+        return false;
+    };
+    let Some(number) = number_of_width(unit, body.ty(bits)) else {
+        return false;
+    };
+    if !matches!(body.kind(mask), OpKind::Binary(_)) {
+        return false;
+    }
+    let scalar = unit.types.scalar(number);
+    let loaded = body.def_op(body.operand(mask, 0));
+    if let Some(load) = loaded.filter(|op| matches!(body.kind(*op), OpKind::Load(_)))
+        && !holds(unit, body, body.operand(load, 0), scalar)
+        && !holds(unit, body, place, scalar)
+    {
+        return false;
+    }
+    let (loc, width) = (body.ops[mask].loc, plain_float(unit, number));
+    let mut b = Builder::new(unit, body);
+    b.loc = loc;
+    b.at_op(op);
+    let new = match width {
+        Some(width) => of_bits(&mut b, bits, number, width),
+        None => masks::of_bits(&mut b, bits, number),
+    };
+    let Some(new) = new else {
+        return false;
+    };
+    body.set_operand(op, 0, new);
+    sweep_from(unit, body, [bits]);
+    true
+}
+
+/// The type of numbers of the width of these integers.
+fn number_of_width(unit: &mut Unit, ty: TypeId) -> Option<TypeId> {
+    let kind = match unit.types.int_bits(ty)? {
+        32 => FloatKind::F32,
+        64 => FloatKind::F64,
+        _ => return None,
+    };
+    let scalar = unit.types.float(kind);
+    match *unit.types.get(ty) {
+        Type::Vector {
+            len,
+            scalable: false,
+            ..
+        } => Some(unit.types.vector(scalar, len)),
+        Type::Vector { .. } => None,
+        _ => Some(scalar),
+    }
+}
+
+/// Whether memory is seen to hold numbers of that type: its address is counted in them, or they are
+/// accessed, or counted, from there.
+fn holds(unit: &Unit, body: &Body, place: Value, number: TypeId) -> bool {
+    let counted = |op: Op| matches!(*body.kind(op), OpKind::Addr { source } if source == number);
+    let mut at = place;
+    while let Some(op) = body.def_op(at).filter(|op| is_address(body, *op)) {
+        if counted(op) {
+            return true;
+        }
+        at = body.operand(op, 0);
+    }
+    let accessed = |ty: TypeId| unit.types.scalar(ty) == number;
+    body.uses(place).any(|used| match body.kind(used.op) {
+        OpKind::Load(_) => accessed(body.ty(body.result(used.op))),
+        OpKind::Store(_) => used.index == 1 && accessed(body.ty(body.operand(used.op, 0))),
+        _ => used.index == 0 && counted(used.op),
+    })
+}
+
+fn is_address(body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::Addr { .. })
 }
 
 fn is_scalar_integer(unit: &Unit, ty: TypeId) -> bool {

@@ -10,6 +10,7 @@ enum Lane {
     Same,
     Negated,
     Absolute,
+    NegatedAbsolute,
     Zero,
 }
 
@@ -28,7 +29,12 @@ pub(crate) fn of_bits(b: &mut Builder, value: Value, ty: TypeId) -> Option<Value
     let lanes = masks.iter().map(lane).collect::<Option<Vec<Lane>>>()?;
     let number = number_of(b, masked, ty)?;
     let mut made = number;
-    for kind in [Lane::Negated, Lane::Absolute, Lane::Zero] {
+    for kind in [
+        Lane::Negated,
+        Lane::Absolute,
+        Lane::NegatedAbsolute,
+        Lane::Zero,
+    ] {
         if lanes.contains(&kind) {
             let other = whole(b, kind, number, ty);
             made = picked(b, made, other, |lane| lanes[lane] == kind, len);
@@ -91,6 +97,8 @@ fn lane(binary: BinaryOp, mask: u128, bits: u32) -> Option<Lane> {
     match binary {
         BinaryOp::Xor if mask == 0 => Some(Lane::Same),
         BinaryOp::Xor if mask == sign => Some(Lane::Negated),
+        BinaryOp::Or if mask == 0 => Some(Lane::Same),
+        BinaryOp::Or if mask == sign => Some(Lane::NegatedAbsolute),
         BinaryOp::And if mask == all => Some(Lane::Same),
         BinaryOp::And if mask == sign - 1 => Some(Lane::Absolute),
         BinaryOp::And if mask == 0 => Some(Lane::Zero),
@@ -104,6 +112,10 @@ fn whole(b: &mut Builder, kind: Lane, number: Value, ty: TypeId) -> Value {
         Lane::Same => number,
         Lane::Negated => b.fneg(number),
         Lane::Zero => b.zero(ty),
+        Lane::NegatedAbsolute => {
+            let size = whole(b, Lane::Absolute, number, ty);
+            b.fneg(size)
+        }
         Lane::Absolute => {
             let (len, bits) = numbers(b, ty).unwrap_or_default();
             let signature = b.unit.types.func(ty, vec![ty]);
