@@ -8,6 +8,7 @@ use crate::activity::{ClassFacts, ClassState, Facts};
 use crate::body_activity::{BodyActivity, Variant};
 use crate::closure::Callee;
 use crate::flow::{self, ValueAccess};
+use crate::fortran;
 use crate::further_args;
 use crate::lanes;
 use crate::linear;
@@ -720,6 +721,9 @@ impl Finder<'_> {
             return self.refuse(op, Code::UnknownCallee, message, help);
         }
         let message = format!("`{name}` works on active values, and its derivative is not known");
+        if let Some(help) = fortran::remedy(&self.facts.unit.functions[func].name) {
+            return self.refuse(op, Code::UnknownCallee, message, &help);
+        }
         let or =
             match gradus_ir::known::may_be_of_the_program(&self.facts.unit.functions[func].name) {
                 true => "include <math.h> where the C library's is meant",

@@ -57,6 +57,7 @@ mod extents;
 mod findings;
 mod flow;
 mod flows;
+mod fortran;
 mod further_args;
 mod guard;
 mod intervals;

@@ -1,0 +1,44 @@
+//! What the functions of flang's run time stand for in a Fortran program, and what to write instead where
+//! their derivatives are not known: nobody who writes Fortran can bring the file that defines them.
+
+/// What to do about a call of that function; `None` where it is not one of flang's run time.
+pub(crate) fn remedy(name: &str) -> Option<String> {
+    let what = name.strip_prefix("_FortranA")?;
+    let begins = |list: &[&str]| list.iter().any(|first| what.starts_with(first));
+    let known = if begins(&["Assign", "CopyInAssign", "CopyOutAssign"]) {
+        "it carries out an assignment of a whole array or of a derived type: assign element by element, and component by component"
+    } else if begins(&["InitArrayConstructor", "PushArrayConstructor"]) {
+        "it builds an array constructor: allocate the array, and assign its elements one by one"
+    } else if begins(&["Initialize", "Destroy", "Finalize"]) {
+        "it makes or ends a variable of a derived type with allocatable or polymorphic components: declare their type by `type`, not `class`, or keep the numbers in arrays"
+    } else if begins(&["Pointer"]) {
+        "it works on a `pointer`: declare the variable `allocatable`"
+    } else if begins(&["Allocatable", "MoveAlloc"]) {
+        "it works on an `allocatable` variable: allocate it by its bounds, and assign its elements in a loop"
+    } else {
+        return Some(format!(
+            "it carries out an intrinsic procedure or an operation on whole arrays (`{what}`): write that element by element in a loop"
+        ));
+    };
+    Some(known.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::remedy;
+
+    #[test]
+    fn remedies_name_what_is_written_in_fortran() {
+        for (name, says) in [
+            ("_FortranAAssignTemporary", "assign element by element"),
+            ("_FortranAPushArrayConstructorValue", "array constructor"),
+            ("_FortranADestroy", "derived type"),
+            ("_FortranAPointerAllocate", "`allocatable`"),
+            ("_FortranASpread", "(`Spread`)"),
+        ] {
+            let said = remedy(name).unwrap_or_default();
+            assert!(said.contains(says), "{name}: {said}");
+        }
+        assert_eq!(remedy("FortranAssign"), None);
+    }
+}
