@@ -410,6 +410,31 @@ fn a_prototype_unlike_the_definition_is_one_finding() {
     );
 }
 
+/// What the first file lacks stands in the second, which its compiler refuses: that alone is said.
+#[test]
+fn what_waits_for_a_file_that_does_not_compile_is_not_told() {
+    let at = folder("does-not-compile");
+    let asks = "double square(double);
+        double __enzyme_autodiff(void *, ...);
+        double f(double x) { return square(x) * x; }
+        int main(void) { return __enzyme_autodiff((void *)f, 2.0) != 12; }\n";
+    write(&at, "asks.c", asks);
+    write(
+        &at,
+        "square.c",
+        "double square(double x) { return x * y; }\n",
+    );
+    for line in ["cc asks.c square.c -o asks", "cc -c asks.c square.c"] {
+        let output = gradus(&at, line);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && said.contains("square.c:1"),
+            "{said}"
+        );
+        assert!(!said.contains("GRD0005"), "{said}");
+    }
+}
+
 /// Whoever meets the limit: we, the compiler that we run, or the linker.
 #[test]
 fn a_limit_on_files_is_one_finding() {

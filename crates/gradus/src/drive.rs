@@ -111,6 +111,7 @@ fn run(
     }
     let links = plan.jobs.iter().any(is_link);
     for (at, job) in plan.jobs.iter().enumerate() {
+        let before = session.driven.diagnostics.len();
         let status = match job {
             _ if ours(job) => session.compile(at, job)?,
             _ if is_link(job) => session.link(job)?,
@@ -118,6 +119,9 @@ fn run(
         };
         session.driven.status = status;
         if status != 0 {
+            if job.is_compilation() {
+                session.forget_notes(before);
+            }
             return Ok(());
         }
     }
@@ -302,6 +306,14 @@ impl Session<'_> {
             }
             None => status(&runtime::linked(&linked.job, &self.scratch)?),
         }
+    }
+
+    /// Drops what was noted of files before: it was left for a link, and another file does not even compile.
+    fn forget_notes(&mut self, before: usize) {
+        let said = &mut self.driven.diagnostics;
+        let of_this = said.split_off(before);
+        said.retain(|d| d.severity != Severity::Note);
+        said.extend(of_this);
     }
 
     /// Objects that a later link may need carry their modules.
