@@ -68,6 +68,8 @@ pub struct Facts<'a> {
     outer: HashMap<Op, Vec<Value>>,
     calls: HashMap<Op, CallActivity>,
     redone_calls: HashSet<Op>,
+    /// Those of them that touch no memory but what they read.
+    reading_calls: HashSet<Op>,
     overwritten: HashMap<Op, Vec<bool>>,
     by_address: HashMap<Op, Vec<(FuncId, bool)>>,
     unhandled_calls: HashSet<Op>,
@@ -282,6 +284,10 @@ impl Facts<'_> {
     /// and what it read is still there.
     pub fn redo_call(&self, op: Op) -> bool {
         self.redone_calls.contains(&op)
+    }
+    /// Whether such a call touches no memory but what it reads.
+    pub(crate) fn only_reads(&self, op: Op) -> bool {
+        self.reading_calls.contains(&op)
     }
     /// Whether a free waits for the return sweep.
     pub fn is_deferred_free(&self, op: Op) -> bool {

@@ -27,6 +27,10 @@ pub fn is_removable(unit: &Unit, body: &Body, op: Op) -> bool {
             !access.volatile && matches!(access.order, Atomicity::NotAtomic | Atomicity::Unordered)
         }
         OpKind::Alloca(info) => !info.inalloca,
+        OpKind::Call(info) => {
+            let reads = info.attrs.is_some_and(|id| unit.attrs(id).only_reads());
+            reads && info.bundles.is_empty() || is_pure(unit, body, op)
+        }
         _ => is_pure(unit, body, op),
     }
 }

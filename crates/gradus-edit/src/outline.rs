@@ -73,6 +73,26 @@ pub fn entry_alloca(b: &mut Builder<'_>, ty: TypeId) -> Value {
     slot
 }
 
+/// Memory for one `ty` that every run of the task, iteration or rank around an op has to itself.
+pub fn strand_alloca(b: &mut Builder<'_>, at: Op, ty: TypeId) -> Value {
+    let strand = b.body.strand_of(at);
+    if strand == b.body.root() {
+        return entry_alloca(b, ty);
+    }
+    let back = match b.body.first(strand) {
+        Some(first) => b.at_op(first),
+        None => b.at_end(strand),
+    };
+    let slot = b.alloca(ty);
+    b.restore(back);
+    if let Some(op) = b.body.def_op(slot)
+        && let OpKind::Alloca(info) = &mut b.body.ops[op].kind
+    {
+        info.place = AllocaPlace::Private;
+    }
+    slot
+}
+
 /// Moves private allocations of constant size to the function's beginning, as plain ones: each is then
 /// made once for all runs of the region that it stands in. That keeps the meaning where those runs
 /// follow each other, since what an allocation holds at first is not defined. What stands in a task,

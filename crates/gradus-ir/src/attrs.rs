@@ -15,6 +15,10 @@ pub struct Attr {
 /// says what memory holds where nothing else does, and is none of LLVM's: it does not go back there.
 pub const POINTEE: &str = "gradus-pointee";
 
+/// The value of `memory` that allows to read whatever there is: two bits for each kind of memory, the lower one for
+/// reading.
+const READS: u64 = 0x55;
+
 /// What an attribute carries.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AttrValue {
@@ -62,6 +66,33 @@ impl AttrSet {
             function,
             ..AttrSet::default()
         }
+    }
+    /// These attributes of a call, which at most reads, and always returns.
+    #[must_use]
+    pub fn reading(mut self) -> Self {
+        let allowed = match self.function("memory") {
+            Some(AttrValue::Int(bits)) => bits & READS,
+            _ => READS,
+        };
+        let flags = ["nounwind", "willreturn"].map(|name| (name, AttrValue::Flag));
+        for (name, value) in flags
+            .into_iter()
+            .chain([("memory", AttrValue::Int(allowed))])
+        {
+            self.function.retain(|attr| attr.name != name);
+            self.function.push(Attr {
+                name: name.into(),
+                value,
+            });
+        }
+        self
+    }
+    /// Whether this says that what is called at most reads, and always returns.
+    pub fn only_reads(&self) -> bool {
+        let is_there = |name: &str| self.function(name).is_some();
+        let reads =
+            matches!(self.function("memory"), Some(AttrValue::Int(bits)) if bits & !READS == 0);
+        reads && is_there("nounwind") && is_there("willreturn") && !is_there("convergent")
     }
     /// The value of function attribute `name`.
     pub fn function(&self, name: &str) -> Option<&AttrValue> {

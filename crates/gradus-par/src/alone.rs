@@ -36,7 +36,7 @@ impl Lowering<'_> {
 }
 
 /// Whether an op is an atomic one that meets other iterations only, and is plain where these do not run.
-fn is_between(body: &Body, op: Op) -> bool {
+pub(crate) fn is_between(body: &Body, op: Op) -> bool {
     matches!(
         body.kind(op),
         OpKind::AtomicRmw(RmwOp::FAdd | RmwOp::Xchg, _)

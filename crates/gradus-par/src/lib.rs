@@ -21,6 +21,7 @@ mod combine;
 mod deterministic;
 mod early;
 mod followed;
+mod forks;
 mod frames;
 mod loops;
 mod ordered;
@@ -38,16 +39,19 @@ mod throws;
 mod turns;
 mod unaligned;
 mod watched;
+mod weighed;
 mod widen;
 mod work;
 
 pub use asked::{Answers, loops_ask_teams};
 pub use deterministic::keep_order;
+pub use forks::is_fork;
 pub use projections::call_projections;
 pub use ranks::{deal, teams, waiting};
 pub use restore::restore;
 pub use task_loops::task_loops;
 pub use throws::handling_tasks;
+pub use weighed::weigh;
 
 use gradus_analysis::{Closure, Effects};
 use gradus_ir::{Body, FuncId, LocId, Op, OpKind, Unit};
@@ -172,6 +176,7 @@ fn keep_apart(unit: &mut Unit, functions: &[FuncId]) {
 ///
 /// [`Flags::INDEPENDENT`]: gradus_ir::Flags::INDEPENDENT
 pub fn project(unit: &mut Unit, functions: &[FuncId], answers: Answers) -> Projected {
+    forks::to_loops(unit, functions);
     let ordered = ordered::ordered(unit);
     let asked = asked::Asked::of(unit, functions, answers);
     let projected = Projected {
@@ -185,7 +190,8 @@ pub fn project(unit: &mut Unit, functions: &[FuncId], answers: Answers) -> Proje
     };
     serial::answer_for_one_thread(unit, |func, op| asked.is_told_one(func, op));
     for &func in functions {
-        if let Some(mut body) = unit.functions[func].body.take() {
+        // A function that calls itself is looked at while it is worked on.
+        if let Some(mut body) = unit.functions[func].body.clone() {
             asked.part(unit, func, &mut body);
             serial::project(unit, &mut body, &ordered, |op| asked.relies(func, op));
             // The whole range of a loop comes inside of what asked whether a thread has a part of it.

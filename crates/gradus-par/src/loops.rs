@@ -329,7 +329,7 @@ fn at_most(b: &mut Builder<'_>, enough: Value, named: Option<u64>) -> Value {
     b.select(fewer, named, enough)
 }
 
-fn may_be_serial(b: &mut Builder<'_>, calls: bool) -> Value {
+pub(crate) fn may_be_serial(b: &mut Builder<'_>, calls: bool) -> Value {
     let byte = b.unit.types.int(8);
     let forced = abi::always_fork(b, calls);
     let forced = b.load(byte, forced);

@@ -7,27 +7,40 @@
 //! on the way. With the neutral value in its place, the region then computes what its iteration
 //! contributes.
 
-use crate::combine::Reduction;
+use crate::forks::Fork;
 use crate::own_memory;
+use gradus_edit::neutral;
 use gradus_ir::{BinaryOp, Body, Builder, Flags, Op, OpKind, ReduceOp, Unit, Use, Value};
 use std::collections::HashSet;
 
-/// Turns the independent loops of a body into parallel loops, where that keeps their meaning; gives those
+/// Turns the independent loops of a body into parallel loops and tasks, where that keeps their meaning; gives those
 /// that stay, as they carry what is no reduction. What iterations have to themselves goes on the stack.
 pub fn restore(unit: &mut Unit, body: &mut Body) -> Vec<Op> {
     own_memory::to_stack(unit, body);
     let mut stay = Vec::new();
-    let marked = |op: &Op| {
-        matches!(body.kind(*op), OpKind::For { .. }) && body.ops[*op].flags.has(Flags::INDEPENDENT)
-    };
-    let loops: Vec<Op> = body.walk(body.root()).filter(marked).collect();
-    for op in loops {
-        match carried(body, op) {
-            Some(carried) => rebuild(unit, body, op, &carried),
-            None => stay.push(op),
+    while let Some(op) = next(body, &stay) {
+        let reduced = |index: usize| match carried_one(body, op, index) {
+            Some(Carried::Reduced(kind)) => Some(kind),
+            _ => None,
+        };
+        if let Some(fork) = Fork::of(unit, body, op, reduced) {
+            fork.to_task(unit, body);
+        } else if let Some(carried) = carried(body, op) {
+            rebuild(unit, body, op, &carried);
+        } else {
+            stay.push(op);
         }
     }
     stay
+}
+
+/// The next independent loop from outside in, as inner ones are copied with forks.
+fn next(body: &Body, stay: &[Op]) -> Option<Op> {
+    let marked = |op: &Op| {
+        let is_loop = matches!(body.kind(*op), OpKind::For { .. });
+        is_loop && body.ops[*op].flags.has(Flags::INDEPENDENT) && !stay.contains(op)
+    };
+    body.walk(body.root()).find(marked)
 }
 
 /// What becomes of a carried value.
@@ -41,19 +54,26 @@ enum Carried {
 
 /// How the carried values of a loop change; `None` where one of them is no reduction.
 fn carried(body: &Body, op: Op) -> Option<Vec<Carried>> {
+    let count = body.operand_count(op) - 1;
+    (0..count)
+        .map(|index| carried_one(body, op, index))
+        .collect()
+}
+
+/// How a carried value changes.
+fn carried_one(body: &Body, op: Op, index: usize) -> Option<Carried> {
     let region = body.op_regions(op)[0];
     let end = body.last(region)?;
     if !matches!(body.kind(end), OpKind::Yield) {
         return None;
     }
-    let params = body.region_params(region)[1..].iter().enumerate();
-    let one = |(index, &param): (usize, &Value)| match body.operand(end, index) == param {
+    let param = body.region_params(region)[1 + index];
+    match body.operand(end, index) == param {
         true => Some(Carried::Constant),
         false => Chain::new(body, end, index)
             .follow(param)
             .map(Carried::Reduced),
-    };
-    params.map(one).collect()
+    }
 }
 
 /// The way of one carried value through a region, to operand `index` of the region's end.
@@ -207,13 +227,7 @@ fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, carried: &[Carried]) {
             continue;
         };
         let ty = b.body.ty(start);
-        let reduction = Reduction {
-            op: kind,
-            ty,
-            region: None,
-            bounded: None,
-        };
-        if let Some(neutral) = reduction.identity(b) {
+        if let Some(neutral) = neutral(b, kind, ty) {
             b.body.replace_uses(param, neutral);
         }
         begun.push((kind, start));

@@ -197,7 +197,7 @@ fn is_tiny(unit: &Unit, body: &Body, op: Op) -> bool {
 
 /// Whether an iteration may wait for what another one left: the last block of a kernel that counts its blocks
 /// reads what all others wrote. Such iterations have an order, which their reversal must follow.
-fn passes_on(body: &Body, region: Region) -> bool {
+pub(crate) fn passes_on(body: &Body, region: Region) -> bool {
     let orders = |access: &Access| access.order > Atomicity::Monotonic;
     body.walk(region).any(|op| match body.kind(op) {
         OpKind::Fence { .. } => true,

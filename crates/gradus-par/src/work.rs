@@ -12,7 +12,7 @@ use gradus_analysis::Closure;
 use gradus_ir::known::{Known, MathFn, MemoryFn};
 use gradus_ir::{
     BinaryOp, Body, Builder, CastOp, ConstKind, Flags, FuncId, IntPredicate, Linkage, Op, OpKind,
-    Region, Unit, Value,
+    Region, RmwOp, Unit, Value,
 };
 use std::collections::HashMap;
 
@@ -29,6 +29,8 @@ const BYTES_AT_ONCE: u64 = 16;
 /// An atomic operation, also on what nobody else has at that time: 6 to 9 ns, and what is around it is not
 /// vectorised.
 const ATOMIC: u64 = 30;
+/// More workers than this are as good as this many.
+pub(crate) const MOST_THREADS: u64 = 1 << 16;
 /// More runs of a loop inside than this, or operations, are as good as this many.
 const LARGE: u64 = 1 << 16;
 /// More iterations than this are as good as this many: so many of a single operation are worth a fork.
@@ -172,6 +174,37 @@ impl Costs {
     }
 }
 
+/// How many threads it takes to run calls among some functions as fast as one does whose adds are plain; none where
+/// they add nothing. What they do is taken together; of recursions it is not known how often each of them runs.
+pub(crate) fn threads_for_one_call(unit: &Unit, functions: &[FuncId]) -> Option<u64> {
+    let nothing = Cost {
+        fixed: 0,
+        terms: Vec::new(),
+        calls: false,
+        straight: false,
+    };
+    let costs = Costs {
+        functions: functions
+            .iter()
+            .map(|func| (*func, nothing.clone()))
+            .collect(),
+    };
+    let work = |added: u64| {
+        let bodies = functions
+            .iter()
+            .filter_map(|func| unit.functions[*func].body.as_deref());
+        let counts = bodies.map(|body| {
+            let mut count = Count::new(&costs, unit, body, body.root());
+            count.added = Some(added);
+            count.run();
+            count.work.roughly()
+        });
+        counts.fold(0, u64::saturating_add)
+    };
+    let (beside, alone) = (work(ATOMIC), work(1).max(1));
+    (beside > alone).then_some(beside.div_ceil(alone))
+}
+
 /// A region that is being counted, in halves of operations.
 struct Count<'a> {
     costs: &'a Costs,
@@ -183,6 +216,8 @@ struct Count<'a> {
     guessed: bool,
     /// What an atomic operation between iterations costs.
     between: u64,
+    /// What any atomic addition costs, if that is asked.
+    added: Option<u64>,
 }
 
 impl<'a> Count<'a> {
@@ -195,6 +230,7 @@ impl<'a> Count<'a> {
             work: Work::default(),
             guessed: false,
             between: 1,
+            added: None,
         }
     }
 
@@ -228,9 +264,11 @@ impl<'a> Count<'a> {
                         true => 1,
                         false => HALVES,
                     };
-                    let cost = match self.body.ops[op].flags.has(Flags::BETWEEN) {
-                        true => self.between,
-                        false => cost(kind),
+                    let is_sum = matches!(kind, OpKind::AtomicRmw(RmwOp::FAdd, _));
+                    let cost = match self.added.filter(|_| is_sum) {
+                        Some(added) => added,
+                        None if self.body.ops[op].flags.has(Flags::BETWEEN) => self.between,
+                        None => cost(kind),
                     };
                     let cost = halves.saturating_mul(cost);
                     self.add_halves(times.saturating_mul(cost), &factors);

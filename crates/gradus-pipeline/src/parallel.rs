@@ -352,12 +352,16 @@ pub(crate) fn fork(
     functions: &[FuncId],
 ) -> Result<Vec<FuncId>, Stop> {
     run.pass("lower", |run| {
+        // What is only run, and what has forks: a task is not dropped later because nobody needs its result.
         let is_parallel = |func: &FuncId| {
             let body = unit.functions[*func].body.as_deref();
-            body.is_some_and(|b| b.walk(b.root()).any(|op| b.kind(op).is_parallel()))
+            body.is_some_and(|body| {
+                let mut ops = body.walk(body.root());
+                ops.any(|op| body.kind(op).is_parallel() || gradus_par::is_fork(unit, body, op))
+            })
         };
-        let only_run: Vec<FuncId> = functions.iter().copied().filter(is_parallel).collect();
-        simplify::again(unit, &only_run);
+        let parallel: Vec<FuncId> = functions.iter().copied().filter(is_parallel).collect();
+        simplify::again(unit, &parallel);
         for &func in functions {
             if let Some(mut body) = unit.functions[func].body.take() {
                 gradus_par::restore(unit, &mut body);

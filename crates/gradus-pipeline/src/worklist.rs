@@ -331,6 +331,8 @@ fn variants(
         }
     }
     gradus_ad::settle(unit, &beside);
+    let funcs: Vec<FuncId> = made.iter().map(|one| one.func).collect();
+    gradus_par::weigh(unit, &funcs, &alone(&made));
     for one in &mut made {
         if let Some(body) = unit.functions[one.func].body.as_deref() {
             one.report.settle(body);
@@ -340,6 +342,21 @@ fn variants(
         true => Ok(made),
         false => Err(stop(run, root, findings)),
     }
+}
+
+/// Of the derivatives that others may run beside those that do the same when none does, where these were made.
+fn alone(made: &[Made]) -> HashMap<FuncId, FuncId> {
+    let others: HashMap<&Variant, FuncId> =
+        made.iter().map(|one| (&one.variant, one.func)).collect();
+    let beside = made.iter().filter(|one| one.variant.concurrent);
+    let pairs = beside.filter_map(|one| {
+        let alone = Variant {
+            concurrent: false,
+            ..one.variant.clone()
+        };
+        Some((one.func, *others.get(&alone)?))
+    });
+    pairs.collect()
 }
 
 /// A derivative that calls others.

@@ -9,6 +9,7 @@ use crate::errno::{self, Errno};
 use crate::{Facts, quiet};
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers};
 use gradus_edit::is_pure;
+use gradus_ir::known::Known;
 use gradus_ir::{Body, Op, OpKind, Unit};
 use std::collections::HashSet;
 
@@ -39,6 +40,10 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
     let mut gone = HashSet::new();
     found.retain(|one| gone.insert(one.again) && !gone.contains(&one.call));
     for one in &found {
+        // What is stated of one of them may not hold of the other.
+        if body.ops[one.call].meta != body.ops[one.again].meta {
+            body.ops[one.call].meta = None;
+        }
         body.detach(one.call);
         body.insert_before(one.spawn, one.call);
         let (old, new) = (body.result(one.again), body.result(one.call));
@@ -79,7 +84,11 @@ impl Search<'_> {
                 }
                 continue;
             }
-            let harmless = matches!(body.kind(op), OpKind::Load(_) | OpKind::Alloca(_));
+            let callee = self.unit.callee(body, op);
+            let is_marker =
+                callee.is_some_and(|f| matches!(self.unit.known(f), Some(Known::Marker(_))));
+            let harmless =
+                is_marker || matches!(body.kind(op), OpKind::Load(_) | OpKind::Alloca(_));
             if !harmless && !is_pure(self.unit, body, op) {
                 break;
             }

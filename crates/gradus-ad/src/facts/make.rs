@@ -66,6 +66,7 @@ impl<'a> MakeFacts<'a> {
             outer: HashMap::new(),
             calls: HashMap::new(),
             redone_calls: HashSet::new(),
+            reading_calls: HashSet::new(),
             overwritten: HashMap::new(),
             by_address: HashMap::new(),
             unhandled_calls: HashSet::new(),
@@ -524,6 +525,9 @@ impl<'a> MakeFacts<'a> {
                 && (self.is_stable(facts, clobbers, op) || planted(Mutant::OverwrittenCallRedone))
             {
                 facts.redone_calls.insert(op);
+                if !effects.inaccessible.writes && !effects.calls_unknown {
+                    facts.reading_calls.insert(op);
+                }
             }
             facts.calls.insert(op, call.clone());
         }

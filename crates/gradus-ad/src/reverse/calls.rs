@@ -4,7 +4,7 @@ use super::return_sweep::ReturnSweep;
 use crate::dispatch;
 use crate::node::Node;
 use crate::out::Lanes;
-use crate::variant::{Mode, ParamRole, ResultRole, Signature};
+use crate::variant::{Mode, ParamRole, ResultRole, Signature, Variant};
 use gradus_ir::known::{Known, ReduceFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Type, Value};
 use std::collections::HashMap;
@@ -102,6 +102,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let signature = variant.signature(self.out.unit);
         let func = variant.declare(self.out.unit);
         self.needs.push(variant.clone());
+        if self.is_fork() {
+            self.needs.push(Variant {
+                concurrent: self.variant.concurrent,
+                ..variant
+            });
+        }
         self.undo_with(op, func, &[], &signature);
     }
 

@@ -28,6 +28,16 @@ impl ReturnSweep<'_, '_, '_, '_> {
         open.any(|mirror| is_independent(&self.out.body, mirror))
     }
 
+    /// Whether the present place is in a reversed loop of two iterations that may run at once: it may be run by one
+    /// thread, too, with derivatives that nothing runs beside.
+    pub(super) fn is_fork(&self) -> bool {
+        let (unit, body) = (&self.out.unit, self.facts.body);
+        self.loops.iter().any(|open| {
+            is_independent(&self.out.body, open.mirror)
+                && body.as_int(unit, body.operand(open.op, 0)) == Some(2)
+        })
+    }
+
     /// Whether other iterations or other runs of this derivative may add to the same shadow memory at
     /// the same time.
     pub(super) fn meets_others(&self) -> bool {

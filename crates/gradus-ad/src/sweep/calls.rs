@@ -8,7 +8,7 @@ use crate::node::Node;
 use crate::out::Lanes;
 use crate::variant::{Mode, ParamRole, ResultRole};
 use gradus_ir::known::{Known, MarkerFn, MathFn, ReduceFn};
-use gradus_ir::{FuncId, Op, Value};
+use gradus_ir::{FuncId, Op, OpKind, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {
     pub(super) fn call(&mut self, op: Op) {
@@ -217,7 +217,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
     /// A call of a function with a body, on active values: its derivative is called instead.
     fn active_call(&mut self, op: Op, callee: FuncId) {
         if !self.forward_mode() && self.facts.redo_call(op) {
-            self.clone_plain(op);
+            let copy = self.clone_plain(op);
+            if self.facts.only_reads(op) {
+                self.may_go(copy);
+            }
             return;
         }
         let mode = match self.forward_mode() {
@@ -248,6 +251,17 @@ impl ForwardSweep<'_, '_, '_, '_> {
         }
         let call = self.call_or_invoke(op, func, &args);
         self.call_results(op, call, &signature.results);
+    }
+
+    /// A call whose result the return sweep does not use may go, although nobody shows that it comes back: the return
+    /// sweep calls the derivative, in which it is done again. Else each level of a recursion would run all levels below.
+    fn may_go(&mut self, call: Op) {
+        let OpKind::Call(info) = &mut self.out.body.ops[call].kind else {
+            return;
+        };
+        let stated = info.attrs.map(|id| self.out.unit.attrs(id).clone());
+        let reading = stated.unwrap_or_default().reading();
+        info.attrs = Some(self.out.unit.intern_attrs(reading));
     }
 
     /// A call through a pointer: what finds the derivative is called instead.

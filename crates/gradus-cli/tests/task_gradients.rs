@@ -1,0 +1,88 @@
+//! Gradients of tasks. Each program compares reverse mode, forward mode and differences of itself, and prints the
+//! gradient's norm and the derivative along one direction.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{accepts, folder, shell, succeeds, text, write};
+
+const SOURCE: &str = include_str!("tasks/gradients.c");
+const PARALLEL: &str = "parallel in the return sweep";
+
+/// Builds a way of the program; gives what was said.
+fn build(name: &str, way: &str, flags: &str) -> (PathBuf, String) {
+    let at = folder(name);
+    write(&at, "it.c", SOURCE);
+    let command =
+        format!("gradus cc -g -fopenmp --gradus-report {flags} -D{way} it.c -o parallel -lm");
+    let said = shell(&at, &command);
+    (at, text(&said.stdout) + &text(&said.stderr))
+}
+
+fn run(at: &Path, program: &str, workers: u32, force: bool) -> String {
+    let mut command = Command::new(at.join(program));
+    command.arg("400");
+    command.env("GRADUS_NUM_THREADS", workers.to_string());
+    command.env("TSAN_OPTIONS", "exitcode=66 halt_on_error=1");
+    if force {
+        command.env("GRADUS_FORCE_FORK", "1");
+    }
+    text(&succeeds(&mut command).stdout)
+}
+
+/// Every run of a program prints what its serial build does.
+fn are_as_serial(at: &Path, way: &str, level: &str) {
+    accepts(at, &format!("cc {level} -D{way} it.c -o serial -lm"));
+    let serial = run(at, "serial", 1, false);
+    for workers in [1, 2, 4] {
+        for force in [false, true] {
+            let told = run(at, "parallel", workers, force);
+            assert_eq!(
+                told, serial,
+                "{way} {level}, {workers} workers, forced: {force}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_done_beside_a_task_has_a_gradient_that_runs_beside_the_tasks() {
+    for way in ["HALVES", "OPENMP", "WRITES", "THREE", "LISTED"] {
+        for level in ["-O0", "-O1", "-O2", "-O3"] {
+            let (at, said) = build(&format!("task_{}", way.to_lowercase()), way, level);
+            assert!(said.contains(PARALLEL), "{way} {level}: {said}");
+            are_as_serial(&at, way, level);
+        }
+    }
+}
+
+#[test]
+fn what_a_lock_orders_is_serial_in_a_derivative() {
+    let (at, said) = build("task_locked", "LOCKED", "-O2");
+    assert!(!said.contains(PARALLEL), "{said}");
+    are_as_serial(&at, "LOCKED", "-O2");
+}
+
+#[test]
+fn tasks_of_derivatives_run_at_once_without_a_race() {
+    for way in ["HALVES", "WRITES", "THREE", "LISTED"] {
+        let name = format!("task_watched_{}", way.to_lowercase());
+        let (at, said) = build(&name, way, "-O1 -fsanitize=thread");
+        assert!(said.contains(PARALLEL), "{way}: {said}");
+        run(&at, "parallel", 4, true);
+    }
+}
+
+#[test]
+fn the_same_bits_come_for_any_number_of_workers() {
+    let (at, _) = build("task_bits", "HALVES", "-O2 --deterministic");
+    let one = run(&at, "parallel", 1, false);
+    for (workers, force) in [(2, false), (4, true)] {
+        assert_eq!(
+            run(&at, "parallel", workers, force),
+            one,
+            "{workers} workers"
+        );
+    }
+}

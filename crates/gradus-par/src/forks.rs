@@ -1,0 +1,571 @@
+//! Forks as loops of two iterations, and back: what a task does, and what is done beside it until both are waited for.
+//!
+//! ```text
+//! spawn { A }  B  sync   ⇄   for %k < 2 independent { if %k == 0 { A } else { B } }
+//! ```
+//!
+//! The serial projection of a task runs it where it is made, and says nothing more of it. As a loop whose iterations
+//! are independent it goes through differentiation like any parallel loop: what either side keeps has a place of its
+//! own, and its reversal is such a loop again (decision 5).
+//! Afterwards such loops become tasks again, of which recursions fork the upper levels only ([`crate::clones`]).
+//!
+//! A task becomes one side of a fork where it runs whenever it is spawned, what follows it in its own region comes to
+//! the wait, and neither side may wait for the other by anything else. What the other side computes and the code behind
+//! uses goes through memory.
+
+use crate::ordered::{closed, orders};
+use crate::serial::passes_on;
+use gradus_edit::{ValueMap, clone_op_within, inline_region, neutral, reduced, strand_alloca};
+use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, int_value};
+use gradus_ir::{
+    AllocaPlace, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, ReduceOp, Region, Unit,
+    Value,
+};
+use std::collections::HashSet;
+
+/// Makes loops of the forks of some functions, and takes away the scopes that have no task any more.
+pub(crate) fn to_loops(unit: &mut Unit, functions: &[FuncId]) {
+    let ordered = closed(unit, &orders_otherwise);
+    for &func in functions {
+        // A function that calls itself is looked at while it is worked on.
+        let Some(mut body) = unit.functions[func].body.clone() else {
+            continue;
+        };
+        // Inner and later tasks first: what follows an earlier one has theirs in it.
+        let mut spawns = all(&body, is_free_spawn);
+        spawns.reverse();
+        for spawn in spawns {
+            if let Some(rest) = rest(unit, &body, spawn, &ordered) {
+                rebuild(unit, &mut body, spawn, &rest);
+            }
+        }
+        drop_idle(unit, &mut body);
+        unit.functions[func].body = Some(body);
+    }
+}
+
+fn all(body: &Body, is_one: impl Fn(&OpKind) -> bool) -> Vec<Op> {
+    let ops = body.walk(body.root());
+    ops.filter(|op| is_one(body.kind(*op))).collect()
+}
+
+fn is_free_spawn(kind: &OpKind) -> bool {
+    let free = OpKind::Spawn {
+        when: false,
+        serial: false,
+    };
+    *kind == free
+}
+
+/// As [`orders`], but tasks alone order nothing.
+fn orders_otherwise(unit: &Unit, body: &Body, op: Op, ordered: &HashSet<FuncId>) -> bool {
+    let of_tasks = matches!(
+        body.kind(op),
+        OpKind::Scope | OpKind::Spawn { .. } | OpKind::Sync
+    );
+    !of_tasks && orders(unit, body, op, ordered)
+}
+
+/// What is done beside a task until it is waited for, if both can be the sides of a fork.
+fn rest(unit: &Unit, body: &Body, spawn: Op, ordered: &HashSet<FuncId>) -> Option<Vec<Op>> {
+    let region = body.parent(spawn)?;
+    let owner = body.owner(region);
+    let waits_at_end =
+        owner.is_some_and(|op| matches!(body.kind(op), OpKind::Scope | OpKind::Spawn { .. }));
+    let behind = std::iter::successors(body.next(spawn), |op| body.next(*op));
+    let rest: Vec<Op> = behind
+        .take_while(|op| !matches!(body.kind(*op), OpKind::Sync) && !body.kind(*op).is_terminator())
+        .collect();
+    let end = body.next(*rest.last()?)?;
+    let is_waited_for = match body.kind(end) {
+        OpKind::Sync => true,
+        OpKind::Yield => waits_at_end,
+        _ => false,
+    };
+    let task = body.op_regions(spawn)[0];
+    let ends = matches!(body.kind(body.last(task)?), OpKind::Yield);
+    let inside = |op: &Op| {
+        let nested = body.op_regions(*op).iter().flat_map(|r| body.walk(*r));
+        nested.chain([*op]).collect::<Vec<Op>>()
+    };
+    let beside: Vec<Op> = rest.iter().flat_map(inside).collect();
+    let own: Vec<Op> = body.walk(task).collect();
+    let waits_again = beside.iter().any(|op| {
+        matches!(body.kind(*op), OpKind::Sync) && scope_of(body, *op) == scope_of(body, spawn)
+    });
+    let side = |ops: &[Op]| {
+        ops.iter().any(|op| does_much(unit, body, *op))
+            && ops.iter().all(|op| {
+                !leaves(body, *op)
+                    && !orders_otherwise(unit, body, *op, ordered)
+                    && !is_open_slot(body, *op)
+            })
+    };
+    let apart = !passes_on(body, task) && !rest.iter().any(|op| passes_on_in(body, *op));
+    (is_waited_for && ends && !waits_again && side(&own) && side(&beside) && apart).then_some(rest)
+}
+
+/// The region whose tasks an op belongs to.
+fn scope_of(body: &Body, op: Op) -> Option<Region> {
+    let mut region = body.parent(op)?;
+    loop {
+        let owner = body.owner(region)?;
+        if matches!(body.kind(owner), OpKind::Scope | OpKind::Spawn { .. }) {
+            return Some(region);
+        }
+        region = body.parent(owner)?;
+    }
+}
+
+/// Whether an op may be worth a fork.
+fn does_much(unit: &Unit, body: &Body, op: Op) -> bool {
+    match body.kind(op) {
+        OpKind::For { .. } | OpKind::Loop { .. } | OpKind::ParFor { .. } => true,
+        OpKind::Call(_) => {
+            let callee = unit.callee(body, op);
+            callee.is_some_and(|callee| unit.functions[callee].body.is_some())
+        }
+        _ => false,
+    }
+}
+
+/// Whether the code behind an op may not be come to.
+fn leaves(body: &Body, op: Op) -> bool {
+    matches!(
+        body.kind(op),
+        OpKind::Return | OpKind::Resume | OpKind::Invoke(_) | OpKind::LandingPad(_)
+    )
+}
+
+/// Whether an op is memory whose size only its place knows.
+fn is_open_slot(body: &Body, op: Op) -> bool {
+    match body.kind(op) {
+        OpKind::Alloca(info) => {
+            info.place == AllocaPlace::Shared || body.as_const(body.operand(op, 0)).is_none()
+        }
+        _ => false,
+    }
+}
+
+fn passes_on_in(body: &Body, op: Op) -> bool {
+    body.op_regions(op)
+        .iter()
+        .any(|region| passes_on(body, *region))
+}
+
+fn rebuild(unit: &mut Unit, body: &mut Body, spawn: Op, rest: &[Op]) {
+    let task = body.op_regions(spawn)[0];
+    let b = &mut Builder::new(unit, body);
+    b.loc = b.body.ops[spawn].loc;
+    b.at_op(spawn);
+    let two = b.i64(2);
+    let (fork, region) = b.for_(two, &[]);
+    b.body.ops[fork].flags = Flags::INDEPENDENT;
+    let side = b.body.region_params(region)[0];
+    b.at_end(region);
+    let zero = b.i64(0);
+    let first = b.icmp(IntPredicate::Eq, side, zero);
+    let (_, own, beside) = b.if_(first, &[]);
+    b.yield_(&[]);
+    b.body.move_ops(task, own);
+    for &op in rest {
+        b.body.move_op(op, beside);
+    }
+    b.at_end(beside);
+    b.yield_(&[]);
+    b.body.erase(spawn);
+    for &op in rest {
+        for result in b.body.results(op).to_vec() {
+            through_memory(b, fork, beside, result);
+        }
+    }
+}
+
+/// Has what is behind a fork find a value of one of its sides in memory.
+fn through_memory(b: &mut Builder<'_>, fork: Op, side: Region, value: Value) {
+    let outside = |b: &Builder<'_>, op: Op| {
+        let region = b.body.parent(op);
+        region.is_some_and(|region| !b.body.is_inside(region, side))
+    };
+    let uses: Vec<_> = b.body.uses(value).filter(|at| outside(b, at.op)).collect();
+    let Some(end) = b.body.last(side).filter(|_| !uses.is_empty()) else {
+        return;
+    };
+    let ty = b.body.ty(value);
+    let slot = strand_alloca(b, fork, ty);
+    b.at_op(end);
+    b.store(value, slot);
+    if let Some(behind) = b.body.next(fork) {
+        b.at_op(behind);
+    }
+    let found = b.load(ty, slot);
+    for at in uses {
+        b.body.set_operand(at.op, at.index as usize, found);
+    }
+}
+
+/// Takes away scopes without tasks, and what waits in them.
+fn drop_idle(unit: &mut Unit, body: &mut Body) {
+    let is_task = |kind: &OpKind| matches!(kind, OpKind::Spawn { .. });
+    let scopes = all(body, |kind| *kind == OpKind::Scope);
+    for scope in scopes.into_iter().rev() {
+        let region = body.op_regions(scope)[0];
+        if body.walk(region).any(|op| is_task(body.kind(op))) {
+            continue;
+        }
+        let inside = body.walk(region);
+        let syncs: Vec<Op> = inside
+            .filter(|op| *body.kind(*op) == OpKind::Sync)
+            .collect();
+        for sync in syncs {
+            body.erase(sync);
+        }
+        inline_region(&mut Builder::new(unit, body), scope, region, &[]);
+    }
+}
+
+/// What becomes of a value that a fork's loop carries from its first iteration to its second.
+#[derive(Clone, Copy)]
+enum Handed {
+    /// The first leaves it as it was.
+    Begun,
+    /// The second does not look at it.
+    Left,
+    /// Both add to it.
+    Reduced(ReduceOp),
+}
+
+/// Whether an op is an independent loop with two iterations, which call.
+pub fn is_fork(unit: &Unit, body: &Body, op: Op) -> bool {
+    let calls = |op: Op| {
+        let callee = unit.callee(body, op);
+        callee.is_some_and(|callee| unit.known(callee).is_none())
+    };
+    matches!(body.kind(op), OpKind::For { .. })
+        && body.ops[op].flags.has(Flags::INDEPENDENT)
+        && body.as_int(unit, body.operand(op, 0)) == Some(2)
+        && body.walk(body.op_regions(op)[0]).any(calls)
+}
+
+/// A loop of two iterations which call, as a fork.
+pub(crate) struct Fork {
+    lp: Op,
+    handed: Vec<Handed>,
+}
+
+impl Fork {
+    /// The loop as a fork, if neither iteration needs what the other one carries to it; `reduced` says which carried
+    /// values are reductions.
+    pub(crate) fn of(
+        unit: &Unit,
+        body: &Body,
+        lp: Op,
+        reduced: impl Fn(usize) -> Option<ReduceOp>,
+    ) -> Option<Fork> {
+        if !is_fork(unit, body, lp) {
+            return None;
+        }
+        let region = body.op_regions(lp)[0];
+        let sides = [0, 1].map(|number| Side::of(unit, body, lp, number));
+        let params = body.region_params(region)[1..].iter().enumerate();
+        let handed = params.map(|(index, &param)| {
+            if let Some(op) = reduced(index) {
+                return Some(Handed::Reduced(op));
+            }
+            let kept = |side: &Side| side.yields.get(index) == Some(&param);
+            match &sides {
+                [first, _] if kept(first) => Some(Handed::Begun),
+                [_, second] if kept(second) && !second.uses(body, param) => Some(Handed::Left),
+                _ => None,
+            }
+        });
+        let handed = handed.collect::<Option<Vec<Handed>>>()?;
+        Some(Fork { lp, handed })
+    }
+
+    /// Makes a task of the first iteration, beside which the second one runs.
+    pub(crate) fn to_task(&self, unit: &mut Unit, body: &mut Body) {
+        let lp = self.lp;
+        let starts: Vec<Value> = body.operands(lp).skip(1).collect();
+        let results = body.results(lp).to_vec();
+        let types: Vec<_> = results.iter().map(|v| body.ty(*v)).collect();
+        let b = &mut Builder::new(unit, body);
+        b.loc = b.body.ops[lp].loc;
+        b.at_op(lp);
+        let scope = b.op(OpKind::Scope, &[], &types, 1);
+        let around = b.body.op_regions(scope)[0];
+        b.at_end(around);
+        let spawn = OpKind::Spawn {
+            when: false,
+            serial: false,
+        };
+        let spawn = b.op(spawn, &[], &[], 1);
+        let mut begun = starts.clone();
+        for (value, how) in begun.iter_mut().zip(&self.handed) {
+            if let Handed::Reduced(op) = *how {
+                let ty = b.body.ty(*value);
+                *value = neutral(b, op, ty).unwrap_or(*value);
+            }
+        }
+        let task = b.body.op_regions(spawn)[0];
+        b.at_end(task);
+        let first = iteration(b, lp, 0, &begun);
+        let mut slots = Vec::new();
+        for (value, how) in first.iter().zip(&self.handed) {
+            if matches!(how, Handed::Begun) {
+                slots.push(None);
+                continue;
+            }
+            let ty = b.body.ty(*value);
+            let slot = strand_alloca(b, scope, ty);
+            b.store(*value, slot);
+            slots.push(Some((ty, slot)));
+        }
+        b.yield_(&[]);
+        b.at_end(around);
+        let mut totals = iteration(b, lp, 1, &starts);
+        b.op(OpKind::Sync, &[], &[], 0);
+        for ((total, how), slot) in totals.iter_mut().zip(&self.handed).zip(slots) {
+            let Some((ty, slot)) = slot else {
+                continue;
+            };
+            let other = b.load(ty, slot);
+            *total = match *how {
+                Handed::Reduced(op) => reduced(b, op, other, *total),
+                _ => other,
+            };
+        }
+        b.yield_(&totals);
+        for (result, total) in results.into_iter().zip(b.body.results(scope).to_vec()) {
+            b.body.replace_uses(result, total);
+        }
+        b.body.erase(lp);
+    }
+}
+
+/// What an iteration with a known number runs.
+struct Side {
+    ops: Vec<Op>,
+    yields: Vec<Value>,
+    /// What is given by choices that the number settles.
+    given: ValueMap,
+}
+
+impl Side {
+    fn of(unit: &Unit, body: &Body, lp: Op, number: u128) -> Side {
+        let region = body.op_regions(lp)[0];
+        let mut side = Side {
+            ops: Vec::new(),
+            yields: Vec::new(),
+            given: ValueMap::new(),
+        };
+        let index = (body.region_params(region)[0], number);
+        side.yields = side.take(unit, body, region, index);
+        side
+    }
+
+    /// Takes the ops of a region in; gives what it yields.
+    fn take(
+        &mut self,
+        unit: &Unit,
+        body: &Body,
+        region: Region,
+        index: (Value, u128),
+    ) -> Vec<Value> {
+        for op in body.ops_in(region) {
+            let condition = match body.kind(op) {
+                OpKind::If => settled(unit, body, body.operand(op, 0), &|value| {
+                    (value == index.0).then_some(index.1)
+                }),
+                kind if kind.is_terminator() => continue,
+                _ => None,
+            };
+            let Some(condition) = condition else {
+                self.ops.push(op);
+                continue;
+            };
+            let arm = body.op_regions(op)[usize::from(condition == 0)];
+            let given = self.take(unit, body, arm, index);
+            for (result, value) in body.results(op).iter().zip(given) {
+                self.given.set(*result, value);
+            }
+        }
+        let yielded = body
+            .last(region)
+            .into_iter()
+            .flat_map(|end| body.operands(end));
+        yielded.map(|value| self.given.get_or_same(value)).collect()
+    }
+
+    fn uses(&self, body: &Body, value: Value) -> bool {
+        let inside = |op: &Op| {
+            let nested = body.op_regions(*op).iter().flat_map(|r| body.walk(*r));
+            nested.chain([*op]).collect::<Vec<Op>>()
+        };
+        let mut all = self.ops.iter().flat_map(inside);
+        all.any(|op| {
+            body.operands(op)
+                .any(|used| self.given.get_or_same(used) == value)
+        })
+    }
+}
+
+/// Writes one iteration of a loop, and of choices that its number settles the arm that is taken. Gives what it yields.
+fn iteration(b: &mut Builder<'_>, lp: Op, number: i128, carried: &[Value]) -> Vec<Value> {
+    let region = b.body.op_regions(lp)[0];
+    let params = b.body.region_params(region).to_vec();
+    let mut map = ValueMap::zip(&params[1..], carried);
+    let ty = b.body.ty(params[0]);
+    let number = b.int(ty, number);
+    map.set(params[0], number);
+    code(b, region, &mut map)
+}
+
+/// Writes a region's code; gives what it yields.
+fn code(b: &mut Builder<'_>, region: Region, map: &mut ValueMap) -> Vec<Value> {
+    let ops: Vec<Op> = b.body.ops_in(region).collect();
+    for op in ops {
+        if b.body.kind(op).is_terminator() {
+            continue;
+        }
+        let condition = match b.body.kind(op) {
+            OpKind::If => {
+                let (unit, body) = (&*b.unit, &*b.body);
+                let number = |value| int_value(unit, body, map.get(value)?).map(|(n, _)| n);
+                settled(unit, body, body.operand(op, 0), &number)
+            }
+            _ => None,
+        };
+        let Some(condition) = condition else {
+            clone_op_within(op, b, map);
+            continue;
+        };
+        let arm = b.body.op_regions(op)[usize::from(condition == 0)];
+        let given = code(b, arm, map);
+        for (result, value) in b.body.results(op).to_vec().into_iter().zip(given) {
+            map.set(result, value);
+        }
+    }
+    let end = b.body.last(region);
+    let yielded: Vec<Value> = end
+        .into_iter()
+        .flat_map(|end| b.body.operands(end))
+        .collect();
+    yielded
+        .into_iter()
+        .map(|value| map.get_or_same(value))
+        .collect()
+}
+
+/// The number that a value is, where it is computed from constants and what is `known` alone.
+fn settled(
+    unit: &Unit,
+    body: &Body,
+    value: Value,
+    known: &dyn Fn(Value) -> Option<u128>,
+) -> Option<u128> {
+    let number = || int_value(unit, body, value).map(|(number, _)| number);
+    if let Some(number) = known(value).or_else(number) {
+        return Some(number);
+    }
+    let op = body.def_op(value)?;
+    let bits = |value: Value| unit.types.int_bits(body.ty(value));
+    let operand = |index: usize| settled(unit, body, body.operand(op, index), known);
+    match *body.kind(op) {
+        OpKind::Binary(kind) => fold_binary(kind, bits(value)?, operand(0)?, operand(1)?),
+        OpKind::ICmp(predicate) => {
+            let bits = bits(body.operand(op, 0))?;
+            let holds = fold_icmp(predicate, bits, operand(0)?, operand(1)?);
+            Some(u128::from(holds))
+        }
+        OpKind::Cast(kind) => {
+            let from = bits(body.operand(op, 0))?;
+            fold_cast(kind, from, bits(value)?, operand(0)?)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Answers, project, restore};
+    use gradus_ir::{FuncId, OpKind, Symbol, Unit, parse, verify};
+
+    const TASK: &str = "spawn { call @g(%p) yield }";
+
+    /// The function `f` with a scope, its forks made loops, and how many that are.
+    fn loops(code: &str) -> (Unit, usize) {
+        let text = format!(
+            "func @g(%p: ptr) {{ store 1.0, %p return }}
+             func @f(%p: ptr, %c: i1) {{ scope {{ {code} yield }} return }}"
+        );
+        let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+        let all: Vec<FuncId> = unit.functions.ids().collect();
+        project(&mut unit, &all, Answers::True);
+        assert!(verify(&unit).is_empty(), "{:?}", verify(&unit));
+        let count = count(&unit, |kind| matches!(kind, OpKind::For { .. }));
+        (unit, count)
+    }
+
+    fn count(unit: &Unit, is_one: impl Fn(&OpKind) -> bool) -> usize {
+        let Some(Symbol::Func(f)) = unit.symbol("f") else {
+            panic!("it is there");
+        };
+        let body = unit.functions[f].body.as_deref().expect("it has code");
+        body.walk(body.root())
+            .filter(|op| is_one(body.kind(*op)))
+            .count()
+    }
+
+    #[test]
+    fn what_is_done_until_a_task_is_waited_for_is_the_other_side() {
+        let other = "call @g(%p)";
+        assert_eq!(loops(&format!("{TASK} {other} sync")).1, 1);
+        assert_eq!(loops(&format!("{TASK} {other}")).1, 1);
+        assert_eq!(loops(&format!("{TASK} {other} {TASK} {other} sync")).1, 2);
+        assert_eq!(
+            loops(&format!(
+                "if %c {{ {TASK} {other} sync yield }} else {{ yield }}"
+            ))
+            .1,
+            1
+        );
+        // Nothing beside it, a wait elsewhere, a wait within.
+        assert_eq!(loops(&format!("{TASK} sync {other}")).1, 0);
+        assert_eq!(
+            loops(&format!(
+                "if %c {{ {TASK} {other} yield }} else {{ yield }} sync"
+            ))
+            .1,
+            0
+        );
+        let within = format!("if %c {{ sync yield }} else {{ yield }} {other}");
+        assert_eq!(loops(&format!("{TASK} {within} sync")).1, 0);
+    }
+
+    #[test]
+    fn what_runs_at_once_or_under_a_lock_is_none() {
+        let other = "call @g(%p)";
+        let at_once = "spawn when %c { call @g(%p) yield }";
+        assert_eq!(loops(&format!("{at_once} {other} sync")).1, 0);
+        let locked = "critical \"\" { call @g(%p) yield }";
+        assert_eq!(loops(&format!("{TASK} {locked} {other} sync")).1, 0);
+    }
+
+    #[test]
+    fn a_loop_becomes_a_task_again() {
+        let value = "%a = load %p -> f64 call @g(%p)";
+        let used = format!("{TASK} {value} sync store %a, %p");
+        let (mut unit, made) = loops(&used);
+        assert_eq!(made, 1);
+        let Some(Symbol::Func(f)) = unit.symbol("f") else {
+            panic!("it is there");
+        };
+        let mut body = unit.functions[f].body.take().expect("it has code");
+        assert!(restore(&mut unit, &mut body).is_empty());
+        unit.functions[f].body = Some(body);
+        assert!(verify(&unit).is_empty(), "{:?}", verify(&unit));
+        assert_eq!(count(&unit, |kind| matches!(kind, OpKind::Spawn { .. })), 1);
+        assert_eq!(count(&unit, |kind| matches!(kind, OpKind::Call(_))), 2);
+    }
+}
