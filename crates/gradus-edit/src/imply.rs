@@ -6,7 +6,9 @@
 //! A bounded number of enclosing ops and of parts of a condition is looked at.
 
 use gradus_ir::integers::{fold_cast, fold_icmp, int_value, mask};
-use gradus_ir::{BinaryOp, Body, CastOp, IntPredicate, Op, OpKind, Region, Type, Unit, Value};
+use gradus_ir::{
+    BinaryOp, Body, CastOp, Flags, IntPredicate, Op, OpKind, Region, Type, Unit, Value,
+};
 
 const LEVELS: usize = 64;
 const PARTS: usize = 16;
@@ -282,12 +284,17 @@ fn extended(unit: &Unit, body: &Body, value: Value) -> Option<(CastOp, Value, u3
     }
 }
 
-/// A lower bound of a value read as unsigned: that of a maximum with a constant.
+/// A lower bound of a value read as unsigned: that of a maximum with a constant, or of a sum with one that
+/// does not wrap around.
 fn least(unit: &Unit, body: &Body, value: Value) -> u128 {
     use gradus_ir::known::{IntFn, Known};
     let Some(op) = body.def_op(value) else {
         return 0;
     };
+    if matches!(body.kind(op), OpKind::Binary(BinaryOp::Add)) && body.ops[op].flags.has(Flags::NUW)
+    {
+        return int_value(unit, body, body.operand(op, 1)).map_or(0, |(c, _)| c);
+    }
     let Some(func) = unit.callee(body, op) else {
         return 0;
     };

@@ -408,7 +408,13 @@ impl<'a> Count<'a> {
     /// How often the regions of `op` run for each run of `op` itself.
     fn trips(&self, op: Op) -> Trips {
         match self.body.kind(op) {
-            OpKind::For { .. } | OpKind::ShareFor { .. } | OpKind::ParFor { .. } => {
+            OpKind::For { trip_max } => {
+                match (self.known_before(self.body.operand(op, 0)), trip_max) {
+                    (Trips::Unknown, Some(most)) => Trips::Number(*most),
+                    (trips, _) => trips,
+                }
+            }
+            OpKind::ShareFor { .. } | OpKind::ParFor { .. } => {
                 self.known_before(self.body.operand(op, 0))
             }
             OpKind::Loop { .. } => Trips::Unknown,

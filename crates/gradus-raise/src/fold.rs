@@ -22,8 +22,8 @@ use crate::regions::splice;
 use gradus_edit::{is_pure, promote_slots, sweep_dead};
 use gradus_ir::known::Known;
 use gradus_ir::{
-    AllocaPlace, BarrierScope, Body, Builder, FuncId, IntPredicate, Op, OpKind, Region, Schedule,
-    SpmdKind, Unit, Value,
+    AllocaPlace, BarrierScope, BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind,
+    ReduceOp, Region, Schedule, SpmdKind, Type, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -367,9 +367,11 @@ fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction]) {
     else {
         return;
     };
-    let grain = match (schedule, chunked) {
-        (Schedule::Dynamic | Schedule::Guided, true) => body.as_int(unit, chunk_of(body, op)),
-        _ => None,
+    let chunk = chunked.then(|| chunk_of(body, op));
+    let stated = chunk.and_then(|chunk| body.as_int(unit, chunk));
+    let grain = match schedule {
+        Schedule::Guided => stated,
+        Schedule::Static | Schedule::Dynamic => None,
     };
     let mut b = Builder::new(unit, body);
     let begin = |r: &Reduction| (r.op, r.initial(&mut b, op));
@@ -378,12 +380,19 @@ fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction]) {
     b.loc = b.body.ops[op].loc;
     let trips = b.body.operand(op, 0);
     let grain = grain.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 1);
-    let (made, into) = b.par_for(trips, &begun, grain);
     let from = b.body.op_regions(op)[0];
-    let index = b.body.region_params(into)[0];
     let old = b.body.region_params(from)[0];
-    b.body.replace_uses(old, index);
-    b.body.move_ops(from, into);
+    let stay_together = schedule != Schedule::Guided && stated.is_none_or(|n| n > 1);
+    let made = match chunk {
+        Some(_) if stay_together => by_chunks(&mut b, op, trips, &begun, stated),
+        _ => {
+            let (made, into) = b.par_for(trips, &begun, grain);
+            let index = b.body.region_params(into)[0];
+            b.body.replace_uses(old, index);
+            b.body.move_ops(from, into);
+            made
+        }
+    };
     for (number, reduction) in reductions.iter().enumerate() {
         reduction.contribute(&mut b, made);
         reduction.finish(&mut b, made, number);
@@ -394,6 +403,72 @@ fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction]) {
         if body.parent(critical).is_some() {
             body.erase(critical);
         }
+    }
+}
+
+/// The iterations of a chunk are one thread's, in their order, and may meet in memory: a chunk is an iteration
+/// of the parallel loop. Chunks of shrinking loops (`guided`) begin nobody knows where.
+fn by_chunks(
+    b: &mut Builder,
+    op: Op,
+    trips: Value,
+    begun: &[(ReduceOp, Value)],
+    stated: Option<i64>,
+) -> Op {
+    let ty = b.body.ty(trips);
+    // No loop of 64 bits runs 2⁶³ times.
+    let fits = match b.unit.types.get(ty) {
+        Type::Int(64) => Flags::NUW.with(Flags::NSW),
+        _ => Flags::NUW,
+    };
+    let (zero, one) = (b.int(ty, 0), b.int(ty, 1));
+    let given = b.body.operand(op, 1);
+    let positive = b.icmp(IntPredicate::Sgt, given, zero);
+    let chunk = match stated {
+        Some(_) => given,
+        None => b.select(positive, given, one),
+    };
+    let last = b.sub(trips, one);
+    let further = b.binary(BinaryOp::UDiv, last, chunk);
+    let chunks = b.add(further, one);
+    let none = b.icmp(IntPredicate::Eq, trips, zero);
+    let chunks = b.select(none, zero, chunks);
+    let (made, into) = b.par_for(chunks, begun, None);
+    b.at_end(into);
+    let number = b.body.region_params(into)[0];
+    let start = b.mul(number, chunk);
+    mark(b, start, fits);
+    let left = b.sub(last, start);
+    let whole = b.sub(chunk, one);
+    let is_whole = b.icmp(IntPredicate::Ult, whole, left);
+    let reach = b.select(is_whole, whole, left);
+    let length = b.add(reach, one);
+    mark(b, length, fits);
+    let (inner, rounds) = b.for_(length, &[]);
+    if let OpKind::For { trip_max } = &mut b.body.ops[inner].kind {
+        *trip_max = stated.and_then(|n| u64::try_from(n).ok());
+    }
+    b.yield_(&[]);
+    b.at_end(rounds);
+    let step = b.body.region_params(rounds)[0];
+    let index = b.add(start, step);
+    mark(b, index, fits);
+    let from = b.body.op_regions(op)[0];
+    let old = b.body.region_params(from)[0];
+    b.body.replace_uses(old, index);
+    let own = |&op: &Op| matches!(b.body.kind(op), OpKind::Alloca(_));
+    let own: Vec<Op> = b.body.ops_in(from).filter(own).collect();
+    for alloca in own {
+        b.body.detach(alloca);
+        b.body.insert_before(inner, alloca);
+    }
+    b.body.move_ops(from, rounds);
+    made
+}
+
+fn mark(b: &mut Builder, value: Value, flags: Flags) {
+    if let Some(op) = b.body.def_op(value) {
+        b.body.ops[op].flags = flags;
     }
 }
 

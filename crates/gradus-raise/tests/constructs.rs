@@ -42,6 +42,14 @@ const PROGRAMS: &[Program] = &[
     Program("dynamic chunks", Loops, "
         #pragma omp parallel for schedule(dynamic, 4)
         for (int i = 0; i < n; i++) a[i] = b[i] * i;"),
+    Program("what an iteration of a chunk leaves to the next", Loops, "
+        #pragma omp parallel for schedule(dynamic, 5)
+        for (int i = 0; i < n; i++) a[i] = i % 5 ? a[i - 1] + b[i] : b[i];"),
+    Program("the same, in chunks of a size known late, and a sum", Loops, "
+        int s = 0, m = n / 7;
+        #pragma omp parallel for schedule(static, m) reduction(+ : s)
+        for (int i = 0; i < n; i++) { a[i] = i % m ? a[i - 1] + b[i] : b[i]; s += i; }
+        c[0] = s;"),
     Program("guided", Loops, "
         #pragma omp parallel for schedule(guided, 2)
         for (int i = 0; i < n; i++) a[i] = b[i] * i;"),

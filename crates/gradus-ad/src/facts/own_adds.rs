@@ -16,7 +16,7 @@
 
 use super::Facts;
 use super::make::MakeFacts;
-use gradus_analysis::{Affine, AffineTerm, Alias, Root, affine};
+use gradus_analysis::{Affine, AffineTerm, Alias, Root, affine, trip_max};
 use gradus_ir::known::Known;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Body, Definition, Flags, Op, OpKind, Region, Unit, Value};
@@ -246,7 +246,12 @@ impl Extent {
             return None;
         }
         let trips = alias.body.operand(row.lp, 0);
-        if let Some(trips) = alias.body.as_int(make.unit, trips) {
+        // Where gaps do no harm, neither does the one that fewer runs leave.
+        let most = match alias.body.as_int(make.unit, trips) {
+            None if !self.gapless => trip_max(make.unit, alias.body, row.lp),
+            known => known.and_then(|n| u64::try_from(n).ok()),
+        };
+        if let Some(trips) = most.and_then(|n| i64::try_from(n).ok()) {
             return Some(Extent {
                 bytes: row.coefficient.checked_mul(trips)?,
                 factors: row.factors.clone(),

@@ -6,6 +6,7 @@
 enum { N = 4000 };
 static double x[N], y[N], sum, most;
 static long count, left[64], one;
+static unsigned long marks[N / 64 + 1];
 
 static double work(double v) {
   for (int k = 0; k < 60; k++) v = sin(v) + 0.5;
@@ -35,6 +36,9 @@ static void loops(void) {
     sum += y[i] > 0;
     if (y[i] > most) most = y[i];
   }
+  /* Iterations of a chunk are one thread's: they may share a word. */
+#pragma omp parallel for schedule(dynamic, 64)
+  for (long i = 0; i < N; i++) marks[i / 64] |= (unsigned long)(work(y[i]) > 0.5) << (i % 64);
 #pragma omp parallel for
   for (long i = 0; i < N; i++) {
     if (work(y[i]) > 0.5) {
