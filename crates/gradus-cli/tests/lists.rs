@@ -196,3 +196,34 @@ void f(int parts, int n, double *t, const int *list, double *out) {
         "{said}"
     );
 }
+
+/// What is kept of rows of different lengths lies in a block for each: no row waits for another one.
+#[test]
+fn rows_of_lengths_of_their_own_run_at_once() {
+    const ROWS: &str = "
+#include <math.h>
+#include <stdlib.h>
+double f(int n, const double *x) {
+  double *y = malloc(n * sizeof *y), s = 0;
+  int *begin = malloc((n + 1) * sizeof *begin);
+  for (int i = 0; i <= n; i++) begin[i] = 3 * i + i % 4;
+#pragma omp parallel for
+  for (int i = 0; i < n; i++) {
+    double own = x[i];
+    for (int j = begin[i]; j < begin[i + 1]; j++) own = sin(own) * x[j % n] + own;
+    y[i] = own * x[i];
+  }
+  for (int i = 0; i < n; i++) s += y[i];
+  free(y); free(begin);
+  return s;
+}
+";
+    let at = folder("lists-rows");
+    write(&at, "rows.c", ROWS);
+    let options = "-- -O2 -fopenmp";
+    let said = accepts(&at, &format!("grad rows.c -f f -o rows.o {options}"));
+    let line = "parallel in the return sweep: the loop of line 9";
+    assert!(said.contains(line), "{said}");
+    let arguments = "--arg n=400 --arg x=rand(n)";
+    accepts(&at, &format!("check rows.c -f f {arguments} {options}"));
+}

@@ -87,9 +87,19 @@ fn the_same_bits_come_of_one_thread_or_of_as_many_as_are_asked_for() {
     }
 }
 
+/// What is kept of a loop that runs as often as only its rank knows does not make the others wait.
+#[test]
+fn loops_of_lengths_of_their_own_run_at_once() {
+    let (at, said) = build("team_own_lengths", "BARRIERS", "-O2");
+    assert!(!said.contains("serial in the return sweep"), "{said}");
+    accepts(&at, "cc -O2 -DBARRIERS it.c -o serial -lm");
+    let serial = run(&at, "serial", "400", 1, false);
+    all_agree(&at, Some(&serial), "BARRIERS");
+}
+
 #[test]
 fn loops_over_ranks_run_at_once_without_a_race() {
-    for way in ["PARTIAL", "STEPS", "COPIED", "WORK"] {
+    for way in ["PARTIAL", "STEPS", "COPIED", "WORK", "BARRIERS"] {
         let (at, said) = build(
             &format!("team_watched_{}", way.to_lowercase()),
             way,

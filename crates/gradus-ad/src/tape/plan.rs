@@ -10,7 +10,8 @@
 //! 3. Every kept node gets a [`Home`]: a slot where it varies in no loop; an array over the
 //!    innermost loops whose trip counts are known before the outermost of them; else a field of a
 //!    frame that each iteration of a `loop` pushes on a stack. Snapshots whose size is known there, too, lie in
-//!    an array one beside the other; others on the stack or the heap, and what is kept is where.
+//!    an array one beside the other; others on the stack or the heap, and what is kept is where. What iterations
+//!    that may run at once would push is a block of the heap.
 
 use crate::facts::snapshots::Extent;
 use crate::facts::{Facts, Length, is_independent};
@@ -57,7 +58,8 @@ pub struct TapeArray {
     pub lengths: Vec<Length>,
     /// It is made just before this op, which holds all of `loops`.
     pub anchor: Op,
-    /// Whether it is made at most once, and so lies on the heap; else on the tape's stack.
+    /// Whether it is made at most once, or by iterations that may run at once, and so lies on the heap; else on the
+    /// tape's stack.
     pub on_heap: bool,
 }
 
@@ -80,6 +82,9 @@ pub struct Plan {
     /// Per `loop`: what each iteration's frame holds.
     pub frames: HashMap<Op, Vec<Field>>,
     stacked_snapshots: bool,
+    /// The loops whose iterations may run at once and push no frames: each piece that an iteration pushes is a
+    /// block of the heap, as iterations would wait for each other at a stack.
+    pub in_blocks: HashSet<Op>,
     /// Whether what is pushed lies on a stack; else each piece is a block of the heap.
     segment_stack: bool,
     /// What the slots hold.
@@ -126,10 +131,11 @@ impl Plan {
     pub fn snapshots_at(&self, op: Op) -> &[usize] {
         self.snapshots.get(&op).map_or(&[], Vec::as_slice)
     }
-    /// Whether a snapshot has a block of its own that is made at most once, and so lies on the heap; else it is
-    /// on the tape's stack, or an array's element.
+    /// Whether a snapshot has a block of its own that is made at most once, or by iterations that run at once, and
+    /// so lies on the heap; else it is on the tape's stack, or an array's element.
     pub fn snapshot_on_heap(&self, facts: &Facts<'_>, number: usize) -> bool {
-        facts.varying_loops(Node::Snapshot(number)).is_empty()
+        let loops = facts.varying_loops(Node::Snapshot(number));
+        loops.is_empty() || loops.iter().any(|lp| self.in_blocks.contains(lp))
     }
     /// The array that holds all copies of a snapshot.
     pub fn array_of(&self, snapshot: usize) -> Option<usize> {
@@ -224,7 +230,6 @@ pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOp
                 planner.plan.kept.push(node);
                 continue;
             }
-            planner.plan.stacked_snapshots |= !planner.plan.snapshot_on_heap(facts, number);
             all.extend([node, Node::SnapshotBlock(number)]);
         } else {
             all.push(node);
@@ -240,6 +245,7 @@ pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOp
         }
         planner.place(node, region, loops);
     }
+    planner.keep_in_blocks();
     planner.run_backwards(needed);
     planner.plan
 }
@@ -417,6 +423,33 @@ struct Planner<'a, 'f> {
 }
 
 impl Planner<'_, '_> {
+    /// Puts what iterations that may run at once push into blocks of the heap, and says what is left for the stack.
+    /// Where they push frames, one for each iteration of a loop inside, all stays on the stack, and they wait.
+    fn keep_in_blocks(&mut self) {
+        let (facts, plan) = (self.facts, &mut self.plan);
+        let around = |op: Op| {
+            let region = facts.body.parent(op);
+            region.map_or(Vec::new(), |region| facts.loops_around(region))
+        };
+        let framed: HashSet<Op> = plan.frames.keys().flat_map(|lp| around(*lp)).collect();
+        let apart = |lp: &Op| is_independent(facts.body, *lp) && !framed.contains(lp);
+        for array in &mut plan.arrays {
+            let apart: Vec<Op> = around(array.anchor).into_iter().filter(apart).collect();
+            array.on_heap |= !apart.is_empty();
+            plan.in_blocks.extend(apart);
+        }
+        for number in plan.snapshots.values().flatten() {
+            let apart = around(facts.snapshots[*number].anchor)
+                .into_iter()
+                .filter(apart);
+            plan.in_blocks.extend(apart);
+        }
+        let stacked = |number: &usize| {
+            plan.array_of(*number).is_none() && !plan.snapshot_on_heap(facts, *number)
+        };
+        plan.stacked_snapshots = plan.snapshots.values().flatten().any(stacked);
+    }
+
     /// Finds the carried values that run backwards: what is asked for leads to them, by way of nothing that
     /// is kept.
     fn run_backwards(&mut self, needed: &[Node]) {
