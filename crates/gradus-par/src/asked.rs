@@ -126,17 +126,24 @@ pub fn loops_ask_teams(unit: &Unit, functions: &[FuncId]) -> bool {
     });
     for (func, body) in with_bodies {
         let open = crate::ranks::teams(unit, body, false);
-        if open.is_empty() {
+        // A function that a team calls asks itself.
+        let asked = body.walk(body.root());
+        let asked = asked.filter(|op| asks_openmp(unit, body, *op, OpenMpFn::Size));
+        let asked: Vec<Value> = asked.map(|op| body.result(op)).collect();
+        if open.is_empty() && asked.is_empty() {
             continue;
         }
         let context = Context::of(unit, func, body, &effects);
+        let asks = |followed: &Followed<'_>| {
+            let mut ops = followed.ops.iter();
+            followed.leaves || ops.any(|op| !loops_of(body, *op).is_empty())
+        };
+        if asks(&Followed::of(&context, &asked)) {
+            return true;
+        }
         for team in open {
             let sizes = Followed::of(&context, &sizes(body, team));
             let counted = Followed::of_memory(&context, &counted(unit, body, &context, team));
-            let asks = |followed: &Followed<'_>| {
-                let mut ops = followed.ops.iter();
-                followed.leaves || ops.any(|op| !loops_of(body, *op).is_empty())
-            };
             if asks(&sizes) || asks(&counted) {
                 return true;
             }

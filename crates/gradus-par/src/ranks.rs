@@ -42,6 +42,7 @@ pub fn waiting(unit: &Unit) -> HashSet<FuncId> {
 /// Makes a team the code of one rank with barriers, and its number of ranks a value that stands before it; whether
 /// it could. `waiting` are the functions that [`waiting`] gives.
 pub fn deal(unit: &mut Unit, body: &mut Body, team: Op, waiting: &HashSet<FuncId>) -> bool {
+    answer(unit, body, team);
     let region = body.op_regions(team)[0];
     let shares = |op: &Op| {
         matches!(
@@ -67,6 +68,41 @@ pub fn deal(unit: &mut Unit, body: &mut Body, team: Op, waiting: &HashSet<FuncId
     lock_apart(unit, body, team);
     forget_scopes(unit, body, team);
     true
+}
+
+/// Puts the rank and the number of ranks where functions that were taken into a team ask for them.
+fn answer(unit: &mut Unit, body: &mut Body, team: Op) {
+    let region = body.op_regions(team)[0];
+    let &[number, size] = body.region_params(region) else {
+        return;
+    };
+    let of_team = |op: &Op| {
+        let around = |op: &Op| body.owner(body.parent(*op)?);
+        let mut between = std::iter::successors(around(op), around).take_while(|op| *op != team);
+        between.all(|op| match body.kind(op) {
+            OpKind::ShareFor { .. } | OpKind::Single { .. } | OpKind::Critical(_) => true,
+            kind => !kind.is_parallel(),
+        })
+    };
+    let asked = body.walk(region).filter_map(|op| {
+        let answer = match unit.known(unit.callee(body, op)?)? {
+            Known::OpenMp(OpenMpFn::Rank) => number,
+            Known::OpenMp(OpenMpFn::Size) => size,
+            _ => return None,
+        };
+        let is_call = matches!(body.kind(op), OpKind::Call(_));
+        (is_call && of_team(&op)).then_some((op, answer))
+    });
+    for (op, answer) in asked.collect::<Vec<_>>() {
+        let mut b = Builder::new(unit, body);
+        b.at_op(op);
+        b.loc = b.body.ops[op].loc;
+        let result = b.body.result(op);
+        let ty = b.body.ty(result);
+        let answer = narrow(&mut b, answer, ty);
+        b.body.replace_uses(result, answer);
+        b.body.erase(op);
+    }
 }
 
 /// Whether ranks may wait for each other at an op that is none of a team's own.

@@ -221,6 +221,25 @@ static double f(const double *x, int n) {
   free(y); free(z);
   return s;
 }
+#elif defined(ASKED)
+// A function asks which rank it is on.
+static __attribute__((noinline)) void part(double *y, const double *z, int n) {
+  int t = omp_get_thread_num(), m = omp_get_num_threads();
+  for (int i = (long)t * n / m; i < (long)(t + 1) * n / m; i++) y[i] = sin(z[i]) * z[n - 1 - i];
+#pragma omp barrier
+}
+static double f(const double *x, int n) {
+  double *y = malloc(n * sizeof *y), *z = malloc(n * sizeof *z), s = 0;
+  for (int i = 0; i < n; i++) y[i] = x[i];
+#pragma omp parallel
+  for (int k = 0; k < 4; k++) {
+    part(z, y, n);
+    part(y, z, n);
+  }
+  for (int i = 0; i < n; i++) s += y[i];
+  free(y); free(z);
+  return s;
+}
 #elif defined(KEPT)
 // A thread that waits for what another one writes: one thread runs it in a derivative.
 static double f(const double *x, int n) {
