@@ -14,7 +14,7 @@
 //! uses goes through memory.
 
 use crate::ordered::{closed, orders};
-use crate::serial::passes_on;
+use crate::serial::may_wait;
 use gradus_edit::{ValueMap, clone_op_within, inline_region, neutral, reduced, strand_alloca};
 use gradus_ir::integers::{fold_binary, fold_cast, fold_icmp, int_value};
 use gradus_ir::{
@@ -97,12 +97,12 @@ fn rest(unit: &Unit, body: &Body, spawn: Op, ordered: &HashSet<FuncId>) -> Optio
         ops.iter().any(|op| does_much(unit, body, *op))
             && ops.iter().all(|op| {
                 !leaves(body, *op)
+                    && !may_wait(body, *op)
                     && !orders_otherwise(unit, body, *op, ordered)
                     && !is_open_slot(body, *op)
             })
     };
-    let apart = !passes_on(body, task) && !rest.iter().any(|op| passes_on_in(body, *op));
-    (is_waited_for && ends && !waits_again && side(&own) && side(&beside) && apart).then_some(rest)
+    (is_waited_for && ends && !waits_again && side(&own) && side(&beside)).then_some(rest)
 }
 
 /// The region whose tasks an op belongs to.
@@ -145,12 +145,6 @@ fn is_open_slot(body: &Body, op: Op) -> bool {
         }
         _ => false,
     }
-}
-
-fn passes_on_in(body: &Body, op: Op) -> bool {
-    body.op_regions(op)
-        .iter()
-        .any(|region| passes_on(body, *region))
 }
 
 fn rebuild(unit: &mut Unit, body: &mut Body, spawn: Op, rest: &[Op]) {
@@ -548,6 +542,8 @@ mod tests {
         let other = "call @g(%p)";
         let at_once = "spawn when %c { call @g(%p) yield }";
         assert_eq!(loops(&format!("{at_once} {other} sync")).1, 0);
+        let waits = "%a = load acquire align 8 %p -> f64";
+        assert_eq!(loops(&format!("{TASK} {waits} {other} sync")).1, 0);
         let locked = "critical \"\" { call @g(%p) yield }";
         assert_eq!(loops(&format!("{TASK} {locked} {other} sync")).1, 0);
     }

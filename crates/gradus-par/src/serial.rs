@@ -197,14 +197,19 @@ fn is_tiny(unit: &Unit, body: &Body, op: Op) -> bool {
 
 /// Whether an iteration may wait for what another one left: the last block of a kernel that counts its blocks
 /// reads what all others wrote. Such iterations have an order, which their reversal must follow.
-pub(crate) fn passes_on(body: &Body, region: Region) -> bool {
+fn passes_on(body: &Body, region: Region) -> bool {
+    body.walk(region).any(|op| may_wait(body, op))
+}
+
+/// Whether a thread may wait at an op for what another one left, or leave it something to wait for.
+pub(crate) fn may_wait(body: &Body, op: Op) -> bool {
     let orders = |access: &Access| access.order > Atomicity::Monotonic;
-    body.walk(region).any(|op| match body.kind(op) {
+    match body.kind(op) {
         OpKind::Fence { .. } => true,
         OpKind::Load(access) => !access.is_plain(),
         OpKind::AtomicRmw(_, access) | OpKind::CmpXchg { access, .. } => orders(access),
         _ => false,
-    })
+    }
 }
 
 /// As [`combine::Reduction::combine`], within one body.
