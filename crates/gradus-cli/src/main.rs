@@ -57,7 +57,7 @@ gradus: derivatives of programs as they are
       --limit SECONDS   for all calls together (60)
   gradus cc …, gradus c++ …, gradus fc …
       clang and flang, for programs that call __enzyme_autodiff, __enzyme_fwddiff or gradus.h
-      --par-report      what became of every parallel region (with -fopenmp), by source line
+      --par-report      what became of every parallel region and loop (with -fopenmp), by source line
       --deterministic   the same bits for any number of threads (also of grad and nvcc)
       --restructure-all every function through the intermediate language and back: a self-test
   gradus nvcc …

@@ -16,6 +16,8 @@ pub enum ToldBy {
     C,
     /// Kernels.
     Kernels,
+    /// Fork-join programs.
+    ForkJoin,
     /// None: it is a race, which ThreadSanitizer tells.
     Threads,
 }
@@ -42,6 +44,9 @@ macro_rules! mutants {
                     LaunchesMeetUnasked | ThreadsMeetUnseen | LoadsPassLaunches | StepsMeetLate
                     | StepsMeetEarly | StretchAnywhere | StretchBySome | MultiplesFromZero
                     | LastMultipleLost | WrappingMadeLong => ToldBy::Kernels,
+                    LoopsMeetUnasked | SomeWritesForAll | BranchesPassWrites | ListsChangeUnseen => {
+                        ToldBy::ForkJoin
+                    }
                     SharedAddPlain => ToldBy::Threads,
                     _ => ToldBy::Wide,
                 }
@@ -170,6 +175,14 @@ mutants! {
     ListCopyTooShort,
     /// A list that a loop changes is read ahead of it.
     ListTakenAsSteady,
+    /// Parallel loops become one whatever they write.
+    LoopsMeetUnasked,
+    /// What some iterations of a parallel loop write counts as what each of them writes.
+    SomeWritesForAll,
+    /// Branches on one condition come together past what stands between them.
+    BranchesPassWrites,
+    /// Lists that parallel loops change lead to the same places in both.
+    ListsChangeUnseen,
     /// Neighbours are taken from all of a vector, and not from each 128 bits.
     NeighboursAcrossParts,
     /// Of lanes with even and odd numbers the others are taken.

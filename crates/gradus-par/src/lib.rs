@@ -17,12 +17,15 @@ mod alone;
 mod apart;
 mod asked;
 mod clones;
+mod columns;
 mod combine;
 mod deterministic;
 mod early;
 mod followed;
+mod forking;
 mod forks;
 mod frames;
+mod fusion;
 mod loops;
 mod ordered;
 mod outlined;
@@ -45,7 +48,9 @@ mod work;
 
 pub use asked::{Answers, loops_ask_teams};
 pub use deterministic::keep_order;
+pub use forking::{Fork, Size};
 pub use forks::is_fork;
+pub use fusion::{Fused, fuse, join};
 pub use projections::call_projections;
 pub use ranks::{deal, teams, waiting};
 pub use restore::restore;
@@ -78,6 +83,8 @@ pub struct Options {
     pub small_work_awake: u64,
     /// A task should do at least this much, in simple operations.
     pub task_work: u64,
+    /// Whether iterations of parallel loops are stated not to meet in memory, as in a program without races.
+    pub race_free: bool,
 }
 
 impl Default for Options {
@@ -90,6 +97,7 @@ impl Default for Options {
             small_work: 160_000,
             small_work_awake: 20_000,
             task_work: 10_000,
+            race_free: true,
         }
     }
 }
@@ -111,17 +119,26 @@ pub struct Projected {
     pub unseen: Vec<(FuncId, Option<LocId>)>,
 }
 
-/// Lowers every parallel op of `functions`; gives the functions made on the way, which are part of
-/// the unit now.
-pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<FuncId> {
+/// What lowering made.
+#[derive(Clone, Debug, Default)]
+pub struct Lowered {
+    /// The functions made on the way, which are part of the unit now.
+    pub made: Vec<FuncId>,
+    /// When each parallel loop forks.
+    pub forks: Vec<Fork>,
+}
+
+/// Lowers every parallel op of `functions`.
+pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Lowered {
     let mut pending = functions.to_vec();
-    let mut made = Vec::new();
+    let (mut made, mut forks) = (Vec::new(), Vec::new());
     if options.target == Target::Runtime {
         let split = clones::split(unit, functions);
         made.extend(split.into_iter().filter(|func| !functions.contains(func)));
         pending.extend(&made);
     }
-    keep_apart(unit, &pending);
+    let effects = Effects::of(unit, &Closure::of(unit, &pending));
+    keep_apart(unit, &pending, &effects);
     let mut throws = throws::Throws::of(unit, &pending);
     let costs = work::Costs::of(unit, &pending);
     while let Some(func) = pending.pop() {
@@ -133,11 +150,14 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<Fu
             func,
             options,
             made: Vec::new(),
+            forks: Vec::new(),
             throws,
             costs: &costs,
+            effects: &effects,
         };
         lowering.body(&mut body);
         let new = lowering.made;
+        forks.extend(lowering.forks);
         throws = lowering.throws;
         gradus_edit::raise_private(&mut body);
         if made.contains(&func) {
@@ -152,19 +172,18 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Vec<Fu
         made.extend(&new);
         pending.extend(new);
     }
-    made
+    Lowered { made, forks }
 }
 
 /// States which memory accesses in regions mean, before these become functions of their own. What is read
 /// early stands where it will be by then.
-fn keep_apart(unit: &mut Unit, functions: &[FuncId]) {
-    let effects = Effects::of(unit, &Closure::of(unit, functions));
+fn keep_apart(unit: &mut Unit, functions: &[FuncId], effects: &Effects) {
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
             if !watched::is_watched(unit, func) {
-                early::read(unit, func, &mut body, &effects);
+                early::read(unit, func, &mut body, effects);
             }
-            apart::state(unit, func, &mut body, &effects);
+            apart::state(unit, func, &mut body, effects);
             unit.functions[func].body = Some(body);
         }
     }
@@ -231,10 +250,14 @@ struct Lowering<'a> {
     options: &'a Options,
     /// The functions made of its regions.
     made: Vec<FuncId>,
+    /// When its parallel loops fork.
+    forks: Vec<Fork>,
     /// What may throw.
     throws: throws::Throws,
     /// What calls come to.
     costs: &'a work::Costs,
+    /// What functions do.
+    effects: &'a Effects,
 }
 
 impl Lowering<'_> {

@@ -5,9 +5,11 @@
 //! function of the library's signature, which finds the captured values in a block of memory.
 
 use crate::abi::{self, Entry};
+use crate::columns::Columns;
 use crate::combine::{self, Reduction, copied};
 use crate::serial::{is_independent, narrow, wide, yielded};
-use crate::{Lowering, Options};
+use crate::watched::is_watched;
+use crate::{Fork, Lowering, Options, Size};
 use crate::{tasks, throws};
 use gradus_edit::{
     ValueMap, block_type, captured, clone_op, clone_ops, entry_alloca, pack, unpack,
@@ -25,13 +27,17 @@ pub(crate) struct Plan {
     /// What it uses from outside, extents of inner dimensions included.
     captured: Vec<Value>,
     grain: Option<u64>,
+    /// Whether iterations are stated not to meet in memory.
+    race_free: bool,
+    /// Whether it goes through columns that run side by side.
+    columns: Option<Columns>,
     /// Where an exception of an iteration waits, if one may leave it: the library's calls find its
     /// address behind the captured values.
     kept: Option<Value>,
 }
 
 impl Plan {
-    fn of(unit: &Unit, body: &Body, op: Op) -> Option<Self> {
+    fn of(unit: &Unit, body: &Body, op: Op, options: &Options) -> Option<Self> {
         let OpKind::ParFor { dims, grain, .. } = body.kind(op) else {
             return None;
         };
@@ -55,6 +61,8 @@ impl Plan {
             reductions: combine::reductions(unit, body, op),
             captured: outside,
             grain: *grain,
+            race_free: options.race_free,
+            columns: None,
             kept: None,
         })
     }
@@ -67,6 +75,13 @@ impl Plan {
             types.push(unit.types.int(64));
         }
         types
+    }
+
+    /// The number of iterations, where it is known.
+    fn known_trips(&self, unit: &Unit, body: &Body) -> Option<u64> {
+        let extents = self.extents.iter();
+        let known = extents.map(|e| u64::try_from(body.as_int(unit, *e)?).ok());
+        known.reduce(|a, b| a?.checked_mul(b?)).flatten()
     }
 
     /// What the library's calls find in their context.
@@ -83,9 +98,10 @@ impl Plan {
 impl Lowering<'_> {
     /// Replaces a `par.for`.
     pub(crate) fn par_for(&mut self, body: &mut Body, op: Op) {
-        let Some(mut plan) = Plan::of(self.unit, body, op) else {
+        let Some(mut plan) = Plan::of(self.unit, body, op, self.options) else {
             return;
         };
+        plan.columns = self.columns(body, op);
         let range = self.range_function("range", body, &plan);
         let alone = self.alone_function(body, &plan);
         if self.made_throws(range) {
@@ -100,6 +116,16 @@ impl Lowering<'_> {
         let work = self.costs.region(self.unit, body, plan.region);
         let enough = self.costs.threads_for_one(self.unit, body, plan.region);
         let options = *self.options;
+        self.forks.push(Fork {
+            loc: body.ops[op].loc,
+            size: Size::of(
+                &work,
+                plan.known_trips(self.unit, body),
+                !plan.reductions.is_empty(),
+                &options,
+            ),
+            interchanged: plan.columns.is_some(),
+        });
         let combine = (!plan.reductions.is_empty()).then(|| self.combine_function(body, &plan));
         let b = &mut Builder::new(self.unit, body);
         b.at_op(op);
@@ -136,6 +162,12 @@ impl Lowering<'_> {
         b.body.erase(op);
     }
 
+    /// Whether a loop goes through columns that are to run side by side.
+    fn columns(&self, body: &Body, op: Op) -> Option<Columns> {
+        let free = self.options.race_free && !is_watched(self.unit, self.func);
+        Columns::of(self.unit, self.func, body, op, self.effects).filter(|_| free)
+    }
+
     /// `(lo, hi, carried…, captured…) → carried`.
     pub(crate) fn range_function(&mut self, suffix: &str, body: &Body, plan: &Plan) -> FuncId {
         let long = self.unit.types.int(64);
@@ -158,8 +190,12 @@ impl Lowering<'_> {
                 map,
             };
             let range = [given[0], given[1]];
-            let results = match plan.extents.len() {
-                1 => copy.row(b, range, &[], &given[2..split]),
+            let results = match (&plan.columns, plan.extents.len()) {
+                (Some(columns), _) => {
+                    copy.columns(b, columns, range);
+                    Vec::new()
+                }
+                (None, 1) => copy.row(b, range, &[], &given[2..split]),
                 _ => copy.rows(b, range, &given[2..split]),
             };
             let value = bundle(b, &results);
@@ -421,16 +457,16 @@ fn forked_call(
 }
 
 /// The copy of a loop's region into its range function.
-struct Copy<'a> {
-    source: &'a Body,
-    plan: &'a Plan,
+pub(crate) struct Copy<'a> {
+    pub(crate) source: &'a Body,
+    pub(crate) plan: &'a Plan,
     /// What stands for the captured values.
-    map: ValueMap,
+    pub(crate) map: ValueMap,
 }
 
 impl Copy<'_> {
     /// A loop over the last index, from `range[0]` to `range[1]`, with the `outer` indices fixed.
-    fn row(
+    pub(crate) fn row(
         &mut self,
         b: &mut Builder<'_>,
         range: [Value; 2],
@@ -462,7 +498,7 @@ impl Copy<'_> {
             }
         }
         b.restore(back);
-        if is_independent(self.source, self.plan.region) {
+        if self.plan.race_free && is_independent(self.source, self.plan.region) {
             b.body.ops[nest].flags = Flags::INDEPENDENT;
         }
         b.body.results(nest).to_vec()

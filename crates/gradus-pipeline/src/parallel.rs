@@ -5,10 +5,12 @@
 //! is not understood stays as it was; a program without such calls is left alone.
 
 use crate::compile::early_parallel;
+use crate::parallel_report::Happened;
 use crate::reply::Output;
 use crate::requests::calls::is_interface_name;
 use crate::run::{Run, Stop};
-use crate::{OutputKind, kernel_report, simplify, teams};
+use crate::simplify::Short;
+use crate::{OutputKind, kernel_report, parallel_report, teams};
 use crate::{called, callers};
 use gradus_analysis::{Closure, Effects};
 use gradus_ir::known::{GpuFn, KERNEL, Known, OpenMpFn, SHARED, SHARED_DYNAMIC, lookup};
@@ -16,10 +18,9 @@ use gradus_ir::{
     Body, Code, Diagnostic, Flags, FuncId, Linkage, LocId, Op, OpKind, Severity, Unit,
 };
 use gradus_llvm::{Host, Imported};
-use gradus_par::Answers;
+use gradus_par::{Answers, Fork};
 use gradus_raise::{Orphans, Outcome, Raised, Reason, RegionRecord};
 use std::collections::HashSet;
-use std::fmt::Write;
 
 /// Whether a name is one of a parallel run time.
 fn is_parallel_name(name: &str) -> bool {
@@ -50,8 +51,9 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     run.take(raised.remarks())?;
     refused_launches(run, &imported, &mut raised)?;
     let unit = &mut imported.unit;
+    let mut happened = Happened::default();
     if raised.changed.is_empty() {
-        report(run, &raised);
+        report(run, unit, &raised, &happened);
         return Ok(());
     }
     let mut changed = raised.changed.clone();
@@ -65,12 +67,20 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         let callers = callers::take_in(unit, &closure, &changed, &others);
         changed.extend(callers);
         folded_later(unit, &mut raised, &changed);
-        report(run, &raised);
-        simplify::parallel(unit, &closure, &changed);
+        let mut short = Short::of(run.request);
+        short.moves = is_reported(run).then(Vec::new);
+        short.parallel(unit, &closure, &changed);
+        fuse(run, unit, &changed, &mut short, &mut happened);
+        happened.moves = short.moves.unwrap_or_default();
         run.after_unit("simplify", unit)
     })?;
     kernels(run, unit, &changed, true)?;
-    let functions = run.pass("lower", |run| lower(run, unit, &changed))?;
+    let functions = run.pass("lower", |run| {
+        let (functions, forks) = lower(run, unit, &changed)?;
+        happened.forks = forks;
+        Ok(functions)
+    })?;
+    report(run, unit, &raised, &happened);
     run.pass("export", |run| {
         run.check(host.export(unit, &functions))?;
         host.drop_kernels();
@@ -78,6 +88,25 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         run.check(host.verify())?;
         run.after_host("export", host)
     })
+}
+
+/// Makes one loop of parallel loops that follow each other, and makes short what is one then.
+fn fuse(
+    run: &Run<'_>,
+    unit: &mut Unit,
+    changed: &[FuncId],
+    short: &mut Short,
+    happened: &mut Happened,
+) {
+    if run.request.options.off.iter().any(|off| off == "fusion") {
+        return;
+    }
+    let joined = gradus_par::join(unit, changed);
+    short.again(unit, &joined);
+    happened.fused = gradus_par::fuse(unit, changed, &short.alias);
+    let mut fused: Vec<FuncId> = happened.fused.iter().map(|fused| fused.func).collect();
+    fused.dedup();
+    short.again(unit, &fused);
 }
 
 /// Makes parallel loops of teams of which that is seen where their functions were taken in, and says so of
@@ -225,7 +254,7 @@ fn kernels(
         run.take(lowered.findings)?;
         if !lowered.changed.is_empty() {
             let closure = Closure::of(unit, &lowered.changed);
-            simplify::parallel(unit, &closure, &lowered.changed);
+            Short::of(run.request).parallel(unit, &closure, &lowered.changed);
         }
         run.after_unit("gpu", unit)
     })
@@ -253,7 +282,7 @@ pub(crate) fn project(
         let off = run.request.options.off.iter().any(|o| o == "simplify");
         if !off && !changed.is_empty() {
             let closure = Closure::of(&imported.unit, &changed);
-            simplify::parallel(&mut imported.unit, &closure, &changed);
+            Short::of(run.request).parallel(&mut imported.unit, &closure, &changed);
         }
         run.after_unit("simplify", &imported.unit)
     })?;
@@ -262,7 +291,7 @@ pub(crate) fn project(
     let unit = &mut imported.unit;
     if !launches.changed.is_empty() {
         run.pass("simplify", |run| {
-            simplify::parallel(unit, &closure, &launches.changed);
+            Short::of(run.request).parallel(unit, &closure, &launches.changed);
             run.after_unit("simplify", unit)
         })?;
         kernels(run, unit, &launches.changed, false)?;
@@ -273,7 +302,7 @@ pub(crate) fn project(
         let teams = teams::to_loops(unit, &changed, !deterministic);
         if !teams.changed.is_empty() {
             let closure = Closure::of(unit, &teams.changed);
-            simplify::parallel(unit, &closure, &teams.changed);
+            Short::of(run.request).parallel(unit, &closure, &teams.changed);
         }
         run.after_unit("teams", unit)?;
         Ok(teams)
@@ -361,14 +390,14 @@ pub(crate) fn fork(
             })
         };
         let parallel: Vec<FuncId> = functions.iter().copied().filter(is_parallel).collect();
-        simplify::again(unit, &parallel);
+        Short::of(run.request).again(unit, &parallel);
         for &func in functions {
             if let Some(mut body) = unit.functions[func].body.take() {
                 gradus_par::restore(unit, &mut body);
                 unit.functions[func].body = Some(body);
             }
         }
-        lower(run, unit, functions)
+        Ok(lower(run, unit, functions)?.0)
     })
 }
 
@@ -393,8 +422,12 @@ fn import(run: &mut Run<'_>, host: &mut Host) -> Result<(Imported, Vec<FuncId>),
     Ok((imported, roots))
 }
 
-/// Lowers the parallel ops of the changed functions; gives all that must go back to the host.
-fn lower(run: &mut Run<'_>, unit: &mut Unit, changed: &[FuncId]) -> Result<Vec<FuncId>, Stop> {
+/// Lowers the parallel ops of the changed functions; gives all that must go back to the host, and when loops fork.
+fn lower(
+    run: &mut Run<'_>,
+    unit: &mut Unit,
+    changed: &[FuncId],
+) -> Result<(Vec<FuncId>, Vec<Fork>), Stop> {
     if run.request.options.deterministic {
         let teams = gradus_par::ranks_to_loops(unit, changed);
         let message = "this region keeps the threads that it asks for (`--deterministic`): they wait for each other or share work, and what it leaves may depend on which of them comes first";
@@ -403,14 +436,18 @@ fn lower(run: &mut Run<'_>, unit: &mut Unit, changed: &[FuncId]) -> Result<Vec<F
         let message = "this runs serially (`--deterministic`): what it leaves may depend on which thread comes first, by an atomic sum, a lock, the number of threads, or a call that is not known";
         run.take(remarks(unit, &serialised, message))?;
     }
-    let made = gradus_par::lower(unit, changed, &gradus_par::Options::default());
-    let functions: Vec<FuncId> = changed.iter().copied().chain(made).collect();
+    let options = gradus_par::Options {
+        race_free: Short::of(run.request).alias.race_free,
+        ..gradus_par::Options::default()
+    };
+    let lowered = gradus_par::lower(unit, changed, &options);
+    let functions: Vec<FuncId> = changed.iter().copied().chain(lowered.made).collect();
     let broken = functions
         .iter()
         .flat_map(|func| gradus_ir::verify_function(unit, *func));
     run.take(broken.collect())?;
     run.after_unit("lower", unit)?;
-    Ok(functions)
+    Ok((functions, lowered.forks))
 }
 
 /// That a region has threads which no order of them stands for.
@@ -460,28 +497,17 @@ fn remarks(unit: &Unit, serialised: &[(FuncId, Option<LocId>)], message: &str) -
     serialised.iter().map(remark).collect()
 }
 
+fn is_reported(run: &Run<'_>) -> bool {
+    run.request.emit.contains(&OutputKind::ParallelReport)
+}
+
 /// What became of each region, by source line.
-fn report(run: &mut Run<'_>, raised: &Raised) {
-    if !run.request.emit.contains(&OutputKind::ParallelReport) {
-        return;
+fn report(run: &mut Run<'_>, unit: &Unit, raised: &Raised, happened: &Happened) {
+    if is_reported(run) {
+        let text = parallel_report::text(unit, raised, happened);
+        run.early_outputs.push(Output {
+            kind: OutputKind::ParallelReport,
+            bytes: text.into_bytes(),
+        });
     }
-    let mut text = String::new();
-    for region in &raised.regions {
-        let place = region.span.as_ref().map_or_else(
-            || region.function.clone(),
-            |span| format!("{}:{}", span.file, span.line),
-        );
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{place}: {}", region.outcome);
-        for construct in &region.constructs {
-            let _ = match &construct.span {
-                Some(span) => writeln!(text, "    line {}: {}", span.line, construct.name),
-                None => writeln!(text, "    {}", construct.name),
-            };
-        }
-    }
-    run.early_outputs.push(Output {
-        kind: OutputKind::ParallelReport,
-        bytes: text.into_bytes(),
-    });
 }

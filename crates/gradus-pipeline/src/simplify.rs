@@ -1,6 +1,7 @@
 //! Which simplifications run before and after differentiation, in what order.
 
-use crate::callers;
+use crate::moves::{Before, Move};
+use crate::{Request, callers};
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_ir::{Body, Flags, FuncId, LocId, Op, OpKind, Region, Unit};
 use gradus_simplify::Facts;
@@ -43,39 +44,65 @@ pub(crate) fn primals(unit: &mut Unit, closure: &Closure, functions: &[FuncId], 
     }
 }
 
-/// Makes parallel code short: the ordinary simplifications, across parallel ops. What is called is
-/// simplified first: that a function comes back, and what it reads, is seen best in its short form. Calls of
-/// small functions become their code when all that can leave loops and regions as a call has left.
-pub(crate) fn parallel(unit: &mut Unit, closure: &Closure, functions: &[FuncId]) {
-    let called = closure.bodies(unit).map(|(func, _)| func);
-    let called: Vec<FuncId> = called.filter(|func| !functions.contains(func)).collect();
-    each(unit, closure, &called);
-    each(unit, closure, functions);
-    let shorter = callers::take_in_small(unit, closure, functions);
-    each(unit, closure, &shorter);
+/// How parallel code is made short.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Short {
+    /// Which facts are used.
+    pub alias: AliasOptions,
+    /// What happened to parallel loops, where somebody wants to know.
+    pub moves: Option<Vec<Move>>,
 }
 
-/// Makes functions short as [`parallel`] does; what they call stays as it is.
-pub(crate) fn again(unit: &mut Unit, functions: &[FuncId]) {
-    let closure = Closure::of(unit, functions);
-    each(unit, &closure, functions);
-}
+impl Short {
+    /// As a request's options want it.
+    pub(crate) fn of(request: &Request) -> Short {
+        let trusted = !request.options.off.iter().any(|off| off == "race-freedom");
+        Short {
+            alias: AliasOptions {
+                race_free: trusted,
+                ..AliasOptions::default()
+            },
+            moves: None,
+        }
+    }
 
-/// Simplifies functions of a closure.
-fn each(unit: &mut Unit, closure: &Closure, functions: &[FuncId]) {
-    let effects = Effects::of(unit, closure);
-    let alias = AliasOptions::default();
-    for &func in functions {
-        let Some(mut body) = unit.functions[func].body.take() else {
-            continue;
-        };
-        let facts = Facts {
-            function: Some(func),
-            effects: &effects,
-            alias: &alias,
-        };
-        gradus_simplify::simplify_to_run(unit, &mut body, &facts);
-        unit.functions[func].body = Some(body);
+    /// Makes parallel code short: the ordinary simplifications, across parallel ops. What is called is
+    /// simplified first: that a function comes back, and what it reads, is seen best in its short form. Calls of
+    /// small functions become their code when all that can leave loops and regions as a call has left.
+    pub(crate) fn parallel(&mut self, unit: &mut Unit, closure: &Closure, functions: &[FuncId]) {
+        let called = closure.bodies(unit).map(|(func, _)| func);
+        let called: Vec<FuncId> = called.filter(|func| !functions.contains(func)).collect();
+        self.each(unit, closure, &called);
+        self.each(unit, closure, functions);
+        let shorter = callers::take_in_small(unit, closure, functions);
+        self.each(unit, closure, &shorter);
+    }
+
+    /// Makes functions short as [`Short::parallel`] does; what they call stays as it is.
+    pub(crate) fn again(&mut self, unit: &mut Unit, functions: &[FuncId]) {
+        let closure = Closure::of(unit, functions);
+        self.each(unit, &closure, functions);
+    }
+
+    /// Simplifies functions of a closure.
+    fn each(&mut self, unit: &mut Unit, closure: &Closure, functions: &[FuncId]) {
+        let effects = Effects::of(unit, closure);
+        for &func in functions {
+            let Some(mut body) = unit.functions[func].body.take() else {
+                continue;
+            };
+            let before = self.moves.is_some().then(|| Before::of(unit, &body));
+            let facts = Facts {
+                function: Some(func),
+                effects: &effects,
+                alias: &self.alias,
+            };
+            gradus_simplify::simplify_to_run(unit, &mut body, &facts);
+            if let (Some(moves), Some(before)) = (&mut self.moves, before) {
+                moves.extend(before.since(&body));
+            }
+            unit.functions[func].body = Some(body);
+        }
     }
 }
 

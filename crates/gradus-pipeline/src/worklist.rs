@@ -409,8 +409,8 @@ pub const SWITCHES: &[&str] = &[
     "replay-cost",
 ];
 
-/// What can be switched off when kernels are lowered.
-const KERNEL_SWITCHES: &[&str] = &[
+/// What can be switched off when kernels and parallel loops are lowered.
+const LOWERING_SWITCHES: &[&str] = &[
     "barrier-removal",
     "min-cut",
     "interchange",
@@ -420,6 +420,7 @@ const KERNEL_SWITCHES: &[&str] = &[
     "searches",
     "multiples",
     "turns",
+    "race-freedom",
 ];
 
 /// The options of differentiation with what is listed switched off.
@@ -432,7 +433,7 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
         match name.as_str() {
             "simplify" | "lists" | "gather" | "private-sums" | "rounds" | "jam" | "short-rows"
             | "stagger" | "local-loops" => {}
-            name if KERNEL_SWITCHES.contains(&name) => {}
+            name if LOWERING_SWITCHES.contains(&name) => {}
             "alias-scopes" => options.alias_scopes = false,
             "variance-cost" => options.variance_cost = false,
             "recompute" => options.recompute = false,
@@ -449,7 +450,7 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
                 let message = format!("there is no switch `{name}`");
                 let help = format!(
                     "there are {}",
-                    [SWITCHES, KERNEL_SWITCHES].concat().join(", ")
+                    [SWITCHES, LOWERING_SWITCHES].concat().join(", ")
                 );
                 return Err(Diagnostic::error(Code::BadOption, message).help(help));
             }
@@ -464,7 +465,7 @@ mod tests {
 
     #[test]
     fn every_switch_is_understood() {
-        for name in [SWITCHES, KERNEL_SWITCHES].concat() {
+        for name in [SWITCHES, LOWERING_SWITCHES].concat() {
             assert!(options(&[name.to_string()]).is_ok(), "{name}");
         }
         assert!(options(&["nothing".to_string()]).is_err());

@@ -20,6 +20,8 @@ pub struct ForkJoinWay {
     pub projected: bool,
     /// All simplifications, and loops of tasks as parallel loops.
     pub simplified: bool,
+    /// Loops that follow each other become one where they can.
+    pub fused: bool,
     /// Whether small loops stay whole.
     pub small_stay: bool,
     /// Whether LLVM's optimiser works on what is lowered.
@@ -32,6 +34,7 @@ impl ForkJoinWay {
         ForkJoinWay {
             projected: batch % 4 == 3,
             simplified: batch % 4 != 0,
+            fused: matches!(batch % 4, 0 | 1),
             small_stay: batch % 3 == 2,
             optimised: batch % 8 == 5,
         }
@@ -137,19 +140,14 @@ pub(crate) fn prepare(unit: &mut Unit, way: &ForkJoinWay) -> Result<(), String> 
         gradus_par::project(unit, &functions, gradus_par::Answers::Followed);
     }
     if way.simplified {
-        let effects = Effects::of(unit, &Closure::of(unit, &functions));
-        let alias = AliasOptions::default();
-        for &func in &functions {
-            let facts = Facts {
-                function: Some(func),
-                effects: &effects,
-                alias: &alias,
-            };
-            if let Some(mut body) = unit.functions[func].body.take() {
-                gradus_simplify::simplify(unit, &mut body, &facts);
-                unit.functions[func].body = Some(body);
-            }
-        }
+        simplify(unit, &functions);
+    }
+    if way.fused {
+        gradus_par::join(unit, &functions);
+        simplify(unit, &functions);
+        gradus_par::fuse(unit, &functions, &AliasOptions::default());
+        sound(unit)?;
+        simplify(unit, &functions);
     }
     for &func in &functions {
         if let Some(mut body) = unit.functions[func].body.take() {
@@ -162,6 +160,22 @@ pub(crate) fn prepare(unit: &mut Unit, way: &ForkJoinWay) -> Result<(), String> 
         }
     }
     sound(unit)
+}
+
+fn simplify(unit: &mut Unit, functions: &[FuncId]) {
+    let effects = Effects::of(unit, &Closure::of(unit, functions));
+    let alias = AliasOptions::default();
+    for &func in functions {
+        let facts = Facts {
+            function: Some(func),
+            effects: &effects,
+            alias: &alias,
+        };
+        if let Some(mut body) = unit.functions[func].body.take() {
+            gradus_simplify::simplify(unit, &mut body, &facts);
+            unit.functions[func].body = Some(body);
+        }
+    }
 }
 
 /// Whether a unit follows the rules.

@@ -10,9 +10,11 @@
 //! this is only added to, each cell by one operation that may come in any order, and read at the end.
 //! Numbers are integers, or floats of which sums are exact, so that every order gives the same bits.
 //!
-//! Here are the functions and what runs in one place; `loops`, `tasks` and `team` fork.
+//! Here are the functions and what runs in one place; `loops`, `columns`, `neighbours`, `tasks` and `team` fork.
 
+mod columns;
 mod loops;
+mod neighbours;
 mod tasks;
 mod team;
 
@@ -39,6 +41,8 @@ pub const FORK_JOIN_FEATURES: &[&str] = &[
     "sync",
     "scope with a result",
     "loop of tasks",
+    "loops that follow each other",
+    "columns",
     "recursion that spawns",
     "call",
     "private memory",
@@ -342,7 +346,7 @@ impl Writer {
 
     fn statement(&mut self, view: &View, depth: u32) {
         let forks = depth > 0 && view.runs * 4 <= RUNS;
-        match self.random.below(if forks { 26 } else { 14 }) {
+        match self.random.below(if forks { 29 } else { 14 }) {
             0..=1 => self.arithmetic(),
             2 => self.float_arithmetic(),
             3..=5 => {
@@ -366,6 +370,8 @@ impl Writer {
             16..=19 => self.parallel_loop(view, depth),
             20 | 21 => self.scope(view, depth),
             22 => self.loop_of_tasks(view, depth),
+            23 | 24 => self.neighbours(view),
+            25 => self.columns(view),
             _ => self.team(view, depth),
         }
     }

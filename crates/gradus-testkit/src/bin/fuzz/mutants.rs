@@ -25,6 +25,7 @@ pub fn run(settings: &Settings) -> ExitCode {
             ToldBy::Wide => Sort::Wide,
             ToldBy::C => Sort::C,
             ToldBy::Kernels => Sort::Kernels,
+            ToldBy::ForkJoin => Sort::Parallel,
             // The programs are serial: races are told by ThreadSanitizer, in the tests of the tool.
             ToldBy::Threads => continue,
         };

@@ -1,0 +1,124 @@
+//! `--par-report`: what became of each parallel loop, by source line, and what the switches leave out.
+
+mod support;
+
+use std::path::Path;
+use support::{folder, shell, text};
+
+const PROGRAM: &str = "
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) static double mag(const double *a, long n) {
+  double s = 0;
+  for (long i = 0; i < n; i++) s += a[i] * a[i];
+  return sqrt(s);
+}
+__attribute__((noinline)) void normalise(double *out, const double *in, long n) {
+#pragma omp parallel for
+  for (long i = 0; i < n; i++) out[i] = in[i] / mag(in, n);
+}
+__attribute__((noinline)) void twice(double *restrict o, const double *restrict a, long n) {
+  double *t = malloc(n * 8), *never = malloc(n * 8);
+#pragma omp parallel for
+  for (long i = 0; i < n; i++) t[i] = a[i] * 2;
+#pragma omp parallel for
+  for (long i = 0; i < n; i++) never[i] = exp(a[i]);
+#pragma omp parallel for
+  for (long i = 0; i < n; i++) o[i] += t[i];
+  free(t);
+  free(never);
+}
+__attribute__((noinline)) void turned(double *restrict o, double *restrict t, long n) {
+#pragma omp parallel
+  {
+#pragma omp for
+    for (long i = 0; i < n; i++) t[i] = i;
+#pragma omp for
+    for (long i = 0; i < n; i++) o[i] = t[n - 1 - i];
+  }
+}
+__attribute__((noinline)) void columns(double *out, const double *a, long n, long m) {
+#pragma omp parallel for
+  for (long j = 0; j < n; j++) {
+    double s = out[j];
+    for (long i = 0; i < m; i++) s = s / 2 + a[i * n + j];
+    out[j] = s;
+  }
+}
+int main(void) {
+  double a[100], o[100], t[100], few[4] = {1, 2, 3, 4};
+  for (int i = 0; i < 100; i++) a[i] = i % 3;
+  normalise(o, a, 100);
+  twice(o, a, 100);
+  double s = 0;
+  for (int i = 0; i < 100; i++) s += o[i];
+  turned(o, t, 100);
+#pragma omp parallel for
+  for (int i = 0; i < 4; i++) few[i] += o[i];
+  double rows[100][70], sums[70], right[70];
+  for (int i = 0; i < 7000; i++) rows[i / 70][i % 70] = i % 11;
+  for (int j = 0; j < 70; j++) sums[j] = right[j] = j;
+  columns(sums, &rows[0][0], 70, 100);
+  int wrong = 0;
+  for (int j = 0; j < 70; j++) {
+    for (int i = 0; i < 100; i++) right[j] = right[j] / 2 + rows[i][j];
+    wrong += right[j] != sums[j];
+  }
+  printf(\"%.6f %g %g %d\\n\", s, few[0], few[3], wrong);
+}
+";
+
+/// The report, and what the program prints on three workers with everything forked.
+fn made(folder: &Path, options: &str) -> (String, String) {
+    std::fs::write(folder.join("program.c"), PROGRAM).expect("written");
+    let flags = "-O2 -fno-math-errno -fopenmp --par-report";
+    let command = format!("gradus cc {flags} {options} program.c -o program -lm");
+    let report = text(&shell(folder, &command).stdout);
+    let run = shell(folder, "GRADUS_NUM_THREADS=3 GRADUS_FORCE_FORK=1 ./program");
+    (report, text(&run.stdout))
+}
+
+/// The lines below the construct of a line.
+fn below(report: &str, line: u32) -> Vec<&str> {
+    let head = format!("    line {line}: ");
+    let mut lines = report.lines().skip_while(|l| !l.starts_with(&head));
+    assert!(lines.next().is_some(), "no line {line} in\n{report}");
+    let own = lines.take_while(|l| l.starts_with("        "));
+    own.map(str::trim).collect()
+}
+
+#[test]
+fn the_report_says_what_left_loops_which_became_one_and_when_they_fork() {
+    let (report, printed) = made(&folder("par_report"), "");
+    assert_eq!(printed, "205.707140 100 100 0\n");
+    let call = "the call of mag in line 12 leaves the loop: it is made once";
+    assert!(below(&report, 11).contains(&call), "{report}");
+    assert_eq!(below(&report, 18), ["gone: nothing that it leaves is used"]);
+    let one = |line: u32| format!("one loop with that of line {line}");
+    assert!(below(&report, 16).contains(&one(20).as_str()), "{report}");
+    assert!(below(&report, 20).contains(&one(16).as_str()), "{report}");
+    let from = |line: &&str| line.starts_with("forks from ");
+    assert!(below(&report, 16).iter().any(from), "{report}");
+    for line in [28, 30] {
+        let joined = below(&report, line).iter().any(|l| l.contains("one loop"));
+        assert!(!joined, "line {line} in\n{report}");
+    }
+    let small = ["runs serially: it is too small for a fork"];
+    assert_eq!(below(&report, 50), small);
+    let columns = "interchanged with the loop inside: columns run side by side";
+    assert!(below(&report, 35).contains(&columns), "{report}");
+}
+
+#[test]
+fn switches_leave_out_what_they_name() {
+    let (report, printed) = made(&folder("par_fusion"), "--gradus-without=fusion");
+    assert_eq!(printed, "205.707140 100 100 0\n");
+    assert!(!report.contains("one loop"), "{report}");
+    assert!(report.contains("leaves the loop"), "{report}");
+    let (report, printed) = made(&folder("par_races"), "--gradus-without=race-freedom");
+    assert_eq!(printed, "205.707140 100 100 0\n");
+    assert!(!report.contains("one loop"), "{report}");
+    assert!(!report.contains("leaves the loop"), "{report}");
+    assert!(!report.contains("interchanged"), "{report}");
+}

@@ -1,0 +1,107 @@
+//! Which loops run their columns side by side.
+
+use crate::{Options, lower};
+use gradus_ir::{Body, Flags, OpKind, Region, parse, verify};
+
+/// Whether loops over columns stand in the loops down them, in what a program's parallel loop becomes.
+fn side_by_side(code: &str) -> bool {
+    side_by_side_with(code, Options::default())
+}
+
+fn side_by_side_with(code: &str, options: Options) -> bool {
+    let text = format!(
+        "attrs 0 = param(noalias) param(noalias) param(noalias)
+         func @f(%a: ptr, %o: ptr, %list: ptr, %n: i64, %m: i64) -> void #0 {{ {code} return }}"
+    );
+    let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}\n{text}", e.labels));
+    let f = unit.function("f").expect("it is there");
+    let made = lower(&mut unit, &[f], &options).made;
+    assert!(verify(&unit).is_empty(), "{}", gradus_ir::print(&unit));
+    let bodies = made
+        .iter()
+        .filter_map(|func| unit.functions[*func].body.as_deref());
+    bodies.into_iter().any(interchanged)
+}
+
+/// Whether a loop that is free of races stands in one that is not.
+fn interchanged(body: &Body) -> bool {
+    let is_loop = |region: Region| {
+        let owner = body.owner(region)?;
+        matches!(body.kind(owner), OpKind::For { .. }).then_some(owner)
+    };
+    body.walk(body.root()).any(|op| {
+        let free = body.ops[op].flags.has(Flags::INDEPENDENT);
+        let around = body.parent(op).and_then(is_loop);
+        let rows = around.and_then(|rows| body.parent(rows)).and_then(is_loop);
+        free && rows.is_some()
+    })
+}
+
+/// Sums down columns: the element's index is `at`, of column `%j` and row `%i`.
+fn sums(at: &str, length: &str) -> String {
+    format!(
+        "par.for %j < %n {{
+           %s = for %i < {length} iter(%c = f64 0.0) {{ {at}
+             %p = addr inbounds f64, %a, %k %x = load %p -> f64 %d = fadd %c, %x yield %d }}
+           %q = addr inbounds f64, %o, %j store %s, %q yield }}"
+    )
+}
+
+const DOWN: &str = "%r = mul nsw %i, %n %k = add nsw %r, %j";
+
+#[test]
+fn sums_of_columns_run_side_by_side() {
+    assert!(side_by_side(&sums(DOWN, "%m")));
+}
+
+#[test]
+fn sums_that_lie_in_memory_do_so_too() {
+    let code = format!(
+        "par.for %j < %n {{ %q = addr inbounds f64, %o, %j
+           for %i < %m {{ {DOWN} %p = addr inbounds f64, %a, %k %x = load %p -> f64
+             %s = load %q -> f64 %t = fadd %s, %x store %t, %q yield }}
+           yield }}"
+    );
+    assert!(side_by_side(&code));
+}
+
+#[test]
+fn rows_and_short_columns_stay() {
+    assert!(!side_by_side(&sums(
+        "%r = mul nsw %j, %m %k = add nsw %r, %i",
+        "%m"
+    )));
+    assert!(!side_by_side(&sums(DOWN, "4")));
+    assert!(!side_by_side(&sums("%k = add nsw %i, %j", "%m")));
+}
+
+#[test]
+fn columns_whose_length_is_their_own_stay() {
+    assert!(!side_by_side(&sums(DOWN, "%j")));
+}
+
+#[test]
+fn columns_behind_a_list_stay() {
+    let listed = format!("{DOWN} %e = addr i64, %list, %k %l = load %e -> i64");
+    assert!(!side_by_side(
+        &sums(&listed, "%m").replace("%a, %k", "%a, %l")
+    ));
+}
+
+#[test]
+fn what_is_not_only_a_computation_stays() {
+    let atomic = sums(DOWN, "%m").replace(
+        "yield %d",
+        "%z = addr f64, %o, 0 %y = atomicrmw fadd monotonic %z, %x yield %d",
+    );
+    assert!(!side_by_side(&atomic));
+}
+
+#[test]
+fn nothing_is_interchanged_without_the_freedom_from_races() {
+    let options = Options {
+        race_free: false,
+        ..Options::default()
+    };
+    assert!(!side_by_side_with(&sums(DOWN, "%m"), options));
+}

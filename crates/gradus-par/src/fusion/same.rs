@@ -1,0 +1,206 @@
+//! Whether accesses of two parallel loops meet in the same iteration only.
+//!
+//! Two ways to know it:
+//! - By *numbers*: both addresses are a start, the same for both, and a constant plus so many bytes for each iteration;
+//!   what the two accesses touch lies within the bytes of an iteration.
+//! - By *form*: both addresses are the same expression of the loop's indices, through lists and rows as may be, and one
+//!   of the accesses is a write that every iteration makes. As the loops are free of races, no two iterations make it
+//!   to one place: what an iteration of the other loop touches by the same expression no other iteration wrote.
+
+use gradus_analysis::{Alias, Clobbers, MemoryAccess, affine};
+use gradus_edit::is_pure;
+use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::{Body, Definition, Op, OpKind, Value};
+
+/// Ops of an address that are compared at most.
+const STEPS: usize = 64;
+
+/// Two parallel loops that count the same.
+pub(super) struct Iterations<'a> {
+    pub(super) alias: &'a Alias<'a>,
+    pub(super) clobbers: &'a Clobbers<'a>,
+    pub(super) first: Op,
+    pub(super) second: Op,
+}
+
+impl Iterations<'_> {
+    /// Whether an access of the first loop and one of the second, which may meet, meet in the same iteration only.
+    pub(super) fn meet_as_one(&self, a: &MemoryAccess, b: &MemoryAccess) -> bool {
+        let (Some(p), Some(q)) = (a.ptr(), b.ptr()) else {
+            return false;
+        };
+        let plain = is_plain(self.alias.body, a.op) && is_plain(self.alias.body, b.op);
+        plain && (self.within_one_step(a, p, b, q) || self.are_one_expression(a, p, b, q))
+    }
+
+    fn within_one_step(&self, a: &MemoryAccess, p: Value, b: &MemoryAccess, q: Value) -> bool {
+        let form = |ptr, lp| affine(self.alias, ptr, Some(lp)).filter(|form| form.exact);
+        let (Some(one), Some(other)) = (form(p, self.first), form(q, self.second)) else {
+            return false;
+        };
+        let step = |form: &gradus_analysis::Affine, lp: Op| {
+            let own = form.terms.iter().all(|term| term.lp == lp);
+            form.constant_step(lp).filter(|_| own)
+        };
+        let ends = |access: &MemoryAccess, constant: i64| {
+            let size = i64::try_from(access.size?).ok()?;
+            let begin = constant.checked_add(access.offset)?;
+            Some((begin, begin.checked_add(size)?))
+        };
+        let (Some(x), Some(y)) = (ends(a, one.constant), ends(b, other.constant)) else {
+            return false;
+        };
+        let length = x.1.max(y.1).checked_sub(x.0.min(y.0));
+        let step = step(&one, self.first).filter(|s| step(&other, self.second) == Some(*s));
+        let dims = matches!(
+            self.alias.body.kind(self.first),
+            OpKind::ParFor { dims: 1, .. }
+        );
+        let fits =
+            |step: i64| length.is_some_and(|length| step.unsigned_abs() >= length.unsigned_abs());
+        dims && one.start == other.start
+            && one.invariant == other.invariant
+            && step.is_some_and(fits)
+    }
+
+    fn are_one_expression(&self, a: &MemoryAccess, p: Value, b: &MemoryAccess, q: Value) -> bool {
+        let mut pairs = Pairs {
+            iterations: self,
+            loops: Vec::new(),
+            steps: 0,
+        };
+        a.offset == b.offset
+            && a.size.is_some()
+            && a.size == b.size
+            && pairs.same(p, q)
+            && (a.destroys() && pairs.is_sure(a.op, self.first)
+                || b.destroys() && pairs.is_sure(b.op, self.second))
+    }
+}
+
+fn is_plain(body: &Body, op: Op) -> bool {
+    match body.kind(op) {
+        OpKind::Load(access) | OpKind::Store(access) => access.is_plain(),
+        _ => false,
+    }
+}
+
+/// Loops inside of the two, which run the same numbers.
+struct Pairs<'a> {
+    iterations: &'a Iterations<'a>,
+    loops: Vec<(Op, Op)>,
+    steps: usize,
+}
+
+impl Pairs<'_> {
+    /// Whether a value of an iteration of the first loop is what the other value is in the same iteration of the second.
+    /// Indices of loops inside are the same where these loops run the same numbers: what one takes in the course of an
+    /// iteration, the other takes, too.
+    fn same(&mut self, x: Value, y: Value) -> bool {
+        let Iterations {
+            alias,
+            first,
+            second,
+            ..
+        } = *self.iterations;
+        let (unit, body) = (alias.unit, alias.body);
+        if x == y || body.as_const(x).is_some() && body.as_const(x) == body.as_const(y) {
+            return true;
+        }
+        self.steps += 1;
+        if self.steps > STEPS || body.ty(x) != body.ty(y) {
+            return false;
+        }
+        match (body.values[x].def, body.values[y].def) {
+            (Definition::Param(r, i), Definition::Param(s, j)) if i == j => {
+                match (body.owner(r), body.owner(s)) {
+                    (Some(p), Some(q)) if (p, q) == (first, second) => true,
+                    (Some(p), Some(q)) => i == 0 && self.same_loops(p, q),
+                    _ => false,
+                }
+            }
+            (Definition::Result(p, m), Definition::Result(q, n)) => {
+                // Two looks at what has no value may differ.
+                let settled = !matches!(body.kind(p), OpKind::Freeze);
+                m == n
+                    && settled
+                    && body.kind(p) == body.kind(q)
+                    && (is_pure(unit, body, p) || self.reads_the_same(p, q))
+                    && body.op_regions(p).is_empty()
+                    && body.operand_count(p) == body.operand_count(q)
+                    && (0..body.operand_count(p))
+                        .all(|n| self.same(body.operand(p, n), body.operand(q, n)))
+            }
+            _ => false,
+        }
+    }
+
+    fn same_loops(&mut self, p: Op, q: Op) -> bool {
+        let Iterations {
+            alias,
+            first,
+            second,
+            ..
+        } = *self.iterations;
+        let known = self
+            .loops
+            .iter()
+            .find(|(one, other)| *one == p || *other == q);
+        if let Some(known) = known {
+            return *known == (p, q);
+        }
+        let counts = |op: Op| matches!(alias.body.kind(op), OpKind::For { .. });
+        let inside = alias.nest.contains(first, p) && alias.nest.contains(second, q);
+        let same = counts(p)
+            && counts(q)
+            && inside
+            && self.same(alias.body.operand(p, 0), alias.body.operand(q, 0));
+        if same {
+            self.loops.push((p, q));
+        }
+        same
+    }
+
+    /// Whether two loads read memory that stays as it is while both loops run.
+    fn reads_the_same(&self, p: Op, q: Op) -> bool {
+        let Iterations {
+            alias,
+            clobbers,
+            first,
+            second,
+        } = *self.iterations;
+        let stays = |op: Op| {
+            let reads = clobbers.reads_of(op).iter();
+            let mut reads = reads.copied();
+            reads.all(|read| {
+                !clobbers.destroyed_in(&read, first) && !clobbers.destroyed_in(&read, second)
+            })
+        };
+        let load =
+            |op: Op| matches!(alias.body.kind(op), OpKind::Load(access) if access.is_plain());
+        load(p) && load(q) && (stays(p) && stays(q) || planted(Mutant::ListsChangeUnseen))
+    }
+
+    /// Whether every iteration of a parallel loop comes to an op, for all the numbers of the paired loops around it.
+    fn is_sure(&self, op: Op, lp: Op) -> bool {
+        let Iterations { alias, .. } = *self.iterations;
+        let (unit, body) = (alias.unit, alias.body);
+        let mut at = op;
+        while let Some(around) = body.parent(at).and_then(|region| body.owner(region)) {
+            if around == lp {
+                return true;
+            }
+            let paired = self.loops.iter().any(|(p, q)| *p == around || *q == around);
+            let runs = || {
+                body.as_int(unit, body.operand(around, 0))
+                    .is_some_and(|n| n != 0)
+            };
+            let all = matches!(body.kind(around), OpKind::For { .. }) && (paired || runs());
+            if !all && !planted(Mutant::SomeWritesForAll) {
+                return false;
+            }
+            at = around;
+        }
+        false
+    }
+}

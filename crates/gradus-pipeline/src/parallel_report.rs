@@ -1,0 +1,165 @@
+//! What became of every parallel construct, as text: for `--par-report`.
+//!
+//! ```text
+//! norm.c:6: raised to parallel loops and tasks
+//!     line 6: for
+//!         the call of mag in line 7 leaves the loop: it is made once
+//!         forks from 40001 iterations on, from 5001 on while a worker is awake
+//! ```
+//!
+//! A loop is known by its place in the source. One that stands in several functions, as it was taken in where its
+//! function is called, is told of once, with all that happened to any of them.
+
+use crate::moves::{Move, What};
+use gradus_ir::{LocId, SourceSpan, Unit};
+use gradus_par::{Fork, Fused, Size};
+use gradus_raise::{Raised, RegionRecord};
+use std::fmt::Write;
+
+/// What happened to parallel loops after they were raised.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Happened {
+    /// What simplification did.
+    pub moves: Vec<Move>,
+    /// Which became one.
+    pub fused: Vec<Fused>,
+    /// When each forks.
+    pub forks: Vec<Fork>,
+}
+
+/// The report's text.
+pub(crate) fn text(unit: &Unit, raised: &Raised, happened: &Happened) -> String {
+    let mut said = lines(unit, happened);
+    let mut text = String::new();
+    for region in &raised.regions {
+        let place = region.span.as_ref().map_or_else(
+            || region.function.clone(),
+            |span| format!("{}:{}", span.file, span.line),
+        );
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{place}: {}", region.outcome);
+        for construct in &region.constructs {
+            let _ = match &construct.span {
+                Some(span) => writeln!(text, "    line {}: {}", span.line, construct.name),
+                None => writeln!(text, "    {}", construct.name),
+            };
+            for line in take(&mut said, &raised.regions, construct.span.as_ref()) {
+                let _ = writeln!(text, "        {line}");
+            }
+        }
+    }
+    text
+}
+
+/// Lines, each with the place of the loop that it is about.
+type Said = Vec<(SourceSpan, String)>;
+
+/// All that is said of loops, each line once.
+fn lines(unit: &Unit, happened: &Happened) -> Said {
+    let mut said = Said::new();
+    let mut say = |loc: Option<LocId>, line: String| {
+        if let Some(span) = unit.span(loc)
+            && !said
+                .iter()
+                .any(|(at, known)| at.line == span.line && at.file == span.file && *known == line)
+        {
+            said.push((span, line));
+        }
+    };
+    for Move { lp, what } in &happened.moves {
+        say(*lp, moved(unit, what));
+    }
+    for fused in &happened.fused {
+        if let Some(second) = unit.span(fused.second) {
+            say(
+                fused.first,
+                format!("one loop with that of line {}", second.line),
+            );
+        }
+        if let Some(first) = unit.span(fused.first) {
+            say(
+                fused.second,
+                format!("one loop with that of line {}", first.line),
+            );
+        }
+    }
+    for fork in &happened.forks {
+        if fork.interchanged {
+            let line = "interchanged with the loop inside: columns run side by side";
+            say(fork.loc, line.to_string());
+        }
+        say(fork.loc, size(fork.size));
+    }
+    said
+}
+
+fn moved(unit: &Unit, what: &What) -> String {
+    let line = |loc: &Option<LocId>| match unit.span(*loc) {
+        Some(span) => format!(" in line {}", span.line),
+        None => String::new(),
+    };
+    match what {
+        What::Call(name, loc) => {
+            format!(
+                "the call of {name}{} leaves the loop: it is made once",
+                line(loc)
+            )
+        }
+        What::NoCall(name, loc) => format!(
+            "the call of {name}{} is not made: what it gives is known, or not used",
+            line(loc)
+        ),
+        What::Loop(loc) => format!("the loop{} leaves the loop: it runs once", line(loc)),
+        What::Loads(1) => "a number that is loaded leaves the loop".to_string(),
+        What::Loads(count) => format!("{count} numbers that are loaded leave the loop"),
+        What::Gone => "gone: nothing that it leaves is used".to_string(),
+    }
+}
+
+fn size(size: Size) -> String {
+    match size {
+        Size::Never => "runs serially: it is too small for a fork".to_string(),
+        Size::Always => "forks: it is large enough".to_string(),
+        Size::From { awake, asleep } if awake == asleep => {
+            format!("forks from {asleep} iterations on")
+        }
+        Size::From { awake, asleep } => {
+            format!("forks from {asleep} iterations on, from {awake} on while a worker is awake")
+        }
+        Size::Estimated => {
+            "forks where it is large enough, by what an iteration takes, as is known when it begins"
+                .to_string()
+        }
+    }
+}
+
+/// The lines about a construct: those of loops of which it is the last construct before them.
+fn take(said: &mut Said, regions: &[RegionRecord], construct: Option<&SourceSpan>) -> Vec<String> {
+    let Some(construct) = construct else {
+        return Vec::new();
+    };
+    let constructs = || {
+        let all = regions.iter().flat_map(|region| &region.constructs);
+        let loops = all.filter(|c| makes_loops(c.name));
+        loops.filter_map(|c| c.span.as_ref())
+    };
+    let last_before = |at: &SourceSpan| {
+        let before = constructs().filter(|c| c.file == at.file && c.line <= at.line);
+        before.map(|c| c.line).max()
+    };
+    let is_loop = constructs().any(|c| c == construct);
+    let belongs = |at: &SourceSpan| {
+        is_loop && at.file == construct.file && last_before(at) == Some(construct.line)
+    };
+    let (own, rest) = std::mem::take(said)
+        .into_iter()
+        .partition(|(at, _)| belongs(at));
+    *said = rest;
+    let own: Said = own;
+    own.into_iter().map(|(_, line)| line).collect()
+}
+
+/// Whether a construct becomes a parallel loop.
+fn makes_loops(name: &str) -> bool {
+    ["for", "for (dynamic)", "gr_for", "taskloop"].contains(&name)
+}
