@@ -1,5 +1,5 @@
-//! Where a condition is known, it is a constant: in the arms of its branch, and for what the next
-//! iteration of a loop gets that repeats while it holds.
+//! Where a condition is known, it is a constant: in the arms of its branch, for what the next
+//! iteration of a loop gets that repeats while it holds, and for what is left of the last one.
 //!
 //! A host merges the test before an inner loop with the test of the loop around it where both ask the
 //! same; then the outer loop steps on in the arm of a branch. Here it steps on again for all to see,
@@ -23,7 +23,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
                 let arms = know_in_arms(unit, body, op);
                 merge_to_condition(unit, body, op) || arms
             }
-            OpKind::Repeat => carry_from_arm(body, op),
+            OpKind::Repeat => give_from_arms(body, op),
             _ => false,
         };
     }
@@ -75,35 +75,42 @@ fn merge_to_condition(unit: &Unit, body: &mut Body, branch: Op) -> bool {
 }
 
 /// What a loop carries on that repeats while the condition of a branch holds is what the branch's first
-/// arm gives, where that stands outside of the branch.
-fn carry_from_arm(body: &mut Body, repeat: Op) -> bool {
+/// arm gives, where that stands outside of the branch; what it leaves is what the second one gives.
+fn give_from_arms(body: &mut Body, repeat: Op) -> bool {
     let condition = body.operand(repeat, 0);
     let Some(around) = body.parent(repeat).and_then(|region| body.owner(region)) else {
         return false;
     };
     let carried = body.operands(around).count();
     let mut changed = false;
-    for index in 1..=carried {
+    for index in 1..body.operand_count(repeat) {
         let value = body.operand(repeat, index);
-        let Some(branch) = body
-            .def_op(value)
-            .filter(|&op| matches!(body.kind(op), OpKind::If) && body.operand(op, 0) == condition)
-        else {
-            continue;
-        };
-        let number = body.results(branch).iter().position(|&r| r == value);
-        let arm = body.op_regions(branch)[0];
-        let given = number.and_then(|number| yielded(body, arm, number));
-        let outside = |v: &Value| {
-            let made_in = body.region_of(*v);
-            !made_in.is_some_and(|made| body.is_inside(made, arm))
-        };
-        if let Some(given) = given.filter(outside) {
+        let arm = usize::from(index > carried);
+        if let Some(given) = given_by(body, value, condition, arm) {
             body.set_operand(repeat, index, given);
             changed = true;
         }
     }
     changed
+}
+
+/// What a value is that one of two arms gives, where a condition chooses that arm and it stands outside.
+fn given_by(body: &Body, value: Value, condition: Value, arm: usize) -> Option<Value> {
+    let op = body.def_op(value)?;
+    if body.operands(op).next() != Some(condition) {
+        return None;
+    }
+    match body.kind(op) {
+        OpKind::Select => Some(body.operand(op, 1 + arm)),
+        OpKind::If => {
+            let number = body.results(op).iter().position(|&r| r == value)?;
+            let region = body.op_regions(op)[arm];
+            let given = yielded(body, region, number)?;
+            let inside = |made| body.is_inside(made, region);
+            (!body.region_of(given).is_some_and(inside)).then_some(given)
+        }
+        _ => None,
+    }
 }
 
 /// What a region gives as its `index`th value; `None` where it does not end in a yield.

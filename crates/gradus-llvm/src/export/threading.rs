@@ -4,7 +4,8 @@
 //! value of `a && b`, the flag of a loop with several exits. Where an arm ends with a constant for
 //! that value, its end goes straight to the place that the test would choose; so the blocks come out
 //! much as they came in. Ends whose value is not known meet at the test. What else the arms gave is then
-//! merged at each place, and once more behind the test if it is used there (`extras`).
+//! merged at each place, and once more behind the test if it is used there (`extras`). A loop that repeats while
+//! the condition of the branch before holds is such a test, too: each arm says what the condition is.
 use super::structure::{Frame, Structure, Values};
 use crate::ffi::*;
 use crate::import::SELECTOR_NAME;
@@ -51,6 +52,7 @@ impl Structure<'_, '_, '_> {
         let ends = self.ends.remove(&op).unwrap_or_default();
         let mut given = self.body.results(op).to_vec();
         given.extend(self.extras.remove(&op).unwrap_or_default());
+        given.extend(self.repeated_while(op));
         if ends.is_empty() {
             return self.skip_rest();
         }
@@ -106,13 +108,36 @@ impl Structure<'_, '_, '_> {
         self.skip_rest();
     }
 
-    /// What an arm gives at its end: the operands of its `yield`, then the extras of its op.
+    /// What an arm gives at its end: the operands of its `yield`, then the extras of its op, then what the condition
+    /// is that is asked again.
     pub(super) fn end_values(&self, end: Op, owner: Op) -> Values {
         let mut values = self.operands(end);
         if let Some(extras) = self.extras.get(&owner) {
             values.extend(extras.iter().map(|v| self.get(*v)));
         }
+        if let Some(condition) = self.repeated_while(owner) {
+            let first = self.body.op_regions(owner).first().copied();
+            let holds = self.body.parent(end) == first;
+            let ty = self.exporter.ty(self.body.ty(condition));
+            values.push(unsafe { LLVMConstInt(ty, holds.into(), 0) });
+        }
         values
+    }
+
+    /// The condition of a branch, where the loop around repeats while it holds, which is asked right behind.
+    fn repeated_while(&self, op: Op) -> Option<Value> {
+        let body = self.body;
+        let next = body.next(op)?;
+        if !matches!(
+            (body.kind(op), body.kind(next)),
+            (OpKind::If, OpKind::Repeat)
+        ) {
+            return None;
+        }
+        let condition = body.operand(op, 0);
+        let made_here =
+            body.def_op(condition)? != op && body.region_of(condition) == body.parent(op);
+        (made_here && body.operand(next, 0) == condition).then_some(condition)
     }
 
     fn assume(&mut self, given: &[Value], values: &[LLVMValueRef]) {
