@@ -7,7 +7,9 @@
 //!    modular arithmetic, the loop stays a `loop`;
 //! 3. the loop is rebuilt as a `for` over that number: inductions become `start + index · step`,
 //!    results that are not the last carried values are carried too;
-//! 4. the guard around is folded into the number of runs (`guard`), so that nests are `for{for{for`.
+//! 4. the guard around is folded into the number of runs (`guard`), so that nests are `for{for{for`;
+//! 5. a number of runs that takes more to find than the loop's own test stands for itself is for those that
+//!    look at the loop, not for writing its body out several times: that the loop says ([`Flags::ROLLED`]).
 //!
 //! A test at the top (`loop { if c { …; again } else { exit } }`) is `top_tested`'s.
 
@@ -52,6 +54,9 @@ pub fn loop_to_for(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Op> {
     body.ops[made.op].kind = OpKind::For {
         trip_max: exact.or(trip_max),
     };
+    if made.trips.is_quotient {
+        body.ops[made.op].flags = body.ops[made.op].flags.with(Flags::ROLLED);
+    }
     Some(fold_guard(unit, body, made.op, made.trips.guard).unwrap_or(made.op))
 }
 

@@ -33,6 +33,9 @@ pub(crate) struct Trips {
     pub value: Value,
     /// It is at most so much.
     pub max: u128,
+    /// It is a quotient of the difference of two numbers, neither of which is known. Optimisers hold that to be too
+    /// much for a loop that runs a few times.
+    pub is_quotient: bool,
     /// The `if` whose condition says that there is a run at all.
     pub guard: Option<Op>,
 }
@@ -64,8 +67,9 @@ pub(crate) fn trips(
                 _ => None,
             };
             return Some(Trips {
-                value: count.0,
-                max: count.1,
+                value: count.value,
+                max: count.max,
+                is_quotient: count.is_quotient,
                 guard,
             });
         }
@@ -73,7 +77,11 @@ pub(crate) fn trips(
     let first = plus_offset(b, test, start);
     let claim = Claim::new(test.predicate, first, test.bound);
     let by = voucher(b.unit, b.body, outside, claim);
-    let (mut value, mut max) = count(b, test, shape, first)?;
+    let Count {
+        mut value,
+        mut max,
+        is_quotient,
+    } = count(b, test, shape, first)?;
     if by.is_none() && shape != Shape::Hit {
         let some = integers::icmp(b, test.predicate, first, test.bound);
         let none = b.i64(0);
@@ -87,7 +95,12 @@ pub(crate) fn trips(
         Some(Voucher::If(op)) => Some(op),
         _ => None,
     };
-    Some(Trips { value, max, guard })
+    Some(Trips {
+        value,
+        max,
+        is_quotient,
+        guard,
+    })
 }
 
 /// How the bound is approached.
@@ -284,8 +297,15 @@ fn plus_offset(b: &mut Builder, test: &Test, start: Value) -> Value {
     integers::binary(b, BinaryOp::Add, start, offset)
 }
 
-/// `count(first)` where the test holds for `first`, and a bound of it.
-fn count(b: &mut Builder, test: &Test, shape: Shape, first: Value) -> Option<(Value, u128)> {
+/// A number of runs from a start at which the test holds, and a bound of it.
+struct Count {
+    value: Value,
+    max: u128,
+    is_quotient: bool,
+}
+
+/// `count(first)` where the test holds for `first`.
+fn count(b: &mut Builder, test: &Test, shape: Shape, first: Value) -> Option<Count> {
     let (from, to) = match test.step > 0 {
         true => (first, test.bound),
         false => (test.bound, first),
@@ -298,15 +318,21 @@ fn count(b: &mut Builder, test: &Test, shape: Shape, first: Value) -> Option<(Va
                 Shape::Inclusive => plus_one(b, steps, max),
                 Shape::Strict | Shape::Hit => steps,
             };
-            return Some((value, max));
+            return Some(Count {
+                value,
+                max,
+                is_quotient: false,
+            });
         }
     }
+    let is_known = |end: Value| b.body.as_const(end).is_some();
+    let is_quotient = distance > 1 && !is_known(from) && !is_known(to);
     let (gap, gap_max) = difference(b, test, shape, from, to);
     let i64_ty = b.unit.types.int(64);
     let gap = integers::cast(b, CastOp::ZExt, gap, i64_ty);
     let by = b.int(i64_ty, i128::from(distance));
     let max = gap_max / u128::from(distance) + 1;
-    Some(match shape {
+    let (value, max) = match shape {
         Shape::Hit => {
             let steps = integers::binary(b, BinaryOp::UDiv, gap, by);
             (steps, gap_max / u128::from(distance))
@@ -326,6 +352,11 @@ fn count(b: &mut Builder, test: &Test, shape: Shape, first: Value) -> Option<(Va
             let steps = integers::binary(b, BinaryOp::UDiv, gap, by);
             (plus_one(b, steps, max - 1), max.min(u128::from(u64::MAX)))
         }
+    };
+    Some(Count {
+        value,
+        max,
+        is_quotient,
     })
 }
 

@@ -549,6 +549,9 @@ impl Flags {
     pub const BETWEEN: Flags = Flags(1 << 18);
     /// Of a grid: its threads wait for each other in loops, and take turns, each on a stack of its own.
     pub const TURNS: Flags = Flags(1 << 19);
+    /// Of a `for`: where its number of runs is unknown, its body is written out once. The program's own loop does
+    /// not say how often it runs but by a quotient.
+    pub const ROLLED: Flags = Flags(1 << 20);
     /// The fast-math flags that adjoint arithmetic inherits (see `inherit.rs` of gradus-ad).
     pub const FAST_ALGEBRA: Flags =
         Flags(Flags::REASSOC.0 | Flags::ARCP.0 | Flags::CONTRACT.0 | Flags::AFN.0);
@@ -577,6 +580,7 @@ impl Flags {
         (Flags::SCALAR, "scalar"),
         (Flags::BETWEEN, "between"),
         (Flags::TURNS, "turns"),
+        (Flags::ROLLED, "rolled"),
     ];
 
     /// Whether all flags of `other` are set.

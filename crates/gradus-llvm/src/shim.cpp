@@ -176,6 +176,21 @@ void gr_set_scalar(LLVMValueRef branch) {
   add_to_loop(i, {MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.vectorize.enable"), no})});
 }
 
+// States on a loop's branch that it is not to be unrolled by a number of runs that is found when it runs, unless
+// the program says something of unrolling.
+void gr_set_rolled(LLVMValueRef branch) {
+  auto *i = unwrap<Instruction>(branch);
+  if (auto *loop = i->getMetadata(LLVMContext::MD_loop))
+    for (unsigned k = 1; k < loop->getNumOperands(); ++k) {
+      auto *own = dyn_cast_or_null<MDNode>(loop->getOperand(k).get());
+      auto *name = own && own->getNumOperands() ? dyn_cast<MDString>(own->getOperand(0)) : nullptr;
+      if (name && name->getString().starts_with("llvm.loop.unroll."))
+        return;
+    }
+  auto &ctx = i->getContext();
+  add_to_loop(i, {MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.unroll.runtime.disable")})});
+}
+
 // 1 where branch weights fit a terminator's successors, or the node holds none.
 int gr_weights_fit(LLVMMetadataRef node, LLVMValueRef terminator) {
   auto *n = unwrap<MDNode>(node);

@@ -474,6 +474,7 @@ impl Copy<'_> {
         carried: &[Value],
     ) -> Vec<Value> {
         let trips = b.binary(BinaryOp::Sub, range[1], range[0]);
+        b.set_flags(trips, Flags::NUW.with(Flags::NSW));
         let carried = self.bounded(b, trips, carried);
         let (nest, region) = b.for_(trips, &carried);
         let params = b.body.region_params(region).to_vec();

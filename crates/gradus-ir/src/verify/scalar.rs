@@ -177,7 +177,8 @@ fn allowed_flags(kind: &OpKind) -> Flags {
         OpKind::If | OpKind::Switch(_) | OpKind::Loop { .. } => Flags::FAST,
         OpKind::For { .. } => (Flags::FAST.with(Flags::SCALAR))
             .with(Flags::INDEPENDENT)
-            .with(Flags::SHARING),
+            .with(Flags::SHARING)
+            .with(Flags::ROLLED),
         OpKind::ParFor { .. } => Flags::SHARING,
         OpKind::Spmd { .. } => Flags::TURNS,
         OpKind::AtomicRmw(..) => Flags::BETWEEN,

@@ -26,6 +26,7 @@ unsafe extern "C" {
     fn gr_distinct_node(ctx: LLVMContextRef) -> LLVMMetadataRef;
     fn gr_set_parallel_accesses(branch: LLVMValueRef, group: LLVMMetadataRef, whole: c_int);
     fn gr_set_scalar(branch: LLVMValueRef);
+    fn gr_set_rolled(branch: LLVMValueRef);
     fn gr_set_loop_align(branch: LLVMValueRef, align_bytes: c_uint);
 }
 
@@ -63,6 +64,13 @@ impl Structure<'_, '_, '_> {
     pub(super) fn keep_scalar(&self, op: Op, branch: LLVMValueRef) {
         if self.body.ops[op].flags.has(Flags::SCALAR) {
             unsafe { gr_set_scalar(branch) };
+        }
+    }
+
+    /// Says at a loop's branch that it is written out once while its number of runs is unknown, if it is.
+    pub(super) fn keep_rolled(&self, op: Op, branch: LLVMValueRef) {
+        if self.body.ops[op].flags.has(Flags::ROLLED) {
+            unsafe { gr_set_rolled(branch) };
         }
     }
 

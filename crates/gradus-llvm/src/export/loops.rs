@@ -3,12 +3,13 @@
 //!
 //! A number of runs that is a difference where two bounds are in order, and else zero, is what a loop counts that
 //! tests them: the guard is that test then, and the number behind the loop what came out of it, as LLVM has it of
-//! such loops (`runs`).
+//! such loops (`runs`). An index that is only read as a sum with one number counts from that number (`starts`).
 use super::runs::{Runs, runs};
+use super::starts::{End as Last, Start, start};
 use super::structure::{Frame, Structure, Values};
 use super::threading::End;
 use crate::ffi::*;
-use gradus_ir::{ConstKind, Diagnostic, Entity, Op, OpKind, Type, Value};
+use gradus_ir::{ConstKind, Diagnostic, Entity, Flags, Op, OpKind, Type, Value};
 use llvm_sys::LLVMIntPredicate;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -25,6 +26,9 @@ pub(super) struct Round {
 
 struct Counted {
     index: LLVMValueRef,
+    /// Which index the loop ends at, and what is promised of the step to the next one.
+    end: LLVMValueRef,
+    step: Flags,
     exit: LLVMBasicBlockRef,
     guard: Option<LLVMBasicBlockRef>,
     /// The number of runs as it is before the loop, where it is a smaller one inside.
@@ -161,15 +165,21 @@ impl Structure<'_, '_, '_> {
         let guard = (!always).then_some(before);
         let tested = runs(self.exporter.unit, body, op);
         let whole = tested.as_ref().map(|_| self.get(trips));
-        unsafe {
+        let begins = start(self.exporter.unit, body, op, tested.as_ref());
+        let (end, step) = unsafe {
             let count = match &tested {
                 Some(Runs { count, .. }) => self.get(*count),
                 None => self.get(trips),
             };
-            let mut zero = LLVMConstNull(LLVMTypeOf(count));
+            let zero = LLVMConstNull(LLVMTypeOf(count));
+            let mut first = begins.as_ref().map_or(zero, |start| self.get(start.from));
             let mut from = before;
-            LLVMAddIncoming(index, &mut zero, &mut from, 1);
+            LLVMAddIncoming(index, &mut first, &mut from, 1);
             self.enter(before);
+            let (end, step) = match &begins {
+                Some(start) => (self.last(start, count), start.flags),
+                None => (count, self.index_flags(op)),
+            };
             let made = match tested {
                 _ if always => LLVMBuildBr(builder, round.header),
                 Some(Runs { when, holds, .. }) => {
@@ -187,15 +197,22 @@ impl Structure<'_, '_, '_> {
             };
             self.set_location(made, body.ops[op].loc);
             self.values[trips.index()] = count;
-        }
+            (end, step)
+        };
         round.counted = Some(Counted {
             index,
+            end,
+            step,
             exit,
             guard,
             trips: whole,
         });
         self.open_group(op);
         self.values[params[0].index()] = index;
+        for sum in begins.into_iter().flat_map(|start| start.sums) {
+            self.values[body.result(sum).index()] = index;
+            self.counted.insert(sum);
+        }
         self.enter(round.header);
         self.rounds.insert(op, round);
         self.stack.push(Frame::After(op));
@@ -215,15 +232,22 @@ impl Structure<'_, '_, '_> {
         unsafe {
             let one = LLVMConstInt(LLVMTypeOf(count), 1, 0);
             let mut next = LLVMBuildAdd(builder, counted.index, one, NO_NAME);
-            LLVMSetNUW(next, 1);
-            LLVMSetNSW(next, i32::from(self.index_fits_signed(owner)));
+            LLVMSetNUW(next, counted.step.has(Flags::NUW).into());
+            LLVMSetNSW(next, counted.step.has(Flags::NSW).into());
             let mut from = latch;
             LLVMAddIncoming(counted.index, &mut next, &mut from, 1);
-            let done = LLVMBuildICmp(builder, LLVMIntPredicate::LLVMIntEQ, next, count, NO_NAME);
+            let done = LLVMBuildICmp(
+                builder,
+                LLVMIntPredicate::LLVMIntEQ,
+                next,
+                counted.end,
+                NO_NAME,
+            );
             let made = LLVMBuildCondBr(builder, done, counted.exit, round.header);
             self.describe(owner, made);
             self.close_group(owner, Some(made));
             self.keep_scalar(owner, made);
+            self.keep_rolled(owner, made);
             self.begin_line(owner, made);
         }
         self.begin(counted.exit);
@@ -289,6 +313,26 @@ impl Structure<'_, '_, '_> {
                 values,
             }],
         );
+    }
+
+    /// The index that a loop ends at, which is left where the builder is.
+    fn last(&self, start: &Start, count: LLVMValueRef) -> LLVMValueRef {
+        let builder = self.exporter.builder;
+        match start.end {
+            Last::Is(to) => self.get(to),
+            Last::Extended(to) => unsafe {
+                LLVMBuildSExt(builder, self.get(to), LLVMTypeOf(count), NO_NAME)
+            },
+            Last::Sum => unsafe { LLVMBuildAdd(builder, self.get(start.from), count, NO_NAME) },
+        }
+    }
+
+    /// What is promised of an index that counts up from zero.
+    fn index_flags(&self, op: Op) -> Flags {
+        match self.index_fits_signed(op) {
+            true => Flags::NUW.with(Flags::NSW),
+            false => Flags::NUW,
+        }
     }
 
     /// Whether counting up by one cannot pass the signed maximum: no loop runs 2⁶³ times.

@@ -13,6 +13,7 @@ mod loops;
 mod metadata;
 mod order;
 mod runs;
+mod starts;
 mod structure;
 mod symbols;
 mod threading;

@@ -16,7 +16,7 @@ use llvm_sys::LLVMTypeKind;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ptr::null_mut;
 use std::rc::Rc;
 
@@ -63,6 +63,8 @@ pub(super) struct Structure<'x, 'h, 'u> {
     /// Values beside its results that the arms of an op give.
     pub(super) extras: HashMap<Op, Vec<Value>>,
     pub(super) rounds: HashMap<Op, Round>,
+    /// Sums that are a loop's variable (see [`super::starts`]).
+    pub(super) counted: HashSet<Op>,
     /// The loops with independent iterations around the present place, and the groups of accesses
     /// that this is said of.
     pub(super) groups: Vec<(Op, LLVMMetadataRef)>,
@@ -95,6 +97,7 @@ pub(super) fn build<'u>(
         ends: HashMap::new(),
         extras: HashMap::new(),
         rounds: HashMap::new(),
+        counted: HashSet::new(),
         groups: Vec::new(),
         merged: HashMap::new(),
     };
@@ -217,6 +220,7 @@ impl Structure<'_, '_, '_> {
             OpKind::Unreachable => self.terminate(op, |b, _| unsafe { LLVMBuildUnreachable(b) }),
             OpKind::Resume => self.terminate(op, |b, a| unsafe { LLVMBuildResume(b, a[0]) }),
             OpKind::Binary(BinaryOp::Xor) if self.is_folded_negation(op) => {}
+            OpKind::Binary(BinaryOp::Add) if self.counted.contains(&op) => {}
             _ => self.plain(op, kind)?,
         }
         Ok(())
