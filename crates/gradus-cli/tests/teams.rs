@@ -365,3 +365,48 @@ int main(void) {
         assert_eq!(text(&succeeds(&mut program).stdout), "1\n", "{level}");
     }
 }
+
+/// Functions whose bodies are in the program and that import leaves out: text, and what is met only on the way to the
+/// program's end. What they write is seen behind them.
+const LEFT_OUT: &str = "
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+static long told;
+__attribute__((noinline)) void tell(double x) { told++; std::printf(\"%g\\n\", x); }
+[[noreturn]] __attribute__((noinline)) void fail() { std::printf(\"%ld\\n\", told); std::exit(3); }
+__attribute__((noinline)) double half(double x) {
+  if (x < 0) {
+    tell(x);
+    fail();
+  }
+  return x / 2;
+}
+__attribute__((noinline)) long changed(long n) {
+  std::string text = std::string(60, 'a') + std::to_string(n);
+  const char *at = text.data();
+  char before = at[50];
+  text.replace(50, 1, 1, 'z');
+  text.insert(text.size(), 1, '!');
+  return (text.data()[50] - before) + long(text.size());
+}
+int main() {
+  double s = 0, x[100];
+  long t = 0;
+#pragma omp parallel for
+  for (int i = 0; i < 100; i++) x[i] = half(i);
+#pragma omp parallel for reduction(+ : t)
+  for (int i = 0; i < 2000; i++) t += changed(i);
+  for (double v : x) s += v;
+  std::printf(\"%g %ld\\n\", s, t);
+}
+";
+
+#[test]
+fn functions_that_import_leaves_out_hold_no_region() {
+    let folder = folder("left_out");
+    let said = build(&folder, "c++", LEFT_OUT, &["-O3"]);
+    assert!(!said.contains("GRD0036"), "{said}");
+    // 2000 · (25 + 60 + 1) and the digits of the numbers.
+    prints(&folder, "2475 178890\n");
+}

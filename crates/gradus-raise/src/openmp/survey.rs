@@ -6,7 +6,7 @@ use crate::Orphans;
 use crate::fold::Reach;
 use crate::ranks_own::is_allocation;
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
-use gradus_ir::known::OpenMpFn;
+use gradus_ir::known::{OpenMpFn, is_text_object};
 use gradus_ir::{Body, ConstKind, FuncId, Linkage, Op, SourceSpan, Symbol, Unit};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -72,15 +72,7 @@ impl Survey {
             function.defined && function.body.is_none()
         };
         for func in unit.functions.ids().filter(unread) {
-            let reason = Reason {
-                text: "a function that it reaches cannot be brought into regions".into(),
-                span: unit.functions[func].span.clone(),
-            };
-            let seen = Seen {
-                held: Some(reason),
-                ..Seen::default()
-            };
-            survey.seen.insert(func, seen);
+            survey.seen.insert(func, unread_function(unit, func));
         }
         survey
     }
@@ -258,6 +250,27 @@ impl Survey {
             });
         }
         records
+    }
+}
+
+/// What is known of a function whose body is in the program and was not read. Of one that import leaves out, as no
+/// derivative needs it (text, and what is met only on the way to the program's end), that is as much as of another
+/// file's; else it cannot be read.
+fn unread_function(unit: &Unit, func: FuncId) -> Seen {
+    if unit.is_stated(func) || is_text_object(&unit.functions[func].name) {
+        return Seen {
+            calls_unseen: true,
+            allocates: true,
+            ..Seen::default()
+        };
+    }
+    let reason = Reason {
+        text: "a function that it reaches cannot be brought into regions".into(),
+        span: unit.functions[func].span.clone(),
+    };
+    Seen {
+        held: Some(reason),
+        ..Seen::default()
     }
 }
 
