@@ -410,3 +410,102 @@ fn functions_that_import_leaves_out_hold_no_region() {
     // 2000 · (25 + 60 + 1) and the digits of the numbers.
     prints(&folder, "2475 178890\n");
 }
+
+/// A task of a region says how many threads the regions that it begins are to have, and how many regions around
+/// each other have several.
+#[test]
+fn what_is_set_in_a_region_holds_there() {
+    let folder = folder("teams-set-inside");
+    let source = r#"
+#include <omp.h>
+#include <stdio.h>
+static int count(void) {
+  int threads = 0;
+#pragma omp parallel
+  {
+#pragma omp atomic
+    threads++;
+#pragma omp barrier
+    if (threads != omp_get_num_threads()) threads = -1000;
+  }
+  return threads;
+}
+int main(void) {
+  omp_set_dynamic(0);
+  omp_set_max_active_levels(2);
+  int inside[2], most[2];
+  omp_set_num_threads(2);
+#pragma omp parallel
+  {
+    int t = omp_get_thread_num();
+    omp_set_num_threads(7 + t);
+    inside[t] = count();
+    most[t] = omp_get_max_threads();
+  }
+  printf("%d %d %d %d\n", inside[0], inside[1], most[0], most[1]);
+  printf("%d %d\n", count(), omp_get_max_threads());
+  omp_set_max_active_levels(1);
+#pragma omp parallel num_threads(2)
+  inside[omp_get_thread_num()] = count();
+  printf("%d %d\n", inside[0], inside[1]);
+  omp_set_max_active_levels(0);
+  printf("%d %d\n", count(), omp_get_max_active_levels());
+}
+"#;
+    build(&folder, "cc", source, &["-O2"]);
+    prints(&folder, "7 8 7 8\n2 2\n1 1\n1 0\n");
+}
+
+/// A list of numbers of threads is one for each level of nesting.
+#[test]
+fn numbers_of_threads_may_be_a_list() {
+    let folder = folder("teams-list");
+    let source = r#"
+#include <omp.h>
+#include <stdio.h>
+int main(void) {
+  int ranks = 0, first = 0;
+#pragma omp parallel
+  {
+#pragma omp single
+    first = omp_get_num_threads();
+#pragma omp parallel reduction(+ : ranks)
+    ranks += omp_get_num_threads() == 3;
+  }
+  printf("%d %d\n", first, ranks);
+}
+"#;
+    build(&folder, "cc", source, &["-O2"]);
+    let mut command = Command::new(folder.join("program"));
+    command.env_remove("GRADUS_NUM_THREADS");
+    command.env("OMP_NUM_THREADS", "2,3");
+    assert_eq!(text(&succeeds(&mut command).stdout), "2 6\n");
+}
+
+/// A loop whose iterations all add to one variable has a race, and on one thread the result of the serial program.
+#[test]
+fn programs_with_races_are_serial_programs_on_one_thread() {
+    let folder = folder("teams-one-thread");
+    let source = r#"
+#include <stdio.h>
+static double u[1000];
+static long g;
+int main(void) {
+  int a = 0;
+  double s = 0;
+  for (int i = 0; i < 1000; i++) u[i] = i;
+#pragma omp parallel for
+  for (int i = 0; i < 10; i++) a += 1;
+#pragma omp parallel for
+  for (int i = 0; i < 1000; i++) s += u[i];
+#pragma omp parallel for collapse(2)
+  for (int i = 0; i < 30; i++)
+    for (int j = 0; j < 30; j++) g += i * j;
+  printf("%d %g %ld\n", a, s, g);
+}
+"#;
+    build(&folder, "cc", source, &["-O2"]);
+    let mut command = Command::new(folder.join("program"));
+    command.env("OMP_NUM_THREADS", "1");
+    assert_eq!(text(&succeeds(&mut command).stdout), "10 499500 189225\n");
+}

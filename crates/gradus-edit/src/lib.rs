@@ -50,6 +50,6 @@ pub use promote::promote_slots;
 pub use reduce::{Extreme, neutral, reduced};
 pub use split::split_allocas;
 pub use sweep::{sweep_dead, sweep_from};
-pub use to_for::{is_induction, loop_to_for, loops_to_fors};
+pub use to_for::{is_induction, loop_to_for, loop_to_for_with, loops_to_fors};
 pub use unroll::unroll_for;
 pub use volatile::settle_volatile;

@@ -41,10 +41,17 @@ pub fn loops_to_fors(unit: &mut Unit, body: &mut Body) -> usize {
 ///
 /// Where only one exit of several is counted, and by a constant, the loop gets its `trip_max`.
 pub fn loop_to_for(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Op> {
+    loop_to_for_with(unit, body, op, &[])
+}
+
+/// [`loop_to_for`], where the carried values at the positions `own` stay such even where they change by the
+/// same amount in every run: one thread may not make all runs, and counts its own.
+pub fn loop_to_for_with(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize]) -> Option<Op> {
     let OpKind::Loop { trip_max } = *body.kind(op) else {
         return None;
     };
-    let made = bottom_tested(unit, body, op).or_else(|| top_tested::convert(unit, body, op));
+    let made =
+        bottom_tested(unit, body, op, own).or_else(|| top_tested::convert(unit, body, op, own));
     let Some(made) = made else {
         top_tested::bound_by_extra_exit(unit, body, op);
         return None;
@@ -105,8 +112,9 @@ fn at_bottom(unit: &Unit, body: &Body, op: Op) -> Option<(Vec<Option<Induction>>
     Some((found, going))
 }
 
-fn bottom_tested(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Made> {
-    let (found, going) = at_bottom(unit, body, op)?;
+fn bottom_tested(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize]) -> Option<Made> {
+    let (mut found, going) = at_bottom(unit, body, op)?;
+    own.iter().for_each(|&k| found[k] = None);
     let region = body.op_regions(op)[0];
     let repeat = body.last(region)?;
     let carried = body.operand_count(op);

@@ -131,8 +131,8 @@ pub(crate) fn inductions(unit: &Unit, body: &Body, op: Op) -> Option<Vec<Option<
     Some(parts.inductions(unit, body, op))
 }
 
-/// Turns a loop whose counted test stands at its top into a `for`.
-pub(crate) fn convert(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Made> {
+/// Turns a loop whose counted test stands at its top into a `for`; the carried values at `own` stay such.
+pub(crate) fn convert(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize]) -> Option<Made> {
     let (parts, says, truth) = parts(unit, body, op)?;
     let known = |v: Value| int_value(unit, body, v).is_some_and(|(c, _)| (c == 1) == truth);
     let goes_on = says.is_none_or(known);
@@ -140,7 +140,8 @@ pub(crate) fn convert(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Made> 
     if !goes_on {
         return None;
     }
-    let found = parts.inductions(unit, body, op);
+    let mut found = parts.inductions(unit, body, op);
+    own.iter().for_each(|&k| found[k] = None);
     let carried = found.len();
     let condition = body.operand(parts.branch, 0);
     let test = counted::test(unit, body, parts.scope(), &found, condition, parts.truth)?;

@@ -105,6 +105,36 @@ const PROGRAMS: &[Program] = &[
         #pragma omp parallel for simd linear(k : 2)
         for (int i = 0; i < n; i++) { a[i] = k; k += 2; }
         a[0] += k;"),
+    Program("what each thread counts", Team, "
+        int all = 0;
+        #pragma omp parallel
+        {
+          int own = 0;
+          #pragma omp for nowait
+          for (int i = 0; i < n; i++) { a[i] = b[i]; own++; }
+          #pragma omp atomic
+          all += own;
+        }
+        c[0] = all;"),
+    Program("the same, in chunks, as they come, downwards", Team, "
+        int all = 0, own = 7;
+        #pragma omp parallel firstprivate(own)
+        {
+          #pragma omp for schedule(static, 2)
+          for (int i = 0; i < n; i++) { a[i] = b[i]; own += 2; }
+          #pragma omp for schedule(dynamic, 2) nowait
+          for (int i = n - 1; i > 0; i--) { a[i] += 1; own -= 1; }
+          #pragma omp for schedule(guided) nowait
+          for (long i = 3; i < n; i += 2) { a[i] += 1; own++; }
+          #pragma omp critical
+          all += own - 7;
+        }
+        c[0] = all;"),
+    Program("the last that an iteration sets", Team, "
+        int x = 0;
+        #pragma omp parallel for lastprivate(conditional : x)
+        for (int i = 0; i < n; i++) if (i % 7 == 3) x = i;
+        a[0] = x;"),
     Program("simd", Loops, "
         #pragma omp parallel for simd
         for (int i = 0; i < n; i++) a[i] = b[i] + 0.5;"),

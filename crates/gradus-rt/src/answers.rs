@@ -6,6 +6,7 @@
 //! for both ([`pool`] sees to it): a program makes room for each of them, and reads what each left.
 
 use crate::foreign::{self, Function, call};
+use crate::team::Around;
 use crate::{pool, strand};
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -44,39 +45,71 @@ fn threads(function: Function) -> i32 {
     standing().map_or_else(|| asked(function, 1), |(_, threads)| threads)
 }
 
+/// Loops inside of a region may have all workers, whatever was set there.
 fn most_threads(function: Function) -> i32 {
-    asked(function, 1).max(pool::gr_workers())
+    let here = strand::here();
+    let asked = match place().is_some() && here.wanted > 0 {
+        true => i32::try_from(here.wanted).unwrap_or(i32::MAX),
+        false => asked(function, 1),
+    };
+    asked.max(pool::gr_workers())
 }
 
 fn is_parallel(function: Function) -> i32 {
-    standing().map_or_else(|| asked(function, 0), |(_, threads)| i32::from(threads > 1))
+    standing().map_or_else(|| asked(function, 0), |_| i32::from(around().active > 0))
+}
+
+/// The regions of ours around this place.
+pub(crate) fn around() -> Around {
+    let Some((_, threads)) = place() else {
+        return Around::default();
+    };
+    // SAFETY: a member lives as long as it is somebody's place.
+    let member = unsafe { strand::here().member.as_ref() };
+    let further = member
+        .map(|member| member.team().around)
+        .unwrap_or_default();
+    Around {
+        levels: further.levels + 1,
+        active: further.active + i32::from(threads > 1),
+    }
+}
+
+/// Of our regions the one whose threads are the other library's is counted by that.
+fn counted(ours: i32) -> i32 {
+    match pool::is_in_foreign_region() {
+        true => (ours - 1).max(0),
+        false => ours,
+    }
 }
 
 fn level(function: Function) -> i32 {
-    let ours = place().is_some() && !pool::is_in_foreign_region();
-    asked(function, 0) + i32::from(ours)
+    asked(function, 0) + counted(around().levels)
 }
 
 fn active_level(function: Function) -> i32 {
-    let ours = place().is_some_and(|(_, threads)| threads > 1);
-    let ours = ours && !pool::is_in_foreign_region();
-    asked(function, 0) + i32::from(ours)
+    asked(function, 0) + counted(around().active)
 }
 
-/// What the program set last; 0 where it did not. The other library keeps one number for each thread that is not
-/// its own, and ours are not.
-static LEVELS: AtomicI32 = AtomicI32::new(0);
+/// What the program set last; negative where it did not. The other library keeps one number for each thread that is
+/// not its own, and ours are not.
+static LEVELS: AtomicI32 = AtomicI32::new(-1);
 
 fn most_levels(function: Function) -> i32 {
     match LEVELS.load(Ordering::Relaxed) {
-        0 => asked(function, 1),
-        set => set,
+        set if set >= 0 => set,
+        _ => asked(function, 1),
     }
+}
+
+/// Whether no region has several threads.
+pub(crate) fn is_serial() -> bool {
+    LEVELS.load(Ordering::Relaxed) == 0
 }
 
 /// Sets how many regions around each other may have several threads.
 fn set_levels(function: Function, argument: i32, levels: i32) {
-    if levels > 0 {
+    if levels >= 0 {
         LEVELS.store(levels, Ordering::Relaxed);
     }
     if let Some(f) = function.find() {
@@ -91,9 +124,14 @@ fn is_final(function: Function) -> i32 {
     }
 }
 
-/// Sets how many threads later regions have.
+/// Sets how many threads later regions have: in a region, those that begin in the same task of it.
 fn set(function: Function, threads: i32) {
-    pool::set_wanted(usize::try_from(threads).unwrap_or(0));
+    if strand::depth() > 0 && place().is_some() {
+        return strand::want(u32::try_from(threads).unwrap_or(0));
+    }
+    if foreign::level() == 0 {
+        pool::set_wanted(usize::try_from(threads).unwrap_or(0));
+    }
     if let Some(f) = function.find() {
         call!(f, (i32), threads);
     }
@@ -142,6 +180,14 @@ entries! {
 /// Whether a region inside of those around this may have several threads.
 pub(crate) fn may_nest() -> bool {
     active_level(Function::ActiveLevel) < most_levels(Function::MostLevels)
+}
+
+/// The number of threads of a region inside of those around this that does not say it itself.
+pub(crate) fn wanted_inside() -> u32 {
+    match strand::here().wanted {
+        0 => u32::try_from(pool::wanted_at(__wrap_omp_get_level())).unwrap_or(1),
+        set => set,
+    }
 }
 
 /// The number of threads of the region around this that has this level.

@@ -27,10 +27,22 @@ pub(crate) const STACK_BYTES: usize = 64 << 20;
 static WANTED: AtomicUsize = AtomicUsize::new(0);
 
 fn number(name: &str) -> Option<usize> {
-    // OMP_NUM_THREADS may be a list, one number for each level of nesting.
+    number_at(name, 0)
+}
+
+/// OMP_NUM_THREADS may be a list, one number for each level of nesting; the last is that of all further ones, too.
+fn number_at(name: &str, level: usize) -> Option<usize> {
     let text = std::env::var(name).ok()?;
-    let first = text.split(',').next()?.trim();
-    first.parse().ok().filter(|n| *n > 0)
+    let number = text.split(',').take(level + 1).last()?.trim();
+    number.parse().ok().filter(|n| *n > 0)
+}
+
+/// [`wanted`], of a region inside of so many others.
+pub(crate) fn wanted_at(level: i32) -> usize {
+    let level = usize::try_from(level).unwrap_or(0);
+    let is_set = WANTED.load(Ordering::Relaxed) > 0 || number("GRADUS_NUM_THREADS").is_some();
+    let listed = (!is_set).then(|| number_at("OMP_NUM_THREADS", level));
+    listed.flatten().unwrap_or_else(wanted)
 }
 
 /// The number of workers that the next fork outside of the pool has: what the program set last, else

@@ -22,6 +22,8 @@ pub(crate) struct Strand {
     pub(crate) foreign_level: i32,
     /// Whether it runs a final task: what that makes runs where it stands.
     pub(crate) is_final: bool,
+    /// How many threads the regions that begin here are to have, as set here; 0 where nothing was set.
+    pub(crate) wanted: u32,
 }
 
 const OUTSIDE: Strand = Strand {
@@ -30,6 +32,7 @@ const OUTSIDE: Strand = Strand {
     member: std::ptr::null(),
     foreign_level: 0,
     is_final: false,
+    wanted: 0,
 };
 
 thread_local! {
@@ -95,10 +98,19 @@ fn as_strand<R>(depth: u32, member: *const Member, work: impl FnOnce() -> R) -> 
         member,
         foreign_level: crate::foreign::level(),
         is_final: false,
+        wanted: 0,
     });
     let result = work();
     STRAND.set(before);
     result
+}
+
+/// Regions that begin here are to have so many threads.
+pub(crate) fn want(threads: u32) {
+    STRAND.set(Strand {
+        wanted: threads,
+        ..STRAND.get()
+    });
 }
 
 /// The code of this thread goes on at another level of the other library's regions.

@@ -24,6 +24,8 @@ const LOOPS: usize = 8;
 #[derive(Debug)]
 pub struct Team {
     size: AtomicU32,
+    /// The regions of ours around it.
+    pub(crate) around: Around,
     arrived: AtomicU32,
     generation: AtomicU32,
     /// How many single regions have found the rank that runs them.
@@ -31,6 +33,13 @@ pub struct Team {
     loops: [SharedLoop; LOOPS],
     /// What one rank gives to all.
     pub(crate) given: AtomicPtr<c_void>,
+}
+
+/// What stands around a place: so many regions of ours, so many of them with several threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Around {
+    pub(crate) levels: i32,
+    pub(crate) active: i32,
 }
 
 /// A loop whose iterations the ranks fetch from one counter.
@@ -175,6 +184,7 @@ impl Team {
     fn new(size: u32) -> Self {
         Team {
             size: AtomicU32::new(size),
+            around: answers::around(),
             arrived: AtomicU32::new(0),
             generation: AtomicU32::new(0),
             singles: AtomicU64::new(0),
@@ -250,7 +260,8 @@ pub extern "C" fn gr_ranks(wanted: i32) -> i32 {
 fn ranks(wanted: i32) -> u32 {
     match (strand::depth() > 0, wanted) {
         (true, _) if !answers::may_nest() => 1,
-        (true, 0) => 1,
+        (false, _) if answers::is_serial() => 1,
+        (true, 0) => answers::wanted_inside(),
         (false, 0) => pool::gr_workers().unsigned_abs(),
         (_, wanted) => wanted.unsigned_abs(),
     }

@@ -296,7 +296,8 @@ impl Plan<'_> {
 
     /// Whether race freedom shows that a parallel loop does not change what an op reads: every
     /// iteration reads the same place, so that no other writes it, and its own has not written it yet.
-    /// What no address reaches may have locks of its own: it must stay as it is.
+    /// What no address reaches may have locks of its own: it must stay as it is. Where the loop stores to that very
+    /// address, the program has a race as soon as there are two threads; with one it has the result it was written for.
     fn is_undisturbed(&self, op: Op, around: Op) -> bool {
         let stays = |access: &MemoryAccess| match access.place {
             // What is only set there is nothing that the op reads.
@@ -308,6 +309,20 @@ impl Plan<'_> {
             && self.facts.alias.race_free
             && self.clobbers.intact_until(op, around)
             && self.accesses(op).iter().all(stays)
+            && !self.is_stored_to(op, around)
+    }
+
+    /// Whether a loop stores to the address that an op loads from.
+    fn is_stored_to(&self, op: Op, around: Op) -> bool {
+        let is_load = matches!(self.body.kind(op), OpKind::Load(_));
+        let stores = |address: Value| {
+            self.body.uses(address).any(|at| {
+                matches!(self.body.kind(at.op), OpKind::Store(_))
+                    && at.index == 1
+                    && self.alias.nest.contains(around, at.op)
+            })
+        };
+        is_load && stores(self.body.operand(op, 0))
     }
 
     /// Whether a loop runs at least once.

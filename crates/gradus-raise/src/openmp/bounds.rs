@@ -2,20 +2,23 @@
 //!
 //! Raising makes the part the whole. That is right only where the bounds do nothing but count: they
 //! start inductions, decide on another run, and with the number of the run tell an iteration its own
-//! number (`lower + run`). An optimiser may have read `y[lower - 1]` in front of the loop, for the first
+//! number (`lower + run`). What the runs of a loop hand on and does not start from the bounds is the thread's
+//! own, also where it is a count: of the runs of the thread, which are not all. An optimiser may have read `y[lower - 1]` in front of the loop, for the first
 //! iteration to find it as every later one does: then the start of each part matters, and the loop must
 //! keep its own bounds. Inside an iteration anything may be done with them: one that hands on to the
-//! next nothing but inductions computes what its number says, whatever part it belongs to.
+//! next nothing but inductions computes what its number says, whatever part it belongs to. An optimiser may also
+//! have iterations count from zero and add their part's start: such a count is a number, and is told by that from
+//! one of the thread's own.
 
 use super::loops::is_marker;
 use gradus_edit::is_induction;
 use gradus_ir::known::Known;
-use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
+use gradus_ir::{BinaryOp, Body, Op, OpKind, Region, Unit, Value};
 use std::collections::HashSet;
 
 /// Whether what is read from `slots`, the lower and the upper bound of a part, only counts the runs of
-/// `lp`.
-pub(super) fn only_count(unit: &Unit, body: &Body, slots: &[Op], lp: Op) -> bool {
+/// `lp`. Then which of the values carried by `lp` are the thread's own, as they start from something else.
+pub(super) fn only_count(unit: &Unit, body: &Body, slots: &[Op], lp: Op) -> Option<Vec<usize>> {
     let mut flow = Flow {
         unit,
         body,
@@ -33,10 +36,10 @@ pub(super) fn only_count(unit: &Unit, body: &Body, slots: &[Op], lp: Op) -> bool
     while let Some(value) = flow.open.pop() {
         let mut uses = body.uses(value);
         if !uses.all(|at| flow.counts(at.op, at.index as usize)) {
-            return false;
+            return None;
         }
     }
-    true
+    flow.own()
 }
 
 /// The values that depend on the bounds.
@@ -54,6 +57,48 @@ impl Flow<'_> {
         if self.seen.insert(value) {
             self.open.push(value);
         }
+    }
+
+    /// The positions of the carried values that are the thread's own; `None` where one of them may be meant as a
+    /// part of an iteration's number.
+    fn own(&self) -> Option<Vec<usize>> {
+        let body = self.body;
+        let initial = body.operands(self.lp).enumerate();
+        let others = initial.filter(|(_, value)| !self.seen.contains(value));
+        let is_count = |at: usize| is_induction(self.unit, body, self.lp, at);
+        let own = others.map(|(at, _)| at);
+        let own: Vec<usize> = own
+            .filter(|&at| !is_count(at) || !self.is_number(at))
+            .collect();
+        let unclear = self.is_used_inside() && own.iter().any(|&at| is_count(at));
+        (!unclear).then_some(own)
+    }
+
+    /// Whether a count from somewhere else is only added to values that depend on the bounds.
+    fn is_number(&self, position: usize) -> bool {
+        let body = self.body;
+        let carried = body.operand_count(self.lp);
+        let mut open = vec![body.region_params(body.op_regions(self.lp)[0])[position]];
+        while let Some(value) = open.pop() {
+            for at in body.uses(value) {
+                let mut others = body.operands(at.op).filter(|other| *other != value);
+                match body.kind(at.op) {
+                    OpKind::Repeat if (1..=carried).contains(&(at.index as usize)) => {}
+                    OpKind::Repeat => return false,
+                    _ if others.any(|other| self.seen.contains(&other)) => {}
+                    OpKind::Binary(BinaryOp::Add) => open.push(body.result(at.op)),
+                    _ => return false,
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether an iteration does more with what depends on the bounds than to ask whether it is the last.
+    fn is_used_inside(&self) -> bool {
+        let more = |op: Op| self.is_inside(op) && !matches!(self.body.kind(op), OpKind::ICmp(_));
+        let mut seen = self.seen.iter();
+        seen.any(|value| self.body.uses(*value).any(|at| more(at.op)))
     }
 
     /// Whether an op does nothing with its operand `index` but count, now or in what it gives.

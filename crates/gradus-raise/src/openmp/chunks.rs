@@ -9,7 +9,7 @@
 //!    What is done behind the loop by who had its last iteration (`lastprivate`) is done in the last part.
 
 use super::calls::Calls;
-use super::loops::{clone_under, last_branches, resized, rounds, schedule, slot_of};
+use super::loops::{clone_under, is_own, last_branches, resized, rounds, schedule, slot_of};
 use crate::regions::{between, run_once, settle, splice};
 use gradus_edit::{ValueMap, clone_op_within, is_pure};
 use gradus_ir::{BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Region, TypeId, Unit, Value};
@@ -272,9 +272,7 @@ fn do_last(
     branch: Op,
     reads: &HashSet<Op>,
 ) -> Result<(), &'static str> {
-    if body.results(branch).iter().any(|r| body.has_uses(*r)) {
-        return Err("what the last iteration gives is a value of the thread's own");
-    }
+    is_own(unit, body, branch)?;
     let between = between(body, shared, branch).ok_or(FAR)?;
     let arm = body.op_regions(branch)[0];
     let mut wanted: HashSet<Value> = body

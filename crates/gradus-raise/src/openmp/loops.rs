@@ -5,7 +5,8 @@
 //! where one of them fails:
 //! 1. what asks for a part is taken away, so that the part is the whole: a static loop then runs from
 //!    its lower to its upper bound, a dynamic one or one in chunks does so in its only round;
-//! 2. bounds become values (`promote_slots`), and the loop a `for` (`loop_to_for`);
+//! 2. bounds become values (`promote_slots`), and the loop a `for` (`loop_to_for_with`), whose number is
+//!    that of its iteration and no count of what the thread has done;
 //! 3. the `for` becomes a `share.for`. What one iteration leaves to the next lies in memory of the rank.
 //!    What only the last iteration gives (`lastprivate`) is written at its end.
 //!
@@ -17,11 +18,12 @@ use super::calls::{Calls, Step, reason, slot};
 use super::{bounds, chunks, mirrors, parts, rotated};
 use crate::regions::{between, run_once, settle};
 use gradus_edit::{
-    ValueMap, clone_op_within, is_pure, is_speculatable, loop_to_for, promote_slots,
+    ValueMap, clone_op_within, is_pure, is_speculatable, loop_to_for_with, promote_slots,
 };
 use gradus_ir::known::OpenMpFn;
 use gradus_ir::{
-    Body, Builder, CastOp, IntPredicate, Op, OpKind, Region, Schedule, Type, TypeId, Unit, Value,
+    Body, Builder, CastOp, ConstKind, IntPredicate, Op, OpKind, Region, Schedule, Type, TypeId,
+    Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -38,6 +40,8 @@ struct Shared {
     start: Op,
     /// The loop itself.
     body: Op,
+    /// Which of the values it carries are the thread's own.
+    own: Vec<usize>,
     schedule: Schedule,
     chunk: Option<Value>,
     /// Branches taken by whoever ran the last iteration.
@@ -53,6 +57,7 @@ struct Unfit {
 /// Raises all worksharing loops of a body.
 pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step {
     let mut computed: HashSet<Op> = HashSet::new();
+    promote_slots(unit, body);
     for _ in 0..ATTEMPTS {
         let mut copy = body.clone();
         match attempt(unit, &mut copy, calls, &computed)? {
@@ -161,15 +166,14 @@ fn static_loop(
     }
     let inside = between(body, start, end).unwrap_or_default();
     let body_op = only_loop(body, &inside).ok_or("the loop itself is not found")?;
-    if !bounds::only_count(unit, body, &bounds, body_op) {
-        return Err(PART);
-    }
+    let own = bounds::only_count(unit, body, &bounds, body_op).ok_or(PART)?;
     let chunk = chunked.then(|| args[8]);
     body.erase(end);
     body.erase(start);
     Ok(Shared {
         start,
         body: body_op,
+        own,
         schedule,
         chunk,
         last,
@@ -198,9 +202,7 @@ fn dispatch_loop(
     let [inner] = inner[..] else {
         return Err("the loop itself is not found");
     };
-    if !bounds::only_count(unit, body, &[lower?, upper?], inner) {
-        return Err(PART);
-    }
+    let own = bounds::only_count(unit, body, &[lower?, upper?], inner).ok_or(PART)?;
     let mut b = Builder::new(unit, body);
     b.at_op(next);
     for (value, slot) in [(3, lower?), (4, upper?), (5, stride?)] {
@@ -220,6 +222,7 @@ fn dispatch_loop(
     Ok(Shared {
         start,
         body: inner,
+        own,
         schedule,
         chunk: chunked.then(|| args[6]),
         last,
@@ -377,7 +380,8 @@ pub(super) fn is_marker(unit: &Unit, body: &Body, op: Op) -> bool {
 
 fn share(unit: &mut Unit, body: &mut Body, shared: &Shared) -> Result<(), &'static str> {
     move_fixed(unit, body, shared.body);
-    let counted = loop_to_for(unit, body, shared.body).ok_or("this loop is not counted")?;
+    let counted =
+        loop_to_for_with(unit, body, shared.body, &shared.own).ok_or("this loop is not counted")?;
     for &branch in &shared.last {
         write_last(unit, body, counted, branch)?;
     }
@@ -534,6 +538,26 @@ fn lift(unit: &mut Unit, body: &mut Body, (write, slot): (Op, Value), mut last: 
     }
 }
 
+/// Whether what `branch` does behind the loop may be done when its last iteration ends. Not where it reads a
+/// variable of the program's: other iterations may still write it (`lastprivate(conditional: x)`).
+pub(super) fn is_own(unit: &Unit, body: &Body, branch: Op) -> Result<(), &'static str> {
+    if body.results(branch).iter().any(|r| body.has_uses(*r)) {
+        return Err("what the last iteration gives is a value of the thread's own");
+    }
+    let reads_variable = |op: Op| {
+        let at = matches!(body.kind(op), OpKind::Load(_)).then(|| body.operand(op, 0));
+        let at = at.and_then(|address| body.as_const(address));
+        match at.map(|address| &unit.constant(address).kind) {
+            Some(ConstKind::Global { global, .. }) => !unit.globals[*global].constant,
+            _ => false,
+        }
+    };
+    match body.walk(body.op_regions(branch)[0]).any(reads_variable) {
+        true => Err("what is read behind the loop may be what any of its iterations wrote"),
+        false => Ok(()),
+    }
+}
+
 /// Moves what `branch` does behind the loop to the end of its last iteration.
 fn write_last(
     unit: &mut Unit,
@@ -542,9 +566,7 @@ fn write_last(
     branch: Op,
 ) -> Result<(), &'static str> {
     const FAR: &str = "what the last iteration gives is written too far from the loop";
-    if body.results(branch).iter().any(|r| body.has_uses(*r)) {
-        return Err("what the last iteration gives is a value of the thread's own");
-    }
+    is_own(unit, body, branch)?;
     let between = between(body, counted, branch).ok_or(FAR)?;
     let region = body.op_regions(counted)[0];
     let end = body.last(region).ok_or(FAR)?;
