@@ -509,3 +509,48 @@ int main(void) {
     command.env("OMP_NUM_THREADS", "1");
     assert_eq!(text(&succeeds(&mut command).stdout), "10 499500 189225\n");
 }
+
+/// What a region takes along as a number lies in memory that its compiler calls a word's, and a region inside reads it
+/// as a number. Here both become one function.
+#[test]
+fn numbers_that_regions_hand_on_keep_their_values() {
+    let folder = folder("teams-words");
+    let source = r#"
+#include <stdio.h>
+static int q[25];
+void scale(int rows) {
+  for (int k = 0; k < 5; k++) {
+    int tmp = 0;
+#pragma omp target map(tofrom : tmp)
+#pragma omp parallel for reduction(+ : tmp)
+    for (int i = 0; i < rows; i++) tmp += q[i * 5 + k];
+#pragma omp target
+#pragma omp parallel for
+    for (int i = 0; i < rows; i++) q[i * 5 + k] *= tmp;
+  }
+}
+void again(int rows) {
+  for (int k = 0; k < 5; k++) {
+#pragma omp parallel num_threads(1) firstprivate(rows, k)
+    {
+#pragma omp parallel for
+      for (int i = 0; i < rows; i++) q[i * 5 + k] += k;
+    }
+  }
+}
+int main(void) {
+  for (int i = 0; i < 25; i++) q[i] = i;
+  scale(5);
+  int s = 0;
+  for (int i = 0; i < 25; i++) s += q[i] * i;
+  printf("%d\n", s);
+  again(5);
+  for (int i = 0; i < 25; i++) s += q[i] * i;
+  printf("%d\n", s);
+}
+"#;
+    for level in ["-O1", "-O2", "-O3"] {
+        build(&folder, "cc", source, &[level]);
+        prints(&folder, "300000\n600650\n");
+    }
+}

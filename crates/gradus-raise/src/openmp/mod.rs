@@ -120,6 +120,23 @@ fn answer_numbers(unit: &mut Unit, body: &mut Body, calls: &Calls) {
     }
 }
 
+/// Compilers hand numbers to the function of a region in words, and say of the memory that each is put into that it
+/// holds a word; who is given its address reads the number. That is harmless only as long as they stay two functions:
+/// nothing is said of the type of such a store.
+fn untype_words(body: &mut Body) {
+    let stores: Vec<Op> = body
+        .walk(body.root())
+        .filter(|op| matches!(body.kind(*op), OpKind::Store(_)))
+        .collect();
+    for op in stores {
+        let into = body.def_op(body.operand(op, 1));
+        let is_slot = into.is_some_and(|op| matches!(body.kind(op), OpKind::Alloca(_)));
+        if is_slot && body.params().contains(&body.operand(op, 0)) {
+            body.ops[op].meta = None;
+        }
+    }
+}
+
 /// Raises the constructs of one function but for its regions.
 fn convert(unit: &mut Unit, calls: &Calls, func: FuncId) -> Step<Converted> {
     let Some(original) = unit.functions[func].body.take() else {
@@ -130,6 +147,7 @@ fn convert(unit: &mut Unit, calls: &Calls, func: FuncId) -> Step<Converted> {
     };
     let mut body = (*original).clone();
     unit.functions[func].body = Some(original);
+    untype_words(&mut body);
     loops::raise(unit, &mut body, calls)?;
     turns::raise(unit, &mut body, calls)?;
     let entries = tasks::raise(unit, &mut body, calls)?;
