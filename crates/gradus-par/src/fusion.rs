@@ -61,8 +61,8 @@ pub fn join(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
             continue;
         };
         let mut joined = 0;
-        while let Some((first, second, between)) = branches(unit, &body) {
-            one_branch(&mut body, first, second, &between);
+        while let Some((first, second)) = branches(unit, &body) {
+            one_branch(&mut body, first, second);
             joined += 1;
         }
         unit.functions[func].body = Some(body);
@@ -73,22 +73,19 @@ pub fn join(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
     changed
 }
 
-/// Two branches on one condition with parallel loops in them, and the ops between, which need neither.
-fn branches(unit: &Unit, body: &Body) -> Option<(Op, Op, Vec<Op>)> {
+/// Two branches on one condition with parallel loops in them, with nothing between them that needs the first.
+fn branches(unit: &Unit, body: &Body) -> Option<(Op, Op)> {
     let regions: Vec<Region> = body.regions().collect();
     for region in regions {
         let mut last: Option<Op> = None;
-        let mut between = Vec::new();
         for op in body.ops_in(region) {
+            let pure = is_pure(unit, body, op) && body.op_regions(op).is_empty();
             if holds_loop(body, op) {
                 match last.filter(|last| body.operand(*last, 0) == body.operand(op, 0)) {
-                    Some(first) => return Some((first, op, between)),
+                    Some(first) => return Some((first, op)),
                     None => last = Some(op),
                 }
-                between.clear();
-            } else if is_pure(unit, body, op) && body.op_regions(op).is_empty() {
-                between.push(op);
-            } else if !planted(Mutant::BranchesPassWrites) {
+            } else if !pure && !planted(Mutant::BranchesPassWrites) {
                 last = None;
             }
         }
@@ -114,17 +111,20 @@ fn holds_loop(body: &Body, op: Op) -> bool {
         && body.ops_in(*no).count() == 1
 }
 
-fn one_branch(body: &mut Body, first: Op, second: Op, between: &[Op]) {
-    for &op in between {
-        body.detach(op);
-        body.insert_before(first, op);
-    }
-    let (into, from) = (body.op_regions(first)[0], body.op_regions(second)[0]);
-    if let Some(end) = body.last(into) {
+/// Puts the code of the first branch in front of that of the second.
+fn one_branch(body: &mut Body, first: Op, second: Op) {
+    let (from, into) = (body.op_regions(first)[0], body.op_regions(second)[0]);
+    put_before(body, from, into);
+    body.erase(first);
+}
+
+/// Moves the code of a region, but for its end, in front of that of another.
+fn put_before(body: &mut Body, from: Region, into: Region) {
+    if let Some(end) = body.last(from) {
         body.erase(end);
     }
+    body.move_ops(into, from);
     body.move_ops(from, into);
-    body.erase(second);
 }
 
 /// Fuses parallel loops of functions; gives those that became one, in the order of their code.
@@ -359,22 +359,13 @@ fn one_loop(body: &mut Body, first: Op, second: Op) {
     {
         body.replace_uses(old, new);
     }
-    let (front, end) = (body.first(into), body.last(into));
-    let ops: Vec<Op> = body.ops_in(from).collect();
-    for op in ops {
-        match (body.kind(op), front, end) {
-            (OpKind::Yield, _, Some(end)) if body.last(from) == Some(op) => {
-                for value in body.operands(op).collect::<Vec<Value>>() {
-                    body.add_operand(end, value);
-                }
-            }
-            (_, Some(front), _) => {
-                body.detach(op);
-                body.insert_before(front, op);
-            }
-            _ => {}
+    let given = body.last(from).zip(body.last(into));
+    if let Some((given, end)) = given {
+        for value in body.operands(given).collect::<Vec<Value>>() {
+            body.add_operand(end, value);
         }
     }
+    put_before(body, from, into);
     for value in body.operands(first).skip(dims).collect::<Vec<Value>>() {
         body.add_operand(second, value);
     }
