@@ -55,11 +55,11 @@ pub(crate) fn trips(
     }
     let start = cast_start(b, test);
     let at_next = place == Place::Bottom && test.offset == test.step;
+    let promised = test.predicate == IntPredicate::Ne && test.flags != Flags::NONE && !leaves;
     if at_next {
         let claim = Claim::new(test.predicate, start, test.bound);
         let by = voucher(b.unit, b.body, outside, claim);
         // Without a guard the value would have to wrap before it met the bound.
-        let promised = test.predicate == IntPredicate::Ne && test.flags != Flags::NONE && !leaves;
         if by.is_some() || promised {
             let count = count(b, test, shape, start)?;
             let guard = match by {
@@ -88,6 +88,10 @@ pub(crate) fn trips(
         value = integers::select(b, some, value, none);
     }
     if place == Place::Bottom {
+        // What must not wrap comes no further than half round the circle in any time there is.
+        if promised {
+            max = max.min(i64::MAX as u128);
+        }
         value = plus_one(b, value, max);
         max = (max + 1).min(u128::from(u64::MAX));
     }
