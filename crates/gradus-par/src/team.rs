@@ -1,8 +1,8 @@
 //! Teams and what is shared inside of them, and critical regions.
 //!
 //! The region of a team becomes `f.gr_team(member, rank, size, context)`, which the library calls once
-//! for every rank. A shared loop is dealt out by arithmetic (static) or fetched from the team (dynamic,
-//! guided); a single region runs on the rank that comes first.
+//! for every rank. A static loop's part is the library's answer to a rank's number, the chunks of one that
+//! names their size are dealt out by arithmetic, and dynamic and guided ones are fetched from the team; a single region runs on the rank that comes first.
 
 use crate::Lowering;
 use crate::abi::{self, Entry};
@@ -23,7 +23,7 @@ struct Rank {
     member: Value,
     rank: Value,
     size: Value,
-    /// Where the last iteration fetched is written.
+    /// Where the library writes the end of a part.
     end: Value,
 }
 
@@ -290,17 +290,13 @@ fn shared_loop(b: &mut Builder<'_>, state: Rank, op: Op, schedule: Schedule) {
     let chunk = chunk.map(|chunk| wide(b, chunk));
     match (schedule, chunk) {
         (Schedule::Static, None) => {
-            // Rank r has iterations r·p to (r+1)·p, p = ⌈n/ranks⌉: loops that an optimiser turned into
-            // rank arithmetic rely on exactly this.
-            let one = b.i64(1);
-            let less = b.binary(BinaryOp::Sub, state.size, one);
-            let sum = b.add(trips, less);
-            let share = b.binary(BinaryOp::UDiv, sum, state.size);
-            let start = b.mul(state.rank, share);
-            let start = at_most(b, start, trips);
-            let left = b.binary(BinaryOp::Sub, trips, start);
-            let length = at_most(b, share, left);
-            run_part(b, op, start, length);
+            // Asked of the library, not computed here: LLVM would look through the quotient and the
+            // minimum into every address that the loop makes, and find its terms too many to run
+            // addresses along with it.
+            let part = Entry::Part.declare(b.unit);
+            let call = b.call(part, &[state.rank, state.size, trips, state.end]);
+            let start = b.body.result(call);
+            run_part_to(b, op, start, state.end);
         }
         (Schedule::Static, Some(chunk)) => dealt(b, (state.rank, state.size), op, trips, chunk),
         (Schedule::Dynamic | Schedule::Guided, chunk) => {
@@ -308,6 +304,14 @@ fn shared_loop(b: &mut Builder<'_>, state: Rank, op: Op, schedule: Schedule) {
             fetched(b, state, op, trips, chunk, schedule == Schedule::Guided);
         }
     }
+}
+
+/// Iterations from `start` to before the one that is written at `end`.
+fn run_part_to(b: &mut Builder<'_>, op: Op, start: Value, end: Value) {
+    let long = b.unit.types.int(64);
+    let end = b.load(long, end);
+    let length = b.binary(BinaryOp::Sub, end, start);
+    run_part(b, op, start, length);
 }
 
 /// A loop of `length` iterations from `start`, with a copy of the shared loop's region.
@@ -358,11 +362,6 @@ pub(crate) fn dealt(
     b.restore(back);
 }
 
-fn at_most(b: &mut Builder<'_>, value: Value, most: Value) -> Value {
-    let less = b.icmp(IntPredicate::Ult, value, most);
-    b.select(less, value, most)
-}
-
 fn at_least(b: &mut Builder<'_>, value: Value, least: Value) -> Value {
     let more = b.icmp(IntPredicate::Ugt, value, least);
     b.select(more, value, least)
@@ -370,7 +369,6 @@ fn at_least(b: &mut Builder<'_>, value: Value, least: Value) -> Value {
 
 /// Chunks as the team hands them out.
 fn fetched(b: &mut Builder<'_>, state: Rank, op: Op, trips: Value, chunk: Value, guided: bool) {
-    let long = b.unit.types.int(64);
     let (begin, next) = (
         Entry::LoopBegin.declare(b.unit),
         Entry::LoopNext.declare(b.unit),
@@ -382,9 +380,7 @@ fn fetched(b: &mut Builder<'_>, state: Rank, op: Op, trips: Value, chunk: Value,
     let args = [state.member, trips, chunk, guided, state.end];
     let call = b.call(next, &args);
     let start = b.body.result(call);
-    let end = b.load(long, state.end);
-    let length = b.binary(BinaryOp::Sub, end, start);
-    run_part(b, op, start, length);
+    run_part_to(b, op, start, state.end);
     let again = b.icmp(IntPredicate::Ult, start, trips);
     b.repeat(again, &[], &[]);
     b.restore(back);

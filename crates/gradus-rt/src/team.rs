@@ -338,6 +338,22 @@ pub unsafe extern "C" fn gr_single(member: *const Member) -> bool {
     unsafe { &*member }.single()
 }
 
+/// The part of rank `rank` of `size` of a loop of `trips` iterations: it begins with the one given, and ends
+/// before `*end`. Rank r has iterations r·p to (r+1)·p, p = ⌈trips/size⌉: loops that an optimiser turned into
+/// rank arithmetic rely on exactly this.
+///
+/// # Safety
+/// `end` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gr_part(rank: i64, size: i64, trips: i64, end: *mut i64) -> i64 {
+    let [rank, size, trips] = [rank, size, trips].map(|n| n as u64);
+    let share = trips.div_ceil(size.max(1));
+    let start = rank.saturating_mul(share).min(trips);
+    // SAFETY: promised by the caller.
+    unsafe { *end = start.saturating_add(share).min(trips) as i64 };
+    start as i64
+}
+
 /// Begins a loop whose iterations are fetched by [`gr_loop_next`].
 ///
 /// # Safety
@@ -371,7 +387,23 @@ pub unsafe extern "C" fn gr_loop_next(
 
 #[cfg(test)]
 mod tests {
-    use super::whole;
+    use super::{gr_part, whole};
+
+    #[test]
+    fn parts_follow_each_other() {
+        for (trips, size) in [(0_i64, 3), (1, 4), (7, 2), (8, 4), (9, 4), (1 << 40, 7)] {
+            let share = trips / size + i64::from(trips % size != 0);
+            let mut done = 0;
+            for rank in 0..size {
+                let mut end = -1;
+                // SAFETY: the end is a variable.
+                let start = unsafe { gr_part(rank, size, trips, &raw mut end) };
+                assert_eq!((start, end), (done, (done + share).min(trips)));
+                done = end;
+            }
+            assert_eq!(done, trips);
+        }
+    }
 
     #[test]
     fn parts_are_whole_chunks() {

@@ -37,6 +37,7 @@ pub(crate) fn define(jit: &Jit) -> Result<(), String> {
         ("gr_ranks", team::gr_ranks as *const () as usize),
         ("gr_barrier", team::gr_barrier as *const () as usize),
         ("gr_single", team::gr_single as *const () as usize),
+        ("gr_part", team::gr_part as *const () as usize),
         ("gr_loop_begin", team::gr_loop_begin as *const () as usize),
         ("gr_loop_next", team::gr_loop_next as *const () as usize),
         ("gr_enter", strand::gr_enter as *const () as usize),
