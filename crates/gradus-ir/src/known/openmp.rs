@@ -208,7 +208,10 @@ pub(super) const ROWS: &[Row] = &[
         &["omp_in_parallel", "omp_in_parallel_"],
         OpenMpFn::InParallel,
     ),
-    asks(&["omp_get_level", "omp_get_active_level"], OpenMpFn::Level),
+    asks(
+        &["omp_get_level", "omp_get_level_", "omp_get_active_level"],
+        OpenMpFn::Level,
+    ),
     asks(
         &[
             "omp_get_num_procs",
@@ -218,12 +221,25 @@ pub(super) const ROWS: &[Row] = &[
             "omp_get_max_active_levels",
             "omp_get_num_devices",
             "omp_is_initial_device",
-            "omp_get_schedule",
             "omp_get_proc_bind",
             "omp_get_cancellation",
+            "omp_get_num_procs_",
+            "omp_get_dynamic_",
+            "omp_get_nested_",
+            "omp_get_thread_limit_",
+            "omp_get_max_active_levels_",
+            "omp_get_num_devices_",
+            "omp_is_initial_device_",
+            "omp_get_proc_bind_",
+            "omp_get_cancellation_",
         ],
         OpenMpFn::Query,
     ),
+    Row {
+        names: &["omp_get_schedule", "omp_get_schedule_"],
+        known: Known::OpenMp(OpenMpFn::Query),
+        effects: TALK.writing(&[0, 1]),
+    },
     asks(
         &[
             "omp_set_num_threads",
@@ -234,7 +250,27 @@ pub(super) const ROWS: &[Row] = &[
         ],
         OpenMpFn::Setting,
     ),
-    asks(&["omp_get_wtime", "omp_get_wtick"], OpenMpFn::Clock),
+    // Fortran without an interface hands over addresses.
+    Row {
+        names: &[
+            "omp_set_num_threads_",
+            "omp_set_dynamic_",
+            "omp_set_nested_",
+            "omp_set_max_active_levels_",
+            "omp_set_schedule_",
+        ],
+        known: Known::OpenMp(OpenMpFn::Setting),
+        effects: TALK.reading(&[0, 1]),
+    },
+    asks(
+        &[
+            "omp_get_wtime",
+            "omp_get_wtick",
+            "omp_get_wtime_",
+            "omp_get_wtick_",
+        ],
+        OpenMpFn::Clock,
+    ),
     row(
         &[
             "omp_init_lock",
@@ -247,6 +283,16 @@ pub(super) const ROWS: &[Row] = &[
             "omp_set_nest_lock",
             "omp_unset_nest_lock",
             "omp_test_nest_lock",
+            "omp_init_lock_",
+            "omp_destroy_lock_",
+            "omp_set_lock_",
+            "omp_unset_lock_",
+            "omp_test_lock_",
+            "omp_init_nest_lock_",
+            "omp_destroy_nest_lock_",
+            "omp_set_nest_lock_",
+            "omp_unset_nest_lock_",
+            "omp_test_nest_lock_",
         ],
         OpenMpFn::Lock,
     ),
