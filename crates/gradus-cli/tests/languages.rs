@@ -443,7 +443,7 @@ fn fortran_tasks() {
             command.env("OMP_NUM_THREADS", threads);
             command.env("GRADUS_FORCE_FORK", "1");
             let printed = text(&succeeds(&mut command).stdout);
-            assert_eq!(printed.trim(), "60300 18496.0", "{level}, {threads}");
+            assert_eq!(printed.trim(), "60300 18496.0 8", "{level}, {threads}");
         }
     }
 }

@@ -1,5 +1,15 @@
-! Loops of tasks, made by one thread of a team and by each task for its rows.
+! Loops of tasks, made by one thread of a team and by each task for its rows, and tasks that take nothing along.
+module counted
+  integer :: count = 0
+contains
+  subroutine add()
+    !$omp atomic
+    count = count + 1
+  end subroutine
+end module
+
 program tasks
+  use counted
   implicit none
   integer :: x(200), y(200), i, j, last
   real(8) :: a(16, 16)
@@ -28,5 +38,17 @@ program tasks
   end do
   !$omp end single
   !$omp end parallel
-  print '(I0,1X,F0.1)', sum(x), sum(a)
+  !$omp parallel
+  !$omp single
+  do i = 1, 7
+    !$omp task
+    call add()
+    !$omp end task
+  end do
+  !$omp task untied
+  call add()
+  !$omp end task
+  !$omp end single
+  !$omp end parallel
+  print '(I0,1X,F0.1,1X,I0)', sum(x), sum(a), count
 end program

@@ -44,7 +44,7 @@ pub(crate) fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
     if calls.is_empty() {
         return Raised::default();
     }
-    call_the_library(unit);
+    call_the_library(unit, &calls);
     let mut survey = Survey::of(unit, &calls, orphans);
     let mut converted: HashMap<FuncId, Converted> = HashMap::new();
     for func in survey.functions() {
@@ -70,14 +70,21 @@ pub(crate) fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
     }
 }
 
-/// The library throws nothing, which the declarations of what programs ask it do not say to C++.
-fn call_the_library(unit: &mut Unit) {
+/// The library throws nothing, which the declarations of what programs ask it do not say to C++. flang asks it for
+/// each block of variables of a thread's own that a function declares, also where the function uses none of them.
+fn call_the_library(unit: &mut Unit, calls: &Calls) {
     let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
     let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
     for func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
             let is_quiet = |unit: &Unit, func| matches!(unit.known(func), Some(Known::OpenMp(_)));
             gradus_edit::call_quiet(unit, &mut body, is_quiet);
+            for op in calls.of_kind(unit, &body, OpenMpFn::ThreadPrivate) {
+                let address = body.results(op).first();
+                if address.is_some_and(|a| !body.has_uses(*a)) {
+                    body.erase(op);
+                }
+            }
             unit.functions[func].body = Some(body);
         }
     }
@@ -104,8 +111,11 @@ fn standing(unit: &Unit, func: FuncId, done: Converted, taken_in: bool) -> Step<
 /// stays with the library is told the number by the library, which begins its own work when it is asked.
 fn answer_numbers(unit: &mut Unit, body: &mut Body, calls: &Calls) {
     let stays = |id: Option<OpenMpFn>| {
-        use OpenMpFn::{BeginSerial, EndSerial, PushNumThreads};
-        matches!(id, Some(PushNumThreads | BeginSerial | EndSerial))
+        use OpenMpFn::{BeginSerial, EndSerial, PushNumThreads, ThreadPrivate};
+        matches!(
+            id,
+            Some(PushNumThreads | BeginSerial | EndSerial | ThreadPrivate)
+        )
     };
     for op in calls.of_kind(unit, body, OpenMpFn::GlobalThread) {
         let result = body.result(op);
@@ -159,6 +169,7 @@ fn convert(unit: &mut Unit, calls: &Calls, func: FuncId) -> Step<Converted> {
             | OpenMpFn::PushNumThreads
             | OpenMpFn::BeginSerial
             | OpenMpFn::EndSerial
+            | OpenMpFn::ThreadPrivate
             | OpenMpFn::Rank
             | OpenMpFn::Size
             | OpenMpFn::MaxThreads

@@ -35,6 +35,9 @@ struct Seen {
     allocates: bool,
     /// Why it must stay as it is.
     held: Option<Reason>,
+    /// Why regions that reach it must stay, though it may begin others: it uses a variable of which each
+    /// thread of the library has its own.
+    owns: Option<Reason>,
 }
 
 /// What is known of a unit.
@@ -130,7 +133,7 @@ impl Survey {
                 let is_region = |f: &&FuncId| seen.regions.iter().any(|r| r.0 == **f);
                 let wrapped = seen.wrapped.iter().filter(|f| !is_region(f));
                 let taken = seen.entries.iter().chain(wrapped);
-                let entry = taken.into_iter().find_map(|e| self.held(*e));
+                let entry = taken.into_iter().find_map(|e| self.barred(*e));
                 if let (None, Some(why)) = (&seen.held, entry) {
                     news.push((func, why.clone()));
                 }
@@ -164,10 +167,16 @@ impl Survey {
         self.seen.get(&func)?.held.as_ref()
     }
 
+    /// Why a function cannot be code of ours.
+    fn barred(&self, func: FuncId) -> Option<&Reason> {
+        let owns = || self.seen.get(&func)?.owns.as_ref();
+        self.held(func).or_else(owns)
+    }
+
     /// What a region's function reaches that must stay.
     fn obstacle(&self, target: FuncId) -> Option<Reason> {
         let reached = self.reached(target);
-        reached.iter().find_map(|func| self.held(*func)).cloned()
+        reached.iter().find_map(|func| self.barred(*func)).cloned()
     }
 
     /// The functions that `from` reaches, itself first.
@@ -326,7 +335,11 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         seen.asks |= is_for_ranks(id);
         seen.shares |= is_for_ranks(id) && !is_question(id) && !is_wrapped(unit, func);
         if let Some(text) = obstacle(id) {
-            seen.held.get_or_insert(reason(unit, body, op, text));
+            let place = match id {
+                OpenMpFn::ThreadPrivate => &mut seen.owns,
+                _ => &mut seen.held,
+            };
+            place.get_or_insert(reason(unit, body, op, text));
         }
         let span = span_of(unit, body, op);
         if let Some(name) = construct(id) {
@@ -350,6 +363,9 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
             }
             _ => {}
         }
+    }
+    if seen.shares {
+        seen.held = seen.held.or_else(|| seen.owns.clone());
     }
     Some(seen)
 }

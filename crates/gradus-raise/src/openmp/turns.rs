@@ -247,8 +247,9 @@ fn copy_behind(unit: &Unit, body: &Body, calls: &Calls, branch: Op) -> Option<Op
     while let Some(op) = at {
         match calls.id(unit, body, op) {
             Some(OpenMpFn::CopyPrivate) => return Some(op),
+            // flang asks for the thread's number anew.
+            Some(OpenMpFn::GlobalThread) | None => at = body.next(op),
             Some(_) => return None,
-            None => at = body.next(op),
         }
     }
     None

@@ -1,0 +1,118 @@
+//! OpenMP in Fortran, as flang writes it.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use support::{folder, shell, succeeds, text};
+
+fn source(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/languages");
+    folder.join(name).display().to_string()
+}
+
+/// The number of instructions of the longest innermost loop that adds vectors, in a file of assembly.
+fn longest_vector_loop(folder: &Path, file: &str) -> usize {
+    let assembly = std::fs::read_to_string(folder.join(file)).expect("assembly");
+    let lines: Vec<&str> = assembly.lines().map(str::trim).collect();
+    let mut longest = 0;
+    for (end, line) in lines.iter().enumerate() {
+        let target = line
+            .strip_prefix('j')
+            .and_then(|l| l.split_whitespace().nth(1));
+        let Some(label) = target.map(|t| format!("{t}:")) else {
+            continue;
+        };
+        let Some(begin) = lines[..end].iter().position(|l| l.starts_with(&label)) else {
+            continue;
+        };
+        let inside: Vec<&str> = lines[begin + 1..=end]
+            .iter()
+            .filter(|l| !l.is_empty() && !l.starts_with(['.', '#']))
+            .copied()
+            .collect();
+        let jumps = inside.iter().filter(|l| l.starts_with('j')).count();
+        if jumps == 1 && inside.iter().any(|l| l.starts_with("addpd")) {
+            longest = longest.max(inside.len());
+        }
+    }
+    longest
+}
+
+/// LLVM runs the addresses of a team's rows along with its inner loops, as it does where the bounds of a thread's part
+/// come from OpenMP's library: it does not look into their computation.
+#[test]
+fn rows_of_a_team_cost_what_they_cost_in_openmp() {
+    let folder = folder("rows_of_a_team");
+    let source = source("resid.f90");
+    shell(
+        &folder,
+        &format!("flang-22 -O3 -fopenmp -S {source} -o flang.s"),
+    );
+    shell(
+        &folder,
+        &format!("gradus fc -O3 -fopenmp -S {source} -o gradus.s"),
+    );
+    let [flang, ours] = ["flang.s", "gradus.s"].map(|f| longest_vector_loop(&folder, f));
+    assert!(
+        ours > 0 && ours <= flang,
+        "{ours} instructions, flang's {flang}"
+    );
+}
+
+/// A region that does not reach a variable of each thread's own is raised, whatever its function does outside of it.
+#[test]
+fn variables_of_a_threads_own_outside_of_regions() {
+    let folder = folder("own_outside");
+    let source = source("own.f90");
+    for level in ["-O1", "-O3"] {
+        let build = format!("gradus fc {level} -fopenmp --par-report {source} -o program");
+        let said = text(&shell(&folder, &build).stdout);
+        // The function stands in the program twice, once where it is called.
+        let count = |what: &str| said.matches(what).count();
+        assert_eq!(
+            (count("raised to parallel loops"), count("left as it is")),
+            (3, 1),
+            "{said}"
+        );
+        for workers in ["1", "2", "4"] {
+            let mut command = Command::new(folder.join("program"));
+            command.env("OMP_NUM_THREADS", workers);
+            command.env("GRADUS_FORCE_FORK", "1");
+            let printed = text(&succeeds(&mut command).stdout);
+            assert_eq!(printed.trim(), "2002000.0 T", "{level}, {workers}");
+        }
+    }
+}
+
+/// A program with no region left to OpenMP's library prints the same with any number of workers.
+fn raised_and_prints(name: &str, file: &str, wanted: &str) {
+    let (folder, source) = (folder(name), source(file));
+    for level in ["-O1", "-O3"] {
+        let build = format!("gradus fc {level} -fopenmp --par-report {source} -o program");
+        let said = text(&shell(&folder, &build).stdout);
+        assert!(
+            said.contains("raised to") && !said.contains("left as it is"),
+            "{said}"
+        );
+        for workers in ["1", "2", "4"] {
+            let mut command = Command::new(folder.join("program"));
+            command.env("OMP_NUM_THREADS", workers);
+            command.env("GRADUS_FORCE_FORK", "1");
+            let printed = text(&succeeds(&mut command).stdout);
+            assert_eq!(printed.trim(), wanted, "{level}, {workers}");
+        }
+    }
+}
+
+/// Without an interface the library's functions have Fortran's names, and take addresses.
+#[test]
+fn questions_without_an_interface() {
+    raised_and_prints("asked", "asked.f", "3  3 T T");
+}
+
+/// What one thread assigns for all in a `workshare` is copied to the others; what the library writes is seen.
+#[test]
+fn workshares() {
+    raised_and_prints("workshares", "workshare.f90", "3200.0 24000.0 T");
+}
