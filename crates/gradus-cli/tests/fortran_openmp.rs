@@ -86,8 +86,10 @@ fn variables_of_a_threads_own_outside_of_regions() {
 }
 
 /// A program with no region left to OpenMP's library prints the same with any number of workers.
-fn raised_and_prints(name: &str, file: &str, wanted: &str) {
-    let (folder, source) = (folder(name), source(file));
+fn raised_and_prints(name: &str, files: &[&str], wanted: &str) {
+    let folder = folder(name);
+    let sources: Vec<String> = files.iter().map(|file| source(file)).collect();
+    let source = sources.join(" ");
     for level in ["-O1", "-O3"] {
         let build = format!("gradus fc {level} -fopenmp --par-report {source} -o program");
         let said = text(&shell(&folder, &build).stdout);
@@ -108,11 +110,18 @@ fn raised_and_prints(name: &str, file: &str, wanted: &str) {
 /// Without an interface the library's functions have Fortran's names, and take addresses.
 #[test]
 fn questions_without_an_interface() {
-    raised_and_prints("asked", "asked.f", "3  3 T T");
+    raised_and_prints("asked", &["asked.f"], "3  3 T T");
 }
 
 /// What one thread assigns for all in a `workshare` is copied to the others; what the library writes is seen.
 #[test]
 fn workshares() {
-    raised_and_prints("workshares", "workshare.f90", "3200.0 24000.0 T");
+    raised_and_prints("workshares", &["workshare.f90"], "3200.0 24000.0 T");
+}
+
+/// flang's arrays of reductions and its atomic updates are raised, and differentiated.
+#[test]
+fn reduced_arrays_and_atomic_updates() {
+    let files = ["reduced.f90", "reduced_main.f90"];
+    raised_and_prints("reduced", &files, "T T");
 }

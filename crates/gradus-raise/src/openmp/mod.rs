@@ -10,6 +10,7 @@
 mod bounds;
 mod calls;
 mod chunks;
+mod flang;
 mod fork;
 mod loops;
 mod mirrors;
@@ -70,8 +71,8 @@ pub(crate) fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
     }
 }
 
-/// The library throws nothing, which the declarations of what programs ask it do not say to C++. flang asks it for
-/// each block of variables of a thread's own that a function declares, also where the function uses none of them.
+/// The library throws nothing, which the declarations of what programs ask it do not say to C++; and what flang
+/// writes in its own way becomes what clang writes.
 fn call_the_library(unit: &mut Unit, calls: &Calls) {
     let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
     let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
@@ -79,12 +80,7 @@ fn call_the_library(unit: &mut Unit, calls: &Calls) {
         if let Some(mut body) = unit.functions[func].body.take() {
             let is_quiet = |unit: &Unit, func| matches!(unit.known(func), Some(Known::OpenMp(_)));
             gradus_edit::call_quiet(unit, &mut body, is_quiet);
-            for op in calls.of_kind(unit, &body, OpenMpFn::ThreadPrivate) {
-                let address = body.results(op).first();
-                if address.is_some_and(|a| !body.has_uses(*a)) {
-                    body.erase(op);
-                }
-            }
+            flang::straighten(unit, &mut body, calls);
             unit.functions[func].body = Some(body);
         }
     }

@@ -1,0 +1,153 @@
+//! What flang writes in another way than clang does, brought to one form before anything is raised.
+//!
+//! - It asks for each `threadprivate` block that a function declares, also where nothing uses it.
+//! - It allocates copies of descriptors (of arrays that are reduced) in branches.
+//! - An atomic update of a number in floating point is a loop that compares and exchanges.
+
+use super::calls::Calls;
+use gradus_ir::known::OpenMpFn;
+use gradus_ir::{
+    Access, BinaryOp, Body, Builder, CastOp, Definition, Op, OpKind, RmwOp, Unit, Value,
+};
+
+/// Brings one function's code to that form.
+pub(super) fn straighten(unit: &mut Unit, body: &mut Body, calls: &Calls) {
+    for op in calls.of_kind(unit, body, OpenMpFn::ThreadPrivate) {
+        let address = body.results(op).first();
+        if address.is_some_and(|a| !body.has_uses(*a)) {
+            body.erase(op);
+        }
+    }
+    allocations(body);
+    let loops: Vec<Op> = body
+        .walk(body.root())
+        .filter(|&op| matches!(body.kind(op), OpKind::Loop { .. }))
+        .collect();
+    for op in loops {
+        if let Some(update) = update(unit, body, op) {
+            update.put(unit, body, op);
+        }
+    }
+}
+
+/// Moves allocations of known size that stand in branches, and in no loop, to the beginning: they are made
+/// once there, too.
+fn allocations(body: &mut Body) {
+    let in_branches = |op: &Op| {
+        let size = matches!(body.kind(*op), OpKind::Alloca(info) if !info.inalloca)
+            && body.as_const(body.operand(*op, 0)).is_some();
+        let owner = |op: &Op| body.owner(body.parent(*op)?);
+        size && owner(op).is_some()
+            && std::iter::successors(owner(op), owner)
+                .all(|around| matches!(body.kind(around), OpKind::If | OpKind::Switch(_)))
+    };
+    let found: Vec<Op> = body.walk(body.root()).filter(in_branches).collect();
+    for op in found {
+        if let Some(first) = body.first(body.root()) {
+            body.detach(op);
+            body.insert_before(first, op);
+        }
+    }
+}
+
+/// An update of a number in memory.
+struct Update {
+    /// The load before the loop.
+    load: Op,
+    place: Value,
+    value: Value,
+    kind: RmwOp,
+    access: Access,
+}
+
+/// The update that a loop is: `old = load; do { new = old + value } while (place ≠ old, old = place; else place = new)`.
+fn update(unit: &Unit, body: &Body, op: Op) -> Option<Update> {
+    let region = *body.op_regions(op).first()?;
+    let &[old] = body.region_params(region) else {
+        return None;
+    };
+    let ops: Vec<Op> = body.ops_in(region).collect();
+    let exchange = |op: &&Op| matches!(body.kind(**op), OpKind::CmpXchg { .. });
+    let exchange = *ops.iter().find(exchange)?;
+    let &OpKind::CmpXchg { access, .. } = body.kind(exchange) else {
+        return None;
+    };
+    let place = body.operand(exchange, 0);
+    // All eight ops are those of the update.
+    if ops.len() != 8 || body.operand(exchange, 1) != old || access.volatile {
+        return None;
+    }
+    let sum = body.def_op(cast(body, body.operand(exchange, 2))?)?;
+    let &OpKind::Binary(kind @ (BinaryOp::FAdd | BinaryOp::FSub)) = body.kind(sum) else {
+        return None;
+    };
+    let is_old = |value: Value| cast(body, value) == Some(old);
+    let (left, right) = (body.operand(sum, 0), body.operand(sum, 1));
+    let (value, kind) = match (kind, is_old(left), is_old(right)) {
+        (BinaryOp::FAdd, true, false) => (right, RmwOp::FAdd),
+        (BinaryOp::FAdd, false, true) => (left, RmwOp::FAdd),
+        (BinaryOp::FSub, true, false) => (right, RmwOp::FSub),
+        _ => return None,
+    };
+    let load = body.def_op(body.operand(op, 0))?;
+    let loaded = matches!(body.kind(load), OpKind::Load(access) if !access.volatile)
+        && body.operand(load, 0) == place
+        && body.uses(body.result(load)).all(|u| u.op == op);
+    let outside = [value, place]
+        .iter()
+        .all(|v| body.region_of(*v) != Some(region));
+    let unread = body.results(op).iter().all(|r| !body.has_uses(*r));
+    let again = until_it_succeeds(unit, body, *ops.last()?, exchange);
+    (loaded && outside && unread && again).then_some(Update {
+        load,
+        place,
+        value,
+        kind,
+        access,
+    })
+}
+
+/// What a value has the bits of.
+fn cast(body: &Body, value: Value) -> Option<Value> {
+    let op = body.def_op(value)?;
+    matches!(body.kind(op), OpKind::Cast(CastOp::BitCast)).then(|| body.operand(op, 0))
+}
+
+/// Whether a loop goes on with what an exchange has found where it did not take place, and only there.
+fn until_it_succeeds(unit: &Unit, body: &Body, repeat: Op, exchange: Op) -> bool {
+    let part = |value: Value, index: u32| {
+        body.def_op(value).is_some_and(|op| {
+            matches!(body.kind(op), OpKind::ExtractValue(path) if **path == [index])
+                && body.values[body.operand(op, 0)].def == Definition::Result(exchange, 0)
+        })
+    };
+    let fails = |value: Value| {
+        body.def_op(value).is_some_and(|op| {
+            let flips = body.kind(op) == &OpKind::Binary(BinaryOp::Xor)
+                && body
+                    .as_int(unit, body.operand(op, 1))
+                    .is_some_and(|n| n != 0);
+            flips && part(body.operand(op, 0), 1)
+        })
+    };
+    matches!(body.kind(repeat), OpKind::Repeat)
+        && fails(body.operand(repeat, 0))
+        && part(body.operand(repeat, 1), 0)
+}
+
+impl Update {
+    /// Puts the update in the loop's place.
+    fn put(self, unit: &mut Unit, body: &mut Body, op: Op) {
+        let mut b = Builder::new(unit, body);
+        b.at_op(op);
+        b.loc = b.body.ops[self.load].loc;
+        let ty = b.body.ty(self.value);
+        b.value(
+            OpKind::AtomicRmw(self.kind, self.access),
+            &[self.place, self.value],
+            ty,
+        );
+        body.erase(op);
+        body.erase(self.load);
+    }
+}
