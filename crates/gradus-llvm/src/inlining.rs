@@ -10,7 +10,7 @@ use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
 use gradus_ir::known::{
-    Known, TAPE_PUSH, TAPE_RELEASE, differentiation_call, is_text_object, lookup,
+    Known, OpenMpFn, TAPE_PUSH, TAPE_RELEASE, differentiation_call, is_text_object, lookup,
 };
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -24,6 +24,8 @@ const RAISED: &str = "3000";
 const ROOT: &str = "gradus-differentiated";
 /// Marks a function that is not inlined before differentiation.
 const APART: &str = "gradus-apart";
+/// Which argument of the call that allocates a task is the task's function.
+const TASK_ENTRY: u32 = 5;
 
 impl Host {
     /// States that a function will be differentiated; unknown names are passed over.
@@ -62,6 +64,7 @@ impl Host {
     /// Raises the threshold for what the differentiated functions reach.
     pub(crate) fn raise_inlining(&mut self) {
         self.keep_text_apart();
+        self.keep_tasks_apart();
         for f in self.reached_by_differentiated() {
             let linkage = unsafe { LLVMGetLinkage(f) };
             let own = matches!(
@@ -79,17 +82,35 @@ impl Host {
     /// Functions on text stay calls, which are known to carry no derivative; inlined, their copies of
     /// characters would be bytes of unknown type.
     fn keep_text_apart(&mut self) {
-        let noinline = attribute_kind("noinline");
         for f in self.functions() {
-            let text = is_text_object(&unsafe { name_of(f) });
-            let states =
-                |kind| unsafe { !LLVMGetEnumAttributeAtIndex(f, FUNCTION, kind).is_null() };
-            if text && !states(noinline) && !states(attribute_kind("alwaysinline")) {
-                self.set_text(f, APART, "");
-                unsafe {
-                    let attribute = LLVMCreateEnumAttribute(self.ctx, noinline, 0);
-                    LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+            if is_text_object(&unsafe { name_of(f) }) {
+                self.keep_apart(f);
+            }
+        }
+    }
+
+    /// A task that may run where it is made (`if`, `final`) is a call there, beside the one that hands it over: both
+    /// name its function, so that they are seen to be one task.
+    fn keep_tasks_apart(&mut self) {
+        for f in self.functions() {
+            let known = lookup(&unsafe { name_of(f) });
+            if known == Some(Known::OpenMp(OpenMpFn::TaskAlloc)) {
+                for entry in unsafe { arguments(f, TASK_ENTRY) } {
+                    self.keep_apart(entry);
                 }
+            }
+        }
+    }
+
+    /// Has a function stay a call, unless it says itself whether it does.
+    fn keep_apart(&mut self, f: LLVMValueRef) {
+        let noinline = attribute_kind("noinline");
+        let states = |kind| unsafe { !LLVMGetEnumAttributeAtIndex(f, FUNCTION, kind).is_null() };
+        if !states(noinline) && !states(attribute_kind("alwaysinline")) {
+            self.set_text(f, APART, "");
+            unsafe {
+                let attribute = LLVMCreateEnumAttribute(self.ctx, noinline, 0);
+                LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
             }
         }
     }
@@ -174,20 +195,25 @@ impl Host {
 
 /// The names of the functions that calls of `f` take first.
 unsafe fn first_arguments(f: LLVMValueRef) -> Vec<String> {
-    let mut names = Vec::new();
+    unsafe { arguments(f, 0).into_iter().map(|g| name_of(g)).collect() }
+}
+
+/// The functions that calls of `f` take as their argument number `index`.
+unsafe fn arguments(f: LLVMValueRef, index: u32) -> Vec<LLVMValueRef> {
+    let mut found = Vec::new();
     unsafe {
         let mut at = LLVMGetFirstUse(f);
         while !at.is_null() {
             let user = LLVMGetUser(at);
             let calls = !LLVMIsACallInst(user).is_null() || !LLVMIsAInvokeInst(user).is_null();
-            if calls && LLVMGetCalledValue(user) == f && LLVMGetNumArgOperands(user) > 0 {
-                let first = LLVMGetOperand(user, 0);
-                if !LLVMIsAFunction(first).is_null() {
-                    names.push(name_of(first));
+            if calls && LLVMGetCalledValue(user) == f && LLVMGetNumArgOperands(user) > index {
+                let argument = LLVMGetOperand(user, index);
+                if !LLVMIsAFunction(argument).is_null() {
+                    found.push(argument);
                 }
             }
             at = LLVMGetNextUse(at);
         }
     }
-    names
+    found
 }
