@@ -141,3 +141,54 @@ fn rounded_addresses_stay_in_their_block() {
         );
     }
 }
+
+/// Elements at distances that are counted in bytes and added to addresses as integers, as where a program goes through
+/// several matrices by one offset.
+#[test]
+fn addresses_moved_by_numbers_stay_in_their_block() {
+    const MOVED: &str = "#include <stdint.h>
+        #include <stdlib.h>
+        #define AT(matrix, offset) (*(double *)((uintptr_t)(matrix) + (offset)))
+        double squares(const double *x, unsigned n) {
+            unsigned bytes = n * sizeof(double) + 32;
+            char *heap = malloc(3 * bytes), *start = heap;
+            if ((uintptr_t)heap & 31)
+                heap = (char *)((uintptr_t)heap + 32 - ((uintptr_t)heap & 31));
+            double *a = (double *)heap, *b = (double *)(heap += bytes);
+            uintptr_t there = 0, step = (uintptr_t)(n - n / 2) << 3;
+            for (unsigned row = 0; row < 2; row++) {
+                for (unsigned i = 0; i < n / 2; i++) {
+                    AT(a, there) = AT(x, there) * AT(x, there);
+                    AT(b, there) = AT(a, there) * x[i];
+                    there += sizeof(double);
+                }
+                there += step - (n - n / 2) * sizeof(double);
+            }
+            double s = 0;
+            for (unsigned i = 0; i < n / 2 * 2; i++) s += a[i] * b[i];
+            free(start);
+            return s; }";
+    let at = folder("lanes-moved");
+    write(&at, "moved.c", MOVED);
+    for level in ["-O0", "-O1", "-O3"] {
+        accepts(
+            &at,
+            &format!("check moved.c -f squares --arg n=8 --arg x=rand(8) -- {level}"),
+        );
+    }
+}
+
+/// A number of 64 bits may be the distance to another block.
+#[test]
+fn addresses_moved_by_distances_are_refused() {
+    const FAR: &str = "#include <stdint.h>
+        __attribute__((noinline)) static double at(const double *a, long distance, int i) {
+            return *(double *)((uintptr_t)a + distance + 8 * i); }
+        double both(const double *x, const double *y, int n) {
+            double s = 0;
+            for (int i = 0; i < n; i++) s += x[i] * at(x, (uintptr_t)y - (uintptr_t)x, i);
+            return s; }";
+    let at = folder("lanes-far");
+    write(&at, "far.c", FAR);
+    refuses(&at, "grad far.c -f both -o far.o -- -O1", "GRD0006");
+}

@@ -2,17 +2,21 @@
 //! `(address + 63) & ~63` through integers is, before differentiation, the address and an offset from it. So it
 //! is seen in which memory it stays.
 //!
-//! An integer is an address's own as long as constants are added to it and low bits are cleared; whatever else
-//! is done with it may lead elsewhere, and is left as it is.
+//! An integer is an address's own as long as low bits are cleared and numbers are added to it that no address is part
+//! of ("the element at `(long)matrix + offset`"); whatever else is done with it may lead elsewhere, and is left as it is.
 
 use crate::ffi::NO_NAME;
 use crate::host::Host;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::{LLVMOpcode, LLVMTypeKind};
+use std::collections::HashSet;
 
 /// The most steps from an address to what is made of it.
 const STEPS: usize = 8;
+
+/// The most values that a number is made of.
+const MOST_VALUES: usize = 64;
 
 impl Host {
     /// Makes rounded addresses of differentiated functions offsets from the addresses that were rounded.
@@ -26,40 +30,22 @@ impl Host {
         }
     }
 
-    /// Replaces an integer that becomes an address, where that is another one's, rounded.
+    /// Replaces an integer that becomes an address, where that is another one's, rounded or moved.
     unsafe fn offset(&self, cast: LLVMValueRef) {
         unsafe {
-            let mut steps = Vec::new();
-            let mut at = LLVMGetOperand(cast, 0);
-            while let Some((from, step)) = step_of(at) {
-                steps.push((at, step));
-                at = from;
-                if steps.len() > STEPS {
-                    return;
-                }
-            }
-            let is_address = opcode_of(at) == Some(LLVMOpcode::LLVMPtrToInt);
-            let ty = LLVMTypeOf(cast);
-            if !is_address || steps.is_empty() || LLVMTypeOf(LLVMGetOperand(at, 0)) != ty {
+            let moved = LLVMGetOperand(cast, 0);
+            let Some(start) = start_of(moved, STEPS) else {
+                return;
+            };
+            if opcode_of(moved) == Some(LLVMOpcode::LLVMPtrToInt)
+                || LLVMTypeOf(start) != LLVMTypeOf(cast)
+            {
                 return;
             }
             let b = LLVMCreateBuilderInContext(self.ctx);
             LLVMPositionBuilderBefore(b, cast);
-            let int = LLVMTypeOf(at);
-            let mut offset = LLVMConstNull(int);
-            let mut before = at;
-            for (value, step) in steps.into_iter().rev() {
-                offset = match step {
-                    Step::Plus(more) => LLVMBuildAdd(b, offset, more, NO_NAME),
-                    Step::Cleared(mask) => {
-                        let rest = LLVMBuildAnd(b, before, LLVMConstNot(mask), NO_NAME);
-                        LLVMBuildSub(b, offset, rest, NO_NAME)
-                    }
-                };
-                before = value;
-            }
+            let mut offset = offset_of(b, moved);
             let byte = LLVMInt8TypeInContext(self.ctx);
-            let start = LLVMGetOperand(at, 0);
             let rounded = LLVMBuildGEP2(b, byte, start, &mut offset, 1, NO_NAME);
             LLVMDisposeBuilder(b);
             LLVMReplaceAllUsesWith(cast, rounded);
@@ -68,30 +54,139 @@ impl Host {
     }
 }
 
-/// What is done to an integer.
+/// What is done to an address's integer.
 enum Step {
+    /// A number that is no address's is added.
     Plus(LLVMValueRef),
+    Minus(LLVMValueRef),
     Cleared(LLVMValueRef),
+    /// One of two is taken, both of them the same address's.
+    Either(LLVMValueRef),
+    /// It is handed on, as behind a loop.
+    Same,
 }
 
-/// The integer to which an instruction adds a constant, or of which it clears low bits.
+/// The address that an integer is, rounded and moved by at most so many steps.
+unsafe fn start_of(value: LLVMValueRef, steps: usize) -> Option<LLVMValueRef> {
+    unsafe {
+        if opcode_of(value) == Some(LLVMOpcode::LLVMPtrToInt) {
+            return Some(LLVMGetOperand(value, 0));
+        }
+        let (from, step) = step_of(value)?;
+        let left = steps.checked_sub(1)?;
+        let start = start_of(from, left)?;
+        match step {
+            Step::Either(other) if start_of(other, left) != Some(start) => None,
+            _ => Some(start),
+        }
+    }
+}
+
+/// How far an integer is from the address that it is made of, computed at the builder's place.
+unsafe fn offset_of(b: LLVMBuilderRef, value: LLVMValueRef) -> LLVMValueRef {
+    unsafe {
+        let Some((from, step)) = step_of(value) else {
+            return LLVMConstNull(LLVMTypeOf(value));
+        };
+        let offset = offset_of(b, from);
+        match step {
+            Step::Same => offset,
+            Step::Plus(more) => LLVMBuildAdd(b, offset, more, NO_NAME),
+            Step::Minus(less) => LLVMBuildSub(b, offset, less, NO_NAME),
+            Step::Cleared(mask) => {
+                let rest = LLVMBuildAnd(b, from, LLVMConstNot(mask), NO_NAME);
+                LLVMBuildSub(b, offset, rest, NO_NAME)
+            }
+            Step::Either(other) => {
+                let other = offset_of(b, other);
+                LLVMBuildSelect(b, LLVMGetOperand(value, 0), offset, other, NO_NAME)
+            }
+        }
+    }
+}
+
+/// The integer that an instruction rounds or moves, and how.
 unsafe fn step_of(value: LLVMValueRef) -> Option<(LLVMValueRef, Step)> {
     unsafe {
         let opcode = opcode_of(value)?;
-        if !matches!(opcode, LLVMOpcode::LLVMAdd | LLVMOpcode::LLVMAnd) {
+        if LLVMGetTypeKind(LLVMTypeOf(value)) != LLVMTypeKind::LLVMIntegerTypeKind
+            || LLVMGetIntTypeWidth(LLVMTypeOf(value)) != 64
+        {
             return None;
         }
-        let (from, by) = (LLVMGetOperand(value, 0), LLVMGetOperand(value, 1));
-        if LLVMIsAConstantInt(by).is_null() || LLVMGetIntTypeWidth(LLVMTypeOf(by)) != 64 {
-            return None;
-        }
-        let low = !LLVMConstIntGetZExtValue(by);
+        let operand = |index| LLVMGetOperand(value, index);
         match opcode {
-            LLVMOpcode::LLVMAdd => Some((from, Step::Plus(by))),
-            _ => (low & low.wrapping_add(1) == 0 && low < 1 << 32)
-                .then_some((from, Step::Cleared(by))),
+            LLVMOpcode::LLVMAdd if is_number(operand(1)) => {
+                Some((operand(0), Step::Plus(operand(1))))
+            }
+            LLVMOpcode::LLVMAdd if is_number(operand(0)) => {
+                Some((operand(1), Step::Plus(operand(0))))
+            }
+            LLVMOpcode::LLVMSub if is_number(operand(1)) => {
+                Some((operand(0), Step::Minus(operand(1))))
+            }
+            LLVMOpcode::LLVMAnd if !LLVMIsAConstantInt(operand(1)).is_null() => {
+                let low = !LLVMConstIntGetZExtValue(operand(1));
+                let is_mask = low & low.wrapping_add(1) == 0 && low < 1 << 32;
+                is_mask.then(|| (operand(0), Step::Cleared(operand(1))))
+            }
+            LLVMOpcode::LLVMSelect => Some((operand(1), Step::Either(operand(2)))),
+            LLVMOpcode::LLVMPHI if LLVMCountIncoming(value) == 1 => {
+                Some((LLVMGetIncomingValue(value, 0), Step::Same))
+            }
+            _ => None,
         }
     }
+}
+
+/// Whether an integer is made of constants and of numbers that are too short for an address alone: no distance
+/// between two blocks is among them.
+unsafe fn is_number(value: LLVMValueRef) -> bool {
+    let (mut open, mut seen) = (vec![value], HashSet::from([value]));
+    while let Some(value) = open.pop() {
+        unsafe {
+            if !LLVMIsAConstantInt(value).is_null() {
+                continue;
+            }
+            let ty = LLVMTypeOf(value);
+            let is_integer = LLVMGetTypeKind(ty) == LLVMTypeKind::LLVMIntegerTypeKind;
+            let made = opcode_of(value).is_some_and(keeps_numbers);
+            if !is_integer || seen.len() > MOST_VALUES {
+                return false;
+            }
+            if !made {
+                let is_short = LLVMGetIntTypeWidth(ty) <= 32;
+                let other = opcode_of(value).is_none_or(leads_elsewhere);
+                if is_short && other {
+                    continue;
+                }
+                return false;
+            }
+            let first = u32::from(opcode_of(value) == Some(LLVMOpcode::LLVMSelect));
+            let count = u32::try_from(LLVMGetNumOperands(value)).unwrap_or(0);
+            let operands = (first..count).map(|index| LLVMGetOperand(value, index));
+            open.extend(operands.filter(|operand| seen.insert(*operand)));
+        }
+    }
+    true
+}
+
+/// Whether an instruction makes a number of numbers.
+fn keeps_numbers(opcode: LLVMOpcode) -> bool {
+    use LLVMOpcode::*;
+    let sums = matches!(opcode, LLVMAdd | LLVMSub | LLVMMul | LLVMShl | LLVMLShr);
+    let bits = matches!(opcode, LLVMAShr | LLVMAnd | LLVMOr | LLVMXor);
+    let parts = matches!(opcode, LLVMUDiv | LLVMSDiv | LLVMURem | LLVMSRem);
+    let others = matches!(
+        opcode,
+        LLVMZExt | LLVMSExt | LLVMTrunc | LLVMPHI | LLVMSelect | LLVMFreeze
+    );
+    sums || bits || parts || others
+}
+
+/// Whether what an instruction gives comes from elsewhere: from memory, or from a function.
+fn leads_elsewhere(opcode: LLVMOpcode) -> bool {
+    matches!(opcode, LLVMOpcode::LLVMLoad | LLVMOpcode::LLVMCall)
 }
 
 /// The opcode of an instruction; `None` for other values.
