@@ -48,7 +48,15 @@ fn are_as_serial(at: &Path, way: &str, level: &str) {
 
 #[test]
 fn what_is_done_beside_a_task_has_a_gradient_that_runs_beside_the_tasks() {
-    for way in ["HALVES", "OPENMP", "WRITES", "THREE", "LISTED"] {
+    for way in [
+        "HALVES",
+        "OPENMP",
+        "WRITES",
+        "THREE",
+        "LISTED",
+        "CONDITION",
+        "INVERTED",
+    ] {
         for level in ["-O0", "-O1", "-O2", "-O3"] {
             let (at, said) = build(&format!("task_{}", way.to_lowercase()), way, level);
             assert!(said.contains(PARALLEL), "{way} {level}: {said}");
@@ -65,8 +73,17 @@ fn what_a_lock_orders_is_serial_in_a_derivative() {
 }
 
 #[test]
+fn what_a_final_task_makes_keeps_its_order_in_a_derivative() {
+    for level in ["-O1", "-O2"] {
+        let (at, said) = build("task_final", "FINAL", level);
+        assert!(!said.contains(PARALLEL), "{said}");
+        are_as_serial(&at, "FINAL", level);
+    }
+}
+
+#[test]
 fn tasks_of_derivatives_run_at_once_without_a_race() {
-    for way in ["HALVES", "WRITES", "THREE", "LISTED"] {
+    for way in ["HALVES", "WRITES", "THREE", "LISTED", "CONDITION"] {
         let name = format!("task_watched_{}", way.to_lowercase());
         let (at, said) = build(&name, way, "-O1 -fsanitize=thread");
         assert!(said.contains(PARALLEL), "{way}: {said}");

@@ -9,10 +9,11 @@
 //! own, and its reversal is such a loop again (decision 5).
 //! Afterwards such loops become tasks again, of which recursions fork the upper levels only ([`crate::clones`]).
 //!
-//! A task becomes one side of a fork where it runs whenever it is spawned, what follows it in its own region comes to
+//! A task becomes one side of a fork where it may run later whenever it is spawned ([`crate::deferred`]), what follows it in its own region comes to
 //! the wait, and neither side may wait for the other by anything else. What the other side computes and the code behind
 //! uses goes through memory.
 
+use crate::deferred;
 use crate::ordered::{closed, orders};
 use crate::serial::may_wait;
 use gradus_edit::{ValueMap, clone_op_within, inline_region, neutral, reduced, strand_alloca};
@@ -26,11 +27,14 @@ use std::collections::HashSet;
 /// Makes loops of the forks of some functions, and takes away the scopes that have no task any more.
 pub(crate) fn to_loops(unit: &mut Unit, functions: &[FuncId]) {
     let ordered = closed(unit, &orders_otherwise);
+    let in_order = deferred::in_final_tasks(unit);
+    let functions = functions.iter().filter(|func| !in_order.contains(func));
     for &func in functions {
         // A function that calls itself is looked at while it is worked on.
         let Some(mut body) = unit.functions[func].body.clone() else {
             continue;
         };
+        deferred::part(unit, &mut body);
         // Inner and later tasks first: what follows an earlier one has theirs in it.
         let mut spawns = all(&body, is_free_spawn);
         spawns.reverse();
@@ -44,7 +48,8 @@ pub(crate) fn to_loops(unit: &mut Unit, functions: &[FuncId]) {
     }
 }
 
-fn all(body: &Body, is_one: impl Fn(&OpKind) -> bool) -> Vec<Op> {
+/// The ops of a kind, in order.
+pub(crate) fn all(body: &Body, is_one: impl Fn(&OpKind) -> bool) -> Vec<Op> {
     let ops = body.walk(body.root());
     ops.filter(|op| is_one(body.kind(*op))).collect()
 }
@@ -106,7 +111,7 @@ fn rest(unit: &Unit, body: &Body, spawn: Op, ordered: &HashSet<FuncId>) -> Optio
 }
 
 /// The region whose tasks an op belongs to.
-fn scope_of(body: &Body, op: Op) -> Option<Region> {
+pub(crate) fn scope_of(body: &Body, op: Op) -> Option<Region> {
     let mut region = body.parent(op)?;
     loop {
         let owner = body.owner(region)?;

@@ -19,6 +19,7 @@ mod asked;
 mod clones;
 mod columns;
 mod combine;
+mod deferred;
 mod deterministic;
 mod early;
 mod followed;

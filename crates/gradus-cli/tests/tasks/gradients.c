@@ -146,6 +146,79 @@ static double f(const double *x, int n) {
   add(x, 0, n);
   return scale;
 }
+#elif defined(CONDITION)
+// Tasks of the upper levels may run later. Below they run where they are made, and at the lowest the second one reads
+// what the first one left.
+static double energy(const double *x, int lo, int hi, int n, int depth) {
+  double a = 0, b = 0;
+  if (hi - lo <= 16) {
+#pragma omp task shared(a) if (depth < 2)
+    for (int i = lo; i < hi; i++) a += sin(x[i]) * x[(i + 1) % n];
+#pragma omp task shared(a, b) if (depth < 2)
+    for (int i = lo; i < hi; i++) b += a * x[i];
+#pragma omp taskwait
+    return a + b;
+  }
+  int m = lo + (hi - lo) / 2;
+#pragma omp task shared(a) if (depth < 3)
+  a = energy(x, lo, m, n, depth + 1);
+#pragma omp task shared(b) if (depth < 3)
+  b = energy(x, m, hi, n, depth + 1);
+#pragma omp taskwait
+  return a * cos(b);
+}
+static double f(const double *x, int n) {
+  double s;
+#pragma omp parallel
+#pragma omp single
+  s = energy(x, 0, n, n, 0);
+  return s;
+}
+#elif defined(INVERTED)
+// The condition comes as a number, and what follows counts on it.
+__attribute__((noinline)) static double part(const double *x, int n, int later, const double *use) {
+  double a = 0, b = 0;
+#pragma omp task shared(a) if (later)
+  for (int i = 0; i < n; i++) a += x[i] * sin(x[i]);
+  for (int i = 0; i < n; i++) b += (use ? a * use[i] : 1) * x[i] / n;
+#pragma omp taskwait
+  return a * b;
+}
+static double f(const double *x, int n) {
+  double s;
+#pragma omp parallel
+#pragma omp single
+  s = part(x, n, 0, x) * part(x, n, 1, 0);
+  return s / n;
+}
+#elif defined(FINAL)
+// What a final task makes runs in its order: the sum behind the task reads what it left.
+__attribute__((noinline)) static double first(const double *x, int n) {
+  double s = 0;
+  for (int i = 0; i < n; i++) s += x[i] * sin(x[i]);
+  return s;
+}
+__attribute__((noinline)) static double second(const double *x, int n, const double *by) {
+  double s = 0;
+  for (int i = 0; i < n; i++) s += *by * x[i] / n;
+  return s;
+}
+__attribute__((noinline)) static double part(const double *x, int n) {
+  double a = 0, b = 0;
+#pragma omp task shared(a)
+  a = first(x, n);
+  b = second(x, n, &a);
+#pragma omp taskwait
+  return a * b;
+}
+static double f(const double *x, int n) {
+  double s;
+#pragma omp parallel
+#pragma omp single
+#pragma omp task shared(s) final(n > 1)
+  s = part(x, n);
+  return s;
+}
 #endif
 
 static double at(const double *x, const double *v, int n, double h) {

@@ -56,8 +56,8 @@ pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step<Vec
 struct Launch {
     /// The op that does so, for which the `spawn` stands.
     op: Op,
-    /// What says that it may be deferred; `None` for always.
-    when: Option<Value>,
+    /// What says that it may be deferred, and what of it: `None` for always.
+    when: Option<(Value, bool)>,
     /// Whether it never is.
     at_once: bool,
 }
@@ -114,7 +114,13 @@ fn task(unit: &mut Unit, body: &mut Body, calls: &Calls, alloc: Op) -> Step<Func
     let serial = final_flag(&mut b, flags, known);
     let when = match launch.at_once {
         true => Some(b.bool(false)),
-        false => launch.when,
+        false => launch.when.map(|(asked, wanted)| match wanted {
+            true => asked,
+            false => {
+                let yes = b.bool(true);
+                b.binary(BinaryOp::Xor, asked, yes)
+            }
+        }),
     };
     let conditions = (when, serial);
     match simple {
@@ -195,8 +201,9 @@ fn launch(unit: &Unit, body: &Body, calls: &Calls, alloc: Op, entry: FuncId) -> 
         ([given], [begin]) => {
             let (yes, no) = (body.parent(*given)?, body.parent(*begin)?);
             let branch = body.owner(yes)?;
+            let arms = body.op_regions(branch);
             let alone = matches!(body.kind(branch), OpKind::If)
-                && body.op_regions(branch) == [yes, no]
+                && (arms == [yes, no] || arms == [no, yes])
                 && body.parent(branch) == Some(home)
                 && body.results(branch).iter().all(|r| !body.has_uses(*r));
             let own = |region: Region| {
@@ -210,7 +217,7 @@ fn launch(unit: &Unit, body: &Body, calls: &Calls, alloc: Op, entry: FuncId) -> 
             };
             (alone && own(yes) && own(no)).then(|| Launch {
                 op: branch,
-                when: Some(body.operand(branch, 0)),
+                when: Some((body.operand(branch, 0), arms[0] == yes)),
                 at_once: false,
             })
         }
