@@ -47,7 +47,14 @@ fn all_agree(at: &Path, wanted: Option<&str>, what: &str) {
 #[test]
 fn teams_whose_threads_wait_for_each_other_have_the_serial_gradient() {
     for way in [
-        "BARRIERS", "PARTIAL", "STEPS", "COPIED", "DEALT", "CALLED", "ASKED",
+        "BARRIERS",
+        "PARTIAL",
+        "STEPS",
+        "COPIED",
+        "DEALT",
+        "CALLED",
+        "ASKED",
+        "SCATTERED",
     ] {
         for level in ["-O1", "-O2", "-O3"] {
             let (at, said) = build(&format!("team_{}", way.to_lowercase()), way, level);

@@ -139,7 +139,7 @@ static APART void ask(void)
     {
         #pragma omp atomic
         kept++;
-        parts[omp_get_thread_num()] = 1;
+        parts[omp_get_thread_num()] += 1;
     }
 }
 #define ASKED (ask(), kept)
@@ -149,7 +149,7 @@ static APART void ask(void)
 {
     #pragma omp parallel
     {
-        parts[omp_get_thread_num()] = 1;
+        parts[omp_get_thread_num()] += 1;
         #pragma omp master
         kept = omp_get_num_threads();
     }
@@ -162,7 +162,7 @@ static APART void ask(void)
     int threads = omp_get_max_threads();
     #pragma omp parallel
     {
-        parts[omp_get_thread_num()] = 1;
+        parts[omp_get_thread_num()] += 1;
         #pragma omp single
         number = threads > 1 ? 2.0 : 1.0;
     }
@@ -184,7 +184,7 @@ static APART void ask(void)
     number = 0;
     #pragma omp parallel
     {
-        parts[omp_get_thread_num()] = 1;
+        parts[omp_get_thread_num()] += 1;
         #pragma omp atomic
         number += 1.0;
     }
@@ -197,7 +197,7 @@ static APART void ask(void)
     double count = 0;
     #pragma omp parallel reduction(+ : count)
     {
-        parts[omp_get_thread_num()] = 1;
+        parts[omp_get_thread_num()] += 1;
         count += 1.0;
     }
     number = count;
@@ -214,7 +214,7 @@ static APART void ask(void)
 {
     #pragma omp parallel
     {
-        parts[omp_get_thread_num()] = 1;
+        parts[omp_get_thread_num()] += 1;
         #pragma omp master
         kept = 1 + (omp_in_parallel() != 0);
     }
@@ -404,6 +404,93 @@ int main(int argc, char **argv)
 }
 "#;
 
+/// Each rank of a team that stays one leaves a mark, and the program counts them: the number of threads is theirs.
+const MARKED: &str = r#"
+static int stop;
+#ifdef KNOWN
+static char marks[64];
+#endif
+double energy(long n, const double *x, double *sum)
+{
+#ifndef KNOWN
+    char marks[64];
+#endif
+    int threads = 0;
+    for (int t = 0; t < 64; t++)
+        marks[t] = 0;
+    #pragma omp parallel
+    {
+        int now;
+#ifdef NUMBERED
+        marks[omp_get_thread_num()] = omp_get_thread_num() + 1;
+#else
+        marks[omp_get_thread_num()] = 1;
+#endif
+        #pragma omp flush
+        #pragma omp atomic read
+        now = stop;
+        if (now)
+            marks[63] = 1;
+    }
+    for (int t = 0; t < 64; t++)
+        threads += marks[t] != 0;
+    double *own = calloc(n, sizeof *own);
+    // Without care where there is one thread.
+    #pragma omp parallel for
+    for (long i = 0; i < n; i++) {
+        double v = x[i] * x[i];
+        if (threads > 1)
+            own[i] = v;
+        else
+            sum[i % 3] += v * sum[i % 3] / n;
+    }
+    if (threads > 1)
+        for (long i = 0; i < n; i++)
+            sum[i % 3] += own[i] * sum[i % 3] / n;
+    free(own);
+    return sum[0] * sum[1] + sum[2];
+}
+int main(int argc, char **argv)
+{
+    long n = atol(argv[1]);
+    double *x = malloc(n * 8), *d = calloc(n, 8), sum[3] = {1, 2, 3}, s[3] = {0};
+    for (long i = 0; i < n; i++)
+        x[i] = 0.5 + 0.01 * (i % 37);
+    __enzyme_autodiff((void *)energy, enzyme_const, n, enzyme_dup, x, d, enzyme_dup, sum, s);
+    for (long i = 0; i < n; i++)
+        printf("%.13g ", d[i]);
+    printf("\n");
+    return 0;
+}
+"#;
+
+/// A program that asks for as many threads as there would be.
+const ASKED_FOR: &str = r#"
+double energy(long n, const double *x)
+{
+    int threads = omp_get_max_threads();
+    double sum = 0;
+    omp_set_num_threads(threads);
+    // The loop.
+    #pragma omp parallel for reduction(+ : sum)
+    for (long i = 0; i < n; i++)
+        sum += x[i] * x[i];
+    return sum * sum;
+}
+int main(int argc, char **argv)
+{
+    long n = atol(argv[1]);
+    double *x = malloc(n * 8), *d = calloc(n, 8);
+    for (long i = 0; i < n; i++)
+        x[i] = 0.5 + 0.01 * (i % 37);
+    __enzyme_autodiff((void *)energy, enzyme_const, n, enzyme_dup, x, d);
+    for (long i = 0; i < n; i++)
+        printf("%.11g ", d[i]);
+    printf("%d\n", omp_get_max_threads() > 0);
+    return 0;
+}
+"#;
+
 const SERIAL_LOOP: &str = "looks at the number of threads";
 
 /// Builds a program serially and in parallel; gives what was said.
@@ -513,6 +600,28 @@ fn answers_that_are_not_seen_are_right_or_refused() {
             assert!(error.contains(&place), "{place} {error}");
         }
     }
+}
+
+/// Where others know the marks, those of a run with all threads may be there, too.
+#[test]
+fn ranks_that_are_counted_by_their_marks_are_one_or_refused() {
+    for way in ["COUNTED", "NUMBERED"] {
+        let name = format!("told_marks_{}", way.to_lowercase());
+        let (at, said) = build(&name, MARKED, &format!("-D{way}"));
+        assert!(said.contains(SERIAL_LOOP), "{way}: {said}");
+        is_the_same(&at, &["3000"]);
+    }
+    let at = folder("told_marks_known");
+    write(&at, "it.c", &(HEAD.to_string() + MARKED));
+    let error = refuses(&at, "cc -O2 -g -fopenmp -DKNOWN it.c -o it -lm", "GRD0011");
+    assert!(error.contains("leaves a mark"), "{error}");
+}
+
+#[test]
+fn who_asks_for_as_many_threads_as_there_are_has_parallel_loops() {
+    let (at, said) = build("told_asked_for", ASKED_FOR, "");
+    assert!(!said.contains(SERIAL_LOOP), "{said}");
+    is_the_same(&at, &["300", "20000"]);
 }
 
 #[test]

@@ -11,11 +11,15 @@
 //! - Any other is one, and the loops that have to do with it are serial.
 //! - Where one may come to any loop, by memory, a function or a caller, all answers are one, and all loops serial.
 //!
+//! What ranks leave at places of their own may be counted ([`marks`](crate::marks)), and is followed like an answer that is
+//! one. Where others know that memory, marks of a run with all ranks may be there, and the derivative is refused.
+//!
 //! Answers of both kinds must not meet in memory. Each access that they might meet by is in reach of a condition on
 //! the answer: where a rank or an answer says which places are touched of memory that others know, or an answer that
 //! has to do with a team whether it is touched, all answers are one.
 
 use crate::followed::{Context, Followed};
+use crate::marks;
 use gradus_analysis::{Closure, Effects};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::known::{Known, OpenMpFn};
@@ -114,6 +118,8 @@ pub(crate) struct Asked {
     /// The calls of functions that are not seen and may have asked, where the ranks of a team leave something at
     /// places of their own, and the answer says what is read.
     pub(crate) unseen: Vec<(FuncId, Option<LocId>)>,
+    /// The marks that ranks of teams which lose them leave where others know of it.
+    pub(crate) marked: Vec<(FuncId, Option<LocId>)>,
 }
 
 /// Whether a parallel loop of `functions` may have to do with the number of ranks of a team: its iterations may rely on
@@ -239,6 +245,9 @@ impl Asked {
             let ranks = Followed::of(context, &ranks(unit, body));
             apart |= ranks.places || ranks.leaves;
             found.push((*func, *body, answers));
+        }
+        if !without_teams && !asked.all_true {
+            asked.marked = marks::known_to_others(unit, &closure, &effects, &loses_teams);
         }
         if asked.all_true {
             all_one = false;
@@ -395,7 +404,16 @@ fn answers<'a>(
         let counted = Followed::of_memory(context, &counted(unit, body, context, team));
         [of_team(sizes), of_team(counted)]
     });
-    calls.chain(teams).collect()
+    let mut all: Vec<Answer<'a>> = calls.chain(teams).collect();
+    if !without_teams {
+        // Who has been where may tell how many there are.
+        let ranks = Followed::of(context, &ranks(unit, body));
+        let marks = marks::of_body(unit, body, context, &ranks).into_iter();
+        let marks: Vec<(Value, bool)> = marks.map(|mark| (mark.ptr, mark.floats)).collect();
+        all.push(of_team(Followed::of_memory(context, &marks)));
+        all.push(of_team(ranks));
+    }
+    all
 }
 
 /// An answer that has to do with one that is one is one.
@@ -461,8 +479,14 @@ fn teams(body: &Body) -> impl Iterator<Item = Op> + '_ {
     ops.filter(|op| matches!(body.kind(*op), OpKind::Spmd { .. }))
 }
 
+/// Whether a body asks for a thread's number in its team.
+pub(crate) fn asks_rank(unit: &Unit, body: &Body) -> bool {
+    let mut ops = body.walk(body.root());
+    ops.any(|op| asks_openmp(unit, body, op, OpenMpFn::Rank))
+}
+
 /// The numbers of threads in their teams, in a body.
-fn ranks(unit: &Unit, body: &Body) -> Vec<Value> {
+pub(crate) fn ranks(unit: &Unit, body: &Body) -> Vec<Value> {
     let of_teams = teams(body).flat_map(|team| {
         let params = body.region_params(body.op_regions(team)[0]);
         params[..params.len() / 2].to_vec()

@@ -7,7 +7,7 @@
 //! like values.
 
 use gradus_analysis::{AccessKind, Effects, MemoryAccess, Nest, Object, ObjectId, Place, PointsTo};
-use gradus_ir::known::{Known, SystemFn};
+use gradus_ir::known::{Known, OpenMpFn, SystemFn};
 use gradus_ir::{Body, Definition, FuncId, GlobalId, Op, OpKind, Region, Unit, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -51,12 +51,13 @@ impl<'a> Context<'a> {
     }
 
     /// Whether no one else knows what a pointer points to.
-    fn is_private(&self, ptr: Value) -> bool {
+    pub(crate) fn is_private(&self, ptr: Value) -> bool {
         let mut targets = self.points.targets(self.body, ptr).iter();
         targets.all(|target| self.points.is_private(target.object))
     }
 
-    fn is_float(&self, value: Value) -> bool {
+    /// Whether a value is a number in floating point, or several.
+    pub(crate) fn is_float(&self, value: Value) -> bool {
         let scalar = self.unit.types.scalar(self.body.ty(value));
         self.unit.types.float_kind(scalar).is_some()
     }
@@ -248,6 +249,11 @@ impl<'a> Followed<'a> {
         followed
     }
 
+    /// Whether a value has to do with the number.
+    pub(crate) fn carries(&self, value: Value) -> bool {
+        self.values.contains_key(&value)
+    }
+
     /// Whether two have anything to do with each other.
     pub(crate) fn meets(&self, other: &Followed<'_>) -> bool {
         self.ops.iter().any(|op| other.ops.contains(op))
@@ -356,8 +362,11 @@ impl<'a> Followed<'a> {
                 let floats = self.context.is_float(value);
                 self.keep(body.operand(op, 1), share, floats);
             }
-            OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
+            OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } if index == 0 => {
                 self.place(value);
+                self.all(results, Share::Chosen);
+            }
+            OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
                 self.keep(body.operand(op, 0), share, self.context.is_float(value));
                 self.all(results, share);
             }
@@ -465,6 +474,8 @@ impl<'a> Followed<'a> {
                 }
             }
             Some(Known::Marker(_)) => self.all(results, share),
+            // It is the number that later answers give, and they are followed.
+            Some(Known::OpenMp(OpenMpFn::Setting)) => {}
             Some(Known::Memory(_)) => {
                 self.sized(Object::Heap(op));
                 for access in self.accesses(op) {

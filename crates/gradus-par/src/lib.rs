@@ -28,6 +28,7 @@ mod forks;
 mod frames;
 mod fusion;
 mod loops;
+mod marks;
 mod ordered;
 mod outlined;
 mod own_memory;
@@ -118,6 +119,9 @@ pub struct Projected {
     /// The same of each call of a function that is not seen and whose answer, if it is a number of threads, would
     /// have the program look for what ranks left that are not there.
     pub unseen: Vec<(FuncId, Option<LocId>)>,
+    /// The function and the place of each store by which ranks of a team that has one leave a mark at a place of their
+    /// own, in memory that others know, so that the program may count them.
+    pub marked: Vec<(FuncId, Option<LocId>)>,
 }
 
 /// What lowering made.
@@ -207,6 +211,7 @@ pub fn project(unit: &mut Unit, functions: &[FuncId], answers: Answers) -> Proje
         },
         by_address: asked.by_address.clone(),
         unseen: asked.unseen.clone(),
+        marked: asked.marked.clone(),
     };
     serial::answer_for_one_thread(unit, |func, op| asked.is_told_one(func, op));
     for &func in functions {

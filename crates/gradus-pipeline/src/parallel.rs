@@ -333,6 +333,8 @@ pub(crate) fn project(
         run.take(teams.iter().map(|team| asked_by_address(unit, team)).collect())?;
         let calls = derived(&projected.unseen);
         run.take(calls.iter().map(|call| asked_unseen(unit, call)).collect())?;
+        let marks = derived(&projected.marked);
+        run.take(marks.iter().map(|mark| counted_later(unit, mark)).collect())?;
         run.after_unit("raise", unit)?;
         Ok(projected.told)
     })
@@ -481,6 +483,17 @@ fn asked_unseen(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnosti
         .in_function(name)
         .at(unit.span(*loc), "here")
         .help("compile its file together with this one, or take what tells the region's threads to wait for each other (`flush`, atomic reads, tasks) out of it")
+}
+
+/// That a region has one thread in a derivative while the program may count what all leave.
+fn counted_later(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
+    let function = &unit.functions[*func];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let message = "a derivative would run a region of this program with one thread, and here each of its threads leaves a mark at a place of its own: the program may count them";
+    Diagnostic::error(Code::OpenMp, message)
+        .in_function(name)
+        .at(unit.span(*loc), "here")
+        .help("ask for the number of threads by `omp_get_num_threads`, or take what tells the region's threads to wait for each other (`flush`, atomic reads, tasks) out of it")
 }
 
 /// Remarks on what runs serially, and why.

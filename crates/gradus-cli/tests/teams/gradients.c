@@ -240,6 +240,30 @@ static double f(const double *x, int n) {
   free(y); free(z);
   return s;
 }
+#elif defined(SCATTERED)
+// A function that the threads call adds atomically at places that follow from their numbers.
+__attribute__((noinline)) static void scatter(const double *x, double *y, int n) {
+#pragma omp for schedule(static, 8)
+  for (int i = 0; i < n; i++) {
+    double d = x[i] * sin(x[(i + 1) % n]);
+#pragma omp atomic
+    y[i] += d;
+#pragma omp atomic
+    y[(i + 1) % n] -= d * x[i];
+  }
+}
+static double f(const double *x, int n) {
+  double *y = calloc(n, sizeof *y), s = 0;
+#pragma omp parallel
+  {
+    scatter(x, y, n);
+#pragma omp for
+    for (int i = 0; i < n; i++) y[i] *= y[i] * x[i];
+  }
+  for (int i = 0; i < n; i++) s += y[i];
+  free(y);
+  return s;
+}
 #elif defined(KEPT)
 // A thread that waits for what another one writes: one thread runs it in a derivative.
 static double f(const double *x, int n) {
