@@ -542,11 +542,18 @@ mod tests {
         assert_eq!(loops(&format!("{TASK} {within} sync")).1, 0);
     }
 
+    /// Where the condition does not hold both sides are called in their order.
     #[test]
-    fn what_runs_at_once_or_under_a_lock_is_none() {
+    fn a_task_with_a_condition_is_a_fork_where_that_holds() {
+        let (unit, made) = loops("spawn when %c { call @g(%p) yield } call @g(%p) sync");
+        assert_eq!(made, 1);
+        assert_eq!(count(&unit, |kind| matches!(kind, OpKind::Call(_))), 4);
+        assert_eq!(count(&unit, |kind| matches!(kind, OpKind::Spawn { .. })), 0);
+    }
+
+    #[test]
+    fn what_waits_otherwise_or_is_under_a_lock_is_none() {
         let other = "call @g(%p)";
-        let at_once = "spawn when %c { call @g(%p) yield }";
-        assert_eq!(loops(&format!("{at_once} {other} sync")).1, 0);
         let waits = "%a = load acquire align 8 %p -> f64";
         assert_eq!(loops(&format!("{TASK} {waits} {other} sync")).1, 0);
         let locked = "critical \"\" { call @g(%p) yield }";
