@@ -7,7 +7,8 @@
 //! [`second_form`] makes it.
 //!
 //! 1. All iterations run, and each runs what stands in the loop's own region: what its loads read can be read before
-//!    it. The same holds of the list, which the loop does not change.
+//!    it. The same holds of the list, which the loop does not change. Of a parallel loop that may end the program it
+//!    holds of what comes before that: all iterations may have come so far.
 //! 2. A first pass over the list finds the least and the greatest index. Both are of places in one array, so all
 //!    between can be read.
 //! 3. Nothing that the loop writes meets these places: by what is known of the memory, or as the stretch from the
@@ -159,6 +160,7 @@ fn groups(unit: &Unit, body: &Body, lp: Op) -> Vec<Group> {
         group.indices.len() >= LEAST_INDICES
             && group.indices.iter().all(listed)
             && is_all_numbers(unit, body, group)
+            && all_needed(body, std::slice::from_ref(group)) > 0
     });
     if !pays(body, &found) {
         found.clear();
@@ -207,14 +209,18 @@ fn needed(body: &Body, load: Op, found: &mut HashSet<Value>) {
     }
 }
 
+/// How many numbers an iteration's derivative may need of what the groups' loads give.
+fn all_needed(body: &Body, groups: &[Group]) -> usize {
+    let mut found = HashSet::new();
+    for load in groups.iter().flat_map(Group::ops) {
+        needed(body, load, &mut found);
+    }
+    found.len()
+}
+
 /// Whether a loop's derivative would keep more than half as many numbers as the groups' loads give.
 fn pays(body: &Body, groups: &[Group]) -> bool {
-    let loads: Vec<Op> = groups.iter().flat_map(Group::ops).collect();
-    let mut found = HashSet::new();
-    loads
-        .iter()
-        .for_each(|load| needed(body, *load, &mut found));
-    2 * found.len() > loads.len()
+    2 * all_needed(body, groups) > groups.iter().flat_map(Group::ops).count()
 }
 
 fn is_inside(body: &Body, lp: Op, value: Value) -> bool {
@@ -316,14 +322,22 @@ fn plan(unit: &Unit, body: &Body, facts: &Facts, lp: Op, others: bool) -> Option
     let clobbers = Clobbers::of(&alias, facts.effects, after);
     let independent = |at: Op| body.ops[at].flags.has(Flags::INDEPENDENT);
     let nested = alias.nest.loops_of(lp).any(independent);
-    if nested || alias.nest.doomed(lp).is_some() || clobbers.may_stop_in(lp) {
+    let stops = clobbers.may_stop_in(lp);
+    if nested || alias.nest.doomed(lp).is_some() || stops && !independent(lp) {
         return None;
     }
-    let steady = |value: &Value| is_steady(unit, body, &clobbers, lp, *value);
+    let first = body.first(body.op_regions(lp)[0])?;
+    let is_reached = |op: Op| !stops || clobbers.surely_reaches(first, op);
+    let steady = |value: &Value| {
+        let ops = slice(unit, body, lp, *value).unwrap_or_default();
+        let mut loads = (ops.into_iter()).filter(|op| matches!(body.kind(*op), OpKind::Load(_)));
+        loads.all(is_reached) && is_steady(unit, body, &clobbers, lp, *value)
+    };
     let mut reads = groups(unit, body, lp);
     reads.retain(|group| {
         let kept = |op: Op| clobbers.fate(op).written || clobbers.fate(op).after_end;
-        group.indices.iter().all(steady) && group.ops().any(kept)
+        let reached = group.ops().all(is_reached);
+        reached && group.indices.iter().all(steady) && group.ops().any(kept)
     });
     let mut writes: Vec<Group> = Vec::new();
     for op in body.walk(body.op_regions(lp)[0]) {
