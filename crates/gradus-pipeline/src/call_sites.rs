@@ -124,7 +124,7 @@ const MACHINE: &[&str] = &[
 ];
 
 /// Whether a function's code may stand in another.
-fn is_compiled_alike(unit: &Unit, caller: FuncId, func: FuncId) -> bool {
+pub(crate) fn is_compiled_alike(unit: &Unit, caller: FuncId, func: FuncId) -> bool {
     let attrs = |func: FuncId| unit.attrs(unit.functions[func].attrs);
     let (into, from) = (attrs(caller), attrs(func));
     let stays_a_call = from.function("noinline").is_some() || into.function("optnone").is_some();

@@ -7,8 +7,9 @@
 //! a call (members that give addresses, allocators) go where they are called ([`take_in_small`]): calls hide
 //! which memory an access means.
 
-use gradus_analysis::Closure;
-use gradus_edit::inline_call;
+use crate::call_sites::is_compiled_alike;
+use gradus_analysis::{Closure, Nest};
+use gradus_edit::{inline_call, is_pure};
 use gradus_ir::known::lookup;
 use gradus_ir::{AttrSet, AttrValue, Body, FuncId, Linkage, Op, OpKind, Unit};
 use std::collections::{HashMap, HashSet};
@@ -20,6 +21,8 @@ const SHORT_OPS: usize = 150;
 const LONG_OPS: usize = 20_000;
 /// A function of at most this many ops, without loops, is hardly longer than a call of it.
 const SMALL_OPS: usize = 24;
+/// A function of at most this many ops that only computes is taken into loops that call it, where it is differentiated.
+const STRAIGHT_OPS: usize = 256;
 /// The bits of `memory(…)` that stand for reading, and for writing.
 const READS: u64 = 0x55;
 const WRITES: u64 = 0xaa;
@@ -154,21 +157,103 @@ fn expand(unit: &mut Unit, body: &mut Body, small: &HashMap<FuncId, Box<Body>>) 
     any
 }
 
+/// Takes functions that only compute, and are called in loops, in where `functions` call them so, callees first: each
+/// call would have a piece of the tape of its own. What `kept` holds of stays a call.
+pub(crate) fn take_in_straight(
+    unit: &mut Unit,
+    closure: &Closure,
+    functions: &[FuncId],
+    kept: impl Fn(FuncId) -> bool,
+) {
+    into_loops(unit, closure, functions, |unit, callee| {
+        let code = code_of(unit, callee, STRAIGHT_OPS, is_arithmetic);
+        code.filter(|_| !kept(callee))
+    });
+}
+
+/// Takes short functions with parallel ops among `functions` in where loops of a closure call them, callees first: what
+/// a loop's iterations do to memory is then seen in the loop. Gives those whose bodies are new.
+pub(crate) fn take_in_short(
+    unit: &mut Unit,
+    closure: &Closure,
+    functions: &[FuncId],
+) -> Vec<FuncId> {
+    into_loops(unit, closure, closure.functions(), |unit, callee| {
+        let forking = functions.contains(&callee) && forks(unit, callee);
+        let code = forking.then(|| code(unit, callee, 2)).flatten();
+        code.map(Box::new)
+    })
+}
+
+/// Puts the code that `code` gives of functions in the place of their calls in loops of `callers`, callees first; gives
+/// those whose bodies are new.
+fn into_loops(
+    unit: &mut Unit,
+    closure: &Closure,
+    callers: &[FuncId],
+    code: impl Fn(&Unit, FuncId) -> Option<Box<Body>>,
+) -> Vec<FuncId> {
+    let mut changed = Vec::new();
+    let order = closure.components().iter().flat_map(|c| &c.functions);
+    for &caller in order.filter(|func| callers.contains(func)) {
+        let Some(mut body) = unit.functions[caller].body.take() else {
+            continue;
+        };
+        let loops = Nest::of(&body);
+        let in_loops = body
+            .walk(body.root())
+            .filter(|op| loops.loop_depth(*op) > 0);
+        let calls = in_loops.filter_map(|op| Some((op, unit.callee(&body, op)?)));
+        let calls: Vec<(Op, FuncId)> = calls.filter(|(_, func)| *func != caller).collect();
+        let mut any = false;
+        for (op, callee) in calls {
+            let fits = is_compiled_alike(unit, caller, callee)
+                && (!forks(unit, callee) || may_grow(&body, op))
+                && body.walk(body.root()).nth(LONG_OPS).is_none();
+            if let Some(code) = code(unit, callee).filter(|_| fits) {
+                any |= inline_call(unit, &mut body, op, callee, &code).is_ok();
+            }
+        }
+        unit.functions[caller].body = Some(body);
+        changed.extend(any.then_some(caller));
+    }
+    changed
+}
+
+/// Whether an op computes, loads or stores, as ops of straight code do.
+fn is_arithmetic(unit: &Unit, body: &Body, op: Op) -> bool {
+    match body.kind(op) {
+        OpKind::Load(access) | OpKind::Store(access) => access.is_plain(),
+        OpKind::Return => true,
+        _ => is_pure(unit, body, op),
+    }
+}
+
 /// The code of a function that may be put in the place of its calls without a loss, if it is small.
 fn small_code(unit: &Unit, func: FuncId) -> Option<Box<Body>> {
-    let function = &unit.functions[func];
-    let body = function.body.as_ref()?;
-    let plain = |op: Op| match body.kind(op) {
+    code_of(unit, func, SMALL_OPS, |_, body, op| match body.kind(op) {
         OpKind::For { .. } | OpKind::Loop { .. } | OpKind::Alloca(_) => false,
         kind => !kind.is_parallel(),
-    };
-    let fits = function.linkage != Linkage::Interposable
+    })
+}
+
+/// The code of a function of at most so many ops that may be put in the place of its calls without a loss, if each of
+/// its ops is as asked.
+fn code_of(
+    unit: &Unit,
+    func: FuncId,
+    most: usize,
+    fits: impl Fn(&Unit, &Body, Op) -> bool,
+) -> Option<Box<Body>> {
+    let function = &unit.functions[func];
+    let body = function.body.as_ref()?;
+    let ours = function.linkage != Linkage::Interposable
         && lookup(&function.name).is_none()
         && unit.attrs(function.attrs).function("noinline").is_none()
         && !states_more(unit, unit.attrs(function.attrs), body)
-        && body.walk(body.root()).take(SMALL_OPS + 1).count() <= SMALL_OPS
-        && body.walk(body.root()).all(plain);
-    fits.then(|| body.clone())
+        && body.walk(body.root()).nth(most).is_none()
+        && body.walk(body.root()).all(|op| fits(unit, body, op));
+    ours.then(|| body.clone())
 }
 
 /// Whether the program says more of a function than its code does: that its memory is fresh, or that it

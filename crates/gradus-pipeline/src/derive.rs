@@ -89,7 +89,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         let named = symbols.iter().chain(&handed).chain(&called_names);
         let primals = named.filter_map(|name| imported.unit.function(name));
         let primals: Vec<FuncId> = primals.collect();
-        told = parallel::project(run, &mut imported, &primals)?;
+        told = parallel::project(run, &mut imported, &primals, &registered.held())?;
     }
     let rules = match registered.state(&mut imported.unit) {
         Ok(rules) => rules,

@@ -263,12 +263,14 @@ fn kernels(
 /// Before differentiation: what does not vary leaves parallel loops, whose derivatives would do it in each
 /// iteration, too; then parallel ops become the serial loops that they are when the parallelism is dropped.
 /// Those with independent iterations say so, and keep saying so in derivatives. Launches in what is
-/// differentiated (`primals` and all that they reach) are loops, too, and their kernels cut at barriers. Gives the
-/// functions for [`gradus_par::call_projections`].
+/// differentiated (`primals` and all that they reach) are loops, too, and their kernels cut at barriers. Functions that
+/// are `held`, as something is registered of them, stay functions. Gives the functions for
+/// [`gradus_par::call_projections`].
 pub(crate) fn project(
     run: &mut Run<'_>,
     imported: &mut Imported,
     primals: &[FuncId],
+    held: &[String],
 ) -> Result<HashSet<FuncId>, Stop> {
     let raised = raise(&mut imported.unit, Orphans::Raise);
     let closure = Closure::of(&imported.unit, primals);
@@ -281,6 +283,12 @@ pub(crate) fn project(
     run.pass("simplify", |run| {
         let off = run.request.options.off.iter().any(|o| o == "simplify");
         if !off && !changed.is_empty() {
+            let open = changed.iter().copied();
+            let open = open.filter(|func| !held.contains(&imported.unit.functions[*func].name));
+            let open: Vec<FuncId> = open.collect();
+            let callers = callers::take_in_short(&mut imported.unit, &closure, &open);
+            let fresh = callers.into_iter().filter(|func| !changed.contains(func));
+            changed.extend(fresh.collect::<Vec<FuncId>>());
             let closure = Closure::of(&imported.unit, &changed);
             Short::of(run.request).parallel(&mut imported.unit, &closure, &changed);
         }

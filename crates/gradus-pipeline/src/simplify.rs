@@ -9,8 +9,14 @@ use std::collections::HashSet;
 
 /// Brings the primals of a closure into the form that differentiation reads best: functions with two
 /// results become ops with one, counted loops become `for`s, and what can be said shorter is. With
-/// `all` false only what differentiation cannot do without.
-pub(crate) fn primals(unit: &mut Unit, closure: &Closure, functions: &[FuncId], all: bool) {
+/// `all` false only what differentiation cannot do without. Calls of what `kept` holds of stay calls.
+pub(crate) fn primals(
+    unit: &mut Unit,
+    closure: &Closure,
+    functions: &[FuncId],
+    all: bool,
+    kept: impl Fn(FuncId) -> bool,
+) {
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
             gradus_edit::separate_invokes(unit, &mut body);
@@ -20,6 +26,9 @@ pub(crate) fn primals(unit: &mut Unit, closure: &Closure, functions: &[FuncId], 
             gradus_ad::expand_by_value(unit, func, &mut body);
             unit.functions[func].body = Some(body);
         }
+    }
+    if all {
+        callers::take_in_straight(unit, closure, functions, kept);
     }
     let effects = Effects::of(unit, closure);
     let alias = AliasOptions::default();

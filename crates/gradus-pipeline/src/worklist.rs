@@ -49,7 +49,7 @@ pub(crate) fn make_all(
         pending.retain(|at| !ready.contains(at));
         for at in ready {
             let root = &roots.list[at];
-            prepare(run, unit, root, &mut prepared)?;
+            prepare(run, unit, root, rules, &mut prepared)?;
             Roots::begin(unit, root);
             let plain = copy_lists(run, unit, root)?;
             let list = make(run, unit, root, rules);
@@ -211,6 +211,7 @@ fn prepare(
     run: &mut Run<'_>,
     unit: &mut Unit,
     root: &Root,
+    rules: &Rules,
     prepared: &mut HashSet<FuncId>,
 ) -> Result<(), Stop> {
     let closure = Closure::of(unit, &[root.variant.func]);
@@ -221,7 +222,7 @@ fn prepare(
     }
     run.pass("simplify", |run| {
         let all = !run.request.options.off.iter().any(|o| o == "simplify");
-        simplify::primals(unit, &closure, &fresh, all);
+        simplify::primals(unit, &closure, &fresh, all, |func| rules.has(func));
         run.after_unit("simplify", unit)
     })
 }

@@ -28,6 +28,7 @@ mod lists;
 mod literals;
 mod masks;
 mod quiet;
+mod repeats;
 mod short_rows;
 mod stagger;
 mod steps;
@@ -116,6 +117,11 @@ pub const PASSES: &[Pass] = &[
         name: "anticipate",
         about: "calls that a task and what follows its spawn both make are made before it",
         run: anticipate::run,
+    },
+    Pass {
+        name: "repeats",
+        about: "loops of which each iteration does the same over again run once",
+        run: repeats::run,
     },
     Pass {
         name: "unread",
@@ -207,13 +213,14 @@ pub const ORDER: &[&str] = &[
     "steps",
     "carried",
     "cse",
+    "repeats",
     "unread",
     "dce",
 ];
 
-/// Those of the order that only derivatives gain by: they compute more, so that more is known of what a loop
-/// carries.
-const FOR_DERIVATIVES: &[&str] = &["steps"];
+/// Those of the order that are for derivatives alone: `steps` computes more, so that more is known of what a loop
+/// carries, and a program that repeats its work to take longer is to take as long.
+const FOR_DERIVATIVES: &[&str] = &["steps", "repeats"];
 
 /// How often the order is run at most.
 const ROUNDS: usize = 3;

@@ -38,6 +38,12 @@ pub(crate) struct Rules {
 pub(crate) type Made = (FuncId, Vec<Variant>);
 
 impl Rules {
+    /// Whether anything is registered of a function.
+    pub(crate) fn has(&self, func: FuncId) -> bool {
+        self.gradients.contains_key(&func)
+            || self.derivatives.contains_key(&func)
+            || self.opaque.contains(&func)
+    }
     /// Makes a variant where it is registered; `None` where it is not.
     ///
     /// # Errors

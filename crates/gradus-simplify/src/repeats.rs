@@ -1,0 +1,327 @@
+//! Loops of which each iteration does the same over again run once.
+//!
+//! Programs repeat work that they only want to take longer, as a mini-application does for a material that costs more
+//! than others. A derivative would keep what each repetition leaves, and go back through all of them.
+//!
+//! An iteration that begins with what the one before began with does the same. So it is asked that
+//! 1. the loop carries nothing, and its index is not used;
+//! 2. what it does follows from what it reads: arithmetic, plain loads and stores, blocks of its own, no calls beside;
+//!    it always comes to its end, and makes no use of where its blocks lie;
+//! 3. what a load reads, no iteration writes, or the same iteration wrote it just before ([`Reader`]).
+//!
+//! By 3 an iteration gets nothing from the one before; so all write the same numbers to the same places, and the first
+//! leaves what the last would.
+//!
+//! Place: among the simplifications of what is differentiated; a program that is only run takes as long as it did.
+
+use crate::Facts;
+use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers, Object};
+use gradus_edit::is_pure;
+use gradus_ir::known::{Known, MarkerFn, MemoryFn};
+use gradus_ir::{
+    Body, Builder, CastOp, ConstKind, Flags, IntPredicate, Op, OpKind, Region, Unit, Value,
+};
+use std::collections::HashMap;
+
+/// Loops of more ops are left as they are.
+const MOST_OPS: usize = 4000;
+/// Ops of an address that are compared.
+const MOST_STEPS: usize = 64;
+
+/// Has such loops run once; says whether there were any.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
+    let mut loops: Vec<Op> = body.walk(body.root()).collect();
+    loops.retain(|lp| may_repeat(unit, body, *lp));
+    if loops.is_empty() {
+        return false;
+    }
+    let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
+    let after = AfterEnd {
+        params: vec![false; body.params().len()],
+        others: false,
+        frame: false,
+    };
+    let clobbers = Clobbers::of(&alias, facts.effects, after);
+    loops.retain(|lp| begins_anew(unit, body, facts, &clobbers, *lp));
+    for &lp in &loops {
+        once(unit, body, lp);
+    }
+    !loops.is_empty()
+}
+
+/// Whether a loop carries nothing, does not use its index, and does what can be followed.
+fn may_repeat(unit: &Unit, body: &Body, lp: Op) -> bool {
+    if !matches!(body.kind(lp), OpKind::For { .. }) || body.ops[lp].flags.has(Flags::INDEPENDENT) {
+        return false;
+    }
+    let inside = body.op_regions(lp)[0];
+    let alone = body.operand_count(lp) == 1 && !body.has_uses(body.region_params(inside)[0]);
+    let several = body.as_int(unit, body.operand(lp, 0)).is_none_or(|n| n > 1);
+    alone
+        && several
+        && body.walk(inside).nth(MOST_OPS).is_none()
+        && body.walk(inside).all(|op| is_followed(unit, body, op))
+}
+
+fn is_followed(unit: &Unit, body: &Body, op: Op) -> bool {
+    match body.kind(op) {
+        OpKind::Load(access) | OpKind::Store(access) => access.is_plain(),
+        OpKind::If | OpKind::Switch(_) | OpKind::For { .. } | OpKind::Loop { .. } => true,
+        OpKind::Yield | OpKind::Repeat => true,
+        // Where a block lies may differ from iteration to iteration.
+        OpKind::Cast(CastOp::PtrToInt) | OpKind::Freeze => false,
+        OpKind::ICmp(predicate) => {
+            let pointers = unit.types.is_ptr(body.ty(body.operand(op, 0)));
+            let equal = matches!(predicate, IntPredicate::Eq | IntPredicate::Ne);
+            !pointers || equal && is_null(unit, body, body.operand(op, 1))
+        }
+        OpKind::Call(info) if info.bundles.is_empty() => {
+            let known = unit.callee(body, op).and_then(|func| unit.known(func));
+            match known {
+                Some(Known::Math(_) | Known::Integer(_)) => true,
+                Some(Known::Marker(MarkerFn::NoaliasScopeDecl)) => true,
+                Some(Known::Memory(function)) => {
+                    let fresh = function.allocation().is_some_and(|a| a.replaces.is_none());
+                    fresh || matches!(function, MemoryFn::Free | MemoryFn::MemsetIntrinsic)
+                }
+                _ => false,
+            }
+        }
+        _ => is_pure(unit, body, op),
+    }
+}
+
+fn is_null(unit: &Unit, body: &Body, value: Value) -> bool {
+    let id = body.as_const(value);
+    id.is_some_and(|id| unit.constant(id).kind == ConstKind::Zero)
+}
+
+/// Whether no iteration gets anything from the one before by way of memory.
+fn begins_anew(unit: &Unit, body: &Body, facts: &Facts, clobbers: &Clobbers, lp: Op) -> bool {
+    let (alias, inside) = (clobbers.alias, body.op_regions(lp)[0]);
+    let own = |id| match alias.points_to.object(id) {
+        Object::Stack(op) | Object::Heap(op) => alias.nest.contains(lp, op),
+        _ => false,
+    };
+    !clobbers.may_stop_in(lp)
+        && body.walk(inside).all(|op| {
+            let mut accesses = facts.effects.of_op(unit, body, op).into_iter();
+            is_number(unit, body, op)
+                || accesses.all(|access| match access.kind {
+                    AccessKind::Write => true,
+                    // Which blocks there are, allocators ask.
+                    AccessKind::Read => {
+                        access.ptr().is_none() && !matches!(body.kind(op), OpKind::Load(_))
+                            || !clobbers.destroyed_in(&access, lp)
+                            || Reader::of(unit, body, lp, op).is_some_and(|r| r.is_written(lp))
+                    }
+                    AccessKind::Free | AccessKind::Lifetime => {
+                        let objects = alias.objects(&access).unwrap_or_default();
+                        let ours = objects.iter().all(|t| own(t.object) && !t.old);
+                        ours && !objects.is_empty()
+                    }
+                })
+        })
+}
+
+/// Whether an op only computes a number; that it may leave `errno` counts for nothing.
+fn is_number(unit: &Unit, body: &Body, op: Op) -> bool {
+    let known = unit.callee(body, op).and_then(|func| unit.known(func));
+    matches!(known, Some(Known::Math(_) | Known::Integer(_)))
+}
+
+/// A load in an iteration of a loop, and what holds where it is reached.
+struct Reader<'a> {
+    unit: &'a Unit,
+    body: &'a Body,
+    load: Op,
+    /// The ops around it up to the iteration, the innermost first.
+    around: Vec<Op>,
+    /// Conditions that hold, or do not.
+    known: HashMap<Value, bool>,
+}
+
+/// Indices of loops that write, each beside that of the loop that reads the same.
+type Pairs = Vec<(Value, Value)>;
+
+impl<'a> Reader<'a> {
+    fn of(unit: &'a Unit, body: &'a Body, lp: Op, load: Op) -> Option<Reader<'a>> {
+        if !matches!(body.kind(load), OpKind::Load(_)) {
+            return None;
+        }
+        let owner = |op: &Op| body.owner(body.parent(*op)?);
+        let around = std::iter::successors(owner(&load), owner).take_while(|op| *op != lp);
+        let mut reader = Reader {
+            unit,
+            body,
+            load,
+            around: around.collect(),
+            known: HashMap::new(),
+        };
+        let mut at = load;
+        for op in reader.around.clone() {
+            match body.kind(op) {
+                OpKind::If => {
+                    let taken = body.parent(at) == Some(body.op_regions(op)[0]);
+                    reader.known.insert(body.operand(op, 0), taken);
+                }
+                OpKind::For { .. } => reader.learn(body.operand(op, 0)),
+                _ => {}
+            }
+            at = op;
+        }
+        Some(reader)
+    }
+
+    /// A loop that runs has iterations: says what that tells of its length.
+    fn learn(&mut self, mut trips: Value) {
+        while let Some((condition, [yes, no])) = self.choice(trips) {
+            let none = |value: Value| self.body.as_int(self.unit, value) == Some(0);
+            let taken = match (self.known.get(&condition), none(yes), none(no)) {
+                (Some(known), ..) => *known,
+                (None, false, true) => true,
+                (None, true, false) => false,
+                _ => return,
+            };
+            self.known.insert(condition, taken);
+            trips = if taken { yes } else { no };
+        }
+    }
+
+    fn choice(&self, value: Value) -> Option<(Value, [Value; 2])> {
+        let op = self.body.def_op(value)?;
+        let operand = |number| self.body.operand(op, number);
+        let chooses = matches!(self.body.kind(op), OpKind::Select);
+        chooses.then(|| (operand(0), [operand(1), operand(2)]))
+    }
+
+    /// A length, where the conditions are as they are where the load is reached.
+    fn settled(&self, mut value: Value) -> Value {
+        while let Some((condition, [yes, no])) = self.choice(value) {
+            match self.known.get(&condition) {
+                Some(true) => value = yes,
+                Some(false) => value = no,
+                None => break,
+            }
+        }
+        value
+    }
+
+    /// Whether the iteration of `lp` that the load stands in has surely written before what it reads.
+    fn is_written(&self, lp: Op) -> bool {
+        let inside = self.body.op_regions(lp)[0];
+        let mut fors: Vec<Op> = Vec::new();
+        let mut at = self.load;
+        for level in 0..=self.around.len() {
+            let Some(region) = self.body.parent(at) else {
+                return false;
+            };
+            let before = self.body.ops_in(region).take_while(|op| *op != at);
+            let before: Vec<Op> = before.collect();
+            let mut pairs = Pairs::new();
+            if before.iter().any(|op| self.writes(*op, &fors, &mut pairs)) {
+                return true;
+            }
+            if region == inside {
+                return false;
+            }
+            at = self.around[level];
+            if matches!(self.body.kind(at), OpKind::For { .. }) {
+                fors.insert(0, at);
+            }
+        }
+        false
+    }
+
+    /// Whether an op surely writes what the load reads; `fors` are the loops around the load that do not stand around
+    /// the op, the outermost first.
+    fn writes(&self, op: Op, fors: &[Op], pairs: &mut Pairs) -> bool {
+        let body = self.body;
+        let regions = body.op_regions(op);
+        match body.kind(op) {
+            OpKind::Store(_) => {
+                let bytes = |value| self.unit.layout.store_bytes(self.unit, body.ty(value));
+                bytes(body.operand(op, 0)) >= bytes(body.result(self.load))
+                    && self.is_same(body.operand(op, 1), body.operand(self.load, 0), pairs)
+            }
+            OpKind::If => match self.known.get(&body.operand(op, 0)) {
+                Some(taken) => self.any_writes(regions[usize::from(!taken)], fors, pairs),
+                None => regions.iter().all(|arm| self.any_writes(*arm, fors, pairs)),
+            },
+            OpKind::For { .. } => {
+                let Some((&other, inner)) = fors.split_first() else {
+                    return false;
+                };
+                let trips = [op, other].map(|lp| self.settled(body.operand(lp, 0)));
+                let index = |lp: Op| body.region_params(body.op_regions(lp)[0])[0];
+                if !self.is_same(trips[0], trips[1], pairs) {
+                    return false;
+                }
+                pairs.push((index(op), index(other)));
+                let found = self.any_writes(regions[0], inner, pairs);
+                pairs.pop();
+                found
+            }
+            _ => false,
+        }
+    }
+
+    fn any_writes(&self, region: Region, fors: &[Op], pairs: &mut Pairs) -> bool {
+        let mut ops = self.body.ops_in(region);
+        ops.any(|op| self.writes(op, fors, pairs))
+    }
+
+    /// Whether two values are equal in the iteration, where paired indices are. One that both use is: what makes it
+    /// stands in no loop that does not surround both.
+    fn is_same(&self, one: Value, other: Value, pairs: &Pairs) -> bool {
+        let body = self.body;
+        let mut work = vec![(one, other)];
+        for _ in 0..MOST_STEPS {
+            let Some(pair) = work.pop() else {
+                return true;
+            };
+            let constants = (body.as_const(pair.0), body.as_const(pair.1));
+            if pair.0 == pair.1 || pairs.contains(&pair) {
+                continue;
+            }
+            if constants.0.is_some() || constants.1.is_some() {
+                if constants.0 != constants.1 {
+                    return false;
+                }
+                continue;
+            }
+            let (Some(a), Some(b)) = (body.def_op(pair.0), body.def_op(pair.1)) else {
+                return false;
+            };
+            let alike = body.kind(a) == body.kind(b)
+                && !matches!(body.kind(a), OpKind::Freeze)
+                && is_pure(self.unit, body, a)
+                && body.op_regions(a).is_empty()
+                && body.results(a).len() == 1
+                && body.operand_count(a) == body.operand_count(b);
+            if !alike {
+                return false;
+            }
+            work.extend(std::iter::zip(body.operands(a), body.operands(b)));
+        }
+        false
+    }
+}
+
+/// Puts one iteration in the place of a loop, where it has any.
+fn once(unit: &mut Unit, body: &mut Body, lp: Op) {
+    let mut b = Builder::new(unit, body);
+    b.loc = b.body.ops[lp].loc;
+    b.at_op(lp);
+    let trips = b.body.operand(lp, 0);
+    let ty = b.body.ty(trips);
+    let none = b.int(ty, 0);
+    let any = b.icmp(IntPredicate::Ne, trips, none);
+    let (_, yes, no) = b.if_(any, &[]);
+    let place = b.at_end(no);
+    b.yield_(&[]);
+    b.restore(place);
+    let inside = b.body.op_regions(lp)[0];
+    b.body.move_ops(inside, yes);
+    b.body.erase(lp);
+}
