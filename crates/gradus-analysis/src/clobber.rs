@@ -332,6 +332,15 @@ impl<'a> Clobbers<'a> {
                 .copied()
                 .all(|read| !self.destroyed_between(&read, before, Some(lp)))
     }
+    /// The same of every run of the op in the iteration, where it stands in further loops.
+    pub fn intact_in_runs(&self, op: Op, lp: Op) -> bool {
+        let nest = &self.alias.nest;
+        let inner = nest.loops_of(op).take_while(|around| *around != lp).last();
+        let last = inner.map_or(nest.order(op) - 1, |inner| nest.span(inner).1);
+        let before = (nest.order(lp) + 1, last);
+        let mut reads = self.reads_of(op).iter();
+        before.0 > before.1 || reads.all(|read| !self.destroyed_between(read, before, Some(lp)))
+    }
     /// Whether an op, or one inside it, may write, free or end the memory of an access during one
     /// run of it.
     pub fn destroyed_in(&self, access: &MemoryAccess, container: Op) -> bool {

@@ -15,6 +15,7 @@
 //! 5. What is called touches none of the places that the loop adds to.
 //! 6. It pays, by a test at run time: there are enough adds.
 
+use super::once;
 use super::rounds::{LEAST_ADDS, all_sums, make_plain, part_length, split};
 use super::{all_in, at_most, free_function, narrow, owner, quotient, wide};
 use crate::Facts;
@@ -111,12 +112,9 @@ struct Set {
     indices: BTreeSet<Value>,
 }
 
-/// An array that is added to, and the bytes from an index's place to the first one touched and to the end.
+/// An array that is added to, and by which indices.
 struct Row {
-    base: Value,
-    scale: i64,
-    low: i64,
-    high: i64,
+    place: once::Row,
     set: Set,
 }
 
@@ -133,6 +131,7 @@ struct Plan {
 fn plan(unit: &Unit, body: &Body, lp: Op) -> Option<Plan> {
     let (sums, calls) = all_sums(unit, body, lp)?;
     let (mut rows, mut loads): (Vec<Row>, Vec<Op>) = (Vec::new(), Vec::new());
+    let index = index_of(body, lp);
     for &op in &sums {
         let spot = spot(
             unit,
@@ -142,7 +141,7 @@ fn plan(unit: &Unit, body: &Body, lp: Op) -> Option<Plan> {
             body.ty(body.result(op)),
         )?;
         let own = body.op_regions(lp)[0];
-        let ops = needed(unit, body, lp, spot.index)?;
+        let ops = needed(unit, body, lp, spot.index, &index)?;
         let early = |op: &&Op| !is_load(body, **op) || body.parent(**op) == Some(own);
         let turns = match ops.iter().all(|op| early(&op)) {
             true => Turns::new(),
@@ -150,24 +149,27 @@ fn plan(unit: &Unit, body: &Body, lp: Op) -> Option<Plan> {
         };
         loads.extend(ops.into_iter().filter(|op| is_load(body, *op)));
         for (condition, _) in &turns {
-            let ops = needed(unit, body, lp, *condition)?;
+            let ops = needed(unit, body, lp, *condition, &index)?;
             loads.extend(ops.into_iter().filter(|op| is_load(body, *op)));
         }
         let (low, high) = (spot.offset, spot.offset + spot.bytes);
         let same = |row: &&mut Row| {
-            row.base == spot.base && row.scale == spot.scale && row.set.turns == turns
+            let place = &row.place;
+            place.base == spot.base && place.scale == spot.scale && row.set.turns == turns
         };
         match rows.iter_mut().find(same) {
             Some(row) => {
                 row.set.indices.insert(spot.index);
-                row.low = row.low.min(low);
-                row.high = row.high.max(high);
+                row.place.low = row.place.low.min(low);
+                row.place.high = row.place.high.max(high);
             }
             None => rows.push(Row {
-                base: spot.base,
-                scale: spot.scale,
-                low,
-                high,
+                place: once::Row {
+                    base: spot.base,
+                    scale: spot.scale,
+                    low,
+                    high,
+                },
                 set: Set {
                     turns,
                     indices: BTreeSet::from([spot.index]),
@@ -181,6 +183,10 @@ fn plan(unit: &Unit, body: &Body, lp: Op) -> Option<Plan> {
         rows,
         loads,
     })
+}
+
+fn index_of(body: &Body, lp: Op) -> [Value; 1] {
+    [body.region_params(body.op_regions(lp)[0])[0]]
 }
 
 fn is_load(body: &Body, op: Op) -> bool {
@@ -201,15 +207,20 @@ fn turns(body: &Body, lp: Op, op: Op) -> Option<Turns> {
     Some(turns)
 }
 
-/// The ops of a loop that compute a value of an iteration, in order: what can be done anywhere, and loads.
-fn needed(unit: &Unit, body: &Body, lp: Op, value: Value) -> Option<Vec<Op>> {
+/// The ops of a loop that compute a value of an iteration from indices, in order: what can be done anywhere, and loads.
+pub(super) fn needed(
+    unit: &Unit,
+    body: &Body,
+    lp: Op,
+    value: Value,
+    indices: &[Value],
+) -> Option<Vec<Op>> {
     let inside = body.op_regions(lp)[0];
-    let index = body.region_params(inside)[0];
     let (mut order, mut seen) = (Vec::new(), HashSet::new());
     let mut work = vec![(value, false)];
     while let Some((value, done)) = work.pop() {
         let at = body.region_of(value);
-        if value == index || !at.is_some_and(|region| body.is_inside(region, inside)) {
+        if indices.contains(&value) || !at.is_some_and(|region| body.is_inside(region, inside)) {
             continue;
         }
         let Definition::Result(op, _) = body.values[value].def else {
@@ -300,7 +311,8 @@ struct Known {
 impl Known {
     /// A value of the iteration, where the builder stands.
     fn value(&mut self, b: &mut Builder<'_>, lp: Op, value: Value) -> Value {
-        for op in needed(b.unit, b.body, lp, value).unwrap_or_default() {
+        let index = index_of(b.body, lp);
+        for op in needed(b.unit, b.body, lp, value, &index).unwrap_or_default() {
             if self.done.insert(op) {
                 let made = clone_op_within(op, b, &mut self.map);
                 b.body.ops[made].flags = Flags::NONE;
@@ -349,7 +361,7 @@ fn pass_over(
     let ends = b.body.results(pass).to_vec();
     for (number, row) in (0..).zip(&plan.rows) {
         let set = sets.iter().position(|set| **set == row.set).unwrap_or(0);
-        let (begin, end) = stretch(b, row, [ends[2 * set], ends[2 * set + 1]]);
+        let (begin, end) = stretch(b, &row.place, [ends[2 * set], ends[2 * set + 1]]);
         let number = b.i64(number);
         let planes = [END_SO_FAR, BEGIN_SO_FAR, BEGIN_AHEAD, END_AHEAD];
         for (plane, value) in planes.into_iter().zip([end, begin, begin, end]) {
@@ -403,7 +415,11 @@ fn reached(
 }
 
 /// Where a stretch begins and ends: nowhere, if there are no indices.
-fn stretch(b: &mut Builder<'_>, row: &Row, [least, most]: [Value; 2]) -> (Value, Value) {
+pub(super) fn stretch(
+    b: &mut Builder<'_>,
+    row: &once::Row,
+    [least, most]: [Value; 2],
+) -> (Value, Value) {
     let long = b.unit.types.int(64);
     let base = b.cast(CastOp::PtrToInt, row.base, long);
     let scale = b.i64(row.scale);

@@ -1,8 +1,9 @@
 //! Atomic sums of loops whose iterations are independent, made plain: by arrays of parts of the loop ([`parts`]) where
 //! all iterations add to the same places, and by rounds of parts that lie apart ([`rounds`]) where neighbours do, also
-//! by lists ([`listed`]).
+//! by lists ([`listed`]); and where a list of each iteration's own names each place once ([`once`]).
 
 mod listed;
+mod once;
 mod parts;
 mod rounds;
 

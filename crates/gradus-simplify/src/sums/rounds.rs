@@ -17,8 +17,8 @@
 //! Place: after differentiation, when no derivative is made of the body any more, behind [`super::parts`].
 
 use super::{
-    MOST_OPS, all_in, at_most, computed, is_independent, is_sum, iterations, listed, looks, owner,
-    quotient, replace, slice, sums_up, wide,
+    MOST_OPS, all_in, at_most, computed, is_independent, is_sum, iterations, listed, looks, once,
+    owner, quotient, replace, slice, sums_up, wide,
 };
 use crate::Facts;
 use crate::unswitch::second_form;
@@ -67,6 +67,8 @@ pub fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts) -> Vec<Option<Loc
             None => others.push(lp),
         }
     }
+    let (plain, others) = once::once(unit, body, facts, others);
+    given.extend(plain);
     given.extend(listed::rounds(unit, body, facts, &others));
     given
 }

@@ -1,0 +1,112 @@
+//! Gradients of loops whose iterations sum up what a stretch of a list names: nodes of a mesh the corners of their
+//! elements. Where no place is named twice, the return sweep adds plainly.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use support::{accepts, folder, shell, succeeds, text, write};
+
+/// Node `i` sums up the corners that the list has for it, from none to six. What each way does to the list: nothing,
+/// a place named by two nodes, a place named twice by one; and the arrays of the corners' adjoints may be one.
+const PROGRAM: &str = r#"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+extern int enzyme_dup, enzyme_const;
+void __enzyme_autodiff(void *, ...);
+
+static __attribute__((noinline)) void nodes(long n, const int *start, const int *list, const double *a,
+                                            const double *b, double *out)
+{
+    #pragma omp parallel for
+    for (long i = 0; i < n; i++) {
+        double s = 0, t = 0;
+        for (int k = 0; k < start[i + 1] - start[i]; k++) {
+            int c = list[start[i] + k];
+            s += a[c];
+            t += b[c];
+        }
+        out[i] = sin(s) + t * t;
+    }
+}
+void f(long n, const int *start, const int *list, const double *a, const double *b, double *out, double *sum)
+{
+    for (int step = 0; step < 2; step++) {
+        nodes(n, start, list, a, b, out);
+        for (long i = 0; i < n; i++)
+            *sum += out[i] * (1 + i % 7);
+    }
+}
+int main(int argc, char **argv)
+{
+    long n = atol(argv[1]), all = 0;
+    int *start = malloc((n + 1) * sizeof *start);
+    for (long i = 0; i <= n; i++) {
+        start[i] = all;
+        all += (i * 5 + i / 3) % 7;
+    }
+    double *a = malloc(all * 8), *b = malloc(all * 8), *da = calloc(all, 8), *db = calloc(all, 8);
+    double *out = malloc(n * 8), *dout = calloc(n, 8);
+    int *list = malloc(all * sizeof *list);
+    for (long i = 0; i < all; i++)
+        a[i] = 0.3 + 0.01 * (i % 53), b[i] = 0.5 - 0.01 * (i % 31);
+    for (int way = 0; way < 4; way++) {
+        for (long i = 0; i < all; i++)
+            list[i] = all - 1 - i, da[i] = db[i] = 0;
+        if (way == 1) list[start[n / 2]] = list[0];
+        if (way == 2) list[start[n] - 1] = list[start[n] - 2];
+        double sum = 0, one = 1;
+        __enzyme_autodiff((void *)f, enzyme_const, n, enzyme_const, start, enzyme_const, list, enzyme_dup, a, da,
+                          enzyme_dup, b, way == 3 ? da : db, enzyme_dup, out, dout, enzyme_dup, &sum, &one);
+        double plain = 0, weighed = 0;
+        for (long i = 0; i < all; i++)
+            plain += da[i] - db[i], weighed += (da[i] + db[i]) * (i % 11);
+        printf("%.17g %.17g %.17g\n", plain, weighed, da[all - 1]);
+    }
+    return 0;
+}
+"#;
+
+fn run(at: &Path, program: &str, nodes: &str, workers: u32) -> Vec<f64> {
+    let mut command = Command::new(at.join(program));
+    command.arg(nodes);
+    command.env("GRADUS_NUM_THREADS", workers.to_string());
+    command.env("GRADUS_FORCE_FORK", "1");
+    let said = text(&succeeds(&mut command).stdout);
+    let numbers = said.split_whitespace().map(|word| word.parse::<f64>());
+    numbers.map(|number| number.expect("a number")).collect()
+}
+
+#[test]
+fn corners_of_one_node_each_are_added_to_plainly() {
+    let at = folder("named_once");
+    write(&at, "corners.c", PROGRAM);
+    accepts(&at, "cc -O2 corners.c -o serial -lm");
+    let said = shell(
+        &at,
+        "gradus cc -O2 -g -fopenmp --gradus-report corners.c -o parallel -lm",
+    );
+    let said = text(&said.stdout) + &text(&said.stderr);
+    let is_loop = |line: &&str| line.contains("parallel in the return sweep: the loop of line");
+    let adds = |line: &&str| line.contains("2 plain in rounds, or atomic where a test");
+    assert!(
+        said.lines().filter(is_loop).any(|line| adds(&line)),
+        "{said}"
+    );
+    for nodes in ["3000", "40"] {
+        let serial = run(&at, "serial", nodes, 1);
+        assert!(serial.len() == 12 && serial.iter().all(|n| n.is_finite()));
+        for workers in [1, 2, 4] {
+            let numbers = run(&at, "parallel", nodes, workers);
+            let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-11 * x.abs().max(1.0);
+            let all = std::iter::zip(&serial, &numbers).all(close);
+            assert!(all, "{nodes}, {workers}: {serial:?} {numbers:?}");
+        }
+    }
+    accepts(
+        &at,
+        "cc -O1 -g -fopenmp -fsanitize=thread corners.c -o watched -lm",
+    );
+    run(&at, "watched", "3000", 4);
+}

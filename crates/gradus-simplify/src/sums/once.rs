@@ -1,0 +1,373 @@
+//! Lists that name each place at most once: what a loop adds there, it adds plainly.
+//!
+//! Where each iteration sums up what a stretch of a list names (a node the corners of its elements), its derivative
+//! adds to all of these places. That no two iterations name the same one is the program's affair, and is asked of the
+//! list: a pass finds the least and the greatest index, a second one marks each place that is named.
+//!
+//! 1. All adds of the loop stand in one region, in loops and branches alone, and have one index. The passes go through
+//!    the same loops and branches and read what the iteration would read there.
+//! 2. What they read is the same before the loop: no op of an iteration changes it before it is read, and another
+//!    iteration's would be a race.
+//! 3. Each array that is added to lies apart from the others, and its elements from each other.
+//! 4. No index is so large that an address wraps around, and the marks take no more than a few bytes for each add.
+
+use super::listed::{needed, stretch};
+use super::rounds::{LEAST_ADDS, all_sums, make_plain};
+use super::{all_in, free_function, owner};
+use crate::Facts;
+use crate::lists::{FARTHEST, spot};
+use crate::unswitch::second_form;
+use gradus_analysis::{AfterEnd, Alias, Clobbers};
+use gradus_edit::{ValueMap, clone_op_within};
+use gradus_ir::{
+    AttrSet, BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, LocId, Op, OpKind, Unit, Value,
+};
+use std::collections::HashSet;
+
+/// So many adds an iteration is taken to make in place of each that stands there.
+const USUAL_ADDS: i64 = 4;
+/// The marks are at most so many times the adds.
+const MOST_MARKS: i64 = 16;
+/// Each array is held against each other.
+const MOST_ROWS: usize = 8;
+
+/// Offsets into what the passes count: the least and the greatest index, the adds, and whether a place is named twice.
+const LEAST: i64 = 0;
+const GREATEST: i64 = 8;
+const ADDS: i64 = 16;
+const TWICE: i64 = 24;
+const CELL_BYTES: i64 = 32;
+
+/// An array that is added to, and the bytes from an index's place to the first one touched and to the end.
+pub(super) struct Row {
+    pub(super) base: Value,
+    pub(super) scale: i64,
+    pub(super) low: i64,
+    pub(super) high: i64,
+}
+
+/// What stands around the adds inside of the loop: a loop, or a branch and which arm of it.
+#[derive(Clone, Copy)]
+enum Level {
+    For(Op),
+    If(Op, bool),
+}
+
+struct Plan {
+    sums: Vec<Op>,
+    /// The outermost first.
+    levels: Vec<Level>,
+    /// The indices of the loop and of those in it.
+    indices: Vec<Value>,
+    index: Value,
+    rows: Vec<Row>,
+}
+
+/// Gives loops a form that adds plainly, for where their lists name each place once; gives where these adds stand, and
+/// the loops that were left.
+pub(super) fn once(
+    unit: &mut Unit,
+    body: &mut Body,
+    facts: &Facts,
+    loops: Vec<Op>,
+) -> (Vec<Option<LocId>>, Vec<Op>) {
+    let planned = |lp: &Op| plan(unit, body, *lp).is_some();
+    let (mut fit, mut left): (Vec<Op>, Vec<Op>) = loops.into_iter().partition(planned);
+    if !fit.is_empty() {
+        let (steady, others) = told_apart(unit, body, facts, fit);
+        left.extend(others);
+        fit = steady;
+    }
+    let mut given = Vec::new();
+    for lp in fit {
+        if let Some(plan) = plan(unit, body, lp) {
+            given.extend(plan.sums.iter().map(|op| body.ops[*op].loc));
+            ask(unit, body, lp, &plan);
+        }
+    }
+    (given, left)
+}
+
+/// The loops whose passes read before them what the iterations read, and the others.
+fn told_apart(unit: &Unit, body: &Body, facts: &Facts, loops: Vec<Op>) -> (Vec<Op>, Vec<Op>) {
+    let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
+    let after = AfterEnd {
+        params: vec![false; body.params().len()],
+        others: false,
+        frame: false,
+    };
+    let clobbers = Clobbers::of(&alias, facts.effects, after);
+    loops.into_iter().partition(|lp| {
+        let ops = plan(unit, body, *lp).and_then(|plan| read(unit, body, *lp, &plan));
+        let loads = |op: &Op| matches!(body.kind(*op), OpKind::Load(_));
+        let intact = |ops: Vec<Op>| {
+            let mut loads = ops.into_iter().filter(loads);
+            loads.all(|op| clobbers.intact_in_runs(op, *lp))
+        };
+        !clobbers.may_stop_in(*lp) && ops.is_some_and(intact)
+    })
+}
+
+fn plan(unit: &Unit, body: &Body, lp: Op) -> Option<Plan> {
+    let (sums, calls) = all_sums(unit, body, lp)?;
+    let home = body.parent(*sums.first()?)?;
+    if !calls.is_empty() || sums.iter().any(|op| body.parent(*op) != Some(home)) {
+        return None;
+    }
+    let index_of = |lp: Op| body.region_params(body.op_regions(lp)[0])[0];
+    let (mut levels, mut indices, mut at) = (Vec::new(), vec![index_of(lp)], sums[0]);
+    while owner(body, at)? != lp {
+        let around = owner(body, at)?;
+        levels.push(match body.kind(around) {
+            OpKind::For { .. } => Level::For(around),
+            OpKind::If => Level::If(
+                around,
+                body.parent(at) == body.op_regions(around).first().copied(),
+            ),
+            _ => return None,
+        });
+        at = around;
+    }
+    levels.reverse();
+    let inner = levels.iter().filter_map(|level| match level {
+        Level::For(at) => Some(index_of(*at)),
+        Level::If(..) => None,
+    });
+    indices.extend(inner);
+    if indices.len() < 2 {
+        return None;
+    }
+    let (mut rows, mut index): (Vec<Row>, Option<Value>) = (Vec::new(), None);
+    for &op in &sums {
+        let ty = body.ty(body.result(op));
+        let spot = spot(unit, body, lp, body.operand(op, 0), ty)?;
+        if *index.get_or_insert(spot.index) != spot.index {
+            return None;
+        }
+        let (low, high) = (spot.offset, spot.offset + spot.bytes);
+        let same = |row: &&mut Row| row.base == spot.base && row.scale == spot.scale;
+        match rows.iter_mut().find(same) {
+            Some(row) => (row.low, row.high) = (row.low.min(low), row.high.max(high)),
+            None => rows.push(Row {
+                base: spot.base,
+                scale: spot.scale,
+                low,
+                high,
+            }),
+        }
+    }
+    let apart = rows.iter().all(|row| row.high - row.low <= row.scale);
+    let plan = Plan {
+        sums,
+        levels,
+        indices,
+        index: index?,
+        rows,
+    };
+    (apart && plan.rows.len() <= MOST_ROWS && read(unit, body, lp, &plan).is_some()).then_some(plan)
+}
+
+/// The ops that the passes do to have lengths, conditions and the index.
+fn read(unit: &Unit, body: &Body, lp: Op, plan: &Plan) -> Option<Vec<Op>> {
+    let asked = plan.levels.iter().map(|level| match level {
+        Level::For(op) | Level::If(op, _) => body.operand(*op, 0),
+    });
+    let mut all = Vec::new();
+    for value in asked.chain([plan.index]) {
+        all.extend(needed(unit, body, lp, value, &plan.indices)?);
+    }
+    Some(all)
+}
+
+/// Puts the question before a loop, and its plain form beside it.
+fn ask(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan) {
+    let mut b = Builder::new(unit, body);
+    b.loc = b.body.ops[lp].loc;
+    b.at_op(lp);
+    let trips = super::wide(&mut b, lp);
+    let sums = i64::try_from(plan.sums.len()).unwrap_or(LEAST_ADDS);
+    let least = b.i64((LEAST_ADDS / USUAL_ADDS / sums.max(1)).max(1));
+    let enough = b.icmp(IntPredicate::Uge, trips, least);
+    let bit = b.unit.types.int(1);
+    let enough = b.value(OpKind::Freeze, &[enough], bit);
+    let found = either(&mut b, enough, |b| answer(b, lp, plan));
+    let old: Vec<Op> = all_in(b.body, lp).collect();
+    let plain = second_form(&mut b, lp, found);
+    let new: Vec<Op> = all_in(b.body, plain).collect();
+    let at = |op: &Op| old.iter().position(|other| other == op);
+    let sums: Vec<Op> = plan
+        .sums
+        .iter()
+        .filter_map(|op| Some(new[at(op)?]))
+        .collect();
+    make_plain(&mut b, plain, sums);
+}
+
+/// What `then` says where a condition holds, else no.
+fn either(
+    b: &mut Builder<'_>,
+    condition: Value,
+    then: impl FnOnce(&mut Builder<'_>) -> Value,
+) -> Value {
+    let bit = b.unit.types.int(1);
+    let (choice, yes, no) = b.if_(condition, &[bit]);
+    let place = b.at_end(no);
+    let never = b.bool(false);
+    b.yield_(&[never]);
+    b.at_end(yes);
+    let said = then(b);
+    b.yield_(&[said]);
+    b.restore(place);
+    b.body.result(choice)
+}
+
+/// Whether no place is named twice.
+fn answer(b: &mut Builder<'_>, lp: Op, plan: &Plan) -> Value {
+    let long = b.unit.types.int(64);
+    let bytes = b.i64(CELL_BYTES);
+    let cell = allocate(b, "malloc", &[bytes]);
+    for (at, value) in [
+        (LEAST, i64::MAX),
+        (GREATEST, i64::MIN),
+        (ADDS, 0),
+        (TWICE, 0),
+    ] {
+        let (place, value) = (field(b, cell, at), b.i64(value));
+        b.store(value, place);
+    }
+    pass(b, lp, plan, |b, index| {
+        for (at, predicate) in [(LEAST, IntPredicate::Slt), (GREATEST, IntPredicate::Sgt)] {
+            let place = field(b, cell, at);
+            let so_far = b.load(long, place);
+            let beyond = b.icmp(predicate, index, so_far);
+            let next = b.select(beyond, index, so_far);
+            b.store(next, place);
+        }
+        let place = field(b, cell, ADDS);
+        let (so_far, one) = (b.load(long, place), b.i64(1));
+        let next = b.add(so_far, one);
+        b.store(next, place);
+    });
+    let [least, greatest, adds] = [LEAST, GREATEST, ADDS].map(|at| {
+        let place = field(b, cell, at);
+        b.load(long, place)
+    });
+    let fits = may_mark(b, plan, [least, greatest, adds]);
+    let found = either(b, fits, |b| {
+        let (span, one) = (b.sub(greatest, least), b.i64(1));
+        let count = b.add(span, one);
+        let marks = allocate(b, "calloc", &[count, one]);
+        pass(b, lp, plan, |b, index| {
+            let byte = b.unit.types.int(8);
+            let far = b.sub(index, least);
+            let place = b.byte_addr(marks, far);
+            let before = b.load(byte, place);
+            let mark = b.int(byte, 1);
+            b.store(mark, place);
+            let before = b.cast(CastOp::ZExt, before, long);
+            let place = field(b, cell, TWICE);
+            let so_far = b.load(long, place);
+            let next = b.binary(BinaryOp::Or, so_far, before);
+            b.store(next, place);
+        });
+        let free = free_function(b.unit);
+        b.call(free, &[marks]);
+        let place = field(b, cell, TWICE);
+        let (twice, none) = (b.load(long, place), b.i64(0));
+        b.icmp(IntPredicate::Eq, twice, none)
+    });
+    let free = free_function(b.unit);
+    b.call(free, &[cell]);
+    found
+}
+
+/// Whether there are marks for all places, and the arrays lie apart.
+fn may_mark(b: &mut Builder<'_>, plan: &Plan, [least, greatest, adds]: [Value; 3]) -> Value {
+    let (from, to, times) = (b.i64(-FARTHEST), b.i64(FARTHEST), b.i64(MOST_MARKS));
+    let (span, most) = (b.sub(greatest, least), b.mul(adds, times));
+    let mut all = vec![
+        b.icmp(IntPredicate::Sge, least, from),
+        b.icmp(IntPredicate::Sle, greatest, to),
+        b.icmp(IntPredicate::Ult, span, most),
+    ];
+    let ends = plan
+        .rows
+        .iter()
+        .map(|row| stretch(b, row, [least, greatest]));
+    let ends: Vec<(Value, Value)> = ends.collect();
+    for (number, one) in ends.iter().enumerate() {
+        for other in &ends[number + 1..] {
+            let before = b.icmp(IntPredicate::Ule, one.1, other.0);
+            let behind = b.icmp(IntPredicate::Ule, other.1, one.0);
+            all.push(b.binary(BinaryOp::Or, before, behind));
+        }
+    }
+    let first = all[0];
+    all[1..]
+        .iter()
+        .fold(first, |a, c| b.binary(BinaryOp::And, a, *c))
+}
+
+/// Goes through all iterations, and does something with each index.
+fn pass(b: &mut Builder<'_>, lp: Op, plan: &Plan, with: impl FnOnce(&mut Builder<'_>, Value)) {
+    let (mut map, mut done) = (ValueMap::new(), HashSet::new());
+    let mut value = |b: &mut Builder<'_>, map: &mut ValueMap, value: Value| {
+        let ops = needed(b.unit, b.body, lp, value, &plan.indices);
+        for op in ops.unwrap_or_default() {
+            if done.insert(op) {
+                let made = clone_op_within(op, b, map);
+                b.body.ops[made].flags = Flags::NONE;
+            }
+        }
+        map.get_or_same(value)
+    };
+    let mut indices = plan.indices.iter();
+    let mut places = Vec::new();
+    for level in std::iter::once(Level::For(lp)).chain(plan.levels.iter().copied()) {
+        match level {
+            Level::For(at) => {
+                let old = b.body.operand(at, 0);
+                let trips = value(b, &mut map, old);
+                let (_, inside) = b.for_(trips, &[]);
+                places.push(b.at_end(inside));
+                if let Some(&index) = indices.next() {
+                    map.set(index, b.body.region_params(inside)[0]);
+                }
+            }
+            Level::If(at, taken) => {
+                let old = b.body.operand(at, 0);
+                let condition = value(b, &mut map, old);
+                let (_, yes, no) = b.if_(condition, &[]);
+                let (into, other) = if taken { (yes, no) } else { (no, yes) };
+                let place = b.at_end(other);
+                b.yield_(&[]);
+                b.at_end(into);
+                places.push(place);
+            }
+        }
+    }
+    let index = value(b, &mut map, plan.index);
+    let long = b.unit.types.int(64);
+    let index = match b.body.ty(index) == long {
+        true => index,
+        false => b.cast(CastOp::SExt, index, long),
+    };
+    with(b, index);
+    for place in places.into_iter().rev() {
+        b.yield_(&[]);
+        b.restore(place);
+    }
+}
+
+fn field(b: &mut Builder<'_>, cell: Value, at: i64) -> Value {
+    let at = b.i64(at);
+    b.byte_addr(cell, at)
+}
+
+fn allocate(b: &mut Builder<'_>, name: &str, sizes: &[Value]) -> Value {
+    let (ptr, long) = (b.unit.types.ptr(), b.unit.types.int(64));
+    let ty = b.unit.types.func(ptr, vec![long; sizes.len()]);
+    let function = b.unit.declare(name, ty, AttrSet::default());
+    let call = b.call(function, sizes);
+    b.body.result(call)
+}
