@@ -75,7 +75,10 @@ fn made(folder: &Path, options: &str) -> (String, String) {
     let flags = "-O2 -fno-math-errno -fopenmp --par-report";
     let command = format!("gradus cc {flags} {options} program.c -o program -lm");
     let report = text(&shell(folder, &command).stdout);
-    let run = shell(folder, "GRADUS_NUM_THREADS=3 GRADUS_FORCE_FORK=1 ./program");
+    let run = shell(
+        folder,
+        "env GRADUS_NUM_THREADS=3 GRADUS_FORCE_FORK=1 ./program",
+    );
     (report, text(&run.stdout))
 }
 
