@@ -27,7 +27,7 @@ pub(crate) enum What {
     Loads(usize),
     /// A call inside is not made: what it gives is known otherwise, or not used.
     NoCall(String, Option<LocId>),
-    /// It is gone: nothing that it leaves is used.
+    /// It is gone: nothing runs in it, or nothing that it leaves is used.
     Gone,
 }
 

@@ -112,7 +112,7 @@ fn moved(unit: &Unit, what: &What) -> String {
         What::Loop(loc) => format!("the loop{} leaves the loop: it runs once", line(loc)),
         What::Loads(1) => "a number that is loaded leaves the loop".to_string(),
         What::Loads(count) => format!("{count} numbers that are loaded leave the loop"),
-        What::Gone => "gone: nothing that it leaves is used".to_string(),
+        What::Gone => "gone: nothing runs in it, or nothing that it leaves is used".to_string(),
     }
 }
 
