@@ -81,6 +81,12 @@ fn columns_whose_length_is_their_own_stay() {
 }
 
 #[test]
+fn columns_that_write_to_one_place_stay() {
+    let one = sums(DOWN, "%m").replace("yield %d", "store %x, %o yield %d");
+    assert!(!side_by_side(&one));
+}
+
+#[test]
 fn columns_behind_a_list_stay() {
     let listed = format!("{DOWN} %e = addr i64, %list, %k %l = load %e -> i64");
     assert!(!side_by_side(

@@ -5,7 +5,8 @@
 //!   what the two accesses touch lies within the bytes of an iteration.
 //! - By *form*: both addresses are the same expression of the loop's indices, through lists and rows as may be, and one
 //!   of the accesses is a write that every iteration makes. As the loops are free of races, no two iterations make it
-//!   to one place: what an iteration of the other loop touches by the same expression no other iteration wrote.
+//!   to one place: what an iteration of the other loop touches by the same expression no other iteration wrote. A
+//!   place that does not depend on the index all iterations write: a race, for which no loops become one.
 
 use gradus_analysis::{Alias, Clobbers, MemoryAccess, affine};
 use gradus_edit::is_pure;
@@ -68,11 +69,13 @@ impl Iterations<'_> {
             iterations: self,
             loops: Vec::new(),
             steps: 0,
+            indexed: false,
         };
         a.offset == b.offset
             && a.size.is_some()
             && a.size == b.size
             && pairs.same(p, q)
+            && pairs.indexed
             && (a.destroys() && pairs.is_sure(a.op, self.first)
                 || b.destroys() && pairs.is_sure(b.op, self.second))
     }
@@ -90,6 +93,8 @@ struct Pairs<'a> {
     iterations: &'a Iterations<'a>,
     loops: Vec<(Op, Op)>,
     steps: usize,
+    /// Whether the loops' own indices were met: a place that is the same for all iterations is no iteration's own.
+    indexed: bool,
 }
 
 impl Pairs<'_> {
@@ -114,7 +119,10 @@ impl Pairs<'_> {
         match (body.values[x].def, body.values[y].def) {
             (Definition::Param(r, i), Definition::Param(s, j)) if i == j => {
                 match (body.owner(r), body.owner(s)) {
-                    (Some(p), Some(q)) if (p, q) == (first, second) => true,
+                    (Some(p), Some(q)) if (p, q) == (first, second) => {
+                        self.indexed = true;
+                        true
+                    }
                     (Some(p), Some(q)) => i == 0 && self.same_loops(p, q),
                     _ => false,
                 }

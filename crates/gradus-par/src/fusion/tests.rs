@@ -62,6 +62,11 @@ fn the_same_list_leads_to_the_same_places() {
 }
 
 #[test]
+fn a_place_that_all_iterations_write_keeps_loops_apart() {
+    assert_eq!(loops(&writes_then_reads("", "0", "", "0")), 2);
+}
+
+#[test]
 fn a_list_that_changes_leads_anywhere() {
     let code = "
         par.for %i < %n { %e = addr i64, %list, %i %k = load %e -> i64
