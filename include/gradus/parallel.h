@@ -47,7 +47,8 @@ GR_MARKER void __gr_syncing(void) GR_NOTHROW;
 
 #define gr_spawn if (!__gr_spawning()) {} else
 #define gr_scope if (!__gr_scoping()) {} else
-#define gr_for if (!__gr_looping()) {} else for
+/* The property tells the loop from those inside of it, if an optimiser takes it away. */
+#define gr_for if (!__gr_looping()) {} else _Pragma("clang loop pipeline(disable)") for
 #define gr_sync() __gr_syncing()
 
 #else

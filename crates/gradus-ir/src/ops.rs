@@ -552,6 +552,8 @@ impl Flags {
     /// Of a `for`: where its number of runs is unknown, its body is written out once. The program's own loop does
     /// not say how often it runs but by a quotient.
     pub const ROLLED: Flags = Flags(1 << 20);
+    /// Of a loop: it is the one that a marker for loops stands before, and not one inside of that.
+    pub const MARKED: Flags = Flags(1 << 21);
     /// The fast-math flags that adjoint arithmetic inherits (see `inherit.rs` of gradus-ad).
     pub const FAST_ALGEBRA: Flags =
         Flags(Flags::REASSOC.0 | Flags::ARCP.0 | Flags::CONTRACT.0 | Flags::AFN.0);
@@ -581,6 +583,7 @@ impl Flags {
         (Flags::BETWEEN, "between"),
         (Flags::TURNS, "turns"),
         (Flags::ROLLED, "rolled"),
+        (Flags::MARKED, "marked"),
     ];
 
     /// Whether all flags of `other` are set.

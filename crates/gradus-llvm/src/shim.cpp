@@ -3,6 +3,7 @@
 // Every function is a thin call; ownership stays with LLVM.
 #include "llvm-c/Core.h"
 #include "llvm/Analysis/ConstantFolding.h"
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/BinaryFormat/Dwarf.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -189,6 +190,24 @@ void gr_set_rolled(LLVMValueRef branch) {
     }
   auto &ctx = i->getContext();
   add_to_loop(i, {MDNode::get(ctx, {MDString::get(ctx, "llvm.loop.unroll.runtime.disable")})});
+}
+
+// The property by which a loop is known for the one that a marker of gradus/parallel.h stands before: the header
+// writes it, and for the processors at hand it says nothing else.
+static const char *const MARKED = "llvm.loop.pipeline.disable";
+
+// States on a loop's branch that a marker stands before it.
+void gr_set_marked(LLVMValueRef branch) {
+  auto *i = unwrap<Instruction>(branch);
+  auto &ctx = i->getContext();
+  auto *yes = ConstantAsMetadata::get(ConstantInt::getTrue(ctx));
+  add_to_loop(i, {MDNode::get(ctx, {MDString::get(ctx, MARKED), yes})});
+}
+
+// 1 where a marker stands before the loop of which `branch` is the latch.
+int gr_is_marked(LLVMValueRef branch) {
+  auto *loop = unwrap<Instruction>(branch)->getMetadata(LLVMContext::MD_loop);
+  return loop && findOptionMDForLoopID(loop, MARKED) ? 1 : 0;
 }
 
 // 1 where branch weights fit a terminator's successors, or the node holds none.

@@ -20,7 +20,8 @@ use gradus_edit::{is_pure, loop_to_for};
 use gradus_ir::integers::{fold_cast, fold_icmp, int_value};
 use gradus_ir::known::{ForkFn, Known};
 use gradus_ir::{
-    AllocaPlace, Body, Builder, ConstKind, Flags, FuncId, Op, OpKind, Region, TypeId, Unit, Value,
+    AllocaPlace, BinaryOp, Body, Builder, ConstKind, Flags, FuncId, Op, OpKind, Region, TypeId,
+    Unit, Use, Value,
 };
 use std::collections::HashSet;
 
@@ -68,6 +69,7 @@ fn word(id: ForkFn) -> &'static str {
 fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
     let mut records = Vec::new();
     let mut constructs = Vec::new();
+    let mut open_scope = false;
     let steps: [(&[ForkFn], bool); 4] = [
         (&[ForkFn::Syncing], false),
         (&[ForkFn::Looping], true),
@@ -85,7 +87,16 @@ fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
                 break;
             };
             let span = unit.span(body.ops[op].loc);
-            if let Some(why) = statement(unit, body, op, id) {
+            let spawns = matches!(id, ForkFn::Spawning | ForkFn::SpawningCall);
+            let why = match open_scope && spawns {
+                true => {
+                    drop_marker(unit, body, op);
+                    Some("where a `gr_scope` of this function waits is not understood")
+                }
+                false => statement(unit, body, op, id),
+            };
+            open_scope |= id == ForkFn::Scoping && why.is_some();
+            if let Some(why) = why {
                 records.push(RegionRecord {
                     function: name.to_string(),
                     span: span.clone(),
@@ -117,8 +128,13 @@ fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
 
 /// Raises what one marker marks and erases it; where that stays serial, says why.
 fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ForkFn) -> Option<&'static str> {
-    let sides = sides(unit, body, marker);
-    let mut why = None;
+    let (sides, mut why) = match sides(unit, body, marker) {
+        Some(sides) => (sides, None),
+        None => (
+            Vec::new(),
+            Some("an optimiser has made something else of its condition"),
+        ),
+    };
     for (branch, side) in sides {
         let raised = match id {
             ForkFn::Syncing => Ok(()),
@@ -139,46 +155,67 @@ fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ForkFn) -> Option
         b.loc = b.body.ops[marker].loc;
         b.op(OpKind::Sync, &[], &[], 0);
     }
+    drop_marker(unit, body, marker);
+    why
+}
+
+/// What a marker marks runs where it stands from here on, or is an op by now.
+fn drop_marker(unit: &mut Unit, body: &mut Body, marker: Op) {
     if let Some(&value) = body.results(marker).first() {
         settle(unit, body, value, 1);
     }
     body.erase(marker);
-    why
 }
 
-/// The branches that ask a marker's number, each with its side for 1.
-fn sides(unit: &Unit, body: &Body, marker: Op) -> Vec<(Op, Region)> {
+/// The branches that ask a marker's number, each with its side for 1; `None` where something else does.
+fn sides(unit: &Unit, body: &Body, marker: Op) -> Option<Vec<(Op, Region)>> {
     let mut sides = Vec::new();
     let number = body.results(marker).first();
     let mut open: Vec<(Value, u128)> = number.map(|&v| (v, 1)).into_iter().collect();
     while let Some((value, is)) = open.pop() {
-        let Some(bits) = unit.types.int_bits(body.ty(value)) else {
-            continue;
-        };
         for used in body.uses(value) {
             let op = used.op;
-            let given = match *body.kind(op) {
-                OpKind::If if used.index == 0 => {
-                    sides.push((op, body.op_regions(op)[usize::from(is == 0)]));
-                    None
-                }
-                OpKind::ICmp(predicate) => {
-                    let other = body.operand(op, 1 - used.index as usize);
-                    int_value(unit, body, other).map(|(other, _)| match used.index {
-                        0 => u128::from(fold_icmp(predicate, bits, is, other)),
-                        _ => u128::from(fold_icmp(predicate, bits, other, is)),
-                    })
-                }
-                OpKind::Cast(cast) => {
-                    let width = unit.types.int_bits(body.ty(body.result(op)));
-                    width.and_then(|width| fold_cast(cast, bits, width, is))
-                }
-                _ => None,
-            };
-            open.extend(given.map(|given| (body.result(op), given)));
+            if matches!(body.kind(op), OpKind::If) && used.index == 0 {
+                sides.push((op, body.op_regions(op)[usize::from(is == 0)]));
+            } else {
+                open.push((*body.results(op).first()?, asked(unit, body, used, is)?));
+            }
         }
     }
-    sides
+    Some(sides)
+}
+
+/// What an op makes of a marker's number, that it uses and that is `is` where the marker's is 1. With the condition
+/// of a branch that is all there is on that side, an optimiser makes one condition of both: what leads to the
+/// branch's own side is the answer then.
+fn asked(unit: &Unit, body: &Body, used: Use, is: u128) -> Option<u128> {
+    let (op, index) = (used.op, used.index as usize);
+    let bits = unit.types.int_bits(body.ty(body.operand(op, index)))?;
+    let constant = |index: usize| Some(int_value(unit, body, body.operand(op, index))?.0);
+    let condition = bits == 1;
+    match *body.kind(op) {
+        OpKind::ICmp(predicate) => {
+            let other = constant(1 - index)?;
+            Some(u128::from(match index {
+                0 => fold_icmp(predicate, bits, is, other),
+                _ => fold_icmp(predicate, bits, other, is),
+            }))
+        }
+        OpKind::Cast(cast) => {
+            let width = unit.types.int_bits(body.ty(body.result(op)))?;
+            fold_cast(cast, bits, width, is)
+        }
+        OpKind::Binary(BinaryOp::Xor) => Some(is ^ constant(1 - index)?),
+        OpKind::Binary(BinaryOp::And) => (condition && is == 1).then_some(1),
+        OpKind::Binary(BinaryOp::Or) => (condition && is == 0).then_some(0),
+        // `first ? second : false` and `first ? true : second`, as which "and" and "or" are written.
+        OpKind::Select if condition => {
+            let both = is == 1 && index < 2 && constant(2) == Some(0);
+            let either = is == 0 && index != 1 && constant(1) == Some(1);
+            (both || either).then_some(is)
+        }
+        _ => None,
+    }
 }
 
 /// The other side of a branch.
@@ -193,11 +230,16 @@ fn other(body: &Body, branch: Op, side: Region) -> Option<Region> {
 fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(), &'static str> {
     let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::Loop { .. } | OpKind::For { .. });
     let loops: Vec<Op> = body.ops_in(side).filter(is_loop).collect();
-    let [only] = loops[..] else {
-        // One that an optimiser has taken away needs nothing.
-        return match loops.is_empty() {
-            true => Ok(()),
-            false => Err("its loop does not stand alone"),
+    let marked = loops.iter().copied();
+    let marked: Vec<Op> = marked
+        .filter(|op| body.ops[*op].flags.has(Flags::MARKED))
+        .collect();
+    let [only] = marked[..] else {
+        return match (loops.is_empty(), marked.is_empty()) {
+            (true, _) => Ok(()),
+            // Those that are there stood inside of it.
+            (_, true) => Err("an optimiser has taken its loop away"),
+            _ => Err("its loop does not stand alone"),
         };
     };
     let made = match body.kind(only) {
@@ -212,7 +254,8 @@ fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<
     if body.walk(region).any(leaves) {
         return Err("control may leave it");
     }
-    body.ops[made].flags = body.ops[made].flags.with(Flags::INDEPENDENT);
+    let flags = &mut body.ops[made].flags;
+    *flags = flags.without(Flags::MARKED).with(Flags::INDEPENDENT);
     own_memory(body, region);
     let tasks = markers(unit, body).into_iter().any(|(op, id)| {
         matches!(id, ForkFn::Spawning | ForkFn::SpawningCall)
@@ -258,7 +301,9 @@ fn own_memory(body: &mut Body, region: Region) {
         let constant = body.as_const(body.operand(*op, 0)).is_some();
         let address = body.result(*op);
         let used = body.has_uses(address) && body.uses(address).all(|u| inside.contains(&u.op));
-        info.place == AllocaPlace::Frame && constant && used && !inside.contains(op)
+        // That of an iteration, too, whose tasks are raised after it.
+        let given = matches!(info.place, AllocaPlace::Frame | AllocaPlace::Private);
+        given && constant && used && !inside.contains(op)
     };
     let allocas: Vec<Op> = body.walk(body.root()).filter(own).collect();
     for op in allocas {
@@ -385,11 +430,23 @@ fn spawn(unit: &mut Unit, body: &mut Body, branch: Op, side: Region) -> Result<(
             b.store(old, slot);
         }
     }
+    // What else the branch asks is asked before the task is made; where that is nothing, the branch goes with the
+    // marker.
+    let condition = b.body.operand(branch, 0);
+    let (asked, [on, off]) = {
+        let (asked, yes, no) = b.if_(condition, &[]);
+        let is_first = b.body.op_regions(branch)[0] == side;
+        (asked, if is_first { [yes, no] } else { [no, yes] })
+    };
+    b.at_end(off);
+    b.yield_(&[]);
+    b.at_end(on);
     let kind = OpKind::Spawn {
         when: false,
         serial: false,
     };
     let task = b.op(kind, &[], &[], 1);
+    b.yield_(&[]);
     let region = b.body.op_regions(task)[0];
     b.at_end(region);
     let end = b.yield_(&[]);
@@ -402,7 +459,7 @@ fn spawn(unit: &mut Unit, body: &mut Body, branch: Op, side: Region) -> Result<(
     }
     for (slot, result) in slots.into_iter().zip(results) {
         if let Some(slot) = slot {
-            read_behind(b, task, result, slot);
+            read_behind(b, asked, result, slot);
         }
     }
     b.body.erase(branch);
@@ -500,6 +557,89 @@ fn is_waited_for(body: &Body, task: Op, user: Op) -> bool {
         match body.parent(at).and_then(|r| body.owner(r)) {
             Some(owner) => at = owner,
             None => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Orphans, raise};
+    use gradus_ir::{Body, Op, OpKind, Symbol, parse};
+
+    /// The body of a function with a scope, on whose condition `c` its only task depends.
+    fn raised(condition: &str) -> (Body, usize) {
+        let text = format!(
+            "declare @__gr_scoping() -> i32
+             declare @__gr_spawning() -> i32
+             declare @work(ptr) -> void
+             func @f(%p: ptr, %c: i1) -> i64 {{
+               %m = call @__gr_scoping()
+               %is = icmp ne %m, i32 0
+               %not = icmp eq %m, i32 0
+               {condition} {{
+                 %s = call @__gr_spawning()
+                 %t = icmp ne %s, i32 0
+                 if %t {{ call @work(%p) yield }} else {{ yield }}
+                 yield
+               }} else {{ yield }}
+               %x = load %p -> i64
+               return %x
+             }}"
+        );
+        let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+        let said = raise(&mut unit, Orphans::Raise).remarks().len();
+        let Some(Symbol::Func(f)) = unit.symbol("f") else {
+            panic!("it is there");
+        };
+        (
+            unit.functions[f]
+                .body
+                .as_deref()
+                .expect("it has code")
+                .clone(),
+            said,
+        )
+    }
+
+    /// Whether the task of the function is waited for before the number is read.
+    fn waits_in_time(body: &Body) -> bool {
+        let around = |op: &Op| body.owner(body.parent(*op)?);
+        let find =
+            |kind: fn(&OpKind) -> bool| body.walk(body.root()).find(|op| kind(body.kind(*op)));
+        let task = find(|kind| matches!(kind, OpKind::Spawn { .. })).expect("a task");
+        let load = find(|kind| matches!(kind, OpKind::Load(_))).expect("a load");
+        let scope = std::iter::successors(around(&task), around)
+            .find(|op| matches!(body.kind(*op), OpKind::Scope))
+            .expect("a scope");
+        !std::iter::successors(around(&load), around).any(|op| op == scope)
+    }
+
+    #[test]
+    fn a_scope_of_one_branch_waits_where_an_optimiser_made_one_condition_of_both() {
+        for condition in [
+            "%both = and %is, %c if %both",
+            "%both = and %c, %is if %both",
+            "%both = select %is, %c, false if %both",
+            "%both = select %c, %is, false if %both",
+            "%both = select %not, true, %c %in = xor %both, true if %in",
+            "%either = or %not, %c %in = xor %either, true if %in",
+        ] {
+            let (body, said) = raised(condition);
+            assert!(waits_in_time(&body), "{condition}");
+            assert_eq!(said, 0, "{condition}");
+        }
+    }
+
+    #[test]
+    fn tasks_run_where_they_stand_where_their_scope_is_lost() {
+        for condition in [
+            "%odd = or %is, %c if %odd",
+            "%n = add %m, 1 %odd = icmp ugt %n, i32 1 if %odd",
+        ] {
+            let (body, said) = raised(condition);
+            let spawns = |op: Op| matches!(body.kind(op), OpKind::Spawn { .. });
+            assert!(!body.walk(body.root()).any(spawns), "{condition}");
+            assert_eq!(said, 2, "{condition}");
         }
     }
 }

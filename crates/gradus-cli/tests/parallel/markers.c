@@ -142,6 +142,33 @@ static long left(const long *a, long n) {
   return at;
 }
 
+/* Words whose statement is one branch, or one loop inside of theirs, and tasks with memory of their own in a loop of
+ * an iteration: an optimiser makes one condition of two, and takes a loop of one iteration away. */
+static long merged(long *out, int n) {
+  gr_scope if (n > 3) {
+    gr_spawn out[0] = fib(n + 12);
+    out[1] = n;
+  }
+  long s = out[0] - out[1];
+  gr_spawn if (s > 5) out[2] = fib(n + 10);
+  gr_sync();
+  gr_for (int i = 0; i < 1; i++)
+    for (int j = 0; j < 40; j++) out[3] = out[3] * 3 + j;
+  gr_for (int i = 0; i < 12; i++) {
+    long found[4] = {0};
+    for (int j = 0; j < 4; j++)
+      gr_spawn {
+        char text[32];
+        snprintf(text, sizeof text, "%d", i * 10 + j);
+        found[j] = strtol(text, 0, 10);
+      }
+    gr_sync();
+    out[4 + i] = found[0] * found[1] + found[2] * found[3];
+  }
+  for (int i = 2; i < 16; i++) s = s * 7 + out[i];
+  return s;
+}
+
 static void walk(long *cells, long n) {
   if (n == 0) return;
   gr_spawn cells[0] = cells[0] * 3 + n;
@@ -166,6 +193,8 @@ int main(void) {
   for (int i = 0; i < 3000; i++) s = s * 0.99 + x[i];
   printf("%.15g\n", s);
   printf("%ld\n", left(out, 40));
+  long few[16] = {0};
+  printf("%ld\n", merged(few, 5));
   long cells[300];
   for (int i = 0; i < 300; i++) cells[i] = i;
   walk(cells, 300);

@@ -174,11 +174,13 @@ fn allowed_flags(kind: &OpKind) -> Flags {
         OpKind::FNeg | OpKind::FCmp(_) | OpKind::Select | OpKind::Call(_) | OpKind::Invoke(_) => {
             Flags::FAST
         }
-        OpKind::If | OpKind::Switch(_) | OpKind::Loop { .. } => Flags::FAST,
+        OpKind::If | OpKind::Switch(_) => Flags::FAST,
+        OpKind::Loop { .. } => Flags::FAST.with(Flags::MARKED),
         OpKind::For { .. } => (Flags::FAST.with(Flags::SCALAR))
             .with(Flags::INDEPENDENT)
             .with(Flags::SHARING)
-            .with(Flags::ROLLED),
+            .with(Flags::ROLLED)
+            .with(Flags::MARKED),
         OpKind::ParFor { .. } => Flags::SHARING,
         OpKind::Spmd { .. } => Flags::TURNS,
         OpKind::AtomicRmw(..) => Flags::BETWEEN,

@@ -27,6 +27,7 @@ unsafe extern "C" {
     fn gr_set_parallel_accesses(branch: LLVMValueRef, group: LLVMMetadataRef, whole: c_int);
     fn gr_set_scalar(branch: LLVMValueRef);
     fn gr_set_rolled(branch: LLVMValueRef);
+    fn gr_set_marked(branch: LLVMValueRef);
     fn gr_set_loop_align(branch: LLVMValueRef, align_bytes: c_uint);
 }
 
@@ -71,6 +72,13 @@ impl Structure<'_, '_, '_> {
     pub(super) fn keep_rolled(&self, op: Op, branch: LLVMValueRef) {
         if self.body.ops[op].flags.has(Flags::ROLLED) {
             unsafe { gr_set_rolled(branch) };
+        }
+    }
+
+    /// Says at a loop's branch that a marker stands before it, if one does.
+    pub(super) fn keep_marked(&self, op: Op, branch: LLVMValueRef) {
+        if self.body.ops[op].flags.has(Flags::MARKED) {
+            unsafe { gr_set_marked(branch) };
         }
     }
 

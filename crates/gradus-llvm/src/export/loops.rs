@@ -248,6 +248,7 @@ impl Structure<'_, '_, '_> {
             self.close_group(owner, Some(made));
             self.keep_scalar(owner, made);
             self.keep_rolled(owner, made);
+            self.keep_marked(owner, made);
             self.begin_line(owner, made);
         }
         self.begin(counted.exit);

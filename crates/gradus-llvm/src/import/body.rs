@@ -138,6 +138,7 @@ pub(super) fn make(
 
 unsafe extern "C" {
     fn gr_has_debug_records(instruction: LLVMValueRef) -> i32;
+    fn gr_is_marked(branch: LLVMValueRef) -> i32;
     fn gr_debug_operands(
         instruction: LLVMValueRef,
         sink: extern "C" fn(*mut c_void, LLVMValueRef),
@@ -686,6 +687,9 @@ impl Maker<'_, '_> {
             return;
         }
         self.body.ops[op].loc = self.importer.location(terminator);
+        if unsafe { gr_is_marked(terminator) } != 0 {
+            self.body.ops[op].flags = gradus_ir::Flags::MARKED;
+        }
         if let Some(id) = self.importer.meta(terminator) {
             let mut host = self.importer.unit.meta(id).host.clone();
             host.retain(|(kind, _)| kind == "llvm.loop");
