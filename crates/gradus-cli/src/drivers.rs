@@ -1,10 +1,11 @@
 //! `gradus cc`, `gradus c++`, `gradus fc` and `gradus nvcc`: the command line of a compiler, and a few words of our own.
 
-use crate::options::words;
+use crate::options::{words, wrong};
 use crate::session::Session;
 use gradus::Language;
 use gradus::drive::{DriveOptions, Driven, drive};
 use gradus::nvcc::nvcc as drive_nvcc;
+use gradus::pipeline::ParallelTarget;
 use std::ffi::OsString;
 
 /// Runs the driver of clang or flang; gives the exit status.
@@ -53,13 +54,29 @@ fn asked(args: &[OsString]) -> Result<Asked, gradus::Diagnostic> {
             "--gradus-report" => asked.report = true,
             "--par-report" => asked.regions = true,
             "--gpu-report" => asked.how.kernel_report = true,
-            _ => match arg.strip_prefix("--gradus-without=") {
-                Some(names) => asked.how.options.off.extend(crate::options::list(names)),
-                None => asked.rest.push(arg),
-            },
+            _ => {
+                if let Some(names) = arg.strip_prefix("--gradus-without=") {
+                    asked.how.options.off.extend(crate::options::list(names));
+                } else if let Some(name) = arg.strip_prefix("--par-target=") {
+                    asked.how.options.target = target(name)?;
+                } else {
+                    asked.rest.push(arg);
+                }
+            }
         }
     }
     Ok(asked)
+}
+
+/// What parallel regions become, by name.
+fn target(name: &str) -> Result<ParallelTarget, gradus::Diagnostic> {
+    match name {
+        "runtime" => Ok(ParallelTarget::Runtime),
+        "openmp" => Ok(ParallelTarget::OpenMp),
+        "words" => Ok(ParallelTarget::Words),
+        _ => Err(wrong(format!("there is no `--par-target={name}`"))
+            .help("there are runtime, openmp and words")),
+    }
 }
 
 /// Shows what a driver says; gives the exit status.

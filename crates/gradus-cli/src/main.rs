@@ -58,6 +58,8 @@ gradus: derivatives of programs as they are
   gradus cc …, gradus c++ …, gradus fc …
       clang and flang, for programs that call __enzyme_autodiff, __enzyme_fwddiff or gradus.h
       --par-report      what became of every parallel region and loop (with -fopenmp), by source line
+      --par-target=T    what they become: runtime (calls of our own threads), openmp (the same on OpenMP's threads), or,
+                        with -c -emit-llvm, words (LLVM's IR that gradus cc compiles again, linked or not)
       --deterministic   the same bits for any number of threads (also of grad and nvcc)
       --restructure-all every function through the intermediate language and back: a self-test
   gradus nvcc …

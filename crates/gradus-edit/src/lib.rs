@@ -42,8 +42,8 @@ pub use imply::holds_at;
 pub use inline::{NotInlined, can_be_taken_in, inline_call, take_in};
 pub use invokes::{call_quiet, is_separate, separate_invokes};
 pub use outline::{
-    block_type, captured, entry_alloca, inline_region, member, pack, raise_private, strand_alloca,
-    unpack,
+    block_type, captured, entry_alloca, inline_region, member, move_op, pack, raise_private,
+    strand_alloca, unpack,
 };
 pub use plain::make_plain;
 pub use promote::promote_slots;

@@ -125,6 +125,12 @@ fn in_strand(body: &Body, op: Op) -> bool {
     std::iter::successors(around(&op), around).any(|op| body.kind(op).begins_strands())
 }
 
+/// Moves an op, with the regions that it owns, to the end of a region.
+pub fn move_op(body: &mut Body, op: Op, to: Region) {
+    body.detach(op);
+    body.append(to, op);
+}
+
 /// Puts the code of a region in place of the op that owns it, once, with `params` for its parameters;
 /// what the region yields stands for the op's results, which are poison where it never comes to that.
 pub fn inline_region(b: &mut Builder<'_>, op: Op, region: Region, params: &[Value]) {

@@ -46,6 +46,7 @@ mod unaligned;
 mod watched;
 mod weighed;
 mod widen;
+mod words;
 mod work;
 
 pub use asked::{Answers, loops_ask_teams};
@@ -72,6 +73,9 @@ pub enum Target {
     /// Calls of the run-time library.
     #[default]
     Runtime,
+    /// The words of `gradus/parallel.h`, which raising makes the same ops of; calls of the run-time library where
+    /// there is none.
+    Words,
 }
 
 /// How to lower.
@@ -143,7 +147,9 @@ pub fn lower(unit: &mut Unit, functions: &[FuncId], options: &Options) -> Lowere
         pending.extend(&made);
     }
     let effects = Effects::of(unit, &Closure::of(unit, &pending));
-    keep_apart(unit, &pending, &effects);
+    if options.target != Target::Words {
+        keep_apart(unit, &pending, &effects);
+    }
     let mut throws = throws::Throws::of(unit, &pending);
     let costs = work::Costs::of(unit, &pending);
     while let Some(func) = pending.pop() {
@@ -275,6 +281,7 @@ impl Lowering<'_> {
                 _ if turns::are_taken(body, op) => self.turns(body, op),
                 Target::Serial => serial::lower(self.unit, body, op),
                 Target::Runtime => self.op(body, op),
+                Target::Words => self.worded(body, op),
             }
         }
     }

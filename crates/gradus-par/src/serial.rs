@@ -76,7 +76,7 @@ pub(crate) fn lower(unit: &mut Unit, body: &mut Body, op: Op) {
     b.at_op(op);
     b.loc = b.body.ops[op].loc;
     match (b.body.kind(op).clone(), region) {
-        (OpKind::ParFor { .. }, Some(_)) => par_for(&mut b, op),
+        (OpKind::ParFor { .. }, Some(_)) => drop(par_for(&mut b, op)),
         (OpKind::ShareFor { .. }, Some(region)) => {
             let trips = b.body.operand(op, 0);
             let (_, inner) = b.for_(trips, &[]);
@@ -109,10 +109,11 @@ fn take(b: &mut Builder<'_>, from: Region, to: Region, params: &[Value]) {
     b.body.move_ops(from, to);
 }
 
-/// A nest of loops, one for each index, the last one innermost; reductions are carried.
-fn par_for(b: &mut Builder<'_>, op: Op) {
+/// Puts a nest of loops in place of a `par.for`, one for each index, the last one innermost; reductions are
+/// carried. Gives the loops, the outermost first.
+pub(crate) fn par_for(b: &mut Builder<'_>, op: Op) -> Vec<Op> {
     let OpKind::ParFor { dims, .. } = *b.body.kind(op) else {
-        return;
+        return Vec::new();
     };
     let dims = dims as usize;
     let operands: Vec<Value> = b.body.operands(op).collect();
@@ -136,7 +137,7 @@ fn par_for(b: &mut Builder<'_>, op: Op) {
         b.at_end(region);
     }
     let Some(&(outer, _)) = loops.first() else {
-        return;
+        return Vec::new();
     };
     let region = b.body.op_regions(op)[0];
     let inner = b.region();
@@ -165,6 +166,7 @@ fn par_for(b: &mut Builder<'_>, op: Op) {
         b.body.replace_uses(result, total);
     }
     b.body.erase(op);
+    loops.into_iter().map(|(nest, _)| nest).collect()
 }
 
 /// Whether the iterations of a parallel loop stay independent when one after the other uses the same

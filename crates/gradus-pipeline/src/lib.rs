@@ -39,7 +39,8 @@ pub use reply::{
     Argument, Derivative, Dump, FunctionInfo, Outcome, Output, Part, Reply, Role, Timing,
 };
 pub use request::{
-    CallsTask, GradRequest, GradTask, Input, Level, Mode, Options, OutputKind, Request, Task,
+    CallsTask, GradRequest, GradTask, Input, Level, Mode, Options, OutputKind, ParallelTarget,
+    Request, Task,
 };
 pub use run::PASSES;
 pub use wire::{WireError, from_bytes, to_bytes};

@@ -10,7 +10,7 @@ use crate::reply::Output;
 use crate::requests::calls::is_interface_name;
 use crate::run::{Run, Stop};
 use crate::simplify::Short;
-use crate::{OutputKind, kernel_report, parallel_report, teams};
+use crate::{OutputKind, ParallelTarget, kernel_report, parallel_report, teams};
 use crate::{called, callers};
 use gradus_analysis::{Closure, Effects};
 use gradus_ir::known::{GpuFn, KERNEL, Known, OpenMpFn, SHARED, SHARED_DYNAMIC, lookup};
@@ -447,6 +447,10 @@ fn lower(
         run.take(remarks(unit, &serialised, message))?;
     }
     let options = gradus_par::Options {
+        target: match run.request.options.target {
+            ParallelTarget::Runtime | ParallelTarget::OpenMp => gradus_par::Target::Runtime,
+            ParallelTarget::Words => gradus_par::Target::Words,
+        },
         race_free: Short::of(run.request).alias.race_free,
         ..gradus_par::Options::default()
     };

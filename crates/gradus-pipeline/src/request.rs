@@ -127,6 +127,18 @@ pub enum OutputKind {
     KernelReport,
 }
 
+/// What parallel regions become.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ParallelTarget {
+    /// Calls of the run-time library, which has threads of its own unless a link has regions of OpenMP's.
+    #[default]
+    Runtime,
+    /// Calls of the run-time library, whose work is done by the threads of OpenMP's.
+    OpenMp,
+    /// The words of `gradus/parallel.h` in LLVM's IR, to be compiled again.
+    Words,
+}
+
 /// How the pipeline works.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
@@ -143,6 +155,8 @@ pub struct Options {
     /// Raises the program's parallel regions, optimises across them, and lowers them to our own
     /// run-time library.
     pub parallel: bool,
+    /// With `parallel`: what its parallel regions become.
+    pub target: ParallelTarget,
     /// With `parallel`: results have the same bits for any number of workers.
     pub deterministic: bool,
     /// Drops debug information from the output: it was asked of the compiler for messages and

@@ -6,11 +6,11 @@
 
 use crate::check::Verdict;
 use crate::generate::ForkJoinProgram;
-use crate::pool::{Pool, eager};
+use crate::pool::{Pool, eager, empty_host};
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_interp::{Machine, Options};
-use gradus_ir::{FuncId, Linkage, Unit, parse, verify};
-use gradus_llvm::OptLevel;
+use gradus_ir::{Flags, FuncId, Linkage, Unit, parse, verify};
+use gradus_llvm::{Host, OptLevel, Pipeline};
 use gradus_simplify::Facts;
 
 /// What a batch of programs goes through before it is lowered.
@@ -22,6 +22,8 @@ pub struct ForkJoinWay {
     pub simplified: bool,
     /// Loops that follow each other become one where they can.
     pub fused: bool,
+    /// Before all else, they are written as the words of `gradus/parallel.h` in LLVM's IR, and raised again.
+    pub worded: bool,
     /// Whether small loops stay whole.
     pub small_stay: bool,
     /// Whether LLVM's optimiser works on what is lowered.
@@ -35,6 +37,7 @@ impl ForkJoinWay {
             projected: batch % 4 == 3,
             simplified: batch % 4 != 0,
             fused: matches!(batch % 4, 0 | 1),
+            worded: batch % 5 == 4,
             small_stay: batch % 3 == 2,
             optimised: batch % 8 == 5,
         }
@@ -69,7 +72,10 @@ pub fn check_fork_join(
     way: &ForkJoinWay,
 ) -> Result<Vec<Verdict>, String> {
     let names: Vec<&str> = programs.iter().map(|p| p.function.as_str()).collect();
-    let mut changed = unit.clone();
+    let (host, mut changed) = match way.worded {
+        true => through_words(unit)?,
+        false => (empty_host(unit), unit.clone()),
+    };
     prepare(&mut changed, way)?;
     let mut lowered = changed.clone();
     let options = eager(if way.small_stay { 2000 } else { 0 });
@@ -77,22 +83,24 @@ pub fn check_fork_join(
     gradus_par::lower(&mut lowered, &all, &options);
     sound(&lowered)?;
     let level = way.optimised.then_some(OptLevel::O3);
-    let pool = Pool::load(&lowered, &names, level)?;
-    let check = |name: &&str| match check(unit, &changed, &pool, name) {
+    let pool = Pool::load_into(host, &lowered, &names, level)?;
+    // The interpreter knows no calls of the run-time library, which stand where there is no word.
+    let changed = (!way.worded).then_some(&changed);
+    let check = |name: &&str| match check(unit, changed, &pool, name) {
         Ok(()) => Verdict::Right,
         Err(why) => Verdict::Wrong(why),
     };
     Ok(names.iter().map(check).collect())
 }
 
-fn check(unit: &Unit, changed: &Unit, pool: &Pool, name: &str) -> Result<(), String> {
+fn check(unit: &Unit, changed: Option<&Unit>, pool: &Pool, name: &str) -> Result<(), String> {
     let meant = interpreted(unit, name, None)?;
     for order in [1, 77] {
         if interpreted(unit, name, Some(order))? != meant {
             return Err("the program itself depends on the order of its threads".into());
         }
     }
-    for order in [None, Some(5)] {
+    for (changed, order) in changed.iter().flat_map(|c| [(c, None), (c, Some(5))]) {
         let given = interpreted(changed, name, order)?;
         if given != meant {
             return Err(format!("simplified it gives {given}, not {meant}"));
@@ -131,6 +139,42 @@ pub(crate) fn interpreted(
 pub(crate) fn with_bodies(unit: &Unit) -> Vec<FuncId> {
     let ids = unit.functions.ids();
     ids.filter(|f| unit.functions[*f].body.is_some()).collect()
+}
+
+/// A unit that went to LLVM's bitcode and back with words in place of its parallel ops, and the module that it came
+/// back from.
+fn through_words(unit: &Unit) -> Result<(Host, Unit), String> {
+    let mut written = unit.clone();
+    let all = with_bodies(&written);
+    let options = gradus_par::Options {
+        target: gradus_par::Target::Words,
+        ..eager(0)
+    };
+    gradus_par::lower(&mut written, &all, &options);
+    sound(&written)?;
+    let mut host = empty_host(&written);
+    host.export_all(&written).map_err(|d| d.to_string())?;
+    host.verify().map_err(|d| d.to_string())?;
+    host.run(Pipeline::EarlyPlain).map_err(|d| d.to_string())?;
+    let mut host = Host::parse(&host.to_bitcode(), "words").map_err(|d| d.to_string())?;
+    let imported = host.import_all();
+    if let Some((func, why)) = imported.refused.first() {
+        let name = &imported.unit.functions[*func].name;
+        return Err(format!("{name} is not read again: {why:?}"));
+    }
+    let mut read = imported.unit;
+    let raised = gradus_raise::raise(&mut read, gradus_raise::Orphans::Raise);
+    for &func in &raised.changed {
+        if let Some(mut body) = read.functions[func].body.take() {
+            for op in gradus_par::restore(&mut read, &mut body) {
+                let flags = &mut body.ops[op].flags;
+                *flags = flags.without(Flags::INDEPENDENT);
+            }
+            read.functions[func].body = Some(body);
+        }
+    }
+    sound(&read)?;
+    Ok((host, read))
 }
 
 /// What comes before lowering.

@@ -7,7 +7,7 @@ use gradus_par::Options;
 use gradus_rt::{answers, critical, pool, ranges, reduce, strand, tasks, team};
 use std::sync::atomic::Ordering;
 
-pub(crate) const TRIPLE: &str = "x86_64-pc-linux-gnu";
+const TRIPLE: &str = "x86_64-pc-linux-gnu";
 
 /// Every loop above so much work forks.
 pub fn eager(small_work: u64) -> Options {
@@ -55,6 +55,14 @@ pub(crate) fn set_workers(workers: i32) {
     answers::__wrap_omp_set_num_threads(workers);
 }
 
+/// A module without functions, for the code of a unit that was no host's before.
+pub(crate) fn empty_host(unit: &Unit) -> Host {
+    let mut host = Host::create("program", TRIPLE, unit.layout.text());
+    // What is exported belongs to a host that was imported.
+    let _ = host.import_all();
+    host
+}
+
 /// The functions of a lowered unit, compiled in this process.
 pub struct Pool(Jit);
 
@@ -65,9 +73,19 @@ impl Pool {
     /// # Errors
     /// Where LLVM refuses what was lowered.
     pub fn load(unit: &Unit, functions: &[&str], level: Option<OptLevel>) -> Result<Pool, String> {
-        let mut host = Host::create("program", TRIPLE, unit.layout.text());
-        // What is exported belongs to a host that was imported: here one without functions.
-        let _ = host.import_all();
+        Self::load_into(empty_host(unit), unit, functions, level)
+    }
+
+    /// As [`Pool::load`], in the module that the unit was imported from.
+    ///
+    /// # Errors
+    /// Where LLVM refuses what was lowered.
+    pub(crate) fn load_into(
+        mut host: Host,
+        unit: &Unit,
+        functions: &[&str],
+        level: Option<OptLevel>,
+    ) -> Result<Pool, String> {
         host.export_all(unit).map_err(|d| d.to_string())?;
         if let Some(level) = level {
             host.run(Pipeline::Late(level)).map_err(|d| d.to_string())?;

@@ -10,9 +10,8 @@
 use crate::check::Verdict;
 use crate::fork_join_check::{ForkJoinWay, interpreted, prepare, sound, with_bodies};
 use crate::generate::ForkJoinProgram;
-use crate::pool::{TRIPLE, eager};
+use crate::pool::{eager, empty_host};
 use gradus_ir::{Attr, AttrValue, BinaryOp, Body, Builder, Op, OpKind, RmwOp, Unit};
-use gradus_llvm::Host;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -94,9 +93,7 @@ fn built(
     gradus_par::lower(&mut lowered, &all, &eager(0));
     watch(&mut lowered);
     sound(&lowered)?;
-    let mut host = Host::create("programs", TRIPLE, lowered.layout.text());
-    // What is exported belongs to a host that was imported: here one without functions.
-    let _ = host.import_all();
+    let mut host = empty_host(&lowered);
     host.export_all(&lowered).map_err(|d| d.to_string())?;
     let write = |name: &str, bytes: &[u8]| {
         std::fs::write(folder.join(name), bytes).map_err(|e| format!("{name}: {e}"))

@@ -15,7 +15,7 @@ use crate::plan::{self, Job};
 use crate::{Language, Settings, child, link, runtime, source};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_pipeline::{
-    CallsTask, Input, Level, Options, Outcome, OutputKind, Reply, Request, Task,
+    CallsTask, Input, Level, Options, Outcome, OutputKind, ParallelTarget, Reply, Request, Task,
 };
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -140,6 +140,12 @@ fn name_ourselves(job: &mut Job) {
     }
 }
 
+/// Whether a compilation is asked for LLVM's IR.
+fn emits_llvm(job: &Job) -> bool {
+    let kinds = ["-emit-llvm", "-emit-llvm-bc"];
+    job.args.iter().any(|arg| kinds.contains(&arg.as_str()))
+}
+
 /// Whether a job is the linker's.
 fn is_link(job: &Job) -> bool {
     let compiles = ["-cc1", "-cc1as", "-fc1"];
@@ -195,6 +201,14 @@ impl Session<'_> {
     /// A compilation; gives its exit status.
     fn compile(&mut self, at: usize, job: &Job) -> Result<i32, Diagnostic> {
         self.compiler.clone_from(&job.program);
+        if self.how.options.target == ParallelTarget::Words && !emits_llvm(job) {
+            let message =
+                "words of `gradus/parallel.h` are LLVM's IR, and code of a machine is asked for";
+            let finding = Diagnostic::error(Code::BadOption, message);
+            return Err(
+                finding.help("give `-c -emit-llvm`, and compile what comes of it by `gradus cc`")
+            );
+        }
         let bitcode = self.scratch.file(&format!("{at}.bc"));
         let derived = self.scratch.file(&format!("{at}.derived.bc"));
         let halves = cc1::halves(job, &bitcode, &derived, Detail::Lines);
@@ -239,7 +253,7 @@ impl Session<'_> {
         match self.bitcode(reply) {
             Some(bytes) => {
                 files::write(&derived, &bytes)?;
-                let code = status(&halves.back)?;
+                let code = status(&self.finished(halves.back))?;
                 if let (0, Some(output)) = (code, job.output().map(Path::new))
                     && self.scratch.holds(output)
                 {
@@ -250,6 +264,16 @@ impl Session<'_> {
             }
             None => Ok(1),
         }
+    }
+
+    /// The back half of a compilation. Words are to be compiled again, and an optimiser that does not know them would
+    /// take the code around them apart.
+    fn finished(&self, mut back: Job) -> Job {
+        if self.how.options.target == ParallelTarget::Words {
+            let at = back.args.len().min(1);
+            back.args.insert(at, "-disable-llvm-passes".to_string());
+        }
+        back
     }
 
     fn derive(&self, halves: &Halves, name: &str, bytes: Vec<u8>, parallel: bool) -> Reply {
@@ -272,7 +296,8 @@ impl Session<'_> {
             options: Options {
                 parallel,
                 skip_late: true,
-                strip_debug: !halves.debug,
+                // Who compiles words again reports lines, too.
+                strip_debug: !halves.debug && self.how.options.target != ParallelTarget::Words,
                 ..self.how.options.clone()
             },
         };
@@ -300,12 +325,17 @@ impl Session<'_> {
                     .diagnostics
                     .retain(|d| d.severity != Severity::Note);
                 match self.bitcode(reply) {
-                    Some(_) => status(&runtime::linked(&linked.job, &self.scratch)?),
+                    Some(_) => status(&self.with_runtime(&linked.job)?),
                     None => Ok(1),
                 }
             }
-            None => status(&runtime::linked(&linked.job, &self.scratch)?),
+            None => status(&self.with_runtime(&linked.job)?),
         }
+    }
+
+    /// A linker's job with the run-time library, where it needs that.
+    fn with_runtime(&self, job: &Job) -> Result<Job, Diagnostic> {
+        runtime::linked(job, &self.scratch, self.how.options.target)
     }
 
     /// Drops what was noted of files before: it was left for a link, and another file does not even compile.

@@ -5,7 +5,8 @@
 use crate::files::{self, Scratch};
 use crate::plan::Job;
 use crate::{archive, link};
-use gradus_ir::Diagnostic;
+use gradus_ir::{Code, Diagnostic};
+use gradus_pipeline::ParallelTarget;
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSymbol};
 use std::collections::HashSet;
@@ -19,9 +20,21 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gradus_rt.o"));
 /// The linker's job, with the library where one of its objects calls it.
 ///
 /// # Errors
-/// A file that cannot be written.
-pub(crate) fn linked(job: &Job, scratch: &Scratch) -> Result<Job, Diagnostic> {
-    with_library(job, scratch, "")
+/// A file that cannot be written; `BadOption` where OpenMP's threads are to do the work and its library is not in
+/// the link.
+pub(crate) fn linked(
+    job: &Job,
+    scratch: &Scratch,
+    target: ParallelTarget,
+) -> Result<Job, Diagnostic> {
+    let on_openmp = target == ParallelTarget::OpenMp;
+    if on_openmp && !job.args.iter().any(|arg| OPENMP.contains(&arg.as_str())) {
+        let message =
+            "the threads of OpenMP's library are to do the work, and it is not in the link";
+        let finding = Diagnostic::error(Code::BadOption, message);
+        return Err(finding.help("give `-fopenmp` to the link, too"));
+    }
+    with_library(job, scratch, "", on_openmp)
 }
 
 /// As [`linked`], for a compiler that calls the linker.
@@ -29,11 +42,17 @@ pub(crate) fn linked(job: &Job, scratch: &Scratch) -> Result<Job, Diagnostic> {
 /// # Errors
 /// A file that cannot be written.
 pub(crate) fn linked_by_compiler(job: &Job, scratch: &Scratch) -> Result<Job, Diagnostic> {
-    with_library(job, scratch, "-Wl,")
+    with_library(job, scratch, "-Wl,", false)
 }
 
-/// The job with the library, the linker's own options behind `prefix`.
-fn with_library(job: &Job, scratch: &Scratch, prefix: &str) -> Result<Job, Diagnostic> {
+/// The job with the library, the linker's own options behind `prefix`. OpenMP's threads do its work where that is
+/// asked for, or something in the link begins regions of OpenMP's own.
+fn with_library(
+    job: &Job,
+    scratch: &Scratch,
+    prefix: &str,
+    on_openmp: bool,
+) -> Result<Job, Diagnostic> {
     let objects = job.args.iter().filter(|arg| arg.ends_with(".o"));
     let mut calls = objects.filter(|arg| needs_runtime(Path::new(arg)));
     if calls.next().is_none() && !archives_need_runtime(job) {
@@ -44,7 +63,7 @@ fn with_library(job: &Job, scratch: &Scratch, prefix: &str) -> Result<Job, Diagn
     let mut job = job.clone();
     job.args
         .extend(wrapped().iter().map(|option| format!("{prefix}{option}")));
-    if shares_threads(&job) {
+    if on_openmp || shares_threads(&job) {
         job.args.push(format!("{prefix}{ON_LIBOMP}"));
     }
     job.args.extend([
@@ -115,6 +134,9 @@ pub(crate) fn write_libraries(folder: &Path) -> Result<(), Diagnostic> {
 
 /// The names of CUDA's own run-time library.
 const LIBRARIES: [&str; 3] = ["libcudart_static.a", "libcudart.a", "libcudadevrt.a"];
+
+/// OpenMP's libraries, as a link names them.
+const OPENMP: [&str; 3] = ["-lomp", "-liomp5", "-lgomp"];
 
 /// The option that gives the work to OpenMP's threads: a symbol that the library asks for.
 const ON_LIBOMP: &str = "--defsym=gr_on_libomp=gr_for";
