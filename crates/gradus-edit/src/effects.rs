@@ -55,8 +55,9 @@ pub fn is_speculatable(unit: &Unit, body: &Body, op: Op) -> bool {
     }
 }
 
-/// Whether a load can never fail: it reads part of a stack slot or of a global variable.
-pub fn is_dereferenceable(unit: &Unit, body: &Body, load: Op) -> bool {
+/// Whether a load can never fail: it reads part of a stack slot, of a global variable, or of what a parameter of the
+/// body's function is said to point to.
+pub fn is_dereferenceable(unit: &Unit, func: Option<FuncId>, body: &Body, load: Op) -> bool {
     let mut ptr = body.operand(load, 0);
     let mut offset = 0i64;
     if let Some(maker) = body.def_op(ptr)
@@ -70,6 +71,12 @@ pub fn is_dereferenceable(unit: &Unit, body: &Body, load: Op) -> bool {
     let size = if let Some(maker) = body.def_op(ptr) {
         match body.kind(maker) {
             OpKind::Alloca(info) => Some(unit.layout.size_bytes(unit, info.ty)),
+            _ => None,
+        }
+    } else if let Some(param) = body.params().iter().position(|param| *param == ptr) {
+        let attrs = func.map(|func| unit.attrs(unit.functions[func].attrs));
+        match attrs.and_then(|attrs| attrs.param(param, "dereferenceable")) {
+            Some(AttrValue::Int(bytes)) => Some(*bytes),
             _ => None,
         }
     } else {
@@ -147,5 +154,32 @@ fn call_comes_back(unit: &Unit, body: &Body, op: Op) -> bool {
             returns, may_throw, ..
         }) => returns && !may_throw,
         None => stated(unit, func, "willreturn") && stated(unit, func, "nounwind"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_dereferenceable;
+    use gradus_ir::{FuncId, OpKind, parse};
+
+    #[test]
+    fn what_a_parameter_is_said_to_point_to_can_be_read() {
+        let text = "attrs 0 = fn() param(dereferenceable = 16) param()
+             func @f(%p: ptr, %q: ptr) #0 {
+               %a = addr i8, %p, 8 %b = addr i8, %p, 12 %c = addr i8, %p, -8
+               %u = load %a -> i64 %v = load %b -> i64 %w = load %c -> i64 %x = load %q -> i64
+               return }";
+        let unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+        let func: FuncId = unit.functions.ids().next().expect("a function");
+        let body = unit.functions[func].body.as_deref().expect("it has code");
+        let is_load = |op: &gradus_ir::Op| matches!(body.kind(*op), OpKind::Load(_));
+        let there = |func| -> Vec<bool> {
+            let loads = body.walk(body.root()).filter(is_load);
+            loads
+                .map(|op| is_dereferenceable(&unit, func, body, op))
+                .collect()
+        };
+        assert_eq!(there(Some(func)), [true, false, false, false]);
+        assert_eq!(there(None), [false; 4]);
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn read(unit: &mut Unit, func: FuncId, body: &mut Body, effects: &Eff
         let loads = body.walk(body.root()).filter(|op| {
             matches!(body.kind(*op), OpKind::Load(access) if access.is_plain())
                 && body.strand_of(*op) != body.root()
-                && is_dereferenceable(unit, body, *op)
+                && is_dereferenceable(unit, Some(func), body, *op)
                 && destination(body, *op, |_| true).is_some()
         });
         let loads: Vec<Op> = loads.collect();

@@ -41,6 +41,7 @@ mod task_loops;
 mod tasks;
 mod team;
 mod throws;
+mod told;
 mod turns;
 mod unaligned;
 mod watched;

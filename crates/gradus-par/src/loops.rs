@@ -103,6 +103,8 @@ impl Lowering<'_> {
         };
         plan.columns = self.columns(body, op);
         let range = self.range_function("range", body, &plan);
+        let before = 2 + plan.carried(self.unit).len();
+        self.tell(body, range, before, &plan.captured);
         let alone = self.alone_function(body, &plan);
         if self.made_throws(range) {
             let b = &mut Builder::new(self.unit, body);

@@ -243,13 +243,13 @@ impl Plan<'_> {
             return Some(if free { Need::Nothing } else { Need::Surely });
         }
         match kind {
-            OpKind::Load(access) if access.is_plain() => {
-                Some(if is_dereferenceable(self.unit, self.body, op) {
+            OpKind::Load(access) if access.is_plain() => Some(
+                if is_dereferenceable(self.unit, self.facts.function, self.body, op) {
                     Need::OnlyUnchanged
                 } else {
                     Need::Unchanged
-                })
-            }
+                },
+            ),
             OpKind::Call(_) => {
                 let quiet = quiet::is_reading_call(self.unit, self.body, self.facts, op);
                 quiet.then_some(Need::Unchanged)
