@@ -82,6 +82,15 @@ fn what_a_final_task_makes_keeps_its_order_in_a_derivative() {
 }
 
 #[test]
+fn what_is_made_outside_of_regions_keeps_its_order_in_a_derivative() {
+    for level in ["-O1", "-O2"] {
+        let (at, said) = build("task_outside", "OUTSIDE", level);
+        assert!(!said.contains(PARALLEL), "{said}");
+        are_as_serial(&at, "OUTSIDE", level);
+    }
+}
+
+#[test]
 fn tasks_of_derivatives_run_at_once_without_a_race() {
     for way in ["HALVES", "WRITES", "THREE", "LISTED", "CONDITION"] {
         let name = format!("task_watched_{}", way.to_lowercase());

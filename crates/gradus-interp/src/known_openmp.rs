@@ -21,6 +21,8 @@ impl Machine<'_> {
             },
             OpenMpFn::InParallel => u64::from(size > 1),
             OpenMpFn::Level => self.groups.len() as u64,
+            OpenMpFn::InRegion | OpenMpFn::Region => 0,
+            OpenMpFn::RegionEnd => return Ok(Outcome::Nothing),
             _ => return self.refused(func),
         };
         Ok(Outcome::Value(Value::Bits(answer)))

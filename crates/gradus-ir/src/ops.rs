@@ -554,6 +554,9 @@ impl Flags {
     pub const ROLLED: Flags = Flags(1 << 20);
     /// Of a loop: it is the one that a marker for loops stands before, and not one inside of that.
     pub const MARKED: Flags = Flags(1 << 21);
+    /// Of a task: no parallel region stands around it in its function, and where none runs the function either, the
+    /// thread that makes the task runs it.
+    pub const ORPHAN: Flags = Flags(1 << 22);
     /// The fast-math flags that adjoint arithmetic inherits (see `inherit.rs` of gradus-ad).
     pub const FAST_ALGEBRA: Flags =
         Flags(Flags::REASSOC.0 | Flags::ARCP.0 | Flags::CONTRACT.0 | Flags::AFN.0);
@@ -584,6 +587,7 @@ impl Flags {
         (Flags::TURNS, "turns"),
         (Flags::ROLLED, "rolled"),
         (Flags::MARKED, "marked"),
+        (Flags::ORPHAN, "orphan"),
     ];
 
     /// Whether all flags of `other` are set.

@@ -1,10 +1,12 @@
 //! Loops that do nothing but make a task in each iteration become parallel loops: these are cut into pieces
 //! that are worth a fork, while a task each is made, or asked about, one by one.
 //!
-//! The parallel loop waits for its iterations, the loop of tasks did not: to wait early is always allowed.
+//! The parallel loop waits for its iterations, the loop of tasks did not: to wait early is always allowed. Where no
+//! region may run the function ([`orphans`]) the loop is there twice.
 
-use gradus_edit::{is_pure, loops_to_fors};
-use gradus_ir::{Body, Builder, Op, OpKind, Region, Unit};
+use crate::orphans;
+use gradus_edit::{ValueMap, clone_op_within, is_pure, loops_to_fors};
+use gradus_ir::{Body, Builder, Flags, Op, OpKind, Region, Unit};
 
 /// Turns the loops of tasks of a body into parallel loops; gives their number.
 pub fn task_loops(unit: &mut Unit, body: &mut Body) -> usize {
@@ -63,15 +65,32 @@ fn in_team(body: &Body, op: Op) -> bool {
 
 fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, spawn: Op) {
     let b = &mut Builder::new(unit, body);
-    let task = b.body.op_regions(spawn)[0];
-    gradus_edit::inline_region(b, spawn, task, &[]);
-    let (trips, region) = (b.body.operand(op, 0), b.body.op_regions(op)[0]);
-    let index = b.body.region_params(region)[0];
     b.at_op(op);
     b.loc = b.body.ops[op].loc;
+    if b.body.ops[spawn].flags.has(Flags::ORPHAN) {
+        only_shared(b, op);
+    }
+    let task = b.body.op_regions(spawn)[0];
+    gradus_edit::inline_region(b, spawn, task, &[]);
+    b.at_op(op);
+    let (trips, region) = (b.body.operand(op, 0), b.body.op_regions(op)[0]);
+    let index = b.body.region_params(region)[0];
     let (_, inner) = b.par_for(trips, &[], None);
     let own = b.body.region_params(inner)[0];
     b.body.replace_uses(index, own);
     b.body.move_ops(region, inner);
     b.body.erase(op);
+}
+
+/// Has a loop run only where a region shares its loops, and a copy of it elsewhere: the tasks of a team's rank stay
+/// tasks, and those of no region are its own work.
+fn only_shared(b: &mut Builder<'_>, op: Op) {
+    let shared = orphans::shares_loops(b);
+    let (_, region, otherwise) = b.if_(shared, &[]);
+    b.at_end(otherwise);
+    clone_op_within(op, b, &mut ValueMap::new());
+    b.yield_(&[]);
+    b.at_end(region);
+    b.body.move_op(op, region);
+    b.yield_(&[]);
 }

@@ -10,11 +10,11 @@ use crate::Lowering;
 use crate::abi::Entry;
 use crate::combine::copied;
 use crate::loops::{bundle, unbundle};
-use crate::throws;
+use crate::{orphans, throws};
 use gradus_edit::{
     ValueMap, block_type, captured, clone_ops, entry_alloca, inline_region, pack, unpack,
 };
-use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, TypeId, Value};
+use gradus_ir::{Body, Builder, Flags, FuncId, Op, OpKind, Region, TypeId, Value};
 
 /// Copies of what a task uses start at multiples of this many bytes.
 const TASK_ALIGN_BYTES: u64 = 16;
@@ -33,10 +33,16 @@ impl Lowering<'_> {
         let throws = self.may_throw(body, region);
         let unwaited = ends_with_tasks(body, region, &spawns);
         let calls = self.costs.region(self.unit, body, region).calls;
+        let is_orphan = |spawn: &Op| body.ops[*spawn].flags.has(Flags::ORPHAN);
+        let (orphan, all) = (spawns.iter().any(is_orphan), spawns.iter().all(is_orphan));
         let b = &mut Builder::new(self.unit, body);
         b.loc = b.body.ops[op].loc;
-        let group = Group::new(b, op, throws);
-        let entered = calls.then(|| enter(b));
+        let mut group = Group::new(b, op, throws);
+        group.in_region = orphan.then(|| orphans::is_in_region(b));
+        let entered = calls.then(|| match group.in_region.filter(|_| all) {
+            Some(inside) => asked_if(b, inside, Entry::Enter),
+            None => enter(b),
+        });
         for &spawn in &spawns {
             self.enclose(body, spawn);
             begin_final(&mut Builder::new(self.unit, body), spawn);
@@ -145,9 +151,17 @@ impl Lowering<'_> {
         let b = &mut Builder::new(self.unit, body);
         b.loc = b.body.ops[op].loc;
         b.at_op(op);
-        let hungry = Entry::Hungry.declare(b.unit);
-        let call = b.call(hungry, &[]);
-        let mut wanted = b.body.result(call);
+        let in_region = group
+            .in_region
+            .filter(|_| b.body.ops[op].flags.has(Flags::ORPHAN));
+        let mut wanted = match in_region {
+            Some(inside) => asked_if(b, inside, Entry::Hungry),
+            None => {
+                let hungry = Entry::Hungry.declare(b.unit);
+                let call = b.call(hungry, &[]);
+                b.body.result(call)
+            }
+        };
         if when {
             let condition = b.body.operand(op, 0);
             let no = b.bool(false);
@@ -201,6 +215,8 @@ struct Group {
     at: Value,
     /// Whether it may keep an exception.
     throws: bool,
+    /// Whether a region runs its scope, where that is asked: of tasks that else are the scope's own work.
+    in_region: Option<Value>,
 }
 
 impl Group {
@@ -214,7 +230,11 @@ impl Group {
         b.at_op(op);
         let nothing = b.zero(ty);
         b.store(nothing, at);
-        Group { at, throws }
+        Group {
+            at,
+            throws,
+            in_region: None,
+        }
     }
 }
 
@@ -241,6 +261,22 @@ pub(crate) fn enter(b: &mut Builder<'_>) -> Value {
     let enter = Entry::Enter.declare(b.unit);
     let call = b.call(enter, &[]);
     b.body.result(call)
+}
+
+/// The answer of an entry where a condition holds, and else no.
+fn asked_if(b: &mut Builder<'_>, condition: Value, entry: Entry) -> Value {
+    let truth = b.body.ty(condition);
+    let (choice, asked, otherwise) = b.if_(condition, &[truth]);
+    let place = b.at_end(asked);
+    let entry = entry.declare(b.unit);
+    let call = b.call(entry, &[]);
+    let answer = b.body.result(call);
+    b.yield_(&[answer]);
+    b.at_end(otherwise);
+    let no = b.bool(false);
+    b.yield_(&[no]);
+    b.restore(place);
+    b.body.result(choice)
 }
 
 /// Ends what [`enter`] began.

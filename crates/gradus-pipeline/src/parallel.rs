@@ -305,6 +305,12 @@ pub(crate) fn project(
         kernels(run, unit, &launches.changed, false)?;
         changed.extend(launches.changed);
     }
+    let apart = changed
+        .iter()
+        .copied()
+        .filter(|func| !closure.contains(*func));
+    let entries: Vec<FuncId> = primals.iter().copied().chain(apart).collect();
+    gradus_par::settle_orphans(unit, &changed, &entries);
     let deterministic = run.request.options.deterministic;
     let teams = run.pass("teams", |run| {
         let teams = teams::to_loops(unit, &changed, !deterministic);

@@ -15,6 +15,7 @@
 //! Anything else stays a team. Barriers end with the team: what stood on both sides runs in order.
 
 use crate::atomics;
+use crate::extents;
 use crate::openmp::{REDUCTION_LOCK, calls_unseen, ranks};
 use crate::privates::{Own, own_memory};
 use crate::reductions::{self, Reduction};
@@ -34,6 +35,8 @@ pub(crate) struct Reach {
     pub speaking: HashSet<FuncId>,
     /// Those that reach tasks or regions.
     pub working: HashSet<FuncId>,
+    /// Those that reach tasks.
+    pub tasking: HashSet<FuncId>,
     /// Those that reach code which may ask for rank and size, or share work between ranks.
     pub unseen: HashSet<FuncId>,
     /// Those that reach what allocates on the heap.
@@ -57,6 +60,7 @@ pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Vec<Op> 
     for team in teams {
         if let Some(plan) = plan(unit, body, team, reach) {
             folded.push(team);
+            extents::mark(unit, body, team, reach);
             fold(unit, body, team, plan);
         }
     }

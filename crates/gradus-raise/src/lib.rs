@@ -20,6 +20,7 @@
 
 mod atomics;
 mod cuda;
+mod extents;
 mod fold;
 mod markers;
 mod openmp;

@@ -16,6 +16,8 @@ pub(crate) struct Strand {
     /// Whether several threads of ours may be at work around it: the number of its worker is that of
     /// its thread, unless it is a rank.
     pub(crate) inside: bool,
+    /// Whether a region of ours runs this: its tasks may be others' work.
+    region: bool,
     /// The rank, directly in a team.
     pub(crate) member: *const Member,
     /// Regions of another run-time library around it when its work began.
@@ -29,6 +31,7 @@ pub(crate) struct Strand {
 const OUTSIDE: Strand = Strand {
     depth: 0,
     inside: false,
+    region: false,
     member: std::ptr::null(),
     foreign_level: 0,
     is_final: false,
@@ -95,6 +98,7 @@ fn as_strand<R>(depth: u32, member: *const Member, work: impl FnOnce() -> R) -> 
     let before = STRAND.replace(Strand {
         depth,
         inside: true,
+        region: true,
         member,
         foreign_level: crate::foreign::level(),
         is_final: false,
@@ -159,7 +163,42 @@ pub extern "C" fn gr_leave(entered: bool) {
     if entered {
         STRAND.set(Strand {
             is_final: STRAND.get().is_final,
+            region: STRAND.get().region,
             ..OUTSIDE
         });
+    }
+}
+
+/// A region begins of which there are no ranks, and no work that several threads do but in what it calls. Gives what
+/// [`gr_region_end`] is to be called with.
+#[unsafe(no_mangle)]
+pub extern "C" fn gr_region() -> i32 {
+    let before = STRAND.get();
+    STRAND.set(Strand {
+        region: true,
+        ..before
+    });
+    before.region.into()
+}
+
+/// Ends what [`gr_region`] began.
+#[unsafe(no_mangle)]
+pub extern "C" fn gr_region_end(before: i32) {
+    STRAND.set(Strand {
+        region: before != 0,
+        ..STRAND.get()
+    });
+}
+
+/// Whether a region runs this, of ours or of the other library: 0 where none does, 2 directly in a rank of a team,
+/// whose loops are its own but not its tasks, else 1. Outside of all, tasks of OpenMP are work of the thread that makes
+/// them, and a program may rely on their order.
+#[unsafe(no_mangle)]
+pub extern "C" fn gr_in_region() -> i32 {
+    let here = STRAND.get();
+    match (here.region, here.member.is_null()) {
+        (true, false) => 2,
+        (true, true) => 1,
+        _ => (crate::foreign::level() > 0).into(),
     }
 }

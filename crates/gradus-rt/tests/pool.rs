@@ -4,6 +4,7 @@ use gradus_rt::critical::{Lock, gr_lock, gr_unlock};
 use gradus_rt::pool::gr_workers;
 use gradus_rt::ranges::gr_for;
 use gradus_rt::reduce::gr_reduce;
+use gradus_rt::strand::{gr_in_region, gr_region, gr_region_end};
 use gradus_rt::tasks::{Scope, gr_join, gr_spawn, gr_sync};
 use gradus_rt::team::{Member, gr_barrier, gr_loop_begin, gr_loop_next, gr_single, gr_team};
 use std::ffi::c_void;
@@ -410,4 +411,25 @@ fn a_forked_process_waits_for_no_worker() {
     assert_eq!(status, 0);
     unsafe { gr_for(0, 1000, 1, count, pointer(&seen)) };
     assert!(seen.iter().all(|n| n.load(Ordering::Relaxed) == 2));
+}
+
+unsafe extern "C" fn ask(_: *const Member, _: i32, _: i32, context: *mut c_void) {
+    let answer: &AtomicI64 = unsafe { behind(context) };
+    answer.fetch_add(gr_in_region().into(), Ordering::Relaxed);
+}
+
+#[test]
+fn who_runs_a_region_is_told_of_it() {
+    assert_eq!(gr_in_region(), 0);
+    let outer = gr_region();
+    assert_eq!(gr_in_region(), 1);
+    let inner = gr_region();
+    gr_region_end(inner);
+    assert_eq!(gr_in_region(), 1);
+    gr_region_end(outer);
+    assert_eq!(gr_in_region(), 0);
+    let answer = AtomicI64::new(0);
+    unsafe { gr_team(1, ask, pointer(&answer)) };
+    assert_eq!(answer.load(Ordering::Relaxed), 2);
+    assert_eq!(gr_in_region(), 0);
 }

@@ -10,7 +10,7 @@ use crate::{Facts, quiet};
 use gradus_analysis::{AccessKind, AfterEnd, Alias, Clobbers};
 use gradus_edit::is_pure;
 use gradus_ir::known::Known;
-use gradus_ir::{Body, Op, OpKind, Unit};
+use gradus_ir::{Body, Flags, Op, OpKind, Unit};
 use std::collections::HashSet;
 
 /// How many ops behind a spawn are looked at.
@@ -105,16 +105,33 @@ impl Search<'_> {
         found.collect()
     }
 
+    /// Whether a task may run later whenever it is spawned. One that may have to run at once does not race with
+    /// what follows it.
+    fn may_run_later(&self, spawn: Op) -> bool {
+        let waits = matches!(self.body.kind(spawn), OpKind::Spawn { when: false, .. });
+        waits && !self.body.ops[spawn].flags.has(Flags::ORPHAN)
+    }
+
     /// Where what follows a spawn, up to the next sync, makes this call of its task, too, with nothing
     /// before that may change what it reads.
     fn made_again(&self, spawn: Op, call: Op) -> Option<Op> {
         let mut reads = self.facts.effects.of_op(self.unit, self.body, call);
         reads.retain(|access| access.kind == AccessKind::Read);
+        let changes = |op: Op| {
+            reads
+                .iter()
+                .any(|read| self.clobbers.destroyed_in(read, op))
+        };
+        let in_order = |op: Op| !self.may_run_later(op) && changes(op);
+        if in_order(spawn) {
+            return None;
+        }
         let mut at = self.body.next(spawn);
         for _ in 0..AHEAD {
             let op = at?;
             at = self.body.next(op);
             match self.body.kind(op) {
+                OpKind::Spawn { .. } if in_order(op) => return None,
                 OpKind::Spawn { .. } => {
                     let region = self.body.op_regions(op)[0];
                     let twin = self.body.ops_in(region).find(|&op| self.is_twin(op, call));
@@ -124,12 +141,8 @@ impl Search<'_> {
                 }
                 OpKind::Sync => return None,
                 _ if self.is_twin(op, call) => return Some(op),
-                _ => {
-                    let changes = |read| self.clobbers.destroyed_in(read, op);
-                    if reads.iter().any(changes) {
-                        return None;
-                    }
-                }
+                _ if changes(op) => return None,
+                _ => {}
             }
         }
         None

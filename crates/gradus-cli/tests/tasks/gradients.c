@@ -219,6 +219,28 @@ static double f(const double *x, int n) {
   s = part(x, n);
   return s;
 }
+#elif defined(OUTSIDE)
+// No region is around: what follows a task reads what it left, as does the next task.
+__attribute__((noinline)) static double sum(const double *x, int n, const double *by) {
+  double s = 0;
+  for (int i = 0; i < n; i++) s += *by * sin(x[i]) / n;
+  return s;
+}
+__attribute__((noinline)) static double part(const double *x, int n) {
+  double a = 0, b = 0, c[8];
+#pragma omp task shared(a)
+  a = sum(x, n, x);
+  b = sum(x, n, &a);
+#pragma omp taskwait
+  c[0] = a;
+  for (int i = 1; i < 8; i++) {
+#pragma omp task shared(c) firstprivate(i)
+    c[i] = sum(x, n, &c[i - 1]);
+  }
+#pragma omp taskwait
+  return 1000 * b + c[7];
+}
+static double f(const double *x, int n) { return part(x, n); }
 #endif
 
 static double at(const double *x, const double *v, int n, double h) {

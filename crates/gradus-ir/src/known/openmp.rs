@@ -88,6 +88,13 @@ pub enum OpenMpFn {
     Ranks,
     /// `→ i32`: whether more than one thread runs.
     InParallel,
+    /// `→ i32`: whether a region runs this, so that its tasks may be others' work; of the run-time library's own.
+    InRegion,
+    /// `→ i32`: a region without ranks begins here. Gives what [`OpenMpFn::RegionEnd`] takes; of the run-time
+    /// library's own.
+    Region,
+    /// `before`: the region ends.
+    RegionEnd,
     /// `→ i32`: how many regions are around.
     Level,
     /// Another question, whose answer changes nothing of the team.
@@ -204,6 +211,9 @@ pub(super) const ROWS: &[Row] = &[
         OpenMpFn::MaxThreads,
     ),
     asks(&["gr_ranks"], OpenMpFn::Ranks),
+    asks(&["gr_in_region"], OpenMpFn::InRegion),
+    asks(&["gr_region"], OpenMpFn::Region),
+    asks(&["gr_region_end"], OpenMpFn::RegionEnd),
     asks(
         &["omp_in_parallel", "omp_in_parallel_"],
         OpenMpFn::InParallel,

@@ -183,6 +183,7 @@ fn allowed_flags(kind: &OpKind) -> Flags {
             .with(Flags::MARKED),
         OpKind::ParFor { .. } => Flags::SHARING,
         OpKind::Spmd { .. } => Flags::TURNS,
+        OpKind::Spawn { .. } => Flags::ORPHAN,
         OpKind::AtomicRmw(..) => Flags::BETWEEN,
         OpKind::Foreign(_) => Flags(u32::MAX),
         _ => Flags::NONE,

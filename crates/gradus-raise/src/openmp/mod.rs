@@ -53,7 +53,7 @@ pub(crate) fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
             continue;
         }
         let taken_in = survey.is_part(func) || survey::is_wrapped(unit, func);
-        let done = convert(unit, &calls, func);
+        let done = convert(unit, &calls, func, survey.is_orphaned(func));
         match done.and_then(|done| standing(unit, func, done, taken_in)) {
             Ok(done) => {
                 converted.insert(func, done);
@@ -143,8 +143,8 @@ fn untype_words(body: &mut Body) {
     }
 }
 
-/// Raises the constructs of one function but for its regions.
-fn convert(unit: &mut Unit, calls: &Calls, func: FuncId) -> Step<Converted> {
+/// Raises the constructs of one function but for its regions; `orphaned` where it may run outside of all.
+fn convert(unit: &mut Unit, calls: &Calls, func: FuncId, orphaned: bool) -> Step<Converted> {
     let Some(original) = unit.functions[func].body.take() else {
         return Err(crate::report::Reason {
             text: "a function that it reaches cannot be read".into(),
@@ -156,7 +156,7 @@ fn convert(unit: &mut Unit, calls: &Calls, func: FuncId) -> Step<Converted> {
     untype_words(&mut body);
     loops::raise(unit, &mut body, calls)?;
     turns::raise(unit, &mut body, calls)?;
-    let entries = tasks::raise(unit, &mut body, calls)?;
+    let entries = tasks::raise(unit, &mut body, calls, orphaned)?;
     for (op, id) in calls.list(unit, &body) {
         match id {
             OpenMpFn::Hint => body.erase(op),
@@ -171,6 +171,9 @@ fn convert(unit: &mut Unit, calls: &Calls, func: FuncId) -> Step<Converted> {
             | OpenMpFn::MaxThreads
             | OpenMpFn::InParallel
             | OpenMpFn::Level
+            | OpenMpFn::InRegion
+            | OpenMpFn::Region
+            | OpenMpFn::RegionEnd
             | OpenMpFn::Query
             | OpenMpFn::Setting
             | OpenMpFn::Clock => {}

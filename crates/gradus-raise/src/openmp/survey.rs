@@ -31,6 +31,8 @@ struct Seen {
     shares: bool,
     /// Whether it calls code that is neither seen nor known by name.
     calls_unseen: bool,
+    /// Whether it makes tasks.
+    makes_tasks: bool,
     /// Whether it allocates on the heap.
     allocates: bool,
     /// Why it must stay as it is.
@@ -47,6 +49,8 @@ pub(super) struct Survey {
     order: Vec<FuncId>,
     /// Functions that are a region's or a task's code.
     parts: HashSet<FuncId>,
+    /// Functions whose code is not that of a region alone.
+    orphaned: HashSet<FuncId>,
     /// Regions that stay, by the function that runs there.
     kept: HashMap<FuncId, Reason>,
     /// What is done with functions that share the work of a team that calls them.
@@ -59,6 +63,7 @@ impl Survey {
             seen: HashMap::new(),
             order: Vec::new(),
             parts: HashSet::new(),
+            orphaned: HashSet::new(),
             kept: HashMap::new(),
             orphans,
         };
@@ -77,7 +82,23 @@ impl Survey {
         for func in unit.functions.ids().filter(unread) {
             survey.seen.insert(func, unread_function(unit, func));
         }
+        survey.orphaned = survey.orphaned(unit);
         survey
+    }
+
+    /// The functions that are not a region's, and what is taken into them: tasks, and what is made to be inlined.
+    fn orphaned(&self, unit: &Unit) -> HashSet<FuncId> {
+        let own = |func: &FuncId| !self.is_part(*func) && !is_wrapped(unit, *func);
+        let mut open: Vec<FuncId> = self.order.iter().copied().filter(own).collect();
+        let mut found: HashSet<FuncId> = open.iter().copied().collect();
+        while let Some(func) = open.pop() {
+            let seen = &self.seen[&func];
+            let is_region = |func: &FuncId| seen.regions.iter().any(|region| region.0 == *func);
+            let taken = seen.entries.iter().chain(&seen.wrapped).copied();
+            let taken = taken.filter(|func| self.seen.contains_key(func) && !is_region(func));
+            open.extend(taken.filter(|func| found.insert(*func)));
+        }
+        found
     }
 
     /// The functions that hold constructs, in the order of the unit.
@@ -95,6 +116,10 @@ impl Survey {
     /// Whether a function is code of a region or task, which others take in.
     pub fn is_part(&self, func: FuncId) -> bool {
         self.parts.contains(&func)
+    }
+    /// Whether there may be no region around the code of a function.
+    pub fn is_orphaned(&self, func: FuncId) -> bool {
+        self.orphaned.contains(&func)
     }
     /// Whether a function is left to the team that calls it, which may be one of either library.
     pub fn is_left(&self, func: FuncId) -> bool {
@@ -199,6 +224,7 @@ impl Survey {
         Reach {
             speaking: self.reaching(|func| self.seen[&func].asks || self.is_held(func)),
             working: self.reaching(|func| self.holds_any(func)),
+            tasking: self.reaching(|func| self.seen[&func].makes_tasks),
             unseen: self.reaching(|func| self.seen[&func].calls_unseen || self.is_held(func)),
             allocating: self.reaching(|func| self.seen[&func].allocates),
         }
@@ -358,6 +384,7 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
                 }
             },
             OpenMpFn::TaskAlloc => {
+                seen.makes_tasks = true;
                 let entry = args.get(5).and_then(|v| function(unit, body, *v));
                 seen.entries.extend(entry);
             }
@@ -437,6 +464,9 @@ fn is_question(id: OpenMpFn) -> bool {
             | OpenMpFn::MaxThreads
             | OpenMpFn::InParallel
             | OpenMpFn::Level
+            | OpenMpFn::InRegion
+            | OpenMpFn::Region
+            | OpenMpFn::RegionEnd
             | OpenMpFn::Query
             | OpenMpFn::Setting
             | OpenMpFn::Clock

@@ -14,8 +14,8 @@ use crate::scopes::{scopes, spawns, strand};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::known::{Known, MemoryFn, OpenMpFn};
 use gradus_ir::{
-    AllocaInfo, AllocaPlace, AttrSet, BinaryOp, Body, Builder, ConstKind, FuncId, IntPredicate, Op,
-    OpKind, Region, Unit, Value,
+    AllocaInfo, AllocaPlace, AttrSet, BinaryOp, Body, Builder, ConstKind, Flags, FuncId,
+    IntPredicate, Op, OpKind, Region, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -24,8 +24,14 @@ const DESTRUCTORS: i64 = 8;
 const DETACHABLE: i64 = 64;
 /// What a task takes along lies 40 bytes behind its start, and compilers take it to be aligned to 16.
 const HEAP_SHIFT_BYTES: i64 = 8;
-/// Raises all tasks of a body. Gives the functions that it calls now for them.
-pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step<Vec<FuncId>> {
+/// Raises all tasks of a body; `orphaned` ones may be made outside of all regions. Gives the functions that it calls
+/// now for them.
+pub(super) fn raise(
+    unit: &mut Unit,
+    body: &mut Body,
+    calls: &Calls,
+    orphaned: bool,
+) -> Step<Vec<FuncId>> {
     let mut entries = Vec::new();
     for op in calls.of_kind(unit, body, OpenMpFn::TaskAlloc) {
         let made = body.result(op);
@@ -34,7 +40,7 @@ pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step<Vec
             .filter(|&u| calls.id(unit, body, u) == Some(OpenMpFn::TaskLoop))
             .last();
         entries.push(match looped {
-            Some(call) => task_loop(unit, body, op, call)?,
+            Some(call) => task_loop(unit, body, op, call, orphaned)?,
             None => task(unit, body, calls, op)?,
         });
     }
@@ -46,8 +52,20 @@ pub(super) fn raise(unit: &mut Unit, body: &mut Body, calls: &Calls) -> Step<Vec
         body.erase(op);
     }
     waits(unit, body, calls)?;
+    if orphaned {
+        orphan(body);
+    }
     scopes(unit, body);
     Ok(entries)
+}
+
+/// Says of all tasks of a body that no region may be around.
+fn orphan(body: &mut Body) {
+    let spawns = |op: &Op| matches!(body.kind(*op), OpKind::Spawn { .. });
+    let spawns: Vec<Op> = body.walk(body.root()).filter(spawns).collect();
+    for spawn in spawns {
+        body.ops[spawn].flags = Flags::ORPHAN;
+    }
 }
 
 // ---- one task ----------------------------------------------------------------------------------
@@ -493,8 +511,14 @@ fn run(b: &mut Builder, entry: FuncId, memory: Value) {
 }
 
 /// A loop whose iterations are tasks becomes a `par.for`: every iteration runs the task's function for
-/// itself alone, with what the task takes along in memory of its own.
-fn task_loop(unit: &mut Unit, body: &mut Body, alloc: Op, call: Op) -> Step<FuncId> {
+/// itself alone, with what the task takes along in memory of its own. An `orphaned` one makes a task of each.
+fn task_loop(
+    unit: &mut Unit,
+    body: &mut Body,
+    alloc: Op,
+    call: Op,
+    orphaned: bool,
+) -> Step<FuncId> {
     let given = unit.call_args(body, call);
     let fail = |unit: &Unit, body: &Body, text: &str| Err(reason(unit, body, call, text));
     let (
@@ -545,9 +569,14 @@ fn task_loop(unit: &mut Unit, body: &mut Body, alloc: Op, call: Op) -> Step<Func
     let span = b.sub(upper, lower);
     let count = b.add(span, one);
     let grain = grain.and_then(|n| u64::try_from(n).ok());
-    let (_, region) = b.par_for(count, &[], grain);
-    let index = b.body.region_params(region)[0];
-    b.at_end(region);
+    let index = match orphaned {
+        true => tasks_of_loop(&mut b, count),
+        false => {
+            let (_, region) = b.par_for(count, &[], grain);
+            b.at_end(region);
+            b.body.region_params(region)[0]
+        }
+    };
     let (memory, map) = filled(&mut b, alloc, size, shared, &fill);
     let (low, high) = (map.get_or_same(given[4]), map.get_or_same(given[5]));
     let own = b.add(lower, index);
@@ -570,6 +599,20 @@ fn task_loop(unit: &mut Unit, body: &mut Body, alloc: Op, call: Op) -> Step<Func
     }
     body.erase(alloc);
     Ok(entry)
+}
+
+/// A task for each iteration of a loop, which are waited for behind it; the builder goes into it. Gives the index.
+fn tasks_of_loop(b: &mut Builder, count: Value) -> Value {
+    let scope = b.op(OpKind::Scope, &[], &[], 1);
+    let all = b.body.op_regions(scope)[0];
+    b.at_end(all);
+    let (_, region) = b.for_(count, &[]);
+    b.yield_(&[]);
+    b.at_end(region);
+    let end = b.yield_(&[]);
+    b.at_op(end);
+    spawn(b, (None, None));
+    b.body.region_params(region)[0]
 }
 
 // ---- groups and waits --------------------------------------------------------------------------

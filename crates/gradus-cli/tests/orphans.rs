@@ -1,0 +1,59 @@
+//! Tasks of functions that no parallel region stands around: outside of all regions they are the work of the thread
+//! that makes them, in its order, and inside of one others come to them.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use support::{accepts, folder, succeeds, text, write};
+
+const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
+
+/// What a program prints on so many workers, at every loop's own size and with all forked.
+fn prints(at: &Path, program: &str, workers: &[&str], wanted: &str, what: &str) {
+    for workers in workers {
+        for forced in ["0", "1"] {
+            let mut command = Command::new(at.join(program));
+            command.env("GRADUS_NUM_THREADS", workers);
+            command.env("GRADUS_FORCE_FORK", forced);
+            let told = text(&succeeds(&mut command).stdout);
+            assert_eq!(told, wanted, "{what}, {workers} workers, forced: {forced}");
+        }
+    }
+}
+
+#[test]
+fn tasks_outside_of_regions_are_one_threads_in_its_order() {
+    let at = folder("orphans_serial");
+    write(&at, "serial.c", include_str!("orphans/serial.c"));
+    for level in LEVELS {
+        accepts(&at, &format!("cc -fopenmp {level} serial.c -o serial"));
+        let wanted = "0 0 1\n";
+        prints(&at, "serial", &["2", "4"], wanted, level);
+    }
+}
+
+#[test]
+fn programs_that_rely_on_that_order_compute_what_serial_ones_do() {
+    let at = folder("orphans_relies");
+    write(&at, "relies.c", include_str!("orphans/relies.c"));
+    accepts(&at, "cc -O1 relies.c -o serial");
+    let wanted = text(&succeeds(&mut Command::new(at.join("serial"))).stdout);
+    for level in LEVELS {
+        accepts(&at, &format!("cc -fopenmp {level} relies.c -o relies"));
+        prints(&at, "relies", &["1", "4"], &wanted, level);
+    }
+}
+
+#[test]
+fn regions_come_to_the_tasks_of_other_files() {
+    let at = folder("orphans_inside");
+    write(&at, "inside.c", include_str!("orphans/inside.c"));
+    write(&at, "meet.c", include_str!("orphans/meet.c"));
+    for level in LEVELS {
+        let command = format!("cc -fopenmp {level} inside.c meet.c -o inside");
+        accepts(&at, &command);
+        let wanted = "single 1\npointer 1\nloop 1\nteam 1\n";
+        prints(&at, "inside", &["2", "4"], wanted, level);
+    }
+}

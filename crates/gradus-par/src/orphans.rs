@@ -1,0 +1,179 @@
+//! Tasks of functions that no parallel region stands around ([`Flags::ORPHAN`]): whether a region runs the function is
+//! asked at run time, and where none does, the thread that makes the tasks runs them, in their order.
+//!
+//! Before derivatives it is settled: a derivative calls what its function calls, so that what can be come to outside of
+//! all regions has no tasks in it, and what cannot is as if it stood in one. Who calls a derivative in a region gets
+//! the former.
+
+use gradus_ir::known::{Known, OpenMpFn};
+use gradus_ir::{
+    AttrSet, Body, Builder, ConstKind, Flags, FuncId, IntPredicate, Op, OpKind, Unit, Value,
+};
+use std::collections::HashSet;
+
+/// Whether a region runs the code at the builder's place.
+pub(crate) fn is_in_region(b: &mut Builder<'_>) -> Value {
+    asked(b, IntPredicate::Ne, NO_REGION)
+}
+
+/// Whether one does whose loops are shared: a rank of a team has its loops for itself, but not its tasks.
+pub(crate) fn shares_loops(b: &mut Builder<'_>) -> Value {
+    asked(b, IntPredicate::Eq, REGION)
+}
+
+/// What the run time says where no region is, and where one is but no rank of a team.
+const NO_REGION: i128 = 0;
+const REGION: i128 = 1;
+
+fn asked(b: &mut Builder<'_>, is: IntPredicate, what: i128) -> Value {
+    let int = b.unit.types.int(32);
+    let ty = b.unit.types.func(int, Vec::new());
+    let ask = b.unit.declare("gr_in_region", ty, AttrSet::default());
+    let call = b.call(ask, &[]);
+    let answer = b.body.result(call);
+    let what = b.int(int, what);
+    b.icmp(is, answer, what)
+}
+
+/// Settles it for some functions, of which others come to `entries` outside of all regions.
+pub fn settle_orphans(unit: &mut Unit, functions: &[FuncId], entries: &[FuncId]) {
+    let outside = reached_outside(unit, entries);
+    for &func in functions {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        let ops: Vec<Op> = body.walk(body.root()).collect();
+        for op in ops {
+            settle_op(unit, &mut body, op, outside.contains(&func));
+        }
+        unit.functions[func].body = Some(body);
+    }
+}
+
+fn settle_op(unit: &mut Unit, body: &mut Body, op: Op, outside: bool) {
+    let b = &mut Builder::new(unit, body);
+    match (b.body.kind(op), asks(b.unit, b.body, op)) {
+        (OpKind::Spawn { .. }, _) if b.body.ops[op].flags.has(Flags::ORPHAN) => {
+            b.body.ops[op].flags = Flags::NONE;
+            if outside {
+                let task = b.body.op_regions(op)[0];
+                gradus_edit::inline_region(b, op, task, &[]);
+            }
+        }
+        (_, Some(OpenMpFn::InRegion | OpenMpFn::Region)) => {
+            let (old, int) = (b.body.result(op), b.unit.types.int(32));
+            let answer = match outside {
+                true => NO_REGION,
+                false => REGION,
+            };
+            let answer = b.int(int, answer);
+            b.body.replace_uses(old, answer);
+            b.body.erase(op);
+        }
+        (_, Some(OpenMpFn::RegionEnd)) => b.body.erase(op),
+        _ => {}
+    }
+}
+
+/// What an op asks of OpenMP's run time.
+fn asks(unit: &Unit, body: &Body, op: Op) -> Option<OpenMpFn> {
+    match unit.known(unit.callee(body, op)?) {
+        Some(Known::OpenMp(id)) => Some(id),
+        _ => None,
+    }
+}
+
+/// The function that a value is.
+fn function(unit: &Unit, body: &Body, value: Value) -> Option<FuncId> {
+    match unit.constant(body.as_const(value)?).kind {
+        ConstKind::Func(func) => Some(func),
+        _ => None,
+    }
+}
+
+/// The functions that `entries` come to without a region around a call, with those whose address is taken.
+fn reached_outside(unit: &Unit, entries: &[FuncId]) -> HashSet<FuncId> {
+    let mut open: Vec<FuncId> = entries.to_vec();
+    let mut found: HashSet<FuncId> = entries.iter().copied().collect();
+    while let Some(func) = open.pop() {
+        let Some(body) = unit.functions[func].body.as_deref() else {
+            continue;
+        };
+        let called = mentioned_outside(unit, body);
+        open.extend(called.into_iter().filter(|func| found.insert(*func)));
+    }
+    found
+}
+
+/// The functions that a body mentions outside of its regions.
+fn mentioned_outside(unit: &Unit, body: &Body) -> Vec<FuncId> {
+    let mut found = Vec::new();
+    let mut open = vec![body.root()];
+    while let Some(region) = open.pop() {
+        let mut depth = 0;
+        for op in body.ops_in(region) {
+            match asks(unit, body, op) {
+                Some(OpenMpFn::Region) => depth += 1,
+                Some(OpenMpFn::RegionEnd) => depth -= 1,
+                _ => {}
+            }
+            if depth > 0 || matches!(body.kind(op), OpKind::Spmd { .. }) {
+                continue;
+            }
+            found.extend(
+                body.operands(op)
+                    .filter_map(|value| function(unit, body, value)),
+            );
+            open.extend(body.op_regions(op));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::settle_orphans;
+    use gradus_ir::{Flags, FuncId, OpKind, Unit, parse, verify};
+
+    const TASKS: &str = "declare @gr_in_region() -> i32
+        declare @gr_region() -> i32
+        declare @gr_region_end(i32) -> void
+        func @tasks(%p: ptr) {
+        scope { spawn orphan { store 1, %p yield } sync yield }
+        %n = call @gr_in_region()
+        store %n, %p
+        return }";
+
+    /// The functions, with what is asked settled; `f`, which has this code, is come to from outside.
+    fn settled(code: &str) -> Unit {
+        let text = format!("{TASKS}\n func @f(%p: ptr) {{ {code} return }}");
+        let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+        let functions: Vec<FuncId> = unit.functions.ids().collect();
+        let f = unit.function("f").expect("it is there");
+        settle_orphans(&mut unit, &functions, &[f]);
+        assert!(verify(&unit).is_empty(), "{:?}", verify(&unit));
+        unit
+    }
+
+    /// How many tasks there are, none of which is an orphan.
+    fn spawns(unit: &Unit) -> usize {
+        let mut count = 0;
+        for body in unit.functions.iter().filter_map(|(_, f)| f.body.as_deref()) {
+            for op in body.walk(body.root()) {
+                count += usize::from(matches!(body.kind(op), OpKind::Spawn { .. }));
+                assert!(!body.ops[op].flags.has(Flags::ORPHAN));
+            }
+        }
+        count
+    }
+
+    #[test]
+    fn tasks_stay_where_only_regions_come_to_them() {
+        let inside = "%b = call @gr_region() call @tasks(%p) call @gr_region_end(%b)";
+        assert_eq!(spawns(&settled(inside)), 1);
+        let team = "spmd team 2 { |%r: i64, %s: i64| call @tasks(%p) yield }";
+        assert_eq!(spawns(&settled(team)), 1);
+        assert_eq!(spawns(&settled("call @tasks(%p)")), 0);
+        assert_eq!(spawns(&settled(&format!("{inside} call @tasks(%p)"))), 0);
+    }
+}
