@@ -1,5 +1,6 @@
-//! Tasks of functions that no parallel region stands around: outside of all regions they are the work of the thread
-//! that makes them, in its order, and inside of one others come to them.
+//! Functions that no parallel region stands around. Their tasks are, outside of all regions, the work of the thread that
+//! makes them, in its order, and inside of one others come to them. What they share between the ranks of a team is that
+//! team's, and the regions that they begin are their own.
 
 mod support;
 
@@ -55,5 +56,41 @@ fn regions_come_to_the_tasks_of_other_files() {
         accepts(&at, &command);
         let wanted = "single 1\npointer 1\nloop 1\nteam 1\n";
         prints(&at, "inside", &["2", "4"], wanted, level);
+    }
+}
+
+#[test]
+fn functions_that_share_work_have_regions_of_their_own() {
+    let at = folder("orphans_shares");
+    write(&at, "shares.c", include_str!("orphans/shares.c"));
+    for level in ["-O1", "-O2", "-O3"] {
+        let command = format!("cc -fopenmp {level} --par-report shares.c -o shares");
+        let report = accepts(&at, &command);
+        assert!(!report.contains("left as it is"), "{level}: {report}");
+        prints(&at, "shares", &["1", "2", "4"], "1 1.02298e+06 1\n", level);
+    }
+}
+
+#[test]
+fn functions_are_told_how_many_regions_are_around() {
+    let at = folder("orphans_level");
+    let source = r#"
+#include <omp.h>
+#include <stdio.h>
+__attribute__((noinline)) static int level(void) { return omp_get_level(); }
+int main(void) {
+  int of[4], one = 0;
+#pragma omp parallel for
+  for (int i = 0; i < 4; i++) of[i] = level();
+#pragma omp parallel
+#pragma omp single
+  one = level();
+  printf("%d %d %d %d %d %d\n", level(), of[0], of[1], of[2], of[3], one);
+}
+"#;
+    write(&at, "level.c", source);
+    for level in LEVELS {
+        accepts(&at, &format!("cc -fopenmp {level} level.c -o level"));
+        prints(&at, "level", &["1", "2", "4"], "0 1 1 1 1 1\n", level);
     }
 }

@@ -9,6 +9,9 @@ use super::loops::{resized, schedule};
 use super::ranks;
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, IntPredicate, Op, Schedule, Unit, Value};
 
+/// Schedules from here on deal out between teams.
+const DISTRIBUTE: i64 = 91;
+
 /// Replaces a static loop's question for its part by the answer.
 pub(super) fn compute(unit: &mut Unit, body: &mut Body, start: Op) -> Step {
     let args = unit.call_args(body, start);
@@ -17,7 +20,11 @@ pub(super) fn compute(unit: &mut Unit, body: &mut Body, start: Op) -> Step {
     let (Some((Schedule::Static, chunked)), Some(1), 9) =
         (number.and_then(schedule), step, args.len())
     else {
-        return Err(reason(unit, body, start, "this loop is not understood"));
+        let text = match number {
+            Some(DISTRIBUTE..) => "`distribute` is used",
+            _ => "this loop is not understood",
+        };
+        return Err(reason(unit, body, start, text));
     };
     let mut b = Builder::new(unit, body);
     b.at_op(start);

@@ -7,7 +7,7 @@
 use super::calls::Calls;
 use super::fork::{self, Bodies};
 use super::survey::{Survey, is_wrapped};
-use super::{Converted, answer_numbers};
+use super::{Converted, answer_numbers, untype_words};
 use crate::fold;
 use crate::regions::drop_unused;
 use gradus_edit::{promote_slots, split_allocas, sweep_dead, take_in};
@@ -34,7 +34,8 @@ pub(super) fn together(
     let mut bodies = Bodies::new();
     let mut done = Together::default();
     for func in order(survey) {
-        let Some(own) = converted.remove(&func) else {
+        let own = converted.remove(&func).or_else(|| left(unit, survey, func));
+        let Some(own) = own else {
             // A region's or task's function without constructs of its own is taken in as it is.
             if survey.is_part(func) && !survey.is_held(func) && !survey.is_kept(func) {
                 let body = unit.functions[func].body.as_deref().cloned();
@@ -50,7 +51,9 @@ pub(super) fn together(
         let mut body = own.body;
         take_in_tasks(unit, &mut body, &bodies, &own.entries);
         let teams = fork::raise(unit, &mut body, calls, &bodies);
-        answer_numbers(unit, &mut body, calls);
+        if !survey.is_left(func) {
+            answer_numbers(unit, &mut body, calls);
+        }
         tidy(unit, &mut body);
         let folded = fold::raise(unit, &mut body, &reach);
         let targets = folded.iter().filter_map(|team| teams.get(team));
@@ -68,6 +71,19 @@ pub(super) fn together(
     }
     called(unit, &mut done.changed, bodies);
     done
+}
+
+/// A function that is left to the team which calls it, with regions of its own: these are raised, and what it shares
+/// between the ranks of that team stays with the run time.
+fn left(unit: &Unit, survey: &Survey, func: FuncId) -> Option<Converted> {
+    let raised = survey.is_left(func) && !survey.is_held(func) && survey.has_raised(func);
+    let body = unit.functions[func].body.as_deref().filter(|_| raised)?;
+    let mut body = body.clone();
+    untype_words(&mut body);
+    Some(Converted {
+        body,
+        entries: Vec::new(),
+    })
 }
 
 /// Functions of regions and tasks that could not be taken in are called: they get their bodies.

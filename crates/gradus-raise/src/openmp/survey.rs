@@ -126,6 +126,11 @@ impl Survey {
         let shares = self.seen.get(&func).is_some_and(|seen| seen.shares);
         shares && self.orphans == Orphans::Leave && !self.is_part(func)
     }
+    /// Whether a function begins regions that do not stay.
+    pub fn has_raised(&self, func: FuncId) -> bool {
+        let seen = self.seen.get(&func);
+        seen.is_some_and(|seen| seen.regions.iter().any(|region| !self.is_kept(region.0)))
+    }
     /// Whether the region that runs `func` stays.
     pub fn is_kept(&self, func: FuncId) -> bool {
         self.kept.contains_key(&func)
@@ -162,7 +167,8 @@ impl Survey {
                 if let (None, Some(why)) = (&seen.held, entry) {
                     news.push((func, why.clone()));
                 }
-                let left = || self.is_left(func).then(left);
+                // The library runs tasks that are left with it, and regions that these begin.
+                let left = || (self.is_left(func) && !seen.entries.is_empty()).then(left);
                 for (target, ..) in &seen.regions {
                     let held = seen.held.clone().or_else(left);
                     let why = held.or_else(|| self.obstacle(*target));
@@ -309,10 +315,10 @@ fn unread_function(unit: &Unit, func: FuncId) -> Seen {
     }
 }
 
-/// Why regions stay in a function that is left to the team that calls it.
+/// Why regions stay in a function that is left, with its tasks, to the team that calls it.
 fn left() -> Reason {
     Reason {
-        text: "its function shares the work of a team that calls it".into(),
+        text: "its function makes tasks and shares the work of a team that calls it".into(),
         span: None,
     }
 }
@@ -443,6 +449,7 @@ fn is_for_ranks(id: OpenMpFn) -> bool {
         OpenMpFn::Rank
             | OpenMpFn::Size
             | OpenMpFn::InParallel
+            | OpenMpFn::Level
             | OpenMpFn::StaticInit
             | OpenMpFn::DispatchInit
             | OpenMpFn::Reduce
