@@ -47,6 +47,18 @@ fn programs_that_rely_on_that_order_compute_what_serial_ones_do() {
 }
 
 #[test]
+fn that_order_is_kept_where_code_goes_on_as_words() {
+    let at = folder("orphans_words");
+    write(&at, "relies.c", include_str!("orphans/relies.c"));
+    accepts(&at, "cc -O1 relies.c -o serial");
+    let wanted = text(&succeeds(&mut Command::new(at.join("serial"))).stdout);
+    let written = "-fopenmp -c -emit-llvm --par-target=words";
+    accepts(&at, &format!("cc -O2 {written} relies.c -o relies.bc"));
+    accepts(&at, "cc -O2 -fopenmp relies.bc -o relies");
+    prints(&at, "relies", &["1", "4"], &wanted, "words");
+}
+
+#[test]
 fn regions_come_to_the_tasks_of_other_files() {
     let at = folder("orphans_inside");
     write(&at, "inside.c", include_str!("orphans/inside.c"));

@@ -6,8 +6,9 @@
 //! becomes a nest of loops, one for each index, with a word each; what it reduces is carried.
 //!
 //! There is no word for teams, critical regions, loops with chunks that the program names, reductions by an
-//! operation of the program's own, and tasks with conditions: those become calls of the run-time library, as
-//! for [`Target::Runtime`](crate::Target::Runtime), and what stands inside of them may have words again.
+//! operation of the program's own, and tasks with conditions or outside of all regions: those become calls of
+//! the run-time library, as for [`Target::Runtime`](crate::Target::Runtime), and what stands inside of them may
+//! have words again.
 
 use crate::{Lowering, combine, serial};
 use gradus_edit::{inline_region, move_op};
@@ -96,7 +97,8 @@ fn tasks_have_words(body: &Body, scope: Op) -> bool {
     let region = body.op_regions(scope)[0];
     let plain = |op: Op| match body.kind(op) {
         OpKind::Spawn { when, serial } => {
-            !when && !serial && comes_to_its_end(body, body.op_regions(op)[0])
+            let orphan = body.ops[op].flags.has(Flags::ORPHAN);
+            !when && !serial && !orphan && comes_to_its_end(body, body.op_regions(op)[0])
         }
         _ => true,
     };
