@@ -2,9 +2,8 @@
 
 use crate::clobber::Clobbers;
 use crate::linear::Root;
-use crate::points_to::Object;
 use gradus_ir::known::Known;
-use gradus_ir::{BinaryOp, Body, Definition, Op, OpKind, Unit, Value};
+use gradus_ir::{BinaryOp, Body, Definition, Linkage, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
 
 /// How often a loop's region runs each time the loop is entered.
@@ -179,12 +178,17 @@ impl<'a> Availability<'a> {
             return false;
         };
         let size = match place.root {
-            Root::Global(global) => Some(unit.layout.size_bytes(unit, unit.globals[global].ty)),
-            Root::Value(root) => match alias.points_to.targets(body, root) {
-                [target] => match alias.points_to.object(target.object) {
-                    Object::Param(index) => alias.dereferenceable(index),
-                    _ => None,
-                },
+            Root::Global(global) => {
+                // One that is weak and not defined here may be nowhere, and each thread may have its own.
+                let global = &unit.globals[global];
+                let exists = global.defined || global.linkage != Linkage::Interposable;
+                (exists && !global.thread_local).then(|| unit.layout.size_bytes(unit, global.ty))
+            }
+            // An address that runs along an argument's memory does not stay at its beginning.
+            Root::Value(root) => match body.values[root].def {
+                Definition::Param(region, index) if region == body.root() => {
+                    alias.dereferenceable(index)
+                }
                 _ => None,
             },
         };

@@ -78,6 +78,20 @@ fn run(at: &Path, program: &str, nodes: &str, workers: u32) -> Vec<f64> {
     numbers.map(|number| number.expect("a number")).collect()
 }
 
+/// Whether the parallel program has the serial one's numbers.
+fn all_ways_agree(at: &Path) {
+    for nodes in ["3000", "40"] {
+        let serial = run(at, "serial", nodes, 1);
+        assert!(serial.len() == 12 && serial.iter().all(|n| n.is_finite()));
+        for workers in [1, 2, 4] {
+            let numbers = run(at, "parallel", nodes, workers);
+            let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-11 * x.abs().max(1.0);
+            let all = std::iter::zip(&serial, &numbers).all(close);
+            assert!(all, "{nodes}, {workers}: {serial:?} {numbers:?}");
+        }
+    }
+}
+
 #[test]
 fn corners_of_one_node_each_are_added_to_plainly() {
     let at = folder("named_once");
@@ -94,19 +108,106 @@ fn corners_of_one_node_each_are_added_to_plainly() {
         said.lines().filter(is_loop).any(|line| adds(&line)),
         "{said}"
     );
-    for nodes in ["3000", "40"] {
-        let serial = run(&at, "serial", nodes, 1);
-        assert!(serial.len() == 12 && serial.iter().all(|n| n.is_finite()));
-        for workers in [1, 2, 4] {
-            let numbers = run(&at, "parallel", nodes, workers);
-            let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-11 * x.abs().max(1.0);
-            let all = std::iter::zip(&serial, &numbers).all(close);
-            assert!(all, "{nodes}, {workers}: {serial:?} {numbers:?}");
-        }
-    }
+    all_ways_agree(&at);
     accepts(
         &at,
         "cc -O1 -g -fopenmp -fsanitize=thread corners.c -o watched -lm",
+    );
+    run(&at, "watched", "3000", 4);
+}
+
+/// Each thread goes through its part of a list, reads some of what it names under conditions, and leaves what it found
+/// at a place of its own. The first three ways are as above; in the last one the list is in order. The arrays are behind
+/// an object that is handed on by reference.
+const THREADS: &str = r#"
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+#ifdef SERIAL
+static int omp_get_max_threads() { return 1; }
+static int omp_get_thread_num() { return 0; }
+#else
+#include <omp.h>
+#endif
+extern int enzyme_dup, enzyme_const;
+template <typename R, typename... T> R __enzyme_autodiff(void *, T...);
+
+struct Mesh { int name; std::vector<double> a, b; };
+static __attribute__((noinline)) void least(Mesh &mesh, int n, const int *list, double &found)
+{
+    int threads = omp_get_max_threads();
+    std::vector<double> own(threads, 0.0);
+    #pragma omp parallel firstprivate(n)
+    {
+        double sum = 0;
+        int t = omp_get_thread_num();
+        #pragma omp for
+        for (int i = 0; i < n; i++) {
+            int at = list[i];
+            double x = mesh.a[at] * mesh.a[at];
+            if (mesh.b[at] < 0)
+                x += mesh.b[at] * mesh.b[at] * x;
+            sum += std::sqrt(x) * mesh.b[at];
+        }
+        own[t] = sum;
+    }
+    for (int t = 0; t < threads; t++)
+        found += own[t];
+}
+void f(Mesh *mesh, int n, const int *list, double *sum)
+{
+    for (int step = 0; step < 2; step++)
+        least(*mesh, n, list, *sum);
+}
+int main(int argc, char **argv)
+{
+    int n = atoi(argv[1]);
+    std::vector<int> list(n);
+    Mesh mesh{0, std::vector<double>(n), std::vector<double>(n)};
+    for (int i = 0; i < n; i++)
+        mesh.a[i] = 0.3 + 0.01 * (i % 53), mesh.b[i] = 0.2 - 0.01 * (i % 31);
+    for (int way = 0; way < 4; way++) {
+        Mesh adjoint{0, std::vector<double>(n), std::vector<double>(n)};
+        for (int i = 0; i < n; i++)
+            list[i] = way == 3 ? i : n - 1 - i;
+        if (way == 1) list[n / 2] = list[0];
+        if (way == 2) list[n - 1] = list[n - 2];
+        double sum = 0, one = 1;
+        __enzyme_autodiff<void>((void *)f, enzyme_dup, &mesh, &adjoint, enzyme_const, n, enzyme_const, list.data(),
+                                enzyme_dup, &sum, &one);
+        double plain = 0, weighed = 0;
+        for (int i = 0; i < n; i++)
+            plain += adjoint.a[i] - adjoint.b[i], weighed += (adjoint.a[i] + adjoint.b[i]) * (i % 11);
+        printf("%.17g %.17g %.17g\n", plain, weighed, adjoint.a[n - 1]);
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn places_of_one_thread_each_are_added_to_plainly() {
+    let at = folder("named_once_by_threads");
+    write(&at, "threads.cpp", THREADS);
+    accepts(
+        &at,
+        "c++ -O2 -DSERIAL threads.cpp -o serial -Wno-unknown-pragmas",
+    );
+    let said = shell(
+        &at,
+        "gradus c++ -O2 -g -fopenmp --gradus-report threads.cpp -o parallel",
+    );
+    let said = text(&said.stdout) + &text(&said.stderr);
+    let is_loop = |line: &&str| line.contains("parallel in the return sweep: the loop of line");
+    let adds = |line: &&str| line.contains("2 plain in rounds, or atomic where a test");
+    assert!(
+        said.lines().filter(is_loop).any(|line| adds(&line)),
+        "{said}"
+    );
+    all_ways_agree(&at);
+    accepts(
+        &at,
+        "c++ -O1 -g -fopenmp -fsanitize=thread threads.cpp -o watched",
     );
     run(&at, "watched", "3000", 4);
 }

@@ -191,7 +191,11 @@ impl Plan<'_> {
                         guarded: false,
                     });
                 }
-                OpKind::If | OpKind::Switch(_) if need == Need::Nothing => sure = false,
+                OpKind::If | OpKind::Switch(_)
+                    if matches!(need, Need::Nothing | Need::OnlyUnchanged) =>
+                {
+                    sure = false;
+                }
                 _ => break,
             }
             sure = sure && self.sure[around.index()];

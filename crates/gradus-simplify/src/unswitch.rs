@@ -1,4 +1,5 @@
-//! Innermost loops that ask whether pointers are equal exist twice: once for where none is.
+//! Innermost loops, and loops whose iterations are independent, exist twice where they ask whether pointers are equal:
+//! once for where none is.
 //!
 //! A derivative asks of pointers that it loads whether they are their own shadows, around each access,
 //! and mostly none is. Where both pointers are there before the loop, so is the answer: one condition
@@ -8,7 +9,7 @@
 use crate::Facts;
 use crate::structure::take_known_arm;
 use gradus_edit::{ValueMap, clone_op_within};
-use gradus_ir::{BinaryOp, Body, Builder, IntPredicate, Op, OpKind, Unit, Value};
+use gradus_ir::{BinaryOp, Body, Builder, Flags, IntPredicate, Op, OpKind, Unit, Value};
 
 /// Loops of more ops are left as they are.
 const MOST_OPS: usize = 400;
@@ -20,19 +21,38 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
 
 /// As [`run`]; gives the number of loops.
 pub fn unswitch_all(unit: &mut Unit, body: &mut Body) -> usize {
-    let innermost = |op: &Op| {
-        let mut few = all_in(body, *op).take(MOST_OPS);
+    let is_short = |body: &Body, op: Op| all_in(body, op).nth(MOST_OPS).is_none();
+    let mut independent: Vec<Op> = Vec::new();
+    for op in body.walk(body.root()) {
+        let inside = |around: &Op| is_within(body, *around, op);
+        if is_independent(body, op) && is_short(body, op) && !independent.iter().any(inside) {
+            independent.push(op);
+        }
+    }
+    independent.retain(|op| unswitch(unit, body, *op));
+    let is_innermost = |op: &Op| {
         is_loop(body, *op)
-            && !few.any(|op| is_loop(body, op))
-            && all_in(body, *op).nth(MOST_OPS).is_none()
+            && !all_in(body, *op).take(MOST_OPS).any(|op| is_loop(body, op))
+            && is_short(body, *op)
+            && !independent.iter().any(|done| is_within(body, *done, *op))
     };
-    let loops: Vec<Op> = body.walk(body.root()).filter(innermost).collect();
+    let loops: Vec<Op> = body.walk(body.root()).filter(is_innermost).collect();
     let chosen = loops.into_iter().filter(|op| unswitch(unit, body, *op));
-    chosen.count()
+    independent.len() + chosen.count()
 }
 
 fn is_loop(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::For { .. } | OpKind::Loop { .. })
+}
+
+fn is_independent(body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::For { .. }) && body.ops[op].flags.has(Flags::INDEPENDENT)
+}
+
+/// Whether an op stands in another one's regions, at any depth, or is it.
+fn is_within(body: &Body, around: Op, op: Op) -> bool {
+    let up = |at: &Op| body.owner(body.parent(*at)?);
+    std::iter::successors(Some(op), up).any(|at| at == around)
 }
 
 /// The ops in an op's regions, at any depth.

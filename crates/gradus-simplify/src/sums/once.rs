@@ -4,8 +4,9 @@
 //! adds to all of these places. That no two iterations name the same one is the program's affair, and is asked of the
 //! list: a pass finds the least and the greatest index, a second one marks each place that is named.
 //!
-//! 1. All adds of the loop stand in one region, in loops and branches alone, and have one index. The passes go through
-//!    the same loops and branches and read what the iteration would read there.
+//! 1. All adds of the loop stand in one region or in branches in it, this one in loops and branches alone, and have one
+//!    index, known where the region begins. The passes go through the same loops and branches and read what the
+//!    iteration would read there.
 //! 2. What they read is the same before the loop: no op of an iteration changes it before it is read, and another
 //!    iteration's would be a race.
 //! 3. Each array that is added to lies apart from the others, and its elements from each other.
@@ -110,12 +111,12 @@ fn told_apart(unit: &Unit, body: &Body, facts: &Facts, loops: Vec<Op>) -> (Vec<O
 
 fn plan(unit: &Unit, body: &Body, lp: Op) -> Option<Plan> {
     let (sums, calls) = all_sums(unit, body, lp)?;
-    let home = body.parent(*sums.first()?)?;
-    if !calls.is_empty() || sums.iter().any(|op| body.parent(*op) != Some(home)) {
+    if !calls.is_empty() {
         return None;
     }
     let index_of = |lp: Op| body.region_params(body.op_regions(lp)[0])[0];
-    let (mut levels, mut indices, mut at) = (Vec::new(), vec![index_of(lp)], sums[0]);
+    let (mut levels, mut indices) = (Vec::new(), vec![index_of(lp)]);
+    let mut at = in_one_region(body, &sums)?;
     while owner(body, at)? != lp {
         let around = owner(body, at)?;
         levels.push(match body.kind(around) {
@@ -165,6 +166,20 @@ fn plan(unit: &Unit, body: &Body, lp: Op) -> Option<Plan> {
         rows,
     };
     (apart && plan.rows.len() <= MOST_ROWS && read(unit, body, lp, &plan).is_some()).then_some(plan)
+}
+
+/// The first of some ops, or the outermost branch around it in the region that all of them, or branches around them,
+/// stand in.
+fn in_one_region(body: &Body, ops: &[Op]) -> Option<Op> {
+    let up = |at: &Op| owner(body, *at).filter(|around| matches!(body.kind(*around), OpKind::If));
+    let mut all = std::iter::successors(Some(*ops.first()?), up);
+    all.find(|first| {
+        let home = body.parent(*first);
+        let stands_there = |op: &Op| {
+            std::iter::successors(Some(*op), up).any(|around| body.parent(around) == home)
+        };
+        ops.iter().all(stands_there)
+    })
 }
 
 /// The ops that the passes do to have lengths, conditions and the index.
