@@ -24,6 +24,7 @@ mod guarded;
 mod hoist;
 mod idioms;
 mod jam;
+mod join;
 mod lists;
 mod literals;
 mod masks;
@@ -129,6 +130,11 @@ pub const PASSES: &[Pass] = &[
         run: unread::run,
     },
     Pass {
+        name: "join",
+        about: "branches on one condition that make and free a block are one",
+        run: join::run,
+    },
+    Pass {
         name: "hoist",
         about: "what does not vary leaves loops",
         run: hoist::run,
@@ -145,7 +151,7 @@ pub const PASSES: &[Pass] = &[
     },
     Pass {
         name: "unswitch",
-        about: "innermost loops that ask whether pointers are equal exist twice: once for where none is",
+        about: "loops that ask whether pointers are equal exist twice: once for where none is",
         run: unswitch::run,
     },
     Pass {
@@ -215,12 +221,14 @@ pub const ORDER: &[&str] = &[
     "cse",
     "repeats",
     "unread",
+    "join",
     "dce",
 ];
 
 /// Those of the order that are for derivatives alone: `steps` computes more, so that more is known of what a loop
-/// carries, and a program that repeats its work to take longer is to take as long.
-const FOR_DERIVATIVES: &[&str] = &["steps", "repeats"];
+/// carries, a program that repeats its work to take longer is to take as long, and one that runs as it is gains nothing
+/// from what `join` copies.
+const FOR_DERIVATIVES: &[&str] = &["steps", "repeats", "join"];
 
 /// How often the order is run at most.
 const ROUNDS: usize = 3;

@@ -1,0 +1,161 @@
+//! Branches on one condition become one where the first makes a block that the last frees.
+//!
+//! `p = c ? malloc(n) : undef; …; if (c) { …; free(p); }` is what a function has that works in an array of its own only
+//! for several threads. Neither is it known there that the block is made wherever it is used, nor that it lives in one
+//! arm: a derivative holds its shadow from one sweep to the other. What stands between goes into both arms; mostly it
+//! asks the same condition again, and each copy keeps one of two ways.
+
+use crate::Facts;
+use gradus_edit::{ValueMap, clone_op_within, clone_ops_within};
+use gradus_ir::known::{Known, MemoryFn};
+use gradus_ir::{Body, Builder, Op, OpKind, Unit, Value};
+use std::collections::HashSet;
+
+/// So many ops may stand between twice, and so many are looked at.
+const MOST_TWICE: usize = 200;
+const MOST_OPS: usize = 8000;
+
+/// Joins all such branches of a body.
+pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
+    let is_branch = |op: &Op| matches!(body.kind(*op), OpKind::If);
+    let branches: Vec<Op> = body.walk(body.root()).filter(is_branch).collect();
+    let mut changed = false;
+    // Inner ones first: what stands around them is copied with what became of them.
+    for first in branches.into_iter().rev() {
+        if body.parent(first).is_none() {
+            continue;
+        }
+        if let Some(all) = row(unit, body, first) {
+            join(unit, body, &all);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// A branch that makes blocks, the last one on its condition that frees one of them, and all in between.
+fn row(unit: &Unit, body: &Body, first: Op) -> Option<Vec<Op>> {
+    let condition = body.operand(first, 0);
+    body.as_const(condition).is_none().then_some(())?;
+    let blocks = made(unit, body, first);
+    let same = |op: Op| matches!(body.kind(op), OpKind::If) && body.operand(op, 0) == condition;
+    let home = body.parent(first)?;
+    let frees = blocks
+        .iter()
+        .flat_map(|block| body.uses(*block))
+        .filter(|at| {
+            let freed = unit.callee(body, at.op).and_then(|func| unit.known(func));
+            freed == Some(Known::Memory(MemoryFn::Free)) && at.index == 1
+        });
+    let mut ends: HashSet<Op> = HashSet::new();
+    for free in frees {
+        let up = |op: &Op| body.owner(body.parent(*op)?);
+        let mut around = std::iter::successors(Some(free.op), up);
+        ends.extend(around.find(|op| body.parent(*op) == Some(home)));
+    }
+    ends.retain(|op| same(*op));
+    let after = std::iter::successors(Some(first), |op| body.next(*op));
+    let mut all: Vec<Op> = after.take(MOST_OPS).collect();
+    let end = all.iter().rposition(|op| ends.contains(op))?;
+    all.truncate(end + 1);
+    (may_stand_twice(body, condition, &all)).then_some(all)
+}
+
+/// The results of a branch that are blocks which its first arm made.
+fn made(unit: &Unit, body: &Body, branch: Op) -> Vec<Value> {
+    let yes = body.op_regions(branch)[0];
+    let Some(end) = body.last(yes) else {
+        return Vec::new();
+    };
+    let is_made = |value: Value| {
+        let op = body
+            .def_op(value)
+            .filter(|op| body.parent(*op) == Some(yes));
+        let known = op.and_then(|op| unit.known(unit.callee(body, op)?));
+        matches!(known, Some(Known::Memory(function)) if function.allocation().is_some())
+    };
+    let given = std::iter::zip(body.results(branch), body.operands(end));
+    let blocks = given.filter(|(_, value)| is_made(*value));
+    blocks.map(|(result, _)| *result).collect()
+}
+
+/// Whether ops may be copied, and few of them are in both arms once the condition is known there.
+fn may_stand_twice(body: &Body, condition: Value, all: &[Op]) -> bool {
+    let (mut twice, mut seen) = (0, 0);
+    let mut work: Vec<(Op, bool)> = all.iter().map(|op| (*op, true)).collect();
+    while let Some((op, in_both)) = work.pop() {
+        let kind = body.kind(op);
+        seen += 1;
+        twice += usize::from(in_both);
+        let fixed = matches!(
+            kind,
+            OpKind::Alloca(_) | OpKind::Foreign(_) | OpKind::Invoke(_)
+        );
+        if fixed || kind.is_parallel() || twice > MOST_TWICE || seen > MOST_OPS {
+            return false;
+        }
+        let asks = matches!(kind, OpKind::If) && body.operand(op, 0) == condition;
+        for region in body.op_regions(op) {
+            work.extend(body.ops_in(*region).map(|op| (op, in_both && !asks)));
+        }
+    }
+    true
+}
+
+/// Puts a row of ops, whose first and last are branches on one condition, into the arms of one.
+fn join(unit: &mut Unit, body: &mut Body, all: &[Op]) {
+    let (first, last) = (all[0], all[all.len() - 1]);
+    let condition = body.operand(first, 0);
+    let inside: HashSet<Op> = all.iter().copied().collect();
+    let home = body.parent(first);
+    let is_used_after = |value: &Value| {
+        body.uses(*value).any(|at| {
+            let up = |op: &Op| body.owner(body.parent(*op)?);
+            let mut around = std::iter::successors(Some(at.op), up);
+            let there = around.find(|op| body.parent(*op) == home);
+            there.is_none_or(|op| !inside.contains(&op))
+        })
+    };
+    let results = all.iter().flat_map(|op| body.results(*op).iter().copied());
+    let given: Vec<Value> = results.filter(is_used_after).collect();
+    let types: Vec<_> = given.iter().map(|value| body.ty(*value)).collect();
+    let mut b = Builder::new(unit, body);
+    b.loc = b.body.ops[first].loc;
+    b.at_op(first);
+    let (joined, yes, no) = b.if_(condition, &types);
+    for (arm, region) in [yes, no].into_iter().enumerate() {
+        let place = b.at_end(region);
+        let mut map = ValueMap::new();
+        for &op in all {
+            if op == first || op == last {
+                take_arm(&mut b, op, arm, &mut map);
+            } else {
+                clone_op_within(op, &mut b, &mut map);
+            }
+        }
+        let values: Vec<Value> = given.iter().map(|value| map.get_or_same(*value)).collect();
+        b.yield_(&values);
+        b.restore(place);
+    }
+    let joined = b.body.results(joined).to_vec();
+    for (old, new) in std::iter::zip(given, joined) {
+        b.body.replace_uses(old, new);
+    }
+    for op in all.iter().rev() {
+        b.body.erase(*op);
+    }
+}
+
+/// Copies an arm of a branch; what it yields stands for the branch's results.
+fn take_arm(b: &mut Builder<'_>, branch: Op, arm: usize, map: &mut ValueMap) {
+    let region = b.body.op_regions(branch)[arm];
+    clone_ops_within(region, b, map);
+    let results = b.body.results(branch).to_vec();
+    if let Some(end) = b.body.last(region) {
+        let values: Vec<Value> = b.body.operands(end).collect();
+        for (result, value) in std::iter::zip(results, values) {
+            let value = map.get_or_same(value);
+            map.set(result, value);
+        }
+    }
+}
