@@ -95,6 +95,23 @@ fn what_is_no_compilation_passes_through() {
 }
 
 #[test]
+fn who_reads_only_the_begin_of_what_clang_prints_is_told_nothing() {
+    use std::io::Read;
+    use std::process::Stdio;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command.args(["cc", "--help"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("gradus runs");
+    let mut begin = [0; 8];
+    let mut printed = child.stdout.take().expect("a pipe");
+    printed.read_exact(&mut begin).expect("it prints");
+    drop(printed);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(141));
+}
+
+#[test]
 fn our_header_is_found() {
     let at = folder("header");
     let asks = "#include <gradus.h>\ndouble f(double);\n\

@@ -300,7 +300,9 @@ fn shared_loop(b: &mut Builder<'_>, state: Rank, op: Op, schedule: Schedule) {
         }
         (Schedule::Static, Some(chunk)) => dealt(b, (state.rank, state.size), op, trips, chunk),
         (Schedule::Dynamic | Schedule::Guided, chunk) => {
-            let chunk = chunk.unwrap_or_else(|| b.i64(1));
+            // Where no chunk is named, neither is the schedule: the library knows what is set.
+            let (none, one) = (b.i64(0), b.i64(1));
+            let chunk = chunk.map_or(none, |chunk| at_least(b, chunk, one));
             fetched(b, state, op, trips, chunk, schedule == Schedule::Guided);
         }
     }

@@ -43,6 +43,7 @@ functions! {
     NumThreads "omp_get_num_threads",
     MaxThreads "omp_get_max_threads",
     SetNumThreads "omp_set_num_threads",
+    SetSchedule "omp_set_schedule",
     InParallel "omp_in_parallel",
     Level "omp_get_level",
     ActiveLevel "omp_get_active_level",

@@ -28,6 +28,7 @@ pub mod pool;
 pub mod ranges;
 pub mod reduce;
 mod rows;
+mod schedule;
 mod scratch;
 pub mod strand;
 pub mod tasks;

@@ -6,6 +6,7 @@
 //! threads of the team's own. Inside of a region a team has one rank, as OpenMP gives nested regions one thread,
 //! unless the program was told that more regions may be active.
 
+use crate::schedule::{Kind, Set};
 use crate::{Carried, answers, pool, strand, tsan, waiting};
 use std::cell::Cell;
 use std::ffi::{CStr, c_void};
@@ -31,6 +32,8 @@ pub struct Team {
     /// How many single regions have found the rank that runs them.
     singles: AtomicU64,
     loops: [SharedLoop; LOOPS],
+    /// How iterations come to ranks where a loop does not say.
+    pub(crate) schedule: Set,
     /// What one rank gives to all.
     pub(crate) given: AtomicPtr<c_void>,
 }
@@ -61,6 +64,8 @@ pub struct Member {
     narrow: bool,
     singles: Cell<u64>,
     loops: Cell<u64>,
+    /// How many parts of the last such loop this rank had in turn.
+    turns: Cell<i64>,
     /// The loop that a foreign compiler's code has under way.
     pub(crate) dispatch: Cell<Dispatch>,
 }
@@ -83,6 +88,7 @@ impl Member {
             narrow,
             singles: Cell::new(0),
             loops: Cell::new(0),
+            turns: Cell::new(0),
             dispatch: Cell::default(),
         }
     }
@@ -111,6 +117,7 @@ impl Member {
         let team = self.team();
         let number = self.loops.get() + 1;
         self.loops.set(number);
+        self.turns.set(0);
         let place = &team.loops[number as usize % LOOPS];
         let before = number.saturating_sub(LOOPS as u64);
         let mut times = 0;
@@ -168,6 +175,36 @@ impl Member {
         place.left.fetch_add(1, Ordering::Release);
         (trips, trips)
     }
+
+    /// As [`Member::loop_next`], where the program names a chunk; without (0), as the schedule says that is set.
+    pub(crate) fn next_part(&self, trips: i64, chunk: i64, guided: bool) -> (i64, i64) {
+        let set = self.team().schedule.get();
+        match set.kind {
+            _ if chunk != 0 => self.loop_next(trips, chunk, guided),
+            Kind::Static => self.loop_turn(trips, set.chunk),
+            Kind::Dynamic => self.loop_next(trips, set.chunk, false),
+            Kind::Guided => self.loop_next(trips, set.chunk, true),
+        }
+    }
+
+    /// The rank's next chunk where they go round, or without one (0) its only part.
+    fn loop_turn(&self, trips: i64, chunk: i64) -> (i64, i64) {
+        let team = self.team();
+        let (rank, size) = (i64::from(self.rank), i64::from(team.size()));
+        let turn = self.turns.replace(self.turns.get() + 1);
+        let (number, chunk) = match chunk {
+            0 if turn > 0 => (size, trips),
+            0 => (rank, trips / size + i64::from(trips % size != 0)),
+            _ => (turn.saturating_mul(size).saturating_add(rank), chunk),
+        };
+        let first = number.saturating_mul(chunk);
+        if first < trips {
+            return (first, first.saturating_add(chunk).min(trips));
+        }
+        let place = &team.loops[self.loops.get() as usize % LOOPS];
+        place.left.fetch_add(1, Ordering::Release);
+        (trips, trips)
+    }
 }
 
 /// So many iterations or a few more: at least one chunk, and whole ones.
@@ -189,6 +226,7 @@ impl Team {
             generation: AtomicU32::new(0),
             singles: AtomicU64::new(0),
             loops: Default::default(),
+            schedule: Set::outside(),
             given: AtomicPtr::default(),
         }
     }
@@ -365,7 +403,8 @@ pub unsafe extern "C" fn gr_loop_begin(member: *const Member) {
 }
 
 /// Fetches iterations of the loop begun last: the next `chunk` of `trips`, or with `guided` the next
-/// share of what is left, at least `chunk`. Gives the first; `*end` is one past the last. Nothing is
+/// share of what is left, at least `chunk`; with 0 for a chunk, as the schedule says that is set
+/// (`schedule(runtime)`). Gives the first; `*end` is one past the last. Nothing is
 /// left where the first is `trips`.
 ///
 /// # Safety
@@ -379,7 +418,7 @@ pub unsafe extern "C" fn gr_loop_next(
     end: *mut i64,
 ) -> i64 {
     // SAFETY: promised by the caller.
-    let (first, after) = unsafe { &*member }.loop_next(trips, chunk, guided);
+    let (first, after) = unsafe { &*member }.next_part(trips, chunk, guided);
     // SAFETY: promised by the caller.
     unsafe { *end = after };
     first

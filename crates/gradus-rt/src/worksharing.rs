@@ -28,6 +28,7 @@ type Place = *mut c_void;
 const SCHEDULE: i32 = 0x1fff_ffff;
 const STATIC_CHUNKED: i32 = 33;
 const GUIDED: [i32; 3] = [36, 42, 46];
+const RUNTIME: i32 = 37;
 const RUNTIME_SIMD: i32 = 47;
 /// Schedules from here on give iterations to one after the other.
 const ORDERED: i32 = 64;
@@ -115,7 +116,8 @@ fn begin_dispatch(
         trips: if ordered && member.rank > 0 { 0 } else { trips },
         chunk: match schedule {
             _ if ordered => trips,
-            35 | 36 | 42 | 46 => chunk,
+            35 | 36 | 42 | 46 => chunk.max(1),
+            RUNTIME => 0,
             // The number given is the width of the vectors that parts are to be made of.
             RUNTIME_SIMD => whole(share, chunk),
             _ => share,
@@ -127,7 +129,7 @@ fn begin_dispatch(
 /// The next part: the first and last index, the step, and whether it has the last iteration.
 fn next_part(member: &Member) -> Option<(i64, i64, i64, bool)> {
     let this = member.dispatch.get();
-    let (first, after) = member.loop_next(this.trips, this.chunk, this.guided);
+    let (first, after) = member.next_part(this.trips, this.chunk, this.guided);
     let at = |index: i64| this.lower.wrapping_add(index.wrapping_mul(this.step));
     (first < after).then(|| (at(first), at(after - 1), this.step, after == this.trips))
 }

@@ -18,6 +18,7 @@ use gradus_pipeline::{
     CallsTask, Input, Level, Options, Outcome, OutputKind, ParallelTarget, Reply, Request, Task,
 };
 use std::collections::HashMap;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
 
@@ -158,6 +159,9 @@ fn is_link(job: &Job) -> bool {
             .any(|a| a.ends_with("crt1.o") || a.ends_with("crti.o") || a == "-shared")
 }
 
+/// The signal of a program that prints to a pipe which nobody reads.
+const BROKEN_PIPE: i32 = 13;
+
 /// A driver at work.
 struct Session<'a> {
     settings: &'a Settings,
@@ -189,8 +193,12 @@ fn cannot_run(job: &Job, error: &std::io::Error) -> Diagnostic {
     Diagnostic::error(Code::ToolFailed, message)
 }
 
-/// The exit status of a program, which the driver's own will be; a signal is a finding.
+/// The exit status of a program, which the driver's own will be; a signal is a finding, but where nobody reads on
+/// what the program prints.
 fn exit_code(program: &Path, status: &ExitStatus, said: &[u8]) -> Result<i32, Diagnostic> {
+    if status.signal() == Some(BROKEN_PIPE) {
+        return Ok(128 + BROKEN_PIPE);
+    }
     match source::died(program, status, said) {
         Some(died) => Err(died),
         None => Ok(status.code().unwrap_or(1)),

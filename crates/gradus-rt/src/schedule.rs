@@ -1,0 +1,138 @@
+//! The schedule of loops that leave it to whoever runs the program (`schedule(runtime)`): what `OMP_SCHEDULE` says,
+//! or the program itself by `omp_set_schedule`, which in a team holds there. Without either it is `static`, as with
+//! LLVM's library.
+
+use crate::foreign::{Function, call};
+use crate::strand;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How iterations come to ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Static,
+    Dynamic,
+    Guided,
+}
+
+/// A schedule: with no chunk (0), static parts are one for each rank, and others one iteration at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Schedule {
+    pub(crate) kind: Kind,
+    pub(crate) chunk: i64,
+}
+
+/// The bit of `omp_sched_t` that asks for parts in order.
+const MONOTONIC: u32 = 1 << 31;
+
+impl Schedule {
+    /// By OpenMP's number for a kind.
+    fn numbered(kind: u32, chunk: i32) -> Option<Schedule> {
+        let kind = match kind & !MONOTONIC {
+            1 | 4 => Kind::Static,
+            2 => Kind::Dynamic,
+            3 => Kind::Guided,
+            _ => return None,
+        };
+        let chunk = i64::from(chunk.max(0));
+        Some(Schedule { kind, chunk })
+    }
+
+    /// As `OMP_SCHEDULE` has it: `[modifier:]kind[,chunk]`.
+    fn written(text: &str) -> Option<Schedule> {
+        let text = text.to_ascii_lowercase();
+        let kind = text.rsplit(':').next()?;
+        let (kind, chunk) = kind.split_once(',').unwrap_or((kind, "0"));
+        let number = match kind.trim() {
+            "static" => 1,
+            "dynamic" => 2,
+            "guided" => 3,
+            "auto" => 4,
+            _ => return None,
+        };
+        Schedule::numbered(number, chunk.trim().parse().ok()?)
+    }
+
+    fn of_bits(bits: u64) -> Schedule {
+        let kind = [Kind::Static, Kind::Dynamic, Kind::Guided][(bits & 3) as usize % 3];
+        let chunk = (bits >> 2) as i64;
+        Schedule { kind, chunk }
+    }
+
+    fn bits(self) -> u64 {
+        (self.chunk as u64) << 2 | self.kind as u64
+    }
+}
+
+/// A schedule that is read and set at any time.
+#[derive(Debug)]
+pub(crate) struct Set(AtomicU64);
+
+impl Set {
+    /// What is set outside of teams.
+    pub(crate) fn outside() -> Set {
+        Set(AtomicU64::new(outside().load(Ordering::Relaxed)))
+    }
+
+    pub(crate) fn get(&self) -> Schedule {
+        Schedule::of_bits(self.0.load(Ordering::Relaxed))
+    }
+}
+
+fn outside() -> &'static AtomicU64 {
+    static OUTSIDE: OnceLock<AtomicU64> = OnceLock::new();
+    OUTSIDE.get_or_init(|| {
+        let asked = std::env::var("OMP_SCHEDULE").ok();
+        let asked = asked.and_then(|text| Schedule::written(&text));
+        AtomicU64::new(asked.map_or(0, Schedule::bits))
+    })
+}
+
+/// Sets the schedule of later loops that leave it open.
+#[unsafe(no_mangle)]
+pub extern "C" fn __wrap_omp_set_schedule(kind: u32, chunk: i32) {
+    let member = strand::here().member;
+    // SAFETY: a member lives as long as it is somebody's place, so longer than this call.
+    let place = match unsafe { member.as_ref() } {
+        Some(member) => &member.team().schedule.0,
+        None => outside(),
+    };
+    if let Some(asked) = Schedule::numbered(kind, chunk) {
+        place.store(asked.bits(), Ordering::Relaxed);
+    }
+    if let Some(f) = Function::SetSchedule.find() {
+        call!(f, (u32, i32), kind, chunk);
+    }
+}
+
+/// As asked by Fortran.
+///
+/// # Safety
+/// Both can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __wrap_omp_set_schedule_(kind: *const u32, chunk: *const i32) {
+    // SAFETY: promised by the caller. The C function takes numbers.
+    unsafe { __wrap_omp_set_schedule(*kind, *chunk) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, Schedule};
+
+    #[test]
+    fn schedules_are_read_as_the_environment_has_them() {
+        for (text, kind, chunk) in [
+            ("static", Kind::Static, 0),
+            ("Dynamic, 4", Kind::Dynamic, 4),
+            ("nonmonotonic:guided,7", Kind::Guided, 7),
+            ("auto", Kind::Static, 0),
+        ] {
+            let read = Schedule::written(text).expect(text);
+            assert_eq!(read, Schedule { kind, chunk }, "{text}");
+            assert_eq!(Schedule::of_bits(read.bits()), read, "{text}");
+        }
+        for text in ["", "fast", "static,x", "dynamic;3"] {
+            assert_eq!(Schedule::written(text), None, "{text}");
+        }
+    }
+}
