@@ -106,3 +106,14 @@ int main(void) {
         prints(&at, "level", &["1", "2", "4"], "0 1 1 1 1 1\n", level);
     }
 }
+
+#[test]
+fn a_region_in_a_region_has_one_thread() {
+    let at = folder("orphans_nested");
+    write(&at, "nested.c", include_str!("orphans/nested.c"));
+    for level in LEVELS {
+        accepts(&at, &format!("cc -fopenmp {level} nested.c -o nested"));
+        let wanted = "single 1\nasked 5\nsections 1\ncalled 1\nif 10\n";
+        prints(&at, "nested", &["1", "2", "4"], wanted, level);
+    }
+}

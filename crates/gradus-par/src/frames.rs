@@ -50,20 +50,32 @@ pub(crate) fn relieve(unit: &mut Unit, body: &mut Body) {
 
 /// Only allocations in a frame may say when their life begins and ends.
 fn drop_lifetimes(unit: &Unit, body: &mut Body, alloca: Op) {
-    let says = |op: &Op| {
-        let known = unit.callee(body, *op).and_then(|func| unit.known(func));
-        matches!(
-            known,
-            Some(Known::Marker(
-                MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd
-            ))
-        )
-    };
     let users: Vec<Op> = body.uses(body.result(alloca)).map(|at| at.op).collect();
-    let markers: Vec<Op> = users.into_iter().filter(says).collect();
-    for marker in markers {
+    let markers = users.into_iter().filter(|op| is_lifetime(unit, body, *op));
+    for marker in markers.collect::<Vec<Op>>() {
         body.erase(marker);
     }
+}
+
+/// Leaves out what a region says of the lives of allocations that are in another function's frame now.
+pub(crate) fn drop_others_lifetimes(unit: &Unit, body: &mut Body) {
+    let is_own = |value: Value| {
+        let maker = body.def_op(value);
+        maker.is_some_and(|op| matches!(body.kind(op), OpKind::Alloca(_)))
+    };
+    let calls = body.walk(body.root()).filter(|op| {
+        let pointer = |op| unit.call_args(body, op).last().copied();
+        is_lifetime(unit, body, *op) && !pointer(*op).is_some_and(is_own)
+    });
+    for marker in calls.collect::<Vec<Op>>() {
+        body.erase(marker);
+    }
+}
+
+fn is_lifetime(unit: &Unit, body: &Body, op: Op) -> bool {
+    let known = unit.callee(body, op).and_then(|func| unit.known(func));
+    let marker = MarkerFn::LifetimeStart;
+    matches!(known, Some(Known::Marker(id)) if id == marker || id == MarkerFn::LifetimeEnd)
 }
 
 /// The bytes of an allocation in the frame, where they are known.

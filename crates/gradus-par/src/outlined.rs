@@ -1,6 +1,6 @@
 //! Regions as functions: what lowering makes of the inside of a parallel op.
 
-use crate::Lowering;
+use crate::{Lowering, frames};
 use gradus_ir::{Body, Builder, FuncId, Linkage, TypeId, Value};
 
 impl Lowering<'_> {
@@ -30,6 +30,7 @@ impl Lowering<'_> {
         let ty = self.unit.types.func(result, params.to_vec());
         let mut body = Body::new(params);
         fill(&mut Builder::new(self.unit, &mut body));
+        frames::drop_others_lifetimes(self.unit, &mut body);
         let func = self.unit.define(name, ty, Linkage::Internal, body);
         let function = &mut self.unit.functions[func];
         function.derived_from = Some(origin);

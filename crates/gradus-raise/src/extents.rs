@@ -1,6 +1,7 @@
-//! Where a region without ranks begins and ends, for the tasks that functions make which it calls.
+//! Where a region without ranks begins and ends, for the tasks and regions of functions which it calls.
 //!
-//! A task is another thread's work only where a region runs; outside of all there is one thread. A function may be
+//! A task is another thread's work only where a region runs; outside of all there is one thread. A region in a region
+//! has one thread, unless several levels may be active. A function may be
 //! called from both, so that the run-time library is asked, and told: by teams of their own accord, and by
 //! `gr_region` and `gr_region_end` where a region has become the code of one thread, with parallel loops in it.
 
@@ -8,14 +9,14 @@ use crate::fold::Reach;
 use crate::openmp::calls_unseen;
 use gradus_ir::{AttrSet, Body, Builder, FuncId, Op, OpKind, Region, Unit, Value};
 
-/// Has the code of a team say where it begins and ends, if it may come to functions that make tasks.
+/// Has the code of a team say where it begins and ends, if it may come to functions that make tasks or begin regions.
 pub(crate) fn mark(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
     let region = body.op_regions(team)[0];
     let (Some(first), Some(end)) = (body.first(region), body.last(region)) else {
         return;
     };
     let yields = matches!(body.kind(end), OpKind::Yield);
-    if !yields || !may_make_tasks(unit, body, region, reach) {
+    if !yields || !may_work(unit, body, region, reach) {
         return;
     }
     let mut b = Builder::new(unit, body);
@@ -27,11 +28,11 @@ pub(crate) fn mark(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
     b.call(finish, &[before]);
 }
 
-/// Whether the code of a region calls what may make tasks.
-fn may_make_tasks(unit: &Unit, body: &Body, region: Region, reach: &Reach) -> bool {
+/// Whether the code of a region calls what may make tasks or begin regions.
+fn may_work(unit: &Unit, body: &Body, region: Region, reach: &Reach) -> bool {
     let may = |op: Op| {
         let kind = body.kind(op);
-        let reaches = |func| reach.tasking.contains(&func) || reach.unseen.contains(&func);
+        let reaches = |func| reach.working.contains(&func) || reach.unseen.contains(&func);
         kind.call_info().is_some()
             && (calls_unseen(unit, body, op) || unit.callee(body, op).is_some_and(reaches))
     };

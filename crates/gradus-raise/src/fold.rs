@@ -35,8 +35,6 @@ pub(crate) struct Reach {
     pub speaking: HashSet<FuncId>,
     /// Those that reach tasks or regions.
     pub working: HashSet<FuncId>,
-    /// Those that reach tasks.
-    pub tasking: HashSet<FuncId>,
     /// Those that reach code which may ask for rank and size, or share work between ranks.
     pub unseen: HashSet<FuncId>,
     /// Those that reach what allocates on the heap.
@@ -87,6 +85,9 @@ fn plan(unit: &Unit, body: &Body, team: Op, reach: &Reach) -> Option<Plan> {
         return None;
     }
     let region = body.op_regions(team)[0];
+    if body.walk(region).any(|op| is_wide_team(unit, body, op)) {
+        return None;
+    }
     // With a number of its own, what is not seen may count on no other thread coming by, and the program on
     // so many coming by.
     let stated = body.as_int(unit, asked) != Some(0);
@@ -123,6 +124,12 @@ fn plan(unit: &Unit, body: &Body, team: Op, reach: &Reach) -> Option<Plan> {
             && reductions::is_all(unit, body, *op, loops.iter().flat_map(|(_, r, _)| r))
     });
     all_combined.then_some(Plan { loops, compared })
+}
+
+/// Whether an op is a team that may have several ranks: inside of another one it has one, unless several levels may be
+/// active, and would not know of that one.
+fn is_wide_team(unit: &Unit, body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::Spmd { .. }) && body.as_int(unit, extent(body, op)) != Some(1)
 }
 
 /// The number of ranks asked for.

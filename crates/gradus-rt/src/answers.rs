@@ -179,13 +179,17 @@ entries! {
 
 /// Whether a region inside of those around this may have several threads.
 pub(crate) fn may_nest() -> bool {
-    active_level(Function::ActiveLevel) < most_levels(Function::MostLevels)
+    let folded = i32::from(strand::is_one_for_all());
+    active_level(Function::ActiveLevel) + folded < most_levels(Function::MostLevels)
 }
 
 /// The number of threads of a region inside of those around this that does not say it itself.
 pub(crate) fn wanted_inside() -> u32 {
     match strand::here().wanted {
-        0 => u32::try_from(pool::wanted_at(__wrap_omp_get_level())).unwrap_or(1),
+        0 => u32::try_from(pool::wanted_at(
+            __wrap_omp_get_level() + i32::from(strand::is_one_for_all()),
+        ))
+        .unwrap_or(1),
         set => set,
     }
 }

@@ -168,6 +168,16 @@ pub(crate) fn level() -> i32 {
     Function::Level.find().map_or(0, |f| call!(f, () -> i32,))
 }
 
+/// Whether this thread is in a region of the other library that has several.
+pub(crate) fn has_threads() -> bool {
+    let threads = || {
+        Function::NumThreads
+            .find()
+            .map_or(1, |f| call!(f, () -> i32,))
+    };
+    level() > 0 && threads() > 1
+}
+
 /// # Safety
 /// As the library's.
 #[unsafe(no_mangle)]

@@ -55,6 +55,12 @@ pub(crate) fn depth() -> u32 {
     STRAND.get().depth
 }
 
+/// Whether this is a region of ours without ranks, directly: the code of all its threads, run by one.
+pub(crate) fn is_one_for_all() -> bool {
+    let here = STRAND.get();
+    here.region && !here.inside
+}
+
 /// Whether what this thread makes stays with it: it runs a final task, or is a rank of a team with fewer
 /// ranks than there are workers.
 pub(crate) fn is_closed() -> bool {
@@ -199,6 +205,6 @@ pub extern "C" fn gr_in_region() -> i32 {
     match (here.region, here.member.is_null()) {
         (true, false) => 2,
         (true, true) => 1,
-        _ => (crate::foreign::level() > 0).into(),
+        _ => crate::foreign::has_threads().into(),
     }
 }

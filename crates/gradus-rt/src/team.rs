@@ -296,7 +296,7 @@ pub extern "C" fn gr_ranks(wanted: i32) -> i32 {
 }
 
 fn ranks(wanted: i32) -> u32 {
-    match (strand::depth() > 0, wanted) {
+    match (strand::depth() > 0 || strand::is_one_for_all(), wanted) {
         (true, _) if !answers::may_nest() => 1,
         (false, _) if answers::is_serial() => 1,
         (true, 0) => answers::wanted_inside(),

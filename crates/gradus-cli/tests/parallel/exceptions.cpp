@@ -79,6 +79,22 @@ static long tolerant(long sought, double *cells) {
   return x + y;
 }
 
+// Handled in the function whose variables its tasks write.
+static void put(long &to, long n, long sought, double *cells) { to = leaf(n, sought, cells); }
+__attribute__((noinline)) static long handled(long sought, double *cells) {
+  long s = 0, t = 0;
+  try {
+    gr_scope {
+      gr_spawn put(s, 13, sought, cells);
+      gr_spawn put(t, 20, -1, cells);
+    }
+  } catch (const Found &found) {
+    s = found.place * 100;
+    t = 0;
+  }
+  return s + t;
+}
+
 template <typename Work>
 static void attempt(const char *name, Work work) {
   for (int again = 0; again < 20; again++) {
@@ -103,6 +119,7 @@ int main() {
     attempt("walk", [=](double *cells) { return walk(0, 32, sought, cells); });
     attempt("loop", [=](double *cells) { return loop(32, sought, cells), 0L; });
     attempt("total", [=](double *cells) { return total(32, sought, cells); });
+    attempt("handled", [=](double *cells) { return handled(sought, cells); });
     attempt("both", [=](double *cells) { return both(sought, cells); });
     attempt("tolerant", [=](double *cells) { return tolerant(sought, cells); });
     attempt("join", [=](double *cells) {

@@ -31,8 +31,6 @@ struct Seen {
     shares: bool,
     /// Whether it calls code that is neither seen nor known by name.
     calls_unseen: bool,
-    /// Whether it makes tasks.
-    makes_tasks: bool,
     /// Whether it allocates on the heap.
     allocates: bool,
     /// Why it must stay as it is.
@@ -230,7 +228,6 @@ impl Survey {
         Reach {
             speaking: self.reaching(|func| self.seen[&func].asks || self.is_held(func)),
             working: self.reaching(|func| self.holds_any(func)),
-            tasking: self.reaching(|func| self.seen[&func].makes_tasks),
             unseen: self.reaching(|func| self.seen[&func].calls_unseen || self.is_held(func)),
             allocating: self.reaching(|func| self.seen[&func].allocates),
         }
@@ -390,7 +387,6 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
                 }
             },
             OpenMpFn::TaskAlloc => {
-                seen.makes_tasks = true;
                 let entry = args.get(5).and_then(|v| function(unit, body, *v));
                 seen.entries.extend(entry);
             }
