@@ -87,3 +87,20 @@ fn a_task_that_would_begin_to_handle_an_exception_is_said_to_run_serially() {
     let report = text(&output.stdout);
     assert!(report.contains(&place), "{report}");
 }
+
+#[test]
+fn preprocessed_text_has_its_words() {
+    let folder = folder("words_preprocessed");
+    let source = "#include <gradus/parallel.h>\nvoid f(double *x, long n) {\n  gr_for (long i = 0; i < n; i++) x[i] *= 2;\n}\n";
+    std::fs::write(folder.join("f.c"), source).expect("written");
+    for commands in [
+        &["gradus cc -E f.c -o f.i", "gradus cc -O2 -c -S f.i -o f.s"][..],
+        &["gradus cc -O2 -save-temps -S f.c -o f.s"],
+    ] {
+        for command in commands {
+            support::shell(&folder, command);
+        }
+        let code = std::fs::read_to_string(folder.join("f.s")).expect("it was made");
+        assert!(code.contains("gr_for"), "{commands:?}");
+    }
+}

@@ -80,9 +80,13 @@ fn run(
     let mut plan = plan::ask(settings, &compiler, args)?;
     let ours = |job: &Job| job.is_compilation() && job.input() != Some("-");
     if !plan.ok || !plan.jobs.iter().any(|job| ours(job) || is_link(job)) {
+        let mut args = args.to_vec();
+        if plan.ok && plan.jobs.iter().any(reads_source) {
+            args.insert(0, format!("-D{OURS}"));
+        }
         let whole = Job {
             program: compiler,
-            args: args.to_vec(),
+            args,
         };
         let mut command = whole.command();
         command.envs(
@@ -107,7 +111,7 @@ fn run(
         compiled: HashMap::new(),
         compiler,
     };
-    for job in plan.jobs.iter_mut().filter(|job| job.is_compilation()) {
+    for job in plan.jobs.iter_mut().filter(|job| reads_source(job)) {
         name_ourselves(job);
     }
     let links = plan.jobs.iter().any(is_link);
@@ -132,13 +136,20 @@ fn run(
     outputs.commit(&settings.leftovers)
 }
 
-/// Lets a compilation of C or C++ know that it is ours: `gradus/parallel.h` asks.
+/// What tells a source that the compiler is ours: `gradus/parallel.h` asks.
+const OURS: &str = "__GRADUS__=1";
+
+/// Whether a job reads C or C++ for this machine, to compile it or only to put its text together.
+fn reads_source(job: &Job) -> bool {
+    let ours = job.args.first().is_some_and(|first| first == "-cc1");
+    let device = job.args.iter().any(|arg| arg == "-fcuda-is-device");
+    ours && !device && matches!(job.value("-x"), Some("c" | "c++"))
+}
+
 fn name_ourselves(job: &mut Job) {
-    if matches!(job.value("-x"), Some("c" | "c++")) {
-        let at = job.args.len().min(1);
-        let words = ["-D", "__GRADUS__=1"].map(String::from);
-        job.args.splice(at..at, words);
-    }
+    let at = job.args.len().min(1);
+    let words = ["-D", OURS].map(String::from);
+    job.args.splice(at..at, words);
 }
 
 /// Whether a compilation is asked for LLVM's IR.
