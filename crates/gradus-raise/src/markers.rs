@@ -142,7 +142,10 @@ fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ForkFn) -> Option
             ForkFn::Scoping => scope(unit, body, branch, side),
             ForkFn::Spawning => spawn(unit, body, branch, side),
             ForkFn::SpawningCall => {
-                arguments_first(unit, body, branch, side);
+                // What the branch asks beside may be what lets the arguments be computed.
+                if !asks_more(body, branch) {
+                    arguments_first(unit, body, branch, side);
+                }
                 take_in_store(unit, body, branch, side);
                 spawn(unit, body, branch, side)
             }
@@ -183,6 +186,21 @@ fn sides(unit: &Unit, body: &Body, marker: Op) -> Option<Vec<(Op, Region)>> {
         }
     }
     Some(sides)
+}
+
+/// Whether a branch that asks a marker's number asks another condition, too.
+fn asks_more(body: &Body, branch: Op) -> bool {
+    let mut at = body.def_op(body.operand(branch, 0));
+    while let Some(op) = at {
+        match body.kind(op) {
+            OpKind::Binary(BinaryOp::And | BinaryOp::Or) | OpKind::Select => return true,
+            OpKind::Binary(_) | OpKind::ICmp(_) | OpKind::Cast(_) => {
+                at = body.def_op(body.operand(op, 0));
+            }
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// What an op makes of a marker's number, that it uses and that is `is` where the marker's is 1. With the condition
@@ -628,6 +646,31 @@ mod tests {
             assert!(waits_in_time(&body), "{condition}");
             assert_eq!(said, 0, "{condition}");
         }
+    }
+
+    #[test]
+    fn arguments_stay_behind_the_condition_that_lets_them_be_computed() {
+        let text = "declare @__gr_spawning_call() -> i32
+             declare @work(i64) -> void
+             func @f(%p: ptr, %c: i1) {
+               %m = call @__gr_spawning_call()
+               %is = icmp ne %m, i32 0
+               %both = and %is, %c
+               if %both { %x = load %p -> i64 call @work(%x) yield } else { yield }
+               return
+             }";
+        let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+        raise(&mut unit, Orphans::Raise);
+        let Some(Symbol::Func(f)) = unit.symbol("f") else {
+            panic!("it is there");
+        };
+        let body = unit.functions[f].body.as_deref().expect("it has code");
+        let load = body
+            .walk(body.root())
+            .find(|op| matches!(body.kind(*op), OpKind::Load(_)));
+        let around = |op: &Op| body.owner(body.parent(*op)?);
+        let mut owners = std::iter::successors(load.as_ref().and_then(around), around);
+        assert!(owners.any(|op| matches!(body.kind(op), OpKind::If)));
     }
 
     #[test]
