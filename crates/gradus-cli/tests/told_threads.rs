@@ -629,3 +629,63 @@ fn who_is_told_of_one_calls_functions_with_one_rank() {
     let (at, _) = build("told_beside", BESIDE, "");
     is_the_same(&at, &["300"]);
 }
+
+/// A region in a function that another region calls: it has one thread there, and all elsewhere.
+const NESTED: &str = "
+#include <omp.h>
+#include <stdio.h>
+extern void *__enzyme_autodiff(void *, ...);
+extern int enzyme_dup;
+#ifndef NUMBER
+#define NUMBER
+#endif
+static void inner(const double *x, double *y) {
+#pragma omp parallel NUMBER
+  {
+    int rank = omp_get_thread_num(), ranks = omp_get_num_threads();
+    y[rank] = x[rank] * x[rank] * ranks;
+  }
+}
+static void outer(const double *x, double *y) {
+#if defined SINGLE
+#pragma omp parallel
+#pragma omp single
+  inner(x, y);
+#elif defined LOOP
+#pragma omp parallel for
+  for (int i = 0; i < 2; i++) inner(x + 2 * i, y + 2 * i);
+#else
+  inner(x, y);
+#endif
+}
+int main(void) {
+  double x[4] = {1, 2, 3, 4}, dx[4] = {0}, y[4] = {0}, dy[4] = {1, 1, 1, 1}, sum = 0, slope = 0;
+  outer(x, y);
+  for (int i = 0; i < 4; i++) sum += y[i];
+  __enzyme_autodiff((void *)outer, enzyme_dup, x, dx, enzyme_dup, y, dy);
+  for (int i = 0; i < 4; i++) slope += x[i] * dx[i] / 2;
+  printf(\"%d\\n\", sum == slope);
+}
+";
+
+#[test]
+fn regions_inside_of_regions_have_one_rank_or_are_refused() {
+    let at = folder("told_nested");
+    write(&at, "it.c", NESTED);
+    let line = NESTED
+        .lines()
+        .take_while(|line| !line.contains("parallel NUMBER"));
+    let place = format!("it.c:{}:", line.count() + 1);
+    for way in ["SINGLE", "LOOP"] {
+        let build = format!("cc -O2 -g -fopenmp -D{way} it.c -o parallel");
+        accepts(&at, &build);
+        assert_eq!(run(&at, "parallel", "", 4, false), "1\n", "{way}");
+        let error = refuses(&at, &format!("{build} -DNUMBER=num_threads(4)"), "GRD0011");
+        assert!(error.contains(&place), "{error}");
+    }
+    accepts(
+        &at,
+        "cc -O2 -g -fopenmp -DNUMBER=num_threads(4) it.c -o parallel",
+    );
+    assert_eq!(run(&at, "parallel", "", 4, false), "1\n");
+}

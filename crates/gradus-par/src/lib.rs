@@ -56,7 +56,7 @@ pub use deterministic::keep_order;
 pub use forking::{Fork, Size};
 pub use forks::is_fork;
 pub use fusion::{Fused, fuse, join};
-pub use orphans::settle_orphans;
+pub use orphans::{inside_of_regions, settle_orphans};
 pub use projections::call_projections;
 pub use ranks::{deal, teams, waiting};
 pub use restore::restore;
@@ -235,6 +235,20 @@ pub fn project(unit: &mut Unit, functions: &[FuncId], answers: Answers) -> Proje
         }
     }
     projected
+}
+
+/// The function and the place of each team that is to have a stated number of ranks.
+pub fn sized_teams(unit: &Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
+    let of_function = |&func: &FuncId| {
+        let body = unit.functions[func].body.as_deref();
+        let teams = body.map(|body| (body, sized::sized(unit, body)));
+        let places = teams.map(|(body, teams)| {
+            let places = teams.into_iter().map(|op| (func, body.ops[op].loc));
+            places.collect::<Vec<_>>()
+        });
+        places.unwrap_or_default()
+    };
+    functions.iter().flat_map(of_function).collect()
 }
 
 /// Makes parallel loops over their ranks of the teams that are to have a stated number of them; gives the function

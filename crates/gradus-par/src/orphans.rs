@@ -93,21 +93,62 @@ fn function(unit: &Unit, body: &Body, value: Value) -> Option<FuncId> {
 
 /// The functions that `entries` come to without a region around a call, with those whose address is taken.
 fn reached_outside(unit: &Unit, entries: &[FuncId]) -> HashSet<FuncId> {
-    let mut open: Vec<FuncId> = entries.to_vec();
     let mut found: HashSet<FuncId> = entries.iter().copied().collect();
-    while let Some(func) = open.pop() {
-        let Some(body) = unit.functions[func].body.as_deref() else {
-            continue;
-        };
-        let called = mentioned_outside(unit, body);
-        open.extend(called.into_iter().filter(|func| found.insert(*func)));
-    }
+    follow(unit, &mut found, |body| {
+        mentioned(unit, body, &parts(unit, body).outside)
+    });
     found
 }
 
-/// The functions that a body mentions outside of its regions.
-fn mentioned_outside(unit: &Unit, body: &Body) -> Vec<FuncId> {
-    let mut found = Vec::new();
+/// The functions that parallel regions come to, and those with a team inside of a region: such a team has one rank,
+/// unless several levels may be active.
+pub fn inside_of_regions(unit: &Unit) -> HashSet<FuncId> {
+    let mut found = HashSet::new();
+    for (func, function) in unit.functions.iter() {
+        let Some(body) = function.body.as_deref() else {
+            continue;
+        };
+        let inside = parts(unit, body).inside;
+        let is_team = |op: &Op| matches!(body.kind(*op), OpKind::Spmd { .. });
+        found.extend(inside.iter().any(is_team).then_some(func));
+        found.extend(mentioned(unit, body, &inside));
+    }
+    follow(unit, &mut found, |body| {
+        mentioned(unit, body, &body.walk(body.root()).collect::<Vec<Op>>())
+    });
+    found
+}
+
+/// Adds to some functions what they come to, as `called` says of a body.
+fn follow(unit: &Unit, found: &mut HashSet<FuncId>, called: impl Fn(&Body) -> Vec<FuncId>) {
+    let mut open: Vec<FuncId> = found.iter().copied().collect();
+    while let Some(func) = open.pop() {
+        if let Some(body) = unit.functions[func].body.as_deref() {
+            open.extend(called(body).into_iter().filter(|func| found.insert(*func)));
+        }
+    }
+}
+
+/// The functions that some ops mention.
+fn mentioned(unit: &Unit, body: &Body, ops: &[Op]) -> Vec<FuncId> {
+    let values = ops.iter().flat_map(|op| body.operands(*op));
+    values
+        .filter_map(|value| function(unit, body, value))
+        .collect()
+}
+
+/// The ops of a body by where they stand: a parallel region is a team, a loop, or code without ranks between marks.
+#[derive(Default)]
+struct Parts {
+    /// Those that no team and no marks stand around.
+    outside: Vec<Op>,
+    /// Those that a region of any kind stands around.
+    inside: Vec<Op>,
+}
+
+fn parts(unit: &Unit, body: &Body) -> Parts {
+    use OpKind::{ParFor, ShareFor, Spmd};
+    let mut parts = Parts::default();
     let mut open = vec![body.root()];
     while let Some(region) = open.pop() {
         let mut depth = 0;
@@ -117,17 +158,22 @@ fn mentioned_outside(unit: &Unit, body: &Body) -> Vec<FuncId> {
                 Some(OpenMpFn::RegionEnd) => depth -= 1,
                 _ => {}
             }
-            if depth > 0 || matches!(body.kind(op), OpKind::Spmd { .. }) {
+            let nested = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
+            if depth > 0 {
+                parts.inside.extend([op].into_iter().chain(nested));
                 continue;
             }
-            found.extend(
-                body.operands(op)
-                    .filter_map(|value| function(unit, body, value)),
-            );
-            open.extend(body.op_regions(op));
+            let kind = body.kind(op);
+            if matches!(kind, ParFor { .. } | ShareFor { .. } | Spmd { .. }) {
+                parts.inside.extend(nested);
+            }
+            if !matches!(body.kind(op), Spmd { .. }) {
+                parts.outside.push(op);
+                open.extend(body.op_regions(op));
+            }
         }
     }
-    found
+    parts
 }
 
 #[cfg(test)]

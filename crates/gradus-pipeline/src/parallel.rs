@@ -310,10 +310,11 @@ pub(crate) fn project(
         .copied()
         .filter(|func| !closure.contains(*func));
     let entries: Vec<FuncId> = primals.iter().copied().chain(apart).collect();
+    let nested = gradus_par::inside_of_regions(unit);
     gradus_par::settle_orphans(unit, &changed, &entries);
     let deterministic = run.request.options.deterministic;
     let teams = run.pass("teams", |run| {
-        let teams = teams::to_loops(unit, &changed, !deterministic);
+        let teams = teams::to_loops(unit, &changed, &nested, !deterministic);
         if !teams.changed.is_empty() {
             let closure = Closure::of(unit, &teams.changed);
             Short::of(run.request).parallel(unit, &closure, &teams.changed);
@@ -330,6 +331,10 @@ pub(crate) fn project(
         if !teams.all {
             run.take(of_one)?;
         }
+        let inner = gradus_par::sized_teams(unit, &changed);
+        let inner = inner.iter().filter(|(func, _)| closure.contains(*func) && nested.contains(func));
+        let refused = inner.map(|team| inner_team(unit, team)).collect();
+        run.take(refused)?;
         called::take_in(unit, &changed);
         let teams = gradus_par::ranks_to_loops(unit, &changed);
         let derived = teams.iter().filter(|(func, _)| closure.contains(*func));
@@ -479,6 +484,17 @@ fn sized_team(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic 
         .in_function(name)
         .at(unit.span(*loc), "here")
         .help("leave `num_threads` out if the program is right with one thread too, or share all of the work by `omp for`")
+}
+
+/// That a region has one thread where another one runs its function, and the threads it asks for elsewhere.
+fn inner_team(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic {
+    let function = &unit.functions[*func];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let message = "this region asks for a number of threads, which it has only where no other region is around it: a derivative cannot tell where that is";
+    Diagnostic::error(Code::OpenMp, message)
+        .in_function(name)
+        .at(unit.span(*loc), "here")
+        .help("share its work by `omp for`, leave `num_threads` out, or call the function outside of other regions")
 }
 
 /// That a region has one thread in a derivative while the program finds the number of all.

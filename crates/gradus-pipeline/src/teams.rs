@@ -24,13 +24,19 @@ pub(crate) struct Teams {
 }
 
 /// Makes loops of the teams of `functions` whose number of ranks the program states, where they can be, and with
-/// `open` of the others, if all can.
-pub(crate) fn to_loops(unit: &mut Unit, functions: &[FuncId], open: bool) -> Teams {
+/// `open` of the others, if all can. None does of the functions `nested`, to which regions come: a team there has
+/// one rank.
+pub(crate) fn to_loops(
+    unit: &mut Unit,
+    functions: &[FuncId],
+    nested: &HashSet<FuncId>,
+    open: bool,
+) -> Teams {
     let open = open && !gradus_par::loops_ask_teams(unit, functions);
     let effects = Effects::of(unit, &Closure::of(unit, functions));
     let waiting = gradus_par::waiting(unit);
     let mut changed = Vec::new();
-    for &func in functions {
+    for &func in functions.iter().filter(|func| !nested.contains(func)) {
         if let Some(body) = unit.functions[func].body.take() {
             let made = cut(unit, func, &body, &waiting, &effects, true);
             changed.extend(made.loops.then_some(func));
@@ -47,12 +53,12 @@ pub(crate) fn to_loops(unit: &mut Unit, functions: &[FuncId], open: bool) -> Tea
             unit.functions[func].body = Some(body);
             continue;
         }
-        if open && all {
+        if open && all && !nested.contains(&func) {
             let made = cut(unit, func, &body, &waiting, &effects, false);
             all &= made.all;
             others.push((func, made.body));
         }
-        all &= open;
+        all &= open && !nested.contains(&func);
         unit.functions[func].body = Some(body);
     }
     if all {
