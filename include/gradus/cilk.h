@@ -6,7 +6,8 @@
  *     cilk_scope STATEMENT
  *
  * C: what is spawned gives a number, a pointer or nothing; a structure is spawned by
- * gr_spawn x = f(a, b);  C++ needs exceptions (clang's default) for the word in front of a call. */
+ * gr_spawn x = f(a, b);  and cilk_spawn x = f(a, b), the word before the place, is C++'s only.  C++ needs exceptions
+ * (clang's default) for the word in front of a call. */
 #ifndef GRADUS_CILK_H
 #define GRADUS_CILK_H
 

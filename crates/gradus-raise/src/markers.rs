@@ -288,13 +288,14 @@ fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<
     Ok(())
 }
 
-/// Puts all of a region but its end into a scope.
+/// Puts all of a region but its end, and its own memory at its front, into a scope. An array that is made on the way
+/// stays between its marks.
 fn wrap(unit: &mut Unit, body: &mut Body, region: Region) {
-    let frame = |op: &Op| matches!(body.kind(*op), OpKind::Alloca(_));
-    let ops: Vec<Op> = body
-        .ops_in(region)
-        .filter(|op| !body.kind(*op).is_terminator() && !frame(op))
-        .collect();
+    let is_own = |op: &Op| {
+        matches!(body.kind(*op), OpKind::Alloca(_)) && body.as_const(body.operand(*op, 0)).is_some()
+    };
+    let ops = body.ops_in(region).skip_while(is_own);
+    let ops: Vec<Op> = ops.filter(|op| !body.kind(*op).is_terminator()).collect();
     if !ops.is_empty() {
         wrap_ops(&mut Builder::new(unit, body), &ops, OpKind::Scope);
     }

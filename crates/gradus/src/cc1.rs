@@ -144,6 +144,19 @@ pub fn portable(back: &[String]) -> Vec<String> {
     args
 }
 
+/// The arguments of a back half that leaves the code as it is, as far as its compiler can be told so.
+pub(crate) fn without_passes(mut args: Vec<String>) -> Vec<String> {
+    let said = match args.first().map(String::as_str) {
+        Some(fc1::FIRST) => {
+            args.retain(|arg| !arg.starts_with("-O"));
+            "-O0"
+        }
+        _ => "-disable-llvm-passes",
+    };
+    args.insert(args.len().min(1), said.to_string());
+    args
+}
+
 /// What a compilation may be asked for.
 pub(crate) const EMITS: [&str; 4] = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];
 

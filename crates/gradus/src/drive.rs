@@ -289,8 +289,7 @@ impl Session<'_> {
     /// take the code around them apart.
     fn finished(&self, mut back: Job) -> Job {
         if self.how.options.target == ParallelTarget::Words {
-            let at = back.args.len().min(1);
-            back.args.insert(at, "-disable-llvm-passes".to_string());
+            back.args = cc1::without_passes(back.args);
         }
         back
     }

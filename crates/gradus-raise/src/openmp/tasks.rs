@@ -233,7 +233,8 @@ fn launch(unit: &Unit, body: &Body, calls: &Calls, alloc: Op, entry: FuncId) -> 
                         || unit.callee(body, op) == Some(entry)
                 })
             };
-            (alone && own(yes) && own(no)).then(|| Launch {
+            let here = own(no) || runs_here(unit, body, calls, no, *begin);
+            (alone && own(yes) && here).then(|| Launch {
                 op: branch,
                 when: Some((body.operand(branch, 0), arms[0] == yes)),
                 at_once: false,
@@ -250,6 +251,19 @@ fn launch(unit: &Unit, body: &Body, calls: &Calls, alloc: Op, entry: FuncId) -> 
         }
         _ => None,
     }
+}
+
+/// Whether a region does nothing but to run a task between its marks: its code stands there where an optimiser took it
+/// in, and is the task's function all the same.
+fn runs_here(unit: &Unit, body: &Body, calls: &Calls, region: Region, begin: Op) -> bool {
+    let is_end = |op: &Op| calls.id(unit, body, *op) == Some(OpenMpFn::TaskCompleteIf0);
+    let own = |op: &Op| calls.id(unit, body, *op).is_some() || body.kind(*op).is_terminator();
+    let ops: Vec<Op> = body.ops_in(region).collect();
+    let first = ops.iter().position(|op| *op == begin);
+    let last = ops.iter().position(is_end);
+    first.zip(last).is_some_and(|(first, last)| {
+        first < last && ops[..first].iter().chain(&ops[last..]).all(own)
+    })
 }
 
 fn is_null(unit: &Unit, body: &Body, value: Value) -> bool {
