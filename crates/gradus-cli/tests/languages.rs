@@ -448,6 +448,33 @@ fn fortran_tasks() {
     }
 }
 
+/// The code of a task that does not wait stands where it is made, as flang's passes took it in; and words of a file in
+/// Fortran are compiled again.
+#[test]
+fn fortran_recursion_of_tasks() {
+    let folder = folder("fortran_tree");
+    let source = source("tree.f90");
+    let source = source.display();
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        let build = format!("gradus fc {level} -fopenmp");
+        let said = shell(&folder, &format!("{build} {source} -o program"));
+        assert!(!text(&said.stderr).contains("GRD0036"), "{said:?}");
+        let words = "-c -emit-llvm --par-target=words";
+        shell(&folder, &format!("{build} {words} {source} -o words.bc"));
+        shell(&folder, &format!("{build} words.bc -o again"));
+        for program in ["program", "again"] {
+            for threads in ["1", "2", "4"] {
+                let mut command = Command::new(folder.join(program));
+                command.env("OMP_NUM_THREADS", threads);
+                command.env("GRADUS_FORCE_FORK", "1");
+                let printed = text(&succeeds(&mut command).stdout);
+                let what = format!("{program}, {level}, {threads}");
+                assert_eq!(printed.trim(), "6765 500500.0", "{what}");
+            }
+        }
+    }
+}
+
 /// `gradus fc` takes a program from source to its end: OpenMP, calls for derivatives with arguments by address and by
 /// descriptor, options of flang's, compilation and link apart.
 #[test]

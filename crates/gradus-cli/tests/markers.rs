@@ -56,6 +56,12 @@ fn lambdas_and_objects_mean_the_same_in_cplusplus() {
     means_the_same("lambdas", "lambdas.cpp", "clang++-22", "gradus c++");
 }
 
+/// Arrays whose size is computed on the way, in iterations and scopes that spawn.
+#[test]
+fn arrays_of_a_scope_are_its_own() {
+    means_the_same("words_arrays", "scoped_arrays.c", "clang-22", "gradus cc");
+}
+
 #[test]
 fn exceptions_arrive_where_tasks_are_waited_for() {
     means_the_same("exceptions", "exceptions.cpp", "clang++-22", "gradus c++");

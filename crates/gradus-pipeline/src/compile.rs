@@ -5,6 +5,7 @@ use crate::run::{PASSES, Run, Stop};
 use crate::worklist;
 use crate::{Input, OutputKind, Reply, Request, Task, wire};
 use crate::{derive, parallel};
+use gradus_ir::known::{Known, SystemFn, lookup};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_llvm::{Emit, Host, Pipeline};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,16 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     let request = run.request;
     check_options(run)?;
     let mut host = run.pass("read", read)?;
+    if request.options.parallel {
+        let is_own = |name: &str| {
+            let known = lookup(name);
+            matches!(
+                known,
+                Some(Known::System(SystemFn::Errno | SystemFn::Identity))
+            )
+        };
+        host.forget_constancy(&is_own);
+    }
     match &request.task {
         Task::List => return list(run, &host),
         Task::RestructureAll => restructure_all(run, &mut host)?,

@@ -7,7 +7,7 @@
 use crate::compile::early_parallel;
 use crate::parallel_report::Happened;
 use crate::reply::Output;
-use crate::requests::calls::is_interface_name;
+use crate::requests::calls::{is_interface_name, settle_markers};
 use crate::run::{Run, Stop};
 use crate::simplify::Short;
 use crate::{OutputKind, ParallelTarget, kernel_report, parallel_report, teams};
@@ -44,7 +44,7 @@ pub(crate) fn parallel(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     let (mut imported, roots) = run.pass("import", |run| import(run, host))?;
     let unit = &mut imported.unit;
     let mut raised = run.pass("raise", |run| {
-        let raised = raise(unit, Orphans::Leave);
+        let raised = raise(unit, &Orphans::Leave);
         run.after_unit("raise", unit)?;
         Ok(raised)
     })?;
@@ -195,7 +195,7 @@ fn serial(unit: &Unit, func: FuncId, body: &Body, op: Op, why: &str) -> RegionRe
 
 /// Raises all that is understood. Loops that are only said to be independent become parallel where what
 /// they carry can be taken in any order.
-fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
+fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
     let mut raised = gradus_raise::raise(unit, orphans);
     for &func in &raised.changed {
         let Some(mut body) = unit.functions[func].body.take() else {
@@ -272,7 +272,11 @@ pub(crate) fn project(
     primals: &[FuncId],
     held: &[String],
 ) -> Result<HashSet<FuncId>, Stop> {
-    let raised = raise(&mut imported.unit, Orphans::Raise);
+    settle_markers(&mut imported.unit);
+    // A function that only asks for derivatives may be called by a team that stands elsewhere.
+    let orphans = Closure::of(&imported.unit, primals);
+    let orphans = Orphans::RaiseOf(orphans.functions().iter().copied().collect());
+    let raised = raise(&mut imported.unit, &orphans);
     let closure = Closure::of(&imported.unit, primals);
     let mut changed = raised.changed.clone();
     let only_run = only_run(&imported.unit, &closure, &changed);
@@ -294,17 +298,8 @@ pub(crate) fn project(
         }
         run.after_unit("simplify", &imported.unit)
     })?;
-    let mut launches = gradus_raise::raise_launches(&mut imported.unit, closure.functions());
-    refused_launches(run, imported, &mut launches)?;
+    changed.extend(launches(run, imported, &closure)?);
     let unit = &mut imported.unit;
-    if !launches.changed.is_empty() {
-        run.pass("simplify", |run| {
-            Short::of(run.request).parallel(unit, &closure, &launches.changed);
-            run.after_unit("simplify", unit)
-        })?;
-        kernels(run, unit, &launches.changed, false)?;
-        changed.extend(launches.changed);
-    }
     let apart = changed
         .iter()
         .copied()
@@ -331,10 +326,9 @@ pub(crate) fn project(
         if !teams.all {
             run.take(of_one)?;
         }
-        let inner = gradus_par::sized_teams(unit, &changed);
-        let inner = inner.iter().filter(|(func, _)| closure.contains(*func) && nested.contains(func));
-        let refused = inner.map(|team| inner_team(unit, team)).collect();
-        run.take(refused)?;
+        refuse_nested(run, unit, &changed, |func| {
+            closure.contains(func) && nested.contains(&func)
+        })?;
         called::take_in(unit, &changed);
         let teams = gradus_par::ranks_to_loops(unit, &changed);
         let derived = teams.iter().filter(|(func, _)| closure.contains(*func));
@@ -484,6 +478,37 @@ fn sized_team(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic 
         .in_function(name)
         .at(unit.span(*loc), "here")
         .help("leave `num_threads` out if the program is right with one thread too, or share all of the work by `omp for`")
+}
+
+/// Makes loops of the launches in what is differentiated; gives the functions that changed.
+fn launches(
+    run: &mut Run<'_>,
+    imported: &mut Imported,
+    closure: &Closure,
+) -> Result<Vec<FuncId>, Stop> {
+    let mut launches = gradus_raise::raise_launches(&mut imported.unit, closure.functions());
+    refused_launches(run, imported, &mut launches)?;
+    let unit = &mut imported.unit;
+    if !launches.changed.is_empty() {
+        run.pass("simplify", |run| {
+            Short::of(run.request).parallel(unit, closure, &launches.changed);
+            run.after_unit("simplify", unit)
+        })?;
+        kernels(run, unit, &launches.changed, false)?;
+    }
+    Ok(launches.changed)
+}
+
+/// Refuses derivatives of regions with a stated number of threads in functions that other regions come to.
+fn refuse_nested(
+    run: &mut Run<'_>,
+    unit: &Unit,
+    changed: &[FuncId],
+    is_nested: impl Fn(FuncId) -> bool,
+) -> Result<(), Stop> {
+    let teams = gradus_par::sized_teams(unit, changed);
+    let inner = teams.iter().filter(|(func, _)| is_nested(*func));
+    run.take(inner.map(|team| inner_team(unit, team)).collect())
 }
 
 /// That a region has one thread where another one runs its function, and the threads it asks for elsewhere.

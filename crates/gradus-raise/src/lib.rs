@@ -1,7 +1,7 @@
 //! Outside parallel calls become parallel ops.
 //!
 //! ```text
-//! let raised = gradus_raise::raise(&mut unit, Orphans::Leave);   // before anything is inlined
+//! let raised = gradus_raise::raise(&mut unit, &Orphans::Leave);   // before anything is inlined
 //! raised.changed                                  // functions with new bodies
 //! raised.regions                                  // what became of every region, by source line
 //! ```
@@ -86,10 +86,12 @@ impl Raised {
 }
 
 /// What is done with a function that shares the work of a team which it did not begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Orphans {
     /// It is raised: whoever calls it gets its meaning, a team or code on one thread, from the same ops.
     Raise,
+    /// It is raised if it is one of these functions, and stays as it is else.
+    RaiseOf(HashSet<FuncId>),
     /// It stays as it is: a team calls it that may stand in another file and be of either library, and
     /// the run time finds out which.
     Leave,
@@ -97,13 +99,13 @@ pub enum Orphans {
 
 /// Raises all that is understood in a unit; launches only where nothing is differentiated
 /// ([`raise_launches`] for the rest).
-pub fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
+pub fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
     let mut raised = markers::raise(unit);
     let regions = openmp::raise(unit, orphans);
     raised.regions.extend(regions.regions);
     raised.changed.extend(regions.changed);
     raised.reach = regions.reach;
-    if orphans == Orphans::Leave {
+    if *orphans == Orphans::Leave {
         let launches = cuda::raise(unit);
         raised.changed.extend(launches.changed);
         raised.refused = launches.refused;

@@ -606,7 +606,7 @@ mod tests {
              }}"
         );
         let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
-        let said = raise(&mut unit, Orphans::Raise).remarks().len();
+        let said = raise(&mut unit, &Orphans::Raise).remarks().len();
         let Some(Symbol::Func(f)) = unit.symbol("f") else {
             panic!("it is there");
         };
@@ -661,7 +661,7 @@ mod tests {
                return
              }";
         let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
-        raise(&mut unit, Orphans::Raise);
+        raise(&mut unit, &Orphans::Raise);
         let Some(Symbol::Func(f)) = unit.symbol("f") else {
             panic!("it is there");
         };

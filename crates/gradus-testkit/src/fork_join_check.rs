@@ -163,7 +163,7 @@ fn through_words(unit: &Unit) -> Result<(Host, Unit), String> {
         return Err(format!("{name} is not read again: {why:?}"));
     }
     let mut read = imported.unit;
-    let raised = gradus_raise::raise(&mut read, gradus_raise::Orphans::Raise);
+    let raised = gradus_raise::raise(&mut read, &gradus_raise::Orphans::Raise);
     for &func in &raised.changed {
         if let Some(mut body) = read.functions[func].body.take() {
             for op in gradus_par::restore(&mut read, &mut body) {

@@ -241,7 +241,8 @@ pub(super) const ROWS: &[Row] = &[
         SystemFn::Environment,
         TALK.reading(&[0]),
     ),
-    row(ERRNO, SystemFn::Errno, Effects::PURE.inactive()),
+    // One for each thread: no other one's calls may be made by one.
+    row(ERRNO, SystemFn::Errno, Effects::PURE.hidden().inactive()),
     row(
         &[
             "setjmp",
@@ -272,7 +273,14 @@ pub(super) const ROWS: &[Row] = &[
         TALK.reading(&[0]).writing(&[1]),
     ),
     row(
-        &["getpid", "pthread_self", "gettid", "getppid"],
+        &[
+            "getpid",
+            "pthread_self",
+            "thrd_current",
+            "gettid",
+            "getppid",
+            "__h_errno_location",
+        ],
         SystemFn::Identity,
         TALK,
     ),

@@ -40,7 +40,7 @@ pub(crate) struct Converted {
 }
 
 /// Raises what is understood of a unit's OpenMP.
-pub(crate) fn raise(unit: &mut Unit, orphans: Orphans) -> Raised {
+pub(crate) fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
     let calls = Calls::of(unit);
     if calls.is_empty() {
         return Raised::default();

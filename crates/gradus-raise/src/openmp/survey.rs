@@ -42,7 +42,7 @@ struct Seen {
 
 /// What is known of a unit.
 #[derive(Debug)]
-pub(super) struct Survey {
+pub(super) struct Survey<'a> {
     seen: HashMap<FuncId, Seen>,
     order: Vec<FuncId>,
     /// Functions that are a region's or a task's code.
@@ -52,11 +52,11 @@ pub(super) struct Survey {
     /// Regions that stay, by the function that runs there.
     kept: HashMap<FuncId, Reason>,
     /// What is done with functions that share the work of a team that calls them.
-    orphans: Orphans,
+    orphans: &'a Orphans,
 }
 
-impl Survey {
-    pub fn of(unit: &Unit, calls: &Calls, orphans: Orphans) -> Survey {
+impl<'a> Survey<'a> {
+    pub fn of(unit: &Unit, calls: &Calls, orphans: &'a Orphans) -> Survey<'a> {
         let mut survey = Survey {
             seen: HashMap::new(),
             order: Vec::new(),
@@ -73,6 +73,7 @@ impl Survey {
                 survey.order.push(func);
             }
         }
+        survey.who_shares(unit);
         let unread = |func: &FuncId| {
             let function = &unit.functions[*func];
             function.defined && function.body.is_none()
@@ -82,6 +83,18 @@ impl Survey {
         }
         survey.orphaned = survey.orphaned(unit);
         survey
+    }
+
+    /// What is taken into other functions shares nothing itself; a region's code does that no function here begins.
+    fn who_shares(&mut self, unit: &Unit) {
+        let mentioned = self.seen.values().flat_map(|seen| &seen.mentions);
+        let mentioned: HashSet<FuncId> = mentioned.copied().collect();
+        for (func, seen) in &mut self.seen {
+            seen.shares &= !(is_wrapped(unit, *func) && mentioned.contains(func));
+            if seen.shares {
+                seen.held = seen.held.take().or_else(|| seen.owns.clone());
+            }
+        }
     }
 
     /// The functions that are not a region's, and what is taken into them: tasks, and what is made to be inlined.
@@ -122,7 +135,12 @@ impl Survey {
     /// Whether a function is left to the team that calls it, which may be one of either library.
     pub fn is_left(&self, func: FuncId) -> bool {
         let shares = self.seen.get(&func).is_some_and(|seen| seen.shares);
-        shares && self.orphans == Orphans::Leave && !self.is_part(func)
+        let stays = match self.orphans {
+            Orphans::Raise => false,
+            Orphans::RaiseOf(functions) => !functions.contains(&func),
+            Orphans::Leave => true,
+        };
+        shares && stays && !self.is_part(func)
     }
     /// Whether a function begins regions that do not stay.
     pub fn has_raised(&self, func: FuncId) -> bool {
@@ -362,7 +380,7 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         };
         seen.holds |= !is_question(id);
         seen.asks |= is_for_ranks(id);
-        seen.shares |= is_for_ranks(id) && !is_question(id) && !is_wrapped(unit, func);
+        seen.shares |= is_for_ranks(id) && !is_question(id);
         if let Some(text) = obstacle(id) {
             let place = match id {
                 OpenMpFn::ThreadPrivate => &mut seen.owns,
@@ -392,9 +410,6 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
             }
             _ => {}
         }
-    }
-    if seen.shares {
-        seen.held = seen.held.or_else(|| seen.owns.clone());
     }
     Some(seen)
 }

@@ -130,7 +130,7 @@ pub fn imported(bytes: &[u8]) -> Unit {
 
 /// Raises, and holds what comes out to the verifier.
 pub fn raised(unit: &mut Unit) -> Raised {
-    let raised = raise(unit, Orphans::Raise);
+    let raised = raise(unit, &Orphans::Raise);
     let findings = gradus_ir::verify(unit);
     if let Some(first) = findings.first() {
         panic!("{first} {:?}\n{}", first.notes, gradus_ir::print(unit));

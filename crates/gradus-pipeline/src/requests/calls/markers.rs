@@ -3,9 +3,12 @@
 //!
 //! A call passes what was loaded from a marker, or its address (C++ references). After the early
 //! pipeline the load usually stands right before the call; it may have been shared or moved out of a
-//! loop, so a marker is looked for behind merges and carried values too.
+//! loop, so a marker is looked for behind merges and carried values too. Before anything else moves it, what is
+//! loaded becomes the address as a number ([`settle_loads`]), which is the same on all ways.
 
-use gradus_ir::{Body, CastOp, ConstKind, Definition, Op, OpKind, Region, Unit, Value};
+use gradus_ir::{
+    Body, Builder, CastOp, ConstKind, Definition, Op, OpKind, Region, Type, Unit, Value,
+};
 use std::collections::HashSet;
 
 /// What a marker says.
@@ -147,7 +150,7 @@ pub(crate) fn settled(unit: &Unit, body: &Body, value: Value) -> Option<Value> {
 
 fn marker_of(unit: &Unit, body: &Body, value: Value) -> Option<Marker> {
     let address = match body.def_op(value) {
-        Some(op) if matches!(body.kind(op), OpKind::Load(_)) => body.operand(op, 0),
+        Some(op) if is_reading(body, op) => body.operand(op, 0),
         Some(_) => return None,
         None => value,
     };
@@ -155,6 +158,51 @@ fn marker_of(unit: &Unit, body: &Body, value: Value) -> Option<Marker> {
         ConstKind::Global { global, offset: 0 } => marker_named(&unit.globals[global].name),
         _ => None,
     }
+}
+
+/// Whether an op loads from an address, or makes a number of it, as [`settle_loads`] does with markers.
+fn is_reading(body: &Body, op: Op) -> bool {
+    let kind = body.kind(op);
+    matches!(kind, OpKind::Load(_) | OpKind::Cast(CastOp::PtrToInt))
+}
+
+/// Puts the addresses of markers, as numbers, in place of what a body loads from them: a load may come to stand
+/// behind a question, and what arrives where it is not asked is no marker.
+pub(crate) fn settle_loads(unit: &mut Unit, body: &mut Body) {
+    for op in reads(unit, body) {
+        let (value, address) = (body.result(op), body.operand(op, 0));
+        let mut b = Builder::new(unit, body);
+        b.at_op(op);
+        let ty = b.body.ty(value);
+        let is_number = matches!(b.unit.types.get(ty), Type::Int(_));
+        if is_number && matches!(b.body.kind(op), OpKind::Load(_)) {
+            let number = b.cast(CastOp::PtrToInt, address, ty);
+            b.body.replace_uses(value, number);
+            b.body.erase(op);
+        }
+    }
+}
+
+/// Has a body load from markers again what [`settle_loads`] settled: a later link reads calls that are left.
+pub(crate) fn load_again(unit: &mut Unit, body: &mut Body) {
+    for op in reads(unit, body) {
+        let (value, address) = (body.result(op), body.operand(op, 0));
+        if matches!(body.kind(op), OpKind::Cast(_)) {
+            let mut b = Builder::new(unit, body);
+            b.at_op(op);
+            let ty = b.body.ty(value);
+            let loaded = b.load(ty, address);
+            b.body.replace_uses(value, loaded);
+            b.body.erase(op);
+        }
+    }
+}
+
+/// What a body reads of markers.
+fn reads(unit: &Unit, body: &Body) -> Vec<Op> {
+    let of_marker =
+        |op: &Op| is_reading(body, *op) && marker_of(unit, body, body.result(*op)).is_some();
+    body.walk(body.root()).filter(of_marker).collect()
 }
 
 /// The values that may arrive as `value`: results and parameters of structures are followed to what is
@@ -243,15 +291,11 @@ fn yielded(unit: &Unit, body: &Body, op: Op, index: u32, into: &mut Vec<Value>) 
 
 /// Puts zero in place of everything that a body still loads from markers; says whether there was any.
 pub(crate) fn erase_loads(unit: &mut Unit, body: &mut Body) -> bool {
-    let loads: Vec<Op> = body
-        .walk(body.root())
-        .filter(|&op| matches!(body.kind(op), OpKind::Load(_)))
-        .filter(|&op| marker_of(unit, body, body.result(op)).is_some())
-        .collect();
+    let loads = reads(unit, body);
     let found = !loads.is_empty();
     for op in loads {
         let value = body.result(op);
-        let mut build = gradus_ir::Builder::new(unit, body);
+        let mut build = Builder::new(unit, body);
         let ty = build.body.ty(value);
         let zero = build.zero(ty);
         body.replace_uses(value, zero);

@@ -64,8 +64,9 @@ pub(crate) fn lower(unit: &mut Unit, roots: &mut Roots, partial: bool) -> Lowere
                 Err(finding) => lowered.findings.push(finding),
             }
         }
-        if lowered.left == left {
-            changed |= markers::erase_loads(unit, &mut body);
+        match lowered.left == left {
+            true => changed |= markers::erase_loads(unit, &mut body),
+            false => markers::load_again(unit, &mut body),
         }
         unit.functions[site].body = Some(body);
         if changed {
@@ -73,6 +74,18 @@ pub(crate) fn lower(unit: &mut Unit, roots: &mut Roots, partial: bool) -> Lowere
         }
     }
     lowered
+}
+
+/// Has what differentiation calls are told by markers stand still, before code around them moves.
+pub(crate) fn settle_markers(unit: &mut Unit) {
+    for site in unit.functions.ids().collect::<Vec<_>>() {
+        if let Some(mut body) = unit.functions[site].body.take() {
+            if !find(unit, &body).is_empty() {
+                markers::settle_loads(unit, &mut body);
+            }
+            unit.functions[site].body = Some(body);
+        }
+    }
 }
 
 /// Whether a function's body holds differentiation calls.

@@ -1,0 +1,98 @@
+//! Derivatives that the threads of a region ask for: each thread asks for those of its share of the work, and a function
+//! that shares work between threads does so whoever begins the region.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use support::{accepts, folder, succeeds, text, write};
+
+const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
+const WANTED: &str = "loops 270 steps 5 parts 6104 number 90\ncalled 182\n";
+
+fn is_right(at: &Path, program: &str, what: &str) {
+    for workers in ["1", "2", "4"] {
+        for forced in ["0", "1"] {
+            let mut command = Command::new(at.join(program));
+            command.env("GRADUS_NUM_THREADS", workers);
+            command.env("GRADUS_FORCE_FORK", forced);
+            let told = text(&succeeds(&mut command).stdout);
+            assert_eq!(told, WANTED, "{what}, {workers} workers, forced: {forced}");
+        }
+    }
+}
+
+#[test]
+fn threads_ask_for_the_derivatives_of_their_share() {
+    let at = folder("asked_in_regions");
+    write(&at, "asks.c", include_str!("asked_in_regions/asks.c"));
+    for level in LEVELS {
+        accepts(&at, &format!("cc -fopenmp {level} asks.c -o asks"));
+        is_right(&at, "asks", level);
+    }
+}
+
+/// The region begins in one file, and a function that shares its work asks in another one.
+#[test]
+fn functions_of_other_files_ask_for_their_share() {
+    let at = folder("asked_in_regions_apart");
+    let source = include_str!("asked_in_regions/asks.c");
+    let (asking, main) = source.split_once("int main").expect("two parts");
+    write(&at, "asking.c", &asking.replace("static double", "double"));
+    let declared = "#include <stdio.h>
+double loops(void), steps(int), parts(void), by_number(void);
+void shared(double *, int), tasks(double *, int);
+int main";
+    write(&at, "main.c", &format!("{declared}{main}"));
+    for level in LEVELS {
+        accepts(&at, &format!("cc -fopenmp {level} -c asking.c -o asking.o"));
+        accepts(&at, &format!("cc -fopenmp {level} -c main.c -o main.o"));
+        accepts(&at, "cc -fopenmp asking.o main.o -o asks");
+        is_right(&at, "asks", level);
+    }
+}
+
+/// A call whose function stands elsewhere is read by a later link, beside one that is read here.
+#[test]
+fn calls_in_regions_may_wait_for_their_function() {
+    let at = folder("asked_in_regions_later");
+    let asking = "extern int enzyme_out;
+double __enzyme_autodiff(void *, ...);
+double fixed__enzyme_autodiff(void *, int, double);
+static double square(double r) { return r * r; }
+double other(double);
+void both(double *g, double *h, int n) {
+#pragma omp parallel for
+  for (int i = 0; i < n; i++) {
+    g[i] = __enzyme_autodiff((void *)square, enzyme_out, (double)i);
+    h[i] = fixed__enzyme_autodiff((void *)other, enzyme_out, (double)i);
+  }
+}
+";
+    write(&at, "asking.c", asking);
+    let main = "#include <stdio.h>
+double other(double x) { return x * x * x; }
+void both(double *, double *, int);
+int main(void) {
+  double g[4], h[4];
+  both(g, h, 4);
+  printf(\"%g %g\\n\", g[3], h[3]);
+}
+";
+    write(&at, "main.c", main);
+    for output in ["", "-emit-llvm"] {
+        let build = format!("cc -O2 -fopenmp -c {output}");
+        accepts(&at, &format!("{build} asking.c -o asking.o"));
+        accepts(&at, &format!("{build} main.c -o main.o"));
+        if output.is_empty() {
+            accepts(&at, "cc -O2 -fopenmp asking.o main.o -o both");
+        } else {
+            let mut link = Command::new("llvm-link-22");
+            link.args(["asking.o", "main.o", "-o", "both.bc"]);
+            succeeds(link.current_dir(&at));
+            accepts(&at, "cc -O2 -fopenmp both.bc -o both");
+        }
+        let told = text(&succeeds(&mut Command::new(at.join("both"))).stdout);
+        assert_eq!(told, "6 27\n", "{output}");
+    }
+}

@@ -1,0 +1,96 @@
+//! What each thread has of its own, and the C library calls constant: where `errno` is, and who a thread is. It is asked
+//! by each thread for itself.
+
+mod support;
+
+use std::process::Command;
+use support::{accepts, folder, succeeds, text, write};
+
+const SOURCE: &str = r#"
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <omp.h>
+#include <gradus/parallel.h>
+enum { COUNT = 20000 };
+static const char *texts[COUNT];
+static pthread_t who[COUNT];
+
+static int is_too_large(const char *text) {
+  errno = 0;
+  strtol(text, 0, 10);
+  return errno == ERANGE;
+}
+
+static int loops(int n) {
+  int bad = 0;
+#pragma omp parallel for reduction(+ : bad)
+  for (int i = 0; i < n; i++) {
+    errno = 0;
+    long read = strtol(texts[i], 0, 10);
+    if (errno == ERANGE) bad++;
+    else if (read != 17) bad += n;
+  }
+  return bad;
+}
+
+static int marked(int n) {
+  static int large[COUNT];
+  gr_for (int i = 0; i < n; i++) {
+    errno = 0;
+    strtol(texts[i], 0, 10);
+    large[i] = errno == ERANGE;
+  }
+  int bad = 0;
+  for (int i = 0; i < n; i++) bad += large[i];
+  return bad;
+}
+
+static int tasks(int n) {
+  int wrong = 0;
+#pragma omp parallel
+#pragma omp single
+  for (int i = 0; i + 1 < n; i += 2) {
+    int one = 0, other = 0;
+#pragma omp task shared(one)
+    one = is_too_large(texts[i]);
+    other = is_too_large(texts[i + 1]);
+#pragma omp taskwait
+    wrong += one || !other;
+  }
+  return wrong;
+}
+
+static int threads(int n) {
+  int same = 1;
+#pragma omp parallel for schedule(static) num_threads(2)
+  for (int i = 0; i < n; i++) {
+    double s = i;
+    for (int k = 0; k < 1000; k++) s = s * 0.5 + k;
+    who[i] = s < 0 ? 0 : pthread_self();
+  }
+  for (int i = 1; i < n; i++) same &= pthread_equal(who[i], who[0]) != 0;
+  return same;
+}
+
+int main(void) {
+  for (int i = 0; i < COUNT; i++) texts[i] = i % 2 ? "99999999999999999999999" : "17";
+  int same = 1;
+  for (int turn = 0; same && turn < 50; turn++) same = threads(COUNT);
+  printf("%d %d %d %d\n", loops(COUNT), marked(COUNT), tasks(COUNT), same);
+}
+"#;
+
+#[test]
+fn each_thread_asks_for_itself() {
+    let at = folder("own_of_threads");
+    write(&at, "own.c", SOURCE);
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        accepts(&at, &format!("cc -fopenmp {level} own.c -o own -lm"));
+        let mut command = Command::new(at.join("own"));
+        command.env("GRADUS_NUM_THREADS", "2");
+        let told = text(&succeeds(&mut command).stdout);
+        assert_eq!(told, "10000 10000 0 0\n", "{level}");
+    }
+}
