@@ -56,6 +56,7 @@ fn read(args: &[OsString]) -> Result<Asked, Diagnostic> {
             Long("print") => print = true,
             Long("time") => time = true,
             Long("verify-each") => dev.options.verify_each = true,
+            Long("deterministic") => dev.options.deterministic = true,
             Long("restructure-all") => dev.restructure_all = true,
             Long("after") => after.push(text(&mut parser)?),
             Short('f') => dev.function = Some(text(&mut parser)?),

@@ -65,7 +65,7 @@ gradus: derivatives of programs as they are
   gradus nvcc …
       nvcc's command line: CUDA programs become programs for this machine's processors
       --gpu-report      what became of every kernel: barriers, what crosses them, vectorised loops
-  gradus dev IN [-f NAME] [--after=PASS] [--print] [--verify-each] [--time]
+  gradus dev IN [-f NAME] [--after=PASS] [--print] [--verify-each] [--time] [--deterministic]
       what the passes do
   gradus explain CODE
       all about a diagnostic, such as GRD0005

@@ -102,3 +102,38 @@ fn gradients_of_teams_tasks_and_atomic_sums_have_the_same_bits() {
         assert!(run(&folder, workers) == one, "{workers} workers");
     }
 }
+
+/// A loop in dynamic order around one whose length is read: without an order of threads it is one serial loop.
+#[test]
+fn dynamic_loops_with_inner_loops_have_gradients() {
+    let folder = folder("dynamic");
+    let source = "
+#include <stdio.h>
+extern int enzyme_const, enzyme_dup;
+void __enzyme_autodiff(void *, ...);
+void f(const double *x, double *y, const int *len, int n) {
+#pragma omp parallel for schedule(dynamic, 1)
+  for (int k = 0; k < n; k++)
+    for (int i = 0; i < len[k]; i++) y[8 * k + i] = x[8 * k + i] * x[8 * k + i];
+}
+int main(void) {
+  double x[40], y[40], dx[40] = {0}, dy[40], sum = 0;
+  int len[5] = {8, 7, 6, 5, 4};
+  for (int i = 0; i < 40; i++) x[i] = i, dy[i] = 1;
+  __enzyme_autodiff((void *)f, enzyme_dup, x, dx, enzyme_dup, y, dy, enzyme_const, len, enzyme_const, 5);
+  for (int i = 0; i < 40; i++) sum += dx[i];
+  printf(\"%g\\n\", sum);
+}
+";
+    std::fs::write(folder.join("program.c"), source).expect("written");
+    for level in ["-O0", "-O2"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+        command.args(["cc", level, "-w", "-fopenmp", "--deterministic"]);
+        command.args(["program.c", "-o", "program", "-lm"]);
+        succeeds(command.current_dir(&folder));
+        for workers in [1, 4] {
+            // Twice the numbers from 8 · k on: 28 + 77 + 111 + 130 + 134.
+            assert_eq!(run(&folder, workers), "960\n", "{level}, {workers} workers");
+        }
+    }
+}

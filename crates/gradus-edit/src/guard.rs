@@ -61,7 +61,8 @@ pub(crate) fn fold_guard(
         return None;
     }
     let none = {
-        let zero = Builder::new(unit, body).i64(0);
+        let ty = body.ty(body.operand(op, 0));
+        let zero = Builder::new(unit, body).zero(ty);
         Claim::new(IntPredicate::Eq, body.operand(op, 0), zero)
     };
     let zero_without = condition_implies_claim(unit, body, condition, !truth, none);
