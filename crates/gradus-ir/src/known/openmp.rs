@@ -75,7 +75,7 @@ pub enum OpenMpFn {
     TaskGroup,
     /// Waits for its tasks and theirs.
     EndTaskGroup,
-    /// `…, task, if, &lower, &upper, stride, nogroup, kind, value, duplicate`.
+    /// `…, task, if, &lower, &upper, stride, nogroup, kind, value(, strict), duplicate`.
     TaskLoop,
     /// `→ i32`: the number of this thread in its team.
     Rank,
@@ -197,7 +197,10 @@ pub(super) const ROWS: &[Row] = &[
     row(&["__kmpc_omp_taskyield"], OpenMpFn::TaskYield),
     row(&["__kmpc_taskgroup"], OpenMpFn::TaskGroup),
     row(&["__kmpc_end_taskgroup"], OpenMpFn::EndTaskGroup),
-    row(&["__kmpc_taskloop"], OpenMpFn::TaskLoop),
+    row(
+        &["__kmpc_taskloop", "__kmpc_taskloop_5"],
+        OpenMpFn::TaskLoop,
+    ),
     asks(
         &["omp_get_thread_num", "omp_get_thread_num_"],
         OpenMpFn::Rank,
