@@ -1,10 +1,11 @@
-//! What the clauses of tasks and of loops of tasks promise: as OpenMP has it, whatever the number of workers, and as clang's programs do.
+//! What the clauses of tasks and of loops of tasks promise, and what tasks are told of themselves: as OpenMP has it,
+//! whatever the number of workers, and as clang's programs do.
 
 mod support;
 
 use std::path::Path;
 use std::process::Command;
-use support::{accepts, folder, shell, succeeds, text, write};
+use support::{accepts, folder, refuses, shell, succeeds, text, write};
 
 fn run(at: &Path, program: &str, workers: &str, forced: &str) -> String {
     let mut command = Command::new(at.join(program));
@@ -68,6 +69,13 @@ outside 100: 14 7 8 1
     prints("task-loops", include_str!("tasks/loops.c"), wanted);
 }
 
+#[test]
+fn tasks_know_whether_they_are_final_and_regions_what_is_around() {
+    // Of two threads and three in each: 300 and 60 of numbers, -1 for what is not there, and so on.
+    let wanted = "1 1 0 1 0 10 0\n6360 7386 12 12 3303\n";
+    prints("task-final", include_str!("tasks/final.c"), wanted);
+}
+
 /// What copies objects with destructors stays with the library, also where a `final` clause hides it among flags.
 #[test]
 fn objects_that_tasks_take_along_are_destroyed() {
@@ -107,5 +115,31 @@ int main(int argc, char **) {
         for workers in ["1", "4"] {
             assert_eq!(run(&at, "ours", workers, "1"), "11 0\n", "{level}");
         }
+    }
+}
+
+/// Tasks of a derivative are not final, and its regions are loops: who asks would be told something else there.
+#[test]
+fn derivatives_of_what_asks_for_tasks_and_regions_around_are_refused() {
+    let at = folder("task-asked");
+    for asked in ["omp_in_final()", "inside()", "omp_get_team_size(1) > 0"] {
+        let source = format!(
+            "#include <omp.h>
+__attribute__((noinline)) static int inside(void) {{ return omp_in_final(); }}
+double f(const double *x, int n) {{
+  double s = 0;
+#pragma omp parallel
+#pragma omp single
+  {{
+#pragma omp task shared(s) final(n > 3)
+    s = x[0] * ({asked} ? x[1] : x[2]);
+#pragma omp taskwait
+  }}
+  return s;
+}}
+"
+        );
+        write(&at, "it.c", &source);
+        refuses(&at, "grad it.c -f f -- -O2 -fopenmp", "GRD0011");
     }
 }

@@ -97,6 +97,10 @@ pub enum OpenMpFn {
     RegionEnd,
     /// `→ i32`: how many regions are around.
     Level,
+    /// `level → i32`: the number of a thread around this, or of those of its team.
+    OfLevel,
+    /// `→ i32`: whether what runs is a final task.
+    InFinal,
     /// Another question, whose answer changes nothing of the team.
     Query,
     /// Sets a number of the run time.
@@ -224,6 +228,14 @@ pub(super) const ROWS: &[Row] = &[
     asks(
         &["omp_get_level", "omp_get_level_", "omp_get_active_level"],
         OpenMpFn::Level,
+    ),
+    row(
+        &["omp_get_ancestor_thread_num", "omp_get_team_size"],
+        OpenMpFn::OfLevel,
+    ),
+    row(
+        &["omp_in_final", "omp_in_final_", "gr_in_final"],
+        OpenMpFn::InFinal,
     ),
     asks(
         &[

@@ -172,6 +172,8 @@ fn convert(unit: &mut Unit, calls: &Calls, func: FuncId, orphaned: bool) -> Step
             | OpenMpFn::MaxThreads
             | OpenMpFn::InParallel
             | OpenMpFn::Level
+            | OpenMpFn::OfLevel
+            | OpenMpFn::InFinal
             | OpenMpFn::InRegion
             | OpenMpFn::Region
             | OpenMpFn::RegionEnd
