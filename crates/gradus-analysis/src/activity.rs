@@ -209,6 +209,7 @@ impl ClassFacts {
         found.findings.extend(elsewhere);
         let cuts = crate::text_cut::findings(facts, &found);
         found.findings.extend(cuts);
+        found.findings.extend(crate::places::findings(facts));
         found
     }
 

@@ -71,6 +71,7 @@ mod nest;
 mod outliving;
 mod outside_calls;
 mod pieces;
+mod places;
 mod points_to;
 mod prints;
 mod rounding;

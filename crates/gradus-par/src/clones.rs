@@ -14,6 +14,7 @@
 //! needed, and one worker runs the same code as many.
 
 use crate::serial;
+use crate::tasks;
 use gradus_analysis::Closure;
 use gradus_ir::{
     AttrSet, Body, Builder, CallInfo, FuncId, Function, IntPredicate, Linkage, Op, OpKind, Region,
@@ -44,6 +45,7 @@ struct Clones {
 /// bodies, those that were made among them.
 pub(crate) fn split(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
     let chosen = chosen(unit, functions);
+    let minds_final = serial::minds_final(unit, &chosen);
     let clones: HashMap<FuncId, Clones> = chosen
         .iter()
         .map(|&func| (func, declare(unit, func)))
@@ -53,7 +55,7 @@ pub(crate) fn split(unit: &mut Unit, functions: &[FuncId]) -> Vec<FuncId> {
             continue;
         };
         let made = clones[&func];
-        unit.functions[made.serial].body = Some(serial_body(unit, &body, &clones));
+        unit.functions[made.serial].body = Some(serial_body(unit, &body, &clones, minds_final));
         unit.functions[made.level].body = Some(level_body(unit, made));
         unit.functions[func].body = Some(entry_body(unit, func, made.fork));
         unit.functions[made.fork].body = Some(fork_body(unit, body, &clones));
@@ -324,7 +326,13 @@ fn redirect(b: &mut Builder<'_>, op: Op, callee: FuncId, further: Option<Value>)
 }
 
 /// The serial projection, in which locks stay: other tasks may run at the same time.
-fn serial_body(unit: &mut Unit, body: &Body, clones: &HashMap<FuncId, Clones>) -> Box<Body> {
+/// Where something `minds_final` it knows which tasks are.
+fn serial_body(
+    unit: &mut Unit,
+    body: &Body,
+    clones: &HashMap<FuncId, Clones>,
+    minds_final: bool,
+) -> Box<Body> {
     let mut body = body.clone();
     let projected = |body: &Body| {
         body.walk(body.root()).find(|&op| {
@@ -332,6 +340,9 @@ fn serial_body(unit: &mut Unit, body: &Body, clones: &HashMap<FuncId, Clones>) -
         })
     };
     while let Some(op) = projected(&body) {
+        if minds_final {
+            tasks::begin_final(&mut Builder::new(unit, &mut body), op);
+        }
         serial::lower(unit, &mut body, op);
     }
     gradus_edit::raise_private(&mut body);

@@ -8,14 +8,18 @@
 //! thing, or calls what does or is not known, becomes its serial projection, innermost ones first; parallel
 //! loops around and inside that hold none stay.
 
-use crate::{ordered, serial, sized};
-use gradus_ir::{Body, FuncId, LocId, Op, OpKind, RmwOp, Unit};
+use crate::{ordered, serial, sized, tasks};
+use gradus_ir::{Body, Builder, FuncId, LocId, Op, OpKind, RmwOp, Unit};
 use std::collections::HashSet;
 
 /// Makes all parallel ops of `functions` serial whose results may depend on the order of their strands; gives
 /// each one's function and place.
 pub fn keep_order(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<LocId>)> {
     let unordered = ordered::closed(unit, &depends);
+    let asks_final = unit
+        .functions
+        .ids()
+        .any(|func| serial::is_final_question(unit, func));
     let mut serialised = Vec::new();
     for &func in functions {
         let Some(mut body) = unit.functions[func].body.take() else {
@@ -34,6 +38,9 @@ pub fn keep_order(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<
             let mut inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
             if is_team || inside.any(|op| depends(unit, &body, op, &unordered)) {
                 serialised.push((func, body.ops[op].loc));
+                if asks_final {
+                    tasks::begin_final(&mut Builder::new(unit, &mut body), op);
+                }
                 serial::lower(unit, &mut body, op);
             }
         }

@@ -45,6 +45,11 @@ impl Size {
             true => asleep,
             false => from(options.small_work.min(options.small_work_awake)),
         };
+        Size::from(trips, awake, asleep)
+    }
+
+    /// The decision about a loop of `trips` iterations, where these are known, that forks from so many on.
+    pub(crate) fn from(trips: Option<u64>, awake: u64, asleep: u64) -> Size {
         match trips {
             Some(trips) if trips < awake => Size::Never,
             Some(trips) if trips >= asleep => Size::Always,

@@ -67,6 +67,11 @@ impl Plan {
         })
     }
 
+    /// Whether the program says that each iteration is worth a task.
+    fn names_tasks(&self) -> bool {
+        self.grain == Some(1)
+    }
+
     /// The types of what is carried from iteration to iteration: the totals, and where an operation
     /// of the program's own has no neutral value, whether they hold anything yet.
     fn carried(&self, unit: &mut Unit) -> Vec<TypeId> {
@@ -118,14 +123,13 @@ impl Lowering<'_> {
         let work = self.costs.region(self.unit, body, plan.region);
         let enough = self.costs.threads_for_one(self.unit, body, plan.region);
         let options = *self.options;
+        let known = plan.known_trips(self.unit, body);
         self.forks.push(Fork {
             loc: body.ops[op].loc,
-            size: Size::of(
-                &work,
-                plan.known_trips(self.unit, body),
-                !plan.reductions.is_empty(),
-                &options,
-            ),
+            size: match plan.names_tasks() {
+                true => Size::from(known, 2, 2),
+                false => Size::of(&work, known, !plan.reductions.is_empty(), &options),
+            },
             interchanged: plan.columns.is_some(),
         });
         let combine = (!plan.reductions.is_empty()).then(|| self.combine_function(body, &plan));
@@ -134,8 +138,11 @@ impl Lowering<'_> {
         b.loc = b.body.ops[op].loc;
         let trips = product(b, &plan.extents);
         let (all, one) = work.values(b, trips);
-        let limit = small_work(b, &plan, &options);
-        let mut is_small = b.icmp(IntPredicate::Ule, all, limit);
+        let (size, limit) = match plan.names_tasks() {
+            true => (trips, b.i64(1)),
+            false => (all, small_work(b, &plan, &options)),
+        };
+        let mut is_small = b.icmp(IntPredicate::Ule, size, limit);
         if alone.is_some() {
             is_small = or_few_workers(b, is_small, enough);
         }
@@ -628,10 +635,10 @@ fn split(b: &mut Builder<'_>, row: Value, extents: &[Value]) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use crate::{Options, lower};
-    use gradus_ir::{FuncId, Op, OpKind, Symbol, parse};
+    use gradus_ir::{FuncId, IntPredicate, Op, OpKind, Unit, parse};
 
-    /// What the run-time library is told of the least part of a loop for which the program names `grain`.
-    fn least_part(grain: &str) -> OpKind {
+    /// The function `f` with a loop for which the program names `grain`.
+    fn lowered(grain: &str) -> Unit {
         let text = format!(
             "func @f(%p: ptr, %n: i64) {{
                par.for {grain} %i < %n {{
@@ -642,18 +649,41 @@ mod tests {
         let mut unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
         let all: Vec<FuncId> = unit.functions.ids().collect();
         lower(&mut unit, &all, &Options::default());
-        let Some(Symbol::Func(f)) = unit.symbol("f") else {
-            panic!("it is there");
-        };
+        unit
+    }
+
+    /// What the run-time library is told of the least part of it.
+    fn least_part(grain: &str) -> OpKind {
+        let unit = lowered(grain);
+        let f = unit.function("f").expect("it is there");
         let body = unit.functions[f].body.as_deref().expect("it has code");
-        let Some(Symbol::Func(run)) = unit.symbol("gr_for") else {
-            panic!("it is declared");
-        };
+        let run = unit.function("gr_for").expect("it is declared");
         let runs = |op: &Op| unit.callee(body, *op) == Some(run);
         let call = body.walk(body.root()).find(runs).expect("the loop's call");
         let least = unit.call_args(body, call)[2];
         let least = body.def_op(least).expect("an operation");
         body.kind(least).clone()
+    }
+
+    /// Whether a loop forks from two iterations on, whatever these take.
+    fn forks_from_two(grain: &str) -> bool {
+        let unit = lowered(grain);
+        let f = unit.function("f").expect("it is there");
+        let body = unit.functions[f].body.as_deref().expect("it has code");
+        let (trips, is_small) = (body.params()[1], OpKind::ICmp(IntPredicate::Ule));
+        body.walk(body.root()).any(|op| {
+            let two = || [body.operand(op, 0), body.operand(op, 1)];
+            *body.kind(op) == is_small
+                && two()[0] == trips
+                && body.as_int(&unit, two()[1]) == Some(1)
+        })
+    }
+
+    #[test]
+    fn iterations_that_the_program_names_tasks_are_worth_a_fork() {
+        assert!(forks_from_two("grain 1"));
+        assert!(!forks_from_two("grain 2"));
+        assert!(!forks_from_two(""));
     }
 
     /// Parts that a program names are an upper bound: two workers share 1,500 iterations in parts of 1,000 evenly.

@@ -8,6 +8,7 @@ use crate::ordered::orders;
 use crate::own_memory;
 use crate::work::Costs;
 use gradus_edit::{ValueMap, clone_ops_within, inline_region};
+use gradus_ir::known::{Known, OpenMpFn};
 use gradus_ir::{
     Access, Atomicity, Body, Builder, CastOp, Flags, FuncId, Op, OpKind, Region, Unit, Value,
 };
@@ -98,6 +99,40 @@ pub(crate) fn lower(unit: &mut Unit, body: &mut Body, op: Op) {
         (_, Some(region)) => inline_region(&mut b, op, region, &[]),
         (_, None) => b.body.erase(op),
     }
+}
+
+/// Whether a function is the program's question whether a final task runs it.
+pub(crate) fn is_final_question(unit: &Unit, func: FuncId) -> bool {
+    unit.known(func) == Some(Known::OpenMp(OpenMpFn::InFinal))
+}
+
+/// Whether it makes a difference in the serial projections of `functions`, which call each other's, that a task is
+/// final: they come to code which asks, which makes tasks of its own, or which is not seen.
+pub(crate) fn minds_final(unit: &Unit, functions: &[FuncId]) -> bool {
+    let mut known: HashSet<FuncId> = functions.iter().copied().collect();
+    let mut open: Vec<(FuncId, bool)> = functions.iter().map(|func| (*func, true)).collect();
+    while let Some((func, projected)) = open.pop() {
+        let Some(body) = unit.functions[func].body.as_deref() else {
+            return true;
+        };
+        for op in body.walk(body.root()) {
+            let makes =
+                body.kind(op).is_parallel() && !matches!(body.kind(op), OpKind::Critical(_));
+            if makes && !projected {
+                return true;
+            }
+            if body.kind(op).call_info().is_none() {
+                continue;
+            }
+            match unit.callee(body, op) {
+                Some(callee) if is_final_question(unit, callee) => return true,
+                Some(callee) if unit.known(callee).is_some() => {}
+                Some(callee) => open.extend(known.insert(callee).then_some((callee, false))),
+                None => return true,
+            }
+        }
+    }
+    false
 }
 
 /// Moves the code of `from` to the empty region `to`, with `params` for its parameters.

@@ -286,7 +286,7 @@ pub(crate) fn leave(b: &mut Builder<'_>, entered: Value) {
 }
 
 /// Has the tasks that a final task makes, itself or in what it calls, run where they stand.
-fn begin_final(b: &mut Builder<'_>, spawn: Op) {
+pub(crate) fn begin_final(b: &mut Builder<'_>, spawn: Op) {
     let OpKind::Spawn { serial: true, .. } = *b.body.kind(spawn) else {
         return;
     };

@@ -443,6 +443,41 @@ const PROGRAMS: &[Program] = &[
         #pragma omp taskloop num_tasks(4) lastprivate(x)
         for (int i = 0; i < n; i++) x = i;
         a[0] = x;"),
+    Program("taskloop, what an iteration of a piece leaves to the next", Loops, "
+        #pragma omp parallel
+        #pragma omp single
+        {
+          #pragma omp taskloop num_tasks(1)
+          for (int i = 1; i < n; i++) a[i] = a[i - 1] + b[i];
+          #pragma omp taskloop grainsize(strict : 5)
+          for (int i = 0; i < n; i++) c[i] = i % 5 ? c[i - 1] + b[i] : b[i];
+          #pragma omp taskloop grainsize(n)
+          for (int i = n - 1; i > 0; i -= 2) b[i - 1] = b[i] + i;
+        }"),
+    Program("taskloop, not deferred", Loops, "
+        int s = 0, t = 0;
+        #pragma omp parallel
+        #pragma omp single
+        {
+          #pragma omp taskloop if (n > 1000) grainsize(4)
+          for (int i = 0; i < n; i++) s = (3 * s + i) % 1000;
+          #pragma omp taskloop if (n < 1000) num_tasks(6)
+          for (int i = 0; i < n; i++) a[i] = b[i] + i;
+          #pragma omp taskloop if (0)
+          for (int i = n; i < n; i++) t = 1;
+        }
+        c[0] = s; c[1] = t;"),
+    Program("taskloop, final", Loops, "
+        #pragma omp parallel
+        #pragma omp single
+        #pragma omp taskloop final(n > 5) grainsize(3)
+        for (int i = 0; i < n; i++) {
+          #pragma omp task
+          a[i] = b[i] + i;
+          #pragma omp task
+          c[i] = 2 * b[i];
+          #pragma omp taskwait
+        }"),
     Program("nested", Loops, "
         #pragma omp parallel for
         for (int i = 0; i < 5; i++) {

@@ -6,7 +6,7 @@
 //! for both ([`pool`] sees to it): a program makes room for each of them, and reads what each left.
 
 use crate::foreign::{self, Function, call};
-use crate::team::Around;
+use crate::team::{Around, Begun};
 use crate::{pool, strand};
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -177,6 +177,12 @@ entries! {
     __wrap_omp_get_level_: level(LevelF);
 }
 
+/// Whether what runs is a final task, asked by code that we made.
+#[unsafe(no_mangle)]
+pub extern "C" fn gr_in_final() -> i32 {
+    is_final(Function::InFinal)
+}
+
 /// Whether a region inside of those around this may have several threads.
 pub(crate) fn may_nest() -> bool {
     let folded = i32::from(strand::is_one_for_all());
@@ -206,16 +212,43 @@ pub extern "C" fn __wrap_omp_get_ancestor_thread_num(level: i32) -> i32 {
     of_level(level, Function::Ancestor, 0, |(number, _)| number)
 }
 
+/// What holds of this place, or of that which began the region around it, and so on, at a level.
 fn of_level(level: i32, function: Function, alone: i32, own: fn((i32, i32)) -> i32) -> i32 {
-    if let Some(standing) = standing()
-        && level == __wrap_omp_get_level()
-    {
-        return own(standing);
+    let mut here = Begun {
+        place: standing(),
+        ..begun()
+    };
+    let mut at = match here.place {
+        Some(_) => __wrap_omp_get_level(),
+        None => 0,
+    };
+    while let Some(place) = here.place {
+        if at == level {
+            return own(place);
+        }
+        // SAFETY: a member lives as long as it is somebody's place, and a team as long as its ranks.
+        let member = unsafe { here.member.as_ref() };
+        here = member.map_or(NOWHERE, |member| member.team().begun);
+        at -= 1;
     }
     let otherwise = if level == 0 { alone } else { -1 };
     function
         .find()
         .map_or(otherwise, |f| call!(f, (i32) -> i32, level))
+}
+
+/// No place of ours.
+const NOWHERE: Begun = Begun {
+    place: None,
+    member: std::ptr::null(),
+};
+
+/// This place, for a team that begins here.
+pub(crate) fn begun() -> Begun {
+    Begun {
+        place: place(),
+        member: strand::here().member,
+    }
 }
 
 /// Sets how many threads later regions have.

@@ -100,7 +100,7 @@ pub unsafe extern "C" fn gr_for(
     if hi <= lo {
         return;
     }
-    if strand::must_not_wait() {
+    if strand::loops_alone() {
         // SAFETY: promised by the caller.
         return unsafe { body(lo, hi, context) };
     }

@@ -174,7 +174,7 @@ pub unsafe extern "C" fn gr_reduce(
         Carried(context),
         Carried(result),
     );
-    let forks = !strand::must_not_wait();
+    let forks = !strand::loops_alone();
     let all = move |depth| {
         let all = Reduction {
             body,

@@ -142,6 +142,12 @@ pub(crate) fn must_not_wait() -> bool {
     is_rank || here.inside && NUMBERED.load(Ordering::Relaxed)
 }
 
+/// Whether the loops of this thread are its own: it must not wait for them, or runs a final task, in whose order they
+/// are.
+pub(crate) fn loops_alone() -> bool {
+    must_not_wait() || STRAND.get().is_final
+}
+
 /// Work of ours has been told its thread's number.
 pub(crate) fn numbered() {
     NUMBERED.store(true, Ordering::Relaxed);

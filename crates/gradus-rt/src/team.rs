@@ -27,6 +27,8 @@ pub struct Team {
     size: AtomicU32,
     /// The regions of ours around it.
     pub(crate) around: Around,
+    /// The place that began it.
+    pub(crate) begun: Begun,
     arrived: AtomicU32,
     generation: AtomicU32,
     /// How many single regions have found the rank that runs them.
@@ -44,6 +46,18 @@ pub(crate) struct Around {
     pub(crate) levels: i32,
     pub(crate) active: i32,
 }
+
+/// A place that begins a team: its number and of how many it was one where the work is ours, and the rank that it was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    pub(crate) place: Option<(i32, i32)>,
+    pub(crate) member: *const Member,
+}
+
+// SAFETY: whoever begins a team waits for it to end, and its ranks read of the member what never changes.
+unsafe impl Send for Begun {}
+// SAFETY: as above.
+unsafe impl Sync for Begun {}
 
 /// A loop whose iterations the ranks fetch from one counter.
 #[derive(Debug, Default)]
@@ -222,6 +236,7 @@ impl Team {
         Team {
             size: AtomicU32::new(size),
             around: answers::around(),
+            begun: answers::begun(),
             arrived: AtomicU32::new(0),
             generation: AtomicU32::new(0),
             singles: AtomicU64::new(0),

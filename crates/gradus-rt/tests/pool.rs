@@ -4,7 +4,7 @@ use gradus_rt::critical::{Lock, gr_lock, gr_unlock};
 use gradus_rt::pool::gr_workers;
 use gradus_rt::ranges::gr_for;
 use gradus_rt::reduce::gr_reduce;
-use gradus_rt::strand::{gr_in_region, gr_region, gr_region_end};
+use gradus_rt::strand::{gr_final, gr_final_end, gr_in_region, gr_region, gr_region_end};
 use gradus_rt::tasks::{Scope, gr_join, gr_spawn, gr_sync};
 use gradus_rt::team::{Member, gr_barrier, gr_loop_begin, gr_loop_next, gr_single, gr_team};
 use std::ffi::c_void;
@@ -42,6 +42,20 @@ fn a_loop_runs_every_iteration_once() {
         unsafe { gr_for(0, trips, grain, count, pointer(&seen)) };
         assert!(seen.iter().all(|n| n.load(Ordering::Relaxed) == 1));
     }
+}
+
+unsafe extern "C" fn ranges(_: i64, _: i64, context: *mut c_void) {
+    let seen: &AtomicI64 = unsafe { behind(context) };
+    seen.fetch_add(1, Ordering::Relaxed);
+}
+
+#[test]
+fn a_final_task_runs_its_loops_itself_in_their_order() {
+    let seen = AtomicI64::new(0);
+    let before = gr_final(true);
+    unsafe { gr_for(0, 1_000_000, 1, ranges, pointer(&seen)) };
+    gr_final_end(before);
+    assert_eq!(seen.load(Ordering::Relaxed), 1, "one range has all");
 }
 
 unsafe extern "C" fn remainders(lo: i64, _: i64, context: *mut c_void) {

@@ -40,6 +40,10 @@ const UNRAISED: &[&str] = &[
     "__kmpc_omp_task_alloc",
     "__kmpc_omp_task",
     "__kmpc_omp_taskwait",
+    "__kmpc_taskgroup",
+    "__kmpc_taskloop",
+    "__kmpc_taskloop_5",
+    "__kmpc_end_taskgroup",
 ];
 
 /// Stands for them: a program that comes here was not raised, and crashes.

@@ -44,6 +44,7 @@ pub(crate) fn define(jit: &Jit) -> Result<(), String> {
         ("gr_leave", strand::gr_leave as *const () as usize),
         ("gr_region", strand::gr_region as *const () as usize),
         ("gr_region_end", strand::gr_region_end as *const () as usize),
+        ("gr_in_final", answers::gr_in_final as *const () as usize),
         ("gr_in_region", strand::gr_in_region as *const () as usize),
         ("gr_final", strand::gr_final as *const () as usize),
         ("gr_final_end", strand::gr_final_end as *const () as usize),

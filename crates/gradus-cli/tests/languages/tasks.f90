@@ -11,7 +11,7 @@ end module
 program tasks
   use counted
   implicit none
-  integer :: x(200), y(200), i, j, last
+  integer :: x(200), y(200), z(100) = 0, i, j, last
   real(8) :: a(16, 16)
   do i = 1, 200
     x(i) = i
@@ -50,5 +50,24 @@ program tasks
   !$omp end task
   !$omp end single
   !$omp end parallel
-  print '(I0,1X,F0.1,1X,I0)', sum(x), sum(a), count
+  !$omp parallel
+  !$omp single
+  !$omp taskloop grainsize(4)
+  do i = 2, 100, 3
+    z(i) = z(i) + i
+  end do
+  !$omp end taskloop
+  !$omp taskloop
+  do i = 99, 1, -7
+    z(i) = z(i) + 1000
+  end do
+  !$omp end taskloop
+  !$omp taskloop num_tasks(3)
+  do i = 5, 4
+    z(i) = 100000
+  end do
+  !$omp end taskloop
+  !$omp end single
+  !$omp end parallel
+  print '(I0,1X,F0.1,1X,I0,1X,I0)', sum(x), sum(a), count, sum(z)
 end program

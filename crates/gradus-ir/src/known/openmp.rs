@@ -75,7 +75,7 @@ pub enum OpenMpFn {
     TaskGroup,
     /// Waits for its tasks and theirs.
     EndTaskGroup,
-    /// `…, task, if, &lower, &upper, stride, nogroup, kind, value, duplicate`.
+    /// `…, task, if, &lower, &upper, stride, nogroup, kind, value(, strict), duplicate`.
     TaskLoop,
     /// `→ i32`: the number of this thread in its team.
     Rank,
@@ -97,6 +97,10 @@ pub enum OpenMpFn {
     RegionEnd,
     /// `→ i32`: how many regions are around.
     Level,
+    /// `level → i32`: the number of a thread around this, or of those of its team.
+    OfLevel,
+    /// `→ i32`: whether what runs is a final task.
+    InFinal,
     /// Another question, whose answer changes nothing of the team.
     Query,
     /// Sets a number of the run time.
@@ -197,7 +201,10 @@ pub(super) const ROWS: &[Row] = &[
     row(&["__kmpc_omp_taskyield"], OpenMpFn::TaskYield),
     row(&["__kmpc_taskgroup"], OpenMpFn::TaskGroup),
     row(&["__kmpc_end_taskgroup"], OpenMpFn::EndTaskGroup),
-    row(&["__kmpc_taskloop"], OpenMpFn::TaskLoop),
+    row(
+        &["__kmpc_taskloop", "__kmpc_taskloop_5"],
+        OpenMpFn::TaskLoop,
+    ),
     asks(
         &["omp_get_thread_num", "omp_get_thread_num_"],
         OpenMpFn::Rank,
@@ -221,6 +228,14 @@ pub(super) const ROWS: &[Row] = &[
     asks(
         &["omp_get_level", "omp_get_level_", "omp_get_active_level"],
         OpenMpFn::Level,
+    ),
+    row(
+        &["omp_get_ancestor_thread_num", "omp_get_team_size"],
+        OpenMpFn::OfLevel,
+    ),
+    row(
+        &["omp_in_final", "omp_in_final_", "gr_in_final"],
+        OpenMpFn::InFinal,
     ),
     asks(
         &[

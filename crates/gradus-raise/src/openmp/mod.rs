@@ -2,7 +2,7 @@
 //!
 //! 1. [`survey`]: which functions hold constructs, what regions reach, and what forbids to raise.
 //! 2. Every function with constructs gets them raised on a copy of its body: worksharing loops
-//!    ([`loops`]), turns ([`turns`]), tasks ([`tasks`]). One that fails is an obstacle.
+//!    ([`loops`]), turns ([`turns`]), tasks ([`tasks`], [`task_loops`]). One that fails is an obstacle.
 //! 3. A region that reaches an obstacle stays, and with it all constructs that it reaches, since threads
 //!    of the one kind cannot meet in the other's loops; until nothing more must stay.
 //! 4. What is left is put together, callees first: tasks and regions take in their functions ([`put`]).
@@ -19,6 +19,7 @@ mod put;
 pub(crate) mod ranks;
 mod rotated;
 mod survey;
+mod task_loops;
 mod tasks;
 mod turns;
 
@@ -171,6 +172,8 @@ fn convert(unit: &mut Unit, calls: &Calls, func: FuncId, orphaned: bool) -> Step
             | OpenMpFn::MaxThreads
             | OpenMpFn::InParallel
             | OpenMpFn::Level
+            | OpenMpFn::OfLevel
+            | OpenMpFn::InFinal
             | OpenMpFn::InRegion
             | OpenMpFn::Region
             | OpenMpFn::RegionEnd

@@ -7,11 +7,12 @@
 use super::calls::Calls;
 use super::fork::{self, Bodies};
 use super::survey::{Survey, is_wrapped};
-use super::{Converted, answer_numbers, untype_words};
+use super::{Converted, answer_numbers, ranks, untype_words};
 use crate::fold;
 use crate::regions::drop_unused;
 use gradus_edit::{promote_slots, split_allocas, sweep_dead, take_in};
-use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
+use gradus_ir::known::OpenMpFn;
+use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Unit};
 use std::collections::{HashMap, HashSet};
 
 /// What was put together.
@@ -70,7 +71,37 @@ pub(super) fn together(
         }
     }
     called(unit, &mut done.changed, bodies);
+    if !done.changed.is_empty() {
+        ask_of_tasks(unit, calls, survey, &mut done.changed);
+    }
     done
+}
+
+/// Whether a final task runs it is asked of our library: an optimiser takes the other one's answer to be the same all
+/// over a function, where tasks are functions.
+fn ask_of_tasks(unit: &mut Unit, calls: &Calls, survey: &Survey, changed: &mut Vec<FuncId>) {
+    let with_bodies = unit.functions.iter().filter(|(_, f)| f.body.is_some());
+    let functions: Vec<FuncId> = with_bodies.map(|(func, _)| func).collect();
+    for func in functions.into_iter().filter(|func| !survey.is_held(*func)) {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        let asks = calls.of_kind(unit, &body, OpenMpFn::InFinal);
+        if !asks.is_empty() && !changed.contains(&func) {
+            changed.push(func);
+        }
+        for op in asks {
+            let mut b = Builder::new(unit, &mut body);
+            b.at_op(op);
+            b.loc = b.body.ops[op].loc;
+            let answer = ranks::ask(&mut b, "gr_in_final");
+            for result in b.body.results(op).to_vec() {
+                b.body.replace_uses(result, answer);
+            }
+            b.body.erase(op);
+        }
+        unit.functions[func].body = Some(body);
+    }
 }
 
 /// A function that is left to the team which calls it, with regions of its own: these are raised, and what it shares

@@ -17,7 +17,8 @@ pub(super) fn size(b: &mut Builder) -> Value {
     ask(b, "omp_get_num_threads")
 }
 
-fn ask(b: &mut Builder, name: &str) -> Value {
+/// A call that asks for a number, an `i32`.
+pub(super) fn ask(b: &mut Builder, name: &str) -> Value {
     let int = b.unit.types.int(32);
     let ty = b.unit.types.func(int, Vec::new());
     let func = b.unit.declare(name, ty, AttrSet::default());

@@ -461,6 +461,7 @@ fn is_for_ranks(id: OpenMpFn) -> bool {
             | OpenMpFn::Size
             | OpenMpFn::InParallel
             | OpenMpFn::Level
+            | OpenMpFn::OfLevel
             | OpenMpFn::StaticInit
             | OpenMpFn::DispatchInit
             | OpenMpFn::Reduce
@@ -482,6 +483,8 @@ fn is_question(id: OpenMpFn) -> bool {
             | OpenMpFn::MaxThreads
             | OpenMpFn::InParallel
             | OpenMpFn::Level
+            | OpenMpFn::OfLevel
+            | OpenMpFn::InFinal
             | OpenMpFn::InRegion
             | OpenMpFn::Region
             | OpenMpFn::RegionEnd

@@ -9,6 +9,7 @@
 //! waited for there, else to the end of the task, rank or function around.
 
 use super::calls::{Calls, Step, function, reason};
+use super::task_loops;
 use crate::regions::{between, wrap_ops};
 use crate::scopes::{scopes, spawns, strand};
 use gradus_edit::{ValueMap, clone_op_within};
@@ -40,7 +41,7 @@ pub(super) fn raise(
             .filter(|&u| calls.id(unit, body, u) == Some(OpenMpFn::TaskLoop))
             .last();
         entries.push(match looped {
-            Some(call) => task_loop(unit, body, op, call, orphaned)?,
+            Some(call) => task_loops::raise(unit, body, op, call, orphaned)?,
             None => task(unit, body, calls, op)?,
         });
     }
@@ -82,13 +83,13 @@ struct Launch {
 
 /// What a task is made of: its function, its bytes, and those of what it shares.
 #[derive(Clone, Copy)]
-struct Made {
-    entry: FuncId,
-    size: i64,
-    shared: i64,
+pub(super) struct Made {
+    pub entry: FuncId,
+    pub size: i64,
+    pub shared: i64,
 }
 
-fn made(unit: &Unit, body: &Body, alloc: Op) -> Option<Made> {
+pub(super) fn made(unit: &Unit, body: &Body, alloc: Op) -> Option<Made> {
     let args = unit.call_args(body, alloc);
     let number = |i: usize| body.as_int(unit, *args.get(i)?);
     Some(Made {
@@ -106,7 +107,7 @@ fn task(unit: &mut Unit, body: &mut Body, calls: &Calls, alloc: Op) -> Step<Func
     };
     let flags = unit.call_args(body, alloc)[2];
     let known = body.as_int(unit, flags);
-    if known.is_some_and(|f| f & (DESTRUCTORS | DETACHABLE) != 0) {
+    if needs_more(unit, body, flags) {
         let text = "the task takes objects with destructors along, or is detached";
         return fail(unit, body, text);
     }
@@ -155,11 +156,34 @@ fn task(unit: &mut Unit, body: &mut Body, calls: &Calls, alloc: Op) -> Step<Func
     Ok(made.entry)
 }
 
+/// Whether the flags of a task say that more than its function is to run: destructors of what it takes along, or what
+/// ends it if it is detached. A `final` clause adds to the others when the task is made.
+pub(super) fn needs_more(unit: &Unit, body: &Body, flags: Value) -> bool {
+    let mut open = vec![flags];
+    while let Some(flags) = open.pop() {
+        if let Some(number) = body.as_int(unit, flags) {
+            if number & (DESTRUCTORS | DETACHABLE) != 0 {
+                return true;
+            }
+            continue;
+        }
+        let Some(op) = body.def_op(flags) else {
+            continue;
+        };
+        match body.kind(op) {
+            OpKind::Binary(BinaryOp::Or | BinaryOp::Add) => open.extend(body.operands(op)),
+            OpKind::Select => open.extend(body.operands(op).skip(1)),
+            _ => {}
+        }
+    }
+    false
+}
+
 /// When a task may be deferred, and when what it makes runs where it stands; `None` for always, and for never.
-type Conditions = (Option<Value>, Option<Value>);
+pub(super) type Conditions = (Option<Value>, Option<Value>);
 
 /// A `spawn` at the builder's place; the builder goes into its region.
-fn spawn(b: &mut Builder, (when, serial): Conditions) {
+pub(super) fn spawn(b: &mut Builder, (when, serial): Conditions) {
     let operands: Vec<Value> = when.into_iter().chain(serial).collect();
     let kind = OpKind::Spawn {
         when: when.is_some(),
@@ -266,13 +290,13 @@ fn runs_here(unit: &Unit, body: &Body, calls: &Calls, region: Region, begin: Op)
     })
 }
 
-fn is_null(unit: &Unit, body: &Body, value: Value) -> bool {
+pub(super) fn is_null(unit: &Unit, body: &Body, value: Value) -> bool {
     let constant = body.as_const(value).map(|c| &unit.constant(c).kind);
     matches!(constant, Some(ConstKind::Zero))
 }
 
 /// Whether an address is computed from that of the task alone: it is not in what the task shares.
-fn leads_to(body: &Body, address: Value, task: Value) -> bool {
+pub(super) fn leads_to(body: &Body, address: Value, task: Value) -> bool {
     let mut at = address;
     while at != task {
         match body.def_op(at) {
@@ -297,7 +321,7 @@ fn begins_parts(unit: &Unit, body: &Body, op: Op, task: Value) -> bool {
 
 /// The ops between a task's allocation and its launch that write into it, with what they need for that
 /// alone; `None` where the task goes elsewhere.
-fn filling(unit: &Unit, body: &Body, alloc: Op, launch: Op) -> Option<Vec<Op>> {
+pub(super) fn filling(unit: &Unit, body: &Body, alloc: Op, launch: Op) -> Option<Vec<Op>> {
     let between = between(body, alloc, launch)?;
     let task = body.result(alloc);
     // Addresses in the task: itself, what is computed from it, and the pointer to what it shares.
@@ -349,7 +373,7 @@ fn is_inside(body: &Body, op: Op, launch: Op) -> bool {
             .is_some_and(|owner| owner == launch)
 }
 
-fn is_plain_filling(unit: &Unit, body: &Body, op: Op) -> bool {
+pub(super) fn is_plain_filling(unit: &Unit, body: &Body, op: Op) -> bool {
     !matches!(body.kind(op), OpKind::Call(_)) || word_cleared(unit, body, op).is_some()
 }
 
@@ -369,7 +393,7 @@ fn word_cleared(unit: &Unit, body: &Body, op: Op) -> Option<u32> {
 }
 
 /// What says that tasks made inside run where they stand.
-fn final_flag(b: &mut Builder, flags: Value, known: Option<i64>) -> Option<Value> {
+pub(super) fn final_flag(b: &mut Builder, flags: Value, known: Option<i64>) -> Option<Value> {
     match known {
         Some(flags) if flags & FINAL == 0 => None,
         Some(_) => Some(b.bool(true)),
@@ -425,7 +449,13 @@ fn place(b: &mut Builder, alloc: Op, memory: Value, size: i64, shared: i64) {
 }
 
 /// A task in memory of the builder's region, filled in as the ops of `fill` do, and what stands for what.
-fn filled(b: &mut Builder, alloc: Op, size: i64, shared: i64, fill: &[Op]) -> (Value, ValueMap) {
+pub(super) fn filled(
+    b: &mut Builder,
+    alloc: Op,
+    size: i64,
+    shared: i64,
+    fill: &[Op],
+) -> (Value, ValueMap) {
     let memory = own_memory(b, size);
     if shared > 0 {
         let block = own_memory(b, shared);
@@ -517,116 +547,11 @@ fn go_through_parts(b: &mut Builder, task: Value, end: Op) {
 }
 
 /// Calls the task's function; flang's has no task among its parameters where that takes nothing along.
-fn run(b: &mut Builder, entry: FuncId, memory: Value) {
+pub(super) fn run(b: &mut Builder, entry: FuncId, memory: Value) {
     let int = b.unit.types.int(32);
     let thread = b.int(int, 0);
     let takes = b.unit.param_types(b.unit.functions[entry].ty).len();
     b.call(entry, &[thread, memory][..takes.min(2)]);
-}
-
-/// A loop whose iterations are tasks becomes a `par.for`: every iteration runs the task's function for
-/// itself alone, with what the task takes along in memory of its own. An `orphaned` one makes a task of each.
-fn task_loop(
-    unit: &mut Unit,
-    body: &mut Body,
-    alloc: Op,
-    call: Op,
-    orphaned: bool,
-) -> Step<FuncId> {
-    let given = unit.call_args(body, call);
-    let fail = |unit: &Unit, body: &Body, text: &str| Err(reason(unit, body, call, text));
-    let (
-        Some(Made {
-            entry,
-            size,
-            shared,
-        }),
-        11,
-    ) = (made(unit, body, alloc), given.len())
-    else {
-        return fail(
-            unit,
-            body,
-            "this loop of tasks is made in a way that is not understood",
-        );
-    };
-    let fill = filling(unit, body, alloc, call).unwrap_or_default();
-    let stored = |address: Value| {
-        let mut stores = fill.iter().filter(|&&op| {
-            matches!(body.kind(op), OpKind::Store(_)) && body.operand(op, 1) == address
-        });
-        stores.next_back().map(|&op| body.operand(op, 0))
-    };
-    let bounds = (stored(given[4]), stored(given[5]));
-    let simple = fill.iter().all(|&op| is_plain_filling(unit, body, op));
-    let (Some(lower), Some(upper), true) = (bounds.0, bounds.1, simple) else {
-        return fail(
-            unit,
-            body,
-            "what this loop of tasks takes along is not understood",
-        );
-    };
-    // What copies a task for a part of the loop also says to it whether it is the last one.
-    let copied = !is_null(unit, body, given[10]);
-    if copied && !leads_to(body, given[5], body.result(alloc)) {
-        let text = "where this loop of tasks says which part is the last is not understood";
-        return fail(unit, body, text);
-    }
-    let grain = (body.as_int(unit, given[8]) == Some(1))
-        .then(|| body.as_int(unit, given[9]))
-        .flatten();
-    let mut b = Builder::new(unit, body);
-    b.at_op(call);
-    b.loc = b.body.ops[call].loc;
-    let ty = b.body.ty(lower);
-    let one = b.int(ty, 1);
-    let span = b.sub(upper, lower);
-    let count = b.add(span, one);
-    let grain = grain.and_then(|n| u64::try_from(n).ok());
-    let index = match orphaned {
-        true => tasks_of_loop(&mut b, count),
-        false => {
-            let (_, region) = b.par_for(count, &[], grain);
-            b.at_end(region);
-            b.body.region_params(region)[0]
-        }
-    };
-    let (memory, map) = filled(&mut b, alloc, size, shared, &fill);
-    let (low, high) = (map.get_or_same(given[4]), map.get_or_same(given[5]));
-    let own = b.add(lower, index);
-    b.store(own, low);
-    b.store(own, high);
-    if copied {
-        // Behind the bounds: the stride, and whether this is the last iteration.
-        let offset = b.i64(16);
-        let flag = b.byte_addr(high, offset);
-        let is_last = b.icmp(IntPredicate::Eq, index, span);
-        let int = b.unit.types.int(32);
-        let is_last = b.cast(gradus_ir::CastOp::ZExt, is_last, int);
-        b.store(is_last, flag);
-    }
-    run(&mut b, entry, memory);
-    b.yield_(&[]);
-    body.erase(call);
-    for &op in fill.iter().rev() {
-        body.erase(op);
-    }
-    body.erase(alloc);
-    Ok(entry)
-}
-
-/// A task for each iteration of a loop, which are waited for behind it; the builder goes into it. Gives the index.
-fn tasks_of_loop(b: &mut Builder, count: Value) -> Value {
-    let scope = b.op(OpKind::Scope, &[], &[], 1);
-    let all = b.body.op_regions(scope)[0];
-    b.at_end(all);
-    let (_, region) = b.for_(count, &[]);
-    b.yield_(&[]);
-    b.at_end(region);
-    let end = b.yield_(&[]);
-    b.at_op(end);
-    spawn(b, (None, None));
-    b.body.region_params(region)[0]
 }
 
 // ---- groups and waits --------------------------------------------------------------------------

@@ -56,6 +56,7 @@ pub const PARALLEL_C_FEATURES: &[&str] = &[
     "firstprivate",
     "lastprivate",
     "tasks",
+    "loop of tasks",
 ];
 
 /// A random OpenMP program.
@@ -214,7 +215,10 @@ impl Writer {
                 self.one_loop();
                 self.line("}");
             }
-            4 if self.one_in(2) => self.tasks(),
+            4 if self.one_in(2) => match self.one_in(2) {
+                true => self.task_loop(),
+                false => self.tasks(),
+            },
             _ => self.one_loop(),
         }
     }
@@ -379,6 +383,30 @@ impl Writer {
             false => "#pragma omp atomic",
         };
         self.line(format!("}}\n{hand_over}\nsum[1] += {mine}; }}"));
+    }
+
+    /// A loop of tasks, in pieces of all kinds.
+    fn task_loop(&mut self) {
+        self.met("loop of tasks");
+        let clauses = [
+            "",
+            " grainsize(5)",
+            " grainsize(strict : 7)",
+            " num_tasks(3)",
+            " num_tasks(9) if(s > 0)",
+            " grainsize(2) final(s > 0)",
+        ];
+        let clause = *self.random.pick(&clauses);
+        let (written, read) = self.parts();
+        let index = self.name("i");
+        self.line(format!(
+            "#pragma omp parallel\n#pragma omp single\n#pragma omp taskloop{clause}\n\
+             for (int {index} = 0; {index} < {LONG}; {index}++) {{"
+        ));
+        let mut view = self.view(&index, &read);
+        view.own = written.iter().map(|a| format!("{a}[{index}]")).collect();
+        self.iteration(&mut view, 3);
+        self.line("}");
     }
 
     fn tasks(&mut self) {

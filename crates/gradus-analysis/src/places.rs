@@ -1,0 +1,33 @@
+//! Programs that ask for their place among tasks and regions: whether a task is final, numbers of regions around.
+//!
+//! A derivative has none of these tasks and regions, so that the answer would be another one there, and what is chosen
+//! by it: all that a derivative reaches is looked at, active or not.
+
+use crate::activity::Facts;
+use crate::closure::Callee;
+use gradus_ir::known::{Known, OpenMpFn};
+use gradus_ir::{Code, Diagnostic};
+
+/// A finding for each such question.
+pub(crate) fn findings(facts: Facts<'_>) -> Vec<Diagnostic> {
+    let unit = facts.unit;
+    let mut list = Vec::new();
+    for (func, body) in facts.closure.bodies(unit) {
+        for op in body.walk(body.root()) {
+            let Some(Callee::Outside(callee)) = facts.closure.callee(unit, body, op) else {
+                continue;
+            };
+            let Some(Known::OpenMp(OpenMpFn::InFinal | OpenMpFn::OfLevel)) = unit.known(callee)
+            else {
+                continue;
+            };
+            let function = &unit.functions[func];
+            let name = function.source_name.as_ref().unwrap_or(&function.name);
+            let message = "a derivative has none of the tasks and regions that are asked about";
+            let finding = Diagnostic::error(Code::OpenMp, message).in_function(name.clone());
+            let finding = finding.at(unit.span(body.ops[op].loc), "here");
+            list.push(finding.help("build without -fopenmp"));
+        }
+    }
+    list
+}

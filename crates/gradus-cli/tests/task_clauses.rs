@@ -1,0 +1,145 @@
+//! What the clauses of tasks and of loops of tasks promise, and what tasks are told of themselves: as OpenMP has it,
+//! whatever the number of workers, and as clang's programs do.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use support::{accepts, folder, refuses, shell, succeeds, text, write};
+
+fn run(at: &Path, program: &str, workers: &str, forced: &str) -> String {
+    let mut command = Command::new(at.join(program));
+    command.env("OMP_NUM_THREADS", workers);
+    command.env("GRADUS_FORCE_FORK", forced);
+    text(&succeeds(&mut command).stdout)
+}
+
+/// Builds a program at every level, which raises all of its regions, and compares what it prints with what stands here
+/// and what OpenMP's library has.
+fn prints(name: &str, source: &str, wanted: &str) {
+    let at = folder(name);
+    write(&at, "it.c", source);
+    shell(
+        &at,
+        "clang-22 -O2 -fopenmp -fopenmp-version=51 it.c -o clang",
+    );
+    assert_eq!(run(&at, "clang", "2", "0"), wanted, "as clang builds it");
+    for level in ["-O1", "-O2", "-O3"] {
+        let options = format!("{level} -fopenmp -fopenmp-version=51 --par-report");
+        let said = accepts(&at, &format!("cc {options} it.c -o ours"));
+        assert!(!said.contains("left as it is"), "{said}");
+        for workers in ["1", "2", "4"] {
+            for forced in ["0", "1"] {
+                let told = run(&at, "ours", workers, forced);
+                assert_eq!(told, wanted, "{level}, {workers} workers, forced: {forced}");
+            }
+        }
+    }
+}
+
+/// Pieces of loops are counted, with the shortest, the longest and whether each iteration ran once, in its piece's order.
+#[test]
+fn loops_of_tasks_come_in_the_pieces_that_are_asked_for() {
+    let wanted = "\
+grainsize 1000: 33 30 31 1
+strict 1000: 34 10 30 1
+num_tasks 1000: 30 33 34 1
+collapse 1000: 25 40 40 1
+grainsize 10: 1 10 10 1
+strict 10: 1 10 10 1
+num_tasks 10: 10 1 1 1
+collapse 10: 1 10 10 1
+grainsize 1000: 1 1000 1000 1
+strict 1000: 2 1 999 1
+num_tasks 1000: 999 1 2 1
+collapse 1000: 25 40 40 1
+grainsize 4096: 4096 1 1 1
+strict 4096: 4096 1 1 1
+num_tasks 4096: 1 4096 4096 1
+collapse 4095: 102 40 41 1
+grainsize 0: 0 0 0 1
+strict 0: 0 0 0 1
+num_tasks 0: 0 0 0 1
+collapse 0: 0 0 0 1
+inside 100: 14 7 8 1
+outside 100: 14 7 8 1
+5 0
+4 0
+";
+    prints("task-loops", include_str!("tasks/loops.c"), wanted);
+}
+
+#[test]
+fn tasks_know_whether_they_are_final_and_regions_what_is_around() {
+    // Of two threads and three in each: 300 and 60 of numbers, -1 for what is not there, and so on.
+    let wanted = "1 1 0 1 0 10 0\n6360 7386 12 12 3303\n";
+    prints("task-final", include_str!("tasks/final.c"), wanted);
+}
+
+/// What copies objects with destructors stays with the library, also where a `final` clause hides it among flags.
+#[test]
+fn objects_that_tasks_take_along_are_destroyed() {
+    let source = r#"
+#include <cstdio>
+static int live;
+struct Counted {
+  int value;
+  explicit Counted(int value) : value(value) { live++; }
+  Counted(const Counted &other) : value(other.value) { __atomic_add_fetch(&live, 1, 0); }
+  ~Counted() { __atomic_sub_fetch(&live, 1, 0); }
+};
+int main(int argc, char **) {
+  int sum = 0;
+  {
+    Counted one(argc);
+#pragma omp parallel
+#pragma omp single
+    {
+#pragma omp task final(argc > 5) firstprivate(one) shared(sum)
+      sum += one.value;
+#pragma omp taskwait
+#pragma omp taskloop final(argc > 5) firstprivate(one) shared(sum) num_tasks(3)
+      for (int i = 0; i < 10; i++) {
+#pragma omp atomic
+        sum += one.value;
+      }
+    }
+  }
+  std::printf("%d %d\n", sum, live);
+}
+"#;
+    let at = folder("task-objects");
+    write(&at, "it.cpp", source);
+    for level in ["-O1", "-O2"] {
+        accepts(&at, &format!("c++ {level} -fopenmp it.cpp -o ours"));
+        for workers in ["1", "4"] {
+            assert_eq!(run(&at, "ours", workers, "1"), "11 0\n", "{level}");
+        }
+    }
+}
+
+/// Tasks of a derivative are not final, and its regions are loops: who asks would be told something else there.
+#[test]
+fn derivatives_of_what_asks_for_tasks_and_regions_around_are_refused() {
+    let at = folder("task-asked");
+    for asked in ["omp_in_final()", "inside()", "omp_get_team_size(1) > 0"] {
+        let source = format!(
+            "#include <omp.h>
+__attribute__((noinline)) static int inside(void) {{ return omp_in_final(); }}
+double f(const double *x, int n) {{
+  double s = 0;
+#pragma omp parallel
+#pragma omp single
+  {{
+#pragma omp task shared(s) final(n > 3)
+    s = x[0] * ({asked} ? x[1] : x[2]);
+#pragma omp taskwait
+  }}
+  return s;
+}}
+"
+        );
+        write(&at, "it.c", &source);
+        refuses(&at, "grad it.c -f f -- -O2 -fopenmp", "GRD0011");
+    }
+}
