@@ -43,6 +43,7 @@ pub use dispatch::CALL_PREFIX;
 pub use report::{Kept, ParallelLoop, Report};
 pub use reverse::parallel::Beside;
 pub use tape::mark::end_where;
+pub use tape::pages::advise;
 pub use variant::{
     ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, TapeOwner, Variant,
     Versions, carries_float,

@@ -108,6 +108,9 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         run.after_unit("call-sites", &imported.unit)
     })?;
     rules.end(&mut imported.unit);
+    if request.options.device.is_none() {
+        gradus_ad::advise(&mut imported.unit);
+    }
     let sizes = settle_sizes(&mut imported.unit, &requests.roots, &made);
     run.take(sizes)?;
     run.take(zeros(&imported.unit, &requests.roots, &made))?;

@@ -24,7 +24,12 @@ pub struct StackFunctions {
     pub release: FuncId,
 }
 
+/// The name of the function that adds a segment.
+pub(super) const GROW: &str = "__gradus1_tape_grow";
+
 const HEADER_BYTES: i64 = 32;
+/// What the C library's allocator keeps beside a block: segments that follow each other are so long with it.
+const BESIDE_BYTES: i64 = 16;
 /// The header's word that holds how long the next segment is to be.
 const NEXT_SIZE: i64 = 3;
 const FIRST_SEGMENT_BYTES: i64 = 64 << 10;
@@ -70,7 +75,7 @@ fn push_function(unit: &mut Unit) -> FuncId {
     let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
     let ty = unit.types.func(ptr, vec![ptr, long]);
     let grow_ty = ty;
-    define(unit, "__gradus1_tape_grow", grow_ty, build_grow);
+    define(unit, GROW, grow_ty, build_grow);
     define(unit, TAPE_PUSH, ty, build_push)
 }
 
@@ -100,7 +105,7 @@ fn store_word(b: &mut Builder<'_>, base: Value, number: i64, value: Value) {
 }
 
 /// An `if` that gives one value; `make` fills an arm and gives that arm's value.
-fn choose(
+pub(super) fn choose(
     b: &mut Builder<'_>,
     condition: Value,
     result: &[TypeId],
@@ -143,7 +148,7 @@ fn build_push(b: &mut Builder<'_>) {
             store_word(b, state, 0, after);
             return Some(next);
         }
-        let grow = b.unit.function("__gradus1_tape_grow")?;
+        let grow = b.unit.function(GROW)?;
         let call = b.call(grow, &[state, rounded]);
         Some(b.body.result(call))
     });
@@ -175,7 +180,9 @@ fn build_grow(b: &mut Builder<'_>) {
     let two = b.i64(2);
     let quarter = b.binary(gradus_ir::BinaryOp::LShr, usual, two);
     let own = b.icmp(IntPredicate::Uge, bytes, quarter);
-    let size = b.select(own, bytes, usual);
+    let beside = b.i64(HEADER_BYTES + BESIDE_BYTES);
+    let room = b.sub(usual, beside);
+    let size = b.select(own, bytes, room);
     let double = b.add(usual, usual);
     let most = b.i64(LAST_SEGMENT_BYTES);
     let small = b.icmp(IntPredicate::Ult, double, most);
@@ -313,13 +320,14 @@ mod tests {
         functions(&mut unit);
         let mut machine = Machine::new(&unit);
         let state = machine.alloc_f64(&[0.0; 3]).expect("memory");
+        let beside = HEADER_BYTES.unsigned_abs() + BESIDE_BYTES.unsigned_abs();
         let segments = [
-            (16, 65_536),
-            (60_000, 65_536),
+            (16, 65_536 - beside),
+            (60_000, 65_536 - beside),
             (40_000, 40_000),
-            (16, 131_072),
+            (16, 131_072 - beside),
             (9_000_000, 9_000_000),
-            (60_000, 262_144),
+            (60_000, 262_144 - beside),
         ];
         for (bytes, expected) in segments {
             let args = [Value::ptr(state), Value::i64(bytes)];
