@@ -5,7 +5,7 @@ mod support;
 
 use std::path::Path;
 use std::process::Command;
-use support::{accepts, folder, succeeds, text, write};
+use support::{accepts, folder, refuses, succeeds, text, write};
 
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 const WANTED: &str = "loops 270 steps 5 parts 6104 number 90\ncalled 182\n";
@@ -94,5 +94,38 @@ int main(void) {
         }
         let told = text(&succeeds(&mut Command::new(at.join("both"))).stdout);
         assert_eq!(told, "6 27\n", "{output}");
+    }
+}
+
+/// A function that shares the work of a region, asked about by all of the region's threads: the derivative of a share is
+/// none of the whole function.
+#[test]
+fn derivatives_of_shares_are_refused() {
+    let at = folder("asked_in_regions_shares");
+    let source = "extern int enzyme_dup, enzyme_const;
+void __enzyme_autodiff(void *, ...);
+void f(const double *x, double *y, int n) {
+#pragma omp for
+  for (int i = 0; i < n; i++) y[i] += x[i] * x[i];
+}
+static void ask(const double *x, double *dx, double *y, double *dy, int n) {
+  __enzyme_autodiff((void *)f, enzyme_dup, x, dx, enzyme_dup, y, dy, enzyme_const, n);
+}
+int main(void) {
+  double x[8] = {1}, dx[8] = {0}, y[8] = {0}, dy[8] = {1};
+#ifdef INSIDE
+#pragma omp parallel
+#endif
+  ask(x, dx, y, dy, 8);
+  return dx[0] != 2;
+}
+";
+    write(&at, "shares.c", source);
+    for level in LEVELS {
+        let build = format!("cc -fopenmp -g {level} shares.c -o shares");
+        accepts(&at, &build);
+        succeeds(&mut Command::new(at.join("shares")));
+        let said = refuses(&at, &format!("{build} -DINSIDE"), "GRD0011");
+        assert!(said.contains("shares.c:8:"), "{said}");
     }
 }

@@ -82,6 +82,63 @@ int main(void) {
 }
 "#;
 
+/// Variables of each thread's own: used directly, by functions of another file, and through functions that give their
+/// address, one of which is called constant.
+const VARIABLES: &str = r#"
+#include <stdio.h>
+#include <gradus/parallel.h>
+enum { COUNT = 5000 };
+extern _Thread_local int shared;
+int next(void);
+int *constant(void) __attribute__((const));
+static _Thread_local int own;
+__attribute__((noinline)) static int *place(void) { return &own; }
+static char wrong[4][COUNT];
+int main(void) {
+  int sums[4] = {0};
+  gr_for (int i = 0; i < COUNT; i++) {
+    shared = i;
+    wrong[0][i] = next() != i + 1;
+    *place() = i;
+    wrong[1][i] = next() != i + 2 || *place() != i;
+    *constant() = i;
+    wrong[2][i] = next() != i + 1;
+  }
+  for (int i = 0; i < COUNT; i++) {
+    shared = i;
+    gr_spawn {
+      shared = 7 * i;
+      wrong[3][i] = next() != 7 * i + 1 || *constant() != 7 * i + 1;
+    }
+  }
+  gr_sync();
+  for (int k = 0; k < 4; k++)
+    for (int i = 0; i < COUNT; i++) sums[k] += wrong[k][i];
+  printf("%d %d %d %d\n", sums[0], sums[1], sums[2], sums[3]);
+}
+"#;
+const NEXT: &str = "_Thread_local int shared;
+int next(void) { return ++shared; }
+int *constant(void) { return &shared; }
+";
+
+#[test]
+fn each_thread_has_its_variables() {
+    let at = folder("own_variables");
+    write(&at, "own.c", VARIABLES);
+    write(&at, "next.c", NEXT);
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        accepts(&at, &format!("cc {level} own.c next.c -o own"));
+        for _ in 0..3 {
+            let mut command = Command::new(at.join("own"));
+            command.env("GRADUS_NUM_THREADS", "4");
+            command.env("GRADUS_FORCE_FORK", "1");
+            let told = text(&succeeds(&mut command).stdout);
+            assert_eq!(told, "0 0 0 0\n", "{level}");
+        }
+    }
+}
+
 #[test]
 fn each_thread_asks_for_itself() {
     let at = folder("own_of_threads");

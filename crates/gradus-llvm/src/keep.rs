@@ -5,6 +5,7 @@
 //! afterwards.
 use crate::ffi::*;
 use crate::host::Host;
+use crate::merge::calls_in;
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;
 use llvm_sys::prelude::*;
@@ -50,6 +51,24 @@ impl Host {
         }
         let all = self.functions().into_iter().filter(|f| users.contains(f));
         all.map(|f| unsafe { name_of(f) }).collect()
+    }
+
+    /// The functions that are handed to a function which `takes` accepts by name.
+    pub fn functions_handed_to(&self, takes: &dyn Fn(&str) -> bool) -> Vec<String> {
+        let mut found = Vec::new();
+        for f in self.functions() {
+            for call in unsafe { calls_in(f) } {
+                let callee = unsafe { LLVMGetCalledValue(call) };
+                if !takes(&unsafe { name_of(callee) }) {
+                    continue;
+                }
+                let count = unsafe { LLVMGetNumArgOperands(call) };
+                let args = (0..count).map(|i| unsafe { LLVMGetOperand(call, i) });
+                let functions = args.filter(|arg| !unsafe { LLVMIsAFunction(*arg) }.is_null());
+                found.extend(functions.map(|f| unsafe { name_of(f) }));
+            }
+        }
+        found
     }
 
     /// Makes functions visible outside the module, so that no pass drops or changes them as unused.

@@ -59,6 +59,7 @@ pub mod keep;
 mod local_loops;
 mod merge;
 pub mod originals;
+mod own_addresses;
 pub mod pipeline;
 mod pointers;
 pub mod registered;

@@ -180,28 +180,6 @@ impl Host {
         }
     }
 
-    /// Takes away what is stated of the memory of functions that `is_own` names, and of calls of them: what they give
-    /// is the calling thread's, and constant for no other one.
-    pub fn forget_constancy(&mut self, is_own: &dyn Fn(&str) -> bool) {
-        let memory = attribute_kind("memory");
-        let own = |f: &LLVMValueRef| is_own(&unsafe { name_of(*f) });
-        for f in self.functions().into_iter().filter(own) {
-            unsafe {
-                LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, memory);
-                let mut at = LLVMGetFirstUse(f);
-                while !at.is_null() {
-                    let user = LLVMGetUser(at);
-                    let calls = [LLVMIsACallInst(user), LLVMIsAInvokeInst(user)];
-                    let calls = calls.iter().any(|call| !call.is_null());
-                    if calls && LLVMGetCalledValue(user) == f {
-                        LLVMRemoveCallSiteEnumAttribute(user, FUNCTION, memory);
-                    }
-                    at = LLVMGetNextUse(at);
-                }
-            }
-        }
-    }
-
     /// Every function of the module, in its order.
     pub(crate) fn functions(&self) -> Vec<LLVMValueRef> {
         let mut all = Vec::new();

@@ -58,7 +58,7 @@ pub use forks::is_fork;
 pub use fusion::{Fused, fuse, join};
 pub use orphans::{inside_of_regions, settle_orphans};
 pub use projections::call_projections;
-pub use ranks::{deal, teams, waiting};
+pub use ranks::{deal, shares_of_others, teams, waiting};
 pub use restore::restore;
 pub use task_loops::task_loops;
 pub use throws::handling_tasks;

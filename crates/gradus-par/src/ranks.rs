@@ -34,6 +34,23 @@ pub fn teams(unit: &Unit, body: &Body, stated: bool) -> Vec<Op> {
     body.walk(body.root()).filter(is_one).collect()
 }
 
+/// Whether a body shares the work of a team that it does not begin.
+pub fn shares_of_others(body: &Body) -> bool {
+    let mut open = vec![body.root()];
+    while let Some(region) = open.pop() {
+        for op in body.ops_in(region) {
+            match body.kind(op) {
+                OpKind::ShareFor { .. }
+                | OpKind::Single { .. }
+                | OpKind::Barrier(BarrierScope::Team) => return true,
+                OpKind::Spmd { .. } => {}
+                _ => open.extend(body.op_regions(op)),
+            }
+        }
+    }
+    false
+}
+
 /// The functions in which a rank may wait for another one, or be told apart from it.
 pub fn waiting(unit: &Unit) -> HashSet<FuncId> {
     closed(unit, &waits)

@@ -43,7 +43,7 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     let request = run.request;
     check_options(run)?;
     let mut host = run.pass("read", read)?;
-    if request.options.parallel {
+    if request.options.parallel && parallel::is_asked_for(&host) {
         let is_own = |name: &str| {
             let known = lookup(name);
             matches!(
@@ -52,6 +52,7 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
             )
         };
         host.forget_constancy(&is_own);
+        host.hide_own_addresses();
     }
     match &request.task {
         Task::List => return list(run, &host),
@@ -61,6 +62,7 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     if request.options.parallel {
         parallel::parallel(run, &mut host)?;
     }
+    host.show_own_addresses();
     if request.options.strip_debug {
         host.strip_debug();
     }

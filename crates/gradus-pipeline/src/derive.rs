@@ -83,14 +83,8 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     let mut imported = run.pass("import", |run| import(run, host, &symbols, &called_names))?;
     own_functions(&run.request.task, &mut imported.unit);
     pointees::declare(host, &mut imported.unit);
-    let mut told = HashSet::new();
-    if run.request.options.parallel {
-        let handed = host.differentiated();
-        let named = symbols.iter().chain(&handed).chain(&called_names);
-        let primals = named.filter_map(|name| imported.unit.function(name));
-        let primals: Vec<FuncId> = primals.collect();
-        told = parallel::project(run, &mut imported, &primals, &registered.held())?;
-    }
+    let named = [symbols.as_slice(), &called_names].concat();
+    let told = project(run, host, &mut imported, &named, &registered.held())?;
     let rules = match registered.state(&mut imported.unit) {
         Ok(rules) => rules,
         Err(findings) => return run.take(findings),
@@ -127,6 +121,25 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     run.pass("export", |run| {
         export(run, host, &imported.unit, &requests, &functions)
     })
+}
+
+/// Makes serial code of what is parallel in what is differentiated: the `named` functions, and what they are handed.
+fn project(
+    run: &mut Run<'_>,
+    host: &Host,
+    imported: &mut Imported,
+    named: &[String],
+    held: &[String],
+) -> Result<HashSet<FuncId>, Stop> {
+    if !run.request.options.parallel {
+        return Ok(HashSet::new());
+    }
+    let handed = host.differentiated();
+    let primals = named.iter().chain(&handed);
+    let primals = primals.filter_map(|name| imported.unit.function(name));
+    let primals: Vec<FuncId> = primals.collect();
+    let in_regions = parallel::run_in_regions(host);
+    parallel::project(run, imported, &primals, held, &in_regions)
 }
 
 /// Keeps the program's functions, but for those that ask for derivatives, for [`export`] to put back.

@@ -7,7 +7,7 @@
 use crate::compile::early_parallel;
 use crate::parallel_report::Happened;
 use crate::reply::Output;
-use crate::requests::calls::{is_interface_name, settle_markers};
+use crate::requests::calls::{is_interface_name, named, settle_markers};
 use crate::run::{Run, Stop};
 use crate::simplify::Short;
 use crate::{OutputKind, ParallelTarget, kernel_report, parallel_report, teams};
@@ -264,13 +264,14 @@ fn kernels(
 /// iteration, too; then parallel ops become the serial loops that they are when the parallelism is dropped.
 /// Those with independent iterations say so, and keep saying so in derivatives. Launches in what is
 /// differentiated (`primals` and all that they reach) are loops, too, and their kernels cut at barriers. Functions that
-/// are `held`, as something is registered of them, stay functions. Gives the functions for
+/// are `held`, as something is registered of them, stay functions. `in_regions` are those that regions run. Gives the functions for
 /// [`gradus_par::call_projections`].
 pub(crate) fn project(
     run: &mut Run<'_>,
     imported: &mut Imported,
     primals: &[FuncId],
     held: &[String],
+    in_regions: &[String],
 ) -> Result<HashSet<FuncId>, Stop> {
     settle_markers(&mut imported.unit);
     // A function that only asks for derivatives may be called by a team that stands elsewhere.
@@ -278,6 +279,7 @@ pub(crate) fn project(
     let orphans = Orphans::RaiseOf(orphans.functions().iter().copied().collect());
     let raised = raise(&mut imported.unit, &orphans);
     let closure = Closure::of(&imported.unit, primals);
+    run.take(asked_of_shares(&imported.unit, &closure, in_regions))?;
     let mut changed = raised.changed.clone();
     let only_run = only_run(&imported.unit, &closure, &changed);
     let name = |func: &FuncId| unit_name(imported, *func);
@@ -478,6 +480,46 @@ fn sized_team(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic 
         .in_function(name)
         .at(unit.span(*loc), "here")
         .help("leave `num_threads` out if the program is right with one thread too, or share all of the work by `omp for`")
+}
+
+/// The functions that regions of a program run.
+pub(crate) fn run_in_regions(host: &Host) -> Vec<String> {
+    let begins = |name: &str| lookup(name) == Some(Known::OpenMp(OpenMpFn::Fork));
+    let begun = host.functions_handed_to(&begins);
+    let begun: Vec<&str> = begun.iter().map(String::as_str).collect();
+    host.closure(&begun)
+}
+
+/// Findings for calls in regions that ask for the derivative of a function which shares the region's work: each thread
+/// would have the derivative of all of it.
+fn asked_of_shares(unit: &Unit, closure: &Closure, in_regions: &[String]) -> Vec<Diagnostic> {
+    let shares: HashSet<FuncId> = closure
+        .bodies(unit)
+        .filter(|(_, body)| gradus_par::shares_of_others(body))
+        .map(|(func, _)| func)
+        .collect();
+    let mut findings = Vec::new();
+    let asking = in_regions.iter().filter_map(|name| unit.function(name));
+    for func in asking.filter(|_| !shares.is_empty()) {
+        let function = &unit.functions[func];
+        let Some(body) = function.body.as_deref() else {
+            continue;
+        };
+        for (op, named) in named(unit, body) {
+            let reached = Closure::of(unit, &named);
+            if reached.functions().iter().any(|f| shares.contains(f)) {
+                let name = function.source_name.as_ref().unwrap_or(&function.name);
+                let message = "the threads of a region ask for the derivative of a function that shares their work between them: each would have that of all of it";
+                findings.push(
+                    Diagnostic::error(Code::OpenMp, message)
+                        .in_function(name)
+                        .at(unit.span(body.ops[op].loc), "asked for here")
+                        .help("ask outside of the region, for a function that begins it; or share the work outside of the function, and let each thread ask for its part"),
+                );
+            }
+        }
+    }
+    findings
 }
 
 /// Makes loops of the launches in what is differentiated; gives the functions that changed.

@@ -67,6 +67,10 @@ pub enum MarkerFn {
     VaCopy,
 }
 
+/// The name under which programs with parallel code ask for a thread's own copy of a variable, while they are worked
+/// on: each thread asks for itself.
+pub const OWN_ADDRESS: &str = "gradus.own.address";
+
 impl MarkerFn {
     /// Whether its result is its first argument, whatever else it says of it. What asks the compiler
     /// (`llvm.is.constant`, `llvm.objectsize`) is not one: the same question may have another answer in
@@ -180,6 +184,12 @@ pub(super) const ROWS: &[Row] = &[
         &["llvm.threadlocal.address"],
         MarkerFn::ThreadlocalAddress,
         Effects::PURE.giving(0),
+    ),
+    // The same, where the code around it may be another thread's later.
+    row(
+        &[OWN_ADDRESS],
+        MarkerFn::ThreadlocalAddress,
+        Effects::PURE.hidden().giving(0),
     ),
     row(&["llvm.eh.typeid.for"], MarkerFn::TypeId, NOTHING),
     row(&["llvm.fake.use"], MarkerFn::FakeUse, NOTHING.hidden()),

@@ -35,7 +35,7 @@ pub use exceptions::ExceptionFn;
 pub use fork::ForkFn;
 pub use gpu::{DEVICE, ENTRY, GpuFn, KERNEL, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, VARIABLE};
 pub use integer::IntFn;
-pub use markers::MarkerFn;
+pub use markers::{MarkerFn, OWN_ADDRESS};
 pub use math::{MathFn, MathOutFn};
 pub use memory::{Allocation, AllocationSize, MemoryFn, TAPE_PUSH, TAPE_RELEASE};
 pub use openmp::OpenMpFn;

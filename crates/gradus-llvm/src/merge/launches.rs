@@ -415,7 +415,7 @@ unsafe fn function_of(inst: LLVMValueRef) -> LLVMValueRef {
 }
 
 /// Has a call call another function of the same type.
-pub(super) unsafe fn set_callee(call: LLVMValueRef, f: LLVMValueRef) {
+pub(crate) unsafe fn set_callee(call: LLVMValueRef, f: LLVMValueRef) {
     unsafe { LLVMSetOperand(call, LLVMGetNumOperands(call) as u32 - 1, f) };
 }
 

@@ -27,6 +27,7 @@ mod shifts;
 mod threads;
 
 pub(crate) use assembly::assembly;
+pub(crate) use launches::set_callee;
 
 use crate::ffi::*;
 use crate::host::Host;

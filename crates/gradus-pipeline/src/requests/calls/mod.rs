@@ -88,6 +88,20 @@ pub(crate) fn settle_markers(unit: &mut Unit) {
     }
 }
 
+/// The differentiation calls of a body, each with the functions that it names.
+pub(crate) fn named(unit: &Unit, body: &Body) -> Vec<(Op, Vec<FuncId>)> {
+    let function = |value| match unit.constant(body.as_const(value)?).kind {
+        ConstKind::Func(func) => Some(func),
+        _ => None,
+    };
+    let found = find(unit, body).into_iter();
+    let with_names = found.map(|(op, _)| {
+        let args = unit.call_args(body, op).into_iter();
+        (op, args.filter_map(function).collect())
+    });
+    with_names.collect()
+}
+
 /// Whether a function's body holds differentiation calls.
 pub(crate) fn asks(unit: &Unit, func: FuncId) -> bool {
     let body = unit.functions[func].body.as_deref();
