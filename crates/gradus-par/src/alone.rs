@@ -50,12 +50,17 @@ fn make_plain(unit: &mut Unit, body: &mut Body) {
         .filter(|op| is_between(body, *op))
         .collect();
     for op in between {
-        let around = |op: &Op| body.owner(body.parent(*op)?);
-        let loops: Vec<Op> = std::iter::successors(around(&op), around).collect();
-        for around in loops {
-            let flags = &mut body.ops[around].flags;
-            *flags = flags.without(Flags::INDEPENDENT);
-        }
+        make_serial_around(body, op);
         gradus_edit::make_plain(&mut Builder::new(unit, body), op);
+    }
+}
+
+/// The loops around an op are not independent any more.
+pub(crate) fn make_serial_around(body: &mut Body, op: Op) {
+    let around = |op: &Op| body.owner(body.parent(*op)?);
+    let loops: Vec<Op> = std::iter::successors(around(&op), around).collect();
+    for around in loops {
+        let flags = &mut body.ops[around].flags;
+        *flags = flags.without(Flags::INDEPENDENT);
     }
 }

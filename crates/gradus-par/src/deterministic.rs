@@ -22,7 +22,8 @@ pub fn keep_order(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<
         .any(|func| serial::is_final_question(unit, func));
     let mut serialised = Vec::new();
     for &func in functions {
-        let Some(mut body) = unit.functions[func].body.take() else {
+        // A function that calls itself is looked at while it is worked on.
+        let Some(mut body) = unit.functions[func].body.clone() else {
             continue;
         };
         let keeps = sized::sized(unit, &body);
