@@ -196,3 +196,29 @@ int main(void) {
         assert!(told == forced, "{workers} workers");
     }
 }
+
+/// What runs serially for its order adds as on one thread.
+#[test]
+fn serial_loops_of_gradients_add_plainly() {
+    let folder = folder("plain");
+    let source = "
+double f(const double *x, int n) {
+  double s = 0;
+#pragma omp parallel for reduction(+ : s)
+  for (int i = 0; i < n; i++) s += x[i] * x[(i * 7) % 64];
+  return s;
+}
+";
+    std::fs::write(folder.join("f.c"), source).expect("written");
+    let atomics = |option: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+        command.args(["grad", "f.c", "-f", "f", "--emit", "llvm", "-o", "f.ll"]);
+        command.args(option).args(["--", "-O2", "-fopenmp"]);
+        succeeds(command.current_dir(&folder));
+        let made = std::fs::read_to_string(folder.join("f.ll")).expect("written");
+        assert!(made.contains("define") && made.contains("f_vjp"), "{made}");
+        made.matches("atomicrmw fadd").count()
+    };
+    assert!(atomics(&[]) > 0);
+    assert_eq!(atomics(&["--deterministic"]), 0);
+}

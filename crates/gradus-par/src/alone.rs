@@ -6,6 +6,7 @@
 //! loops within it are serial.
 
 use crate::Lowering;
+use crate::clones::is_forked;
 use crate::loops::Plan;
 use crate::serial;
 use gradus_ir::{Body, Builder, Flags, FuncId, Op, OpKind, RmwOp, Unit};
@@ -43,11 +44,12 @@ pub(crate) fn is_between(body: &Body, op: Op) -> bool {
     ) && body.ops[op].flags.has(Flags::BETWEEN)
 }
 
-/// Makes the atomic operations between iterations plain ones. Iterations with these are not independent.
-fn make_plain(unit: &mut Unit, body: &mut Body) {
+/// Makes the atomic operations between iterations plain ones where no loop around them runs at once any more.
+/// Iterations with these are not independent.
+pub(crate) fn make_plain(unit: &mut Unit, body: &mut Body) {
     let between: Vec<Op> = body
         .walk(body.root())
-        .filter(|op| is_between(body, *op))
+        .filter(|op| is_between(body, *op) && !is_forked(body, *op))
         .collect();
     for op in between {
         make_serial_around(body, op);
