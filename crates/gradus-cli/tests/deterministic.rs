@@ -137,3 +137,88 @@ int main(void) {
         }
     }
 }
+
+/// A recursion over a linked tree whose return sweep adds to what both tasks read: one order of additions, where
+/// few workers would add plainly and many atomically.
+#[test]
+fn gradients_of_recursions_of_tasks_add_in_one_order() {
+    let folder = folder("tree");
+    let source = "
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+extern int enzyme_const, enzyme_dup;
+void __enzyme_autodiff(void *, ...);
+typedef struct node { double v; struct node *left, *right; } node;
+static node *build(const double *x, int lo, int hi) {
+  if (lo >= hi) return 0;
+  node *made = malloc(sizeof *made);
+  int m = (lo + hi) / 2;
+  made->v = x[m] * x[m], made->left = build(x, lo, m), made->right = build(x, m + 1, hi);
+  return made;
+}
+static double sum(node *at, double w) {
+  if (!at) return 0;
+  double a, b;
+#pragma omp task shared(a)
+  a = sum(at->left, w * at->v);
+#pragma omp task shared(b)
+  b = sum(at->right, w + at->v);
+#pragma omp taskwait
+  return at->v * w + a * 0.5 + b * 0.25;
+}
+void f(double *x, double *y, int n) {
+#pragma omp parallel
+#pragma omp single
+  *y = sum(build(x, 0, n), x[0]);
+}
+int main(void) {
+  enum { N = 4000 };
+  static double x[N], dx[N];
+  double y, dy = 1.3;
+  for (int i = 0; i < N; i++) x[i] = 0.3 + 0.6 * sin(1.7 * i);
+  __enzyme_autodiff((void *)f, enzyme_dup, x, dx, enzyme_dup, &y, &dy, enzyme_const, N);
+  for (int i = 0; i < N; i++) printf(\"%a\\n\", dx[i]);
+}
+";
+    std::fs::write(folder.join("program.c"), source).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command.args(["cc", "-O2", "-g", "-w", "-fopenmp", "--deterministic"]);
+    command.args(["program.c", "-o", "program", "-lm"]);
+    let said = text(&succeeds(command.current_dir(&folder)).stderr);
+    // The return sweep is serial, and nothing else: what the tasks of the others leave is theirs alone.
+    assert_eq!(said.matches("note[GRD0036]").count(), 1, "{said}");
+    let forced = run(&folder, 1);
+    for workers in ["1", "2", "4", "8"] {
+        let mut command = Command::new(folder.join("program"));
+        command.env("GRADUS_NUM_THREADS", workers);
+        let told = text(&succeeds(&mut command).stdout);
+        assert!(told == forced, "{workers} workers");
+    }
+}
+
+/// What runs serially for its order adds as on one thread.
+#[test]
+fn serial_loops_of_gradients_add_plainly() {
+    let folder = folder("plain");
+    let source = "
+double f(const double *x, int n) {
+  double s = 0;
+#pragma omp parallel for reduction(+ : s)
+  for (int i = 0; i < n; i++) s += x[i] * x[(i * 7) % 64];
+  return s;
+}
+";
+    std::fs::write(folder.join("f.c"), source).expect("written");
+    let atomics = |option: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+        command.args(["grad", "f.c", "-f", "f", "--emit", "llvm", "-o", "f.ll"]);
+        command.args(option).args(["--", "-O2", "-fopenmp"]);
+        succeeds(command.current_dir(&folder));
+        let made = std::fs::read_to_string(folder.join("f.ll")).expect("written");
+        assert!(made.contains("define") && made.contains("f_vjp"), "{made}");
+        made.matches("atomicrmw fadd").count()
+    };
+    assert!(atomics(&[]) > 0);
+    assert_eq!(atomics(&["--deterministic"]), 0);
+}

@@ -112,3 +112,24 @@ fn the_same_bits_come_for_any_number_of_workers() {
         );
     }
 }
+
+/// The check's own program has the run-time library in it, and its names may not take the place of the library's.
+#[test]
+fn a_function_whose_tasks_ask_for_their_thread_is_checked() {
+    let at = folder("asked");
+    let source = "
+#include <omp.h>
+void f(const double *x, double *y, int n) {
+#pragma omp parallel
+#pragma omp single
+  for (int i = 0; i < n; i++) {
+#pragma omp task firstprivate(i)
+    y[i] = x[i] * x[i] * (omp_get_thread_num() >= 0 ? 2.0 : 1.0);
+  }
+}
+";
+    write(&at, "asked.c", source);
+    let line = "check asked.c -f f --arg n=10 --arg x=rand(n) --arg y=zeros(n) -- -O2 -fopenmp";
+    let said = accepts(&at, line);
+    assert!(said.contains("the derivative is right"), "{said}");
+}

@@ -6,6 +6,7 @@
 //! loops within it are serial.
 
 use crate::Lowering;
+use crate::clones::is_forked;
 use crate::loops::Plan;
 use crate::serial;
 use gradus_ir::{Body, Builder, Flags, FuncId, Op, OpKind, RmwOp, Unit};
@@ -43,19 +44,25 @@ pub(crate) fn is_between(body: &Body, op: Op) -> bool {
     ) && body.ops[op].flags.has(Flags::BETWEEN)
 }
 
-/// Makes the atomic operations between iterations plain ones. Iterations with these are not independent.
-fn make_plain(unit: &mut Unit, body: &mut Body) {
+/// Makes the atomic operations between iterations plain ones where no loop around them runs at once any more.
+/// Iterations with these are not independent.
+pub(crate) fn make_plain(unit: &mut Unit, body: &mut Body) {
     let between: Vec<Op> = body
         .walk(body.root())
-        .filter(|op| is_between(body, *op))
+        .filter(|op| is_between(body, *op) && !is_forked(body, *op))
         .collect();
     for op in between {
-        let around = |op: &Op| body.owner(body.parent(*op)?);
-        let loops: Vec<Op> = std::iter::successors(around(&op), around).collect();
-        for around in loops {
-            let flags = &mut body.ops[around].flags;
-            *flags = flags.without(Flags::INDEPENDENT);
-        }
+        make_serial_around(body, op);
         gradus_edit::make_plain(&mut Builder::new(unit, body), op);
+    }
+}
+
+/// The loops around an op are not independent any more.
+pub(crate) fn make_serial_around(body: &mut Body, op: Op) {
+    let around = |op: &Op| body.owner(body.parent(*op)?);
+    let loops: Vec<Op> = std::iter::successors(around(&op), around).collect();
+    for around in loops {
+        let flags = &mut body.ops[around].flags;
+        *flags = flags.without(Flags::INDEPENDENT);
     }
 }

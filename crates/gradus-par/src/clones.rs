@@ -262,7 +262,7 @@ fn fork_body(unit: &mut Unit, mut body: Box<Body>, clones: &HashMap<FuncId, Clon
 }
 
 /// Whether an op stands in a task, an iteration or a rank.
-fn is_forked(body: &Body, op: Op) -> bool {
+pub(crate) fn is_forked(body: &Body, op: Op) -> bool {
     owners(body, op).any(|owner| body.kind(owner).begins_strands())
 }
 

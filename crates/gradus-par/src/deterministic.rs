@@ -5,10 +5,10 @@
 //! iterations alone. What has not is an atomic sum of floats, whatever uses what an atomic operation found,
 //! a locked region, and a team, whose ranks are as many as there are workers, or come in any order. A team that is
 //! to have a stated number of ranks is a loop over them by now, or keeps them. Another parallel op that holds such a
-//! thing, or calls what does or is not known, becomes its serial projection, innermost ones first; parallel
-//! loops around and inside that hold none stay.
+//! thing, or calls what does or is not known, becomes its serial projection, innermost ones first, and
+//! adds plainly; parallel loops around and inside that hold none stay.
 
-use crate::{ordered, serial, sized, tasks};
+use crate::{alone, ordered, serial, sized, tasks};
 use gradus_ir::{Body, Builder, FuncId, LocId, Op, OpKind, RmwOp, Unit};
 use std::collections::HashSet;
 
@@ -22,7 +22,8 @@ pub fn keep_order(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<
         .any(|func| serial::is_final_question(unit, func));
     let mut serialised = Vec::new();
     for &func in functions {
-        let Some(mut body) = unit.functions[func].body.take() else {
+        // A function that calls itself is looked at while it is worked on.
+        let Some(mut body) = unit.functions[func].body.clone() else {
             continue;
         };
         let keeps = sized::sized(unit, &body);
@@ -44,6 +45,7 @@ pub fn keep_order(unit: &mut Unit, functions: &[FuncId]) -> Vec<(FuncId, Option<
                 serial::lower(unit, &mut body, op);
             }
         }
+        alone::make_plain(unit, &mut body);
         unit.functions[func].body = Some(body);
     }
     serialised

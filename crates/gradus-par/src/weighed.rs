@@ -9,20 +9,29 @@
 //! no other runs beside adds plainly, and LLVM may make vectors of its loops. So a fork is worth it for so many workers
 //! only as one thread is faster with that one. Loops weigh the same when they are lowered ([`crate::alone`]); of a
 //! fork, which mostly is a recursion, the two are different functions.
+//!
+//! The two add in different orders. Where the bits are to be the same for any number of workers there is the serial one only.
 
 use crate::abi::Entry;
-use crate::alone::is_between;
+use crate::alone::{is_between, make_serial_around};
 use crate::forks;
 use crate::loops::may_be_serial;
 use crate::work;
 use gradus_analysis::Closure;
 use gradus_edit::{ValueMap, clone_op_within};
-use gradus_ir::{BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, Op, OpKind, Unit, Value};
+use gradus_ir::{BinaryOp, Body, Builder, Flags, FuncId, IntPredicate, LocId, Op, Unit, Value};
 use std::collections::HashMap;
 
 /// Puts a serial version beside each fork of `functions` that calls what `alone` has another function for, if that one
 /// is faster on one thread: `alone` says, of derivatives that others may run beside, which does the same when none does.
-pub fn weigh(unit: &mut Unit, functions: &[FuncId], alone: &HashMap<FuncId, FuncId>) {
+/// With `one_order` it takes the place of the fork; gives the function and the place of each that is serial for that.
+pub fn weigh(
+    unit: &mut Unit,
+    functions: &[FuncId],
+    alone: &HashMap<FuncId, FuncId>,
+    one_order: bool,
+) -> Vec<(FuncId, Option<LocId>)> {
+    let mut serialised = Vec::new();
     for &func in functions {
         // What others run beside adds atomically, whatever it does itself.
         if alone.contains_key(&func) {
@@ -42,12 +51,19 @@ pub fn weigh(unit: &mut Unit, functions: &[FuncId], alone: &HashMap<FuncId, Func
                 .filter(|callee| alone.contains_key(callee))
                 .collect();
             let derivatives = closed(unit, &called, alone);
-            if let Some(threads) = work::threads_for_one_call(unit, &derivatives) {
+            let Some(threads) = work::threads_for_one_call(unit, &derivatives) else {
+                continue;
+            };
+            if one_order {
+                let forks = one_order_of(unit, &mut body, lp, alone);
+                serialised.extend(forks.into_iter().map(|op| (func, body.ops[op].loc)));
+            } else {
                 beside(unit, &mut body, lp, threads, alone);
             }
         }
         unit.functions[func].body = Some(body);
     }
+    serialised
 }
 
 /// All derivatives that some come to and that others may run beside.
@@ -78,8 +94,7 @@ fn beside(unit: &mut Unit, body: &mut Body, lp: Op, threads: u64, alone: &HashMa
     }
     b.at_end(one);
     let copy = clone_op_within(lp, b, &mut ValueMap::new());
-    b.body.ops[copy].flags = Flags::NONE;
-    call_alone(b, copy, alone);
+    make_serial(b, copy, alone);
     let given: Vec<Value> = b.body.results(copy).to_vec();
     b.at_end(one);
     b.yield_(&given);
@@ -88,20 +103,32 @@ fn beside(unit: &mut Unit, body: &mut Body, lp: Op, threads: u64, alone: &HashMa
     b.yield_(&results);
 }
 
-/// Has the calls in a loop go to the functions that nothing runs beside.
-fn call_alone(b: &mut Builder<'_>, lp: Op, alone: &HashMap<FuncId, FuncId>) {
+/// Puts the serial version in a fork's place; gives it and the forks inside of it that are serial with it.
+fn one_order_of(
+    unit: &mut Unit,
+    body: &mut Body,
+    lp: Op,
+    alone: &HashMap<FuncId, FuncId>,
+) -> Vec<Op> {
+    let inside = body.walk(body.op_regions(lp)[0]);
+    let inside = inside.filter(|op| forks::is_fork(unit, body, *op));
+    let mut forks: Vec<Op> = std::iter::once(lp).chain(inside).collect();
+    make_serial(&mut Builder::new(unit, body), lp, alone);
+    forks.retain(|op| !forks::is_fork(unit, body, *op));
+    forks
+}
+
+/// Makes a fork serial, with the functions that nothing runs beside and plain adds. Loops around these are serial, too.
+fn make_serial(b: &mut Builder<'_>, lp: Op, alone: &HashMap<FuncId, FuncId>) {
+    b.body.ops[lp].flags = Flags::NONE;
     let inside: Vec<Op> = b.body.walk(b.body.op_regions(lp)[0]).collect();
     for op in inside {
-        if matches!(b.body.kind(op), OpKind::For { .. }) {
-            let flags = &mut b.body.ops[op].flags;
-            *flags = flags.without(Flags::INDEPENDENT);
-        }
-        if is_between(b.body, op) {
-            gradus_edit::make_plain(b, op);
-            continue;
-        }
         let callee = b.unit.callee(b.body, op);
-        if let Some(&other) = callee.and_then(|callee| alone.get(&callee)) {
+        if is_between(b.body, op) {
+            make_serial_around(b.body, op);
+            gradus_edit::make_plain(b, op);
+        } else if let Some(&other) = callee.and_then(|callee| alone.get(&callee)) {
+            make_serial_around(b.body, op);
             let other = b.func(other);
             b.body.set_operand(op, 0, other);
         }

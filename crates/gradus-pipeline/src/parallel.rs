@@ -450,8 +450,7 @@ fn lower(
         let message = "this region keeps the threads that it asks for (`--deterministic`): they wait for each other or share work, and what it leaves may depend on which of them comes first";
         run.take(remarks(unit, &teams, message))?;
         let serialised = gradus_par::keep_order(unit, changed);
-        let message = "this runs serially (`--deterministic`): what it leaves may depend on which thread comes first, by an atomic sum, a lock, the number of threads, or a call that is not known";
-        run.take(remarks(unit, &serialised, message))?;
+        run.take(remarks(unit, &serialised, IN_ORDER))?;
     }
     let options = gradus_par::Options {
         target: match run.request.options.target {
@@ -597,8 +596,15 @@ fn counted_later(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnost
         .help("ask for the number of threads by `omp_get_num_threads`, or take what tells the region's threads to wait for each other (`flush`, atomic reads, tasks) out of it")
 }
 
+/// Why something runs serially where bits are to be the same.
+pub(crate) const IN_ORDER: &str = "this runs serially (`--deterministic`): what it leaves may depend on which thread comes first, by an atomic sum, a lock, the number of threads, or a call that is not known";
+
 /// Remarks on what runs serially, and why.
-fn remarks(unit: &Unit, serialised: &[(FuncId, Option<LocId>)], message: &str) -> Vec<Diagnostic> {
+pub(crate) fn remarks(
+    unit: &Unit,
+    serialised: &[(FuncId, Option<LocId>)],
+    message: &str,
+) -> Vec<Diagnostic> {
     let remark = |(func, loc): &(FuncId, Option<LocId>)| {
         let function = &unit.functions[*func];
         let name = function.source_name.as_ref().unwrap_or(&function.name);

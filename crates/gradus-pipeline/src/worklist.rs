@@ -6,6 +6,7 @@
 //! nothing special. Findings of all roots are gathered before the run stops.
 
 use crate::adapter::{self, Census};
+use crate::parallel::{IN_ORDER, remarks};
 use crate::requests::rules::{self, Rules};
 use crate::requests::{Root, Roots};
 use crate::run::{Run, Stop};
@@ -333,7 +334,9 @@ fn variants(
     }
     gradus_ad::settle(unit, &beside);
     let funcs: Vec<FuncId> = made.iter().map(|one| one.func).collect();
-    gradus_par::weigh(unit, &funcs, &alone(&made));
+    let one_order = run.request.options.deterministic;
+    let serialised = gradus_par::weigh(unit, &funcs, &alone(&made), one_order);
+    run.take(remarks(unit, &serialised, IN_ORDER))?;
     for one in &mut made {
         if let Some(body) = unit.functions[one.func].body.as_deref() {
             one.report.settle(body);

@@ -51,8 +51,10 @@ pub(super) fn write(
     let slots = slots(what, forward)?;
     let result = result_type(forward)?;
     let mut text = format!(
-        "#define _GNU_SOURCE\n#define GR_SECONDS {}\n#define GR_MEMORY_BYTES {}ull\n",
-        what.limit_seconds, what.limit_memory_bytes
+        "#define _GNU_SOURCE\n#define GR_SECONDS {}\n#define GR_MEMORY_BYTES {}ull\n#define GR_ARG_COUNT {}\n",
+        what.limit_seconds,
+        what.limit_memory_bytes,
+        slots.len()
     );
     text.push_str(&structures(&slots));
     text.push_str("#include \"derivatives.h\"\n#include \"runtime.h\"\n\n");
@@ -64,19 +66,15 @@ pub(super) fn write(
     let float = result.as_deref() == Some("float");
     line(
         &mut text,
-        format!("const int gr_arg_count = {};", slots.len()),
-    );
-    line(
-        &mut text,
         format!(
-            "const int gr_has_result = {}, gr_result_is_float = {};\n",
+            "static const int gr_has_result = {}, gr_result_is_float = {};\n",
             u8::from(is_float(result.as_deref())),
             u8::from(float)
         ),
     );
     line(
         &mut text,
-        format!("int gr_single = {};\n", u8::from(what.single)),
+        format!("static int gr_single = {};\n", u8::from(what.single)),
     );
     line(&mut text, fill(what, &slots));
     let values: Vec<String> = (0..slots.len()).map(|i| primal_value(&slots, i)).collect();
@@ -88,8 +86,8 @@ pub(super) fn write(
     line(
         &mut text,
         match is_float(result.as_deref()) {
-            true => format!("double gr_primal(void) {{ return {call}; }}\n"),
-            false => format!("double gr_primal(void) {{ {call}; return 0; }}\n"),
+            true => format!("static double gr_primal(void) {{ return {call}; }}\n"),
+            false => format!("static double gr_primal(void) {{ {call}; return 0; }}\n"),
         },
     );
     line(&mut text, forward_call(&slots, forward)?);
@@ -361,7 +359,7 @@ fn result_type(derivative: &Derivative) -> Result<Option<String>, Diagnostic> {
 }
 
 fn table(slots: &[Slot<'_>]) -> String {
-    let mut text = String::from("gr_arg gr_args[] = {\n");
+    let mut text = String::from("static gr_arg gr_args[GR_ARG_COUNT] = {\n");
     for slot in slots {
         let kind = match slot.elem.as_str() {
             "double" => "GR_DOUBLE",
@@ -385,7 +383,7 @@ fn table(slots: &[Slot<'_>]) -> String {
 /// The starting values: those that nobody gives first, then in the order of the command line, where
 /// later ones may name earlier numbers.
 fn fill(what: &Check, slots: &[Slot<'_>]) -> String {
-    let mut text = String::from("void gr_fill(void)\n{\n");
+    let mut text = String::from("static void gr_fill(void)\n{\n");
     let given = |slot: &Slot<'_>| {
         let at = what
             .values
@@ -489,7 +487,7 @@ fn kept_call(derivative: &Derivative, arguments: &str) -> String {
 }
 
 fn forward_call(slots: &[Slot<'_>], derivative: &Derivative) -> Result<String, Diagnostic> {
-    let mut text = String::from("double gr_forward(void)\n{\n");
+    let mut text = String::from("static double gr_forward(void)\n{\n");
     text.push_str(&kept_call(
         derivative,
         &arguments(slots, derivative, "tangent")?,
@@ -504,7 +502,7 @@ fn forward_call(slots: &[Slot<'_>], derivative: &Derivative) -> Result<String, D
 }
 
 fn reverse_call(slots: &[Slot<'_>], derivative: &Derivative) -> Result<String, Diagnostic> {
-    let mut text = String::from("void gr_reverse(double cotangent)\n{\n");
+    let mut text = String::from("static void gr_reverse(double cotangent)\n{\n");
     text.push_str(&kept_call(
         derivative,
         &arguments(slots, derivative, "adjoint")?,

@@ -1,6 +1,7 @@
 /* The part of a check that is the same for all functions: buffers, random numbers, differences with
  * step refinement, the three tests and what they say. The generated part defines the arguments and
- * calls the function and its derivatives. */
+ * calls the function and its derivatives. All names are this file's own: those of the program and of the
+ * run-time library begin alike. */
 #include <fenv.h>
 #include <math.h>
 #include <signal.h>
@@ -32,14 +33,14 @@ typedef struct {
     int written;
 } gr_arg;
 
-extern gr_arg gr_args[];
-extern const int gr_arg_count;
-extern const int gr_has_result, gr_result_is_float;
+static gr_arg gr_args[GR_ARG_COUNT];
+static const int gr_arg_count = GR_ARG_COUNT;
+static const int gr_has_result, gr_result_is_float;
 
-void gr_fill(void);                        /* the starting values, in the order of the command line */
-double gr_primal(void);                    /* calls on the primal buffers; gives the result */
-double gr_forward(void);                   /* calls the JVP; gives the result's tangent */
-void gr_reverse(double result_cotangent);  /* calls the VJP; adds to the adjoint buffers */
+static void gr_fill(void);                       /* the starting values, in the order of the command line */
+static double gr_primal(void);                   /* calls on the primal buffers; gives the result */
+static double gr_forward(void);                  /* calls the JVP; gives the result's tangent */
+static void gr_reverse(double result_cotangent);  /* calls the VJP; adds to the adjoint buffers */
 
 static FILE *gr_out; /* ours; what the function prints goes nowhere */
 
@@ -87,7 +88,7 @@ static void gr_set(const gr_arg *arg, void *memory, size_t i, double value)
         ((double *)memory)[i] = value;
 }
 
-extern int gr_single; /* whether anything is kept in single precision */
+static int gr_single; /* whether anything is kept in single precision */
 static double gr_result_cotangent;
 
 static void gr_restore(void)
