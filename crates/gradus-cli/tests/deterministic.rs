@@ -103,6 +103,50 @@ fn gradients_of_teams_tasks_and_atomic_sums_have_the_same_bits() {
     }
 }
 
+/// A recursion of tasks that a function begins which also asks for a derivative, of another function.
+#[test]
+fn who_asks_for_derivatives_runs_tasks_in_one_order() {
+    let folder = folder("asking");
+    let source = "
+#include <stdio.h>
+extern int enzyme_out;
+double __enzyme_autodiff(void *, ...);
+static double acc;
+static double square(double a) { return a * a; }
+__attribute__((noinline)) void add(const double *x, int n) {
+  if (n <= 4) {
+    for (int i = 0; i < n; i++) {
+#pragma omp atomic
+      acc += x[i];
+    }
+    return;
+  }
+#pragma omp task
+  add(x, n / 2);
+#pragma omp task
+  add(x + n / 2, n - n / 2);
+#pragma omp taskwait
+}
+int main(void) {
+  static double x[20000];
+  for (int i = 0; i < 20000; i++) x[i] = 1.0 / (i + 1);
+#pragma omp parallel
+#pragma omp single
+  add(x, 20000);
+  printf(\"%a %g\\n\", acc, __enzyme_autodiff((void *)square, enzyme_out, 3.0));
+}
+";
+    std::fs::write(folder.join("program.c"), source).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+    command.args(["cc", "-O2", "-w", "-fopenmp", "--deterministic"]);
+    command.args(["program.c", "-o", "program"]);
+    succeeds(command.current_dir(&folder));
+    let one = run(&folder, 1);
+    for workers in [2, 4, 8, 8] {
+        assert_eq!(run(&folder, workers), one, "{workers} workers");
+    }
+}
+
 /// A loop in dynamic order around one whose length is read: without an order of threads it is one serial loop.
 #[test]
 fn dynamic_loops_with_inner_loops_have_gradients() {

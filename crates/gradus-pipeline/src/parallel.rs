@@ -446,10 +446,12 @@ fn lower(
     changed: &[FuncId],
 ) -> Result<(Vec<FuncId>, Vec<Fork>), Stop> {
     if run.request.options.deterministic {
-        let teams = gradus_par::ranks_to_loops(unit, changed);
+        // Forks call copies of what the program reaches from here.
+        let reached = Closure::of(unit, changed).functions().to_vec();
+        let teams = gradus_par::ranks_to_loops(unit, &reached);
         let message = "this region keeps the threads that it asks for (`--deterministic`): they wait for each other or share work, and what it leaves may depend on which of them comes first";
         run.take(remarks(unit, &teams, message))?;
-        let serialised = gradus_par::keep_order(unit, changed);
+        let serialised = gradus_par::keep_order(unit, &reached);
         run.take(remarks(unit, &serialised, IN_ORDER))?;
     }
     let options = gradus_par::Options {
