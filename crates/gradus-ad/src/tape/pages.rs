@@ -1,19 +1,20 @@
 //! Large pages for the tape's long segments.
 //!
-//! A tape is written once from its begin to its end. With pages of 4 KiB the system is entered for each of them: of
-//! LULESH's gradient that is a third of the time. Linux gives pages of 2 MiB, 512 times fewer, for memory that begins
-//! at a multiple of that where it is told to (`madvise`); elsewhere the advice is an error without effect.
+//! A tape is written once from its begin to its end. With pages of 4 KiB the system is entered for each of them, which
+//! may take a third of a gradient's time. Linux gives pages of 2 MiB, 512 times fewer, where it is told that it may
+//! (`madvise`); elsewhere the advice is an error without effect. It is given for whole small pages, so that what is
+//! told of segments which lie side by side is one piece.
 
 use super::stack::{GROW, choose};
-use gradus_edit::aligned_alloc;
-use gradus_ir::{AttrSet, Builder, IntPredicate, Op, Unit};
+use gradus_ir::{AttrSet, BinaryOp, Builder, CastOp, IntPredicate, Op, Unit};
 
-/// A large page, and the shortest segment that is worth one.
-const PAGE_BYTES: i64 = 2 << 20;
+/// The shortest segment that is worth it: a large page, with what an allocator keeps beside it.
+const LONG_BYTES: i64 = (2 << 20) - 64;
+const SMALL_PAGE_BYTES: i64 = 4 << 10;
 /// `MADV_HUGEPAGE`.
 const HUGE_PAGES: i128 = 14;
 
-/// Has the stack's long segments begin at large pages, and asks the system for these: for processors, not for devices.
+/// Has the stack ask the system for large pages where a segment is long: for processors, not for devices.
 pub fn advise(unit: &mut Unit) {
     let Some(func) = unit.function(GROW) else {
         return;
@@ -21,40 +22,82 @@ pub fn advise(unit: &mut Unit) {
     let (ptr, long, int) = (unit.types.ptr(), unit.types.int(64), unit.types.int(32));
     let ty = unit.types.func(int, vec![ptr, long, int]);
     let advise = unit.declare("madvise", ty, AttrSet::default());
-    let is_library = unit.functions[advise].ty == ty && !unit.functions[advise].defined;
-    let Some(aligned) = aligned_alloc(unit).filter(|_| is_library) else {
+    let function = &unit.functions[advise];
+    if function.ty != ty || function.defined || function.body.is_some() {
         return;
-    };
+    }
     let Some(mut body) = unit.functions[func].body.take() else {
         return;
     };
     let malloc = unit.function("malloc");
     let allocates = |op: &Op| unit.callee(&body, *op).is_some_and(|f| Some(f) == malloc);
-    if let Some(call) = body.walk(body.root()).find(allocates) {
-        let (total, plain) = (unit.call_args(&body, call)[0], body.result(call));
+    let call = body.walk(body.root()).find(allocates);
+    if let Some((call, next)) = call.and_then(|call| Some((call, body.next(call)?))) {
+        let (total, segment) = (unit.call_args(&body, call)[0], body.result(call));
         let mut b = Builder::new(unit, &mut body);
-        b.at_op(call);
-        let page = b.i64(PAGE_BYTES);
-        let enough = b.i64(PAGE_BYTES - 16);
-        let long = b.icmp(IntPredicate::Uge, total, enough);
-        let segment = choose(&mut b, long, &[ptr], |b, is_long| {
-            let args = [page, total];
-            let (allocate, args) = match is_long {
-                true => (aligned, &args[..]),
-                false => (malloc?, &args[1..]),
-            };
-            let made = b.call(allocate, args);
-            let made = b.body.result(made);
+        b.at_op(next);
+        let least = b.i64(LONG_BYTES);
+        let is_long = b.icmp(IntPredicate::Uge, total, least);
+        choose(&mut b, is_long, &[], |b, is_long| {
             if is_long {
+                let mask = b.i64(-SMALL_PAGE_BYTES);
+                let start = b.cast(CastOp::PtrToInt, segment, long);
+                let into = b.i64(SMALL_PAGE_BYTES - 1);
+                let into = b.binary(BinaryOp::And, start, into);
+                let back = b.i64(0);
+                let back = b.sub(back, into);
+                let page = b.byte_addr(segment, back);
+                let length = b.add(total, into);
+                let rest = b.i64(SMALL_PAGE_BYTES - 1);
+                let length = b.add(length, rest);
+                let length = b.binary(BinaryOp::And, length, mask);
                 let huge = b.int(int, HUGE_PAGES);
-                b.call(advise, &[made, total, huge]);
+                b.call(advise, &[page, length, huge]);
             }
-            Some(made)
+            None
         });
-        if let Some(segment) = segment {
-            body.replace_uses(plain, segment);
-            body.erase(call);
-        }
     }
     unit.functions[func].body = Some(body);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tape::stack::functions;
+    use gradus_ir::OpKind;
+
+    /// The advice stands behind a question about the segment's length, and is given once.
+    #[test]
+    fn long_segments_ask_for_large_pages() {
+        let mut unit = Unit::default();
+        functions(&mut unit);
+        advise(&mut unit);
+        let grow = unit.function(GROW).expect("it is there");
+        assert!(gradus_ir::verify_function(&unit, grow).is_empty());
+        let body = unit.functions[grow].body.as_deref().expect("it has code");
+        let madvise = unit.function("madvise").expect("it is declared");
+        let calls = body.walk(body.root());
+        let calls: Vec<Op> = calls
+            .filter(|op| unit.callee(body, *op) == Some(madvise))
+            .collect();
+        assert_eq!(calls.len(), 1);
+        let around = body.parent(calls[0]).and_then(|region| body.owner(region));
+        assert!(matches!(body.kind(around.expect("an op")), OpKind::If));
+    }
+
+    /// A program's own function of that name is left alone.
+    #[test]
+    fn a_programs_own_function_gives_no_advice() {
+        let mut unit = Unit::default();
+        let ptr = unit.types.ptr();
+        let own = unit.types.func(ptr, vec![ptr]);
+        unit.declare("madvise", own, AttrSet::default());
+        functions(&mut unit);
+        advise(&mut unit);
+        let grow = unit.function(GROW).expect("it is there");
+        let body = unit.functions[grow].body.as_deref().expect("it has code");
+        let madvise = unit.function("madvise");
+        let mut ops = body.walk(body.root());
+        assert!(ops.all(|op| unit.callee(body, op) != madvise));
+    }
 }
