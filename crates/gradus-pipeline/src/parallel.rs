@@ -485,7 +485,8 @@ fn sized_team(unit: &Unit, (func, loc): &(FuncId, Option<LocId>)) -> Diagnostic 
 
 /// The functions that regions of a program run.
 pub(crate) fn run_in_regions(host: &Host) -> Vec<String> {
-    let begins = |name: &str| lookup(name) == Some(Known::OpenMp(OpenMpFn::Fork));
+    // Regions with a condition, and those of teams, have calls of their own.
+    let begins = |name: &str| name.starts_with("__kmpc_fork_");
     let begun = host.functions_handed_to(&begins);
     let begun: Vec<&str> = begun.iter().map(String::as_str).collect();
     host.closure(&begun)
