@@ -139,6 +139,29 @@ fn each_thread_has_its_variables() {
     }
 }
 
+/// LLVM's own passes meet the words before they are compiled again.
+#[test]
+fn each_thread_has_its_variables_where_code_goes_on_as_words() {
+    let at = folder("own_variables_words");
+    write(&at, "own.c", VARIABLES);
+    write(&at, "next.c", NEXT);
+    accepts(
+        &at,
+        "cc -O2 -c -emit-llvm --par-target=words own.c -o own.bc",
+    );
+    let mut passes = Command::new("opt-22");
+    passes.args(["-passes=default<O2>", "own.bc", "-o", "passed.bc"]);
+    succeeds(passes.current_dir(&at));
+    accepts(&at, "cc -O2 passed.bc next.c -o own");
+    for _ in 0..3 {
+        let mut command = Command::new(at.join("own"));
+        command.env("GRADUS_NUM_THREADS", "4");
+        command.env("GRADUS_FORCE_FORK", "1");
+        let told = text(&succeeds(&mut command).stdout);
+        assert_eq!(told, "0 0 0 0\n");
+    }
+}
+
 #[test]
 fn each_thread_asks_for_itself() {
     let at = folder("own_of_threads");

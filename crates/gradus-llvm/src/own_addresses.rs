@@ -44,7 +44,12 @@ impl Host {
             let found = LLVMGetNamedFunction(self.module, c_string(INTRINSIC).as_ptr());
             if !found.is_null() {
                 let ty = LLVMGlobalGetValueType(found);
-                let hidden = LLVMAddFunction(self.module, c_string(OWN_ADDRESS).as_ptr(), ty);
+                let name = c_string(OWN_ADDRESS);
+                let there = LLVMGetNamedFunction(self.module, name.as_ptr());
+                let hidden = match there.is_null() {
+                    true => LLVMAddFunction(self.module, name.as_ptr(), ty),
+                    false => there,
+                };
                 for (name, value) in [("memory", HIDDEN), ("nounwind", 0), ("willreturn", 0)] {
                     let kind = attribute_kind(name);
                     let attribute = LLVMCreateEnumAttribute(self.ctx, kind, value);

@@ -3,7 +3,7 @@
 use crate::reply::{FunctionInfo, Output};
 use crate::run::{PASSES, Run, Stop};
 use crate::worklist;
-use crate::{Input, OutputKind, Reply, Request, Task, wire};
+use crate::{Input, OutputKind, ParallelTarget, Reply, Request, Task, wire};
 use crate::{derive, parallel};
 use gradus_ir::known::{Known, SystemFn, lookup};
 use gradus_ir::{Code, Diagnostic, Severity};
@@ -62,7 +62,10 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     if request.options.parallel {
         parallel::parallel(run, &mut host)?;
     }
-    host.show_own_addresses();
+    // Words are compiled again, and may meet other optimisers before.
+    if request.options.target != ParallelTarget::Words {
+        host.show_own_addresses();
+    }
     if request.options.strip_debug {
         host.strip_debug();
     }
