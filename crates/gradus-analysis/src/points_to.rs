@@ -166,6 +166,23 @@ impl PointsTo {
     pub fn is_private(&self, id: ObjectId) -> bool {
         self.is_local(id) && !self.escaped(id)
     }
+    /// The objects that whoever calls the function is given pointers into: by what it returns, and by what lies in
+    /// objects that are given so. They may be private, as long as the body runs.
+    pub fn returned(&self, body: &Body) -> HashSet<ObjectId> {
+        let ends = body
+            .walk(body.root())
+            .filter(|op| matches!(body.kind(*op), OpKind::Return));
+        let values = ends.flat_map(|op| body.operands(op).collect::<Vec<Value>>());
+        let targets = values.flat_map(|value| self.targets(body, value).to_vec());
+        let mut work: Vec<ObjectId> = targets.map(|target| target.object).collect();
+        let mut found = HashSet::new();
+        while let Some(id) = work.pop() {
+            if found.insert(id) {
+                work.extend(self.holds(id).iter().map(|target| target.object));
+            }
+        }
+        found
+    }
     /// The objects that pointers stored in an object may point into, as far as the body stored them.
     pub fn holds(&self, id: ObjectId) -> &[Target] {
         &self.states[id.0 as usize].holds

@@ -139,6 +139,52 @@ fn reductions_there_and_here_have_their_own_locks() {
     }
 }
 
+/// A library and a program that both have a run time: each finds OpenMP's library behind itself.
+#[test]
+fn regions_of_a_library_find_openmps_library() {
+    let folder = folder("two_run_times");
+    let kept = "
+        #include <omp.h>
+        void locked(int n, long *c) {
+          omp_lock_t lock;
+          omp_init_lock(&lock);
+          #pragma omp parallel for
+          for (int i = 0; i < n; i++) { omp_set_lock(&lock); *c += i; omp_unset_lock(&lock); }
+        }
+        long raised(int n) {
+          long s = 0;
+          #pragma omp parallel for reduction(+ : s)
+          for (int i = 0; i < n; i++) s += i;
+          return s;
+        }";
+    let program = "
+        #include <stdio.h>
+        void locked(int, long *);
+        long raised(int);
+        int main(void) {
+          long c = 0, s = 0;
+          locked(100, &c);
+          #pragma omp parallel for reduction(+ : s)
+          for (int i = 0; i < 100; i++) s += i;
+          printf(\"%ld %ld %ld\\n\", c, s, raised(100));
+        }";
+    support::write(&folder, "kept.c", kept);
+    support::write(&folder, "program.c", program);
+    let library = "cc -O2 -w -fopenmp -shared -fPIC kept.c -o libkept.so";
+    let whole = "cc -O2 -fopenmp program.c -L. -lkept -Wl,-rpath,. -o program";
+    for target in ["runtime", "openmp"] {
+        shell(&folder, &format!("gradus {library} --par-target={target}"));
+        shell(&folder, &format!("gradus {whole}"));
+        for workers in [1, 4] {
+            let mut command = Command::new("timeout");
+            command.args(["60", "./program"]).current_dir(&folder);
+            command.env("OMP_NUM_THREADS", workers.to_string());
+            let said = text(&succeeds(&mut command).stdout);
+            assert_eq!(said, "4950 4950 4950\n", "{target}, {workers} workers");
+        }
+    }
+}
+
 /// A gradient through loops, nested ones too, whose threads are the library's.
 #[test]
 fn gradients_are_the_same() {

@@ -128,3 +128,41 @@ fn switches_leave_out_what_they_name() {
     assert!(!report.contains("leaves the loop"), "{report}");
     assert!(!report.contains("interchanged"), "{report}");
 }
+
+/// A function that asks for a derivative is told of like any other, once.
+#[test]
+fn regions_beside_a_request_are_told_of() {
+    let folder = folder("parallel_report_derivatives");
+    let program = "
+#include <gradus.h>
+#include <gradus/parallel.h>
+static double square(double a) { return a * a; }
+__attribute__((noinline)) void twice(double *x, int n) {
+  if (n <= 4) {
+    for (int i = 0; i < n; i++) x[i] *= 2;
+    return;
+  }
+  gr_spawn twice(x, n / 2);
+  twice(x + n / 2, n - n / 2);
+  gr_sync();
+}
+int main(void) {
+  static double x[2000];
+#pragma omp parallel for
+  for (int i = 0; i < 2000; i++) x[i] = i;
+  twice(x, 2000);
+  return gradus_vjp_double(square, gradus_out, x[3]) != 12;
+}
+";
+    support::write(&folder, "program.c", program);
+    let line = "gradus cc -O2 -fopenmp --par-report program.c -o program";
+    let said = text(&shell(&folder, line).stdout);
+    shell(&folder, "./program");
+    for (line, what) in [
+        (10, "raised where it stands"),
+        (16, "raised to parallel loops and tasks"),
+    ] {
+        let told = said.matches(&format!("program.c:{line}: {what}\n")).count();
+        assert_eq!(told, 1, "{said}");
+    }
+}

@@ -26,6 +26,8 @@ pub(crate) struct Context<'a> {
     body: &'a Body,
     effects: &'a Effects,
     points: PointsTo,
+    /// The objects that the caller is given.
+    returned: HashSet<ObjectId>,
     /// Who touches the blocks that no one else knows.
     touching: HashMap<ObjectId, Vec<Op>>,
 }
@@ -45,6 +47,7 @@ impl<'a> Context<'a> {
             unit,
             body,
             effects,
+            returned: points.returned(body),
             points,
             touching,
         }
@@ -53,7 +56,9 @@ impl<'a> Context<'a> {
     /// Whether no one else knows what a pointer points to.
     pub(crate) fn is_private(&self, ptr: Value) -> bool {
         let mut targets = self.points.targets(self.body, ptr).iter();
-        targets.all(|target| self.points.is_private(target.object))
+        targets.all(|target| {
+            self.points.is_private(target.object) && !self.returned.contains(&target.object)
+        })
     }
 
     /// Whether a value is a number in floating point, or several.

@@ -285,6 +285,7 @@ pub(crate) fn project(
     let name = |func: &FuncId| unit_name(imported, *func);
     let of_one = raised.teams_of_one(&only_run.iter().map(name).collect());
     run.pass("raise", |run| run.take(raised.remarks()))?;
+    run.raised = raised;
     changed.retain(|func| !only_run.contains(func));
     run.pass("simplify", |run| {
         let off = run.request.options.off.iter().any(|o| o == "simplify");
@@ -414,7 +415,19 @@ pub(crate) fn fork(
                 unit.functions[func].body = Some(body);
             }
         }
-        Ok(lower(run, unit, functions)?.0)
+        let (functions, forks) = lower(run, unit, functions)?;
+        let mut raised = std::mem::take(&mut run.raised);
+        let name = |func: &FuncId| unit.functions[*func].name.as_str();
+        let names: HashSet<&str> = functions.iter().map(name).collect();
+        // Those of functions that keep their code are seen again, with the rest of the program.
+        let is_told = |region: &RegionRecord| names.contains(region.function.as_str());
+        raised.regions.retain(is_told);
+        let happened = Happened {
+            forks,
+            ..Happened::default()
+        };
+        report(run, unit, &raised, &happened);
+        Ok(functions)
     })
 }
 
@@ -624,13 +637,15 @@ fn is_reported(run: &Run<'_>) -> bool {
     run.request.emit.contains(&OutputKind::ParallelReport)
 }
 
-/// What became of each region, by source line.
+/// What became of each region, by source line: after what is known of others.
 fn report(run: &mut Run<'_>, unit: &Unit, raised: &Raised, happened: &Happened) {
-    if is_reported(run) {
-        let text = parallel_report::text(unit, raised, happened);
-        run.early_outputs.push(Output {
-            kind: OutputKind::ParallelReport,
-            bytes: text.into_bytes(),
-        });
+    if !is_reported(run) {
+        return;
+    }
+    let bytes = parallel_report::text(unit, raised, happened).into_bytes();
+    let kind = OutputKind::ParallelReport;
+    match run.early_outputs.iter_mut().find(|o| o.kind == kind) {
+        Some(output) => output.bytes.extend(bytes),
+        None => run.early_outputs.push(Output { kind, bytes }),
     }
 }

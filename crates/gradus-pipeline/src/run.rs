@@ -7,6 +7,7 @@ use crate::reply::{Dump, Outcome, Output, Timing};
 use crate::{Reply, Request};
 use gradus_ir::{Diagnostic, Severity, Unit};
 use gradus_llvm::Host;
+use gradus_raise::Raised;
 
 /// The names of the passes in their order, as [`crate::Options::dump_after`] and timings use them.
 pub const PASSES: &[&str] = &[
@@ -47,6 +48,8 @@ pub(crate) struct Run<'a> {
     pub reply: Reply,
     /// Outputs that are made before the program goes back to LLVM: text form, header, report.
     pub early_outputs: Vec<Output>,
+    /// What became of the regions that were raised for derivatives.
+    pub raised: Raised,
     clock: &'a mut dyn FnMut() -> u64,
 }
 
@@ -56,6 +59,7 @@ impl<'a> Run<'a> {
             request,
             reply: Reply::default(),
             early_outputs: Vec::new(),
+            raised: Raised::default(),
             clock,
         }
     }

@@ -16,7 +16,7 @@ use crate::Raised;
 use crate::regions::{settle, splice, wrap_ops};
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
 use crate::scopes;
-use gradus_edit::{is_pure, loop_to_for};
+use gradus_edit::{is_pure, is_speculatable, loop_to_for};
 use gradus_ir::integers::{fold_cast, fold_icmp, int_value};
 use gradus_ir::known::{ForkFn, Known};
 use gradus_ir::{
@@ -140,13 +140,17 @@ fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ForkFn) -> Option
             ForkFn::Syncing => Ok(()),
             ForkFn::Looping => independent(unit, body, branch, side),
             ForkFn::Scoping => scope(unit, body, branch, side),
-            ForkFn::Spawning => spawn(unit, body, branch, side),
+            ForkFn::Spawning => {
+                alike_first(unit, body, branch, side);
+                spawn(unit, body, branch, side)
+            }
             ForkFn::SpawningCall => {
                 // What the branch asks beside may be what lets the arguments be computed.
                 if !asks_more(body, branch) {
                     arguments_first(unit, body, branch, side);
                 }
                 take_in_store(unit, body, branch, side);
+                alike_first(unit, body, branch, side);
                 spawn(unit, body, branch, side)
             }
         };
@@ -359,7 +363,65 @@ fn arguments_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
     }
 }
 
-/// How far behind a task the store of its result is looked for.
+/// Moves what the other side of a branch computes in front of it, and gives what follows that instead of what the
+/// task computes alike: an optimiser that finds an argument of the task computed behind it once more computes it on
+/// both sides.
+fn alike_first(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
+    let Some(other) = other(body, branch, side) else {
+        return;
+    };
+    let ends = [side, other].map(|r| body.last(r).and_then(|end| ends_with_values(body, end)));
+    let [Some(here), Some(there)] = ends else {
+        return;
+    };
+    let made = body
+        .ops_in(other)
+        .filter(|op| !body.kind(*op).is_terminator());
+    let made: Vec<Op> = made.collect();
+    if !made.iter().all(|op| is_speculatable(unit, body, *op)) {
+        return;
+    }
+    for op in made {
+        body.detach(op);
+        body.insert_before(branch, op);
+    }
+    let results = body.results(branch).to_vec();
+    for (result, (a, b)) in results.into_iter().zip(here.into_iter().zip(there)) {
+        if computed_alike(unit, body, a, b) {
+            body.replace_uses(result, b);
+        }
+    }
+}
+
+/// Whether two values are one, or results of the same op of such values.
+fn computed_alike(unit: &Unit, body: &Body, a: Value, b: Value) -> bool {
+    let mut work = vec![(a, b)];
+    for _ in 0..AHEAD {
+        let Some((a, b)) = work.pop() else {
+            return true;
+        };
+        if a == b {
+            continue;
+        }
+        let (Some(one), Some(two)) = (body.def_op(a), body.def_op(b)) else {
+            return false;
+        };
+        let alike = body.kind(one) == body.kind(two)
+            && body.ops[one].flags == body.ops[two].flags
+            && body.ty(a) == body.ty(b)
+            && is_speculatable(unit, body, one)
+            && !matches!(body.kind(one), OpKind::Freeze)
+            && body.results(one).len() == 1
+            && body.operand_count(one) == body.operand_count(two);
+        if !alike {
+            return false;
+        }
+        work.extend(body.operands(one).zip(body.operands(two)));
+    }
+    false
+}
+
+/// How far behind a task the store of its result is looked for, and how many ops are compared.
 const AHEAD: usize = 64;
 
 /// Takes the store of the one result of a branch into its side. What computes the place comes before.
@@ -672,6 +734,37 @@ mod tests {
         let around = |op: &Op| body.owner(body.parent(*op)?);
         let mut owners = std::iter::successors(load.as_ref().and_then(around), around);
         assert!(owners.any(|op| matches!(body.kind(op), OpKind::If)));
+    }
+
+    #[test]
+    fn what_both_sides_of_a_task_compute_is_computed_before_it() {
+        let text = "declare @__gr_spawning() -> i32
+             declare @work(i64)
+             func @f(%n: i64) -> i64 {
+               %m = call @__gr_spawning()
+               %not = icmp eq %m, i32 0
+               %half = if %not -> i64 {
+                 %a = lshr %n, 1 yield %a
+               } else {
+                 %b = lshr %n, 1 call @work(%b) yield %b
+               }
+               %rest = sub %n, %half
+               return %rest
+             }";
+        let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+        assert_eq!(raise(&mut unit, &Orphans::Raise).remarks().len(), 0);
+        let Some(Symbol::Func(f)) = unit.symbol("f") else {
+            panic!("it is there");
+        };
+        let body = unit.functions[f].body.as_deref().expect("it has code");
+        let is = |kind: fn(&OpKind) -> bool| move |op: &Op| kind(body.kind(*op));
+        let spawns = body
+            .walk(body.root())
+            .filter(is(|k| matches!(k, OpKind::Spawn { .. })));
+        assert_eq!(spawns.count(), 1);
+        // Nothing waits for the task, nor is the number read from memory that it writes.
+        let waits = is(|k| matches!(k, OpKind::Sync | OpKind::Load(_)));
+        assert_eq!(body.walk(body.root()).filter(waits).count(), 0);
     }
 
     #[test]

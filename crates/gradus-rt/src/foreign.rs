@@ -186,9 +186,8 @@ unsafe extern "C" fn __wrap___kmpc_serialized_parallel(place: *mut c_void, threa
     call!(Function::Serial.needed(), (*mut c_void, i32), place, thread);
 }
 
-/// Where a fork goes.
-#[unsafe(no_mangle)]
-extern "C" fn gr_foreign_fork() -> *mut c_void {
+/// Where a fork goes: behind this library or program, not behind another one that has a run time, too.
+extern "C" fn fork_target() -> *mut c_void {
     entered();
     Function::Fork.needed()
 }
@@ -207,7 +206,7 @@ std::arch::global_asm!(
     "push r8",
     "push r9",
     "push rax",
-    "call gr_foreign_fork",
+    "call {fork_target}",
     "mov r11, rax",
     "pop rax",
     "pop r9",
@@ -218,6 +217,7 @@ std::arch::global_asm!(
     "pop rdi",
     "jmp r11",
     ".popsection",
+    fork_target = sym fork_target,
 );
 #[cfg(target_arch = "aarch64")]
 std::arch::global_asm!(
@@ -230,7 +230,7 @@ std::arch::global_asm!(
     "stp x2, x3, [sp, #32]",
     "stp x4, x5, [sp, #48]",
     "stp x6, x7, [sp, #64]",
-    "bl gr_foreign_fork",
+    "bl {fork_target}",
     "mov x16, x0",
     "ldp x0, x1, [sp, #16]",
     "ldp x2, x3, [sp, #32]",
@@ -239,4 +239,5 @@ std::arch::global_asm!(
     "ldp x29, x30, [sp], #80",
     "br x16",
     ".popsection",
+    fork_target = sym fork_target,
 );

@@ -4,8 +4,8 @@
 //! shadows beside them, then fall on the same cache sets element by element, and a store to one holds up
 //! loads of another whose address has the same low bits. A zeroed block, as shadows are, is asked for
 //! with some lines more and begins behind these. It is freed as it was given, so that must be by the
-//! value that the allocation gives, and nobody outside may know the block. A small one stays as it is,
-//! which is asked at run time.
+//! value that the allocation gives, and nobody outside may know the block, as long as the body runs or
+//! after it has returned. A small one stays as it is, which is asked at run time.
 //!
 //! Place: last, when no derivative is made of the body any more.
 
@@ -59,7 +59,9 @@ fn blocks(unit: &Unit, body: &Body, facts: &Facts) -> Vec<Op> {
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
     let points_to = &alias.points_to;
     let object = |op: Op| points_to.find(Object::Heap(op));
-    let own = |op: &Op| object(*op).is_some_and(|id| points_to.is_private(id));
+    let returned = points_to.returned(body);
+    let is_own = |id: ObjectId| points_to.is_private(id) && !returned.contains(&id);
+    let own = |op: &Op| object(*op).is_some_and(is_own);
     let mut blocks: Vec<Op> = body.walk(body.root()).collect();
     blocks.retain(|op| is_zeroed_block(unit, body, *op) && own(op));
     if blocks.is_empty() {

@@ -320,7 +320,6 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    /// Stores whose memory nobody reads: not the function, and by `dupnoneed` not its caller.
     /// The allocations whose blocks are left in memory of the caller: they may be reached from there, and
     /// nothing frees blocks of their class but what frees others at the function's end.
     fn left(&self, body: &Body, deferred: &HashMap<Op, Op>) -> HashSet<Op> {
@@ -341,6 +340,7 @@ impl<'a> MakeFacts<'a> {
         body.walk(body.root()).filter(left).collect()
     }
 
+    /// Stores whose memory nobody reads: not the function, and by `dupnoneed` not its caller.
     fn dead_stores(&self, facts: &mut Facts<'_>, alias: &Alias<'_>, clobbers: &Clobbers<'_>) {
         const MOST_QUESTIONS: usize = 1 << 20;
         let body = facts.body;

@@ -34,6 +34,7 @@ impl MakeFacts<'_> {
     ) {
         let body = facts.body;
         let mut found: BTreeMap<Op, Repeatable> = BTreeMap::new();
+        let returned = alias.points_to.returned(body);
         for lp in body
             .walk(body.root())
             .filter(|op| matches!(body.kind(*op), OpKind::For { .. }))
@@ -52,6 +53,7 @@ impl MakeFacts<'_> {
                 alias,
                 clobbers,
                 effects: &self.closure.effects,
+                returned: &returned,
             };
             if !taken
                 && !parallel()

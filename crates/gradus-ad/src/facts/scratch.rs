@@ -21,7 +21,7 @@ use gradus_analysis::{
 use gradus_ir::known::{AllocationSize, Known, MarkerFn, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Op, OpKind, Unit, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// The ops of a loop that write an object, and those that read it.
 #[derive(Default)]
@@ -37,6 +37,8 @@ pub(super) struct Scratch<'a> {
     pub alias: &'a Alias<'a>,
     pub clobbers: &'a Clobbers<'a>,
     pub effects: &'a Effects,
+    /// The objects that the caller is given.
+    pub returned: &'a HashSet<ObjectId>,
 }
 
 impl Scratch<'_> {
@@ -155,7 +157,7 @@ impl Scratch<'_> {
         })
     }
 
-    /// The op of the function that makes an object, before a loop, with nothing in it.
+    /// The op of the function that makes an object, before a loop, with nothing in it, for itself alone.
     pub fn made_before(&self, lp: Op, object: ObjectId) -> Option<Op> {
         let (nest, body) = (&self.alias.nest, self.facts.body);
         let op = match self.alias.points_to.object(object) {
@@ -175,7 +177,8 @@ impl Scratch<'_> {
             }
             _ => return None,
         };
-        (self.alias.points_to.is_private(object) && !nest.contains(lp, op)).then_some(op)
+        let own = self.alias.points_to.is_private(object) && !self.returned.contains(&object);
+        (own && !nest.contains(lp, op)).then_some(op)
     }
 
     /// Whether nothing outside of a loop reads or writes an object, and whether it lives on in the return

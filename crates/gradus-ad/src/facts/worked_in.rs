@@ -41,6 +41,7 @@ impl MakeFacts<'_> {
         if facts.snapshots.is_empty() {
             return;
         }
+        let returned = alias.points_to.returned(facts.body);
         let finder = WorkedIn {
             scratch: Scratch {
                 unit: self.unit,
@@ -48,6 +49,7 @@ impl MakeFacts<'_> {
                 alias,
                 clobbers,
                 effects: &self.closure.effects,
+                returned: &returned,
             },
         };
         let accesses = finder.all_accesses();
