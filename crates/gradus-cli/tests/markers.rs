@@ -62,6 +62,19 @@ fn arrays_of_a_scope_are_its_own() {
     means_the_same("words_arrays", "scoped_arrays.c", "clang-22", "gradus cc");
 }
 
+/// All but the one that asks which it is are parallel.
+#[test]
+fn extremes_are_reductions() {
+    means_the_same("words_extremes", "extremes.c", "clang-22", "gradus cc");
+    let folder = folder("words_extremes");
+    for level in ["-O0", "-O2"] {
+        let output = compile(&folder, "extremes.c", &format!("gradus cc {level} -g"));
+        let said = text(&output.stderr);
+        assert_eq!(said.matches("GRD0036").count(), 1, "{said}");
+        assert!(said.contains("in function `place`"), "{said}");
+    }
+}
+
 #[test]
 fn exceptions_arrive_where_tasks_are_waited_for() {
     means_the_same("exceptions", "exceptions.cpp", "clang++-22", "gradus c++");

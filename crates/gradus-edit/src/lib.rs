@@ -47,7 +47,7 @@ pub use outline::{
 };
 pub use plain::make_plain;
 pub use promote::promote_slots;
-pub use reduce::{Extreme, neutral, reduced};
+pub use reduce::{Extreme, integer_extreme, neutral, reduced};
 pub use split::split_allocas;
 pub use sweep::{sweep_dead, sweep_from};
 pub use to_for::{is_induction, loop_to_for, loop_to_for_with, loops_to_fors};

@@ -15,8 +15,10 @@ pub fn neutral(b: &mut Builder<'_>, op: ReduceOp, ty: TypeId) -> Option<Value> {
     Some(match op {
         ReduceOp::FAdd => b.float(ty, -0.0),
         ReduceOp::FMul => b.float(ty, 1.0),
-        ReduceOp::FMax | ReduceOp::FMaximum => b.float(ty, f64::NEG_INFINITY),
-        ReduceOp::FMin | ReduceOp::FMinimum => b.float(ty, f64::INFINITY),
+        // The other one is taken, unless it is none, too.
+        ReduceOp::FMax | ReduceOp::FMin => b.float(ty, f64::NAN),
+        ReduceOp::FMaximum => b.float(ty, f64::NEG_INFINITY),
+        ReduceOp::FMinimum => b.float(ty, f64::INFINITY),
         ReduceOp::And | ReduceOp::UMin => b.int(ty, -1),
         ReduceOp::Mul => b.int(ty, 1),
         ReduceOp::Max => b.int(ty, -largest - 1),
@@ -61,6 +63,30 @@ fn math(b: &mut Builder<'_>, f: MathFn, a: Value, x: Value) -> Value {
     let func = b.unit.declare(&name, ty, AttrSet::of_pure(true));
     let call = b.call(func, &[a, x]);
     b.body.result(call)
+}
+
+/// The less or the greater of two integers that a choice by their comparison gives: which, and the two.
+pub fn integer_extreme(body: &Body, value: Value) -> Option<(ReduceOp, [Value; 2])> {
+    use IntPredicate::*;
+    let select = body.def_op(value)?;
+    let test = body.def_op(body.operands(select).next()?)?;
+    let (OpKind::Select, OpKind::ICmp(predicate)) = (body.kind(select), body.kind(test)) else {
+        return None;
+    };
+    let arms = [body.operand(select, 1), body.operand(select, 2)];
+    let compared = [body.operand(test, 0), body.operand(test, 1)];
+    let straight = compared == arms;
+    if !straight && compared != [arms[1], arms[0]] {
+        return None;
+    }
+    let op = match (predicate, straight) {
+        (Sgt | Sge, true) | (Slt | Sle, false) => ReduceOp::Max,
+        (Slt | Sle, true) | (Sgt | Sge, false) => ReduceOp::Min,
+        (Ugt | Uge, true) | (Ult | Ule, false) => ReduceOp::UMax,
+        (Ult | Ule, true) | (Ugt | Uge, false) => ReduceOp::UMin,
+        (Eq | Ne, _) => return None,
+    };
+    Some((op, arms))
 }
 
 /// `first predicate second ? first : second`: the less or the greater of two floats.

@@ -1,16 +1,19 @@
 //! Parallel loops found again: a `for` whose iterations are independent becomes a `par.for` where what
-//! it carries from one to the next are sums and products that can be taken in any order.
+//! it carries from one to the next are sums, products and extremes that can be taken in any order.
 //!
 //! A carried value is such a reduction if every way to its next value only adds to it (or multiplies
-//! it, and so on with one operation): directly, through merges and selections of which all arms do so
+//! it, takes the larger, and so on with one operation): directly, through merges and selections of which all arms do so
 //! or hand it on, and through inner loops that carry it on in the same way. Nothing else may look at it
 //! on the way. With the neutral value in its place, the region then computes what its iteration
 //! contributes.
 
 use crate::forks::Fork;
 use crate::own_memory;
-use gradus_edit::neutral;
-use gradus_ir::{BinaryOp, Body, Builder, Flags, Op, OpKind, ReduceOp, Unit, Use, Value};
+use gradus_edit::{Extreme, integer_extreme, neutral};
+use gradus_ir::known::{IntFn, Known, MathFn};
+use gradus_ir::{
+    BinaryOp, Body, Builder, Flags, FloatPredicate, Op, OpKind, ReduceOp, Unit, Use, Value,
+};
 use std::collections::HashSet;
 
 /// Turns the independent loops of a body into parallel loops and tasks, where that keeps their meaning; gives those
@@ -19,13 +22,13 @@ pub fn restore(unit: &mut Unit, body: &mut Body) -> Vec<Op> {
     own_memory::to_stack(unit, body);
     let mut stay = Vec::new();
     while let Some(op) = next(body, &stay) {
-        let reduced = |index: usize| match carried_one(body, op, index) {
-            Some(Carried::Reduced(kind)) => Some(kind),
+        let reduced = |index: usize| match carried_one(unit, body, op, index) {
+            Some(Carried::Reduced(Combines::By(kind))) => Some(kind),
             _ => None,
         };
         if let Some(fork) = Fork::of(unit, body, op, reduced) {
             fork.to_task(unit, body);
-        } else if let Some(carried) = carried(body, op) {
+        } else if let Some(carried) = carried(unit, body, op) {
             rebuild(unit, body, op, &carried);
         } else {
             stay.push(op);
@@ -49,19 +52,82 @@ enum Carried {
     /// It never changes.
     Constant,
     /// It is a reduction.
-    Reduced(ReduceOp),
+    Reduced(Combines),
+}
+
+/// How the values of a reduction are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Combines {
+    By(ReduceOp),
+    /// By a comparison of two floats, as [`Extreme`] says.
+    Choice {
+        predicate: FloatPredicate,
+        /// Whether the carried value is the first one.
+        carried_first: bool,
+    },
+}
+
+impl Combines {
+    /// What iterations begin with.
+    fn start(self, b: &mut Builder<'_>, like: Value) -> Option<Value> {
+        let ty = b.body.ty(like);
+        match self {
+            Combines::By(op) => neutral(b, op, ty),
+            Combines::Choice { predicate, .. } => {
+                use FloatPredicate::{Ole, Olt};
+                let is_least = matches!(predicate, Olt | Ole);
+                let bound = if is_least {
+                    f64::INFINITY
+                } else {
+                    f64::NEG_INFINITY
+                };
+                Some(b.float(ty, bound))
+            }
+        }
+    }
+
+    fn op(self) -> ReduceOp {
+        match self {
+            Combines::By(op) => op,
+            Combines::Choice { .. } => ReduceOp::Custom,
+        }
+    }
+
+    /// The region of a loop that combines, for an operation that has no name.
+    fn make_region(self, b: &mut Builder<'_>, lp: Op, like: Value) {
+        let Combines::Choice {
+            predicate,
+            carried_first,
+        } = self
+        else {
+            return;
+        };
+        let ty = b.body.ty(like);
+        let region = b.body.add_region(lp);
+        let (total, given) = (b.body.add_param(region, ty), b.body.add_param(region, ty));
+        let (first, second) = if carried_first {
+            (total, given)
+        } else {
+            (given, total)
+        };
+        let back = b.at_end(region);
+        let test = b.fcmp(predicate, first, second);
+        let chosen = b.select(test, first, second);
+        b.yield_(&[chosen]);
+        b.restore(back);
+    }
 }
 
 /// How the carried values of a loop change; `None` where one of them is no reduction.
-fn carried(body: &Body, op: Op) -> Option<Vec<Carried>> {
+fn carried(unit: &Unit, body: &Body, op: Op) -> Option<Vec<Carried>> {
     let count = body.operand_count(op) - 1;
     (0..count)
-        .map(|index| carried_one(body, op, index))
+        .map(|index| carried_one(unit, body, op, index))
         .collect()
 }
 
 /// How a carried value changes.
-fn carried_one(body: &Body, op: Op, index: usize) -> Option<Carried> {
+fn carried_one(unit: &Unit, body: &Body, op: Op, index: usize) -> Option<Carried> {
     let region = body.op_regions(op)[0];
     let end = body.last(region)?;
     if !matches!(body.kind(end), OpKind::Yield) {
@@ -70,7 +136,7 @@ fn carried_one(body: &Body, op: Op, index: usize) -> Option<Carried> {
     let param = body.region_params(region)[1 + index];
     match body.operand(end, index) == param {
         true => Some(Carried::Constant),
-        false => Chain::new(body, end, index)
+        false => Chain::new(unit, body, end, index)
             .follow(param)
             .map(Carried::Reduced),
     }
@@ -78,11 +144,12 @@ fn carried_one(body: &Body, op: Op, index: usize) -> Option<Carried> {
 
 /// The way of one carried value through a region, to operand `index` of the region's end.
 struct Chain<'a> {
+    unit: &'a Unit,
     body: &'a Body,
     end: Op,
     index: usize,
     /// The operation that combines.
-    kind: Option<ReduceOp>,
+    kind: Option<Combines>,
     /// The values that are the carried one combined with something that does not depend on it.
     on_it: HashSet<Value>,
     pending: Vec<Value>,
@@ -91,8 +158,9 @@ struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    fn new(body: &'a Body, end: Op, index: usize) -> Self {
+    fn new(unit: &'a Unit, body: &'a Body, end: Op, index: usize) -> Self {
         Chain {
+            unit,
             body,
             end,
             index,
@@ -104,7 +172,7 @@ impl<'a> Chain<'a> {
     }
 
     /// The operation, if the carried value is a reduction.
-    fn follow(mut self, param: Value) -> Option<ReduceOp> {
+    fn follow(mut self, param: Value) -> Option<Combines> {
         self.add(param);
         while let Some(value) = self.pending.pop() {
             for at in self.body.uses(value) {
@@ -129,10 +197,17 @@ impl<'a> Chain<'a> {
         let body = self.body;
         let index = at.index as usize;
         match body.kind(at.op) {
-            OpKind::Binary(op) => {
-                let kind = combining(*op, index)?;
-                (*self.kind.get_or_insert(kind) == kind).then_some(())?;
-                self.add(body.result(at.op));
+            OpKind::Binary(op) => self.combine(at.op, Combines::By(combining(*op, index)?))?,
+            OpKind::Call(_) => self.combine(at.op, Combines::By(self.called(at.op)?))?,
+            // Asked by the choice that it is for.
+            OpKind::ICmp(_) | OpKind::FCmp(_) => {
+                let choice = self.only_use(body.result(at.op)).filter(|u| u.index == 0)?;
+                self.chosen(choice.op, body.operand(at.op, index))?;
+                return Some(());
+            }
+            OpKind::Select if index > 0 && self.is_extreme(at.op) => {
+                let kind = self.chosen(at.op, body.operand(at.op, index))?;
+                self.combine(at.op, kind)?;
             }
             OpKind::Select if index > 0 => self.add(body.result(at.op)),
             OpKind::For { .. } if index > 0 => {
@@ -157,13 +232,71 @@ impl<'a> Chain<'a> {
         Some(())
     }
 
+    /// The result of an op is the carried value combined with something.
+    fn combine(&mut self, op: Op, kind: Combines) -> Option<()> {
+        (*self.kind.get_or_insert(kind) == kind).then_some(())?;
+        self.add(self.body.result(op));
+        Some(())
+    }
+
+    /// The reduction that a call is part of.
+    fn called(&self, op: Op) -> Option<ReduceOp> {
+        let callee = self.unit.callee(self.body, op)?;
+        Some(match self.unit.known(callee)? {
+            Known::Integer(IntFn::Smax) => ReduceOp::Max,
+            Known::Integer(IntFn::Smin) => ReduceOp::Min,
+            Known::Integer(IntFn::Umax) => ReduceOp::UMax,
+            Known::Integer(IntFn::Umin) => ReduceOp::UMin,
+            Known::Math(MathFn::Maxnum) => ReduceOp::FMax,
+            Known::Math(MathFn::Minnum) => ReduceOp::FMin,
+            Known::Math(MathFn::Maximum) => ReduceOp::FMaximum,
+            Known::Math(MathFn::Minimum) => ReduceOp::FMinimum,
+            _ => return None,
+        })
+    }
+
+    fn only_use(&self, value: Value) -> Option<Use> {
+        let mut uses = self.body.uses(value);
+        let first = uses.next();
+        first.filter(|_| uses.next().is_none())
+    }
+
+    /// Whether a choice gives the less or the greater of its two values, and nothing else asks which it is.
+    fn is_extreme(&self, select: Op) -> bool {
+        let result = self.body.result(select);
+        self.only_use(self.body.operand(select, 0)).is_some()
+            && (integer_extreme(self.body, result).is_some()
+                || Extreme::of(self.body, result).is_some())
+    }
+
+    /// How an op chooses the less or the greater of `carried` and another value.
+    fn chosen(&self, select: Op, carried: Value) -> Option<Combines> {
+        if !matches!(self.body.kind(select), OpKind::Select) || !self.is_extreme(select) {
+            return None;
+        }
+        let result = self.body.result(select);
+        match integer_extreme(self.body, result) {
+            Some((op, arms)) => arms.contains(&carried).then_some(Combines::By(op)),
+            None => {
+                let choice = Extreme::of(self.body, result)?;
+                Some(Combines::Choice {
+                    predicate: choice.predicate,
+                    carried_first: choice.first == carried,
+                })
+            }
+        }
+    }
+
     /// Whether all that an op joins fits: one operand of an operation depends on the carried value,
     /// and every arm of a choice.
     fn is_whole(&self, op: Op) -> bool {
         let body = self.body;
         let on_it = |value: &Value| self.on_it.contains(value);
         match body.kind(op) {
-            OpKind::Binary(_) => body.operands(op).filter(on_it).count() == 1,
+            OpKind::Binary(_) | OpKind::Call(_) => body.operands(op).filter(on_it).count() == 1,
+            OpKind::Select if self.is_extreme(op) => {
+                body.operands(op).skip(1).filter(on_it).count() == 1
+            }
             OpKind::Select => body.operands(op).skip(1).all(|v| on_it(&v)),
             OpKind::If | OpKind::Switch(_) => (0..body.results(op).len()).all(|i| {
                 let yields = self.yields(op, i);
@@ -218,7 +351,7 @@ fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, carried: &[Carried]) {
     let b = &mut Builder::new(unit, body);
     b.loc = b.body.ops[op].loc;
     b.at_op(op);
-    let (mut begun, mut taken) = (Vec::new(), Vec::new());
+    let (mut begun, mut kinds, mut taken) = (Vec::new(), Vec::new(), Vec::new());
     for (i, how) in carried.iter().enumerate() {
         let (start, param) = (operands[i + 1], params[i + 1]);
         let Carried::Reduced(kind) = *how else {
@@ -226,14 +359,17 @@ fn rebuild(unit: &mut Unit, body: &mut Body, op: Op, carried: &[Carried]) {
             b.body.replace_uses(results[i], start);
             continue;
         };
-        let ty = b.body.ty(start);
-        if let Some(neutral) = neutral(b, kind, ty) {
-            b.body.replace_uses(param, neutral);
+        if let Some(first) = kind.start(b, start) {
+            b.body.replace_uses(param, first);
         }
-        begun.push((kind, start));
+        begun.push((kind.op(), start));
+        kinds.push((kind, start));
         taken.push(i);
     }
     let (new, into) = b.par_for(operands[0], &begun, None);
+    for (kind, start) in kinds {
+        kind.make_region(b, new, start);
+    }
     let index = b.body.region_params(into)[0];
     b.body.replace_uses(params[0], index);
     b.body.move_ops(region, into);

@@ -5,11 +5,9 @@
 //! value. How contributions combine is what stands under the lock: an operation of its own where it is
 //! one, else the very code as a region.
 
-use gradus_edit::{Extreme, ValueMap, clone_op_within, is_pure};
+use gradus_edit::{Extreme, ValueMap, clone_op_within, integer_extreme, is_pure};
 use gradus_ir::known::Known;
-use gradus_ir::{
-    BinaryOp, Body, Builder, ConstKind, IntPredicate, Op, OpKind, ReduceOp, Unit, Value,
-};
+use gradus_ir::{BinaryOp, Body, Builder, ConstKind, Op, OpKind, ReduceOp, Unit, Value};
 use std::collections::HashSet;
 
 /// One reduction of a shared loop.
@@ -268,10 +266,8 @@ fn operation(body: &Body, result: Value, (a, b): (Value, Value), between: &[Op])
     let (Some(op), true) = (body.def_op(result), between.len() <= 2) else {
         return ReduceOp::Custom;
     };
-    let of_both = |op: Op| {
-        let pair = (body.operand(op, 0), body.operand(op, 1));
-        pair == (a, b) || pair == (b, a)
-    };
+    let is_pair = |pair: [Value; 2]| pair == [a, b] || pair == [b, a];
+    let of_both = |op: Op| is_pair([body.operand(op, 0), body.operand(op, 1)]);
     match *body.kind(op) {
         OpKind::Binary(binary) if between == [op] && of_both(op) => match binary {
             BinaryOp::Add => ReduceOp::Add,
@@ -283,37 +279,11 @@ fn operation(body: &Body, result: Value, (a, b): (Value, Value), between: &[Op])
             BinaryOp::FMul => ReduceOp::FMul,
             _ => ReduceOp::Custom,
         },
-        OpKind::Select if between.len() == 2 => {
-            let test = body
-                .def_op(body.operand(op, 0))
-                .filter(|t| between.contains(t));
-            let Some(test) = test else {
-                return ReduceOp::Custom;
-            };
-            let chosen = (body.operand(op, 1), body.operand(op, 2));
-            let compared = |x, y| body.operand(test, 0) == x && body.operand(test, 1) == y;
-            let straight = compared(chosen.0, chosen.1);
-            if !of_both(test) || !(straight || compared(chosen.1, chosen.0)) {
-                return ReduceOp::Custom;
-            }
-            match *body.kind(test) {
-                OpKind::ICmp(predicate) => extreme(predicate, straight),
-                _ => ReduceOp::Custom,
-            }
-        }
+        OpKind::Select if between.len() == 2 => match integer_extreme(body, result) {
+            Some((extreme, arms)) if is_pair(arms) => extreme,
+            _ => ReduceOp::Custom,
+        },
         _ => ReduceOp::Custom,
-    }
-}
-
-/// `x predicate y ? x : y`, or `? y : x`.
-fn extreme(predicate: IntPredicate, straight: bool) -> ReduceOp {
-    use IntPredicate::*;
-    match (predicate, straight) {
-        (Sgt | Sge, true) | (Slt | Sle, false) => ReduceOp::Max,
-        (Slt | Sle, true) | (Sgt | Sge, false) => ReduceOp::Min,
-        (Ugt | Uge, true) | (Ult | Ule, false) => ReduceOp::UMax,
-        (Ult | Ule, true) | (Ugt | Uge, false) => ReduceOp::UMin,
-        (Eq | Ne, _) => ReduceOp::Custom,
     }
 }
 
