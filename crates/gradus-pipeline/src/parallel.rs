@@ -339,7 +339,7 @@ pub(crate) fn project(
         run.take(refused)?;
         changed.retain(|func| teams.iter().all(|(team, _)| team != func));
         let projected = gradus_par::project(unit, &changed, answers);
-        let message = "a derivative runs this loop serially: the program looks at the number of threads, and a derivative's program is told of one";
+        let message = "a derivative runs this loop serially: the program, or a region of its whose threads are told apart, looks at the number of threads, and a derivative's program is told of one";
         run.take(remarks(unit, &projected.serial, message))?;
         let derived = |places: &[(FuncId, Option<LocId>)]| -> Vec<(FuncId, Option<LocId>)> {
             let inside = places.iter().filter(|(func, _)| closure.contains(*func));
