@@ -649,7 +649,7 @@ impl Finder<'_> {
                 return self.further_args(op, func);
             }
             Known::OpenMp(_) | Known::Fork(_) if varied || shadowed => {
-                let help = "build without -fopenmp";
+                let help = "leave out what keeps this region with OpenMP's library, which a note on it names, or build without -fopenmp";
                 return self.refuse(op, Code::OpenMp, "OpenMP on an active path", help);
             }
             Known::Mpi if varied || shadowed => {
