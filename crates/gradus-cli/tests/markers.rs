@@ -107,6 +107,47 @@ fn a_task_that_would_begin_to_handle_an_exception_is_said_to_run_serially() {
     assert!(report.contains(&place), "{report}");
 }
 
+/// The note names what an exception would meet; a handler that only ends the program is nothing to meet.
+#[test]
+fn what_an_exception_of_a_statement_would_meet_is_said() {
+    let folder = folder("met");
+    let source = "#include <gradus/parallel.h>
+void leaf(double *x);
+struct Own { ~Own(); };
+void plain(double *x) noexcept {
+  gr_spawn leaf(x);
+  leaf(x + 1);
+  gr_sync();
+}
+void owning(double *x) {
+  Own own;
+  gr_spawn leaf(x);
+  leaf(x + 1);
+  gr_sync();
+}
+int handling(double *x) {
+  try {
+    gr_spawn leaf(x);
+    leaf(x + 1);
+    gr_sync();
+  } catch (int k) {
+    return k;
+  }
+  return 0;
+}
+";
+    std::fs::write(folder.join("f.cpp"), source).expect("written");
+    for level in ["-O1", "-O2", "-O3"] {
+        let output = support::shell(&folder, &format!("gradus c++ {level} -c f.cpp -o f.o"));
+        let said = text(&output.stderr);
+        let place = |line: u32| said.contains(&format!("--> f.cpp:{line}:"));
+        assert!(place(11) && place(17) && !place(5), "{said}");
+        let variable = said.contains("would end a variable") && said.contains("14 | }");
+        assert!(variable, "{said}");
+        assert!(said.contains("would meet a handler"), "{said}");
+    }
+}
+
 #[test]
 fn preprocessed_text_has_its_words() {
     let folder = folder("words_preprocessed");

@@ -12,6 +12,7 @@
 //! One walk from the outside in: every op moves at most once.
 
 use crate::outline::inline_region;
+use gradus_ir::known::{ExceptionFn, Known, lookup};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Region, TypeId, Unit, Value};
 
 /// Brings every invoke of a body into that form; says whether any was not.
@@ -63,6 +64,28 @@ pub fn call_quiet(
         inline_region(&mut b, op, region, &results);
     }
     !invokes.is_empty()
+}
+
+/// Whether an op is an invoke whose exception is nobody's: it ends the program there, as it does where it would leave
+/// a `noexcept` function or a region of OpenMP.
+pub fn only_terminates(unit: &Unit, body: &Body, op: Op) -> bool {
+    let (OpKind::Invoke(_), [_, unwind]) = (body.kind(op), body.op_regions(op)) else {
+        return false;
+    };
+    // Compilers bring a function along that does so.
+    let ends = |op: Op| {
+        let func = unit.callee(body, op);
+        let known = func.and_then(|func| lookup(&unit.functions[func].name));
+        known == Some(Known::Exception(ExceptionFn::Terminate))
+    };
+    let before = |op: &Op| {
+        matches!(
+            body.kind(*op),
+            OpKind::LandingPad(_) | OpKind::ExtractValue(_)
+        )
+    };
+    let mut handler = body.ops_in(*unwind).skip_while(before);
+    handler.next().is_some_and(ends)
 }
 
 /// Whether an invoke has the form that [`separate_invokes`] makes.

@@ -40,7 +40,7 @@ pub use exits::{ExitBranch, exit_branch, keep_exits};
 pub use guard::fold_guards;
 pub use imply::holds_at;
 pub use inline::{NotInlined, can_be_taken_in, inline_call, take_in};
-pub use invokes::{call_quiet, is_separate, separate_invokes};
+pub use invokes::{call_quiet, is_separate, only_terminates, separate_invokes};
 pub use outline::{
     block_type, captured, entry_alloca, inline_region, member, move_op, pack, raise_private,
     strand_alloca, unpack,

@@ -61,7 +61,6 @@ pub use projections::call_projections;
 pub use ranks::{deal, shares_of_others, teams, waiting};
 pub use restore::restore;
 pub use task_loops::task_loops;
-pub use throws::handling_tasks;
 pub use weighed::weigh;
 
 use gradus_analysis::{Closure, Effects};

@@ -132,9 +132,6 @@ impl Lowering<'_> {
         };
         let region = body.op_regions(op)[0];
         let mut outside = captured(body, region);
-        if throws::handles(body, region) {
-            return inline_region(&mut Builder::new(self.unit, body), op, region, &[]);
-        }
         let throws = group.throws && self.may_throw(body, region);
         if throws {
             outside.push(group.at);

@@ -103,21 +103,6 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether a task begins to handle what is thrown. Its handler may stand behind the task, where another
-/// thread comes, which does not have the exception in flight: such a task runs where it stands.
-pub(crate) fn handles(body: &Body, region: Region) -> bool {
-    let handles = |op| matches!(body.kind(op), OpKind::LandingPad(pad) if !pad.clauses.is_empty());
-    body.walk(region).any(handles)
-}
-
-/// The tasks of a body that run where they stand, as they begin to handle what is thrown.
-pub fn handling_tasks(body: &Body) -> Vec<Op> {
-    let handling = |op: &Op| {
-        matches!(body.kind(*op), OpKind::Spawn { .. }) && handles(body, body.op_regions(*op)[0])
-    };
-    body.walk(body.root()).filter(handling).collect()
-}
-
 /// A call that is never left by an exception: `group` keeps it. `returned` writes what follows the
 /// call where it comes back.
 pub(crate) fn caught(

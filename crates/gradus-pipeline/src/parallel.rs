@@ -207,10 +207,6 @@ fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
             let text = "`gr_for`: an iteration uses what another one gives it";
             raised.regions.push(serial(unit, func, &body, op, text));
         }
-        for op in gradus_par::handling_tasks(&body) {
-            let text = "a task whose exception would end a variable of this function, or meet a handler of it, as other threads do not have the exception in flight";
-            raised.regions.push(serial(unit, func, &body, op, text));
-        }
         gradus_par::task_loops(unit, &mut body);
         unit.functions[func].body = Some(body);
     }

@@ -22,6 +22,7 @@ mod atomics;
 mod cuda;
 mod extents;
 mod fold;
+mod handlers;
 mod markers;
 mod openmp;
 mod privates;
@@ -62,9 +63,9 @@ impl Raised {
             });
         kept.map(|(region, reason, what)| {
             let message = format!("this parallel {what}: {}", reason.text);
-            region
-                .remark(message)
-                .at(reason.span.clone(), "what it holds")
+            let why = reason.span.clone();
+            let why = why.filter(|span| Some(span) != region.span.as_ref());
+            region.remark(message).at(why, "because of this")
         })
         .collect()
     }

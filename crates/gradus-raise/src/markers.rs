@@ -15,7 +15,7 @@
 use crate::Raised;
 use crate::regions::{settle, splice, wrap_ops};
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
-use crate::scopes;
+use crate::{handlers, scopes};
 use gradus_edit::{is_pure, is_speculatable, loop_to_for};
 use gradus_ir::integers::{fold_cast, fold_icmp, int_value};
 use gradus_ir::known::{ForkFn, Known};
@@ -91,18 +91,19 @@ fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
             let why = match open_scope && spawns {
                 true => {
                     drop_marker(unit, body, op);
-                    Some("where a `gr_scope` of this function waits is not understood")
+                    let text = "where a `gr_scope` of this function waits is not understood";
+                    Some((text, None))
                 }
                 false => statement(unit, body, op, id),
             };
             open_scope |= id == ForkFn::Scoping && why.is_some();
-            if let Some(why) = why {
+            if let Some((why, at)) = why {
                 records.push(RegionRecord {
                     function: name.to_string(),
                     span: span.clone(),
                     outcome: Outcome::Serial(Reason {
                         text: format!("`{}`: {why}", word(id)),
-                        span: span.clone(),
+                        span: at.and_then(|op| unit.span(body.ops[op].loc)),
                     }),
                     constructs: Vec::new(),
                 });
@@ -126,14 +127,17 @@ fn function(unit: &mut Unit, body: &mut Body, name: &str) -> Vec<RegionRecord> {
     records
 }
 
+/// Why a statement runs where it stands, and the op of it that says so, if one does.
+type Why = (&'static str, Option<Op>);
+
 /// Raises what one marker marks and erases it; where that stays serial, says why.
-fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ForkFn) -> Option<&'static str> {
+fn statement(unit: &mut Unit, body: &mut Body, marker: Op, id: ForkFn) -> Option<Why> {
     let (sides, mut why) = match sides(unit, body, marker) {
         Some(sides) => (sides, None),
-        None => (
-            Vec::new(),
-            Some("an optimiser has made something else of its condition"),
-        ),
+        None => {
+            let text = "an optimiser has made something else of its condition";
+            (Vec::new(), Some((text, None)))
+        }
     };
     for (branch, side) in sides {
         let raised = match id {
@@ -249,7 +253,7 @@ fn other(body: &Body, branch: Op, side: Region) -> Option<Region> {
 // ---- loops and scopes --------------------------------------------------------------------------
 
 /// Makes the loop of a side a `for` with independent iterations.
-fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(), &'static str> {
+fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(), Why> {
     let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::Loop { .. } | OpKind::For { .. });
     let loops: Vec<Op> = body.ops_in(side).filter(is_loop).collect();
     let marked = loops.iter().copied();
@@ -260,8 +264,8 @@ fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<
         return match (loops.is_empty(), marked.is_empty()) {
             (true, _) => Ok(()),
             // Those that are there stood inside of it.
-            (_, true) => Err("an optimiser has taken its loop away"),
-            _ => Err("its loop does not stand alone"),
+            (_, true) => Err(("an optimiser has taken its loop away", None)),
+            _ => Err(("its loop does not stand alone", None)),
         };
     };
     let made = match body.kind(only) {
@@ -269,12 +273,13 @@ fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<
         _ => loop_to_for(unit, body, only),
     };
     let Some(made) = made.filter(|op| matches!(body.kind(*op), OpKind::For { .. })) else {
-        return Err("the number of its iterations is not known before it starts");
+        let text = "the number of its iterations is not known before it starts";
+        return Err((text, None));
     };
     let region = body.op_regions(made)[0];
     let leaves = |op: Op| matches!(body.kind(op), OpKind::Resume | OpKind::Return);
-    if body.walk(region).any(leaves) {
-        return Err("control may leave it");
+    if let Some(op) = body.walk(region).find(|op| leaves(*op)) {
+        return Err(("control may leave it", Some(op)));
     }
     let flags = &mut body.ops[made].flags;
     *flags = flags.without(Flags::MARKED).with(Flags::INDEPENDENT);
@@ -305,10 +310,10 @@ fn wrap(unit: &mut Unit, body: &mut Body, region: Region) {
     }
 }
 
-fn scope(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(), &'static str> {
+fn scope(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<(), Why> {
     let ends = |op: Op| matches!(body.kind(op), OpKind::Yield);
     if !body.last(side).is_some_and(ends) {
-        return Err("control does not come to its end");
+        return Err(("control does not come to its end", None));
     }
     wrap(unit, body, side);
     Ok(())
@@ -484,7 +489,7 @@ fn store_of(unit: &Unit, body: &Body, branch: Op) -> Option<(Vec<Op>, Vec<Op>)> 
 }
 
 /// Makes a side of a branch a task.
-fn spawn(unit: &mut Unit, body: &mut Body, branch: Op, side: Region) -> Result<(), &'static str> {
+fn spawn(unit: &mut Unit, body: &mut Body, branch: Op, side: Region) -> Result<(), Why> {
     let other = other(body, branch, side);
     let empty = other.is_none_or(|other| {
         let alone = body.first(other) == body.last(other);
@@ -492,9 +497,16 @@ fn spawn(unit: &mut Unit, body: &mut Body, branch: Op, side: Region) -> Result<(
         alone || body.last(other).is_some_and(never)
     });
     let ends = |op: Op| matches!(body.kind(op), OpKind::Yield);
-    let leaves = |op: Op| matches!(body.kind(op), OpKind::Resume | OpKind::Return);
+    if let Some(call) = handlers::met(unit, body, side) {
+        return Err((handlers::MET, Some(call)));
+    }
+    let passes = |op: &Op| matches!(body.kind(*op), OpKind::Resume);
+    if let Some(end) = body.walk(side).find(passes) {
+        return Err((handlers::ENDED, Some(end)));
+    }
+    let leaves = |op: Op| matches!(body.kind(op), OpKind::Return);
     if !empty || !body.last(side).is_some_and(ends) || body.walk(side).any(leaves) {
-        return Err("control may leave it");
+        return Err(("control may leave it", None));
     }
     let before = other.and_then(|other| {
         let end = body.last(other)?;

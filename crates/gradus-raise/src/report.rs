@@ -23,9 +23,13 @@ impl RegionRecord {
             severity: Severity::Note,
             ..Diagnostic::warning(Code::ParallelKept, message)
         };
+        let what = match self.outcome {
+            Outcome::Serial(_) => "the statement",
+            _ => "the region",
+        };
         finding
             .in_function(&self.function)
-            .at(self.span.clone(), "the region")
+            .at(self.span.clone(), what)
     }
 }
 
