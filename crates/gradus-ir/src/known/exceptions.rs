@@ -71,8 +71,6 @@ pub(super) const ROWS: &[Row] = &[
             "__clang_call_terminate",
             "__cxa_pure_virtual",
             "__cxa_deleted_virtual",
-            "__cxa_bad_cast",
-            "__cxa_bad_typeid",
         ],
         ExceptionFn::Terminate,
         END,
@@ -109,9 +107,10 @@ const fn row(names: &'static [&'static str], id: ExceptionFn, effects: Effects) 
     }
 }
 
-/// libstdc++'s `std::__throw_…` and Rust's `core::panicking::…`, in any mangling.
+/// libstdc++'s `std::__throw_…`, what casts and `typeid` throw, and Rust's `core::panicking::…`, in any mangling.
 pub(super) fn by_pattern(name: &str) -> Option<Found> {
-    let id = if name.starts_with("_ZSt") && name.contains("__throw_") {
+    let throws_itself = ["__cxa_bad_cast", "__cxa_bad_typeid"].contains(&name);
+    let id = if throws_itself || name.starts_with("_ZSt") && name.contains("__throw_") {
         ExceptionFn::LibraryThrow
     } else if name.starts_with("_ZN4core9panicking")
         || (name.starts_with("_RN") && name.contains("4core9panicking"))
