@@ -125,3 +125,42 @@ fn reduced_arrays_and_atomic_updates() {
     let files = ["reduced.f90", "reduced_main.f90"];
     raised_and_prints("reduced", &files, "T T");
 }
+
+/// A region with a condition is a team where it holds, and one thread where not: numbers, levels, tasks and loops are
+/// what OpenMP says.
+#[test]
+fn regions_with_conditions() {
+    let wanted = "501500.0     10200.0     610     610    1999
+  3  1  1  1  1  1  0  0  1  1  0  0
+  2  2  1  1  1  2  1  1
+  3";
+    raised_and_prints("conditional", &["conditional.f90"], wanted);
+}
+
+/// So are those of functions that are differentiated, in both modes.
+#[test]
+fn derivatives_of_regions_with_conditions() {
+    let files = ["conditional_gradient.f90"];
+    raised_and_prints("conditional_gradient", &files, "T T");
+}
+
+/// Where one stays with OpenMP's library, the run-time library knows that what runs is in it: a number of threads that
+/// is set there holds there only.
+#[test]
+fn regions_with_conditions_of_the_library() {
+    let folder = folder("conditional_kept");
+    let sources = ["conditional_kept.f90", "conditional_counts.f90"].map(source);
+    let sources = sources.join(" ");
+    for level in ["-O0", "-O2"] {
+        let build = format!("gradus fc {level} -fopenmp {sources} -o program");
+        shell(&folder, &build);
+        for workers in ["1", "2", "4"] {
+            let mut command = Command::new(folder.join("program"));
+            command.env("OMP_NUM_THREADS", workers);
+            let printed = text(&succeeds(&mut command).stdout);
+            let last = printed.lines().last().unwrap_or_default();
+            let counts: Vec<&str> = last.split_whitespace().collect();
+            assert_eq!(counts, [workers; 2], "{level}: {printed}");
+        }
+    }
+}

@@ -397,7 +397,7 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         }
         let args = unit.call_args(body, op);
         match id {
-            OpenMpFn::Fork => match fork::target(unit, body, op) {
+            OpenMpFn::Fork | OpenMpFn::ForkIf => match fork::target(unit, body, op) {
                 Some(target) => seen.regions.push((target, span, function_name(unit, func))),
                 None => {
                     let text = "what a region runs is not known";
