@@ -119,6 +119,13 @@ fn workshares() {
     raised_and_prints("workshares", &["workshare.f90"], "3200.0 24000.0 T");
 }
 
+/// Bounds of sections that one thread computes are copied to the others one by one, and so is what `copyprivate` names;
+/// also in derivatives.
+#[test]
+fn workshares_of_sections() {
+    raised_and_prints("sections", &["sections.f90"], "16955.140  1540 T T");
+}
+
 /// flang's arrays of reductions and its atomic updates are raised, and differentiated.
 #[test]
 fn reduced_arrays_and_atomic_updates() {
