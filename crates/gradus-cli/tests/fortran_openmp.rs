@@ -113,6 +113,12 @@ fn questions_without_an_interface() {
     raised_and_prints("asked", &["asked.f"], "3  3 T T");
 }
 
+/// Outside of all teams there is one, with number 0.
+#[test]
+fn numbers_of_teams() {
+    raised_and_prints("team_numbers", &["team_numbers.f90"], "0  1000  2000");
+}
+
 /// What one thread assigns for all in a `workshare` is copied to the others; what the library writes is seen.
 #[test]
 fn workshares() {

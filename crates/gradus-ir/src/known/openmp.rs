@@ -252,6 +252,11 @@ pub(super) const ROWS: &[Row] = &[
             "omp_is_initial_device",
             "omp_get_proc_bind",
             "omp_get_cancellation",
+            // A region with teams stays with OpenMP's library, which knows their numbers.
+            "omp_get_num_teams",
+            "omp_get_team_num",
+            "omp_get_num_teams_",
+            "omp_get_team_num_",
             "omp_get_num_procs_",
             "omp_get_dynamic_",
             "omp_get_nested_",
