@@ -139,6 +139,12 @@ fn reduced_arrays_and_atomic_updates() {
     raised_and_prints("reduced", &files, "T T");
 }
 
+/// What an array of a derived type begins with is written into its elements, in derivatives, too.
+#[test]
+fn initial_values_of_components() {
+    raised_and_prints("begun", &["begun.f90"], "190166.823 T T");
+}
+
 /// A region with a condition is a team where it holds, and one thread where not: numbers, levels, tasks and loops are
 /// what OpenMP says.
 #[test]
