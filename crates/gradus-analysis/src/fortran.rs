@@ -10,7 +10,7 @@ pub(crate) fn remedy(name: &str) -> Option<String> {
     } else if begins(&["InitArrayConstructor", "PushArrayConstructor"]) {
         "it builds an array constructor: allocate the array, and assign its elements one by one"
     } else if begins(&["Initialize", "Destroy", "Finalize"]) {
-        "it makes or ends a variable of a derived type with allocatable or polymorphic components: declare their type by `type`, not `class`, or keep the numbers in arrays"
+        "it makes or ends a variable of a derived type with polymorphic components, or with pointers, or an array of a derived type with allocatable components: declare components by `type`, not `class`, and keep the numbers of such arrays in arrays of their own"
     } else if begins(&["Pointer"]) {
         "it works on a `pointer`: declare the variable `allocatable`"
     } else if begins(&["Allocatable", "MoveAlloc"]) {

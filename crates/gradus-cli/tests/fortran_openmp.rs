@@ -113,10 +113,23 @@ fn questions_without_an_interface() {
     raised_and_prints("asked", &["asked.f"], "3  3 T T");
 }
 
+/// Outside of all teams there is one, with number 0.
+#[test]
+fn numbers_of_teams() {
+    raised_and_prints("team_numbers", &["team_numbers.f90"], "0  1000  2000");
+}
+
 /// What one thread assigns for all in a `workshare` is copied to the others; what the library writes is seen.
 #[test]
 fn workshares() {
     raised_and_prints("workshares", &["workshare.f90"], "3200.0 24000.0 T");
+}
+
+/// Bounds of sections that one thread computes are copied to the others one by one, and so is what `copyprivate` names;
+/// also in derivatives.
+#[test]
+fn workshares_of_sections() {
+    raised_and_prints("sections", &["sections.f90"], "16955.140  1540 T T");
 }
 
 /// flang's arrays of reductions and its atomic updates are raised, and differentiated.
@@ -124,4 +137,49 @@ fn workshares() {
 fn reduced_arrays_and_atomic_updates() {
     let files = ["reduced.f90", "reduced_main.f90"];
     raised_and_prints("reduced", &files, "T T");
+}
+
+/// What an array of a derived type begins with is written into its elements, in derivatives, too.
+#[test]
+fn initial_values_of_components() {
+    raised_and_prints("begun", &["begun.f90"], "190166.823 T T");
+}
+
+/// A region with a condition is a team where it holds, and one thread where not: numbers, levels, tasks and loops are
+/// what OpenMP says.
+#[test]
+fn regions_with_conditions() {
+    let wanted = "501500.0     10200.0     610     610    1999
+  3  1  1  1  1  1  0  0  1  1  0  0
+  2  2  1  1  1  2  1  1
+  3";
+    raised_and_prints("conditional", &["conditional.f90"], wanted);
+}
+
+/// So are those of functions that are differentiated, in both modes.
+#[test]
+fn derivatives_of_regions_with_conditions() {
+    let files = ["conditional_gradient.f90"];
+    raised_and_prints("conditional_gradient", &files, "T T");
+}
+
+/// Where one stays with OpenMP's library, the run-time library knows that what runs is in it: a number of threads that
+/// is set there holds there only.
+#[test]
+fn regions_with_conditions_of_the_library() {
+    let folder = folder("conditional_kept");
+    let sources = ["conditional_kept.f90", "conditional_counts.f90"].map(source);
+    let sources = sources.join(" ");
+    for level in ["-O0", "-O2"] {
+        let build = format!("gradus fc {level} -fopenmp {sources} -o program");
+        shell(&folder, &build);
+        for workers in ["1", "2", "4"] {
+            let mut command = Command::new(folder.join("program"));
+            command.env("OMP_NUM_THREADS", workers);
+            let printed = text(&succeeds(&mut command).stdout);
+            let last = printed.lines().last().unwrap_or_default();
+            let counts: Vec<&str> = last.split_whitespace().collect();
+            assert_eq!(counts, [workers; 2], "{level}: {printed}");
+        }
+    }
 }

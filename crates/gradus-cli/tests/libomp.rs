@@ -265,3 +265,17 @@ fn only_races_are_told() {
     let (code, said) = report("shared.c", "-DRACE");
     assert_eq!(code, Some(66), "{said}");
 }
+
+/// A region that is ours and asks for the number of its team may stand in teams, which are the library's.
+#[test]
+fn teams_know_their_numbers() {
+    let folder = with("team_numbers", &["teams_around.c", "teams_asked.c"]);
+    for level in ["-O0", "-O1", "-O3"] {
+        let build = format!("gradus cc {level} -fopenmp teams_around.c teams_asked.c -o program");
+        shell(&folder, &build);
+        for (workers, forced) in [(1, true), (2, false), (4, true)] {
+            let said = printed(&folder, workers, forced, "OMP_NUM_THREADS");
+            assert_eq!(said, "1 0\n", "{level}, {workers}, forced: {forced}");
+        }
+    }
+}

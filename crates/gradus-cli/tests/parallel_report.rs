@@ -166,3 +166,21 @@ int main(void) {
         assert_eq!(told, 1, "{said}");
     }
 }
+
+/// What keeps a region with OpenMP's library is named.
+#[test]
+fn functions_that_are_not_known_are_named() {
+    let folder = folder("report_unknown");
+    let program = "
+int omp_get_place_num(void);
+void places(int *a, int n) {
+#pragma omp parallel for
+  for (int i = 0; i < n; i++) a[i] = omp_get_place_num();
+}
+";
+    std::fs::write(folder.join("places.c"), program).expect("written");
+    let said = shell(&folder, "gradus cc -O2 -fopenmp --par-report -c places.c");
+    let said = text(&said.stdout) + &text(&said.stderr);
+    let wanted = "`omp_get_place_num` is used, a function of the run time that is not known";
+    assert!(said.contains(wanted), "{said}");
+}

@@ -93,6 +93,7 @@ functions! {
     CopyPrivate "__kmpc_copyprivate",
     Serial "__kmpc_serialized_parallel",
     Fork "__kmpc_fork_call",
+    ForkIf "__kmpc_fork_call_if",
 }
 
 unsafe extern "C" {
@@ -184,6 +185,28 @@ pub(crate) fn has_threads() -> bool {
 unsafe extern "C" fn __wrap___kmpc_serialized_parallel(place: *mut c_void, thread: i32) {
     entered();
     call!(Function::Serial.needed(), (*mut c_void, i32), place, thread);
+}
+
+/// # Safety
+/// As the library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __wrap___kmpc_fork_call_if(
+    place: *mut c_void,
+    count: i32,
+    function: *mut c_void,
+    condition: i32,
+    block: *mut c_void,
+) {
+    entered();
+    call!(
+        Function::ForkIf.needed(),
+        (*mut c_void, i32, *mut c_void, i32, *mut c_void),
+        place,
+        count,
+        function,
+        condition,
+        block,
+    );
 }
 
 /// Where a fork goes: behind this library or program, not behind another one that has a run time, too.

@@ -9,6 +9,9 @@ pub enum OpenMpFn {
     /// `location, count, function, captured…`: every thread of a new team calls the function with two
     /// pointers to thread numbers and what is captured.
     Fork,
+    /// `location, count, function, condition, block`: flang's, for an `if` clause. A team of one runs the function
+    /// where the condition is 0; it is given the block, if there is one.
+    ForkIf,
     /// `…, threads`: asks so many for the next team.
     PushNumThreads,
     /// A wish about the next team or task that changes no meaning.
@@ -130,6 +133,7 @@ const TALK: Effects = Effects::PURE.hidden().inactive();
 // table
 pub(super) const ROWS: &[Row] = &[
     row(&["__kmpc_fork_call"], OpenMpFn::Fork),
+    row(&["__kmpc_fork_call_if"], OpenMpFn::ForkIf),
     row(&["__kmpc_push_num_threads"], OpenMpFn::PushNumThreads),
     row(&["__kmpc_push_proc_bind"], OpenMpFn::Hint),
     row(&["__kmpc_serialized_parallel"], OpenMpFn::BeginSerial),
@@ -248,6 +252,11 @@ pub(super) const ROWS: &[Row] = &[
             "omp_is_initial_device",
             "omp_get_proc_bind",
             "omp_get_cancellation",
+            // A region with teams stays with OpenMP's library, which knows their numbers.
+            "omp_get_num_teams",
+            "omp_get_team_num",
+            "omp_get_num_teams_",
+            "omp_get_team_num_",
             "omp_get_num_procs_",
             "omp_get_dynamic_",
             "omp_get_nested_",

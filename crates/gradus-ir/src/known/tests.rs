@@ -85,6 +85,7 @@ fn variants_of_a_name_are_found() {
             Known::Memory(MemoryFn::RustAlloc),
         ),
         ("__kmpc_fork_call", Known::OpenMp(OpenMpFn::Fork)),
+        ("__kmpc_fork_call_if", Known::OpenMp(OpenMpFn::ForkIf)),
         ("MPI_Send", Known::Mpi),
         ("cudaMalloc", Known::Gpu),
         (

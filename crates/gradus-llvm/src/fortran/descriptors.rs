@@ -15,8 +15,9 @@ struct Member {
 
 const RANK: Member = Member { index: 3, at: 20 };
 const ELEMENT: Member = Member { index: 4, at: 21 };
-/// The type's table, where the rank is 0.
+/// The type's table, where the rank is 0, and behind bounds; `at` where these take no room.
 const TABLE: Member = Member { index: 7, at: 24 };
+const TABLE_BEHIND: u32 = 8;
 
 /// The bytes of a descriptor without bounds, and of the bounds of a dimension.
 const SCALAR_BYTES: u64 = 24;
@@ -115,7 +116,10 @@ impl Left {
     pub(super) unsafe fn table(&self) -> Option<LLVMValueRef> {
         match self.copied.is_some() || self.filled {
             true => None,
-            false => unsafe { self.agreed(|offset, value| table(offset, value)) },
+            false => unsafe {
+                let rank = self.rank()?;
+                self.agreed(|offset, value| table(rank, offset, value))
+            },
         }
     }
 
@@ -212,14 +216,16 @@ unsafe fn is_descriptor(ty: LLVMTypeRef) -> bool {
 }
 
 /// The table of the type that a store leaves.
-unsafe fn table(offset: u64, value: LLVMValueRef) -> Told<LLVMValueRef> {
+unsafe fn table(rank: u64, offset: u64, value: LLVMValueRef) -> Told<LLVMValueRef> {
     unsafe {
+        let (index, at) = match rank {
+            0 => (TABLE.index, TABLE.at),
+            _ => (TABLE_BEHIND, TABLE.at + rank * BOUNDS_BYTES),
+        };
         match LLVMGetTypeKind(LLVMTypeOf(value)) {
-            LLVMStructTypeKind if is_descriptor(LLVMTypeOf(value)) => {
-                part(value, TABLE.index).into()
-            }
+            LLVMStructTypeKind if is_descriptor(LLVMTypeOf(value)) => part(value, index).into(),
             LLVMStructTypeKind => Told::Unknown,
-            _ if offset == TABLE.at => Told::This(value),
+            _ if offset == at => Told::This(value),
             _ => Told::Nothing,
         }
     }

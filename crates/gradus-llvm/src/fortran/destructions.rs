@@ -125,30 +125,64 @@ unsafe fn to_free(table: LLVMValueRef, start: u64) -> Option<Vec<u64>> {
     }
 }
 
+/// What an entry says of a component.
+pub(super) struct Component {
+    genre: u64,
+    category: u64,
+    pub(super) rank: u64,
+    /// How far in a variable of the type it lies.
+    pub(super) offset: u64,
+    /// The table of its own type, where that is a derived one.
+    pub(super) derived: Option<LLVMValueRef>,
+}
+
+impl Component {
+    /// # Safety
+    /// `entry` is a live constant.
+    pub(super) unsafe fn read(entry: LLVMValueRef) -> Option<Component> {
+        unsafe {
+            let own = |index| constant_part(entry, index);
+            let derived = constant_part(own(DERIVED)?, 0)?;
+            Some(Component {
+                genre: number(own(GENRE)?)?,
+                category: number(own(CATEGORY)?)?,
+                rank: number(own(COMPONENT_RANK)?)?,
+                offset: number(own(OFFSET)?)?,
+                derived: (LLVMIsNull(derived) == 0).then_some(derived),
+            })
+        }
+    }
+
+    /// Whether it lies in the variable itself.
+    pub(super) fn is_data(&self) -> bool {
+        self.genre == GENRE_DATA
+    }
+}
+
 unsafe fn freed_component(entry: LLVMValueRef, start: u64) -> Option<Vec<u64>> {
     unsafe {
-        let own = |index| constant_part(entry, index);
-        let at = start + number(own(OFFSET)?)?;
-        let derived = constant_part(own(DERIVED)?, 0)?;
-        let is_derived = LLVMIsNull(derived) == 0;
-        match number(own(GENRE)?)? {
-            GENRE_DATA if is_derived => {
+        let component = Component::read(entry)?;
+        let at = start + component.offset;
+        match (component.genre, component.derived) {
+            (GENRE_DATA, Some(derived)) => {
                 let inner = to_free(derived, at)?;
-                let is_scalar = number(own(COMPONENT_RANK)?)? == 0;
-                (is_scalar || inner.is_empty()).then_some(inner)
+                (component.rank == 0 || inner.is_empty()).then_some(inner)
             }
-            GENRE_ALLOCATABLE => {
-                let is_plain = !is_derived && number(own(CATEGORY)?)? < CATEGORY_DERIVED;
+            (GENRE_ALLOCATABLE, derived) => {
+                let is_plain = derived.is_none() && component.category < CATEGORY_DERIVED;
                 is_plain.then(|| vec![at])
             }
-            GENRE_AUTOMATIC => None,
+            (GENRE_AUTOMATIC, _) => None,
             _ => Some(Vec::new()),
         }
     }
 }
 
 /// What a constant variable holds.
-unsafe fn constant_contents(variable: LLVMValueRef) -> Option<LLVMValueRef> {
+///
+/// # Safety
+/// `variable` is a live value.
+pub(super) unsafe fn constant_contents(variable: LLVMValueRef) -> Option<LLVMValueRef> {
     unsafe {
         let is_variable = LLVMGetValueKind(variable) == LLVMValueKind::LLVMGlobalVariableValueKind;
         if !is_variable || LLVMIsGlobalConstant(variable) == 0 {

@@ -10,6 +10,7 @@ mod assignments;
 mod copies;
 mod descriptors;
 mod destructions;
+mod initialisations;
 mod numbers;
 mod written;
 
@@ -23,12 +24,13 @@ use written::Written;
 impl Host {
     /// Writes out the calls of flang's run-time library that allocate, move and free memory, assignments to
     /// allocatable variables and of arrays that may overlap, `ALLOCATE` with a `SOURCE`, `MOVE_ALLOC`, copies for
-    /// code that takes elements to stand side by side, destructions, and functions of numbers.
+    /// code that takes elements to stand side by side, initialisations and destructions, and functions of numbers.
     ///
     /// # Errors
     /// LLVM's complaint about what is written.
     pub fn write_out_fortran(&mut self) -> Result<(), Diagnostic> {
         self.write_out_destructions();
+        self.write_out_initialisations()?;
         self.write_out("_FortranAAssign", 4, |call| unsafe {
             assignments::assignment(call)
         })?;

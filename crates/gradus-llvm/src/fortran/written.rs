@@ -1,7 +1,7 @@
 //! The functions that take the place of calls, and LLVM's text for what they have in common.
 
 use super::descriptors::Left;
-use super::{allocations, assignments, copies, numbers};
+use super::{allocations, assignments, copies, initialisations, numbers};
 use crate::ffi::{NO_NAME, c_string};
 use crate::host::Host;
 use gradus_ir::Diagnostic;
@@ -81,6 +81,11 @@ pub(super) enum Written {
     },
     /// It only goes.
     Drop,
+    /// A constant of so many bytes goes into each element of an array.
+    Fill {
+        rank: u64,
+        bytes: u64,
+    },
     /// The distance from a number to the next one.
     Spacing,
     /// The Euclidean norm of an array of double precision.
@@ -114,7 +119,8 @@ impl Host {
         Ok(())
     }
 
-    fn replace(&mut self, written: Written, calls: &[LLVMValueRef]) -> Result<(), Diagnostic> {
+    /// The function that is written, in this module.
+    pub(super) fn function_of(&mut self, written: Written) -> Result<LLVMValueRef, Diagnostic> {
         let name = written.name();
         if !self.defines(&name) {
             let module = self.read_text(written.text(&name).as_bytes(), &name)?;
@@ -129,6 +135,13 @@ impl Host {
             let function = LLVMGetNamedFunction(self.module, name.as_ptr());
             // Not from its beginning: nothing would have called it when it was linked.
             LLVMSetLinkage(function, LLVMInternalLinkage);
+            Ok(function)
+        }
+    }
+
+    fn replace(&mut self, written: Written, calls: &[LLVMValueRef]) -> Result<(), Diagnostic> {
+        let function = self.function_of(written)?;
+        unsafe {
             let ty = LLVMGlobalGetValueType(function);
             let count = LLVMCountParams(function);
             let build = LLVMCreateBuilderInContext(self.ctx);
@@ -178,6 +191,7 @@ impl Written {
                 rank,
             } => format!("copy_out_{parts}_{part}_{rank}"),
             Written::Drop => "drop".to_string(),
+            Written::Fill { rank, bytes } => format!("fill_{rank}_{bytes}"),
             Written::Spacing => "spacing".to_string(),
             Written::Norm { rank } => format!("norm_{rank}"),
             Written::Remainder { real, floored } => {
@@ -207,6 +221,7 @@ impl Written {
             Written::CopyIn { element, rank } => copies::in_text(name, element, rank),
             Written::CopyOut { element, rank } => copies::out_text(name, element, rank),
             Written::Drop => copies::drop_text(name),
+            Written::Fill { rank, bytes } => initialisations::fill_text(name, rank, bytes),
             Written::Spacing => numbers::spacing_text(name),
             Written::Norm { rank } => numbers::norm_text(name, rank),
             Written::Remainder { real, floored } => numbers::remainder_text(name, real, floored),

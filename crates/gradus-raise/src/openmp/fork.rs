@@ -1,16 +1,17 @@
 //! Parallel regions become `spmd`, with the code of their function inside.
 //!
 //! `__kmpc_fork_call` hands a function and what it captures to a team; here the function's code stands in
-//! the region of an `spmd team`. A branch between a fork and the same function on one thread (`if`
-//! clause) becomes one `spmd` whose extent the condition chooses; such a call on its own one of extent 1.
+//! the region of an `spmd team`. A branch between a fork and the same function on one thread (clang's `if`
+//! clause) becomes one `spmd` whose extent the condition chooses, and so does flang's call of
+//! `__kmpc_fork_call_if`; a call on one thread on its own becomes one of extent 1.
 
 use super::calls::{Calls, function, span_of};
 use super::ranks;
 use gradus_edit::take_in;
-use gradus_ir::known::OpenMpFn;
+use gradus_ir::known::{Known, OpenMpFn};
 use gradus_ir::{
-    AllocaInfo, AllocaPlace, Body, Builder, CastOp, FuncId, LocId, Location, Op, OpKind, Region,
-    SpmdKind, Unit, Value,
+    AllocaInfo, AllocaPlace, Body, Builder, CastOp, FuncId, IntPredicate, LocId, Location, Op,
+    OpKind, Region, SpmdKind, Unit, Value,
 };
 use std::collections::HashMap;
 
@@ -19,7 +20,27 @@ pub(super) type Bodies = HashMap<FuncId, Body>;
 
 /// Where a region begins: the function that its threads run, and what it is given.
 pub(super) fn target(unit: &Unit, body: &Body, fork: Op) -> Option<FuncId> {
+    captured(unit, body, fork)?;
     function(unit, body, *unit.call_args(body, fork).get(2)?)
+}
+
+/// What a fork hands to its function.
+fn captured(unit: &Unit, body: &Body, fork: Op) -> Option<Vec<Value>> {
+    let args = unit.call_args(body, fork);
+    if !is_conditional(unit, body, fork) {
+        return args.get(3..).map(<[Value]>::to_vec);
+    }
+    match (body.as_int(unit, *args.get(1)?)?, &args[..]) {
+        (0, [_, _, _, _, _]) => Some(Vec::new()),
+        (1, [_, _, _, _, block]) => Some(vec![*block]),
+        _ => None,
+    }
+}
+
+/// Whether a fork takes a condition.
+fn is_conditional(unit: &Unit, body: &Body, fork: Op) -> bool {
+    let known = unit.callee(body, fork).and_then(|func| unit.known(func));
+    known == Some(Known::OpenMp(OpenMpFn::ForkIf))
 }
 
 /// Raises the forks of a body; `bodies` holds the raised code of what they run. Those that run other
@@ -31,7 +52,9 @@ pub(super) fn raise(
     bodies: &Bodies,
 ) -> HashMap<Op, FuncId> {
     let mut teams = HashMap::new();
-    for fork in calls.of_kind(unit, body, OpenMpFn::Fork) {
+    let mut forks = calls.list(unit, body);
+    forks.retain(|(_, id)| matches!(id, OpenMpFn::Fork | OpenMpFn::ForkIf));
+    for (fork, _) in forks {
         if let Some(func) = target(unit, body, fork).filter(|f| bodies.contains_key(f)) {
             teams.insert(team(unit, body, calls, (fork, func), bodies), func);
         }
@@ -49,7 +72,7 @@ fn team(
     (fork, func): (Op, FuncId),
     bodies: &Bodies,
 ) -> Op {
-    let captured = unit.call_args(body, fork)[3..].to_vec();
+    let captured = captured(unit, body, fork).unwrap_or_default();
     let serial = serial_arm(unit, body, calls, fork, func, &captured);
     let asked = threads(unit, body, calls, fork).or_else(|| {
         let (branch, _) = serial?;
@@ -78,12 +101,31 @@ fn team(
             _ => b.select(condition, extent, one),
         };
     }
+    if is_conditional(b.unit, b.body, fork) {
+        extent = where_asked(&mut b, fork, extent);
+    }
     let team = region(&mut b, func, extent, &captured, bodies);
     if let Some(push) = pushed {
         body.erase(push);
     }
     body.erase(at);
     team
+}
+
+/// The extent where the condition of a fork holds; one thread where it does not.
+fn where_asked(b: &mut Builder, fork: Op, extent: Value) -> Value {
+    let condition = b.unit.call_args(b.body, fork)[3];
+    let one = b.i64(1);
+    match b.body.as_int(b.unit, condition) {
+        Some(0) => one,
+        Some(_) => extent,
+        None => {
+            let ty = b.body.ty(condition);
+            let zero = b.int(ty, 0);
+            let holds = b.icmp(IntPredicate::Ne, condition, zero);
+            b.select(holds, extent, one)
+        }
+    }
 }
 
 /// The location of a call of the run time, made from what it is told where the host states none.
@@ -119,7 +161,7 @@ fn threads(unit: &Unit, body: &Body, calls: &Calls, fork: Op) -> Option<(Value, 
             Some(OpenMpFn::PushNumThreads) => {
                 return unit.call_args(body, op).get(2).map(|v| (*v, op));
             }
-            Some(OpenMpFn::Fork | OpenMpFn::BeginSerial) => return None,
+            Some(OpenMpFn::Fork | OpenMpFn::ForkIf | OpenMpFn::BeginSerial) => return None,
             _ => at = body.prev(op),
         }
     }

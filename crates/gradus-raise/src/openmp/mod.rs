@@ -162,6 +162,7 @@ fn convert(unit: &mut Unit, calls: &Calls, func: FuncId, orphaned: bool) -> Step
         match id {
             OpenMpFn::Hint => body.erase(op),
             OpenMpFn::Fork
+            | OpenMpFn::ForkIf
             | OpenMpFn::GlobalThread
             | OpenMpFn::PushNumThreads
             | OpenMpFn::BeginSerial

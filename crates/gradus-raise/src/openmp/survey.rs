@@ -381,7 +381,7 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         seen.holds |= !is_question(id);
         seen.asks |= is_for_ranks(id);
         seen.shares |= is_for_ranks(id) && !is_question(id);
-        if let Some(text) = obstacle(id) {
+        if let Some(text) = obstacle(unit, body, op, id) {
             let place = match id {
                 OpenMpFn::ThreadPrivate => &mut seen.owns,
                 _ => &mut seen.held,
@@ -397,7 +397,7 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         }
         let args = unit.call_args(body, op);
         match id {
-            OpenMpFn::Fork => match fork::target(unit, body, op) {
+            OpenMpFn::Fork | OpenMpFn::ForkIf => match fork::target(unit, body, op) {
                 Some(target) => seen.regions.push((target, span, function_name(unit, func))),
                 None => {
                     let text = "what a region runs is not known";
@@ -438,9 +438,9 @@ fn function_name(unit: &Unit, func: FuncId) -> String {
         .to_string()
 }
 
-/// What forbids to raise; `None` for what does not.
-fn obstacle(id: OpenMpFn) -> Option<&'static str> {
-    Some(match id {
+/// What in a call forbids to raise; `None` for what does not.
+fn obstacle(unit: &Unit, body: &Body, call: Op, id: OpenMpFn) -> Option<String> {
+    let text = match id {
         OpenMpFn::Lock => "a lock of the program's own is used",
         OpenMpFn::Ordered => "`ordered` is used",
         OpenMpFn::Depend => "dependences between tasks or iterations are used",
@@ -448,9 +448,15 @@ fn obstacle(id: OpenMpFn) -> Option<&'static str> {
         OpenMpFn::ThreadPrivate => "a variable of each thread's own is used",
         OpenMpFn::Target => "`teams` or `target` is used",
         OpenMpFn::TaskReduction => "a reduction over tasks is used",
-        OpenMpFn::Other => "a function of the run time is used that is not known",
+        OpenMpFn::Other => {
+            let name = &unit.functions[unit.callee(body, call)?].name;
+            return Some(format!(
+                "`{name}` is used, a function of the run time that is not known"
+            ));
+        }
         _ => return None,
-    })
+    };
+    Some(text.to_owned())
 }
 
 /// Whether a call means something else when a team has one rank: threads are told apart, or meet.

@@ -7,9 +7,10 @@
 use super::calls::{Calls, Step, global, reason};
 use super::ranks;
 use crate::regions::{between, settle, wrap_ops};
+use gradus_edit::take_in;
 use gradus_ir::known::OpenMpFn;
 use gradus_ir::{
-    Atomicity, BarrierScope, Body, Builder, CastOp, IntPredicate, Op, OpKind, Unit, Value,
+    Atomicity, BarrierScope, Body, Builder, CastOp, FuncId, IntPredicate, Op, OpKind, Unit, Value,
 };
 
 /// The name of the lock under which reductions combine.
@@ -206,8 +207,9 @@ fn single(unit: &mut Unit, body: &mut Body, calls: &Calls, start: Op) -> Step {
         return fail(unit, body, "the end of what is done once is not found");
     }
     body.erase(ends[0]);
-    if let Some(copy) = copy_behind(unit, body, calls, branch) {
-        return copy_private(unit, body, branch, copy);
+    let copies = copies_behind(unit, body, calls, branch);
+    if !copies.is_empty() {
+        return copy_private(unit, body, branch, &copies);
     }
     let others: Vec<Value> = body.operands(no).collect();
     let types: Vec<_> = body.results(branch).iter().map(|r| body.ty(*r)).collect();
@@ -241,40 +243,82 @@ fn erase_test(body: &mut Body, start: Op) {
     body.erase(start);
 }
 
-/// The call behind a `single` that copies its values to the other threads.
-fn copy_behind(unit: &Unit, body: &Body, calls: &Calls, branch: Op) -> Option<Op> {
+/// The calls behind a `single` that copy its values to the other threads: clang writes one, flang one for each.
+fn copies_behind(unit: &Unit, body: &Body, calls: &Calls, branch: Op) -> Vec<Op> {
+    let mut copies: Vec<Op> = Vec::new();
+    let did = |copy: Op| unit.call_args(body, copy).get(5).copied();
     let mut at = body.next(branch);
     while let Some(op) = at {
         match calls.id(unit, body, op) {
-            Some(OpenMpFn::CopyPrivate) => return Some(op),
+            Some(OpenMpFn::CopyPrivate) if copies.first().is_none_or(|&c| did(c) == did(op)) => {
+                copies.push(op);
+            }
             // flang asks for the thread's number anew.
-            Some(OpenMpFn::GlobalThread) | None => at = body.next(op),
-            Some(_) => return None,
+            Some(OpenMpFn::GlobalThread) | None => {}
+            Some(_) => break,
         }
+        at = body.next(op);
     }
-    None
+    copies
 }
 
-/// All get the address of the one's list, and copy from it.
-fn copy_private(unit: &mut Unit, body: &mut Body, branch: Op, copy: Op) -> Step {
-    let args = unit.call_args(body, copy);
-    let (list, copier) = (args.get(3).copied(), args.get(4).copied());
-    let used = body
-        .results(branch)
-        .iter()
-        .any(|r| body.uses(*r).any(|u| u.op != copy));
-    let (Some(list), Some(copier), false) = (list, copier, used) else {
+/// A copy of what one thread has to the others: its list, and the function that copies from one list to another.
+struct Copy {
+    call: Op,
+    list: Value,
+    copier: FuncId,
+}
+
+impl Copy {
+    fn of(unit: &Unit, body: &Body, call: Op) -> Step<Copy> {
+        let &[_, _, _, list, copier, ..] = &*unit.call_args(body, call) else {
+            let text = "what is copied to the other threads is not understood";
+            return Err(reason(unit, body, call, text));
+        };
+        match super::calls::function(unit, body, copier) {
+            Some(copier) => Ok(Copy { call, list, copier }),
+            None => {
+                let text = "the function that copies is not known";
+                Err(reason(unit, body, call, text))
+            }
+        }
+    }
+
+    /// Copies from the list `from` where that is another thread's; the threads meet before, and behind.
+    fn put(&self, b: &mut Builder, from: Value) {
+        b.at_op(self.call);
+        // The list is written behind what is done once.
+        b.op(OpKind::Barrier(BarrierScope::Team), &[], &[], 0);
+        let other = b.icmp(IntPredicate::Ne, from, self.list);
+        let (_, yes, no) = b.if_(other, &[]);
+        b.at_end(no);
+        b.yield_(&[]);
+        b.at_end(yes);
+        let call = b.call(self.copier, &[self.list, from]);
+        b.yield_(&[]);
+        if let Some(code) = b.unit.functions[self.copier].body.clone() {
+            // What cannot be taken in is called.
+            let _ = take_in(b.unit, b.body, call, self.copier, &code);
+        }
+        b.at_op(self.call);
+        b.op(OpKind::Barrier(BarrierScope::Team), &[], &[], 0);
+        b.body.erase(self.call);
+    }
+}
+
+/// All get the addresses of the one's lists, and copy from them.
+fn copy_private(unit: &mut Unit, body: &mut Body, branch: Op, calls: &[Op]) -> Step {
+    let copies = calls.iter().map(|call| Copy::of(unit, body, *call));
+    let copies = copies.collect::<Step<Vec<Copy>>>()?;
+    let lists: Vec<Value> = copies.iter().map(|copy| copy.list).collect();
+    let mut results = body.results(branch).iter();
+    let used = results.any(|r| body.uses(*r).any(|u| !calls.contains(&u.op)));
+    let mut behind = std::iter::successors(body.next(branch), |op| body.next(*op));
+    let late = behind.any(|op| body.results(op).iter().any(|r| lists.contains(r)));
+    if let Some(&first) = calls.first().filter(|_| used || late) {
         let text = "what is copied to the other threads is not understood";
-        return Err(reason(unit, body, copy, text));
-    };
-    let Some(copier) = super::calls::function(unit, body, copier) else {
-        return Err(reason(
-            unit,
-            body,
-            copy,
-            "the function that copies is not known",
-        ));
-    };
+        return Err(reason(unit, body, first, text));
+    }
     let arm = body.op_regions(branch)[0];
     let answer = body
         .def_op(body.operand(branch, 0))
@@ -282,32 +326,22 @@ fn copy_private(unit: &mut Unit, body: &mut Body, branch: Op, copy: Op) -> Step 
     let start = answer.and_then(|a| body.def_op(a));
     let mut b = Builder::new(unit, body);
     b.at_op(branch);
-    b.loc = b.body.ops[copy].loc;
-    let ptr = b.body.ty(list);
+    b.loc = calls.first().and_then(|call| b.body.ops[*call].loc);
+    let types: Vec<_> = lists.iter().map(|list| b.body.ty(*list)).collect();
     let kind = OpKind::Single {
         nowait: false,
         copy: true,
     };
-    let op = b.op(kind, &[], &[ptr], 1);
+    let op = b.op(kind, &[], &types, 1);
     let into = b.body.op_regions(op)[0];
     b.body.move_ops(arm, into);
     if let Some(end) = b.body.last(into) {
-        b.body.set_operands(end, &[list]);
+        b.body.set_operands(end, &lists);
     }
-    b.at_op(copy);
-    // The list is written behind what is done once.
-    b.op(OpKind::Barrier(BarrierScope::Team), &[], &[], 0);
-    let from = b.body.result(op);
-    let other = b.icmp(IntPredicate::Ne, from, list);
-    let (_, yes, no) = b.if_(other, &[]);
-    b.at_end(no);
-    b.yield_(&[]);
-    b.at_end(yes);
-    b.call(copier, &[list, from]);
-    b.yield_(&[]);
-    b.at_op(copy);
-    b.op(OpKind::Barrier(BarrierScope::Team), &[], &[], 0);
-    body.erase(copy);
+    let given = b.body.results(op).to_vec();
+    for (copy, from) in copies.iter().zip(given) {
+        copy.put(&mut b, from);
+    }
     body.erase(branch);
     if let Some(start) = start {
         erase_test(body, start);
