@@ -185,6 +185,8 @@ pub struct FunctionEffects {
     pub returns_fresh: bool,
     /// Whether the fresh memory may hold pointers.
     pub fresh_holds_pointers: bool,
+    /// Whether such pointers may lead back into it: then others than the caller's copy of its address point there.
+    pub fresh_leads_back: bool,
     /// Whether its result may be a pointer that is neither an argument's nor fresh.
     pub returns_other: bool,
     /// Whether an exception may leave it.
@@ -216,6 +218,7 @@ impl FunctionEffects {
             inaccessible: Touch::BOTH,
             returns_fresh: false,
             fresh_holds_pointers: true,
+            fresh_leads_back: true,
             returns_other: true,
             may_throw: true,
             may_not_return: true,

@@ -174,11 +174,19 @@ impl PointsTo {
             .filter(|op| matches!(body.kind(*op), OpKind::Return));
         let values = ends.flat_map(|op| body.operands(op).collect::<Vec<Value>>());
         let targets = values.flat_map(|value| self.targets(body, value).to_vec());
-        let mut work: Vec<ObjectId> = targets.map(|target| target.object).collect();
+        let targets = targets.map(|target| target.object).collect();
+        let mut found = self.held(&targets);
+        found.extend(targets);
+        found
+    }
+    /// The objects that pointers which are stored in some objects lead to, in one step or several.
+    pub fn held(&self, from: &HashSet<ObjectId>) -> HashSet<ObjectId> {
+        let holds = |id: ObjectId| self.holds(id).iter().map(|target| target.object);
+        let mut work: Vec<ObjectId> = from.iter().copied().flat_map(holds).collect();
         let mut found = HashSet::new();
         while let Some(id) = work.pop() {
             if found.insert(id) {
-                work.extend(self.holds(id).iter().map(|target| target.object));
+                work.extend(holds(id));
             }
         }
         found
@@ -597,6 +605,9 @@ impl Solver<'_> {
                 let id = self.table.id(Object::Heap(op));
                 if effects.fresh_holds_pointers {
                     self.hold(id, UNKNOWN, false);
+                }
+                if effects.fresh_leads_back {
+                    self.escape(id);
                 }
                 self.add(result, id, false);
             }

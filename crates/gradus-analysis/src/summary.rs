@@ -11,6 +11,7 @@ use crate::effects::{
 use crate::linear::{LinearForms, Root};
 use crate::lost::Lost;
 use crate::nest::Nest;
+use crate::points_to::ObjectId;
 use crate::points_to::{Object, PointsTo, Target};
 use crate::waits::Waits;
 use gradus_ir::{Body, FuncId, OpKind, Unit};
@@ -228,15 +229,27 @@ impl Reader<'_> {
         let Some(value) = self.body.operands(op).next() else {
             return;
         };
-        for target in self.points_to.targets(self.body, value).to_vec() {
+        let targets = self.points_to.targets(self.body, value).to_vec();
+        let fresh = |id: &ObjectId| {
+            let is_heap = matches!(self.points_to.object(*id), Object::Heap(_));
+            is_heap && !self.points_to.escaped(*id)
+        };
+        let given = targets.iter().map(|target| target.object);
+        let given: HashSet<ObjectId> = given.filter(fresh).collect();
+        for target in targets {
             match self.points_to.object(target.object) {
                 Object::Param(index) => self.found.params[index as usize].returned = true,
-                Object::Heap(_) if !self.points_to.escaped(target.object) => {
-                    self.found.returns_fresh = true;
-                    self.found.fresh_holds_pointers |=
-                        !self.points_to.holds(target.object).is_empty();
-                }
+                _ if given.contains(&target.object) => self.found.returns_fresh = true,
                 _ => self.found.returns_other = true,
+            }
+        }
+        // For the caller, all that is fresh is one object.
+        let held = self.points_to.held(&given);
+        self.found.fresh_holds_pointers |= !held.is_empty();
+        self.found.fresh_leads_back |= !held.is_disjoint(&given);
+        for object in held {
+            if let Object::Param(index) = self.points_to.object(object) {
+                self.found.params[index as usize].captures = true;
             }
         }
     }
@@ -244,7 +257,7 @@ impl Reader<'_> {
     fn captures(&mut self) {
         for index in 0..self.found.params.len() {
             let object = self.points_to.find(Object::Param(index as u32));
-            self.found.params[index].captures =
+            self.found.params[index].captures |=
                 object.is_none_or(|object| self.points_to.escaped(object));
         }
     }
