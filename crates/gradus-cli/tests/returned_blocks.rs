@@ -104,3 +104,121 @@ fn large_blocks_are_freed_where_they_begin() {
         ["4 32 108 1.44e+06\n"; 4]
     );
 }
+
+/// Programs that differ in how memory is made and given back, and what `f` does with it. Each is checked forward
+/// against reverse, and against differences.
+fn holds(test: &str, making: &str, f: &str) {
+    let program = format!(
+        r#"
+        #include <gradus.h>
+        #include <math.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        enum {{ N = 12 }};
+        #define APART __attribute__((noinline)) static
+        {making}
+        double f(const double *x) {{ {f} }}
+        int main(void) {{
+          double x[N], g[N] = {{0}}, dx[N], up[N], down[N], reverse = 0;
+          for (int i = 0; i < N; i++) x[i] = 0.3 + 0.5 * sin(i * 1.7), dx[i] = 1 + 0.1 * i;
+          for (int i = 0; i < N; i++) up[i] = x[i] + 1e-5 * dx[i], down[i] = x[i] - 1e-5 * dx[i];
+          gradus_vjp(f, gradus_dup, x, g);
+          for (int i = 0; i < N; i++) reverse += g[i] * dx[i];
+          double forward = gradus_jvp_double(f, gradus_dup, x, dx);
+          double difference = (f(up) - f(down)) / 2e-5;
+          printf("%d %d\n", fabs(forward - reverse) < 1e-12 * fabs(forward),
+                 fabs(forward - difference) < 1e-6 * fabs(forward));
+        }}"#
+    );
+    assert_eq!(printed(test, &program), ["1 1\n"; 4], "{f}");
+}
+
+/// The caller reaches the block by its name and by the pointer in it.
+#[test]
+fn a_block_may_point_into_itself() {
+    let making = "typedef struct { double *a; double d[]; } block;
+        APART block *make(void) {
+          block *b = malloc(sizeof *b + N * sizeof(double));
+          b->a = b->d;
+          return b;
+        }";
+    let fill = "block *b = make();
+        double s = 0;
+        for (int i = 0; i < N; i++) b->a[i] = sin(x[i]);
+        for (int i = 0; i < N; i++) s += b->a[i] * b->a[i] * b->a[i];";
+    let overwritten = format!("{fill} for (int i = 0; i < N; i++) b->d[i] = 0; return s;");
+    holds("returned_overwritten", making, &overwritten);
+    holds(
+        "returned_freed",
+        making,
+        &format!("{fill} free(b); return s;"),
+    );
+}
+
+/// Nodes lead to each other.
+#[test]
+fn blocks_may_lead_back_over_others() {
+    let making = "typedef struct node { struct node *other; double v; } node;
+        APART node *pair(void) {
+          node *a = malloc(sizeof *a), *b = malloc(sizeof *b);
+          a->other = b;
+          b->other = a;
+          return a;
+        }";
+    let f = "node *a = pair();
+        double s = 0;
+        for (int i = 0; i < N; i++) {
+          a->v = sin(x[i]);
+          a->other->v = cos(x[i]) * a->v;
+          s += a->v * a->v * a->other->v;
+          a->other->other->v = 2;
+          s += a->v * a->other->v * a->other->v;
+        }
+        free(a->other);
+        free(a);
+        return s;";
+    holds("returned_pair", making, f);
+}
+
+/// The word before an aligned block says where it begins; who frees it reads that.
+#[test]
+fn a_block_may_hold_its_own_begin() {
+    let making = "APART double *take(size_t bytes) {
+          char *block = malloc(bytes + 72);
+          char *at = (char *)(((unsigned long)block + 8 + 63) & ~63ul);
+          ((void **)at)[-1] = block;
+          return (double *)at;
+        }
+        APART void give(double *at) { free(((void **)at)[-1]); }";
+    let f = "double *u = take(N * sizeof *u), s = 0;
+        for (int i = 0; i < N; i++) u[i] = exp(-x[i] * x[i]);
+        for (int i = 0; i < N; i++) s += u[i] * u[i] * u[i];
+        give(u);
+        double *v = take(N * sizeof *v);
+        for (int i = 0; i < N; i++) v[i] = sin(x[i]) * s;
+        for (int i = 0; i < N; i++) s += v[i] * v[N - 1 - i];
+        give(v);
+        return s;";
+    holds("returned_aligned", making, f);
+}
+
+/// A block that is returned knows an array of its caller's, of which nobody else seemed to.
+#[test]
+fn a_block_may_hold_what_its_maker_was_given() {
+    let making = "typedef struct { double *a; } view;
+        APART view *look(double *a) {
+          view *v = malloc(sizeof *v);
+          v->a = a;
+          return v;
+        }";
+    let f = "double own[N], s = 0;
+        view *v = look(own);
+        for (int i = 0; i < N; i++) v->a[i] = sin(x[i]);
+        for (int i = 0; i < N; i++) s += own[i] * own[i] * own[i];
+        for (int i = 0; i < N; i++) v->a[i] = 0.5 * x[i];
+        for (int i = 0; i < N; i++) s += own[i] * own[i];
+        for (int i = 0; i < N; i++) v->a[i] = 0;
+        free(v);
+        return s;";
+    holds("returned_view", making, f);
+}
