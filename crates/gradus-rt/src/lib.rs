@@ -24,6 +24,7 @@ pub mod critical;
 pub mod cuda;
 pub mod exceptions;
 mod foreign;
+mod paying;
 pub mod pool;
 pub mod ranges;
 pub mod reduce;

@@ -4,7 +4,7 @@
 //! is left is dealt out to all workers ([`crate::rows`]).
 
 use crate::rows::{self, FORCED_LEAVES, Leaves};
-use crate::{Carried, pool, strand, tsan};
+use crate::{Carried, paying, pool, strand, tsan};
 use std::ffi::c_void;
 
 /// Runs iterations `lo .. hi`.
@@ -45,15 +45,19 @@ impl Loop {
         u32::try_from((self.hi - self.lo + self.leaf - 1) / self.leaf).unwrap_or(u32::MAX)
     }
 
-    /// Runs all: leaf by leaf, until there are others who could take what is left.
-    fn run(&self) {
+    /// Runs all: leaf by leaf, until there are others who could take what is left, if it may be shared. Says whether
+    /// it was.
+    fn run(&self, timed: Option<&paying::Run>) -> bool {
         let leaves = self.leaves();
         for leaf in 0..leaves {
-            if leaves - leaf > 1 && pool::is_hungry() {
-                return rows::share(*self, leaf, leaves, self.depth);
+            let may_share = || timed.is_none_or(paying::Run::may_share);
+            if leaves - leaf > 1 && pool::is_hungry() && may_share() {
+                rows::share(*self, leaf, leaves, self.depth);
+                return true;
             }
             self.run_leaves(leaf, leaf + 1);
         }
+        false
     }
 }
 
@@ -105,7 +109,7 @@ pub unsafe extern "C" fn gr_for(
         return unsafe { body(lo, hi, context) };
     }
     let context = Carried(context);
-    let split = move || {
+    let split = move |timed: Option<&paying::Run>| {
         let depth = strand::depth();
         let leaf = match pool::has_others() || pool::forces() {
             true => leaf_size(hi - lo, grain),
@@ -119,7 +123,15 @@ pub unsafe extern "C" fn gr_for(
             leaf,
             depth,
         };
-        strand::deeper(depth, || all.run());
+        strand::deeper(depth, || all.run(timed))
     };
-    tsan::hidden(|| pool::on_worker(split));
+    tsan::hidden(|| match grain {
+        // Each iteration is worth a task, as the program says.
+        1 => {
+            pool::on_worker(|| split(None));
+        }
+        _ => paying::timed(body as usize, hi - lo, |timed| {
+            pool::on_worker(|| split(timed))
+        }),
+    });
 }

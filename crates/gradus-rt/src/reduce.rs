@@ -7,7 +7,7 @@
 
 use crate::ranges::{LINE, LONG};
 use crate::rows::{self, Leaves};
-use crate::{Carried, pool, strand, tsan};
+use crate::{Carried, paying, pool, strand, tsan};
 use smallvec::{SmallVec, smallvec};
 use std::ffi::c_void;
 
@@ -64,19 +64,21 @@ impl Leaves for Placed<'_> {
 }
 
 impl Reduction {
-    /// Runs all; `forks` says whether parts may run on other threads.
-    fn run(&self, forks: bool) {
+    /// Runs all; `may_share` says whether parts may run on other threads. Says whether any did.
+    fn run(&self, may_share: impl Fn() -> bool) -> bool {
         let leaves = (self.hi - self.lo + self.leaf - 1) / self.leaf;
         let leaves = u32::try_from(leaves).unwrap_or(u32::MAX);
         let mut partial = self.places(1);
         let partial = Carried(partial.as_mut_ptr().cast());
         for leaf in 0..leaves {
-            if forks && leaves - leaf > 1 && pool::is_hungry() {
-                return self.share(leaf, leaves);
+            if leaves - leaf > 1 && pool::is_hungry() && may_share() {
+                self.share(leaf, leaves);
+                return true;
             }
             self.run_leaf(leaf, partial);
             self.add(partial);
         }
+        false
     }
 
     /// Deals out leaves `first .. end`.
@@ -175,26 +177,30 @@ pub unsafe extern "C" fn gr_reduce(
         Carried(result),
     );
     let forks = !strand::loops_alone();
-    let all = move |depth| {
-        let all = Reduction {
-            body,
-            combine,
-            identity,
-            context,
-            result,
-            size_bytes,
-            lo,
-            hi,
-            leaf,
-            depth,
-        };
-        all.run(forks);
+    let all = move |depth| Reduction {
+        body,
+        combine,
+        identity,
+        context,
+        result,
+        size_bytes,
+        lo,
+        hi,
+        leaf,
+        depth,
+    };
+    let split = move |timed: Option<&paying::Run>| {
+        let depth = strand::depth();
+        strand::deeper(depth, || {
+            all(depth).run(|| timed.is_none_or(paying::Run::may_share))
+        })
     };
     tsan::hidden(|| match forks {
-        true => pool::on_worker(move || {
-            let depth = strand::depth();
-            strand::deeper(depth, || all(depth));
+        true => paying::timed(body as usize, hi - lo, |timed| {
+            pool::on_worker(|| split(timed))
         }),
-        false => all(strand::depth()),
+        false => {
+            all(strand::depth()).run(|| false);
+        }
     });
 }

@@ -40,6 +40,12 @@ fn call(entry: usize, place: *mut c_void) {
     }
 }
 
+/// Whether races are looked for.
+pub(crate) fn watches() -> bool {
+    // SAFETY: the table is filled by the linker and never written.
+    unsafe { gr_tsan_entries[0].is_some() }
+}
+
 /// What was done before [`release`] of the same place is visible from here on.
 pub(crate) fn acquire(place: *mut c_void) {
     call(0, place);
