@@ -47,6 +47,9 @@ pub(crate) fn component(
         if component.recursive {
             forget_offsets(&mut summary);
             summary.may_not_return = true;
+            if let Some(before) = effects.of_function(func) {
+                keep_results(&mut summary, before);
+            }
         }
         if effects.of_function(func) == Some(&summary) {
             continue;
@@ -69,6 +72,19 @@ fn forget_offsets(summary: &mut FunctionEffects) {
         for extent in [&mut param.reads, &mut param.writes] {
             *extent = Extent::if_any(!extent.is_nothing());
         }
+    }
+}
+
+/// Where a result may lead only grows from round to round: a block that others turn out to know is fresh memory no
+/// more, by which its callers would give fresh memory again.
+fn keep_results(summary: &mut FunctionEffects, before: &FunctionEffects) {
+    summary.returns_fresh |= before.returns_fresh;
+    summary.returns_other |= before.returns_other;
+    summary.fresh_holds_pointers |= before.fresh_holds_pointers;
+    summary.fresh_leads_back |= before.fresh_leads_back;
+    for (param, before) in summary.params.iter_mut().zip(&before.params) {
+        param.captures |= before.captures;
+        param.returned |= before.returned;
     }
 }
 

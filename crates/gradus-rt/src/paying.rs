@@ -70,7 +70,7 @@ impl Times {
 
     /// Whether a loop of so many iterations is so long that it is shared in any case.
     fn is_long(&self, trips: u64) -> bool {
-        let nanos = |rate: u64| (rate >> 10).saturating_mul(trips);
+        let nanos = |rate: u64| rate.saturating_mul(trips) >> 10;
         nanos(self.alone) > SHORT_NANOS || nanos(self.shared) > SHORT_NANOS
     }
 
