@@ -11,8 +11,7 @@ use crate::effects::{
 use crate::linear::{LinearForms, Root};
 use crate::lost::Lost;
 use crate::nest::Nest;
-use crate::points_to::ObjectId;
-use crate::points_to::{Object, PointsTo, Target};
+use crate::points_to::{Object, ObjectId, PointsTo, Target};
 use crate::waits::Waits;
 use gradus_ir::{Body, FuncId, OpKind, Unit};
 use std::collections::{HashSet, VecDeque};

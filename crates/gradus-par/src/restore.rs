@@ -279,9 +279,14 @@ impl<'a> Chain<'a> {
             Some((op, arms)) => arms.contains(&carried).then_some(Combines::By(op)),
             None => {
                 let choice = Extreme::of(self.body, result)?;
-                Some(Combines::Choice {
+                let carried_first = choice.first == carried;
+                let test = self.body.def_op(self.body.operand(select, 0))?;
+                // The second is taken where one of them is no number: then what was carried is forgotten, and how
+                // iterations are grouped decides.
+                let is_exact = !carried_first || self.body.ops[test].flags.has(Flags::NNAN);
+                is_exact.then_some(Combines::Choice {
                     predicate: choice.predicate,
-                    carried_first: choice.first == carried,
+                    carried_first,
                 })
             }
         }

@@ -74,6 +74,6 @@ int main(void) {
     printf("%d %d %d\n", isnan(largest()), isnan(largest_by_call()), largest_by_branch() == -1);
     /* The first is none: it stays, where what is compared with it is never larger. */
     for (int i = 1; i < N; i++) x[i] = i % 3 ? i % 100 : NAN;
-    printf("%d %g %g\n", isnan(largest()), largest_by_call(), largest_by_branch());
+    printf("%d %g %g %g\n", isnan(largest()), largest_by_call(), largest_by_branch(), largest_by_macro());
     return 0;
 }
