@@ -245,6 +245,101 @@ fn neighbours_take_turns() {
     run(&at, "watched", ["110", "90"], 4);
 }
 
+/// A maximum, a minimum and a product over neighbours, and a maximum over what a list names: the derivative of each
+/// depends on which iteration came last.
+const ORDERED: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+extern int enzyme_dup, enzyme_const;
+double __enzyme_autodiff(void *, ...);
+
+double extremes(long n, const double *a)
+{
+    double most = 0, least = 100;
+    #pragma omp parallel for reduction(max : most) reduction(min : least)
+    for (long i = 1; i < n; i++) {
+        double both = a[i] * a[i - 1];
+        if (both > most)
+            most = both;
+        if (both < least)
+            least = both;
+    }
+    return most * most - least;
+}
+double product(long n, const double *a)
+{
+    double all = 1;
+    #pragma omp parallel for reduction(* : all)
+    for (long i = 1; i < n; i++)
+        all *= 1 + 0.01 * (a[i] - a[i - 1]) * a[i];
+    return all;
+}
+double named(long n, const int *list, const double *a)
+{
+    double most = 0;
+    #pragma omp parallel for reduction(max : most)
+    for (long i = 0; i < n; i++) {
+        double both = a[list[i]] * a[list[i] + 1];
+        if (both > most)
+            most = both;
+    }
+    return most;
+}
+static void print(long n, double *d)
+{
+    double sum = 0, weighed = 0, squares = 0;
+    for (long i = 0; i < n; i++)
+        sum += d[i], weighed += d[i] * i, squares += d[i] * d[i] * (i % 13);
+    printf("%.17g %.17g %.17g\n", sum, weighed, squares);
+    for (long i = 0; i < n; i++)
+        d[i] = 0;
+}
+int main(int argc, char **argv)
+{
+    long n = atol(argv[1]);
+    double *a = malloc((n + 1) * 8), *d = calloc(n + 1, 8);
+    int *list = malloc(n * sizeof *list);
+    unsigned random = 1;
+    printf("0\n");
+    for (int turn = 0; turn < 6; turn++) {
+        for (long i = 0; i <= n; i++)
+            random = random * 1664525 + 1013904223, a[i] = 0.5 + (random >> 8) * 1e-8;
+        for (long i = 0; i < n; i++)
+            list[i] = turn % 2 ? i : n - 1 - i;
+        __enzyme_autodiff((void *)extremes, enzyme_const, n, enzyme_dup, a, d);
+        print(n, d);
+        __enzyme_autodiff((void *)product, enzyme_const, n, enzyme_dup, a, d);
+        print(n, d);
+        __enzyme_autodiff((void *)named, enzyme_const, n, enzyme_const, list, enzyme_dup, a, d);
+        print(n + 1, d);
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn what_depends_on_the_order_keeps_it() {
+    let at = folder("ordered_rounds");
+    write(&at, "ordered.c", ORDERED);
+    accepts(&at, "cc -O2 ordered.c -o serial");
+    for level in ["-O0", "-O2"] {
+        accepts(&at, &format!("cc {level} -fopenmp ordered.c -o parallel"));
+        // Long enough for rounds, and too short for them.
+        for sizes in [["30000", ""], ["200", ""]] {
+            let (_, serial) = run(&at, "serial", sizes, 1);
+            for workers in [1, 2, 4] {
+                let (_, numbers) = run(&at, "parallel", sizes, workers);
+                let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-11 * x.abs().max(1.0);
+                let all = std::iter::zip(&serial, &numbers).all(close);
+                assert!(
+                    all && serial.len() == numbers.len(),
+                    "{level}, {sizes:?}, {workers}: {serial:?} {numbers:?}"
+                );
+            }
+        }
+    }
+}
+
 /// Elements of a mesh read the numbers of their corners, and those of a second list where a number is large; lists go
 /// up, down, and to and fro.
 const MESH: &str = r#"

@@ -167,6 +167,8 @@ pub struct Options {
     pub device: Option<Input>,
     /// Whether other translation units may use its device functions and variables.
     pub separate: bool,
+    /// Adds that meet take other forms than atomic ones however few they are, for tests: else only where it pays.
+    pub few_adds: bool,
     /// The switches of differentiation, by name, that are off (`snapshots`, `replay` …).
     pub off: Vec<String>,
 }

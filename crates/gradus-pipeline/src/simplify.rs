@@ -248,23 +248,27 @@ pub(crate) fn gather(unit: &mut Unit, functions: &[FuncId]) -> Vec<usize> {
 pub(crate) type Places = Vec<Option<LocId>>;
 
 /// Has parts of parallel loops add to arrays of their own; gives for each function where the adds stand.
-pub(crate) fn private_sums(unit: &mut Unit, functions: &[FuncId]) -> Vec<Places> {
+pub(crate) fn private_sums(unit: &mut Unit, functions: &[FuncId], few: bool) -> Vec<Places> {
+    let least = if few { 1 } else { gradus_simplify::PARTS_PAY };
     places_of(unit, functions, |unit, body, _| {
-        gradus_simplify::private_sums(unit, body)
+        gradus_simplify::private_sums(unit, body, least)
     })
 }
 
 /// Has parallel loops whose neighbours add to the same places go in rounds; gives for each function where the adds
 /// stand.
-pub(crate) fn rounds(unit: &mut Unit, functions: &[FuncId]) -> Vec<Places> {
-    places_of(unit, functions, gradus_simplify::rounds)
+pub(crate) fn rounds(unit: &mut Unit, functions: &[FuncId], few: bool) -> Vec<Places> {
+    let least = if few { 1 } else { gradus_simplify::ROUNDS_PAY };
+    places_of(unit, functions, |unit, body, facts| {
+        gradus_simplify::rounds(unit, body, facts, least)
+    })
 }
 
 /// Edits the atomic sums of functions; gives for each where those stand that became plain.
 fn places_of(
     unit: &mut Unit,
     functions: &[FuncId],
-    run: fn(&mut Unit, &mut Body, &Facts<'_>) -> Places,
+    run: impl Fn(&mut Unit, &mut Body, &Facts<'_>) -> Places,
 ) -> Vec<Places> {
     let sums_up = |_: &Unit, body: &Body| gradus_simplify::sums_up(body);
     edited(unit, functions, sums_up, run, Places::len)

@@ -111,17 +111,21 @@ fn sums(run: &mut Run<'_>, unit: &mut Unit, made: &mut [Vec<Made>]) -> Result<()
     if run.request.may_be_read_again() {
         return Ok(());
     }
-    let passes: [(&str, fn(&mut Unit, &[FuncId]) -> Vec<simplify::Places>); 2] = [
+    let passes: [(
+        &str,
+        fn(&mut Unit, &[FuncId], bool) -> Vec<simplify::Places>,
+    ); 2] = [
         ("private-sums", simplify::private_sums),
         ("rounds", simplify::rounds),
     ];
+    let few = run.request.options.few_adds;
     for (way, (name, pass)) in passes.into_iter().enumerate() {
         if run.request.options.off.iter().any(|o| o == name) {
             continue;
         }
         run.pass(name, |run| {
             let functions: Vec<FuncId> = made.iter().flatten().map(|m| m.func).collect();
-            let adds = pass(unit, &functions);
+            let adds = pass(unit, &functions, few);
             for (made, adds) in made.iter_mut().flatten().zip(adds) {
                 let spans = adds.into_iter().filter_map(|loc| unit.span(loc));
                 let lines: Vec<u32> = spans.map(|span| span.line).collect();

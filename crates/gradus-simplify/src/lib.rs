@@ -43,7 +43,7 @@ pub use jam::{jam, waits};
 pub use lists::{has_lists, lists};
 pub use short_rows::{short_rows, updates_rows};
 pub use stagger::{allocates, stagger};
-pub use sums::{private_sums, rounds, sums_up};
+pub use sums::{PARTS_PAY, ROUNDS_PAY, private_sums, rounds, sums_up};
 pub use unread::{makes_memory, unread};
 pub use unswitch::unswitch_all;
 

@@ -134,6 +134,7 @@ impl Both {
         let options = |parallel: bool| Options {
             skip_late: true,
             parallel,
+            few_adds: true,
             dump_after: match parallel {
                 true => vec!["call-sites".into()],
                 false => Vec::new(),

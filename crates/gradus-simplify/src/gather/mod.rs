@@ -26,6 +26,8 @@ mod build;
 mod nests;
 mod plan;
 
+pub(crate) use plan::passes_on_freely;
+
 use crate::Facts;
 use gradus_analysis::Alias;
 use gradus_ir::{BinaryOp, Body, Flags, Op, OpKind, Region, Unit, Value};

@@ -330,7 +330,7 @@ fn others(
 
 /// Whether the values that a loop carries are handed on as they are, or are sums that may be regrouped and
 /// that nothing else in the loop reads.
-pub(super) fn passes_on_freely(body: &Body, lp: Op) -> bool {
+pub(crate) fn passes_on_freely(body: &Body, lp: Op) -> bool {
     let region = body.op_regions(lp)[0];
     let params = body.region_params(region)[1..].iter().copied();
     body.last(region).is_some_and(|end| {

@@ -16,7 +16,7 @@
 //! 6. It pays, by a test at run time: there are enough adds.
 
 use super::once;
-use super::rounds::{LEAST_ADDS, all_sums, make_plain, part_length, split};
+use super::rounds::{all_sums, make_plain, part_length, split};
 use super::{all_in, at_most, free_function, narrow, owner, quotient, wide};
 use crate::Facts;
 use crate::lists::{FARTHEST, spot};
@@ -55,12 +55,13 @@ pub(super) fn rounds(
     body: &mut Body,
     facts: &Facts,
     loops: &[Op],
+    least: i64,
 ) -> Vec<Option<LocId>> {
     let mut given = Vec::new();
     for lp in steady_loops(unit, body, facts, loops) {
         if let Some(plan) = plan(unit, body, lp) {
             given.extend(plan.sums.iter().map(|op| body.ops[*op].loc));
-            in_rounds(unit, body, lp, &plan);
+            in_rounds(unit, body, lp, &plan, least);
         }
     }
     given
@@ -243,15 +244,15 @@ pub(super) fn needed(
 }
 
 /// Puts the loop of rounds beside the one that stands there.
-fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan) {
+fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan, least: i64) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
     b.at_op(lp);
     let trips = wide(&mut b, lp);
     let length = part_length(&mut b, trips, PARTS);
     let parts = quotient(&mut b, trips, length);
-    let sums = i64::try_from(plan.sums.len()).unwrap_or(LEAST_ADDS);
-    let least = b.i64(LEAST_ADDS / sums.min(LEAST_ADDS));
+    let sums = i64::try_from(plan.sums.len()).unwrap_or(least);
+    let least = b.i64(least / sums.min(least));
     let enough = b.icmp(IntPredicate::Uge, trips, least);
     let bit = b.unit.types.int(1);
     let enough = b.value(OpKind::Freeze, &[enough], bit);

@@ -7,10 +7,10 @@ mod once;
 mod parts;
 mod rounds;
 
-pub use parts::private_sums;
 pub(crate) use parts::run as run_parts;
-pub use rounds::rounds;
+pub use parts::{PARTS_PAY, private_sums};
 pub(crate) use rounds::run as run_rounds;
+pub use rounds::{ROUNDS_PAY, rounds};
 
 use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
 use gradus_ir::{

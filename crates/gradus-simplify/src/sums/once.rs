@@ -13,7 +13,7 @@
 //! 4. No index is so large that an address wraps around, and the marks take no more than a few bytes for each add.
 
 use super::listed::{needed, stretch};
-use super::rounds::{LEAST_ADDS, all_sums, make_plain};
+use super::rounds::{all_sums, make_plain};
 use super::{all_in, free_function, owner};
 use crate::Facts;
 use crate::lists::{FARTHEST, spot};
@@ -71,6 +71,7 @@ pub(super) fn once(
     body: &mut Body,
     facts: &Facts,
     loops: Vec<Op>,
+    least: i64,
 ) -> (Vec<Option<LocId>>, Vec<Op>) {
     let planned = |lp: &Op| plan(unit, body, *lp).is_some();
     let (mut fit, mut left): (Vec<Op>, Vec<Op>) = loops.into_iter().partition(planned);
@@ -83,7 +84,7 @@ pub(super) fn once(
     for lp in fit {
         if let Some(plan) = plan(unit, body, lp) {
             given.extend(plan.sums.iter().map(|op| body.ops[*op].loc));
-            ask(unit, body, lp, &plan);
+            ask(unit, body, lp, &plan, least);
         }
     }
     (given, left)
@@ -195,13 +196,13 @@ fn read(unit: &Unit, body: &Body, lp: Op, plan: &Plan) -> Option<Vec<Op>> {
 }
 
 /// Puts the question before a loop, and its plain form beside it.
-fn ask(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan) {
+fn ask(unit: &mut Unit, body: &mut Body, lp: Op, plan: &Plan, least: i64) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
     b.at_op(lp);
     let trips = super::wide(&mut b, lp);
-    let sums = i64::try_from(plan.sums.len()).unwrap_or(LEAST_ADDS);
-    let least = b.i64((LEAST_ADDS / USUAL_ADDS / sums.max(1)).max(1));
+    let sums = i64::try_from(plan.sums.len()).unwrap_or(least);
+    let least = b.i64((least / USUAL_ADDS / sums.max(1)).max(1));
     let enough = b.icmp(IntPredicate::Uge, trips, least);
     let bit = b.unit.types.int(1);
     let enough = b.value(OpKind::Freeze, &[enough], bit);

@@ -37,7 +37,7 @@ const PARTS: i64 = 32;
 /// A part's arrays take at most so many bytes.
 const MOST_BYTES: i64 = 1 << 19;
 /// Loops with fewer adds at run time stay as they are.
-const LEAST_ADDS: i64 = 1 << 15;
+pub const PARTS_PAY: i64 = 1 << 15;
 /// Counts are taken for no more than this, so that products of three, added up, do not overflow; an array of so many
 /// numbers is too long.
 const MOST_TRIPS: i64 = 1 << 17;
@@ -47,11 +47,12 @@ const LINE_BYTES: i64 = 64;
 
 /// Gives all such loops of a body their parts; says whether there are any.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
-    !private_sums(unit, body).is_empty()
+    !private_sums(unit, body, PARTS_PAY).is_empty()
 }
 
-/// As the pass does; gives where the adds stand that have a plain form now.
-pub fn private_sums(unit: &mut Unit, body: &mut Body) -> Vec<Option<LocId>> {
+/// As the pass does, for loops that make `least` adds when they run; gives where the adds stand that have a plain form
+/// now.
+pub fn private_sums(unit: &mut Unit, body: &mut Body, least: i64) -> Vec<Option<LocId>> {
     let Some(allocate) = gradus_edit::aligned_alloc(unit) else {
         return Vec::new();
     };
@@ -71,7 +72,7 @@ pub fn private_sums(unit: &mut Unit, body: &mut Body) -> Vec<Option<LocId>> {
         }
         given.extend(sums.iter().map(|sum| body.ops[sum.op].loc));
         done.insert(lp);
-        in_parts(unit, body, lp, &sums, allocate);
+        in_parts(unit, body, lp, &sums, (allocate, least));
     }
     given
 }
@@ -151,11 +152,17 @@ struct Sizes {
 }
 
 /// Puts the loop of parts beside the one that stands there.
-fn in_parts(unit: &mut Unit, body: &mut Body, lp: Op, sums: &[Sum], allocate: FuncId) {
+fn in_parts(
+    unit: &mut Unit,
+    body: &mut Body,
+    lp: Op,
+    sums: &[Sum],
+    (allocate, least): (FuncId, i64),
+) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
     b.at_op(lp);
-    let sizes = sizes(&mut b, lp, sums);
+    let sizes = sizes(&mut b, lp, sums, least);
     let old: Vec<Op> = all_in(b.body, lp).collect();
     let whole = second_form(&mut b, lp, sizes.pays);
     let new: Vec<Op> = all_in(b.body, whole).collect();
@@ -192,7 +199,7 @@ fn in_parts(unit: &mut Unit, body: &mut Body, lp: Op, sums: &[Sum], allocate: Fu
     split(&mut b, whole, &sums, length, &arrays);
 }
 
-fn sizes(b: &mut Builder<'_>, lp: Op, sums: &[Sum]) -> Sizes {
+fn sizes(b: &mut Builder<'_>, lp: Op, sums: &[Sum], least: i64) -> Sizes {
     let most = b.i64(MOST_TRIPS);
     let trips = |b: &mut Builder<'_>, at: Op| {
         let count = b.body.operand(at, 0);
@@ -231,7 +238,7 @@ fn sizes(b: &mut Builder<'_>, lp: Op, sums: &[Sum]) -> Sizes {
     let less = b.icmp(IntPredicate::Ult, count, most);
     let capped = b.select(less, count, most);
     let all = b.mul(adds, capped);
-    let (least, largest, two) = (b.i64(LEAST_ADDS), b.i64(MOST_BYTES), b.i64(2));
+    let (least, largest, two) = (b.i64(least), b.i64(MOST_BYTES), b.i64(2));
     let conditions = [
         b.icmp(IntPredicate::Uge, all, least),
         b.icmp(IntPredicate::Ult, part_bytes, largest),

@@ -4,7 +4,9 @@
 //! lie apart do not: first all even parts run at once, then all odd ones, and within each the adds are plain.
 //!
 //! 1. The loop's iterations are independent, so that what they access plainly no other adds to. Nothing else in the
-//!    loop adds atomically, and no code is called that could.
+//!    loop adds atomically, and no code is called that could. What the loop carries is handed on as it is or summed up:
+//!    the seed of a maximum goes to the last iteration that raised it, and a product's is the product of those behind,
+//!    in the order of the loop.
 //! 2. Each address is linear in the indices of the loop and of loops inside of it. Its steps are what it changes by
 //!    where one index goes from 0 to 1; with the lengths of the loops inside, which are known before, they give the
 //!    bytes that an iteration touches, and that all do.
@@ -21,6 +23,7 @@ use super::{
     owner, quotient, replace, slice, sums_up, wide,
 };
 use crate::Facts;
+use crate::gather::passes_on_freely;
 use crate::unswitch::second_form;
 use gradus_analysis::{Alias, affine};
 use gradus_edit::{ValueMap, is_pure};
@@ -34,7 +37,7 @@ use gradus_ir::{
 const PARTS: i64 = 64;
 const LEAST_LENGTH: i64 = 4;
 /// Loops with fewer adds at run time stay as they are.
-pub(super) const LEAST_ADDS: i64 = 1 << 13;
+pub const ROUNDS_PAY: i64 = 1 << 13;
 /// Each add is held against each other.
 const MOST_ADDS: usize = 12;
 const MOST_DIMS: usize = 3;
@@ -44,11 +47,12 @@ const WIDE: i64 = 1 << 40;
 
 /// Has such loops of a body go in rounds; says whether there are any.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
-    !rounds(unit, body, facts).is_empty()
+    !rounds(unit, body, facts, ROUNDS_PAY).is_empty()
 }
 
-/// As the pass does; gives where the adds stand that have a plain form now.
-pub fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts) -> Vec<Option<LocId>> {
+/// As the pass does, for loops that make `least` adds when they run; gives where the adds stand that have a plain form
+/// now.
+pub fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts, least: i64) -> Vec<Option<LocId>> {
     if !sums_up(body) {
         return Vec::new();
     }
@@ -59,17 +63,22 @@ pub fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts) -> Vec<Option<Loc
     let loops: Vec<Op> = body.walk(body.root()).filter(outermost).collect();
     let (mut given, mut others) = (Vec::new(), Vec::new());
     for lp in loops {
-        match adds(unit, body, facts, lp) {
+        let sums = passes_on_freely(body, lp)
+            .then(|| adds(unit, body, facts, lp))
+            .flatten();
+        match sums {
             Some(adds) => {
                 given.extend(adds.iter().map(|add| body.ops[add.op].loc));
-                in_rounds(unit, body, lp, &adds);
+                in_rounds(unit, body, lp, &adds, least);
             }
             None => others.push(lp),
         }
     }
-    let (plain, others) = once::once(unit, body, facts, others);
+    let (plain, others) = once::once(unit, body, facts, others, least);
     given.extend(plain);
-    given.extend(listed::rounds(unit, body, facts, &others));
+    let others = others.into_iter().filter(|lp| passes_on_freely(body, *lp));
+    let others: Vec<Op> = others.collect();
+    given.extend(listed::rounds(unit, body, facts, &others, least));
     given
 }
 
@@ -258,13 +267,13 @@ fn long(b: &mut Builder<'_>, count: Value) -> Value {
 }
 
 /// Puts the loop of rounds beside the one that stands there.
-fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, adds: &[Add]) {
+fn in_rounds(unit: &mut Unit, body: &mut Body, lp: Op, adds: &[Add], least: i64) {
     let mut b = Builder::new(unit, body);
     b.loc = b.body.ops[lp].loc;
     b.at_op(lp);
     let trips = wide(&mut b, lp);
     let length = part_length(&mut b, trips, PARTS);
-    let pays = question(&mut b, lp, adds, [trips, length]);
+    let pays = question(&mut b, lp, adds, [trips, length], least);
     let old: Vec<Op> = all_in(b.body, lp).collect();
     let whole = second_form(&mut b, lp, pays);
     let new: Vec<Op> = all_in(b.body, whole).collect();
@@ -302,7 +311,13 @@ pub(super) fn make_plain(b: &mut Builder<'_>, part: Op, sums: Vec<Op>) {
 }
 
 /// Whether parts may run in rounds, and whether that pays.
-fn question(b: &mut Builder<'_>, lp: Op, adds: &[Add], [trips, length]: [Value; 2]) -> Value {
+fn question(
+    b: &mut Builder<'_>,
+    lp: Op,
+    adds: &[Add],
+    [trips, length]: [Value; 2],
+    least: i64,
+) -> Value {
     let mut asked = Asked {
         b,
         lp,
@@ -321,13 +336,13 @@ fn question(b: &mut Builder<'_>, lp: Op, adds: &[Add], [trips, length]: [Value; 
             let times = b.body.operand(at, 0);
             let times = computed(b, lp, times, &mut ValueMap::new());
             let times = long(b, times);
-            let most = b.i64(LEAST_ADDS);
+            let most = b.i64(least);
             let less = b.icmp(IntPredicate::Ult, times, most);
             let times = b.select(less, times, most);
             count = b.mul(count, times);
         }
     }
-    let least = b.i64(LEAST_ADDS);
+    let least = b.i64(least);
     let mut yes = b.icmp(IntPredicate::Uge, count, least);
     let bit = b.unit.types.int(1);
     for one in all {

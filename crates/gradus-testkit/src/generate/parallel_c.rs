@@ -35,6 +35,8 @@ pub const PARALLEL_C_FEATURES: &[&str] = &[
     "single",
     "sum of each thread",
     "reduction",
+    "extreme",
+    "product",
     "atomic add",
     "critical add",
     "gather",
@@ -96,6 +98,15 @@ struct Writer {
     names: u32,
 }
 
+/// How a reduction combines numbers.
+#[derive(Clone, Copy)]
+enum Reduction {
+    Sum,
+    Product,
+    Greatest,
+    Least,
+}
+
 /// What an iteration may read and write.
 #[derive(Clone)]
 struct View {
@@ -109,8 +120,8 @@ struct View {
     numbers: Vec<String>,
     /// Whether sums may be added to with atomic operations and locks.
     adds: bool,
-    /// The number that a reduction adds up.
-    reduced: Option<String>,
+    /// The number that a reduction combines what iterations give to.
+    reduced: Option<(String, Reduction)>,
     /// Whether a parallel loop may stand here, over cells of its own from this address on.
     row: Option<String>,
 }
@@ -259,8 +270,14 @@ impl Writer {
         if self.one_in(3) {
             self.met("reduction");
             head.push_str(" reduction(+ : r)");
-            view.reduced = Some("r".into());
+            view.reduced = Some(("r".into(), Reduction::Sum));
         }
+        let combined = match view.reduced {
+            None if shared.is_none() && self.one_in(4) => {
+                Some(self.combination(&mut head, &mut view))
+            }
+            _ => None,
+        };
         head.push_str(shared.unwrap_or(""));
         let scalar = self.name("p");
         let clause = match self.random.below(6) {
@@ -290,6 +307,24 @@ impl Writer {
             Some(_) => self.line("}"),
             None => {}
         }
+        if let Some(number) = combined {
+            self.line(format!("r += 0.2 * {number}; }}"));
+        }
+    }
+
+    /// A reduction whose derivative depends on the order of iterations; opens a block and gives its number.
+    fn combination(&mut self, head: &mut String, view: &mut View) -> String {
+        let (feature, operator, start, reduction) = match self.random.below(3) {
+            0 => ("product", "*", "1", Reduction::Product),
+            1 => ("extreme", "max", "-9", Reduction::Greatest),
+            _ => ("extreme", "min", "9", Reduction::Least),
+        };
+        self.met(feature);
+        let name = self.name("q");
+        self.line(format!("{{ double {name} = {start};"));
+        head.push_str(&format!(" reduction({operator} : {name})"));
+        view.reduced = Some((name.clone(), reduction));
+        name
     }
 
     /// The loop's head up to its body; says which cells are an iteration's own.
@@ -376,7 +411,7 @@ impl Writer {
         ));
         let mut view = self.view(&index, &read);
         view.own = written.iter().map(|a| format!("{a}[{index}]")).collect();
-        view.reduced = Some(mine.clone());
+        view.reduced = Some((mine.clone(), Reduction::Sum));
         self.iteration(&mut view, 3);
         let hand_over = match self.one_in(2) {
             true => "#pragma omp critical",

@@ -1,6 +1,6 @@
 //! What an iteration does.
 
-use super::{LONG, ROW, View, Writer};
+use super::{LONG, ROW, Reduction, View, Writer};
 
 impl Writer {
     /// A place of an array, from an iteration's counter.
@@ -83,10 +83,19 @@ impl Writer {
         if updates {
             self.met("update in place");
         }
-        if let Some(sum) = &view.reduced {
-            let line = format!("{sum} += 0.05 * ");
+        if let Some((number, reduction)) = view.reduced.clone() {
             let value = self.number(view, 2);
-            self.line(format!("{line}{value};"));
+            let cell = self.cell(view);
+            self.line(match reduction {
+                Reduction::Sum => format!("{number} += 0.05 * {value};"),
+                Reduction::Product => format!("{number} *= 1 + 0.02 * {value} * {cell};"),
+                Reduction::Greatest => {
+                    format!("if ({cell} * {value} > {number}) {number} = {cell} * {value};")
+                }
+                Reduction::Least => {
+                    format!("if ({cell} - {value} < {number}) {number} = {cell} - {value};")
+                }
+            });
         }
     }
 
