@@ -9,6 +9,7 @@ use crate::memory::Origin;
 use crate::unify::{Target, gcd};
 use gradus_ir::known::Known;
 use gradus_ir::{BinaryOp, CastOp, Flags, Op, OpKind, Value};
+use std::collections::HashSet;
 
 /// An address moved by the distance of two others: `result = base + (to - from)`.
 #[derive(Clone, Copy)]
@@ -21,6 +22,9 @@ pub(crate) struct Moved {
 
 /// How many definitions [`Reader::steps`] looks through.
 const STEPS_DEPTH: u32 = 8;
+
+/// How many sums [`Reader::is_measured`] looks through at a time.
+const MOST_SUMS: usize = 16;
 
 /// The numbers `constant + multiple · n` for whole n.
 #[derive(Clone, Copy)]
@@ -63,7 +67,14 @@ impl Steps {
 impl Solver<'_> {
     /// What lies between two places of one class is known as far as the class counts: as many bytes further
     /// on stands the same word, in an array of structures too. Between others may lie any number of bytes.
+    ///
+    /// A place may come about through its own distance only: the end of a vector that has grown is as far from
+    /// its begin as the end before was. Such an end was null at first, as its begin was.
     pub(crate) fn move_by_distances(&mut self, unknown: Unknown) {
+        let outside = match unknown {
+            Unknown::Begins => self.seen_outside(),
+            Unknown::Waits | Unknown::Elsewhere => HashSet::new(),
+        };
         for Moved {
             result,
             base,
@@ -77,11 +88,48 @@ impl Solver<'_> {
                 self.classes.step(base, modulus as i64);
                 let distance = to.offset.wrapping_sub(from.offset);
                 self.classes.unify(result, base.plus(distance));
-            } else if unknown == Unknown::Elsewhere {
-                self.classes.step(base, 1);
-                self.classes.unify(result, base);
+                continue;
+            }
+            let is_null = |place: Target| {
+                let content = self.classes.root_content(place.node);
+                content.origins.is_empty() && !outside.contains(&place.node)
+            };
+            match unknown {
+                Unknown::Begins if is_null(to) || is_null(from) => self.classes.unify(result, base),
+                Unknown::Waits | Unknown::Begins => {}
+                Unknown::Elsewhere => {
+                    self.classes.step(base, 1);
+                    self.classes.unify(result, base);
+                }
             }
         }
+    }
+
+    /// The classes that code outside of the closure may have left addresses of somewhere.
+    fn seen_outside(&mut self) -> HashSet<u32> {
+        let is_outside = |origin: &Origin| {
+            !matches!(
+                origin,
+                Origin::Alloca(..) | Origin::Heap(..) | Origin::Function(_)
+            )
+        };
+        let mut work = Vec::new();
+        for node in 0..self.classes.len() as u32 {
+            let root = self.classes.find_raw(Target { node, offset: 0 }).node;
+            let content = self.classes.root_content(root);
+            if root == node && (content.escaped || content.origins.iter().any(is_outside)) {
+                work.push(root);
+            }
+        }
+        let mut seen = HashSet::new();
+        while let Some(root) = work.pop() {
+            if seen.insert(root) {
+                let cells = self.classes.root_content(root).cells.values();
+                let points: Vec<Target> = cells.filter_map(|cell| cell.points).collect();
+                work.extend(points.into_iter().map(|at| self.classes.find_raw(at).node));
+            }
+        }
+        seen
     }
 }
 
@@ -236,20 +284,34 @@ impl Reader<'_, '_> {
         }
     }
     /// Whether a value is only compared, divided, multiplied or, as an integer, a number of bytes to memory
-    /// functions: a distance or an alignment, no address.
+    /// functions, also with a constant more or less: a distance or an alignment, no address.
     fn is_measured(&self, value: Value) -> bool {
-        use BinaryOp::{AShr, LShr, Mul, SDiv, SRem, UDiv, URem};
-        let is_integer = !self.unit().types.is_ptr(self.body.ty(value));
-        self.body.uses(value).all(|at| match self.body.kind(at.op) {
-            OpKind::ICmp(_) | OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP) => true,
-            OpKind::Binary(AShr | LShr | Mul | SDiv | SRem | UDiv | URem) => true,
-            OpKind::Addr { .. } => at.index > 0,
-            OpKind::Call(_) | OpKind::Invoke(_) if is_integer => {
-                let callee = self.unit().callee(self.body, at.op);
-                let known = callee.and_then(|func| self.unit().known(func));
-                matches!(known, Some(Known::Memory(_)))
+        use BinaryOp::{AShr, Add, LShr, Mul, SDiv, SRem, Sub, UDiv, URem};
+        let is_constant = |value| self.body.as_int(self.unit(), value).is_some();
+        let mut work = vec![value];
+        while let Some(value) = work.pop() {
+            let is_integer = !self.unit().types.is_ptr(self.body.ty(value));
+            for at in self.body.uses(value) {
+                let measures = match self.body.kind(at.op) {
+                    OpKind::ICmp(_) | OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP) => true,
+                    OpKind::Binary(AShr | LShr | Mul | SDiv | SRem | UDiv | URem) => true,
+                    OpKind::Binary(Add | Sub) if work.len() < MOST_SUMS => {
+                        work.push(self.body.result(at.op));
+                        self.body.operands(at.op).any(is_constant)
+                    }
+                    OpKind::Addr { .. } => at.index > 0,
+                    OpKind::Call(_) | OpKind::Invoke(_) if is_integer => {
+                        let callee = self.unit().callee(self.body, at.op);
+                        let known = callee.and_then(|func| self.unit().known(func));
+                        matches!(known, Some(Known::Memory(_)))
+                    }
+                    _ => false,
+                };
+                if !measures {
+                    return false;
+                }
             }
-            _ => false,
-        })
+        }
+        true
     }
 }

@@ -13,6 +13,7 @@ use crate::leaves::Leaves;
 use crate::lost::Lost;
 use crate::memory::{Class, ClassId, CopyBytes, Memory, MemoryPlace, Origin, Slots, Word};
 use crate::seen::Seen;
+use crate::tables;
 use crate::unify::{Classes, Target};
 use gradus_ir::{
     AttrValue, Body, ConstId, ConstKind, Definition, Entity, FuncId, GlobalId, Op, OpKind, Symbol,
@@ -75,6 +76,8 @@ struct ByAddress {
 pub(crate) enum Unknown {
     /// It is read later.
     Waits,
+    /// What only comes about through the distance itself begins as no distance; else it is read later.
+    Begins,
     /// It leads to code that is not seen; it is any number of bytes.
     Elsewhere,
 }
@@ -304,6 +307,9 @@ impl<'a> Solver<'a> {
             self.call_by_address(Unknown::Waits);
             self.call_from_outside();
             if self.classes.changes == before {
+                self.move_by_distances(Unknown::Begins);
+            }
+            if self.classes.changes == before {
                 self.move_by_distances(Unknown::Elsewhere);
                 self.call_by_address(Unknown::Elsewhere);
             }
@@ -515,6 +521,9 @@ impl<'a> Reader<'_, 'a> {
             let constant = self.unit().constant(id);
             let target = match &constant.kind {
                 ConstKind::Func(func) => self.solver.function(*func),
+                ConstKind::Global { global, .. } if tables::is_type_info(self.unit(), *global) => {
+                    continue;
+                }
                 ConstKind::Global { global, offset } => self.solver.global(*global).plus(*offset),
                 ConstKind::Foreign(_) if self.solver.holds_address(constant.ty) => {
                     self.solver.unseen()

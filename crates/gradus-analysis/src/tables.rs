@@ -1,9 +1,10 @@
-//! Tables of functions: words of theirs that are null, so that no call goes through them.
+//! Tables that compilers make: words of tables of functions that are null, so that no call goes through them, and the
+//! names of types.
 
 use crate::constraints::Solver;
 use crate::memory::Origin;
 use crate::unify::Target;
-use gradus_ir::{GlobalId, Relocation};
+use gradus_ir::{GlobalId, Relocation, Unit};
 
 /// The size of a pointer.
 const POINTER_BYTES: usize = 8;
@@ -43,4 +44,12 @@ impl Solver<'_> {
         };
         words.all(is_null)
     }
+}
+
+/// Whether a global variable tells a type's name at run time (Itanium's `_ZTI`). It holds no numbers and is read by
+/// nobody but what throws and catches; a word that may hold its address, as a `std::function`'s that may hold what it
+/// calls, says nothing of where such addresses lead.
+pub(crate) fn is_type_info(unit: &Unit, global: GlobalId) -> bool {
+    let variable = &unit.globals[global];
+    variable.constant && variable.name.starts_with("_ZTI")
 }

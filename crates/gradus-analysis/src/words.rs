@@ -13,7 +13,8 @@ use crate::memory::{ClassId, CopyBytes, Memory, MemoryPlace, Origin};
 use crate::seen::Seen;
 use gradus_ir::known::{Known, MemoryFn};
 use gradus_ir::{
-    AttrValue, Body, ConstKind, Entity, FloatKind, FuncId, Initializer, Op, POINTEE, Unit, Value,
+    AttrValue, Body, ConstKind, CopiedMember, Entity, FloatKind, FuncId, Initializer, Op, POINTEE,
+    Unit, Value,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -261,11 +262,54 @@ impl Words {
             if copies_zeros(unit, body, op) {
                 return zeroed(&self.block_words(memory, copy.to, copy.size_bytes));
             }
+            let members = body.ops[op]
+                .meta
+                .map_or(&[][..], |id| &unit.meta(id).copied);
+            if let Some(named) = self.named(unit, memory, members, copy) {
+                return named;
+            }
             let declared = |place| crate::declared::floats(unit, memory, place);
             let floats = [copy.to, copy.from].into_iter().find_map(declared);
             return floats.map_or(kind, CopyKind::Floats);
         }
         self.fill_kind(unit, memory, body, func, op)
+    }
+
+    /// What a copy moves as the front end names it, which tells where the memory at its ends holds now this and now
+    /// that; `None` where it names nothing, or bytes, or an integer where nothing but floats was seen.
+    fn named(
+        &self,
+        unit: &Unit,
+        memory: &Memory,
+        members: &[CopiedMember],
+        copy: &CopyBytes,
+    ) -> Option<CopyKind> {
+        let mut list = Vec::new();
+        for member in members {
+            let start = member.offset_bytes;
+            let end = start.checked_add(member.size_bytes)?;
+            let named = crate::seen::of_tbaa(unit, member.tag.access);
+            let only_floats = |end: MemoryPlace| {
+                let offset_bytes = end.offset_bytes.wrapping_add_unsigned(start);
+                let seen = self.seen(
+                    memory,
+                    MemoryPlace {
+                        offset_bytes,
+                        ..end
+                    },
+                );
+                seen.has_float() && !seen.has_integer()
+            };
+            let belied = named.has_integer() && [copy.to, copy.from].into_iter().any(only_floats);
+            if named.is_nothing() || belied || end > copy.size_bytes? {
+                return None;
+            }
+            let bytes = lane_kinds(named).map(lanes::kind_bytes).next().unwrap_or(4);
+            list.extend((start..end).step_by(bytes as usize).map(|at| (at, named)));
+        }
+        list.sort_unstable_by_key(|(at, _)| *at);
+        let kind = layout::block(&list, 0, copy.size_bytes, false);
+        (!list.is_empty() && kind != CopyKind::Unknown).then_some(kind)
     }
 
     /// What a fill overwrites.

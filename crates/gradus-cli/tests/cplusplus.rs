@@ -71,6 +71,16 @@ fn vectors_of_structures_are_filled() {
 }
 
 #[test]
+fn containers_of_structures_grow_and_are_sorted() {
+    is_right("containers.cpp");
+}
+
+#[test]
+fn what_a_function_object_holds_is_known() {
+    is_right("callables.cpp");
+}
+
+#[test]
 fn exceptions_are_caught_inside() {
     is_right("caught.cpp");
 }

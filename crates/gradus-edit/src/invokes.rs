@@ -165,12 +165,14 @@ fn same_call(
 fn continue_behind(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     let [normal, unwind] = [body.op_regions(op)[0], body.op_regions(op)[1]];
     let returns = completes(body, normal);
-    let never = body.next(op).map(|next| body.kind(next).clone());
-    let dead_end = body.last(normal).map(|end| body.kind(end).clone());
-    if !returns
-        && (!matches!(dead_end, Some(OpKind::Unreachable))
-            || !matches!(never, Some(OpKind::Unreachable)))
-    {
+    let end = body.last(normal);
+    let next = body.next(op);
+    let kind = |op: Option<Op>| op.map(|op| body.kind(op));
+    // What a handler calls may have a handler, too: the function is left behind it.
+    let leaves = matches!(kind(end), Some(OpKind::Resume));
+    let dead = matches!(kind(next), Some(OpKind::Unreachable))
+        && (leaves || matches!(kind(end), Some(OpKind::Unreachable)));
+    if !returns && !dead {
         return false;
     }
     let (_, param, [first, second]) = same_call(unit, body, op, &[]);
@@ -179,7 +181,12 @@ fn continue_behind(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
         body.detach(inner);
         body.insert_before(op, inner);
     }
-    if returns && let Some(end) = body.last(normal) {
+    if let (true, Some(end), Some(next)) = (leaves, end, next) {
+        body.erase(next);
+        body.detach(end);
+        body.insert_after(op, end);
+    }
+    if returns && let Some(end) = end {
         let values: Vec<Value> = body.operands(end).collect();
         for (old, new) in body.results(op).to_vec().into_iter().zip(values) {
             body.replace_uses(old, new);

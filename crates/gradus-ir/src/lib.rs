@@ -38,7 +38,7 @@ pub use consts::{Const, ConstKind, ConstTable, FIRST_OBJECT};
 pub use diag::{Code, Diagnostic, Label, Severity, SourceSpan};
 pub use entity::{Arena, Entity};
 pub use layout::{Address, Layout};
-pub use meta::{AliasScope, Meta, TbaaTag, TbaaType};
+pub use meta::{AliasScope, CopiedMember, Meta, TbaaTag, TbaaType};
 pub use op_table::{Count, EffectClass, OpRow};
 pub use ops::{
     Access, AllocaInfo, AllocaPlace, Atomicity, BarrierScope, BinaryOp, CallInfo, CastOp, Flags,

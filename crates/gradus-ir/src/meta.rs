@@ -27,6 +27,17 @@ pub struct TbaaTag {
     pub constant: bool,
 }
 
+/// What a copy of bytes moves at one place, as the front end names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CopiedMember {
+    /// Bytes from the start of the copy.
+    pub offset_bytes: u64,
+    /// Its size.
+    pub size_bytes: u64,
+    /// What lies there: one of it, or several side by side.
+    pub tag: TbaaTag,
+}
+
 /// A set of accesses about which disjointness is stated (`!alias.scope`, `!noalias`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AliasScope {
@@ -43,6 +54,9 @@ pub struct AliasScope {
 pub struct Meta {
     /// The type-based alias tag of the access.
     pub tbaa: Option<TbaaTag>,
+    /// The members of the structure that a copy of bytes moves; what none of them covers is padding. Empty where
+    /// the front end does not say.
+    pub copied: Vec<CopiedMember>,
     /// The scopes that the access belongs to, sorted.
     pub alias_scopes: Vec<ScopeId>,
     /// The scopes whose accesses this one never meets, sorted.

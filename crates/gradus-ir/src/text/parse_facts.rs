@@ -5,8 +5,8 @@ use super::TextError;
 use super::lex::TokenKind;
 use super::parse::{Parser, number_items};
 use crate::{
-    AliasScope, Attr, AttrSet, AttrValue, AttrsId, LocId, Location, Meta, ScopeId, TbaaTag,
-    TbaaType, TbaaTypeId,
+    AliasScope, Attr, AttrSet, AttrValue, AttrsId, CopiedMember, LocId, Location, Meta, ScopeId,
+    TbaaTag, TbaaType, TbaaTypeId,
 };
 
 impl Parser {
@@ -209,6 +209,7 @@ impl Parser {
                     self.expect(")")?;
                 }
                 "tbaa" => meta.tbaa = Some(self.tbaa_tag()?),
+                "copied" => meta.copied = self.list("(", ")", Self::copied_member)?,
                 "scopes" => {
                     meta.alias_scopes = self.list("(", ")", Self::scope_id)?;
                     meta.alias_scopes.sort_unstable();
@@ -225,6 +226,18 @@ impl Parser {
             }
         }
         Ok((loc, meta))
+    }
+
+    fn copied_member(&mut self) -> Result<CopiedMember, TextError> {
+        let offset_bytes = self.number()?;
+        self.expect(":")?;
+        let size_bytes = self.number()?;
+        let tag = self.tbaa_tag()?;
+        Ok(CopiedMember {
+            offset_bytes,
+            size_bytes,
+            tag,
+        })
     }
 
     fn tbaa_tag(&mut self) -> Result<TbaaTag, TextError> {

@@ -9,8 +9,8 @@ use super::print_const::TypePrinter;
 use super::print_kind::{KindPrinter, accessed};
 use crate::result_types::implied;
 use crate::{
-    AttrSet, AttrsId, Body, CallInfo, ConstKind, Flags, Meta, Op, OpKind, Region, TailKind, TypeId,
-    Unit,
+    AttrSet, AttrsId, Body, CallInfo, ConstKind, Flags, Meta, Op, OpKind, Region, TailKind,
+    TbaaTag, TypeId, Unit,
 };
 use crate::{Entity, Value};
 
@@ -388,16 +388,26 @@ fn indent(out: &mut String, depth: usize) {
     }
 }
 
+fn tag_text(tag: &TbaaTag) -> String {
+    let constant = if tag.constant { ", const" } else { "" };
+    format!(
+        "({}, {}, {}{constant})",
+        tag.base.index(),
+        tag.access.index(),
+        tag.offset_bytes
+    )
+}
+
 fn meta_text(meta: &Meta) -> String {
     let mut out = String::new();
     if let Some(tag) = &meta.tbaa {
-        let constant = if tag.constant { ", const" } else { "" };
-        out.push_str(&format!(
-            " !tbaa({}, {}, {}{constant})",
-            tag.base.index(),
-            tag.access.index(),
-            tag.offset_bytes
-        ));
+        out.push_str(&format!(" !tbaa{}", tag_text(tag)));
+    }
+    if !meta.copied.is_empty() {
+        let members: Vec<String> = (meta.copied.iter())
+            .map(|m| format!("{}: {} {}", m.offset_bytes, m.size_bytes, tag_text(&m.tag)))
+            .collect();
+        out.push_str(&format!(" !copied({})", members.join(", ")));
     }
     for (word, scopes) in [("scopes", &meta.alias_scopes), ("noalias", &meta.noalias)] {
         if !scopes.is_empty() {

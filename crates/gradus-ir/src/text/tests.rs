@@ -151,7 +151,7 @@ declare @"a\"b"(%fmt: ptr, ...) -> i32 interposable hosted cc 8
 declare @taken(ptr) -> void
 
 func @f(%p: ptr, %q: ptr) -> void internal new #0 from @taken source "f(int)" at "x.c":2:1 {
-  %0 = load volatile align 1 %p -> f64 !tbaa(2, 1, 8, const) !scopes(0) !noalias(1) !host("range" 3, "x" 1) !loc(0)
+  %0 = load volatile align 1 %p -> f64 !tbaa(2, 1, 8, const) !copied(0: 8 (2, 1, 0), 8: 16 (1, 1, 0)) !scopes(0) !noalias(1) !host("range" 3, "x" 1) !loc(0)
   %1 = addr $struct.Pair, %p, 0, i32 1
   store %0, @table+16 !loc(1)
   %2 = call @exp(%0)

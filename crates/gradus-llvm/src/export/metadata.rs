@@ -98,6 +98,15 @@ impl Exporter<'_, '_> {
         if let Some(tag) = &meta.tbaa {
             made.push((self.metadata_kind("tbaa"), self.tbaa_tag(tag)));
         }
+        if !meta.copied.is_empty() {
+            let mut parts = Vec::new();
+            for member in &meta.copied {
+                let numbers = [member.offset_bytes, member.size_bytes].map(|n| self.number(n));
+                parts.extend(numbers);
+                parts.push(self.tbaa_tag(&member.tag));
+            }
+            made.push((self.metadata_kind("tbaa.struct"), self.node(&parts)));
+        }
         for (kind, scopes) in [
             ("alias.scope", &meta.alias_scopes),
             ("noalias", &meta.noalias),

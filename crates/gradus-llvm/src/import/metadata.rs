@@ -3,7 +3,8 @@
 use super::Importer;
 use crate::ffi::*;
 use gradus_ir::{
-    AliasScope, LocId, Location, Meta, MetaId, ScopeId, SourceSpan, TbaaTag, TbaaType, TbaaTypeId,
+    AliasScope, CopiedMember, LocId, Location, Meta, MetaId, ScopeId, SourceSpan, TbaaTag,
+    TbaaType, TbaaTypeId,
 };
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;
@@ -74,6 +75,10 @@ impl Importer<'_> {
                 "tbaa" => {
                     meta.tbaa = self.tbaa_tag(*node);
                     meta.tbaa.is_some()
+                }
+                "tbaa.struct" => {
+                    meta.copied = self.copied(*node).unwrap_or_default();
+                    !meta.copied.is_empty()
                 }
                 "alias.scope" => self.scopes(*node).map(|s| meta.alias_scopes = s).is_some(),
                 "noalias" => self.scopes(*node).map(|s| meta.noalias = s).is_some(),
@@ -147,6 +152,31 @@ impl Importer<'_> {
             offset_bytes: *offset_bytes,
             constant,
         })
+    }
+
+    /// Reads what a copy of bytes moves `!{offset, size, tag, …}`; `None` for other forms.
+    fn copied(&mut self, node: LLVMMetadataRef) -> Option<Vec<CopiedMember>> {
+        let operands = self.operands(node);
+        let (members, []) = operands.as_chunks() else {
+            return None;
+        };
+        let mut copied = Vec::new();
+        for member in members {
+            let [
+                Operand::Number(offset_bytes),
+                Operand::Number(size_bytes),
+                Operand::Node(tag),
+            ] = member
+            else {
+                return None;
+            };
+            copied.push(CopiedMember {
+                offset_bytes: *offset_bytes,
+                size_bytes: *size_bytes,
+                tag: self.tbaa_tag(*tag)?,
+            });
+        }
+        Some(copied)
     }
 
     /// Reads a type node `!{name, (member, offset)…}`; members come before those that hold them.
