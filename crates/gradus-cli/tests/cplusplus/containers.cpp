@@ -1,5 +1,5 @@
 // Containers of structures that grow, are gone through from begin to end, sorted and moved: numbers beside integers,
-// strings and lists; a deque, from both of whose ends is taken; pairs that are sorted and selected from.
+// strings and lists, inserted and taken out; a deque, from both of whose ends is taken; pairs that are sorted and selected from.
 #include "check.h"
 #include <algorithm>
 #include <deque>
@@ -81,8 +81,27 @@ static double pairs(const double *x, int count) {
   return sum + middle[count / 2] * std::inner_product(middle.begin(), middle.end(), x, 0.0);
 }
 
+static double edited(const double *x, int count) {
+  std::vector<Point> all;
+  for (int i = 0; i < count; i++)
+    all.emplace_back(Point{x[i], i});
+  all.insert(all.begin() + 2, Point{x[0] * x[1], 99});
+  all.erase(all.begin() + 4);
+  std::vector<Point> others = all;
+  others.insert(others.end(), all.rbegin(), all.rend());
+  std::rotate(others.begin(), others.begin() + 3, others.end());
+  all.swap(others);
+  all.resize(all.size() + 2, Point{x[2], 1});
+  double sum = 0;
+  for (std::size_t i = 0; i < all.size(); i++)
+    sum += all[i].value * all[i].value * (i + 1) + all[i].kind;
+  for (const Point &one : others)
+    sum += one.value * one.kind;
+  return sum;
+}
+
 static double value(const double *x, int count) {
-  return points(x, count) + particles(x, count) + queue(x, count) + pairs(x, count);
+  return edited(x, count) + points(x, count) + particles(x, count) + queue(x, count) + pairs(x, count);
 }
 
 JUDGE(value)
