@@ -95,7 +95,7 @@ impl Solver<'_> {
                 content.origins.is_empty() && !outside.contains(&place.node)
             };
             match unknown {
-                Unknown::Begins if is_null(to) || is_null(from) => self.classes.unify(result, base),
+                Unknown::Begins if is_null(to) => self.classes.unify(result, base),
                 Unknown::Waits | Unknown::Begins => {}
                 Unknown::Elsewhere => {
                     self.classes.step(base, 1);
