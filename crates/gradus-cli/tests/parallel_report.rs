@@ -184,3 +184,40 @@ void places(int *a, int n) {
     let wanted = "`omp_get_place_num` is used, a function of the run time that is not known";
     assert!(said.contains(wanted), "{said}");
 }
+
+/// Few iterations and sections that call what may take any time are worth a fork, however few they are.
+#[test]
+fn calls_that_may_take_any_time_are_shared() {
+    let folder = folder("parallel_report_any_time");
+    let source = "
+        #include <stdio.h>
+        #include <unistd.h>
+        double slow(int i);
+        void few(double *x) {
+        #pragma omp parallel for
+          for (int i = 0; i < 2; i++) x[i] = slow(i);
+        #pragma omp parallel sections
+          {
+        #pragma omp section
+            x[2] = slow(2);
+        #pragma omp section
+            x[3] = slow(3);
+          }
+        #pragma omp parallel for
+          for (int i = 0; i < 2; i++) { usleep(1000); x[i] += 1; }
+        #pragma omp parallel for
+          for (int i = 0; i < 2; i++) x[i] += x[i + 2];
+        }";
+    std::fs::write(folder.join("program.c"), source).expect("written");
+    let command = "gradus cc -O2 -fopenmp --par-report -c program.c -o program.o";
+    let report = text(&shell(&folder, command).stdout);
+    for line in [6, 8, 15] {
+        assert_eq!(
+            below(&report, line),
+            ["forks: it is large enough"],
+            "{report}"
+        );
+    }
+    let small = ["runs serially: it is too small for a fork"];
+    assert_eq!(below(&report, 17), small);
+}

@@ -554,3 +554,64 @@ int main(void) {
         prints(&folder, "300000\n600650\n");
     }
 }
+
+/// What waits for each other through the system, in sections and iterations: each needs a thread of its own, the first
+/// time and the thousandth.
+#[test]
+fn what_waits_for_each_other_has_threads() {
+    let folder = folder("teams-waiting");
+    let source = r#"
+#include <stdio.h>
+#include <unistd.h>
+int ends[2], bad;
+FILE *in, *out;
+void produce(void), consume(void);
+static void take(char *text) { if (read(ends[0], text, 5) != 5) bad++; }
+int main(void) {
+  char text[32] = "", line[32] = "";
+  if (pipe(ends)) return 1;
+  in = fdopen(ends[0], "r");
+  out = fdopen(ends[1], "w");
+  alarm(60);
+#pragma omp parallel sections num_threads(2)
+  {
+#pragma omp section
+    take(text);
+#pragma omp section
+    if (write(ends[1], "hello", 5) != 5) bad++;
+  }
+#pragma omp parallel for num_threads(2) schedule(static, 1)
+  for (int i = 0; i < 2; i++) {
+    if (i == 0) bad += !fgets(line, 32, in);
+    else { fputs("again\n", out); fflush(out); }
+  }
+  if (THREADS > 1)
+    for (int i = 0; i < 5000; i++) {
+#pragma omp parallel sections
+      {
+#pragma omp section
+        consume();
+#pragma omp section
+        produce();
+      }
+    }
+  printf("%s %s%d\n", text, line, bad);
+}
+"#;
+    let other = r#"
+#include <semaphore.h>
+static sem_t there;
+__attribute__((constructor)) static void begin(void) { sem_init(&there, 0, 0); }
+void produce(void) { sem_post(&there); }
+void consume(void) { sem_wait(&there); }
+"#;
+    std::fs::write(folder.join("other.c"), other).expect("written");
+    for threads in ["1", "2", "4"] {
+        let defined = format!("-DTHREADS={threads}");
+        build(&folder, "cc", source, &["-O2", &defined, "other.c"]);
+        let mut command = Command::new(folder.join("program"));
+        command.env("OMP_NUM_THREADS", threads);
+        let told = text(&succeeds(&mut command).stdout);
+        assert_eq!(told, "hello again\n0\n", "{threads} threads");
+    }
+}

@@ -160,7 +160,10 @@ impl Lowering<'_> {
         let task = b.i64(i64::try_from(options.task_work).unwrap_or(i64::MAX));
         let enough = b.binary(BinaryOp::UDiv, task, one);
         let enough = least_part(b, enough, work.calls);
-        let grain = at_most(b, enough, plan.grain);
+        let grain = match plan.names_tasks() {
+            true => b.i64(1),
+            false => at_most(b, enough, plan.grain),
+        };
         let results = forked_call(b, &plan, entry, combine, trips, grain);
         b.yield_(&results);
         let given = b.body.results(choice).to_vec();

@@ -3,10 +3,11 @@
 //!
 //! Loops inside with a trip count that is known before the parallel loop starts count in full; others
 //! are taken to run [`UNKNOWN_TRIPS`] times. A call of a function of the program counts as its body does,
-//! with the arguments for its parameters ([`Costs`]). A call of unknown code, in a cycle of calls, or of a
-//! function with a loop whose trips do not come from its arguments, is taken to be large, so that it is
-//! left to the run time. Where LLVM can make vectors of the iterations, what works on 32 bits or less counts
-//! half: twice as many go into a register.
+//! with the arguments for its parameters ([`Costs`]); one in a cycle of calls, or of a function with a loop whose
+//! trips do not come from its arguments, is taken to be large. A call of code that is not seen, or that may wait
+//! for others, may take any time ([`ANY_TIME`]): two of them are worth a fork, and the run time finds out whether
+//! they are. Where LLVM can make vectors of the iterations, what works on 32 bits or less counts half: twice as
+//! many go into a register.
 
 use gradus_analysis::Closure;
 use gradus_ir::known::{Known, MathFn, MemoryFn};
@@ -18,6 +19,8 @@ use std::collections::HashMap;
 
 const UNKNOWN_TRIPS: u64 = 16;
 const CALL: u64 = 2_000;
+/// A call of which it is not known how long it takes.
+const ANY_TIME: u64 = 1 << 17;
 const MATH: u64 = 25;
 const DIVISION: u64 = 10;
 const VECTOR: u64 = 4;
@@ -32,7 +35,7 @@ const ATOMIC: u64 = 30;
 /// More workers than this are as good as this many.
 pub(crate) const MOST_THREADS: u64 = 1 << 16;
 /// More runs of a loop inside than this, or operations, are as good as this many.
-const LARGE: u64 = 1 << 16;
+const LARGE: u64 = 1 << 18;
 /// More iterations than this are as good as this many: so many of a single operation are worth a fork.
 const MANY: u64 = 1 << 20;
 /// More work in an iteration than this is as good as this much: [`MANY`] of them are still a number.
@@ -66,12 +69,39 @@ struct Cost {
 }
 
 impl Cost {
-    const UNKNOWN: Cost = Cost {
+    /// What is seen, but not how often its loops run.
+    const SEEN: Cost = Cost {
         fixed: CALL,
         terms: Vec::new(),
         calls: true,
         straight: false,
     };
+    const UNSEEN: Cost = Cost {
+        fixed: ANY_TIME,
+        terms: Vec::new(),
+        calls: true,
+        straight: false,
+    };
+
+    /// That of a function without costs of its own; of none, if it is not known which.
+    fn of_other(unit: &Unit, callee: Option<FuncId>) -> Cost {
+        let Some(callee) = callee else {
+            return Cost::UNSEEN;
+        };
+        let is_short = match unit.known(callee) {
+            Some(Known::OpenMp(_) | Known::Fork(_) | Known::Kernel(_) | Known::Exception(_)) => {
+                true
+            }
+            Some(_) => unit
+                .known_effects(callee)
+                .is_some_and(|effects| !effects.waits && !effects.calls_back),
+            None => unit.functions[callee].body.is_some(),
+        };
+        match is_short {
+            true => Cost::SEEN,
+            false => Cost::UNSEEN,
+        }
+    }
 }
 
 impl Costs {
@@ -83,7 +113,7 @@ impl Costs {
             for &func in &component.functions {
                 let quiet = Cost {
                     calls: false,
-                    ..Cost::UNKNOWN
+                    ..Cost::SEEN
                 };
                 costs.functions.insert(func, quiet);
             }
@@ -95,7 +125,7 @@ impl Costs {
             let calls = found.iter().any(|(_, cost)| cost.calls);
             for (func, cost) in found {
                 let cost = match component.recursive {
-                    true => Cost::UNKNOWN,
+                    true => Cost::SEEN,
                     false => cost,
                 };
                 costs.functions.insert(func, Cost { calls, ..cost });
@@ -107,17 +137,17 @@ impl Costs {
     fn function(&self, unit: &Unit, func: FuncId) -> Cost {
         let function = &unit.functions[func];
         let Some(body) = function.body.as_deref() else {
-            return Cost::UNKNOWN;
+            return Cost::of_other(unit, Some(func));
         };
         if function.linkage == Linkage::Interposable {
-            return Cost::UNKNOWN;
+            return Cost::UNSEEN;
         }
         let mut count = Count::new(self, unit, body, body.root());
         count.run();
         let work = count.work;
         let large = Cost {
             calls: work.calls,
-            ..Cost::UNKNOWN
+            ..Cost::SEEN
         };
         if count.guessed {
             return large;
@@ -382,11 +412,16 @@ impl<'a> Count<'a> {
     /// A call of a function of the program, or of unknown code.
     fn own_call(&mut self, op: Op, callee: Option<FuncId>, times: u64, factors: &[Value]) {
         let costs = self.costs;
-        let unknown = Cost::UNKNOWN;
+        let other = Cost::of_other(self.unit, callee);
         let cost = callee.and_then(|func| costs.functions.get(&func));
-        let cost = cost.unwrap_or(&unknown);
+        let cost = cost.unwrap_or(&other);
         self.work.calls |= cost.calls;
-        self.add(times.saturating_mul(cost.fixed), factors);
+        // What comes before the program's end is not what makes an iteration long.
+        let fixed = match self.is_last(op) {
+            true => cost.fixed.min(CALL),
+            false => cost.fixed,
+        };
+        self.add(times.saturating_mul(fixed), factors);
         let args = self.unit.call_args(self.body, op);
         for (params, cost) in &cost.terms {
             let known = |param: &usize| args.get(*param).map(|arg| self.known_before(*arg));
@@ -403,6 +438,12 @@ impl<'a> Count<'a> {
             }
             self.add(times.saturating_mul(*cost), &factors);
         }
+    }
+
+    /// Whether nothing runs behind the code that an op stands in.
+    fn is_last(&self, op: Op) -> bool {
+        let end = self.body.parent(op).and_then(|r| self.body.last(r));
+        end.is_some_and(|end| matches!(self.body.kind(end), OpKind::Unreachable))
     }
 
     /// How often the regions of `op` run for each run of `op` itself.
@@ -561,6 +602,8 @@ mod tests {
     /// Loops over a function of each kind.
     const TEXT: &str = "
         declare @elsewhere(i64) -> i64
+        declare @read(i64) -> i64
+        declare @rand(i64) -> i64
         declare @pow(f64, f64) -> f64
         declare @malloc(i64) -> ptr
         declare @llvm.umin.i64(i64, i64) -> i64
@@ -585,6 +628,11 @@ mod tests {
           %y = mul %x, %x %t = icmp slt %y, %m %n = select %t, %y, %m
           %s = for %k < %n iter(%a = 0) { %u = add %a, %k yield %u }
           return %s }
+        func @calls_elsewhere(%x: i64) -> i64 { %y = call @elsewhere(%x) return %y }
+        func @ends(%x: i64) -> i64 {
+          %t = icmp slt %x, 0
+          if %t { %z = call @elsewhere(%x) unreachable } else { yield }
+          return %x }
         func @deep(%x: i64) -> i64 { %y = sub %x, 1 %z = call @deep(%y) return %z }
         func @f(%n: i64, %out: ptr) {
           par.for %i < %n { %v = call @CALLEE store %v, %out yield }
@@ -645,10 +693,21 @@ mod tests {
 
     #[test]
     fn a_call_of_which_nothing_is_known_is_large() {
-        assert_eq!(work("elsewhere(%i)"), (CALL + 1, None, true));
         assert_eq!(work("deep(%i)"), (CALL + 1, None, false));
         // How often it runs depends on the iteration, or on more than an argument.
         assert_eq!(work("sum(%i)"), (2 + CALL, None, false));
         assert_eq!(work("squares(%n)"), (CALL + 1, None, false));
+    }
+
+    /// Code of another file, a pointer, and what waits for a disk or another thread.
+    #[test]
+    fn two_calls_that_may_take_any_time_are_worth_a_fork() {
+        assert_eq!(work("elsewhere(%i)"), (ANY_TIME + 1, None, true));
+        assert_eq!(work("calls_elsewhere(%i)"), (ANY_TIME + 1, None, true));
+        assert_eq!(work("read(%i)"), (ANY_TIME + 1, None, true));
+        assert_eq!(work("ends(%i)"), (CALL + 2, None, true));
+        assert_eq!(work("rand(%i)"), (CALL + 1, None, true));
+        assert!(2 * ANY_TIME > crate::Options::default().small_work);
+        assert!(ANY_TIME < LARGE);
     }
 }

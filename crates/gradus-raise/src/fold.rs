@@ -16,7 +16,7 @@
 
 use crate::atomics;
 use crate::extents;
-use crate::openmp::{REDUCTION_LOCK, calls_unseen, ranks};
+use crate::openmp::{REDUCTION_LOCK, calls_unseen, calls_waiting, ranks};
 use crate::privates::{Own, own_memory};
 use crate::reductions::{self, Reduction};
 use crate::regions::splice;
@@ -37,6 +37,8 @@ pub(crate) struct Reach {
     pub working: HashSet<FuncId>,
     /// Those that reach code which may ask for rank and size, or share work between ranks.
     pub unseen: HashSet<FuncId>,
+    /// Those that reach what may wait for another thread.
+    pub waiting: HashSet<FuncId>,
     /// Those that reach what allocates on the heap.
     pub allocating: HashSet<FuncId>,
 }
@@ -59,7 +61,7 @@ pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Vec<Op> 
         if let Some(plan) = plan(unit, body, team, reach) {
             folded.push(team);
             extents::mark(unit, body, team, reach);
-            fold(unit, body, team, plan);
+            fold(unit, body, team, plan, reach);
         }
     }
     if !folded.is_empty() {
@@ -89,10 +91,12 @@ fn plan(unit: &Unit, body: &Body, team: Op, reach: &Reach) -> Option<Plan> {
         return None;
     }
     // With a number of its own, what is not seen may count on no other thread coming by, and the program on
-    // so many coming by.
+    // so many coming by, as where they wait for each other.
     let stated = body.as_int(unit, asked) != Some(0);
     if stated
-        && (body.walk(region).any(|op| is_unseen(unit, body, op, reach))
+        && (body
+            .walk(region)
+            .any(|op| is_unseen(unit, body, op, reach) || waits(unit, body, op, reach))
             || is_done_by_each(unit, body, region))
     {
         return None;
@@ -263,6 +267,12 @@ fn is_unseen(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     calls_unseen(unit, body, op) || unit.callee(body, op).is_some_and(leads)
 }
 
+/// Whether an op calls, or leads to, what may wait for another thread: it needs one of its own.
+fn waits(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
+    let leads = |func| reach.waiting.contains(&func);
+    calls_waiting(unit, body, op) || unit.callee(body, op).is_some_and(leads)
+}
+
 /// The comparisons of the rank with numbers; `None` where rank or size are used otherwise.
 fn compared(unit: &Unit, body: &Body, region: Region, shared: &[Op]) -> Option<Vec<(Op, bool)>> {
     let (rank, size) = (body.region_params(region)[0], body.region_params(region)[1]);
@@ -297,7 +307,7 @@ fn compared(unit: &Unit, body: &Body, region: Region, shared: &[Op]) -> Option<V
 
 // ---- the fold ----------------------------------------------------------------------------------
 
-fn fold(unit: &mut Unit, body: &mut Body, team: Op, plan: Plan) {
+fn fold(unit: &mut Unit, body: &mut Body, team: Op, plan: Plan, reach: &Reach) {
     let region = body.op_regions(team)[0];
     for (op, truth) in plan.compared {
         let value = Builder::new(unit, body).bool(truth);
@@ -309,7 +319,7 @@ fn fold(unit: &mut Unit, body: &mut Body, team: Op, plan: Plan) {
         for own in own {
             own.take_in(unit, body, op);
         }
-        par_for(unit, body, op, &reductions);
+        par_for(unit, body, op, &reductions, reach);
     }
     one_rank(body, region);
     // Allocations live as long as the strand around the team.
@@ -371,7 +381,23 @@ fn inline(body: &mut Body, op: Op) {
     body.erase(op);
 }
 
-fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction]) {
+/// Whether a shared loop is sections some of which may wait for others: each iteration has code of its own, by its
+/// number. They are to run at once however short they are.
+fn is_waiting_sections(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
+    let region = body.op_regions(op)[0];
+    let number = body.region_params(region)[0];
+    let chosen_by = |op: Op| {
+        let value = body.operand(op, 0);
+        let cast = body.def_op(value);
+        let cast = cast.filter(|cast| matches!(body.kind(*cast), OpKind::Cast(_)));
+        cast.map_or(value, |cast| body.operand(cast, 0))
+    };
+    let chooses = |op| matches!(body.kind(op), OpKind::Switch(_)) && chosen_by(op) == number;
+    let waits = |op: Op| waits(unit, body, op, reach) || is_unseen(unit, body, op, reach);
+    body.ops_in(region).any(chooses) && body.walk(region).any(waits)
+}
+
+fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction], reach: &Reach) {
     let OpKind::ShareFor {
         schedule, chunked, ..
     } = *body.kind(op)
@@ -384,6 +410,7 @@ fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction]) {
         Schedule::Guided => stated,
         Schedule::Static | Schedule::Dynamic => None,
     };
+    let are_tasks = is_waiting_sections(unit, body, op, reach);
     let mut b = Builder::new(unit, body);
     let begin = |r: &Reduction| (r.op, r.initial(&mut b, op));
     let begun: Vec<_> = reductions.iter().map(begin).collect();
@@ -391,6 +418,7 @@ fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction]) {
     b.loc = b.body.ops[op].loc;
     let trips = b.body.operand(op, 0);
     let grain = grain.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 1);
+    let grain = if are_tasks { Some(1) } else { grain };
     let from = b.body.op_regions(op)[0];
     let old = b.body.region_params(from)[0];
     let stay_together = schedule != Schedule::Guided && stated.is_none_or(|n| n > 1);

@@ -72,6 +72,8 @@ pub struct Effects {
     pub returns_twice: bool,
     /// Whether it calls functions that it was given.
     pub calls_back: bool,
+    /// Whether it may wait for what another thread does, through a file, a pipe or a lock, and so take any time.
+    pub waits: bool,
     /// Whether its result carries no derivative and it writes no memory that could carry one.
     pub inactive: bool,
 }
@@ -99,6 +101,7 @@ impl Effects {
         returns: true,
         returns_twice: false,
         calls_back: false,
+        waits: false,
         inactive: false,
     };
     /// What is not known: everything.
@@ -109,6 +112,7 @@ impl Effects {
         may_throw: true,
         returns: false,
         calls_back: true,
+        waits: true,
         ..Effects::PURE
     };
 
@@ -131,6 +135,7 @@ impl Effects {
             returns: self.returns && other.returns,
             returns_twice: self.returns_twice || other.returns_twice,
             calls_back: self.calls_back || other.calls_back,
+            waits: self.waits || other.waits,
             inactive: self.inactive && other.inactive,
         }
     }
@@ -195,6 +200,12 @@ impl Effects {
     #[must_use]
     pub(super) const fn leaving(mut self) -> Effects {
         self.returns = false;
+        self
+    }
+    /// Possibly waiting for what another thread does.
+    #[must_use]
+    pub(super) const fn waiting(mut self) -> Effects {
+        self.waits = true;
         self
     }
     /// Carrying no derivative.

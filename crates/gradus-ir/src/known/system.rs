@@ -110,7 +110,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &["write", "pwrite", "pwrite64", "send", "sendto"],
         SystemFn::Send,
-        TELL,
+        TELL.waiting(),
     ),
     row(
         &[
@@ -127,9 +127,13 @@ pub(super) const ROWS: &[Row] = &[
         TELL.writing(&[0]),
     ),
     row(
+        &["fflush", "fopen", "fopen64", "fclose"],
+        SystemFn::Stream,
+        TELL.writing(&[0]).keeping(&[1]).waiting(),
+    ),
+    row(
         &[
-            "fflush", "fopen", "fopen64", "fclose", "fseek", "ftell", "rewind", "feof", "ferror",
-            "fileno", "setvbuf", "setbuf", "unlink",
+            "fseek", "ftell", "rewind", "feof", "ferror", "fileno", "setvbuf", "setbuf", "unlink",
         ],
         SystemFn::Stream,
         TELL.writing(&[0]).keeping(&[1]),
@@ -143,21 +147,22 @@ pub(super) const ROWS: &[Row] = &[
             "getchar",
             "scanf",
             "fscanf",
-            "sscanf",
             "__isoc99_scanf",
             "__isoc99_fscanf",
-            "__isoc99_sscanf",
             "__isoc23_scanf",
             "__isoc23_fscanf",
-            "__isoc23_sscanf",
             "getline",
-            "ungetc",
             "read",
             "pread",
             "pread64",
             "recv",
             "recvfrom",
         ],
+        SystemFn::Read,
+        READING.waiting(),
+    ),
+    row(
+        &["sscanf", "__isoc99_sscanf", "__isoc23_sscanf", "ungetc"],
         SystemFn::Read,
         READING,
     ),
@@ -189,6 +194,7 @@ pub(super) const ROWS: &[Row] = &[
         SystemFn::Qsort,
         Effects {
             captures: 0,
+            waits: false,
             ..Effects::UNKNOWN
         },
     ),
@@ -197,6 +203,7 @@ pub(super) const ROWS: &[Row] = &[
         SystemFn::Bsearch,
         Effects {
             captures: 0,
+            waits: false,
             ..Effects::UNKNOWN
         },
     ),
@@ -270,7 +277,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         &["sleep", "usleep", "nanosleep", "sched_yield"],
         SystemFn::Sleep,
-        TALK.reading(&[0]).writing(&[1]),
+        TALK.reading(&[0]).writing(&[1]).waiting(),
     ),
     row(
         &[

@@ -23,7 +23,7 @@ mod task_loops;
 mod tasks;
 mod turns;
 
-pub(crate) use survey::calls_unseen;
+pub(crate) use survey::{calls_unseen, calls_waiting};
 pub(crate) use turns::REDUCTION_LOCK;
 
 use crate::{Orphans, Raised};

@@ -6,7 +6,7 @@ use crate::Orphans;
 use crate::fold::Reach;
 use crate::ranks_own::is_allocation;
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
-use gradus_ir::known::{OpenMpFn, is_text_object};
+use gradus_ir::known::{Known, OpenMpFn, is_text_object};
 use gradus_ir::{Body, ConstKind, FuncId, Linkage, Op, SourceSpan, Symbol, Unit};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -31,6 +31,8 @@ struct Seen {
     shares: bool,
     /// Whether it calls code that is neither seen nor known by name.
     calls_unseen: bool,
+    /// Whether it calls what may wait for another thread.
+    calls_waiting: bool,
     /// Whether it allocates on the heap.
     allocates: bool,
     /// Why it must stay as it is.
@@ -247,6 +249,7 @@ impl<'a> Survey<'a> {
             speaking: self.reaching(|func| self.seen[&func].asks || self.is_held(func)),
             working: self.reaching(|func| self.holds_any(func)),
             unseen: self.reaching(|func| self.seen[&func].calls_unseen || self.is_held(func)),
+            waiting: self.reaching(|func| self.seen[&func].calls_waiting),
             allocating: self.reaching(|func| self.seen[&func].allocates),
         }
     }
@@ -374,6 +377,7 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         }
         // What compilers make for tasks calls functions of theirs that it is handed.
         seen.calls_unseen |= !is_wrapped(unit, func) && calls_unseen(unit, body, op);
+        seen.calls_waiting |= calls_waiting(unit, body, op);
         seen.allocates |= is_allocation(unit, body, op);
         let Some(id) = calls.id(unit, body, op) else {
             continue;
@@ -420,6 +424,17 @@ pub(crate) fn calls_unseen(unit: &Unit, body: &Body, op: Op) -> bool {
         && unit
             .callee(body, op)
             .is_none_or(|func| unit.functions[func].body.is_none() && unit.known(func).is_none())
+}
+
+/// Whether an op calls a function of the system, or a message's, that may wait for what another thread does.
+pub(crate) fn calls_waiting(unit: &Unit, body: &Body, op: Op) -> bool {
+    let waits = |func| {
+        matches!(unit.known(func), Some(Known::System(_) | Known::Mpi))
+            && unit
+                .known_effects(func)
+                .is_some_and(|effects| effects.waits)
+    };
+    unit.callee(body, op).is_some_and(waits)
 }
 
 /// Whether a function is one that its compiler made to be inlined.
