@@ -279,3 +279,38 @@ fn teams_know_their_numbers() {
         }
     }
 }
+
+/// A library of ours in a program that another compiler made: the regions around it are counted.
+#[test]
+fn a_region_in_another_compilers_region_has_one_thread() {
+    let folder = folder("library_in_region");
+    let library = "
+        #include <omp.h>
+        int ranks(void) { int r = 0;
+        #pragma omp parallel num_threads(3) reduction(+ : r)
+          r += omp_get_thread_num() + 1;
+          return r; }";
+    let program = "
+        #include <stdio.h>
+        int ranks(void);
+        int main(void) { int inside = 0, outside = ranks();
+        #pragma omp parallel num_threads(4) reduction(+ : inside)
+          inside += ranks();
+          printf(\"%d %d\\n\", outside, inside); }";
+    std::fs::write(folder.join("library.c"), library).expect("written");
+    std::fs::write(folder.join("program.c"), program).expect("written");
+    shell(
+        &folder,
+        "gradus cc -O2 -fopenmp -shared -fPIC library.c -o libranks.so",
+    );
+    shell(
+        &folder,
+        "clang-22 -O2 -fopenmp program.c ./libranks.so -o program",
+    );
+    for (levels, wanted) in [("1", "6 4\n"), ("2", "6 24\n")] {
+        let mut command = Command::new(folder.join("program"));
+        command.env("OMP_MAX_ACTIVE_LEVELS", levels);
+        let said = text(&succeeds(command.current_dir(&folder)).stdout);
+        assert_eq!(said, wanted, "{levels} levels");
+    }
+}

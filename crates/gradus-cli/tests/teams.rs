@@ -615,3 +615,87 @@ void consume(void) { sem_wait(&there); }
         assert_eq!(told, "hello again\n0\n", "{threads} threads");
     }
 }
+
+/// A region with more threads than are set for those that begin later, and what its threads set for theirs.
+#[test]
+fn a_rank_is_told_of_the_threads_that_its_regions_would_have() {
+    let folder = folder("teams-set");
+    let source = r#"
+#include <omp.h>
+#include <stdio.h>
+int inner(void);
+int main(void) {
+  int told = 0, own = 0, kept = 0, inside = 0;
+  omp_set_num_threads(2);
+#pragma omp parallel num_threads(4) reduction(+ : told, own, kept, inside)
+  {
+    int t = omp_get_thread_num(), before = omp_get_max_threads();
+    told += before;
+    omp_set_num_threads(t + 1);
+#pragma omp barrier
+    own += omp_get_max_threads() == t + 1;
+    inside += inner();
+    omp_set_num_threads(before);
+    kept += omp_get_max_threads() == 2;
+  }
+  printf("%d %d %d %d\n", told, own, kept, inside);
+}
+"#;
+    // Places for as many threads as there may be: the region inside has one.
+    let other = r#"
+#include <omp.h>
+int number(int i);
+int inner(void) {
+  int places[8] = {0}, most = omp_get_max_threads(), bad = 0;
+#pragma omp parallel for
+  for (int i = 0; i < 8; i++) places[i] = number(i);
+  for (int i = 0; i < 8; i++) bad += places[i] >= most;
+  return bad;
+}
+"#;
+    let third = "#include <omp.h>\nint number(int i) { return omp_get_thread_num() + 0 * i; }\n";
+    std::fs::write(folder.join("other.c"), other).expect("written");
+    std::fs::write(folder.join("third.c"), third).expect("written");
+    build(&folder, "cc", source, &["-O2", "other.c", "third.c"]);
+    prints(&folder, "8 4 4 0\n");
+}
+
+/// All threads together are no more than the program may have.
+#[test]
+fn teams_keep_to_the_limit_of_threads() {
+    let folder = folder("teams-limit");
+    let source = r#"
+#include <omp.h>
+#include <stdio.h>
+static int ranks(void) {
+  int n = 0;
+#pragma omp parallel num_threads(2) reduction(+ : n)
+  n += omp_get_num_threads() > 0;
+  return n;
+}
+int main(void) {
+  int given = 0, asked = 0, inside = 0;
+#pragma omp parallel reduction(+ : given)
+  given += omp_get_num_threads() > 0;
+#pragma omp parallel num_threads(5) reduction(+ : asked)
+  asked += omp_get_num_threads() > 0;
+#pragma omp parallel num_threads(2) reduction(+ : inside)
+  { int t = omp_get_thread_num(); inside += ranks() + 0 * t; }
+  printf("%d %d %d\n", given, asked, inside);
+}
+"#;
+    build(&folder, "cc", source, &["-O2"]);
+    for (limit, wanted) in [
+        ("1", "1 1 1\n"),
+        ("3", "3 3 2\n"),
+        ("4", "4 4 4\n"),
+        ("9", "4 5 4\n"),
+    ] {
+        let mut command = Command::new(folder.join("program"));
+        command.env("OMP_NUM_THREADS", "4");
+        command.env("OMP_MAX_ACTIVE_LEVELS", "2");
+        command.env("OMP_THREAD_LIMIT", limit);
+        let told = text(&succeeds(&mut command).stdout);
+        assert_eq!(told, wanted, "at most {limit}");
+    }
+}

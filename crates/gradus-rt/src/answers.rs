@@ -33,26 +33,35 @@ fn standing() -> Option<(i32, i32)> {
     Some(place)
 }
 
+/// The number of this thread and how many there are in the region around it. A region without ranks in a rank of
+/// another is that rank's alone.
+fn innermost() -> Option<(i32, i32)> {
+    let place = standing()?;
+    Some(if strand::here().alone { (0, 1) } else { place })
+}
+
 fn asked(function: Function, otherwise: i32) -> i32 {
     function.find().map_or(otherwise, |f| call!(f, () -> i32,))
 }
 
 fn thread_number(function: Function) -> i32 {
-    standing().map_or_else(|| asked(function, 0), |(number, _)| number)
+    innermost().map_or_else(|| asked(function, 0), |(number, _)| number)
 }
 
 fn threads(function: Function) -> i32 {
-    standing().map_or_else(|| asked(function, 1), |(_, threads)| threads)
+    innermost().map_or_else(|| asked(function, 1), |(_, threads)| threads)
 }
 
-/// Loops inside of a region may have all workers, whatever was set there.
+/// Of a rank, what was set for regions that begin there. Elsewhere what runs next may be told any worker's number,
+/// and a program may have made room for as many threads as it is told here: loops inside of loops and tasks may have
+/// all workers, whatever was set there.
 fn most_threads(function: Function) -> i32 {
-    let here = strand::here();
-    let asked = match place().is_some() && here.wanted > 0 {
-        true => i32::try_from(here.wanted).unwrap_or(i32::MAX),
-        false => asked(function, 1),
-    };
-    asked.max(pool::gr_workers())
+    let set = || i32::try_from(wanted_inside()).unwrap_or(i32::MAX);
+    match place() {
+        Some(_) if !strand::here().member.is_null() => set(),
+        Some(_) => set().max(pool::gr_workers()),
+        None => asked(function, 1).max(pool::gr_workers()),
+    }
 }
 
 fn is_parallel(function: Function) -> i32 {
@@ -72,6 +81,19 @@ pub(crate) fn around() -> Around {
     Around {
         levels: further.levels + 1,
         active: further.active + i32::from(threads > 1),
+        threads: further
+            .threads
+            .max(1)
+            .saturating_mul(threads.unsigned_abs()),
+    }
+}
+
+/// The number of threads that a region may have here, so that all together are no more than the program may have.
+pub(crate) fn room() -> u32 {
+    let limit = u32::try_from(pool::limit()).unwrap_or(u32::MAX);
+    match limit {
+        u32::MAX => limit,
+        _ => (limit / around().threads.max(1)).max(1),
     }
 }
 
@@ -241,6 +263,7 @@ fn of_level(level: i32, function: Function, alone: i32, own: fn((i32, i32)) -> i
 const NOWHERE: Begun = Begun {
     place: None,
     member: std::ptr::null(),
+    wanted: 0,
 };
 
 /// This place, for a team that begins here.
@@ -248,6 +271,10 @@ pub(crate) fn begun() -> Begun {
     Begun {
         place: place(),
         member: strand::here().member,
+        wanted: match place() {
+            Some(_) => strand::here().wanted,
+            None => 0,
+        },
     }
 }
 

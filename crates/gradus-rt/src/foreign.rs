@@ -103,7 +103,8 @@ unsafe extern "C" {
 /// What was found so far; a place of its own stands for nothing.
 static FOUND: [AtomicPtr<c_void>; COUNT] = [const { AtomicPtr::new(std::ptr::null_mut()) }; COUNT];
 
-/// Whether the other library was asked to run a region; before, its level is 0.
+/// Whether the other library was asked to run a region, or may have been by a program that another compiler made and
+/// that loads this library of ours; before, its level is 0.
 #[unsafe(no_mangle)]
 static gr_foreign_regions: AtomicU8 = AtomicU8::new(0);
 
@@ -160,6 +161,50 @@ pub(crate) use call;
 pub(crate) fn entered() {
     gr_foreign_regions.store(1, Ordering::Relaxed);
 }
+
+/// Whether this code is a part of the program itself, and not of a library.
+#[cfg(target_os = "linux")]
+fn is_in_program() -> bool {
+    /// The program is the first that is shown.
+    unsafe extern "C" fn first(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        found: *mut c_void,
+    ) -> i32 {
+        let here = (&raw const gr_foreign_regions).addr();
+        // SAFETY: the loader's description of a part of the process, and our own variable.
+        unsafe {
+            let info = &*info;
+            let parts = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
+            *found.cast::<bool>() = parts.iter().any(|part| {
+                let start = info.dlpi_addr.wrapping_add(part.p_vaddr) as usize;
+                part.p_type == libc::PT_LOAD && here.wrapping_sub(start) < part.p_memsz as usize
+            });
+        }
+        1
+    }
+    let mut found = false;
+    // SAFETY: the function takes what it is given.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut found).cast()) };
+    found
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_in_program() -> bool {
+    true
+}
+
+extern "C" fn look_where_we_are() {
+    if !is_in_program() {
+        entered();
+    }
+}
+
+/// Run by the loader.
+#[used]
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+static LOOK: extern "C" fn() = look_where_we_are;
 
 /// How many regions of the other library this thread is in.
 pub(crate) fn level() -> i32 {

@@ -45,17 +45,24 @@ pub(crate) fn wanted_at(level: i32) -> usize {
     listed.flatten().unwrap_or_else(wanted)
 }
 
+/// So many threads at most work for one of the program's own.
+pub(crate) fn limit() -> usize {
+    static LIMIT: OnceLock<usize> = OnceLock::new();
+    *LIMIT.get_or_init(|| number("OMP_THREAD_LIMIT").unwrap_or(usize::MAX))
+}
+
 /// The number of workers that the next fork outside of the pool has: what the program set last, else
 /// what the environment says, else what the machine has.
 pub(crate) fn wanted() -> usize {
     static OUTSIDE: OnceLock<usize> = OnceLock::new();
-    match WANTED.load(Ordering::Relaxed) {
+    let wanted = match WANTED.load(Ordering::Relaxed) {
         0 => *OUTSIDE.get_or_init(|| {
             let asked = number("GRADUS_NUM_THREADS").or_else(|| number("OMP_NUM_THREADS"));
             asked.unwrap_or_else(processors)
         }),
         set => set,
-    }
+    };
+    wanted.min(limit())
 }
 
 /// The processors that the program may run on.

@@ -24,8 +24,11 @@ pub(crate) struct Strand {
     pub(crate) foreign_level: i32,
     /// Whether it runs a final task: what that makes runs where it stands.
     pub(crate) is_final: bool,
-    /// How many threads the regions that begin here are to have, as set here; 0 where nothing was set.
+    /// How many threads the regions that begin here are to have, as set here or where the team around began; 0
+    /// where nothing was set.
     pub(crate) wanted: u32,
+    /// Whether this is a region of ours without ranks in one that has them: it has one thread.
+    pub(crate) alone: bool,
 }
 
 const OUTSIDE: Strand = Strand {
@@ -36,6 +39,7 @@ const OUTSIDE: Strand = Strand {
     foreign_level: 0,
     is_final: false,
     wanted: 0,
+    alone: false,
 };
 
 thread_local! {
@@ -92,15 +96,16 @@ pub extern "C" fn gr_final_end(before: bool) {
 
 /// Runs `work` as a worker, one level of forks deeper.
 pub(crate) fn deeper<R>(depth: u32, work: impl FnOnce() -> R) -> R {
-    as_strand(depth + 1, std::ptr::null(), work)
+    as_strand(depth + 1, std::ptr::null(), 0, work)
 }
 
 /// Runs `work` as a rank of a team.
 pub(crate) fn as_member<R>(member: &Member, work: impl FnOnce() -> R) -> R {
-    as_strand(1.max(depth()), member, work)
+    let wanted = member.team().begun.wanted;
+    as_strand(1.max(depth()), member, wanted, work)
 }
 
-fn as_strand<R>(depth: u32, member: *const Member, work: impl FnOnce() -> R) -> R {
+fn as_strand<R>(depth: u32, member: *const Member, wanted: u32, work: impl FnOnce() -> R) -> R {
     let before = STRAND.replace(Strand {
         depth,
         inside: true,
@@ -108,7 +113,8 @@ fn as_strand<R>(depth: u32, member: *const Member, work: impl FnOnce() -> R) -> 
         member,
         foreign_level: crate::foreign::level(),
         is_final: false,
-        wanted: 0,
+        wanted,
+        alone: false,
     });
     let result = work();
     STRAND.set(before);
@@ -188,16 +194,18 @@ pub extern "C" fn gr_region() -> i32 {
     let before = STRAND.get();
     STRAND.set(Strand {
         region: true,
+        alone: !before.member.is_null(),
         ..before
     });
-    before.region.into()
+    i32::from(before.region) | i32::from(before.alone) << 1
 }
 
 /// Ends what [`gr_region`] began.
 #[unsafe(no_mangle)]
 pub extern "C" fn gr_region_end(before: i32) {
     STRAND.set(Strand {
-        region: before != 0,
+        region: before & 1 != 0,
+        alone: before & 2 != 0,
         ..STRAND.get()
     });
 }

@@ -7,7 +7,7 @@
 //! unless the program was told that more regions may be active.
 
 use crate::schedule::{Kind, Set};
-use crate::{Carried, answers, pool, strand, tsan, waiting};
+use crate::{Carried, answers, foreign, pool, strand, tsan, waiting};
 use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::sync::Mutex;
@@ -45,6 +45,8 @@ pub struct Team {
 pub(crate) struct Around {
     pub(crate) levels: i32,
     pub(crate) active: i32,
+    /// All that the threads of these regions are, if each of them began as many.
+    pub(crate) threads: u32,
 }
 
 /// A place that begins a team: its number and of how many it was one where the work is ours, and the rank that it was.
@@ -52,6 +54,8 @@ pub(crate) struct Around {
 pub(crate) struct Begun {
     pub(crate) place: Option<(i32, i32)>,
     pub(crate) member: *const Member,
+    /// What was set there for regions that begin there.
+    pub(crate) wanted: u32,
 }
 
 // SAFETY: whoever begins a team waits for it to end, and its ranks read of the member what never changes.
@@ -311,13 +315,15 @@ pub extern "C" fn gr_ranks(wanted: i32) -> i32 {
 }
 
 fn ranks(wanted: i32) -> u32 {
-    match (strand::depth() > 0 || strand::is_one_for_all(), wanted) {
+    let ours = strand::depth() > 0 || strand::is_one_for_all();
+    let ranks = match (ours || foreign::has_threads(), wanted) {
         (true, _) if !answers::may_nest() => 1,
         (false, _) if answers::is_serial() => 1,
         (true, 0) => answers::wanted_inside(),
         (false, 0) => pool::gr_workers().unsigned_abs(),
         (_, wanted) => wanted.unsigned_abs(),
-    }
+    };
+    ranks.min(answers::room())
 }
 
 /// A team whose ranks are workers.
