@@ -144,9 +144,10 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Whether the loop may be shared from here on: alone it stays only as long as a short one takes.
-    pub(crate) fn may_share(&self) -> bool {
-        self.way == Way::Shared || self.nanos() > SHORT_NANOS
+    /// Whether the loop may be shared from here on, where so many leaves are done: alone it stays only as long as a
+    /// short one takes. The clock takes longer than a short leaf, so that it is asked ever less often.
+    pub(crate) fn may_share(&self, done: u32) -> bool {
+        self.way == Way::Shared || done.is_power_of_two() && self.nanos() > SHORT_NANOS
     }
 
     fn nanos(&self) -> u64 {

@@ -50,7 +50,7 @@ impl Loop {
     fn run(&self, timed: Option<&paying::Run>) -> bool {
         let leaves = self.leaves();
         for leaf in 0..leaves {
-            let may_share = || timed.is_none_or(paying::Run::may_share);
+            let may_share = || timed.is_none_or(|run| run.may_share(leaf));
             if leaves - leaf > 1 && pool::is_hungry() && may_share() {
                 rows::share(*self, leaf, leaves, self.depth);
                 return true;

@@ -64,14 +64,15 @@ impl Leaves for Placed<'_> {
 }
 
 impl Reduction {
-    /// Runs all; `may_share` says whether parts may run on other threads. Says whether any did.
-    fn run(&self, may_share: impl Fn() -> bool) -> bool {
+    /// Runs all; `may_share` says, where so many leaves are done, whether further ones may run on other threads. Says
+    /// whether any did.
+    fn run(&self, may_share: impl Fn(u32) -> bool) -> bool {
         let leaves = (self.hi - self.lo + self.leaf - 1) / self.leaf;
         let leaves = u32::try_from(leaves).unwrap_or(u32::MAX);
         let mut partial = self.places(1);
         let partial = Carried(partial.as_mut_ptr().cast());
         for leaf in 0..leaves {
-            if leaves - leaf > 1 && pool::is_hungry() && may_share() {
+            if leaves - leaf > 1 && pool::is_hungry() && may_share(leaf) {
                 self.share(leaf, leaves);
                 return true;
             }
@@ -192,7 +193,7 @@ pub unsafe extern "C" fn gr_reduce(
     let split = move |timed: Option<&paying::Run>| {
         let depth = strand::depth();
         strand::deeper(depth, || {
-            all(depth).run(|| timed.is_none_or(paying::Run::may_share))
+            all(depth).run(|leaf| timed.is_none_or(|run| run.may_share(leaf)))
         })
     };
     tsan::hidden(|| match forks {
@@ -200,7 +201,7 @@ pub unsafe extern "C" fn gr_reduce(
             pool::on_worker(|| split(timed))
         }),
         false => {
-            all(strand::depth()).run(|| false);
+            all(strand::depth()).run(|_| false);
         }
     });
 }
