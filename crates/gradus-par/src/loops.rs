@@ -121,6 +121,12 @@ impl Lowering<'_> {
             false => self.reduce_entry(body, &plan, range),
         };
         let work = self.costs.region(self.unit, body, plan.region);
+        // Where one thread's adds are cheaper, the estimate decides how many threads are worth it.
+        let work = if alone.is_some() {
+            work
+        } else {
+            work.with_open()
+        };
         let enough = self.costs.threads_for_one(self.unit, body, plan.region);
         let options = *self.options;
         let known = plan.known_trips(self.unit, body);

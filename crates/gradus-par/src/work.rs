@@ -6,7 +6,8 @@
 //! with the arguments for its parameters ([`Costs`]); one in a cycle of calls, or of a function with a loop whose
 //! trips do not come from its arguments, is taken to be large. A call of code that is not seen, or that may wait
 //! for others, may take any time ([`ANY_TIME`]): two of them are worth a fork, and the run time finds out whether
-//! they are. Where LLVM can make vectors of the iterations, what works on 32 bits or less counts half: twice as
+//! they are. So may recursions, loops without a count, and loops in loops of which neither's trips are known:
+//! [`Work::open`] says so, and whoever asks decides whether that counts. Where LLVM can make vectors of the iterations, what works on 32 bits or less counts half: twice as
 //! many go into a register.
 
 use gradus_analysis::Closure;
@@ -21,6 +22,8 @@ const UNKNOWN_TRIPS: u64 = 16;
 const CALL: u64 = 2_000;
 /// A call of which it is not known how long it takes.
 const ANY_TIME: u64 = 1 << 17;
+/// So many loops in each other of which the trips are not known may take any time; one without a count counts as many.
+const OPEN: u32 = 2;
 const MATH: u64 = 25;
 const DIVISION: u64 = 10;
 const VECTOR: u64 = 4;
@@ -50,6 +53,8 @@ pub(crate) struct Work {
     pub(crate) terms: Vec<(Vec<Value>, u64)>,
     /// Whether it may come to functions that are not known by name.
     pub(crate) calls: bool,
+    /// Whether it may take any time, although all of its code is seen.
+    pub(crate) open: bool,
 }
 
 /// What calls of the program's own functions come to, as their code was before it was lowered.
@@ -64,6 +69,8 @@ struct Cost {
     fixed: u64,
     terms: Vec<(Vec<usize>, u64)>,
     calls: bool,
+    /// How many loops of which the trips are not known it has in each other at most, of recursions as many as matter.
+    guesses: u32,
     /// Whether it is code of which vectors can be made, where it is called in a loop.
     straight: bool,
 }
@@ -74,12 +81,14 @@ impl Cost {
         fixed: CALL,
         terms: Vec::new(),
         calls: true,
+        guesses: 0,
         straight: false,
     };
     const UNSEEN: Cost = Cost {
         fixed: ANY_TIME,
         terms: Vec::new(),
         calls: true,
+        guesses: 0,
         straight: false,
     };
 
@@ -125,7 +134,10 @@ impl Costs {
             let calls = found.iter().any(|(_, cost)| cost.calls);
             for (func, cost) in found {
                 let cost = match component.recursive {
-                    true => Cost::SEEN,
+                    true => Cost {
+                        guesses: OPEN,
+                        ..Cost::SEEN
+                    },
                     false => cost,
                 };
                 costs.functions.insert(func, Cost { calls, ..cost });
@@ -147,6 +159,7 @@ impl Costs {
         let work = count.work;
         let large = Cost {
             calls: work.calls,
+            guesses: count.guesses,
             ..Cost::SEEN
         };
         if count.guessed {
@@ -164,6 +177,7 @@ impl Costs {
             fixed: work.fixed,
             terms,
             calls: work.calls,
+            guesses: count.guesses,
             straight: self.is_straight(unit, body, body.root()),
         }
     }
@@ -211,6 +225,7 @@ pub(crate) fn threads_for_one_call(unit: &Unit, functions: &[FuncId]) -> Option<
         fixed: 0,
         terms: Vec::new(),
         calls: false,
+        guesses: 0,
         straight: false,
     };
     let costs = Costs {
@@ -244,6 +259,8 @@ struct Count<'a> {
     work: Work,
     /// Whether a loop's trips were guessed.
     guessed: bool,
+    /// Of how many loops in each other at most.
+    guesses: u32,
     /// What an atomic operation between iterations costs.
     between: u64,
     /// What any atomic addition costs, if that is asked.
@@ -259,6 +276,7 @@ impl<'a> Count<'a> {
             region,
             work: Work::default(),
             guessed: false,
+            guesses: 0,
             between: 1,
             added: None,
         }
@@ -266,6 +284,7 @@ impl<'a> Count<'a> {
 
     fn run(&mut self) {
         self.count();
+        self.work.open = self.guesses >= OPEN;
         self.work.fixed = self.work.fixed.div_ceil(HALVES);
         for (_, cost) in &mut self.work.terms {
             *cost = cost.div_ceil(HALVES);
@@ -274,16 +293,17 @@ impl<'a> Count<'a> {
 
     fn count(&mut self) {
         let mut straight: HashMap<Region, bool> = HashMap::new();
-        // How often each region runs: a number, and values to multiply it with.
-        let mut runs: HashMap<Region, (u64, Vec<Value>)> =
-            HashMap::from([(self.region, (1, Vec::new()))]);
+        // How often each region runs: a number, values to multiply it with, and how many loops around it are guessed.
+        let mut runs: HashMap<Region, (u64, Vec<Value>, u32)> =
+            HashMap::from([(self.region, (1, Vec::new(), 0))]);
         for op in self.body.walk(self.region) {
-            let Some((times, factors)) = self.body.parent(op).and_then(|r| runs.get(&r)).cloned()
+            let Some((times, factors, guesses)) =
+                self.body.parent(op).and_then(|r| runs.get(&r)).cloned()
             else {
                 continue;
             };
             match self.body.kind(op) {
-                OpKind::Call(_) | OpKind::Invoke(_) => self.call(op, times, &factors),
+                OpKind::Call(_) | OpKind::Invoke(_) => self.call(op, times, &factors, guesses),
                 kind => {
                     self.work.calls |= asks(kind);
                     let region = self.body.parent(op).unwrap_or(self.region);
@@ -311,8 +331,13 @@ impl<'a> Count<'a> {
             let trips = self.trips(op);
             for &inner in regions {
                 let (mut times, mut factors) = (times, factors.clone());
-                self.repeat(&mut times, &mut factors, trips);
-                runs.insert(inner, (times, factors));
+                let is_guessed = self.repeat(&mut times, &mut factors, trips);
+                let guesses = match self.body.kind(op) {
+                    OpKind::Loop { .. } => guesses + OPEN,
+                    _ => guesses + u32::from(is_guessed),
+                };
+                self.guesses = self.guesses.max(guesses);
+                runs.insert(inner, (times, factors, guesses));
             }
         }
     }
@@ -346,18 +371,21 @@ impl<'a> Count<'a> {
         }
     }
 
-    fn repeat(&mut self, times: &mut u64, factors: &mut Vec<Value>, trips: Trips) {
+    /// Says whether how often was guessed.
+    fn repeat(&mut self, times: &mut u64, factors: &mut Vec<Value>, trips: Trips) -> bool {
         match trips {
             Trips::Number(n) => *times = times.saturating_mul(n),
             Trips::Value(value) if factors.len() < FACTORS => factors.push(value),
             Trips::Value(_) | Trips::Unknown => {
                 self.guessed = true;
                 *times = times.saturating_mul(UNKNOWN_TRIPS);
+                return matches!(trips, Trips::Unknown);
             }
         }
+        false
     }
 
-    fn call(&mut self, op: Op, times: u64, factors: &[Value]) {
+    fn call(&mut self, op: Op, times: u64, factors: &[Value], guesses: u32) {
         let callee = self.unit.callee(self.body, op);
         let known = callee.and_then(|func| self.unit.known(func));
         let number = match known {
@@ -371,7 +399,7 @@ impl<'a> Count<'a> {
             Some(Known::Reduce(_) | Known::Masked(_)) => VECTOR,
             Some(Known::Memory(id)) if !matches!(id, MemoryFn::Own(_)) => self.memory(op, id),
             Some(Known::Marker(_)) => 0,
-            _ => return self.own_call(op, callee, times, factors),
+            _ => return self.own_call(op, callee, times, factors, guesses),
         };
         self.add(times.saturating_mul(number), factors);
     }
@@ -410,12 +438,20 @@ impl<'a> Count<'a> {
     }
 
     /// A call of a function of the program, or of unknown code.
-    fn own_call(&mut self, op: Op, callee: Option<FuncId>, times: u64, factors: &[Value]) {
+    fn own_call(
+        &mut self,
+        op: Op,
+        callee: Option<FuncId>,
+        times: u64,
+        factors: &[Value],
+        guesses: u32,
+    ) {
         let costs = self.costs;
         let other = Cost::of_other(self.unit, callee);
         let cost = callee.and_then(|func| costs.functions.get(&func));
         let cost = cost.unwrap_or(&other);
         self.work.calls |= cost.calls;
+        self.guesses = self.guesses.max(guesses + cost.guesses);
         // What comes before the program's end is not what makes an iteration long.
         let fixed = match self.is_last(op) {
             true => cost.fixed.min(CALL),
@@ -429,6 +465,7 @@ impl<'a> Count<'a> {
             let unknown = |trips: &Trips| matches!(trips, Trips::Unknown);
             if trips.len() < params.len() || trips.iter().any(unknown) {
                 self.guessed = true;
+                self.guesses = self.guesses.max(guesses + 1);
                 self.add(times.saturating_mul(CALL), factors);
                 continue;
             }
@@ -553,6 +590,14 @@ fn is_instruction(id: MathFn) -> bool {
 }
 
 impl Work {
+    /// With loops and recursions of which it is not known how often they run as what may take any time.
+    pub(crate) fn with_open(mut self) -> Work {
+        if self.open {
+            self.fixed = self.fixed.max(ANY_TIME);
+        }
+        self
+    }
+
     /// The work of one iteration, where nothing is known of the values that it depends on.
     fn roughly(&self) -> u64 {
         let terms = self.terms.iter().map(|(factors, cost)| {
@@ -633,6 +678,8 @@ mod tests {
           %t = icmp slt %x, 0
           if %t { %z = call @elsewhere(%x) unreachable } else { yield }
           return %x }
+        func @until(%x: i64) -> i64 {
+          %s = loop iter(%a = %x) -> i64 { %t = icmp ult %a, 9 %b = add %a, 1 repeat %t, %b, %b } return %s }
         func @deep(%x: i64) -> i64 { %y = sub %x, 1 %z = call @deep(%y) return %z }
         func @f(%n: i64, %out: ptr) {
           par.for %i < %n { %v = call @CALLEE store %v, %out yield }
@@ -641,6 +688,12 @@ mod tests {
     /// The work of an iteration of the loop in `f` that makes this call; the second number is what is
     /// multiplied with `n`.
     fn work(call: &str) -> (u64, Option<u64>, bool) {
+        let (work, n) = work_of(call);
+        let term = work.terms.iter().find(|(factors, _)| *factors == [n]);
+        (work.fixed, term.map(|(_, cost)| *cost), work.calls)
+    }
+
+    fn work_of(call: &str) -> (Work, Value) {
         let text = TEXT.replace("CALLEE", call);
         let unit = parse(&text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
         let all: Vec<FuncId> = unit.functions.ids().collect();
@@ -652,9 +705,7 @@ mod tests {
         let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::ParFor { .. });
         let op = body.walk(body.root()).find(is_loop).expect("the loop");
         let work = costs.region(&unit, body, body.op_regions(op)[0]);
-        let n = body.params()[0];
-        let term = work.terms.iter().find(|(factors, _)| *factors == [n]);
-        (work.fixed, term.map(|(_, cost)| *cost), work.calls)
+        (work, body.params()[0])
     }
 
     #[test]
@@ -697,6 +748,23 @@ mod tests {
         // How often it runs depends on the iteration, or on more than an argument.
         assert_eq!(work("sum(%i)"), (2 + CALL, None, false));
         assert_eq!(work("squares(%n)"), (CALL + 1, None, false));
+    }
+
+    /// Recursions and loops until something holds, but not a single loop over a row.
+    #[test]
+    fn what_is_seen_may_take_any_time_too() {
+        for (call, open) in [
+            ("small(%i)", false),
+            ("sum(%n)", false),
+            ("sum(%i)", false),
+            ("until(%i)", true),
+            ("deep(%i)", true),
+        ] {
+            let (work, _) = work_of(call);
+            let fixed = work.fixed;
+            let counted = work.with_open().fixed;
+            assert_eq!(counted, if open { ANY_TIME } else { fixed }, "{call}");
+        }
     }
 
     /// Code of another file, a pointer, and what waits for a disk or another thread.
