@@ -120,6 +120,7 @@ pub struct ClassFacts {
     frees: HashMap<ClassId, Vec<(FuncId, Op)>>,
     functions: HashSet<FuncId>,
     with_globals: HashSet<FuncId>,
+    handlers_only_read: bool,
     findings: Vec<Diagnostic>,
 }
 
@@ -195,6 +196,7 @@ impl ClassFacts {
         found.settle(facts, &sources);
         found.functions = active_functions(facts, &found);
         found.with_globals = functions_with_globals(facts, &found);
+        found.handlers_only_read = crate::thrown_objects::handlers_only_read(facts);
         found.findings = crate::findings::of_memory(facts, &found, |class| {
             let source = &sources[class.index()];
             crate::findings::Provenance {
@@ -216,6 +218,10 @@ impl ClassFacts {
     /// Whether the class has shadow memory.
     pub fn state(&self, class: ClassId) -> ClassState {
         self.states.get(class.index()).copied().unwrap_or_default()
+    }
+    /// Whether no handler does anything but read what it catches.
+    pub(crate) fn handlers_only_read(&self) -> bool {
+        self.handlers_only_read
     }
     /// Whether floats in memory of the class carry derivatives; a class that only holds pointers to
     /// such memory has shadows too, but no floats.

@@ -58,7 +58,10 @@ impl Steps {
     }
     fn times(self, by: i64) -> Steps {
         match (self.constant.checked_mul(by), self.multiple.checked_mul(by)) {
-            (Some(constant), Some(multiple)) => Steps { constant, multiple },
+            (Some(constant), Some(multiple)) if multiple != i64::MIN => Steps {
+                constant,
+                multiple: multiple.abs(),
+            },
             _ => Steps::ANY,
         }
     }
@@ -229,7 +232,11 @@ impl Reader<'_, '_> {
                         of(0).times(1 << by)
                     }
                     (BinaryOp::Shl, Some(by @ 0..32)) => Steps::of(1 << by),
-                    (BinaryOp::Mul, Some(by @ 1..0x1_0000)) if flags.has(Flags::NSW) => {
+                    // Addresses wrap as wide numbers do.
+                    (BinaryOp::Mul, Some(by))
+                        if (1..0x1_0000).contains(&by.unsigned_abs())
+                            && (wide || flags.has(Flags::NSW)) =>
+                    {
                         of(0).times(by)
                     }
                     (BinaryOp::And, Some(mask)) if mask != 0 => {

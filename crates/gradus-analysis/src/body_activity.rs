@@ -12,6 +12,7 @@ use crate::closure::Callee;
 use crate::flow::{self, ValueAccess};
 use crate::flows;
 use crate::memory::{ClassId, Origin};
+use crate::thrown_objects;
 use gradus_ir::known::{Effects, Known};
 use gradus_ir::{
     Body, CastOp, ConstKind, Definition, Diagnostic, Entity, FuncId, Op, OpKind, Unit, Value,
@@ -316,12 +317,32 @@ impl Solver<'_> {
             {
                 return passes[given.index()].push(result);
             }
+            if self.throws_nothing(op) {
+                return work.push((result, ShadowState::None));
+            }
             if effects.allocates {
                 let own = Origin::Heap(self.variant.func, op);
                 return work.push((result, self.made(result, own)));
             }
         }
         work.push((result, self.by_classes(result)));
+    }
+    /// Whether a call makes an exception object in which nothing carries a derivative.
+    fn throws_nothing(&self, op: Op) -> bool {
+        let carries_nothing = |value: Value| {
+            let is_number = self
+                .facts
+                .unit
+                .types
+                .int_bits(self.body.ty(value))
+                .is_some()
+                && !self.carries(value)
+                && self.class_of(value).is_none();
+            let is_constant = self.body.as_const(value).is_some();
+            is_number || is_constant && !self.constant_shadow(value).unwrap_or_default().is_some()
+        };
+        self.classes.handlers_only_read()
+            && thrown_objects::is_plain(self.facts, self.body, op, carries_nothing)
     }
     /// Whether an op takes a part out of what a call of the closure's own returns: that part tells more
     /// than the whole, whose parts may differ.
@@ -527,9 +548,15 @@ impl Solver<'_> {
         let by_address = self.facts.memory.callees(self.variant.func, op);
         let mut callees = variant.iter().map(|v| &v.func).chain(by_address);
         let touches = callees.any(|func| self.classes.touches_globals(*func));
+        // What is thrown is the object: neither its type nor what destroys it carries a derivative.
+        let throws = thrown_objects::throws(self.facts, body, op);
+        let count = if throws { 1 } else { args.len() };
         let active = touches
             || result != ArgActivity::default()
-            || args.iter().any(|a| *a != ArgActivity::default());
+            || args
+                .iter()
+                .take(count)
+                .any(|a| *a != ArgActivity::default());
         CallActivity {
             variant,
             args,

@@ -10,11 +10,11 @@ pub(crate) fn remedy(name: &str) -> Option<String> {
     } else if begins(&["InitArrayConstructor", "PushArrayConstructor"]) {
         "it builds an array constructor: allocate the array, and assign its elements one by one"
     } else if begins(&["Initialize", "Destroy", "Finalize"]) {
-        "it makes or ends a variable of a derived type with polymorphic components, or with pointers, or an array of a derived type with allocatable components: declare components by `type`, not `class`, and keep the numbers of such arrays in arrays of their own"
+        "it makes or ends a variable of a derived type with polymorphic components, with pointers, or with allocatable components of a derived type: declare components by `type`, not `class`, and keep the numbers of such arrays in arrays of their own"
     } else if begins(&["Pointer"]) {
         "it works on a `pointer`: declare the variable `allocatable`"
     } else if begins(&["Allocatable", "MoveAlloc"]) {
-        "it works on an `allocatable` variable: allocate it by its bounds, and assign its elements in a loop"
+        "it works on an `allocatable` variable that is polymorphic, has components that are not known, or is a dummy argument of a function that is not called in the same file: declare it by `type`, without `errmsg` where it is allocated, and compile its callers together with it"
     } else {
         return Some(format!(
             "it carries out an intrinsic procedure or an operation on whole arrays (`{what}`): write that element by element in a loop"

@@ -82,6 +82,7 @@ mod tables;
 mod tbaa;
 mod text_cut;
 mod thrown;
+mod thrown_objects;
 mod unify;
 mod waits;
 mod words;

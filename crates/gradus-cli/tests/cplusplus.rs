@@ -96,6 +96,17 @@ fn exceptions_after_active_writes_are_refused() {
 }
 
 #[test]
+fn exceptions_that_carry_no_derivative_are_caught() {
+    is_right("failing.cpp");
+    is_right("alone.cpp");
+}
+
+#[test]
+fn exceptions_that_handlers_change_are_refused() {
+    is_refused("changed.cpp", "GRD0005", 12);
+}
+
+#[test]
 fn what_never_comes_back_needs_no_derivative() {
     is_right("stopping.cpp");
 }

@@ -144,6 +144,23 @@ fn fortran_arrays() {
     }
 }
 
+/// Allocatable arrays of derived types, with initial values and with allocatable components: allocated by bounds, with a
+/// source or a mold and with a state, moved, and freed at the end of their scope.
+#[test]
+fn fortran_allocated_types() {
+    let folder = folder("fortran_allocated");
+    let source = source("allocated.f90");
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        let build = format!("gradus fc {level} {} -o program", source.display());
+        shell(&folder, &build);
+        let mut checked = Command::new("valgrind");
+        checked.args(["-q", "--leak-check=full", "--error-exitcode=9", "./program"]);
+        let printed = text(&succeeds(checked.current_dir(&folder)).stdout);
+        let right = printed.lines().filter(|line| line.ends_with(" T T"));
+        assert_eq!(right.count(), 7, "{level}: {printed}");
+    }
+}
+
 /// A check links flang's library, which the rest of the file may call.
 #[test]
 fn fortran_is_checked_with_its_library() {

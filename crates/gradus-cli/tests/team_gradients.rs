@@ -66,6 +66,19 @@ fn teams_whose_threads_wait_for_each_other_have_the_serial_gradient() {
     }
 }
 
+/// A region whose threads have arrays of their own of a length found at run time is a team, and gives their memory back
+/// at its end. Its derivative runs it with one thread, and says so.
+#[test]
+fn threads_have_arrays_of_a_length_that_is_found_at_run_time() {
+    for level in ["-O1", "-O2", "-O3"] {
+        let (at, said) = build("team_lengths", "LENGTHS", level);
+        assert!(!said.contains("stays as it is"), "{said}");
+        accepts(&at, &format!("cc {level} -DLENGTHS it.c -o serial -lm"));
+        let serial = run(&at, "serial", "400", 1, false);
+        all_agree(&at, Some(&serial), &format!("LENGTHS {level}"));
+    }
+}
+
 /// The flags that `FLAGS` counts have no other mark than the places that they are at.
 #[test]
 fn what_depends_on_the_number_of_threads_has_the_derivative_for_that_number() {

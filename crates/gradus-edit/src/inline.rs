@@ -4,8 +4,8 @@
 //! as the frame, or to the beginning of the task, iteration or rank that the call stands in, which has
 //! them to itself; every copy gets alias scopes of its own, since what they state holds within one run of
 //! the callee; locations remember the call. Allocations of unknown size, or in branches and loops, stay
-//! where they are among the ops of a callee that gives its stack memory back itself, where the caller asks
-//! for that ([`take_in`]).
+//! where they are among the ops, where the caller asks for that ([`take_in`]): what the callee's return gave
+//! back is given back behind its code.
 
 use crate::clone::{ValueMap, clone_op};
 use gradus_ir::known::{Known, MarkerFn};
@@ -68,7 +68,7 @@ pub fn inline_call(
     if callee.walk(callee.root()).any(|op| is_in_place(callee, op)) {
         return Err(NotInlined::Allocations);
     }
-    put(unit, caller, call, callee);
+    put(unit, caller, call, callee, None);
     Ok(())
 }
 
@@ -86,7 +86,8 @@ pub fn take_in(
 ) -> Result<(), NotInlined> {
     check_call(unit, caller, call, func, callee)?;
     can_be_taken_in(unit, func, callee)?;
-    put(unit, caller, call, callee);
+    let given_back = is_left_to_return(unit, callee).then(|| stack_functions(unit));
+    put(unit, caller, call, callee, given_back);
     Ok(())
 }
 
@@ -96,15 +97,38 @@ pub fn take_in(
 /// Says why not.
 pub fn can_be_taken_in(unit: &Unit, func: FuncId, callee: &Body) -> Result<(), NotInlined> {
     check_code(unit, func, callee)?;
-    let mut ops = callee.walk(callee.root());
-    let gives_back = |op: Op| {
-        let known = unit.callee(callee, op).and_then(|f| unit.known(f));
-        known == Some(Known::Marker(MarkerFn::StackSave))
-    };
-    match ops.any(|op| is_in_place(callee, op)) && !callee.walk(callee.root()).any(gives_back) {
+    let saves = |op: Op| saves_stack(unit, callee, op);
+    let is_foreign = |op: Op| is_in_place(callee, op) && callee.strand_of(op) != callee.root();
+    match callee.walk(callee.root()).any(is_foreign) && !callee.walk(callee.root()).any(saves) {
         true => Err(NotInlined::Allocations),
         false => Ok(()),
     }
+}
+
+/// Whether a function has allocations in their place that its return gives back: none gives them back before.
+fn is_left_to_return(unit: &Unit, callee: &Body) -> bool {
+    let saves = |op: Op| saves_stack(unit, callee, op);
+    let in_place = |op: Op| is_in_place(callee, op);
+    let mut outermost = callee.ops_in(callee.root()).take_while(|&op| !saves(op));
+    let mut all = callee.walk(callee.root());
+    outermost.any(in_place) || all.any(in_place) && !callee.walk(callee.root()).any(saves)
+}
+
+fn saves_stack(unit: &Unit, body: &Body, op: Op) -> bool {
+    let known = unit.callee(body, op).and_then(|f| unit.known(f));
+    known == Some(Known::Marker(MarkerFn::StackSave))
+}
+
+/// What notes how far the stack reaches, and what gives back all behind that.
+fn stack_functions(unit: &mut Unit) -> (FuncId, FuncId) {
+    let (ptr, void) = (unit.types.ptr(), unit.types.void());
+    let (saving, restoring) = (
+        unit.types.func(ptr, Vec::new()),
+        unit.types.func(void, vec![ptr]),
+    );
+    let save = unit.declare("llvm.stacksave.p0", saving, AttrSet::default());
+    let restore = unit.declare("llvm.stackrestore.p0", restoring, AttrSet::default());
+    (save, restore)
 }
 
 /// Whether an op is an allocation that only its place among the others makes what it is.
@@ -117,7 +141,14 @@ fn is_in_place(body: &Body, op: Op) -> bool {
     !at_start || body.as_const(body.operand(op, 0)).is_none()
 }
 
-fn put(unit: &mut Unit, caller: &mut Body, call: Op, callee: &Body) {
+/// `given_back`: the functions by which the stack memory of the code is given back behind it.
+fn put(
+    unit: &mut Unit,
+    caller: &mut Body,
+    call: Op,
+    callee: &Body,
+    given_back: Option<(FuncId, FuncId)>,
+) {
     let args = unit.call_args(caller, call);
     let site = caller.ops[call].loc;
     let mut map = ValueMap::zip(callee.params(), &args);
@@ -131,6 +162,11 @@ fn put(unit: &mut Unit, caller: &mut Body, call: Op, callee: &Body) {
     let first = caller.first(home);
     let mut b = Builder::new(unit, caller);
     let mut returned = None;
+    let saved = given_back.map(|(save, restore)| {
+        b.at_op(call);
+        let saved = b.call(save, &[]);
+        (b.body.result(saved), restore)
+    });
     for op in callee.ops_in(callee.root()) {
         match callee.kind(op) {
             OpKind::Return => {
@@ -155,6 +191,10 @@ fn put(unit: &mut Unit, caller: &mut Body, call: Op, callee: &Body) {
             }
         }
         copies.finish(&mut b, copy);
+    }
+    if let Some((saved, restore)) = saved {
+        b.at_op(call);
+        b.call(restore, &[saved]);
     }
     if let (Some(&result), Some(value)) = (caller.results(call).first(), returned) {
         caller.replace_uses(result, value);

@@ -221,6 +221,32 @@ static double f(const double *x, int n) {
   free(y); free(z);
   return s;
 }
+#elif defined(LENGTHS)
+// Arrays of each thread's own, whose length is found at run time; a stack does not hold all that the steps have.
+static double f(const double *x, int n) {
+  double *y = malloc(n * sizeof *y), s = 0;
+  for (int i = 0; i < n; i++) y[i] = x[i];
+  for (int k = 0; k < 300; k++) {
+    int w = 3 + (k + n) % 5;
+#pragma omp parallel
+    {
+      double own[w], far[4000 + w];
+      for (int j = 0; j < w; j++) own[j] = 0;
+#pragma omp for schedule(static) nowait
+      for (int i = 0; i < n; i++) {
+        far[3999] = y[i];
+        for (int j = 0; j < w; j++) own[j] = 0.1 * far[3999] * j + 0.5 * x[i];
+        double most = own[0];
+        for (int j = 1; j < w; j++)
+          if (own[j] * (j & 1) > most) most = own[j];
+        y[i] = sin(most);
+      }
+    }
+  }
+  for (int i = 0; i < n; i++) s += y[i];
+  free(y);
+  return s;
+}
 #elif defined(ASKED)
 // A function asks which rank it is on.
 static __attribute__((noinline)) void part(double *y, const double *z, int n) {

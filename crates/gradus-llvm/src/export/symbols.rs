@@ -84,10 +84,16 @@ impl Exporter<'_, '_> {
         }
         if let Some(from) = function.derived_from {
             self.inherit(raw, from);
-            // A variant that another one took the place of stays a declaration, which has no subprogram.
+            // A variant that another one took the place of stays a declaration, which has neither handlers nor a
+            // subprogram.
             if function.body.is_some()
                 && let Some(origin) = self.host.tables.function(from)
             {
+                unsafe {
+                    if LLVMHasPersonalityFn(origin) != 0 {
+                        LLVMSetPersonalityFn(raw, LLVMGetPersonalityFn(origin));
+                    }
+                }
                 self.derive_subprogram(raw, origin);
             }
         }
@@ -110,9 +116,6 @@ impl Exporter<'_, '_> {
                 if taken {
                     LLVMAddAttributeAtIndex(raw, LLVMAttributeFunctionIndex, attribute);
                 }
-            }
-            if LLVMHasPersonalityFn(origin) != 0 {
-                LLVMSetPersonalityFn(raw, LLVMGetPersonalityFn(origin));
             }
             // A symbol that nobody outside sees is local whatever its origin is.
             if gr_is_dso_local(raw) == 0 {

@@ -1,14 +1,111 @@
-//! `ALLOCATE` with a `SOURCE`, written out as what it does.
+//! `ALLOCATE` and `DEALLOCATE`, written out as what they do.
 //!
-//! flang sets the bounds of each dimension (`_FortranAAllocatableSetBounds`), then allocates and fills
-//! (`_FortranAAllocatableAllocateSource`). A statement with `STAT` is left as it is: what it gives where it fails is
-//! the library's. Without, it ends the program where the variable has memory already.
+//! Where a statement has a `SOURCE`, a `MOLD` or a `STAT`, or the variable is of a derived type, flang sets the bounds of
+//! each dimension (`_FortranAAllocatableSetBounds`, or `…ApplyMold`, which takes those of a variable), then allocates
+//! (`_FortranAAllocatableAllocate`), and fills where there is a source (`…AllocateSource`). A variable of a derived type
+//! begins with the values of its type, and what its components have is freed before its own memory
+//! (`_FortranAAllocatableDeallocate`). A statement that fails gives its state, or ends the program. Left as they are:
+//! statements with an `ERRMSG`, and variables that may be polymorphic.
 
 use super::assignments::copy_text;
-use super::descriptors::number;
-use super::written::{DESCRIPTOR, Element, Written, before, bounds, described, each};
+use super::descriptors::{Left, number};
+use super::elements::Element;
+use super::types::{Initial, Type};
+use super::written::{DESCRIPTOR, Written, before, bounds, described, each};
+use crate::host::Host;
+use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
+
+/// The states that flang-rt 22 gives where a variable has memory already, where it has none, and where there is none.
+const ALLOCATED: u32 = 12;
+const NOT_ALLOCATED: u32 = 11;
+const NO_MEMORY: u32 = 16;
+
+/// What an allocation makes: its rank, its bytes for each element, and the type, where it is a derived one.
+type Made = (u64, u64, Option<Type>);
+
+impl Host {
+    /// Writes out allocations without a source, and deallocations.
+    ///
+    /// # Errors
+    /// LLVM's complaint about what is written.
+    pub(super) fn write_out_allocations(&mut self) -> Result<(), Diagnostic> {
+        for call in self.calls_of("_FortranAAllocatableAllocate", 7) {
+            unsafe {
+                let Some((rank, bytes, ty)) = made(call) else {
+                    continue;
+                };
+                let initial = ty.map_or(Some(Vec::new()), |ty| self.initial_values(ty));
+                if let (Some(state), Some(initial)) = (gives_state(call, 2, 3), initial) {
+                    let new = Written::New { bytes, rank, state };
+                    let fill = |filled| Written::Fill {
+                        rank,
+                        bytes: filled,
+                        dense: Some(bytes),
+                    };
+                    self.allocate(call, new, &initial, fill)?;
+                }
+            }
+        }
+        for call in self.calls_of("_FortranAAllocatableDeallocate", 5) {
+            unsafe {
+                let Some((rank, bytes, ty)) = made(call) else {
+                    continue;
+                };
+                let offsets = ty.map_or(Some(Vec::new()), |ty| ty.to_free());
+                if let (Some(state), Some(offsets)) = (gives_state(call, 1, 2), offsets) {
+                    let dense = Some(bytes);
+                    self.free_components(call, Written::Release { rank, dense }, &offsets)?;
+                    self.replace(Written::Delete { state }, &[call])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Allocates in place of a call, and writes what the elements begin with.
+    unsafe fn allocate(
+        &mut self,
+        call: LLVMValueRef,
+        new: Written,
+        initial: &[Initial],
+        fill: impl Fn(u64) -> Written,
+    ) -> Result<(), Diagnostic> {
+        let function = self.function_of(new)?;
+        unsafe {
+            let state = self.call_before(call, function, &[LLVMGetOperand(call, 0)]);
+            self.fill(call, Some(state), initial, fill)?;
+            LLVMReplaceAllUsesWith(call, state);
+            LLVMInstructionEraseFromParent(call);
+        }
+        Ok(())
+    }
+}
+
+/// What the first operand of an allocation or deallocation describes.
+unsafe fn made(call: LLVMValueRef) -> Option<Made> {
+    unsafe {
+        let left = Left::in_dummy(LLVMGetOperand(call, 0))?;
+        let (rank, code) = (left.rank()?, left.element()?);
+        match Element::of(code) {
+            Some(element) => Some((rank, element.size(), None)),
+            None if left.is_of_its_type(true) => {
+                let ty = left.derived()?;
+                Some((rank, ty.size()?, Some(ty)))
+            }
+            None => None,
+        }
+    }
+}
+
+/// Whether a statement gives its state; `None` where it also gives a message.
+unsafe fn gives_state(call: LLVMValueRef, state: u32, message: u32) -> Option<bool> {
+    unsafe {
+        let gives = number(LLVMGetOperand(call, state))? != 0;
+        (!gives || LLVMIsNull(LLVMGetOperand(call, message)) != 0).then_some(gives)
+    }
+}
 
 /// The bounds that a call sets.
 ///
@@ -19,6 +116,19 @@ pub(super) unsafe fn set_bounds(call: LLVMValueRef) -> Option<Written> {
     Some(Written::Bounds { dimension })
 }
 
+/// The bounds that a call takes from a variable, if that is no scalar.
+///
+/// # Safety
+/// `call` is a live call of `_FortranAAllocatableApplyMold`.
+pub(super) unsafe fn mold(call: LLVMValueRef) -> Option<Written> {
+    unsafe {
+        let (rank, element) = described(call, 0)?;
+        let (of, source) = described(call, 1)?;
+        let fits = source == element && (of == rank || of == 0);
+        fits.then_some(Written::Mold { rank: of })
+    }
+}
+
 /// What is allocated and filled.
 ///
 /// # Safety
@@ -27,17 +137,18 @@ pub(super) unsafe fn allocation(call: LLVMValueRef) -> Option<Written> {
     unsafe {
         let (rank, element) = described(call, 0)?;
         let (of, source) = described(call, 1)?;
-        let gives_state = number(LLVMGetOperand(call, 2))? != 0;
         let fits = source == element && (of == rank || of == 0);
-        (fits && !gives_state).then_some(Written::Allocate {
+        let state = gives_state(call, 2, 3)?;
+        fits.then_some(Written::Allocate {
             element,
             rank,
             spread: of < rank,
+            state,
         })
     }
 }
 
-/// The number of elements is not negative, and what has none begins at 1.
+/// The number of elements is not negative, and what has none begins at 1; what is allocated keeps its own.
 pub(super) fn bounds_text(name: &str, dimension: u64) -> String {
     let place = |member: u32| {
         format!("getelementptr {DESCRIPTOR}, ptr %of, i32 0, i32 7, i64 {dimension}, i64 {member}")
@@ -45,6 +156,11 @@ pub(super) fn bounds_text(name: &str, dimension: u64) -> String {
     let (lower, extent) = (place(0), place(1));
     format!(
         "define void @{name}(ptr %of, i32 %dimension, i64 %lower, i64 %upper) {{
+entry:
+  %old = load ptr, ptr %of
+  %taken = icmp ne ptr %old, null
+  br i1 %taken, label %done, label %set
+set:
   %some = icmp sge i64 %upper, %lower
   %span = sub i64 %upper, %lower
   %count = add i64 %span, 1
@@ -54,19 +170,54 @@ pub(super) fn bounds_text(name: &str, dimension: u64) -> String {
   store i64 %first, ptr %lower.at
   %extent.at = {extent}
   store i64 %extent, ptr %extent.at
+  br label %done
+done:
   ret void
 }}
 "
     )
 }
 
-/// The allocation as a function.
-pub(super) fn allocate_text(name: &str, element: Element, rank: u64, spread: bool) -> String {
-    let size = element.size().to_string();
-    let apart = match spread {
-        true => String::new(),
-        false => bounds(rank, "from", 2, "f"),
-    };
+/// The bounds of a variable as a function; what is allocated keeps its own.
+pub(super) fn mold_text(name: &str, rank: u64) -> String {
+    let taken = each(rank, |d| {
+        let member = |member: u32| {
+            format!(
+                "  %get.{member}.{d} = getelementptr {DESCRIPTOR}, ptr %from, i32 0, i32 7, i64 {d}, i64 {member}
+  %value.{member}.{d} = load i64, ptr %get.{member}.{d}
+  %put.{member}.{d} = getelementptr {DESCRIPTOR}, ptr %to, i32 0, i32 7, i64 {d}, i64 {member}
+  store i64 %value.{member}.{d}, ptr %put.{member}.{d}
+"
+            )
+        };
+        member(0) + &member(1)
+    });
+    format!(
+        "define void @{name}(ptr %to, ptr %from) {{
+entry:
+  %old = load ptr, ptr %to
+  %taken = icmp ne ptr %old, null
+  br i1 %taken, label %done, label %take
+take:
+{taken}  br label %done
+done:
+  ret void
+}}
+"
+    )
+}
+
+/// What a statement does that fails: it gives its state, or ends the program.
+fn failed(state: bool, gives: u32) -> String {
+    match state {
+        true => format!("  ret i32 {gives}\n"),
+        false => "  call void @abort()\n  unreachable\n".into(),
+    }
+}
+
+/// Sets the strides of what gets memory by its bounds, and allocates that; the rest follows the label `fill`.
+fn memory_text(rank: u64, size: u64, state: bool) -> String {
+    let size = size.to_string();
     let strides = each(rank, |d| {
         let dense = before("all", d, &size);
         format!(
@@ -76,6 +227,80 @@ pub(super) fn allocate_text(name: &str, element: Element, rank: u64, spread: boo
 "
         )
     });
+    let (shape, whole) = (bounds(rank, "to", 1, "n"), before("all", rank, &size));
+    let (taken, none) = (failed(state, ALLOCATED), failed(state, NO_MEMORY));
+    let checked = match state {
+        true => format!(
+            "  %none = icmp eq ptr %new, null
+  br i1 %none, label %without, label %fill
+without:
+{none}"
+        ),
+        false => "  br label %fill\n".into(),
+    };
+    format!(
+        "entry:
+  %old = load ptr, ptr %to
+  %taken = icmp ne ptr %old, null
+  br i1 %taken, label %wrong, label %shape
+wrong:
+{taken}shape:
+{shape}{strides}  %bytes = call i64 @llvm.smax.i64(i64 {whole}, i64 1)
+  %new = call ptr @malloc(i64 %bytes)
+{checked}fill:
+"
+    )
+}
+
+/// The allocation without a source as a function.
+pub(super) fn new_text(name: &str, bytes: u64, rank: u64, state: bool) -> String {
+    let memory = memory_text(rank, bytes, state);
+    format!(
+        "declare ptr @malloc(i64)
+declare void @abort()
+declare i64 @llvm.smax.i64(i64, i64)
+define i32 @{name}(ptr %to) {{
+{memory}  store ptr %new, ptr %to
+  ret i32 0
+}}
+"
+    )
+}
+
+/// The deallocation as a function.
+pub(super) fn delete_text(name: &str, state: bool) -> String {
+    let failed = failed(state, NOT_ALLOCATED);
+    format!(
+        "declare void @free(ptr)
+declare void @abort()
+define i32 @{name}(ptr %of) {{
+entry:
+  %old = load ptr, ptr %of
+  %none = icmp eq ptr %old, null
+  br i1 %none, label %wrong, label %release
+wrong:
+{failed}release:
+  call void @free(ptr %old)
+  store ptr null, ptr %of
+  ret i32 0
+}}
+"
+    )
+}
+
+/// The allocation with a source as a function.
+pub(super) fn allocate_text(
+    name: &str,
+    element: &Element,
+    rank: u64,
+    spread: bool,
+    state: bool,
+) -> String {
+    let size = element.size().to_string();
+    let apart = match spread {
+        true => String::new(),
+        false => bounds(rank, "from", 2, "f"),
+    };
     let given = each(rank, |d| {
         let dense = before("all", d, &size);
         let from = if spread {
@@ -85,26 +310,16 @@ pub(super) fn allocate_text(name: &str, element: Element, rank: u64, spread: boo
         };
         format!(", i64 {dense}, i64 {from}, i64 %n.{d}")
     });
-    let (shape, copy) = (bounds(rank, "to", 1, "n"), copy_text(name, element, rank));
-    let whole = before("all", rank, &size);
+    let memory = memory_text(rank, element.size(), state);
+    let copy = copy_text(name, element, rank);
     format!(
         "declare ptr @malloc(i64)
 declare void @abort()
 declare i64 @llvm.smax.i64(i64, i64)
 {copy}
 define i32 @{name}(ptr %to, ptr %from) {{
-entry:
-  %old = load ptr, ptr %to
-  %taken = icmp ne ptr %old, null
-  br i1 %taken, label %wrong, label %fill
-wrong:
-  call void @abort()
-  unreachable
-fill:
-  %source = load ptr, ptr %from
-{shape}{apart}{strides}  %bytes = call i64 @llvm.smax.i64(i64 {whole}, i64 1)
-  %new = call ptr @malloc(i64 %bytes)
-  call void @{name}_copy(ptr %new, ptr %source{given})
+{memory}  %source = load ptr, ptr %from
+{apart}  call void @{name}_copy(ptr %new, ptr %source{given})
   store ptr %new, ptr %to
   ret i32 0
 }}

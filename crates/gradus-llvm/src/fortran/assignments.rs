@@ -10,13 +10,16 @@
 //! else:               element by element
 //! ```
 //!
-//! `_FortranAMoveAlloc(to, from, …)` frees what `to` had, and hands it what `from` had. Left as they are: elements of
+//! `_FortranAMoveAlloc(to, from, …)` frees what `to` had, and hands it what `from` had: accesses
+//! by either variable then meet, which flang's marks of them deny. Left as they are: elements of
 //! derived types and of characters, and what a descriptor does not tell of itself. Semantics: Fortran 2018, 10.2.1.3
 //! and 16.9.137; bounds as flang-rt 22 leaves them.
 
-use super::written::{
-    DESCRIPTOR, Element, Written, before, bounds, described, each, element_text, nest,
-};
+use super::descriptors::Left;
+use super::elements::Element;
+use super::written::{DESCRIPTOR, Written, before, bounds, described, each, nest};
+use crate::host::Host;
+use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
@@ -32,11 +35,11 @@ pub(super) unsafe fn assignment(call: LLVMValueRef) -> Option<Written> {
     unsafe {
         let (rank, element) = described(call, 1)?;
         let to = described(call, 0);
-        if to.is_some_and(|(_, other)| other != element) {
+        if to.as_ref().is_some_and(|(_, other)| *other != element) {
             return None;
         }
         let written = |rank, spread| Written::Assign {
-            element,
+            element: element.clone(),
             rank,
             spread,
         };
@@ -49,24 +52,89 @@ pub(super) unsafe fn assignment(call: LLVMValueRef) -> Option<Written> {
     }
 }
 
-/// What a `MOVE_ALLOC` is, where neither descriptor is of a derived type.
-///
-/// # Safety
-/// `call` is a live call of `_FortranAMoveAlloc`.
-pub(super) unsafe fn movement(call: LLVMValueRef) -> Option<Written> {
+/// What a `MOVE_ALLOC` moves.
+#[derive(PartialEq)]
+struct Movement {
+    rank: u64,
+    /// The bytes of an element.
+    bytes: u64,
+    /// Where in the elements of its target addresses lie that are freed.
+    freed: Vec<u64>,
+}
+
+/// What is moved; `None` where it may be polymorphic, or neither descriptor tells.
+unsafe fn movement(call: LLVMValueRef) -> Option<Movement> {
     unsafe {
-        let mut told = [0, 1].into_iter().filter_map(|side| described(call, side));
-        let (rank, _) = told.next()?;
-        let is_plain = LLVMIsNull(LLVMGetOperand(call, 2)) != 0;
-        (is_plain && told.all(|(other, _)| other == rank)).then_some(Written::Move { rank })
+        if LLVMIsNull(LLVMGetOperand(call, 2)) == 0 {
+            return None;
+        }
+        let side = |side| moved(LLVMGetOperand(call, side));
+        match (side(0), side(1)) {
+            (Some(to), Some(from)) if to != from => None,
+            (to, from) => to.or(from),
+        }
+    }
+}
+
+unsafe fn moved(descriptor: LLVMValueRef) -> Option<Movement> {
+    unsafe {
+        let left = Left::in_dummy(descriptor)?;
+        let (bytes, freed) = match Element::of(left.element()?) {
+            Some(element) => (element.size(), Vec::new()),
+            None => (left.derived()?.size()?, left.derived()?.to_free()?),
+        };
+        let rank = left.rank()?;
+        Some(Movement { rank, bytes, freed })
+    }
+}
+
+impl Host {
+    /// Takes off accesses which variable they are to: what one had is another's where a move is seen for what it is.
+    fn forget_variables(&self) {
+        unsafe {
+            let kind = LLVMGetMDKindIDInContext(self.ctx, c"tbaa".as_ptr(), 4);
+            let mut function = LLVMGetFirstFunction(self.module);
+            while !function.is_null() {
+                let mut block = LLVMGetFirstBasicBlock(function);
+                while !block.is_null() {
+                    let mut at = LLVMGetFirstInstruction(block);
+                    while !at.is_null() {
+                        LLVMSetMetadata(at, kind, std::ptr::null_mut());
+                        at = LLVMGetNextInstruction(at);
+                    }
+                    block = LLVMGetNextBasicBlock(block);
+                }
+                function = LLVMGetNextFunction(function);
+            }
+        }
+    }
+
+    /// Writes out `MOVE_ALLOC`.
+    ///
+    /// # Errors
+    /// LLVM's complaint about what is written.
+    pub(super) fn write_out_movements(&mut self) -> Result<(), Diagnostic> {
+        let calls = self.calls_of("_FortranAMoveAlloc", 7);
+        // All are read before one is written: what is handed to a call tells of what it is.
+        let read = |&call: &LLVMValueRef| Some((call, unsafe { movement(call)? }));
+        let moves: Vec<_> = calls.iter().filter_map(read).collect();
+        if !moves.is_empty() {
+            self.forget_variables();
+        }
+        for (call, Movement { rank, bytes, freed }) in moves {
+            let dense = Some(bytes);
+            unsafe { self.free_components(call, Written::Release { rank, dense }, &freed)? };
+            self.replace(Written::Move { rank }, &[call])?;
+        }
+        Ok(())
     }
 }
 
 /// Copies elements: those at `from`, so many bytes apart in each dimension, to `to`.
-pub(super) fn copy_text(name: &str, element: Element, rank: u64) -> String {
+pub(super) fn copy_text(name: &str, element: &Element, rank: u64) -> String {
     let params = each(rank, |d| format!(", i64 %t.{d}, i64 %f.{d}, i64 %n.{d}"));
     let moved = nest(rank, &[("to", "t"), ("from", "f")], |at| {
-        element_text(element, &at[0], &at[1])
+        element.text(&at[0], &at[1])
     });
     format!(
         "define internal void @{name}_copy(ptr %to, ptr %from{params}) {{
@@ -78,7 +146,7 @@ entry:
 }
 
 /// `to = from` as a function.
-pub(super) fn assign_text(name: &str, element: Element, rank: u64, spread: bool) -> String {
+pub(super) fn assign_text(name: &str, element: &Element, rank: u64, spread: bool) -> String {
     let size = element.size();
     let apart = |d: u64| {
         if spread {
@@ -120,7 +188,7 @@ pub(super) fn assign_text(name: &str, element: Element, rank: u64, spread: bool)
     );
     let aside = match spread {
         // The one element.
-        true => element_text(element, "%copy", "%source"),
+        true => element.text("%copy", "%source"),
         false => aside,
     };
     let begin = match spread {

@@ -5,7 +5,8 @@
 
 use super::assignments::copy_text;
 use super::descriptors::Left;
-use super::written::{DESCRIPTOR, Element, Written, before, bounds, described, each};
+use super::elements::Element;
+use super::written::{DESCRIPTOR, Written, before, bounds, described_number, each};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
@@ -18,12 +19,12 @@ pub(super) unsafe fn question(call: LLVMValueRef) -> Option<Written> {
     Some(Written::Contiguous { rank })
 }
 
-/// What is copied.
+/// What is copied; the copy of what is of a derived type would have to name that.
 ///
 /// # Safety
 /// `call` is a live call of `_FortranACopyInAssign`.
 pub(super) unsafe fn copied_in(call: LLVMValueRef) -> Option<Written> {
-    let (rank, element) = unsafe { described(call, 1)? };
+    let (rank, element) = unsafe { described_number(call, 1)? };
     Some(Written::CopyIn { element, rank })
 }
 
@@ -36,7 +37,7 @@ pub(super) unsafe fn copied_out(call: LLVMValueRef) -> Option<Written> {
         if LLVMIsNull(LLVMGetOperand(call, 0)) != 0 {
             return Some(Written::Drop);
         }
-        let (rank, element) = described(call, 0)?;
+        let (rank, element) = described_number(call, 0)?;
         Some(Written::CopyOut { element, rank })
     }
 }
@@ -71,7 +72,7 @@ pub(super) fn contiguous_text(name: &str, rank: u64) -> String {
 }
 
 /// The copy can be deallocated; its bounds are the array's.
-pub(super) fn in_text(name: &str, element: Element, rank: u64) -> String {
+pub(super) fn in_text(name: &str, element: &Element, rank: u64) -> String {
     let size = element.size().to_string();
     let shape = bounds(rank, "from", 0, "lower")
         + &bounds(rank, "from", 1, "n")
@@ -126,7 +127,7 @@ define void @{name}(ptr %to, ptr %from) {{
 }
 
 /// Back to where the array's elements stand.
-pub(super) fn out_text(name: &str, element: Element, rank: u64) -> String {
+pub(super) fn out_text(name: &str, element: &Element, rank: u64) -> String {
     let shape =
         bounds(rank, "to", 1, "n") + &bounds(rank, "to", 2, "t") + &bounds(rank, "from", 2, "f");
     let given = each(rank, |d| format!(", i64 %t.{d}, i64 %f.{d}, i64 %n.{d}"));

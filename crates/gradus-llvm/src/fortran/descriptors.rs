@@ -1,5 +1,7 @@
 //! What a descriptor describes, by what a function stores in it.
 
+use super::types::Type;
+use crate::ffi::name_of;
 use llvm_sys::LLVMTypeKind::*;
 use llvm_sys::LLVMValueKind;
 use llvm_sys::core::*;
@@ -15,6 +17,8 @@ struct Member {
 
 const RANK: Member = Member { index: 3, at: 20 };
 const ELEMENT: Member = Member { index: 4, at: 21 };
+/// 0 for a variable that can neither be allocated nor points.
+const ATTRIBUTE: Member = Member { index: 5, at: 22 };
 /// The type's table, where the rank is 0, and behind bounds; `at` where these take no room.
 const TABLE: Member = Member { index: 7, at: 24 };
 const TABLE_BEHIND: u32 = 8;
@@ -30,8 +34,10 @@ pub(super) struct Left {
     stored: Vec<(u64, LLVMValueRef)>,
     /// The length of a descriptor that is copied from elsewhere.
     copied: Option<u64>,
-    /// Whether bounds are written together, or what stands in their place.
-    filled: bool,
+    /// Where bounds are written together, or what stands in their place: from there up to there.
+    filled: Vec<(u64, u64)>,
+    /// The functions of the library that it is handed to.
+    handed: Vec<String>,
 }
 
 impl Left {
@@ -40,9 +46,34 @@ impl Left {
     /// # Safety
     /// `variable` is a live value of a module.
     pub(super) unsafe fn in_variable(variable: LLVMValueRef) -> Option<Left> {
+        let is_argument = unsafe { !LLVMIsAArgument(variable).is_null() };
+        match is_argument {
+            true => None,
+            false => unsafe { Left::collect(vec![(variable, 0)]) },
+        }
+    }
+
+    /// What is left in a variable, also in one that a function is handed by those who call it. Of what can be allocated
+    /// its rank and its type are the same for all of them, so that those of this module tell.
+    ///
+    /// # Safety
+    /// `variable` is a live value of a module.
+    pub(super) unsafe fn in_dummy(variable: LLVMValueRef) -> Option<Left> {
+        let mut seen = Vec::new();
+        let mut pending = vec![variable];
+        while let Some(variable) = pending.pop() {
+            if !seen.contains(&variable) {
+                seen.push(variable);
+                unsafe { add_handed(variable, &mut pending) };
+            }
+        }
+        unsafe { Left::collect(seen.into_iter().map(|variable| (variable, 0)).collect()) }
+    }
+
+    /// What is left at addresses, each so far behind the variable's.
+    unsafe fn collect(mut pending: Vec<(LLVMValueRef, u64)>) -> Option<Left> {
         let mut left = Left::default();
         let mut seen = Vec::new();
-        let mut pending = vec![(variable, 0)];
         while let Some((address, offset)) = pending.pop() {
             if !seen.contains(&address) {
                 seen.push(address);
@@ -63,11 +94,13 @@ impl Left {
             if is_global(address) {
                 let contents = LLVMGetInitializer(address);
                 self.stored.push((0, contents));
+                self.add_uses(address);
                 return (!contents.is_null()).then_some(());
             }
-            if !is_local(address) {
+            if !is_local(address) && LLVMIsAArgument(address).is_null() {
                 return None;
             }
+            self.add_uses(address);
             let mut at = LLVMGetFirstUse(address);
             while !at.is_null() {
                 let user = LLVMGetUser(at);
@@ -80,7 +113,10 @@ impl Left {
                     match is_copy {
                         true if is_global(source) || is_local(source) => pending.push((source, 0)),
                         true => self.copied = Some(number(LLVMGetOperand(user, 2))?),
-                        false if offset >= SCALAR_BYTES => self.filled = true,
+                        false if offset >= SCALAR_BYTES => {
+                            let bytes = number(LLVMGetOperand(user, 2))?;
+                            self.filled.push((offset, offset.checked_add(bytes)?));
+                        }
                         false => return None,
                     }
                 } else if !LLVMIsAGetElementPtrInst(user).is_null() {
@@ -90,6 +126,42 @@ impl Left {
             }
             Some(())
         }
+    }
+
+    /// Adds the functions of the library that an address is handed to.
+    unsafe fn add_uses(&mut self, address: LLVMValueRef) {
+        unsafe {
+            let mut at = LLVMGetFirstUse(address);
+            while !at.is_null() {
+                let user = LLVMGetUser(at);
+                if !LLVMIsACallInst(user).is_null() {
+                    let name = name_of(LLVMGetCalledValue(user));
+                    if let Some(name) = name.strip_prefix("_FortranA") {
+                        self.handed.push(name.to_owned());
+                    }
+                }
+                at = LLVMGetNextUse(at);
+            }
+        }
+    }
+
+    /// Whether what is described is of the type that its descriptor began with: it is not polymorphic. What is
+    /// polymorphic is told its type where it is allocated, is allocated as a variable is, and deallocated by a
+    /// function of its own.
+    pub(super) fn is_of_its_type(&self, allocated: bool) -> bool {
+        let handed = |to: &str| self.handed.iter().any(|name| name == to);
+        let varies = |name: &String| name.contains("Polymorphic") || name.contains("InitDerived");
+        if self.handed.iter().any(varies) {
+            return false;
+        }
+        let as_another = handed("AllocatableApplyMold") || handed("AllocatableAllocateSource");
+        let is_variable = unsafe { self.agreed(|offset, value| byte(ATTRIBUTE, offset, value)) };
+        handed("AllocatableDeallocate") || is_variable == Some(0) || allocated && !as_another
+    }
+
+    /// The derived type of what is described.
+    pub(super) unsafe fn derived(&self) -> Option<Type> {
+        unsafe { Type::of(self.table()?) }
     }
 
     /// The rank of what is described.
@@ -113,13 +185,15 @@ impl Left {
     }
 
     /// The table of its type.
-    pub(super) unsafe fn table(&self) -> Option<LLVMValueRef> {
-        match self.copied.is_some() || self.filled {
-            true => None,
-            false => unsafe {
-                let rank = self.rank()?;
-                self.agreed(|offset, value| table(rank, offset, value))
-            },
+    unsafe fn table(&self) -> Option<LLVMValueRef> {
+        unsafe {
+            let rank = self.rank()?;
+            let at = table_at(rank);
+            let is_filled = |&(from, to): &(u64, u64)| from <= at && at < to;
+            match self.copied.is_some() || self.filled.iter().any(is_filled) {
+                true => None,
+                false => self.agreed(|offset, value| table(rank, offset, value)),
+            }
         }
     }
 
@@ -136,6 +210,29 @@ impl Left {
             }
         }
         found
+    }
+}
+
+/// Adds what a function is handed by its callers as an argument.
+unsafe fn add_handed(argument: LLVMValueRef, pending: &mut Vec<LLVMValueRef>) {
+    unsafe {
+        if LLVMIsAArgument(argument).is_null() {
+            return;
+        }
+        let function = LLVMGetParamParent(argument);
+        let is_it = |&at: &u32| LLVMGetParam(function, at) == argument;
+        let Some(index) = (0..LLVMCountParams(function)).find(is_it) else {
+            return;
+        };
+        let mut at = LLVMGetFirstUse(function);
+        while !at.is_null() {
+            let user = LLVMGetUser(at);
+            let is_call = !LLVMIsACallInst(user).is_null() && LLVMGetCalledValue(user) == function;
+            if is_call && index < LLVMGetNumArgOperands(user) {
+                pending.push(LLVMGetOperand(user, index));
+            }
+            at = LLVMGetNextUse(at);
+        }
     }
 }
 
@@ -215,17 +312,19 @@ unsafe fn is_descriptor(ty: LLVMTypeRef) -> bool {
     }
 }
 
+/// Where in a descriptor the address of its type's table lies.
+fn table_at(rank: u64) -> u64 {
+    TABLE.at + rank * BOUNDS_BYTES
+}
+
 /// The table of the type that a store leaves.
 unsafe fn table(rank: u64, offset: u64, value: LLVMValueRef) -> Told<LLVMValueRef> {
     unsafe {
-        let (index, at) = match rank {
-            0 => (TABLE.index, TABLE.at),
-            _ => (TABLE_BEHIND, TABLE.at + rank * BOUNDS_BYTES),
-        };
+        let index = if rank == 0 { TABLE.index } else { TABLE_BEHIND };
         match LLVMGetTypeKind(LLVMTypeOf(value)) {
             LLVMStructTypeKind if is_descriptor(LLVMTypeOf(value)) => part(value, index).into(),
             LLVMStructTypeKind => Told::Unknown,
-            _ if offset == at => Told::This(value),
+            _ if offset == table_at(rank) => Told::This(value),
             _ => Told::Nothing,
         }
     }

@@ -10,8 +10,10 @@ mod assignments;
 mod copies;
 mod descriptors;
 mod destructions;
+mod elements;
 mod initialisations;
 mod numbers;
+mod types;
 mod written;
 
 use crate::ffi::c_string;
@@ -29,13 +31,14 @@ impl Host {
     /// # Errors
     /// LLVM's complaint about what is written.
     pub fn write_out_fortran(&mut self) -> Result<(), Diagnostic> {
-        self.write_out_destructions();
+        self.write_out_destructions()?;
         self.write_out_initialisations()?;
         self.write_out("_FortranAAssign", 4, |call| unsafe {
             assignments::assignment(call)
         })?;
-        self.write_out("_FortranAMoveAlloc", 7, |call| unsafe {
-            assignments::movement(call)
+        self.write_out_movements()?;
+        self.write_out("_FortranAAllocatableApplyMold", 3, |call| unsafe {
+            allocations::mold(call)
         })?;
         self.write_out("_FortranAAllocatableSetBounds", 4, |call| unsafe {
             allocations::set_bounds(call)
@@ -43,6 +46,7 @@ impl Host {
         self.write_out("_FortranAAllocatableAllocateSource", 6, |call| unsafe {
             allocations::allocation(call)
         })?;
+        self.write_out_allocations()?;
         self.write_out("_FortranAIsContiguous", 1, |call| unsafe {
             copies::question(call)
         })?;

@@ -1,7 +1,8 @@
 //! The functions that take the place of calls, and LLVM's text for what they have in common.
 
 use super::descriptors::Left;
-use super::{allocations, assignments, copies, initialisations, numbers};
+use super::elements::Element;
+use super::{allocations, assignments, copies, destructions, initialisations, numbers};
 use crate::ffi::{NO_NAME, c_string};
 use crate::host::Host;
 use gradus_ir::Diagnostic;
@@ -11,40 +12,8 @@ use llvm_sys::debuginfo::{LLVMInstructionGetDebugLoc, LLVMInstructionSetDebugLoc
 use llvm_sys::prelude::*;
 use std::collections::BTreeMap;
 
-/// What an element of an array consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Element {
-    /// LLVM's name of the type of its parts.
-    pub(super) part: &'static str,
-    pub(super) bytes: u64,
-    pub(super) parts: u64,
-}
-
-impl Element {
-    /// By the code in a descriptor (`CFI_type_…`): integers and logicals, which count as the least integers of so
-    /// many bits, reals and complex numbers.
-    pub(super) fn of(code: u64) -> Option<Element> {
-        let element = |part, bytes, parts| Some(Element { part, bytes, parts });
-        match code {
-            7 | 12 | 39 => element("i8", 1, 1),
-            8 | 13 => element("i16", 2, 1),
-            9 | 14 => element("i32", 4, 1),
-            10 | 15 => element("i64", 8, 1),
-            27 => element("float", 4, 1),
-            28 => element("double", 8, 1),
-            34 => element("float", 4, 2),
-            35 => element("double", 8, 2),
-            _ => None,
-        }
-    }
-
-    pub(super) fn size(self) -> u64 {
-        self.bytes * self.parts
-    }
-}
-
 /// A function that takes the place of calls; it has the first arguments of the call that its type has room for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Written {
     /// Of an array, or of a scalar to each element of one.
     Assign {
@@ -59,11 +28,31 @@ pub(super) enum Written {
     Bounds {
         dimension: u64,
     },
+    /// The bounds of what is to be allocated, of a variable of that rank.
+    Mold {
+        rank: u64,
+    },
+    /// Allocation of so many bytes for each element; `state`: what fails gives its state, and does not end the program.
+    New {
+        bytes: u64,
+        rank: u64,
+        state: bool,
+    },
     /// Allocation with the contents of an array, or of a scalar in each element.
     Allocate {
         element: Element,
         rank: u64,
         spread: bool,
+        state: bool,
+    },
+    /// Deallocation.
+    Delete {
+        state: bool,
+    },
+    /// What has its address at a place of each element is freed; `dense` as below.
+    Release {
+        rank: u64,
+        dense: Option<u64>,
     },
     /// Whether the elements of an array stand side by side.
     Contiguous {
@@ -81,10 +70,12 @@ pub(super) enum Written {
     },
     /// It only goes.
     Drop,
-    /// A constant of so many bytes goes into each element of an array.
+    /// A constant of so many bytes goes into each element of an array; `dense`: the bytes of an element, where they
+    /// stand side by side.
     Fill {
         rank: u64,
         bytes: u64,
+        dense: Option<u64>,
     },
     /// The distance from a number to the next one.
     Spacing,
@@ -139,64 +130,90 @@ impl Host {
         }
     }
 
-    fn replace(&mut self, written: Written, calls: &[LLVMValueRef]) -> Result<(), Diagnostic> {
+    /// Has a function of our own called in place of each call.
+    pub(super) fn replace(
+        &mut self,
+        written: Written,
+        calls: &[LLVMValueRef],
+    ) -> Result<(), Diagnostic> {
         let function = self.function_of(written)?;
-        unsafe {
-            let ty = LLVMGlobalGetValueType(function);
-            let count = LLVMCountParams(function);
-            let build = LLVMCreateBuilderInContext(self.ctx);
-            for &call in calls {
-                LLVMPositionBuilderBefore(build, call);
-                let mut given: Vec<LLVMValueRef> =
-                    (0..count).map(|i| LLVMGetOperand(call, i)).collect();
-                let made = LLVMBuildCall2(build, ty, function, given.as_mut_ptr(), count, NO_NAME);
-                LLVMInstructionSetDebugLoc(made, LLVMInstructionGetDebugLoc(call));
+        for &call in calls {
+            unsafe {
+                let count = LLVMCountParams(function);
+                let given: Vec<_> = (0..count).map(|i| LLVMGetOperand(call, i)).collect();
+                let made = self.call_before(call, function, &given);
                 LLVMReplaceAllUsesWith(call, made);
                 LLVMInstructionEraseFromParent(call);
             }
-            LLVMDisposeBuilder(build);
         }
         Ok(())
+    }
+
+    /// Calls a function in front of an instruction, at its place in the source.
+    ///
+    /// # Safety
+    /// All are live values of this module, and the function takes what it is given.
+    pub(super) unsafe fn call_before(
+        &self,
+        before: LLVMValueRef,
+        function: LLVMValueRef,
+        given: &[LLVMValueRef],
+    ) -> LLVMValueRef {
+        let mut given = given.to_vec();
+        let count = given.len() as u32;
+        unsafe {
+            let build = LLVMCreateBuilderInContext(self.ctx);
+            LLVMPositionBuilderBefore(build, before);
+            let ty = LLVMGlobalGetValueType(function);
+            let made = LLVMBuildCall2(build, ty, function, given.as_mut_ptr(), count, NO_NAME);
+            LLVMInstructionSetDebugLoc(made, LLVMInstructionGetDebugLoc(before));
+            LLVMDisposeBuilder(build);
+            made
+        }
     }
 }
 
 impl Written {
-    fn name(self) -> String {
+    fn name(&self) -> String {
+        let how = |is: bool, yes: &'static str, no: &'static str| if is { yes } else { no };
         let what = match self {
             Written::Assign {
-                element: Element { part, parts, .. },
+                element,
                 rank,
                 spread,
-            } => {
-                let how = if spread { "spread" } else { "assign" };
-                format!("{how}_{parts}_{part}_{rank}")
-            }
+            } => format!(
+                "{}_{}_{rank}",
+                how(*spread, "spread", "assign"),
+                element.name()
+            ),
             Written::Move { rank } => format!("move_{rank}"),
             Written::Bounds { dimension } => format!("bounds_{dimension}"),
+            Written::Mold { rank } => format!("mold_{rank}"),
+            Written::New { bytes, rank, state } => {
+                format!("new_{bytes}_{rank}{}", how(*state, "_state", ""))
+            }
             Written::Allocate {
-                element: Element { part, parts, .. },
+                element,
                 rank,
                 spread,
+                state,
             } => {
-                let how = if spread { "fill" } else { "allocate" };
-                format!("{how}_{parts}_{part}_{rank}")
+                let (what, state) = (how(*spread, "fill", "allocate"), how(*state, "_state", ""));
+                format!("{what}_{}_{rank}{state}", element.name())
             }
+            Written::Delete { state } => format!("delete{}", how(*state, "_state", "")),
+            Written::Release { rank, dense } => format!("release_{rank}{}", side_by_side(*dense)),
             Written::Contiguous { rank } => format!("contiguous_{rank}"),
-            Written::CopyIn {
-                element: Element { part, parts, .. },
-                rank,
-            } => format!("copy_in_{parts}_{part}_{rank}"),
-            Written::CopyOut {
-                element: Element { part, parts, .. },
-                rank,
-            } => format!("copy_out_{parts}_{part}_{rank}"),
+            Written::CopyIn { element, rank } => format!("copy_in_{}_{rank}", element.name()),
+            Written::CopyOut { element, rank } => format!("copy_out_{}_{rank}", element.name()),
             Written::Drop => "drop".to_string(),
-            Written::Fill { rank, bytes } => format!("fill_{rank}_{bytes}"),
+            Written::Fill { rank, bytes, dense } => {
+                format!("fill_{rank}_{bytes}{}", side_by_side(*dense))
+            }
             Written::Spacing => "spacing".to_string(),
             Written::Norm { rank } => format!("norm_{rank}"),
             Written::Remainder { real, floored } => {
-                let how = if floored { "modulo" } else { "mod" };
-                format!("{how}_{real}")
+                format!("{}_{real}", how(*floored, "modulo", "mod"))
             }
         };
         format!("__gr_fortran_{what}")
@@ -209,19 +226,26 @@ impl Written {
                 element,
                 rank,
                 spread,
-            } => assignments::assign_text(name, element, rank, spread),
+            } => assignments::assign_text(name, &element, rank, spread),
             Written::Move { rank } => assignments::move_text(name, rank),
             Written::Bounds { dimension } => allocations::bounds_text(name, dimension),
+            Written::Mold { rank } => allocations::mold_text(name, rank),
+            Written::New { bytes, rank, state } => allocations::new_text(name, bytes, rank, state),
             Written::Allocate {
                 element,
                 rank,
                 spread,
-            } => allocations::allocate_text(name, element, rank, spread),
+                state,
+            } => allocations::allocate_text(name, &element, rank, spread, state),
+            Written::Delete { state } => allocations::delete_text(name, state),
+            Written::Release { rank, dense } => destructions::release_text(name, rank, dense),
             Written::Contiguous { rank } => copies::contiguous_text(name, rank),
-            Written::CopyIn { element, rank } => copies::in_text(name, element, rank),
-            Written::CopyOut { element, rank } => copies::out_text(name, element, rank),
+            Written::CopyIn { element, rank } => copies::in_text(name, &element, rank),
+            Written::CopyOut { element, rank } => copies::out_text(name, &element, rank),
             Written::Drop => copies::drop_text(name),
-            Written::Fill { rank, bytes } => initialisations::fill_text(name, rank, bytes),
+            Written::Fill { rank, bytes, dense } => {
+                initialisations::fill_text(name, rank, bytes, dense)
+            }
             Written::Spacing => numbers::spacing_text(name),
             Written::Norm { rank } => numbers::norm_text(name, rank),
             Written::Remainder { real, floored } => numbers::remainder_text(name, real, floored),
@@ -235,8 +259,27 @@ impl Written {
 /// `call` is a live call with such an operand.
 pub(super) unsafe fn described(call: LLVMValueRef, operand: u32) -> Option<(u64, Element)> {
     unsafe {
+        let number = described_number(call, operand);
+        number.or_else(|| described_record(call, operand))
+    }
+}
+
+/// The same of what is not of a derived type.
+///
+/// # Safety
+/// `call` is a live call with such an operand.
+pub(super) unsafe fn described_number(call: LLVMValueRef, operand: u32) -> Option<(u64, Element)> {
+    unsafe {
         let left = Left::in_variable(LLVMGetOperand(call, operand))?;
         Some((left.rank()?, Element::of(left.element()?)?))
+    }
+}
+
+unsafe fn described_record(call: LLVMValueRef, operand: u32) -> Option<(u64, Element)> {
+    unsafe {
+        let left = Left::in_variable(LLVMGetOperand(call, operand))?;
+        let ty = left.derived().filter(|_| left.is_of_its_type(false))?;
+        Some((left.rank()?, ty.copied()?))
     }
 }
 
@@ -265,6 +308,30 @@ pub(super) fn bounds(rank: u64, descriptor: &str, member: u32, name: &str) -> St
 "
         )
     })
+}
+
+fn side_by_side(dense: Option<u64>) -> String {
+    dense.map_or(String::new(), |size| format!("_dense_{size}"))
+}
+
+/// Calls for each element of what `of` describes, whose first address is `to`; those that stand side by side are one
+/// row, with a step that is a constant.
+pub(super) fn each_element(rank: u64, dense: Option<u64>, body: impl Fn(&str) -> String) -> String {
+    let (shape, rank) = match dense {
+        None => (
+            bounds(rank, "of", 1, "n") + &bounds(rank, "of", 2, "t"),
+            rank,
+        ),
+        Some(size) => {
+            let counted = each(rank, |d| {
+                format!("  %sum.{d} = mul i64 {}, %m.{d}\n", before("sum", d, "1"))
+            });
+            let (shape, all) = (bounds(rank, "of", 1, "m"), before("sum", rank, "1"));
+            let row = format!("  %n.0 = add i64 {all}, 0\n  %t.0 = add i64 {size}, 0\n");
+            (shape + &counted + &row, 1)
+        }
+    };
+    shape + &nest(rank, &[("to", "t")], |at| body(&at[0]))
 }
 
 /// A nest of loops over all elements, `body` once for each, between the labels `entry` and `done`. Each of `sides` is
@@ -346,20 +413,4 @@ pub(super) fn nest(
 {ends}done:
 "
     )
-}
-
-/// Copies an element, part by part.
-pub(super) fn element_text(element: Element, to: &str, from: &str) -> String {
-    let Element { part, bytes, parts } = element;
-    let line = |p: u64| {
-        let at = p * bytes;
-        format!(
-            "  %get.{p} = getelementptr i8, ptr {from}, i64 {at}
-  %value.{p} = load {part}, ptr %get.{p}
-  %put.{p} = getelementptr i8, ptr {to}, i64 {at}
-  store {part} %value.{p}, ptr %put.{p}
-"
-        )
-    };
-    (0..parts).map(line).collect()
 }

@@ -1,0 +1,398 @@
+//! What the constant table of a derived type says of it: its size, what a variable of it begins with, and what its
+//! destruction frees.
+//!
+//! The tables are those of flang-rt 22 (`__fortran_type_info`: derived types and components;
+//! `flang/Runtime/type-info.h`). Where a table does not tell all, or tells of what is known at run time alone
+//! (procedures of finalisation, components that may be polymorphic), nothing is said.
+
+use super::descriptors::{constant_part, number};
+use super::elements::{Element, Part};
+use crate::ffi::c_string;
+use crate::host::Host;
+use llvm_sys::LLVMLinkage::LLVMPrivateLinkage;
+use llvm_sys::LLVMOpcode::LLVMPtrToInt;
+use llvm_sys::LLVMValueKind;
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use llvm_sys::target::*;
+
+/// The members of a type's table: the bytes of a variable, the descriptors of its components, and of its procedures;
+/// and whether nothing is to be initialised, destroyed, or finalised, and no assignment is a procedure.
+const SIZE: u32 = 2;
+const COMPONENTS: u32 = 6;
+const PROCEDURES: u32 = 7;
+const NOTHING_TO_INITIALISE: u32 = 11;
+const NOTHING_TO_DESTROY: u32 = 12;
+const NOTHING_TO_FINALISE: u32 = 13;
+const NO_ASSIGNMENT_DEFINED: u32 = 14;
+
+/// The members of a component's entry: how it lies in a variable, what it holds, its rank, its place, the descriptor
+/// that names its own type, its bounds, and its initial value.
+const GENRE: u32 = 1;
+const CATEGORY: u32 = 2;
+const KIND: u32 = 3;
+const COMPONENT_RANK: u32 = 4;
+const OFFSET: u32 = 6;
+const DERIVED: u32 = 8;
+const BOUNDS: u32 = 10;
+const INITIAL: u32 = 11;
+const GENRE_DATA: u64 = 1;
+const GENRE_ALLOCATABLE: u64 = 3;
+const GENRE_AUTOMATIC: u64 = 4;
+
+/// Of how many numbers a variable may consist that is copied one by one.
+const MOST_COPIED: u64 = 64;
+
+/// What descriptors say of their layout, and of a variable that can be allocated.
+const VERSION: u64 = 20_240_719;
+const ALLOCATABLE: u64 = 2;
+
+/// The table of a derived type.
+#[derive(Clone, Copy)]
+pub(super) struct Type(LLVMValueRef);
+
+/// A value that each element of a variable begins with.
+pub(super) struct Initial {
+    /// How far in an element it lies.
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    /// The constant.
+    pub(super) value: LLVMValueRef,
+}
+
+/// What an entry says of a component.
+struct Component {
+    genre: u64,
+    category: u64,
+    kind: u64,
+    rank: u64,
+    /// Its elements, where they are known.
+    count: Option<u64>,
+    offset: u64,
+    /// The type of its own, where that is a derived one.
+    derived: Option<Type>,
+}
+
+impl Type {
+    /// The type whose table a value is.
+    ///
+    /// # Safety
+    /// `value` is a live value.
+    pub(super) unsafe fn of(value: LLVMValueRef) -> Option<Type> {
+        unsafe { constant_contents(value).map(|_| Type(value)) }
+    }
+
+    unsafe fn member(self, index: u32) -> Option<LLVMValueRef> {
+        unsafe { constant_part(constant_contents(self.0)?, index) }
+    }
+
+    unsafe fn says(self, index: u32) -> Option<bool> {
+        unsafe { Some(number(self.member(index)?)? != 0) }
+    }
+
+    /// The entries of its components.
+    unsafe fn entries(self) -> Option<Vec<LLVMValueRef>> {
+        unsafe {
+            let entries = constant_part(self.member(COMPONENTS)?, 0)?;
+            if LLVMIsNull(entries) != 0 {
+                return Some(Vec::new());
+            }
+            let entries = constant_contents(entries)?;
+            let count = LLVMGetArrayLength2(LLVMTypeOf(entries)) as u32;
+            (0..count).map(|at| constant_part(entries, at)).collect()
+        }
+    }
+
+    /// A variable as an element that is copied; `None` where an assignment is more than that, or of components that
+    /// are not known.
+    ///
+    /// # Safety
+    /// The module of the table is live.
+    pub(super) unsafe fn copied(self) -> Option<Element> {
+        unsafe {
+            let is_plain = self.says(NOTHING_TO_DESTROY)?
+                && self.says(NOTHING_TO_FINALISE)?
+                && self.says(NO_ASSIGNMENT_DEFINED)?;
+            let parts = is_plain.then(|| self.parts())??;
+            Some(Element::record(self.size()?, parts))
+        }
+    }
+
+    unsafe fn parts(self) -> Option<Vec<Part>> {
+        let mut parts = Vec::new();
+        unsafe {
+            for entry in self.entries()? {
+                parts.extend(Component::read(entry)?.parts()?);
+            }
+        }
+        let numbers: u64 = parts.iter().map(|part: &Part| part.count).sum();
+        (numbers <= MOST_COPIED).then_some(parts)
+    }
+
+    /// The bytes of a variable.
+    ///
+    /// # Safety
+    /// The module of the table is live.
+    pub(super) unsafe fn size(self) -> Option<u64> {
+        unsafe { number(self.member(SIZE)?) }
+    }
+
+    /// Where in a variable addresses lie that its destruction frees.
+    ///
+    /// # Safety
+    /// The module of the table is live.
+    pub(super) unsafe fn to_free(self) -> Option<Vec<u64>> {
+        unsafe {
+            if !self.says(NOTHING_TO_FINALISE)? {
+                return None;
+            }
+            if self.says(NOTHING_TO_DESTROY)? {
+                return Some(Vec::new());
+            }
+            let mut offsets = Vec::new();
+            for entry in self.entries()? {
+                offsets.extend(Component::read(entry)?.to_free()?);
+            }
+            Some(offsets)
+        }
+    }
+}
+
+impl Component {
+    unsafe fn read(entry: LLVMValueRef) -> Option<Component> {
+        unsafe {
+            let own = |index| constant_part(entry, index);
+            let derived = constant_part(own(DERIVED)?, 0)?;
+            let rank = number(own(COMPONENT_RANK)?)?;
+            Some(Component {
+                genre: number(own(GENRE)?)?,
+                category: number(own(CATEGORY)?)?,
+                kind: number(own(KIND)?)?,
+                rank,
+                count: elements(own(BOUNDS)?, rank),
+                offset: number(own(OFFSET)?)?,
+                derived: (LLVMIsNull(derived) == 0).then_some(Type(derived)),
+            })
+        }
+    }
+
+    /// What is allocatable and of a derived type may be polymorphic: what it frees is known when the program runs.
+    unsafe fn to_free(&self) -> Option<Vec<u64>> {
+        match (self.genre, self.derived) {
+            (GENRE_DATA, Some(derived)) => {
+                let inner = unsafe { derived.to_free()? };
+                let is_plain = self.rank == 0 || inner.is_empty();
+                is_plain.then(|| inner.iter().map(|at| self.offset + at).collect())
+            }
+            (GENRE_ALLOCATABLE, None) => {
+                self.code_and_bytes()?;
+                Some(vec![self.offset])
+            }
+            (GENRE_ALLOCATABLE | GENRE_AUTOMATIC, _) => None,
+            _ => Some(Vec::new()),
+        }
+    }
+
+    /// What it adds to a variable, one part for each number of an array of a derived type.
+    unsafe fn parts(&self) -> Option<Vec<Part>> {
+        let count = self.count.filter(|_| self.genre == GENRE_DATA)?;
+        let (one, size) = match self.derived {
+            Some(derived) => unsafe { (derived.parts()?, derived.size()?) },
+            None => {
+                let (code, size) = self.code_and_bytes()?;
+                (Element::of(code)?.parts().to_vec(), size)
+            }
+        };
+        if let (None, [part]) = (self.derived, one.as_slice()) {
+            let (at, count) = (self.offset, count * part.count);
+            return Some(vec![Part { at, count, ..*part }]);
+        }
+        if count > MOST_COPIED {
+            return None;
+        }
+        let moved = |index: u64| {
+            let from = self.offset + index * size;
+            one.iter().map(move |part| Part {
+                at: from + part.at,
+                ..part.clone()
+            })
+        };
+        Some((0..count).flat_map(moved).collect())
+    }
+
+    /// How a descriptor names what the component holds (`CFI_type_…`), and the bytes of an element: of integers,
+    /// reals, complex numbers and logicals, which count as the least integers of so many bits.
+    fn code_and_bytes(&self) -> Option<(u64, u64)> {
+        let code = match (self.category, self.kind) {
+            (0, 1) => 7,
+            (0, 2) => 8,
+            (0, 4) => 9,
+            (0, 8) => 10,
+            (2 | 3, 4) => 27,
+            (2 | 3, 8) => 28,
+            (5, 1) => 39,
+            (5, 2) => 13,
+            (5, 4) => 14,
+            (5, 8) => 15,
+            _ => return None,
+        };
+        match self.category {
+            3 => Some((code + 7, 2 * self.kind)),
+            _ => Some((code, self.kind)),
+        }
+    }
+}
+
+impl Host {
+    /// What a variable of a type begins with; `None` where that is not plain.
+    ///
+    /// # Safety
+    /// The table is one of this module.
+    pub(super) unsafe fn initial_values(&mut self, ty: Type) -> Option<Vec<Initial>> {
+        let mut found = Vec::new();
+        unsafe { self.add_initial(ty, 0, &mut found)? };
+        Some(found)
+    }
+
+    /// Adds what a variable of a type begins with which lies at `start`.
+    unsafe fn add_initial(&mut self, ty: Type, start: u64, found: &mut Vec<Initial>) -> Option<()> {
+        unsafe {
+            if ty.says(NOTHING_TO_INITIALISE)? {
+                return Some(());
+            }
+            let procedures = constant_part(ty.member(PROCEDURES)?, 7)?;
+            if number(constant_part(constant_part(procedures, 0)?, 1)?)? != 0 {
+                return None;
+            }
+            for entry in ty.entries()? {
+                let component = Component::read(entry)?;
+                let offset = start.checked_add(component.offset)?;
+                let value = match component.genre {
+                    GENRE_DATA => initial(entry)?,
+                    GENRE_ALLOCATABLE => Some(self.not_allocated(&component)?),
+                    _ => return None,
+                };
+                match (value, component.derived) {
+                    (Some(value), _) => {
+                        let layout = LLVMGetModuleDataLayout(self.module);
+                        let bytes = LLVMABISizeOfType(layout, LLVMGlobalGetValueType(value));
+                        found.push(Initial {
+                            offset,
+                            bytes,
+                            value,
+                        });
+                    }
+                    (None, Some(inner)) => {
+                        let before = found.len();
+                        self.add_initial(inner, offset, found)?;
+                        if component.rank != 0 && found.len() > before {
+                            return None;
+                        }
+                    }
+                    (None, None) => {}
+                }
+            }
+            Some(())
+        }
+    }
+
+    /// The descriptor of a component that is not allocated, as a constant of this module.
+    unsafe fn not_allocated(&mut self, component: &Component) -> Option<LLVMValueRef> {
+        let (code, bytes) = match component.derived {
+            None => component.code_and_bytes()?,
+            Some(_) => return None,
+        };
+        let rank = component.rank;
+        let name = c_string(&format!("__gr_fortran_none_{rank}_{code}"));
+        unsafe {
+            let made = LLVMGetNamedGlobal(self.module, name.as_ptr());
+            if !made.is_null() {
+                return Some(made);
+            }
+            let bits = |width| LLVMIntTypeInContext(self.ctx, width);
+            let int = |width, value| LLVMConstInt(bits(width), value, 0);
+            let dimension = |d| {
+                let stride = if d == 0 { bytes } else { 0 };
+                let mut members = [int(64, 1), int(64, 0), int(64, stride)];
+                LLVMConstArray2(bits(64), members.as_mut_ptr(), 3)
+            };
+            let mut bounds: Vec<LLVMValueRef> = (0..rank).map(dimension).collect();
+            let mut members = vec![
+                LLVMConstNull(LLVMPointerTypeInContext(self.ctx, 0)),
+                int(64, bytes),
+                int(32, VERSION),
+                int(8, rank),
+                int(8, code),
+                int(8, ALLOCATABLE),
+                int(8, 0),
+            ];
+            if rank > 0 {
+                let dimension = LLVMArrayType2(bits(64), 3);
+                members.push(LLVMConstArray2(dimension, bounds.as_mut_ptr(), rank));
+            }
+            let count = members.len() as u32;
+            let contents = LLVMConstStructInContext(self.ctx, members.as_mut_ptr(), count, 0);
+            let made = LLVMAddGlobal(self.module, LLVMTypeOf(contents), name.as_ptr());
+            LLVMSetInitializer(made, contents);
+            LLVMSetGlobalConstant(made, 1);
+            LLVMSetLinkage(made, LLVMPrivateLinkage);
+            Some(made)
+        }
+    }
+}
+
+/// How many elements bounds leave; `None` where they are not constants.
+unsafe fn elements(bounds: LLVMValueRef, rank: u64) -> Option<u64> {
+    /// Says that a value is given as a number.
+    const EXPLICIT: u64 = 2;
+    if rank == 0 {
+        return Some(1);
+    }
+    unsafe {
+        let bounds = constant_contents(constant_part(bounds, 0)?)?;
+        let bound = |dimension, side| {
+            let value = constant_part(dimension, side)?;
+            let is_number = number(constant_part(value, 0)?)? == EXPLICIT;
+            let value = number(constant_part(value, 2)?)?;
+            is_number.then_some(value as i64)
+        };
+        let mut count = 1u64;
+        for at in 0..u32::try_from(rank).ok()? {
+            let dimension = constant_part(bounds, at)?;
+            let extent = bound(dimension, 1)?
+                .checked_sub(bound(dimension, 0)?)?
+                .checked_add(1)?;
+            count = count.checked_mul(extent.max(0) as u64)?;
+        }
+        Some(count)
+    }
+}
+
+/// The constant that a component begins with, if there is one; `None` outside where that is not plain.
+unsafe fn initial(entry: LLVMValueRef) -> Option<Option<LLVMValueRef>> {
+    unsafe {
+        let address = constant_part(constant_part(entry, INITIAL)?, 0)?;
+        if LLVMIsNull(address) != 0 {
+            return Some(None);
+        }
+        let is_expression = !LLVMIsAConstantExpr(address).is_null();
+        if !is_expression || LLVMGetConstOpcode(address) != LLVMPtrToInt {
+            return None;
+        }
+        let value = LLVMGetOperand(address, 0);
+        constant_contents(value)?;
+        Some(Some(value))
+    }
+}
+
+/// What a constant variable holds.
+unsafe fn constant_contents(variable: LLVMValueRef) -> Option<LLVMValueRef> {
+    unsafe {
+        let is_variable = LLVMGetValueKind(variable) == LLVMValueKind::LLVMGlobalVariableValueKind;
+        if !is_variable || LLVMIsGlobalConstant(variable) == 0 {
+            return None;
+        }
+        let contents = LLVMGetInitializer(variable);
+        (!contents.is_null()).then_some(contents)
+    }
+}
