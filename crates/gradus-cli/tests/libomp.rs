@@ -274,8 +274,11 @@ fn teams_know_their_numbers() {
         let build = format!("gradus cc {level} -fopenmp teams_around.c teams_asked.c -o program");
         shell(&folder, &build);
         for (workers, forced) in [(1, true), (2, false), (4, true)] {
-            let said = printed(&folder, workers, forced, "OMP_NUM_THREADS");
-            assert_eq!(said, "1 0\n", "{level}, {workers}, forced: {forced}");
+            // Another team's thread may take a rank, or not.
+            for _ in 0..20 {
+                let said = printed(&folder, workers, forced, "OMP_NUM_THREADS");
+                assert_eq!(said, "1 0\n", "{level}, {workers}, forced: {forced}");
+            }
         }
     }
 }

@@ -64,6 +64,10 @@ fn most_threads(function: Function) -> i32 {
     }
 }
 
+fn one_or_more(function: Function) -> i32 {
+    asked(function, 1)
+}
+
 fn is_parallel(function: Function) -> i32 {
     standing().map_or_else(|| asked(function, 0), |_| i32::from(around().active > 0))
 }
@@ -187,6 +191,8 @@ entries! {
     __wrap_omp_get_max_active_levels: most_levels(MostLevels);
     /// Whether what runs is a final task.
     __wrap_omp_in_final: is_final(InFinal);
+    /// How many teams there are, which are the other library's.
+    __wrap_omp_get_num_teams: one_or_more(NumTeams);
     /// As asked by Fortran.
     __wrap_omp_get_thread_num_: thread_number(ThreadNumF);
     /// As asked by Fortran.
@@ -208,7 +214,8 @@ pub extern "C" fn gr_in_final() -> i32 {
 /// Whether a region inside of those around this may have several threads.
 pub(crate) fn may_nest() -> bool {
     let folded = i32::from(strand::is_one_for_all());
-    active_level(Function::ActiveLevel) + folded < most_levels(Function::MostLevels)
+    !foreign::is_one_of_teams()
+        && active_level(Function::ActiveLevel) + folded < most_levels(Function::MostLevels)
 }
 
 /// The number of threads of a region inside of those around this that does not say it itself.

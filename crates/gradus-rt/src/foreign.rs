@@ -52,6 +52,7 @@ functions! {
     SetLevels "omp_set_max_active_levels",
     SetNested "omp_set_nested",
     TeamSize "omp_get_team_size",
+    NumTeams "omp_get_num_teams",
     Ancestor "omp_get_ancestor_thread_num",
     ThreadNumF "omp_get_thread_num_",
     NumThreadsF "omp_get_num_threads_",
@@ -94,6 +95,7 @@ functions! {
     Serial "__kmpc_serialized_parallel",
     Fork "__kmpc_fork_call",
     ForkIf "__kmpc_fork_call_if",
+    ForkTeams "__kmpc_fork_teams",
 }
 
 unsafe extern "C" {
@@ -221,7 +223,18 @@ pub(crate) fn has_threads() -> bool {
             .find()
             .map_or(1, |f| call!(f, () -> i32,))
     };
-    level() > 0 && threads() > 1
+    level() > 0 && threads() > 1 || is_one_of_teams()
+}
+
+/// Whether this thread is one of several teams (`#pragma omp teams`), which are the other library's: ours would tell a
+/// region there of another one.
+pub(crate) fn is_one_of_teams() -> bool {
+    let teams = || {
+        Function::NumTeams
+            .find()
+            .map_or(1, |f| call!(f, () -> i32,))
+    };
+    gr_foreign_regions.load(Ordering::Relaxed) != 0 && teams() > 1
 }
 
 /// # Safety
@@ -260,52 +273,69 @@ extern "C" fn fork_target() -> *mut c_void {
     Function::Fork.needed()
 }
 
+extern "C" fn teams_target() -> *mut c_void {
+    entered();
+    Function::ForkTeams.needed()
+}
+
 // A fork has any number of arguments: they stay where they are.
 #[cfg(target_arch = "x86_64")]
-std::arch::global_asm!(
-    ".pushsection .text.gr_fork,\"ax\",@progbits",
-    ".globl __wrap___kmpc_fork_call",
-    ".type __wrap___kmpc_fork_call,@function",
-    "__wrap___kmpc_fork_call:",
-    "push rdi",
-    "push rsi",
-    "push rdx",
-    "push rcx",
-    "push r8",
-    "push r9",
-    "push rax",
-    "call {fork_target}",
-    "mov r11, rax",
-    "pop rax",
-    "pop r9",
-    "pop r8",
-    "pop rcx",
-    "pop rdx",
-    "pop rsi",
-    "pop rdi",
-    "jmp r11",
-    ".popsection",
-    fork_target = sym fork_target,
-);
+macro_rules! fork {
+    ($name:literal, $target:ident) => {
+        std::arch::global_asm!(
+            ".pushsection .text.gr_fork,\"ax\",@progbits",
+            concat!(".globl ", $name),
+            concat!(".type ", $name, ",@function"),
+            concat!($name, ":"),
+            "push rdi",
+            "push rsi",
+            "push rdx",
+            "push rcx",
+            "push r8",
+            "push r9",
+            "push rax",
+            "call {target}",
+            "mov r11, rax",
+            "pop rax",
+            "pop r9",
+            "pop r8",
+            "pop rcx",
+            "pop rdx",
+            "pop rsi",
+            "pop rdi",
+            "jmp r11",
+            ".popsection",
+            target = sym $target,
+        );
+    };
+}
 #[cfg(target_arch = "aarch64")]
-std::arch::global_asm!(
-    ".pushsection .text.gr_fork,\"ax\",@progbits",
-    ".globl __wrap___kmpc_fork_call",
-    ".type __wrap___kmpc_fork_call,@function",
-    "__wrap___kmpc_fork_call:",
-    "stp x29, x30, [sp, #-80]!",
-    "stp x0, x1, [sp, #16]",
-    "stp x2, x3, [sp, #32]",
-    "stp x4, x5, [sp, #48]",
-    "stp x6, x7, [sp, #64]",
-    "bl {fork_target}",
-    "mov x16, x0",
-    "ldp x0, x1, [sp, #16]",
-    "ldp x2, x3, [sp, #32]",
-    "ldp x4, x5, [sp, #48]",
-    "ldp x6, x7, [sp, #64]",
-    "ldp x29, x30, [sp], #80",
-    "br x16",
-    ".popsection",
-    fork_target = sym fork_target,
-);
+macro_rules! fork {
+    ($name:literal, $target:ident) => {
+        std::arch::global_asm!(
+            ".pushsection .text.gr_fork,\"ax\",@progbits",
+            concat!(".globl ", $name),
+            concat!(".type ", $name, ",@function"),
+            concat!($name, ":"),
+            "stp x29, x30, [sp, #-80]!",
+            "stp x0, x1, [sp, #16]",
+            "stp x2, x3, [sp, #32]",
+            "stp x4, x5, [sp, #48]",
+            "stp x6, x7, [sp, #64]",
+            "bl {target}",
+            "mov x16, x0",
+            "ldp x0, x1, [sp, #16]",
+            "ldp x2, x3, [sp, #32]",
+            "ldp x4, x5, [sp, #48]",
+            "ldp x6, x7, [sp, #64]",
+            "ldp x29, x30, [sp], #80",
+            "br x16",
+            ".popsection",
+            target = sym $target,
+        );
+    };
+}
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fork!("__wrap___kmpc_fork_call", fork_target);
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fork!("__wrap___kmpc_fork_teams", teams_target);

@@ -26,7 +26,7 @@ mod build;
 mod nests;
 mod plan;
 
-pub(crate) use plan::passes_on_freely;
+pub(crate) use plan::passes_on_sums;
 
 use crate::Facts;
 use gradus_analysis::Alias;

@@ -330,18 +330,27 @@ fn others(
 
 /// Whether the values that a loop carries are handed on as they are, or are sums that may be regrouped and
 /// that nothing else in the loop reads.
-pub(crate) fn passes_on_freely(body: &Body, lp: Op) -> bool {
+pub(super) fn passes_on_freely(body: &Body, lp: Op) -> bool {
+    passes_on(body, lp, Flags::REASSOC)
+}
+
+/// As [`passes_on_freely`], of a loop whose iterations are independent: its sums have no order.
+pub(crate) fn passes_on_sums(body: &Body, lp: Op) -> bool {
+    passes_on(body, lp, Flags::NONE)
+}
+
+/// Sums are those with such a flag.
+fn passes_on(body: &Body, lp: Op, flag: Flags) -> bool {
     let region = body.op_regions(lp)[0];
     let params = body.region_params(region)[1..].iter().copied();
     body.last(region).is_some_and(|end| {
         let mut pairs = params.zip(body.operands(end));
-        pairs.all(|(param, next)| param == next || is_sum(body, region, param, next))
+        pairs.all(|(param, next)| param == next || is_sum(body, region, (param, next), flag))
     })
 }
 
-/// Whether `next` is `param` and what an iteration adds to it, by sums that may be regrouped and that only
-/// lead to one another.
-fn is_sum(body: &Body, region: Region, param: Value, next: Value) -> bool {
+/// Whether `next` is `param` and what an iteration adds to it, by sums with a flag that only lead to one another.
+fn is_sum(body: &Body, region: Region, (param, next): (Value, Value), flag: Flags) -> bool {
     let mut at = param;
     for _ in 0..TERMS {
         let mut uses = body.uses(at);
@@ -352,7 +361,7 @@ fn is_sum(body: &Body, region: Region, param: Value, next: Value) -> bool {
             return *body.kind(only.op) == OpKind::Yield;
         }
         let sum = matches!(body.kind(only.op), OpKind::Binary(BinaryOp::FAdd));
-        let regroups = body.ops[only.op].flags.has(Flags::REASSOC);
+        let regroups = body.ops[only.op].flags.has(flag);
         if !sum || !regroups || body.parent(only.op) != Some(region) {
             return false;
         }

@@ -23,7 +23,7 @@ use super::{
     owner, quotient, replace, slice, sums_up, wide,
 };
 use crate::Facts;
-use crate::gather::passes_on_freely;
+use crate::gather::passes_on_sums;
 use crate::unswitch::second_form;
 use gradus_analysis::{Alias, affine};
 use gradus_edit::{ValueMap, is_pure};
@@ -63,7 +63,7 @@ pub fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts, least: i64) -> Ve
     let loops: Vec<Op> = body.walk(body.root()).filter(outermost).collect();
     let (mut given, mut others) = (Vec::new(), Vec::new());
     for lp in loops {
-        let sums = passes_on_freely(body, lp)
+        let sums = passes_on_sums(body, lp)
             .then(|| adds(unit, body, facts, lp))
             .flatten();
         match sums {
@@ -76,7 +76,7 @@ pub fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts, least: i64) -> Ve
     }
     let (plain, others) = once::once(unit, body, facts, others, least);
     given.extend(plain);
-    let others = others.into_iter().filter(|lp| passes_on_freely(body, *lp));
+    let others = others.into_iter().filter(|lp| passes_on_sums(body, *lp));
     let others: Vec<Op> = others.collect();
     given.extend(listed::rounds(unit, body, facts, &others, least));
     given
