@@ -232,19 +232,32 @@ pub(super) fn spawn(task: impl FnOnce() + Send + 'static) {
     idlers().call();
 }
 
+/// A worker may come to its rank while it waits in work of another rank, which then waits for this one at the next
+/// barrier: such a rank has a thread of its own.
 pub(super) fn gather(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
     let run = || {
         let workers = u32::try_from(rayon_core::current_num_threads()).unwrap_or(u32::MAX);
         let size = size.min(workers);
-        rayon_core::in_place_scope(|scope| {
-            scope.spawn_broadcast(|_, worker| {
-                idle::rise();
-                let rank = u32::try_from(worker.index()).unwrap_or(u32::MAX);
-                if rank < size {
-                    work(rank, size);
-                }
+        std::thread::scope(|threads| {
+            rayon_core::in_place_scope(|scope| {
+                scope.spawn_broadcast(|_, worker| {
+                    idle::rise();
+                    let rank = u32::try_from(worker.index()).unwrap_or(u32::MAX);
+                    if rank >= size {
+                        return;
+                    }
+                    let beside = strand::depth() > 0 && {
+                        let thread = std::thread::Builder::new().stack_size(super::STACK_BYTES);
+                        thread
+                            .spawn_scoped(threads, move || work(rank, size))
+                            .is_ok()
+                    };
+                    if !beside {
+                        work(rank, size);
+                    }
+                });
+                idlers().call_all();
             });
-            idlers().call_all();
         });
     };
     ASKED.set(size as usize);
