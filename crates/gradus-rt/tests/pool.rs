@@ -355,6 +355,27 @@ fn a_team_keeps_its_ranks_together() {
     assert_eq!(phases_seen.locked.load(Ordering::Relaxed), 100 * ranks);
 }
 
+/// The first rank has others take part in its loops, whether they have come to their own ranks or not.
+unsafe extern "C" fn first_works(member: *const Member, rank: i32, _: i32, context: *mut c_void) {
+    if rank == 0 {
+        unsafe { gr_for(0, 50, 1, outer, context) };
+    }
+    unsafe { gr_barrier(member) };
+}
+
+/// Who takes a piece of another rank's loop does not begin its own rank within.
+#[test]
+fn a_rank_that_begins_late_waits_for_nobody_beneath_it() {
+    for turn in 0..2_000 {
+        let seen: Vec<AtomicU32> = (0..100).map(|_| AtomicU32::new(0)).collect();
+        unsafe { gr_team(0, first_works, pointer(&seen)) };
+        assert!(seen.iter().all(|n| n.load(Ordering::Relaxed) == 50));
+        if turn % 4 == 0 {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
 unsafe extern "C" fn team_in_loop(lo: i64, hi: i64, context: *mut c_void) {
     for _ in lo..hi {
         unsafe { gr_team(0, phases, context) };
