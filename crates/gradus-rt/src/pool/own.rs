@@ -249,7 +249,7 @@ pub(super) fn gather(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
                     let beside = strand::depth() > 0 && {
                         let thread = std::thread::Builder::new().stack_size(super::STACK_BYTES);
                         thread
-                            .spawn_scoped(threads, move || work(rank, size))
+                            .spawn_scoped(threads, move || tsan::hidden(|| work(rank, size)))
                             .is_ok()
                     };
                     if !beside {
