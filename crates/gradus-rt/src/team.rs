@@ -361,12 +361,17 @@ fn on_threads(size: u32, run: &(dyn Fn(&Member, u32) + Sync)) {
             let thread = std::thread::Builder::new().stack_size(pool::STACK_BYTES);
             if thread.spawn_scoped(scope, move || rank(number)).is_err() {
                 // Those that have begun wait for it: the program cannot go on.
-                fail(c"gradus: the system gives no thread for a region's num_threads\n");
+                no_thread();
             }
         }
         rank(0);
     });
     tsan::acquire(team.fence());
+}
+
+/// A rank has no thread to run on: others of its team may wait for it, so that the program cannot go on.
+pub(crate) fn no_thread() -> ! {
+    fail(c"gradus: the system gives no thread for a rank of a region\n")
 }
 
 fn fail(text: &CStr) -> ! {

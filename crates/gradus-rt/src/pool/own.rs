@@ -246,14 +246,13 @@ pub(super) fn gather(size: u32, work: &(dyn Fn(u32, u32) + Sync)) {
                     if rank >= size {
                         return;
                     }
-                    let beside = strand::depth() > 0 && {
-                        let thread = std::thread::Builder::new().stack_size(super::STACK_BYTES);
-                        thread
-                            .spawn_scoped(threads, move || tsan::hidden(|| work(rank, size)))
-                            .is_ok()
-                    };
-                    if !beside {
-                        work(rank, size);
+                    if strand::depth() == 0 {
+                        return work(rank, size);
+                    }
+                    let thread = std::thread::Builder::new().stack_size(super::STACK_BYTES);
+                    let rank = move || tsan::hidden(|| work(rank, size));
+                    if thread.spawn_scoped(threads, rank).is_err() {
+                        crate::team::no_thread();
                     }
                 });
                 idlers().call_all();
