@@ -1,5 +1,6 @@
 //! Functions that nothing is known of and that are handed active memory. After them anything may lie
-//! there, so what is refused for the memory's sake, wherever it stands, is refused because of them.
+//! there, so what is refused for the memory's sake, wherever it stands, is refused because of them; and so it is
+//! with regions that stay with OpenMP's library, which hands on what they share in words.
 
 use crate::activity::{ClassFacts, ClassState, Facts};
 use crate::closure::Callee;
@@ -11,6 +12,10 @@ use std::collections::BTreeSet;
 pub(crate) fn blame(facts: Facts<'_>, classes: &ClassFacts, findings: &mut Vec<Diagnostic>) {
     let about_memory = |d: &Diagnostic| matches!(d.code, Code::UnknownMemoryType | Code::FloatBits);
     if !findings.iter().any(about_memory) {
+        return;
+    }
+    if findings.iter().any(|d| d.code == Code::OpenMp) {
+        findings.retain(|d| !about_memory(d));
         return;
     }
     let names = names(facts, classes);

@@ -5,7 +5,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{folder, shell, succeeds, text};
+use support::{folder, refuses, shell, succeeds, text};
 
 const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../include");
 
@@ -315,5 +315,38 @@ fn a_region_in_another_compilers_region_has_one_thread() {
         command.env("OMP_MAX_ACTIVE_LEVELS", levels);
         let said = text(&succeeds(command.current_dir(&folder)).stdout);
         assert_eq!(said, wanted, "{levels} levels");
+    }
+}
+
+/// What a region that stays shares is handed to it in words: this is no finding of its own.
+#[test]
+fn a_derivative_names_the_region_that_stays() {
+    let folder = folder("kept_in_derivative");
+    let program = "
+        #include <omp.h>
+        double __enzyme_autodiff(void *, ...);
+        extern int enzyme_dup, enzyme_const;
+        double f(const double *x, int n) { double s = 0; omp_lock_t lock; omp_init_lock(&lock);
+        #pragma omp parallel for CLAUSE
+          for (int i = 0; i < n; i++) { double t = x[i] * x[i];
+            WORK }
+          omp_destroy_lock(&lock); return s; }
+        void g(double *x, double *d, int n) {
+          __enzyme_autodiff((void *)f, enzyme_dup, x, d, enzyme_const, n); }";
+    let locked = program.replace(
+        "WORK",
+        "omp_set_lock(&lock); s += t; omp_unset_lock(&lock);",
+    );
+    let ordered = program
+        .replace("CLAUSE", "ordered")
+        .replace("WORK", "\n        #pragma omp ordered\n            s += t;");
+    for source in [locked.replace("CLAUSE", ""), ordered] {
+        std::fs::write(folder.join("it.c"), source).expect("written");
+        for level in ["-O0", "-O2"] {
+            let build = format!("cc {level} -g -fopenmp -c it.c");
+            let said = refuses(&folder, &build, "GRD0011");
+            assert!(said.contains("it.c:6"), "{said}");
+            assert!(!said.contains("GRD0008"), "{said}");
+        }
     }
 }
