@@ -5,7 +5,7 @@ mod support;
 
 use std::path::Path;
 use std::process::{Command, Output};
-use support::{folder, text};
+use support::{folder, shell, text};
 
 fn gradus(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
@@ -92,6 +92,14 @@ fn what_is_no_compilation_passes_through() {
             .success()
     );
     assert!(at.join("twice.d").exists());
+    let plan = gradus(&at, &["cc", "-###", "twice.c"]);
+    assert!(plan.status.success());
+    assert!(
+        text(&plan.stderr).contains("\"-cc1\""),
+        "{}",
+        text(&plan.stderr)
+    );
+    assert!(!at.join("a.out").exists());
 }
 
 #[test]
@@ -270,4 +278,66 @@ int main(void)
         assert!(output.status.success(), "{level}: {said}");
         assert_eq!(run(&at, "asked"), ("1\n".to_string(), 0), "{level}");
     }
+}
+
+const SUM: &str = "double sum(const double *x, int n) { double s = 0;
+#pragma omp parallel for reduction(+ : s)
+  for (int i = 0; i < n; i++) s += x[i] * x[i];
+  return s; }
+";
+const SUMS: &str = "#include <stdio.h>
+double sum(const double *, int);
+int main(void) { double x[9]; for (int i = 0; i < 9; i++) x[i] = i;
+  printf(\"%g\\n\", sum(x, 9)); return 0; }
+";
+
+/// Objects for a link that optimises are bitcode: that parallel code of theirs needs its library is seen all the same.
+#[test]
+fn a_link_that_optimises_finds_the_library() {
+    let at = folder("lto");
+    write(&at, "sum.c", SUM);
+    write(&at, "main.c", SUMS);
+    for how in ["-flto", "-flto=thin"] {
+        let whole = format!("gradus cc {how} -O2 -fopenmp main.c sum.c -o one");
+        let parts = format!("gradus cc {how} -O2 -fopenmp -c main.c sum.c");
+        let linked = format!("gradus cc {how} -O2 -fopenmp main.o libsum.a -o two");
+        for command in [
+            &whole,
+            &parts,
+            "rm -f libsum.a",
+            "llvm-ar-22 rcs libsum.a sum.o",
+            &linked,
+        ] {
+            shell(&at, command);
+        }
+        for program in ["one", "two"] {
+            assert_eq!(run(&at, program), ("204\n".to_string(), 0), "{how}");
+        }
+    }
+}
+
+/// Bitcode carries nothing that a link could differentiate: what needs other files is refused when it is compiled.
+#[test]
+fn derivatives_across_files_do_not_wait_for_a_link_that_optimises() {
+    let at = folder("lto-derived");
+    write(&at, "sum.c", SUM);
+    let asking = "double __enzyme_autodiff(void *, ...);
+double sum(const double *, int);
+extern int enzyme_dup, enzyme_const;
+int main(void) { double x[2] = {1, 2}, d[2] = {0};
+  __enzyme_autodiff((void *)sum, enzyme_dup, x, d, enzyme_const, 2); return d[1] != 4; }
+";
+    write(&at, "main.c", asking);
+    let line = "cc -flto -O2 -fopenmp main.c sum.c -o program";
+    let said = support::refuses(&at, line, "GRD0005");
+    assert!(said.contains("without `-flto`"), "{said}");
+    shell(&at, "gradus cc -O2 -fopenmp main.c sum.c -o program");
+    assert_eq!(run(&at, "program").1, 0);
+    write(
+        &at,
+        "both.c",
+        &asking.replace("double sum(const double *, int);", SUM),
+    );
+    shell(&at, "gradus cc -flto -O2 -fopenmp both.c -o program");
+    assert_eq!(run(&at, "program").1, 0);
 }

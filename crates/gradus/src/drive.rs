@@ -78,8 +78,9 @@ fn run(
     let compiler = settings.compiler(how.language)?;
     let args = &[args, &settings.words(how.language)].concat();
     let mut plan = plan::ask(settings, &compiler, args)?;
+    let only_asked = args.iter().any(|arg| arg == "-###");
     let ours = |job: &Job| job.is_compilation() && job.input() != Some("-");
-    if !plan.ok || !plan.jobs.iter().any(|job| ours(job) || is_link(job)) {
+    if only_asked || !plan.ok || !plan.jobs.iter().any(|job| ours(job) || is_link(job)) {
         let mut args = args.to_vec();
         if plan.ok && plan.jobs.iter().any(reads_source) {
             args.insert(0, format!("-D{OURS}"));
@@ -156,6 +157,22 @@ fn name_ourselves(job: &mut Job) {
 fn emits_llvm(job: &Job) -> bool {
     let kinds = ["-emit-llvm", "-emit-llvm-bc"];
     job.args.iter().any(|arg| kinds.contains(&arg.as_str()))
+}
+
+/// Whether a compilation makes bitcode that a link optimises: such files carry nothing, so that a derivative cannot wait
+/// for it.
+fn for_optimising_link(job: &Job) -> bool {
+    let mut options = job.args.iter();
+    options.any(|arg| arg == "-flto" || arg.starts_with("-flto="))
+}
+
+/// Says what to do where a derivative needs other files and the link optimises.
+fn advise_without_flto(finding: &mut Diagnostic) {
+    let help = "compile this file and those that it needs without `-flto`: objects that are not for a link that \
+                optimises carry what a derivative across files takes";
+    if finding.severity == Severity::Error {
+        finding.help = Some(help.to_string());
+    }
 }
 
 /// Whether a job is the linker's.
@@ -256,7 +273,10 @@ impl Session<'_> {
             return status(job);
         }
         let name = job.input().unwrap_or_default();
-        let reply = self.derive(&halves, name, bytes, parallel);
+        let mut reply = self.derive(&halves, name, bytes, parallel);
+        if for_optimising_link(job) && needs_other_files(&reply) {
+            reply.diagnostics.iter_mut().for_each(advise_without_flto);
+        }
         let carries = job
             .output()
             .is_some_and(|o| self.compiled.contains_key(Path::new(o)));
@@ -299,9 +319,9 @@ impl Session<'_> {
             inputs: vec![Input::new(name, bytes)],
             task: match self.how.restructure_all {
                 true => Task::RestructureAll,
-                // A function that is missing here may stand in another file.
+                // A function that is missing here may stand in another file, which a link of objects has.
                 false => Task::Calls(CallsTask {
-                    partial: true,
+                    partial: !for_optimising_link(&halves.back),
                     ..CallsTask::default()
                 }),
             },
@@ -413,7 +433,8 @@ pub(crate) fn is_parallel(bitcode: &[u8]) -> bool {
     calls_openmp(bitcode) || has_markers(bitcode)
 }
 
-fn holds(bitcode: &[u8], key: &[u8]) -> bool {
+/// Whether a module's bytes hold a name.
+pub(crate) fn holds(bitcode: &[u8], key: &[u8]) -> bool {
     bitcode.windows(key.len()).any(|w| w == key)
 }
 

@@ -125,6 +125,11 @@ pub fn facts(bytes: &[u8]) -> Option<Facts> {
     })
 }
 
+/// Whether a file is LLVM's bitcode, as compilations leave it for links that optimise (`-flto`).
+pub(crate) fn is_bitcode(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"BC\xc0\xde")
+}
+
 /// The objects inside an archive.
 pub fn members(bytes: &[u8]) -> Vec<Facts> {
     let Ok(archive) = ArchiveFile::parse(bytes) else {

@@ -4,7 +4,7 @@
 
 use crate::files::{self, Scratch};
 use crate::plan::Job;
-use crate::{archive, link};
+use crate::{archive, drive::holds, fat::is_bitcode, link};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::ParallelTarget;
 use object::read::archive::ArchiveFile;
@@ -91,7 +91,7 @@ fn wrapped() -> Vec<String> {
 
 /// Whether an object refers to an entry of the library that it does not define.
 fn needs_runtime(path: &Path) -> bool {
-    files::read(path).is_ok_and(|bytes| misses(&bytes, is_entry))
+    files::read(path).is_ok_and(|bytes| misses(&bytes, &ENTRIES))
 }
 
 /// Whether a member of one of the link's archives refers to an entry that the library has.
@@ -103,11 +103,13 @@ fn archives_need_runtime(job: &Job) -> bool {
     archives.filter(|path| path.is_file()).any(|path| {
         let entries = entries.get_or_insert_with(defined_entries);
         files::read(&path).is_ok_and(|bytes| {
-            members(&bytes).iter().any(|member| {
-                with_symbol(member, |undefined, name| {
-                    undefined && entries.contains(name)
-                })
-            })
+            let calls = |member: &&[u8]| {
+                let named = |undefined: bool, name: &str| undefined && entries.contains(name);
+                let mut entries = entries.iter();
+                with_symbol(member, named)
+                    || is_bitcode(member) && entries.any(|name| holds(member, name.as_bytes()))
+            };
+            members(&bytes).iter().any(calls)
         })
     })
 }
@@ -116,7 +118,7 @@ fn archives_need_runtime(job: &Job) -> bool {
 fn defined_entries() -> HashSet<String> {
     let names = archive::defined(OBJECT).into_iter();
     let names = names.filter_map(|name| String::from_utf8(name).ok());
-    names.filter(|name| is_entry(name)).collect()
+    names.filter(|name| begins(name, &ENTRIES)).collect()
 }
 
 /// Writes the library under the names that CUDA's has into a folder, for links that are not ours.
@@ -155,11 +157,11 @@ fn shares_threads(job: &Job) -> bool {
 /// Whether a file refers to the calls that begin regions, and is not the library that has them.
 fn begins_regions(bytes: &[u8]) -> bool {
     if ArchiveFile::parse(bytes).is_err() {
-        return misses(bytes, is_fork);
+        return misses(bytes, &FORKS);
     }
     let members = members(bytes);
-    let is_library = members.iter().any(|member| has(member, is_fork));
-    !is_library && members.iter().any(|member| misses(member, is_fork))
+    let is_library = members.iter().any(|member| has(member, &FORKS));
+    !is_library && members.iter().any(|member| misses(member, &FORKS))
 }
 
 /// What an archive holds; nothing where it is none.
@@ -171,14 +173,12 @@ fn members(bytes: &[u8]) -> Vec<&[u8]> {
     members.filter_map(|m| m.data(bytes).ok()).collect()
 }
 
-fn is_fork(name: &str) -> bool {
-    // GNU's compilers have a call for each kind of region.
-    name.starts_with("__kmpc_fork_") || name.starts_with("GOMP_parallel")
-}
+/// How the calls that begin regions are named; GNU's compilers have one for each kind of region.
+const FORKS: [&str; 2] = ["__kmpc_fork_", "GOMP_parallel"];
 
 /// flang's run-time library, where an object refers to it and the compiler knows where it lies.
 pub(crate) fn fortran_library(clang: &Path, object: &Path) -> Option<String> {
-    let refers = |bytes: Vec<u8>| misses(&bytes, |name| name.starts_with("_Fortran"));
+    let refers = |bytes: Vec<u8>| misses(&bytes, &["_Fortran"]);
     if !files::read(object).is_ok_and(refers) {
         return None;
     }
@@ -188,14 +188,16 @@ pub(crate) fn fortran_library(clang: &Path, object: &Path) -> Option<String> {
     Path::new(&path).is_file().then_some(path)
 }
 
-/// Whether an object or a shared library refers to such a symbol, which it does not define.
-fn misses(bytes: &[u8], such: fn(&str) -> bool) -> bool {
-    with_symbol(bytes, |undefined, name| undefined && such(name))
+/// Whether an object, a shared library or, for a link that optimises, LLVM's bitcode refers to a symbol that begins so
+/// and that it does not define. Bitcode is taken to refer to all that it names: a library too many does no harm.
+fn misses(bytes: &[u8], starts: &[&str]) -> bool {
+    with_symbol(bytes, |undefined, name| undefined && begins(name, starts))
+        || is_bitcode(bytes) && starts.iter().any(|start| holds(bytes, start.as_bytes()))
 }
 
-/// Whether it defines such a symbol.
-fn has(bytes: &[u8], such: fn(&str) -> bool) -> bool {
-    with_symbol(bytes, |undefined, name| !undefined && such(name))
+/// Whether an object defines such a symbol.
+fn has(bytes: &[u8], starts: &[&str]) -> bool {
+    with_symbol(bytes, |undefined, name| !undefined && begins(name, starts))
 }
 
 fn with_symbol(bytes: &[u8], such: impl Fn(bool, &str) -> bool) -> bool {
@@ -210,6 +212,6 @@ fn with_symbol(bytes: &[u8], such: impl Fn(bool, &str) -> bool) -> bool {
 /// How the names of the library's own entries begin.
 const ENTRIES: [&str; 5] = ["gr_", "__gr_", "cuda", "__cuda", "curand"];
 
-fn is_entry(name: &str) -> bool {
-    ENTRIES.iter().any(|start| name.starts_with(start))
+fn begins(name: &str, starts: &[&str]) -> bool {
+    starts.iter().any(|start| name.starts_with(start))
 }
