@@ -291,6 +291,13 @@ int main(void) { double x[9]; for (int i = 0; i < 9; i++) x[i] = i;
   printf(\"%g\\n\", sum(x, 9)); return 0; }
 ";
 
+const ASKING: &str = "double __enzyme_autodiff(void *, ...);
+double sum(const double *, int);
+extern int enzyme_dup, enzyme_const;
+int main(void) { double x[2] = {1, 2}, d[2] = {0};
+  __enzyme_autodiff((void *)sum, enzyme_dup, x, d, enzyme_const, 2); return d[1] != 4; }
+";
+
 /// Objects for a link that optimises are bitcode: that parallel code of theirs needs its library is seen all the same.
 #[test]
 fn a_link_that_optimises_finds_the_library() {
@@ -321,13 +328,7 @@ fn a_link_that_optimises_finds_the_library() {
 fn derivatives_across_files_do_not_wait_for_a_link_that_optimises() {
     let at = folder("lto-derived");
     write(&at, "sum.c", SUM);
-    let asking = "double __enzyme_autodiff(void *, ...);
-double sum(const double *, int);
-extern int enzyme_dup, enzyme_const;
-int main(void) { double x[2] = {1, 2}, d[2] = {0};
-  __enzyme_autodiff((void *)sum, enzyme_dup, x, d, enzyme_const, 2); return d[1] != 4; }
-";
-    write(&at, "main.c", asking);
+    write(&at, "main.c", ASKING);
     let line = "cc -flto -O2 -fopenmp main.c sum.c -o program";
     let said = support::refuses(&at, line, "GRD0005");
     assert!(said.contains("without `-flto`"), "{said}");
@@ -336,8 +337,89 @@ int main(void) { double x[2] = {1, 2}, d[2] = {0};
     write(
         &at,
         "both.c",
-        &asking.replace("double sum(const double *, int);", SUM),
+        &ASKING.replace("double sum(const double *, int);", SUM),
     );
     shell(&at, "gradus cc -flto -O2 -fopenmp both.c -o program");
     assert_eq!(run(&at, "program").1, 0);
+}
+
+/// The module that an object carries for our link is not what a link that optimises takes for its code.
+#[test]
+fn what_objects_carry_is_not_linked() {
+    let at = folder("lto-mixed");
+    write(
+        &at,
+        "both.c",
+        &ASKING.replace("double sum(const double *, int);", SUM),
+    );
+    shell(&at, "gradus cc -O2 -fopenmp -c both.c");
+    shell(&at, "gradus cc -O2 -flto -fopenmp both.o -o program");
+    assert_eq!(run(&at, "program").1, 0);
+}
+
+/// Objects of any name, and archives that only name their members, are looked into like others.
+#[test]
+fn objects_and_archives_of_all_kinds_find_the_library() {
+    let at = folder("objects");
+    write(&at, "sum.c", SUM);
+    write(&at, "main.c", SUMS);
+    std::fs::create_dir(at.join("parts")).expect("made");
+    for (object, archive) in [("sum.obj", ""), ("sum", ""), ("parts/sum.o", "libthin.a")] {
+        shell(&at, &format!("gradus cc -O2 -fopenmp -c sum.c -o {object}"));
+        let linked = match archive {
+            "" => object,
+            _ => {
+                shell(&at, &format!("ar rcsT {archive} {object}"));
+                "-L. -lthin"
+            }
+        };
+        shell(&at, &format!("gradus cc main.c {linked} -o program"));
+        assert_eq!(run(&at, "program"), ("204\n".to_string(), 0), "{object}");
+    }
+}
+
+#[test]
+fn a_source_may_come_by_standard_input() {
+    let at = folder("typed");
+    write(&at, "both.c", &format!("{SUM}{SUMS}"));
+    let feed = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gradus"));
+        let source = std::fs::File::open(at.join("both.c")).expect("opened");
+        command.args(args).current_dir(&at).stdin(source);
+        command.output().expect("gradus runs")
+    };
+    let report = "cc -O2 -fopenmp --par-report -x c - -o program";
+    let output = feed(&report.split(' ').collect::<Vec<_>>());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stdout).contains("<stdin>:2"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert_eq!(run(&at, "program"), ("204\n".to_string(), 0));
+    let output = feed(&["cc", "-O2", "-x", "c", "-", "-o", "serial"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(run(&at, "serial"), ("204\n".to_string(), 0));
+}
+
+/// A precompiled header is taken at each level, also where the module goes through our passes.
+#[test]
+fn headers_may_be_precompiled_and_debug_information_apart() {
+    let at = folder("precompiled");
+    write(&at, "sums.h", "double sum(const double *x, int n);\n");
+    write(&at, "both.c", &format!("{SUM}{SUMS}"));
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        let header = format!("gradus cc {level} -fopenmp -x c-header sums.h -o sums.h.pch");
+        shell(&at, &header);
+        let build = format!("gradus cc {level} -fopenmp -include-pch sums.h.pch both.c -o program");
+        shell(&at, &build);
+        assert_eq!(run(&at, "program"), ("204\n".to_string(), 0), "{level}");
+    }
+    shell(
+        &at,
+        "gradus cc -O2 -g -gsplit-dwarf -fopenmp -c both.c -o both.o",
+    );
+    assert!(at.join("both.dwo").exists());
+    shell(&at, "gradus cc -O2 -fopenmp both.o -o program");
+    assert_eq!(run(&at, "program"), ("204\n".to_string(), 0));
 }

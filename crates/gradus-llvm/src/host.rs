@@ -283,9 +283,9 @@ enum Source<'a> {
     Text(&'a [u8]),
 }
 
-/// Sections of objects that hold bitcode, the better one first: `.llvm.lto` is the module as the front
-/// end left it, `.llvmbc` may be optimised already.
-const BITCODE_SECTIONS: [&str; 3] = [".llvm.lto", ".llvmbc", "__LLVM,__bitcode"];
+/// Sections of objects that hold bitcode, the better one first: ours is the module as the front end left it, clang's
+/// (`-ffat-lto-objects`, `-fembed-bitcode`) may be optimised already.
+const BITCODE_SECTIONS: [&str; 4] = [".gradus.bc", ".llvm.lto", ".llvmbc", "__LLVM,__bitcode"];
 
 fn is_bitcode(bytes: &[u8]) -> bool {
     bytes.starts_with(b"BC\xc0\xde") || bytes.starts_with(b"\xde\xc0\x17\x0b")

@@ -1,6 +1,26 @@
 //! Archives of objects, as `ar` writes them with a table of symbols.
 
+use crate::files;
+use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSymbol};
+use std::path::Path;
+
+/// What an archive holds, or the files that it names (a thin one); nothing where it is none.
+pub(crate) fn members(path: &Path) -> Vec<Vec<u8>> {
+    let bytes = files::read(path).unwrap_or_default();
+    let Ok(archive) = ArchiveFile::parse(&*bytes) else {
+        return Vec::new();
+    };
+    let members = archive.members().filter_map(Result::ok);
+    let content = members.filter_map(|member| match member.is_thin() {
+        true => {
+            let name = String::from_utf8_lossy(member.name()).into_owned();
+            files::read(&path.with_file_name(name)).ok()
+        }
+        false => member.data(&*bytes).ok().map(<[u8]>::to_vec),
+    });
+    content.collect()
+}
 
 /// What every archive begins with.
 const MAGIC: &[u8] = b"!<arch>\n";

@@ -166,12 +166,14 @@ fn front(args: &[String], bitcode: &Path, detail: Option<Detail>) -> Vec<String>
         "-emit-llvm-bc".into(),
         "-disable-llvm-passes".into(),
     ];
+    let no_level = args.iter().all(|a| !a.starts_with("-O"));
+    // A precompiled header is only taken at the level that it was made at.
+    let keeps_level = args.iter().any(|a| a == "-include-pch");
     // At -O0 the front end marks everything as not to be optimised and leaves out what it knows.
-    out.extend(
-        args.iter()
-            .all(|a| !a.starts_with("-O"))
-            .then(|| "-O2".into()),
-    );
+    match keeps_level {
+        true => out.push("-disable-O0-optnone".into()),
+        false => out.extend(no_level.then(|| "-O2".into())),
+    }
     if let Some(detail) = detail {
         let kind = match detail {
             Detail::Lines => "line-tables-only",
@@ -183,9 +185,12 @@ fn front(args: &[String], bitcode: &Path, detail: Option<Detail>) -> Vec<String>
     let mut rest = args.iter().skip(1);
     while let Some(arg) = rest.next() {
         match arg.as_str() {
-            "-discard-value-names" | "-split-dwarf-output" => {}
+            "-discard-value-names" => {}
+            "-split-dwarf-output" => {
+                rest.next();
+            }
             a if EMITS.contains(&a) => {}
-            "-O0" | "-O1" | "-Og" => out.push("-O2".into()),
+            "-O0" | "-O1" | "-Og" if !keeps_level => out.push("-O2".into()),
             "-o" => {
                 rest.next();
                 out.extend(["-o".into(), bitcode.display().to_string()]);
@@ -258,10 +263,31 @@ mod tests {
         assert_eq!(halves.level, Level::O0);
         let mut given = halves.back.args.clone();
         given.splice(1..1, ["-split-dwarf-output".into(), "a.dwo".into()]);
+        let from_given = front(&given, Path::new("a.bc"), None);
+        assert!(
+            !from_given
+                .iter()
+                .any(|arg| arg.contains("dwarf") || arg == "a.dwo")
+        );
         assert_eq!(
             portable(&given).join(" "),
             "-cc1 -triple t -O0 -emit-obj -discard-value-names -ffunction-sections -o - -x ir -"
         );
+    }
+
+    #[test]
+    fn a_precompiled_header_has_the_level_that_it_was_made_at() {
+        for (level, kept) in [("", ""), ("-O0", "-O0"), ("-O1", "-O1"), ("-O3", "-O3")] {
+            let args = job(&format!(
+                "-cc1 {level} -emit-obj -include-pch h.pch -o a.o -x c a.c"
+            ));
+            let front = front(&args.args, Path::new("a.bc"), None);
+            let said: Vec<&str> = (front.iter().filter(|a| a.starts_with("-O")))
+                .map(String::as_str)
+                .collect();
+            assert_eq!(said.join(" "), kept);
+            assert!(front.contains(&"-disable-O0-optnone".to_string()));
+        }
     }
 
     #[test]

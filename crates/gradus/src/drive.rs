@@ -18,9 +18,10 @@ use gradus_pipeline::{
     CallsTask, Input, Level, Options, Outcome, OutputKind, ParallelTarget, Reply, Request, Task,
 };
 use std::collections::HashMap;
+use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Output, Stdio};
+use std::process::{ExitStatus, Stdio};
 
 /// What a driver is asked for beside its compiler's own options.
 #[derive(Clone, Debug, Default)]
@@ -79,8 +80,8 @@ fn run(
     let args = &[args, &settings.words(how.language)].concat();
     let mut plan = plan::ask(settings, &compiler, args)?;
     let only_asked = args.iter().any(|arg| arg == "-###");
-    let ours = |job: &Job| job.is_compilation() && job.input() != Some("-");
-    if only_asked || !plan.ok || !plan.jobs.iter().any(|job| ours(job) || is_link(job)) {
+    let ours = |job: &Job| job.is_compilation() || is_link(job);
+    if only_asked || !plan.ok || !plan.jobs.iter().any(ours) {
         let mut args = args.to_vec();
         if plan.ok && plan.jobs.iter().any(reads_source) {
             args.insert(0, format!("-D{OURS}"));
@@ -104,10 +105,15 @@ fn run(
     let scratch = settings.scratch()?;
     plan.move_intermediates(&scratch);
     let outputs = plan.move_outputs(&scratch);
+    let typed = match plan.jobs.iter().any(reads_standard_input) {
+        true => Some(keep_standard_input(&scratch)?),
+        false => None,
+    };
     let mut session = Session {
         settings,
         how,
         scratch,
+        typed,
         driven,
         compiled: HashMap::new(),
         compiler,
@@ -119,7 +125,7 @@ fn run(
     for (at, job) in plan.jobs.iter().enumerate() {
         let before = session.driven.diagnostics.len();
         let status = match job {
-            _ if ours(job) => session.compile(at, job)?,
+            _ if job.is_compilation() => session.compile(at, job)?,
             _ if is_link(job) => session.link(job)?,
             _ => status(job)?,
         };
@@ -195,6 +201,8 @@ struct Session<'a> {
     settings: &'a Settings,
     how: &'a DriveOptions,
     scratch: Scratch,
+    /// What came by standard input, where that is a source.
+    typed: Option<PathBuf>,
     driven: &'a mut Driven,
     /// The objects made, and what they would carry.
     compiled: HashMap<PathBuf, Carried>,
@@ -208,12 +216,21 @@ fn status(job: &Job) -> Result<i32, Diagnostic> {
     exit_code(&job.program, &status, &[])
 }
 
-/// Runs a job; what it says is kept.
-fn run_quietly(job: &Job) -> Result<Output, Diagnostic> {
-    job.command()
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| cannot_run(job, &e))
+/// Whether a compilation's source comes by standard input.
+fn reads_standard_input(job: &Job) -> bool {
+    job.is_compilation() && job.input() == Some("-")
+}
+
+/// Keeps what comes by standard input: a source is read by more than one job.
+fn keep_standard_input(scratch: &Scratch) -> Result<PathBuf, Diagnostic> {
+    let kept = scratch.file("typed");
+    let mut bytes = Vec::new();
+    std::io::stdin().read_to_end(&mut bytes).map_err(|e| {
+        let message = format!("cannot read standard input: {e}");
+        Diagnostic::error(Code::FileAccess, message)
+    })?;
+    files::write(&kept, &bytes)?;
+    Ok(kept)
 }
 
 fn cannot_run(job: &Job, error: &std::io::Error) -> Diagnostic {
@@ -248,7 +265,9 @@ impl Session<'_> {
         let bitcode = self.scratch.file(&format!("{at}.bc"));
         let derived = self.scratch.file(&format!("{at}.derived.bc"));
         let halves = cc1::halves(job, &bitcode, &derived, Detail::Lines);
-        let front = run_quietly(&halves.front)?;
+        let mut front = halves.front.command();
+        let front = (front.stdin(self.input_of(&halves.front)?).output())
+            .map_err(|e| cannot_run(&halves.front, &e))?;
         let code = exit_code(&job.program, &front.status, &front.stderr)?;
         let said = String::from_utf8_lossy(&front.stderr).into_owned();
         if code != 0 {
@@ -270,7 +289,7 @@ impl Session<'_> {
         let parallel = has_markers(&bytes) || optimises && calls_openmp(&bytes);
         if !self.how.restructure_all && !parallel && !derives {
             // Says again what its front half said.
-            return status(job);
+            return self.as_it_is(job);
         }
         let name = job.input().unwrap_or_default();
         let mut reply = self.derive(&halves, name, bytes, parallel);
@@ -286,7 +305,7 @@ impl Session<'_> {
                 ..finding
             });
             self.driven.diagnostics.extend(notes);
-            return status(job);
+            return self.as_it_is(job);
         }
         self.driven.remarks.push(said);
         match self.bitcode(reply) {
@@ -303,6 +322,22 @@ impl Session<'_> {
             }
             None => Ok(1),
         }
+    }
+
+    /// What a compilation reads by standard input: its source, or nothing.
+    fn input_of(&self, job: &Job) -> Result<Stdio, Diagnostic> {
+        match &self.typed {
+            Some(kept) if reads_standard_input(job) => files::open(kept).map(Stdio::from),
+            _ => Ok(Stdio::null()),
+        }
+    }
+
+    /// A compilation that needs nothing of ours; gives its exit status.
+    fn as_it_is(&self, job: &Job) -> Result<i32, Diagnostic> {
+        let mut command = job.command();
+        let status = command.stdin(self.input_of(job)?).status();
+        let status = status.map_err(|e| cannot_run(job, &e))?;
+        exit_code(&job.program, &status, &[])
     }
 
     /// The back half of a compilation. Words are to be compiled again, and an optimiser that does not know them would

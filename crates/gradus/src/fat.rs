@@ -1,20 +1,19 @@
 //! Fat objects: an object of `gradus cc -c` carries its module as the front end left it, and how
 //! it was compiled, so that the link step can differentiate across files.
 //!
-//! Section `.llvm.lto` holds the bitcode, `.gradus.cmd` the code generator's arguments; linkers
-//! leave both out of programs.
+//! Section `.gradus.bc` holds the bitcode, `.gradus.cmd` the code generator's arguments; linkers leave both out of
+//! programs, and those that optimise do not take the bitcode for the object's code (decision 17).
 
 use crate::files::{self, Scratch};
 use crate::plan::Job;
 use crate::settings::Settings;
 use gradus_ir::Diagnostic;
 use gradus_ir::known::differentiation_call;
-use object::read::archive::ArchiveFile;
-use object::{Object, ObjectSection, ObjectSymbol};
+use object::{Object, ObjectKind, ObjectSection, ObjectSymbol};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const BITCODE: &str = ".llvm.lto";
+const BITCODE: &str = ".gradus.bc";
 const COMMAND: &str = ".gradus.cmd";
 
 /// What an object carries beside its code.
@@ -92,9 +91,12 @@ pub fn attach(
     Ok(())
 }
 
-/// What an object's bytes tell; `None` where they are no object.
+/// What an object's bytes tell; `None` where they are no object, or a program or a shared library.
 pub fn facts(bytes: &[u8]) -> Option<Facts> {
     let file = object::File::parse(bytes).ok()?;
+    if file.kind() != ObjectKind::Relocatable {
+        return None;
+    }
     let section = |name: &str| file.section_by_name(name)?.data().ok();
     let carried = section(BITCODE)
         .zip(section(COMMAND))
@@ -128,13 +130,4 @@ pub fn facts(bytes: &[u8]) -> Option<Facts> {
 /// Whether a file is LLVM's bitcode, as compilations leave it for links that optimise (`-flto`).
 pub(crate) fn is_bitcode(bytes: &[u8]) -> bool {
     bytes.starts_with(b"BC\xc0\xde")
-}
-
-/// The objects inside an archive.
-pub fn members(bytes: &[u8]) -> Vec<Facts> {
-    let Ok(archive) = ArchiveFile::parse(bytes) else {
-        return Vec::new();
-    };
-    let members = archive.members().filter_map(Result::ok);
-    members.filter_map(|m| facts(m.data(bytes).ok()?)).collect()
 }

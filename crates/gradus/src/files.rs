@@ -64,6 +64,14 @@ pub fn read(file: &Path) -> Result<Vec<u8>, Diagnostic> {
     fs::read(file).map_err(|e| failed("read", file, &e))
 }
 
+/// Opens a file, to be read by another program.
+///
+/// # Errors
+/// `FileAccess`.
+pub fn open(file: &Path) -> Result<fs::File, Diagnostic> {
+    fs::File::open(file).map_err(|e| failed("read", file, &e))
+}
+
 /// Makes a folder, and those that it lies in.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use crate::drive::{DriveOptions, is_parallel};
 use crate::fat::{self, Carried, Facts};
 use crate::files::{self, Scratch};
 use crate::plan::Job;
-use crate::{Settings, child};
+use crate::{Settings, archive, child};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
 use std::collections::{HashMap, HashSet};
@@ -79,34 +79,30 @@ pub(crate) fn prepare(
 
 /// The objects of a linker's command line, in its order; none where no object holds calls.
 fn candidates(job: &Job, compiled: &HashMap<PathBuf, Carried>) -> Vec<Candidate> {
-    let objects = job.args.iter().enumerate().filter(|(word, arg)| {
-        let is_output = *word > 0 && job.args[word - 1] == "-o";
-        !is_output && arg.ends_with(".o")
-    });
-    let object = |(word, arg): (usize, &String)| {
-        let path = Path::new(arg);
-        let mut facts = fat::facts(&files::read(path).ok()?)?;
-        facts.carried = facts.carried.or_else(|| compiled.get(path).cloned());
+    let inputs: Vec<(usize, PathBuf)> = inputs(job).collect();
+    let (archives, objects): (Vec<_>, Vec<_>) =
+        inputs.into_iter().partition(|(_, path)| is_archive(path));
+    let object = |(word, path): (usize, PathBuf)| {
+        let mut facts = fat::facts(&files::read(&path).ok()?)?;
+        facts.carried = facts.carried.or_else(|| compiled.get(&path).cloned());
         Some(Candidate {
             word,
             member: false,
-            name: arg.clone(),
+            name: path.display().to_string(),
             facts,
         })
     };
-    let mut found: Vec<Candidate> = objects.filter_map(object).collect();
+    let mut found: Vec<Candidate> = objects.into_iter().filter_map(object).collect();
     if !found.iter().any(|c| c.facts.has_calls()) {
         return Vec::new();
     }
-    for (word, arg) in job.args.iter().enumerate() {
-        let Some(archive) = archive(job, arg) else {
-            continue;
-        };
-        let bytes = files::read(&archive).unwrap_or_default();
-        found.extend(fat::members(&bytes).into_iter().map(|facts| Candidate {
+    for (word, path) in archives {
+        let members = archive::members(&path);
+        let members = members.iter().filter_map(|member| fat::facts(member));
+        found.extend(members.map(|facts| Candidate {
             word,
             member: true,
-            name: archive.display().to_string(),
+            name: path.display().to_string(),
             facts,
         }));
     }
@@ -114,20 +110,25 @@ fn candidates(job: &Job, compiled: &HashMap<PathBuf, Carried>) -> Vec<Candidate>
     found
 }
 
-/// The archive that a word of a linker's command line names: by its path, or as `-l` with the
-/// folders of `-L`, where a shared library goes before it.
-fn archive(job: &Job, word: &str) -> Option<PathBuf> {
-    let path = match word.starts_with("-l") {
-        true => library(job, word)?,
-        false => PathBuf::from(word),
-    };
-    path.extension()
-        .is_some_and(|end| end == "a")
-        .then_some(path)
+/// The files that a linker's command line reads, with their words: by their paths, or as `-l` with the folders of
+/// `-L`.
+pub(crate) fn inputs(job: &Job) -> impl Iterator<Item = (usize, PathBuf)> {
+    let words = job.args.iter().enumerate();
+    let words = words.filter(|(at, _)| *at == 0 || job.args[at - 1] != "-o");
+    let paths = words.map(|(at, word)| {
+        let path = library(job, word).unwrap_or_else(|| PathBuf::from(word));
+        (at, path)
+    });
+    paths.filter(|(_, path)| path.is_file())
+}
+
+/// Whether a file is an archive, by its name.
+pub(crate) fn is_archive(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "a")
 }
 
 /// The file that `-l` names, with the folders of `-L`: a shared library or else an archive.
-pub(crate) fn library(job: &Job, word: &str) -> Option<PathBuf> {
+fn library(job: &Job, word: &str) -> Option<PathBuf> {
     let name = word.strip_prefix("-l")?;
     let names = match name.strip_prefix(':') {
         Some(file) => vec![file.to_string()],

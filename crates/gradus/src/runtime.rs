@@ -7,8 +7,7 @@ use crate::plan::Job;
 use crate::{archive, drive::holds, fat::is_bitcode, link};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::ParallelTarget;
-use object::read::archive::ArchiveFile;
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectKind, ObjectSymbol};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,9 +52,7 @@ fn with_library(
     prefix: &str,
     on_openmp: bool,
 ) -> Result<Job, Diagnostic> {
-    let objects = job.args.iter().filter(|arg| arg.ends_with(".o"));
-    let mut calls = objects.filter(|arg| needs_runtime(Path::new(arg)));
-    if calls.next().is_none() && !archives_need_runtime(job) {
+    if !needs_runtime(job) {
         return Ok(job.clone());
     }
     let library = scratch.file("gradus_rt.o");
@@ -89,29 +86,29 @@ fn wrapped() -> Vec<String> {
     names.collect()
 }
 
-/// Whether an object refers to an entry of the library that it does not define.
-fn needs_runtime(path: &Path) -> bool {
-    files::read(path).is_ok_and(|bytes| misses(&bytes, &ENTRIES))
+/// Whether an object of the link refers to an entry of the library that it does not define, or a member of an archive
+/// to one that the library has.
+fn needs_runtime(job: &Job) -> bool {
+    let (archives, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        (link::inputs(job).map(|(_, path)| path)).partition(|path| link::is_archive(path));
+    let mut objects = others.iter().filter_map(|path| files::read(path).ok());
+    if objects.any(|bytes| !is_linked(&bytes) && misses(&bytes, &ENTRIES)) {
+        return true;
+    }
+    let entries = defined_entries();
+    let calls = |member: &Vec<u8>| {
+        let named = |undefined: bool, name: &str| undefined && entries.contains(name);
+        let mut entries = entries.iter();
+        with_symbol(member, named)
+            || is_bitcode(member) && entries.any(|name| holds(member, name.as_bytes()))
+    };
+    let mut members = archives.iter().flat_map(|path| archive::members(path));
+    members.any(|member| calls(&member))
 }
 
-/// Whether a member of one of the link's archives refers to an entry that the library has.
-fn archives_need_runtime(job: &Job) -> bool {
-    let path = |word: &String| link::library(job, word).unwrap_or_else(|| PathBuf::from(word));
-    let archives = job.args.iter().map(path);
-    let archives = archives.filter(|path| path.extension().is_some_and(|end| end == "a"));
-    let mut entries: Option<HashSet<String>> = None;
-    archives.filter(|path| path.is_file()).any(|path| {
-        let entries = entries.get_or_insert_with(defined_entries);
-        files::read(&path).is_ok_and(|bytes| {
-            let calls = |member: &&[u8]| {
-                let named = |undefined: bool, name: &str| undefined && entries.contains(name);
-                let mut entries = entries.iter();
-                with_symbol(member, named)
-                    || is_bitcode(member) && entries.any(|name| holds(member, name.as_bytes()))
-            };
-            members(&bytes).iter().any(calls)
-        })
-    })
+/// Whether a file is a program or a shared library.
+fn is_linked(bytes: &[u8]) -> bool {
+    object::File::parse(bytes).is_ok_and(|file| file.kind() != ObjectKind::Relocatable)
 }
 
 /// The names of the library's own entries.
@@ -145,32 +142,14 @@ const ON_LIBOMP: &str = "--defsym=gr_on_libomp=gr_for";
 
 /// Whether something in the link begins regions of OpenMP's own.
 fn shares_threads(job: &Job) -> bool {
-    let output = job.value("-o");
-    let inputs = job.args.iter().filter(|word| Some(word.as_str()) != output);
-    let mut inputs = inputs.map(String::as_str);
-    inputs.any(|word| {
-        let path = link::library(job, word).unwrap_or_else(|| PathBuf::from(word));
-        path.is_file() && files::read(&path).is_ok_and(|bytes| begins_regions(&bytes))
+    link::inputs(job).any(|(_, path)| match link::is_archive(&path) {
+        true => {
+            let members = archive::members(&path);
+            let is_library = members.iter().any(|member| has(member, &FORKS));
+            !is_library && members.iter().any(|member| misses(member, &FORKS))
+        }
+        false => files::read(&path).is_ok_and(|bytes| misses(&bytes, &FORKS)),
     })
-}
-
-/// Whether a file refers to the calls that begin regions, and is not the library that has them.
-fn begins_regions(bytes: &[u8]) -> bool {
-    if ArchiveFile::parse(bytes).is_err() {
-        return misses(bytes, &FORKS);
-    }
-    let members = members(bytes);
-    let is_library = members.iter().any(|member| has(member, &FORKS));
-    !is_library && members.iter().any(|member| misses(member, &FORKS))
-}
-
-/// What an archive holds; nothing where it is none.
-fn members(bytes: &[u8]) -> Vec<&[u8]> {
-    let Ok(archive) = ArchiveFile::parse(bytes) else {
-        return Vec::new();
-    };
-    let members = archive.members().filter_map(Result::ok);
-    members.filter_map(|m| m.data(bytes).ok()).collect()
 }
 
 /// How the calls that begin regions are named; GNU's compilers have one for each kind of region.
