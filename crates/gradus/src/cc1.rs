@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(halves.level, Level::O0);
         let mut given = halves.back.args.clone();
         given.splice(1..1, ["-split-dwarf-output".into(), "a.dwo".into()]);
-        let from_given = front(&given, Path::new("a.bc"), None);
+        let from_given = super::front(&given, Path::new("a.bc"), None);
         assert!(
             !from_given
                 .iter()
@@ -281,12 +281,12 @@ mod tests {
             let args = job(&format!(
                 "-cc1 {level} -emit-obj -include-pch h.pch -o a.o -x c a.c"
             ));
-            let front = front(&args.args, Path::new("a.bc"), None);
-            let said: Vec<&str> = (front.iter().filter(|a| a.starts_with("-O")))
+            let told = front(&args.args, Path::new("a.bc"), None);
+            let said: Vec<&str> = (told.iter().filter(|a| a.starts_with("-O")))
                 .map(String::as_str)
                 .collect();
             assert_eq!(said.join(" "), kept);
-            assert!(front.contains(&"-disable-O0-optnone".to_string()));
+            assert!(told.contains(&"-disable-O0-optnone".to_string()));
         }
     }
 
