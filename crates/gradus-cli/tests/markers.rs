@@ -80,6 +80,24 @@ fn extremes_are_reductions() {
     }
 }
 
+/// All are parallel but those of which a factor is carried.
+#[test]
+fn sums_of_products_are_reductions() {
+    means_the_same("words_products", "products.c", "clang-22", "gradus cc");
+    let folder = folder("words_products");
+    for level in ["-O0", "-O2"] {
+        let output = compile(&folder, "products.c", &format!("gradus cc {level} -g"));
+        let said = text(&output.stderr);
+        assert_eq!(said.matches("GRD0036").count(), 4, "{said}");
+        for function in ["horner", "grown", "last_row", "last_column"] {
+            assert!(
+                said.contains(&format!("in function `{function}`")),
+                "{said}"
+            );
+        }
+    }
+}
+
 #[test]
 fn exceptions_arrive_where_tasks_are_waited_for() {
     means_the_same("exceptions", "exceptions.cpp", "clang++-22", "gradus c++");

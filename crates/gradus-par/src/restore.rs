@@ -198,7 +198,10 @@ impl<'a> Chain<'a> {
         let index = at.index as usize;
         match body.kind(at.op) {
             OpKind::Binary(op) => self.combine(at.op, Combines::By(combining(*op, index)?))?,
-            OpKind::Call(_) => self.combine(at.op, Combines::By(self.called(at.op)?))?,
+            OpKind::Call(_) => self.combine(
+                at.op,
+                Combines::By(self.called(at.op, body.operand(at.op, index))?),
+            )?,
             // Asked by the choice that it is for.
             OpKind::ICmp(_) | OpKind::FCmp(_) => {
                 let choice = self.only_use(body.result(at.op)).filter(|u| u.index == 0)?;
@@ -215,6 +218,11 @@ impl<'a> Chain<'a> {
                 self.add(body.region_params(inner)[index]);
                 self.add(body.results(at.op)[index - 1]);
             }
+            OpKind::Loop { .. } => {
+                let inner = body.op_regions(at.op)[0];
+                self.add(body.region_params(inner)[index]);
+            }
+            OpKind::Repeat => self.repeated(at.op, index)?,
             OpKind::Yield if at.op == self.end => (index == self.index).then_some(())?,
             OpKind::Yield => {
                 let owner = body.parent(at.op).and_then(|r| body.owner(r))?;
@@ -232,6 +240,20 @@ impl<'a> Chain<'a> {
         Some(())
     }
 
+    /// Follows a value to where operand `index` of a loop's end goes: not to its condition, and what the loop carries is
+    /// checked with its other parts.
+    fn repeated(&mut self, end: Op, index: usize) -> Option<()> {
+        let body = self.body;
+        let region = body.parent(end)?;
+        let owner = body.owner(region)?;
+        let carried = body.region_params(region).len();
+        if let Some(result) = index.checked_sub(1)?.checked_sub(carried) {
+            self.add(body.results(owner)[result]);
+        }
+        self.passed.push(owner);
+        Some(())
+    }
+
     /// The result of an op is the carried value combined with something.
     fn combine(&mut self, op: Op, kind: Combines) -> Option<()> {
         (*self.kind.get_or_insert(kind) == kind).then_some(())?;
@@ -239,10 +261,15 @@ impl<'a> Chain<'a> {
         Some(())
     }
 
-    /// The reduction that a call is part of.
-    fn called(&self, op: Op) -> Option<ReduceOp> {
+    /// The reduction that a call with the carried value is part of.
+    fn called(&self, op: Op, carried: Value) -> Option<ReduceOp> {
         let callee = self.unit.callee(self.body, op)?;
         Some(match self.unit.known(callee)? {
+            // `s + x * y`, rounded once or twice.
+            Known::Math(MathFn::Fmuladd | MathFn::Fma) => {
+                let args = self.unit.call_args(self.body, op);
+                (args.get(2) == Some(&carried)).then_some(ReduceOp::FAdd)?
+            }
             Known::Integer(IntFn::Smax) => ReduceOp::Max,
             Known::Integer(IntFn::Smin) => ReduceOp::Min,
             Known::Integer(IntFn::Umax) => ReduceOp::UMax,
@@ -318,6 +345,17 @@ impl<'a> Chain<'a> {
                 let mut all = parts.iter().chain(&yields);
                 !on_it(&parts[1]) && !all.clone().any(on_it) || all.all(on_it)
             }),
+            OpKind::Loop { .. } => {
+                let region = body.op_regions(op)[0];
+                let params = body.region_params(region);
+                let end =
+                    (body.last(region)).filter(|end| matches!(body.kind(*end), OpKind::Repeat));
+                let next = |i| end.map(|end| body.operand(end, i + 1));
+                params.iter().enumerate().all(|(i, param)| {
+                    let begun = on_it(&body.operand(op, i));
+                    begun == on_it(param) && next(i).is_some_and(|next| begun == on_it(&next))
+                })
+            }
             _ => true,
         }
     }
