@@ -29,7 +29,7 @@ pub(crate) fn mark(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
 }
 
 /// Whether the code of a region calls what may make tasks or begin regions.
-fn may_work(unit: &Unit, body: &Body, region: Region, reach: &Reach) -> bool {
+pub(crate) fn may_work(unit: &Unit, body: &Body, region: Region, reach: &Reach) -> bool {
     let may = |op: Op| {
         let kind = body.kind(op);
         let reaches = |func| reach.working.contains(&func) || reach.unseen.contains(&func);

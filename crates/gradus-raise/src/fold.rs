@@ -10,11 +10,13 @@
 //! - memory that starts from a neutral value, gathers in the loop and is combined under a lock behind it
 //!   is a reduction: each iteration contributes what it gathers from the neutral value.
 //!
-//! A team in which one rank does all the work (`single`) is that work.
+//! A team in which one rank does all the work (`single`) is that work. One that is of one rank where a condition does
+//! not hold stands there twice ([`crate::conditions`]).
 //!
 //! Anything else stays a team. Barriers end with the team: what stood on both sides runs in order.
 
 use crate::atomics;
+use crate::conditions;
 use crate::extents;
 use crate::openmp::{REDUCTION_LOCK, calls_unseen, calls_waiting, ranks};
 use crate::privates::{Own, own_memory};
@@ -58,7 +60,8 @@ pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Vec<Op> 
     teams.reverse();
     let mut folded = Vec::new();
     for team in teams {
-        if let Some(plan) = plan(unit, body, team, reach) {
+        conditions::part(unit, body, team, reach);
+        if let Some(plan) = plan(unit, body, team, extent(body, team), reach) {
             folded.push(team);
             extents::mark(unit, body, team, reach);
             fold(unit, body, team, plan, reach);
@@ -74,15 +77,21 @@ pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Vec<Op> 
 }
 
 /// What is to be done to a team's shared loops.
-struct Plan {
+pub(crate) struct Plan {
     loops: Vec<(Op, Vec<Reduction>, Vec<Own>)>,
     /// Comparisons of the rank with a number, and what they give for the one rank.
     compared: Vec<(Op, bool)>,
 }
 
-fn plan(unit: &Unit, body: &Body, team: Op, reach: &Reach) -> Option<Plan> {
+/// How a team for which so many ranks are `asked` becomes loops, if it can.
+pub(crate) fn plan(
+    unit: &Unit,
+    body: &Body,
+    team: Op,
+    asked: Value,
+    reach: &Reach,
+) -> Option<Plan> {
     // A team that may be of one was perhaps asked for because its loops must not run at once.
-    let asked = extent(body, team);
     if body.as_int(unit, asked) == Some(1) || body.as_const(asked).is_none() {
         return None;
     }
@@ -138,7 +147,11 @@ fn is_wide_team(unit: &Unit, body: &Body, op: Op) -> bool {
 
 /// The number of ranks asked for.
 fn extent(body: &Body, team: Op) -> Value {
-    let value = body.operand(team, 0);
+    uncast(body, body.operand(team, 0))
+}
+
+/// A value before it was converted.
+pub(crate) fn uncast(body: &Body, value: Value) -> Value {
     match body.def_op(value) {
         Some(op) if matches!(body.kind(op), OpKind::Cast(_)) => body.operand(op, 0),
         _ => value,
@@ -147,7 +160,7 @@ fn extent(body: &Body, team: Op) -> Value {
 
 /// The shared loops of a team, and the ops around them that every rank runs; `None` where one of these
 /// makes the number of ranks matter.
-fn rank_level(
+pub(crate) fn rank_level(
     unit: &Unit,
     body: &Body,
     region: Region,
@@ -262,7 +275,7 @@ fn speaks(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
 }
 
 /// Whether an op calls, or leads to, code that is neither seen nor known by name. Every rank must run it.
-fn is_unseen(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
+pub(crate) fn is_unseen(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     let leads = |func| reach.unseen.contains(&func);
     calls_unseen(unit, body, op) || unit.callee(body, op).is_some_and(leads)
 }
@@ -274,7 +287,12 @@ fn waits(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
 }
 
 /// The comparisons of the rank with numbers; `None` where rank or size are used otherwise.
-fn compared(unit: &Unit, body: &Body, region: Region, shared: &[Op]) -> Option<Vec<(Op, bool)>> {
+pub(crate) fn compared(
+    unit: &Unit,
+    body: &Body,
+    region: Region,
+    shared: &[Op],
+) -> Option<Vec<(Op, bool)>> {
     let (rank, size) = (body.region_params(region)[0], body.region_params(region)[1]);
     if body.has_uses(size) {
         return None;
@@ -308,45 +326,59 @@ fn compared(unit: &Unit, body: &Body, region: Region, shared: &[Op]) -> Option<V
 // ---- the fold ----------------------------------------------------------------------------------
 
 fn fold(unit: &mut Unit, body: &mut Body, team: Op, plan: Plan, reach: &Reach) {
-    let region = body.op_regions(team)[0];
-    for (op, truth) in plan.compared {
-        let value = Builder::new(unit, body).bool(truth);
-        let result = body.result(op);
-        body.replace_uses(result, value);
-        body.erase(op);
-    }
+    settle(unit, body, plan.compared);
     for (op, reductions, own) in plan.loops {
         for own in own {
             own.take_in(unit, body, op);
         }
         par_for(unit, body, op, &reductions, reach);
     }
+    dissolve(body, team);
+}
+
+/// Gives comparisons of the rank the outcome that they have for the one rank.
+pub(crate) fn settle(unit: &mut Unit, body: &mut Body, compared: Vec<(Op, bool)>) {
+    for (op, truth) in compared {
+        let value = Builder::new(unit, body).bool(truth);
+        let result = body.result(op);
+        body.replace_uses(result, value);
+        body.erase(op);
+    }
+}
+
+/// Puts the code of a team's one rank, in which nothing is shared any more, in the place of the team.
+pub(crate) fn dissolve(body: &mut Body, team: Op) {
+    let region = body.op_regions(team)[0];
     one_rank(body, region);
-    // Allocations live as long as the strand around the team.
-    let home = body.strand_of(team);
-    let place = match home == body.root() {
-        true => AllocaPlace::Frame,
-        false => AllocaPlace::Private,
-    };
     let allocas: Vec<Op> = body
         .ops_in(region)
         .filter(|&op| matches!(body.kind(op), OpKind::Alloca(_)))
         .collect();
     for op in allocas {
-        let fixed = body.operands(op).all(|v| body.as_const(v).is_some());
-        if let OpKind::Alloca(info) = &mut body.ops[op].kind
-            && fixed
-        {
-            info.place = place;
-            body.detach(op);
-            match body.first(home) {
-                Some(first) => body.insert_before(first, op),
-                None => body.append(home, op),
-            }
-        }
+        move_home(body, op, team);
     }
     splice(body, region, team);
     body.erase(team);
+}
+
+/// Has an allocation of fixed length live as long as the strand around a team.
+pub(crate) fn move_home(body: &mut Body, op: Op, team: Op) {
+    let home = body.strand_of(team);
+    let place = match home == body.root() {
+        true => AllocaPlace::Frame,
+        false => AllocaPlace::Private,
+    };
+    let fixed = body.operands(op).all(|v| body.as_const(v).is_some());
+    if let OpKind::Alloca(info) = &mut body.ops[op].kind
+        && fixed
+    {
+        info.place = place;
+        body.detach(op);
+        match body.first(home) {
+            Some(first) => body.insert_before(first, op),
+            None => body.append(home, op),
+        }
+    }
 }
 
 /// Takes away what only matters between ranks.

@@ -19,6 +19,7 @@
 #![deny(missing_docs)]
 
 mod atomics;
+mod conditions;
 mod cuda;
 mod extents;
 mod fold;
@@ -31,6 +32,7 @@ mod reductions;
 mod regions;
 mod report;
 mod scopes;
+mod uncounted;
 
 pub use report::{Construct, Outcome, Reason, RegionRecord};
 

@@ -15,7 +15,7 @@
 use crate::Raised;
 use crate::regions::{settle, splice, wrap_ops};
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
-use crate::{handlers, scopes};
+use crate::{handlers, scopes, uncounted};
 use gradus_edit::{is_pure, is_speculatable, loop_to_for};
 use gradus_ir::integers::{fold_cast, fold_icmp, int_value};
 use gradus_ir::known::{ForkFn, Known};
@@ -273,13 +273,11 @@ fn independent(unit: &mut Unit, body: &mut Body, _: Op, side: Region) -> Result<
         _ => loop_to_for(unit, body, only),
     };
     let Some(made) = made.filter(|op| matches!(body.kind(*op), OpKind::For { .. })) else {
-        let text = "the number of its iterations is not known before it starts";
-        return Err((text, None));
+        return Err(uncounted::why(unit, body, only));
     };
     let region = body.op_regions(made)[0];
-    let leaves = |op: Op| matches!(body.kind(op), OpKind::Resume | OpKind::Return);
-    if let Some(op) = body.walk(region).find(|op| leaves(*op)) {
-        return Err(("control may leave it", Some(op)));
+    if let Some(why) = uncounted::leaves(unit, body, region) {
+        return Err(why);
     }
     let flags = &mut body.ops[made].flags;
     *flags = flags.without(Flags::MARKED).with(Flags::INDEPENDENT);

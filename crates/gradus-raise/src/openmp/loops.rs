@@ -22,8 +22,8 @@ use gradus_edit::{
 };
 use gradus_ir::known::OpenMpFn;
 use gradus_ir::{
-    Body, Builder, CastOp, ConstKind, IntPredicate, Op, OpKind, Region, Schedule, Type, TypeId,
-    Unit, Value,
+    BinaryOp, Body, Builder, CastOp, ConstKind, Flags, IntPredicate, Op, OpKind, Region, Schedule,
+    Type, TypeId, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -42,6 +42,8 @@ struct Shared {
     body: Op,
     /// Which of the values it carries are the thread's own.
     own: Vec<usize>,
+    /// What its iterations are counted in.
+    ty: TypeId,
     schedule: Schedule,
     chunk: Option<Value>,
     /// Branches taken by whoever ran the last iteration.
@@ -156,10 +158,9 @@ fn static_loop(
     let inside = between(body, start, end).unwrap_or_default();
     let last = last_branches(unit, body, slot_of(body, &args, 3)?, start)?;
     let bounds = [slot_of(body, &args, 4)?, slot_of(body, &args, 5)?];
-    slot_of(body, &args, 6)?;
+    let stride = slot_of(body, &args, 6)?;
     if chunked {
-        let mut rounds = inside.iter().filter(|&&op| is_loop(body, op));
-        let round = rounds.next().copied().ok_or("no loop is found here")?;
+        let round = round_of(body, &inside, stride).ok_or("no loop is found here")?;
         if !run_once(body, round) {
             return Err("the rounds of this loop are not understood");
         }
@@ -168,15 +169,63 @@ fn static_loop(
     let body_op = only_loop(body, &inside).ok_or("the loop itself is not found")?;
     let own = bounds::only_count(unit, body, &bounds, body_op).ok_or(PART)?;
     let chunk = chunked.then(|| args[8]);
+    let ty = body.ty(args[7]);
     body.erase(end);
     body.erase(start);
     Ok(Shared {
         start,
         body: body_op,
         own,
+        ty,
         schedule,
         chunk,
         last,
+    })
+}
+
+/// The loop over a thread's chunks among `inside`. Compilers write it there; an optimiser puts it below a test whether
+/// there is a chunk at all, and tells it by then by what it counts on by.
+fn round_of(body: &Body, inside: &[Op], stride: Op) -> Option<Op> {
+    let plain = inside.iter().find(|&&op| is_loop(body, op));
+    let below = inside.iter().flat_map(|&op| below_test(body, op));
+    let mut below = below.filter(|&op| steps_by(body, op, stride));
+    plain.copied().or_else(|| below.next())
+}
+
+/// The loops in a branch that has them in one of its arms only.
+fn below_test(body: &Body, branch: Op) -> Vec<Op> {
+    if !matches!(body.kind(branch), OpKind::If) {
+        return Vec::new();
+    }
+    let arms = body.op_regions(branch).iter();
+    let ops = arms.flat_map(|arm| body.ops_in(*arm));
+    ops.filter(|op| is_loop(body, *op)).collect()
+}
+
+/// Whether a value that a loop hands on is what it was and what `stride` holds.
+fn steps_by(body: &Body, lp: Op, stride: Op) -> bool {
+    let region = body.op_regions(lp)[0];
+    let Some(end) = body.last(region) else {
+        return false;
+    };
+    let uncast = |value: Value| {
+        let op = body.def_op(value);
+        let cast = op.filter(|op| matches!(body.kind(*op), OpKind::Cast(_)));
+        cast.map_or(value, |cast| body.operand(cast, 0))
+    };
+    let is_stride = |value: Value| {
+        let read = body.def_op(uncast(value));
+        let read = read.filter(|op| matches!(body.kind(*op), OpKind::Load(_)));
+        read.is_some_and(|read| body.operand(read, 0) == body.result(stride))
+    };
+    let params = body.region_params(region).iter().enumerate();
+    params.into_iter().any(|(at, param)| {
+        let next = body.def_op(body.operand(end, 1 + at));
+        let sum = next.filter(|op| matches!(body.kind(*op), OpKind::Binary(BinaryOp::Add)));
+        sum.is_some_and(|sum| {
+            let [a, b] = [body.operand(sum, 0), body.operand(sum, 1)];
+            a == *param && is_stride(b) || b == *param && is_stride(a)
+        })
     })
 }
 
@@ -215,6 +264,7 @@ fn dispatch_loop(
     if !run_once(body, round) {
         return Err("the rounds of this loop are not understood");
     }
+    let ty = body.ty(args[3]);
     if let Some(end) = end_of(unit, body, calls, start, OpenMpFn::DispatchFini) {
         body.erase(end);
     }
@@ -223,6 +273,7 @@ fn dispatch_loop(
         start,
         body: inner,
         own,
+        ty,
         schedule,
         chunk: chunked.then(|| args[6]),
         last,
@@ -380,6 +431,7 @@ pub(super) fn is_marker(unit: &Unit, body: &Body, op: Op) -> bool {
 
 fn share(unit: &mut Unit, body: &mut Body, shared: &Shared) -> Result<(), &'static str> {
     move_fixed(unit, body, shared.body);
+    count_without_wrap(unit, body, shared);
     let counted =
         loop_to_for_with(unit, body, shared.body, &shared.own).ok_or("this loop is not counted")?;
     for &branch in &shared.last {
@@ -414,6 +466,39 @@ fn share(unit: &mut Unit, body: &mut Body, shared: &Shared) -> Result<(), &'stat
     }
     b.body.erase(counted);
     Ok(())
+}
+
+/// The iterations of a loop fit the type that they are counted in, without a sign where the loop runs backwards: what
+/// counts them from zero, one by one, does not come round.
+fn count_without_wrap(unit: &Unit, body: &mut Body, shared: &Shared) {
+    let region = body.op_regions(shared.body)[0];
+    let mut steps = Vec::new();
+    for (at, &param) in body.region_params(region).iter().enumerate() {
+        let from_zero = body.as_int(unit, body.operand(shared.body, at)) == Some(0);
+        if from_zero && body.ty(param) == shared.ty && !shared.own.contains(&at) {
+            steps.extend(following(body, region, at).filter(|op| {
+                let is_sum = matches!(body.kind(*op), OpKind::Binary(BinaryOp::Add));
+                let by_one = || body.as_int(unit, body.operand(*op, 1)) == Some(1);
+                is_sum && body.operand(*op, 0) == param && by_one()
+            }));
+        }
+    }
+    for step in steps {
+        let flags = &mut body.ops[step].flags;
+        *flags = flags.with(Flags::NUW);
+    }
+}
+
+/// What gives the carried value `at` for another run of a loop, in its region or in an arm of the test there.
+fn following(body: &Body, region: Region, at: usize) -> impl Iterator<Item = Op> {
+    let next = body.last(region).map(|end| body.operand(end, 1 + at));
+    let made = next.and_then(|next| body.def_op(next));
+    let test = made.filter(|op| matches!(body.kind(*op), OpKind::If));
+    let arms = test.map_or(&[][..], |test| body.op_regions(test));
+    let position = test.and_then(|test| body.results(test).iter().position(|r| Some(*r) == next));
+    let ends = arms.iter().filter_map(|arm| body.last(*arm));
+    let yields = ends.filter_map(move |end| body.def_op(body.operands(end).nth(position?)?));
+    made.into_iter().chain(yields)
 }
 
 /// Moves what does not change in a loop, and may be computed in front of it, there: its bound.
@@ -567,7 +652,7 @@ fn write_last(
 ) -> Result<(), &'static str> {
     const FAR: &str = "what the last iteration gives is written too far from the loop";
     is_own(unit, body, branch)?;
-    let between = between(body, counted, branch).ok_or(FAR)?;
+    let behind = behind(body, counted, branch).ok_or(FAR)?;
     let region = body.op_regions(counted)[0];
     let end = body.last(region).ok_or(FAR)?;
     let mut map = ValueMap::new();
@@ -576,22 +661,35 @@ fn write_last(
     }
     let arm = body.op_regions(branch)[0];
     let mut wanted: HashSet<Value> = operands_under(body, arm);
-    let mut needed = Vec::new();
-    for &op in between.iter().rev() {
-        if body.results(op).iter().any(|r| wanted.contains(r)) {
-            if !is_pure(unit, body, op) {
-                return Err(FAR);
+    let mut needed = HashSet::new();
+    for part in behind.iter().rev() {
+        let given = part.given(body);
+        wanted.extend(
+            given
+                .filter(|(r, _)| wanted.contains(r))
+                .map(|(_, v)| v)
+                .collect::<Vec<_>>(),
+        );
+        for &op in part.ops.iter().rev() {
+            if body.results(op).iter().any(|r| wanted.contains(r)) {
+                if !is_pure(unit, body, op) {
+                    return Err(FAR);
+                }
+                wanted.extend(body.operands(op));
+                needed.insert(op);
             }
-            wanted.extend(body.operands(op));
-            needed.push(op);
         }
     }
-    needed.reverse();
     let mut b = Builder::new(unit, body);
     b.at_op(end);
     b.loc = b.body.ops[branch].loc;
-    for op in needed {
-        clone_op_within(op, &mut b, &mut map);
+    for part in &behind {
+        for &op in part.ops.iter().filter(|op| needed.contains(op)) {
+            clone_op_within(op, &mut b, &mut map);
+        }
+        for (result, value) in part.given(b.body).collect::<Vec<_>>() {
+            map.set(result, map.get_or_same(value));
+        }
     }
     let trips = b.body.operand(counted, 0);
     let ty = b.body.ty(trips);
@@ -601,8 +699,75 @@ fn write_last(
     let is_last = b.icmp(IntPredicate::Eq, index, final_index);
     let ops: Vec<Op> = b.body.ops_in(arm).collect();
     clone_under(&mut b, is_last, ops, &mut map);
-    body.erase(branch);
+    b.body.erase(branch);
+    for part in behind.iter().rev() {
+        part.forget(&mut b, &needed);
+    }
     Ok(())
+}
+
+/// What stands behind a loop in its region.
+struct Behind {
+    ops: Vec<Op>,
+    /// The test that the loop is below, and the end of its arm.
+    test: Option<(Op, Op)>,
+}
+
+impl Behind {
+    /// The results of the test, and what they are where the loop ran.
+    fn given<'a>(&self, body: &'a Body) -> impl Iterator<Item = (Value, Value)> + use<'a> {
+        let test = self.test.into_iter();
+        test.flat_map(|(test, end)| {
+            let results = body.results(test).iter().copied();
+            results.zip(body.operands(end))
+        })
+    }
+
+    /// Takes from the test what nobody asks it for any more, and what was `needed` for that.
+    fn forget(&self, b: &mut Builder<'_>, needed: &HashSet<Op>) {
+        if let Some((test, end)) = self.test {
+            for (index, result) in b.body.results(test).to_vec().into_iter().enumerate() {
+                if !b.body.has_uses(result) {
+                    let nothing = b.body.ty(result);
+                    let nothing = b.poison(nothing);
+                    b.body.set_operand(end, index, nothing);
+                }
+            }
+        }
+        for &op in self.ops.iter().rev().filter(|op| needed.contains(op)) {
+            if b.body
+                .results(op)
+                .iter()
+                .all(|result| !b.body.has_uses(*result))
+            {
+                b.body.erase(op);
+            }
+        }
+    }
+}
+
+/// What stands between a loop and `branch`, which may stand behind tests that the loop is below.
+fn behind(body: &Body, counted: Op, branch: Op) -> Option<Vec<Behind>> {
+    let (mut at, mut found) = (counted, Vec::new());
+    while body.parent(at) != body.parent(branch) {
+        let arm = body.parent(at)?;
+        let test = body
+            .owner(arm)
+            .filter(|op| matches!(body.kind(*op), OpKind::If))?;
+        let end = body
+            .last(arm)
+            .filter(|op| matches!(body.kind(*op), OpKind::Yield))?;
+        found.push(Behind {
+            ops: between(body, at, end)?,
+            test: Some((test, end)),
+        });
+        at = test;
+    }
+    found.push(Behind {
+        ops: between(body, at, branch)?,
+        test: None,
+    });
+    Some(found)
 }
 
 /// Copies of the ops of an arm, up to its yield, where a condition holds.

@@ -1,0 +1,94 @@
+//! Loops with clauses that ask for chunks, conditions and last values are parallel loops, also in derivatives, and
+//! compute what one thread does.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use support::{accepts, folder, shell, succeeds, text, write};
+
+const GRADIENTS: &str = include_str!("clauses/gradients.c");
+const CONDITIONS: &str = include_str!("clauses/conditions.c");
+
+fn run(at: &Path, program: &str, count: &str, workers: u32, force: bool) -> String {
+    let mut command = Command::new(at.join(program));
+    command.arg(count);
+    command.env("GRADUS_NUM_THREADS", workers.to_string());
+    command.env("TSAN_OPTIONS", "exitcode=66 halt_on_error=1");
+    if force {
+        command.env("GRADUS_FORCE_FORK", "1");
+    }
+    text(&succeeds(&mut command).stdout)
+}
+
+/// What `program` gives for `count`, whatever threads it has, is `wanted`.
+fn all_agree(at: &Path, count: &str, wanted: &str, what: &str) {
+    for workers in [1, 2, 4, 7] {
+        for force in [false, true] {
+            let told = run(at, "parallel", count, workers, force);
+            assert_eq!(
+                told, wanted,
+                "{what}, {count}, {workers} workers, forced: {force}"
+            );
+        }
+    }
+}
+
+/// Builds a way of the gradients; gives what was said.
+fn gradient(at: &Path, way: &str, flags: &str) -> String {
+    write(at, "it.c", GRADIENTS);
+    let reports = "--gradus-report --par-report";
+    let line = format!("gradus cc -g -fopenmp {reports} {flags} -D{way} it.c -o parallel -lm");
+    let said = shell(at, &line);
+    text(&said.stdout) + &text(&said.stderr)
+}
+
+#[test]
+fn loops_with_clauses_have_the_serial_gradient_and_are_parallel_in_it() {
+    for way in ["REGION", "LOOPS", "CONDITIONS"] {
+        for level in ["-O1", "-O2", "-O3"] {
+            let at = folder(&format!("clauses_{}", way.to_lowercase()));
+            let said = gradient(&at, way, level);
+            assert!(said.contains("parallel in the return sweep"), "{said}");
+            let others = ["serial in the return", "a team of ranks", "with one thread"];
+            for other in others {
+                assert!(!said.contains(other), "{way} {level}: {said}");
+            }
+            accepts(&at, &format!("cc {level} -D{way} it.c -o serial -lm"));
+            for count in ["8", "100", "1001"] {
+                let serial = run(&at, "serial", count, 1, false);
+                all_agree(&at, count, &serial, &format!("{way} {level}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn loops_with_clauses_run_at_once_without_a_race() {
+    for way in ["REGION", "LOOPS", "CONDITIONS"] {
+        let at = folder(&format!("clauses_watched_{}", way.to_lowercase()));
+        gradient(&at, way, "-O1 -fsanitize=thread");
+        run(&at, "parallel", "100", 4, true);
+    }
+}
+
+/// The numbers are those that clang's OpenMP gives. It takes iterations of dynamic loops for independent whatever the
+/// condition says, from -O2 on.
+#[test]
+fn where_a_condition_does_not_hold_one_thread_goes_in_order() {
+    for level in ["-O1", "-O2", "-O3"] {
+        let at = folder("clauses_in_order");
+        write(&at, "it.c", CONDITIONS);
+        shell(&at, "clang-22 -O1 -fopenmp it.c -o clang -lm");
+        let line = format!("cc -g -fopenmp {level} --par-report it.c -o parallel -lm");
+        let said = accepts(&at, &line);
+        for loops in [24, 26, 28, 30, 35, 66, 97, 103, 120, 147] {
+            let raised = format!("it.c:{loops}: raised to parallel loops");
+            assert!(said.contains(&raised), "{level}, line {loops}: {said}");
+        }
+        for count in ["1", "2", "7", "100", "1001"] {
+            let wanted = run(&at, "clang", count, 1, false);
+            all_agree(&at, count, &wanted, level);
+        }
+    }
+}

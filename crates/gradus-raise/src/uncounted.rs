@@ -1,0 +1,83 @@
+//! Why the number of a marked loop's iterations is not known before it starts, or control leaves it.
+//!
+//! What decides on another iteration is followed to where it comes from: an exception that ends the loop on its way to
+//! a handler of the function, or a bound that is read anew each time, as the loop may change it.
+
+use crate::handlers;
+use gradus_edit::is_pure;
+use gradus_ir::{Body, Op, OpKind, Region, Unit, Value};
+use std::collections::HashSet;
+
+const READ: &str = "what ends it is found anew before each iteration, as the loop may change it: \
+    a variable of its own, set in front of the loop, would not";
+const UNKNOWN: &str = "the number of its iterations is not known before it starts";
+
+/// Why `lp` is no `for`, and the op that says so, if one does.
+pub(crate) fn why(unit: &Unit, body: &Body, lp: Op) -> (&'static str, Option<Op>) {
+    let region = body.op_regions(lp)[0];
+    let mut read = None;
+    for op in deciding(body, region) {
+        match body.kind(op) {
+            OpKind::Invoke(_) if may_throw_on(body, op) => return (handlers::MET, Some(op)),
+            kind if kind.call_info().is_none() && !body.op_regions(op).is_empty() => {}
+            _ if !is_pure(unit, body, op) => read = read.or(Some(op)),
+            _ => {}
+        }
+    }
+    match read {
+        Some(op) => (READ, Some(op)),
+        None => (UNKNOWN, None),
+    }
+}
+
+/// Where control leaves a loop's iterations for good, and how.
+pub(crate) fn leaves(
+    unit: &Unit,
+    body: &Body,
+    region: Region,
+) -> Option<(&'static str, Option<Op>)> {
+    body.walk(region).find_map(|op| match body.kind(op) {
+        OpKind::Resume => match handlers::met(unit, body, region) {
+            Some(call) => Some((handlers::MET, Some(call))),
+            None => Some((handlers::ENDED, Some(op))),
+        },
+        OpKind::Return => Some(("control may leave it", Some(op))),
+        _ => None,
+    })
+}
+
+/// Whether a call has an arm for what is thrown that comes to its end.
+fn may_throw_on(body: &Body, call: Op) -> bool {
+    let last = body.op_regions(call).get(1).and_then(|arm| body.last(*arm));
+    last.is_some_and(|last| matches!(body.kind(last), OpKind::Yield))
+}
+
+/// The ops of a loop's region that lead to the decision on another iteration, the nearest first.
+fn deciding(body: &Body, region: Region) -> Vec<Op> {
+    let end = body.last(region);
+    let mut open: Vec<Value> = end
+        .and_then(|end| body.operands(end).next())
+        .into_iter()
+        .collect();
+    let (mut seen, mut found): (HashSet<Value>, Vec<Op>) = (HashSet::new(), Vec::new());
+    while let Some(value) = open.pop() {
+        let inside = body
+            .region_of(value)
+            .is_some_and(|r| body.is_inside(r, region));
+        let Some(op) = body.def_op(value).filter(|_| inside && seen.insert(value)) else {
+            continue;
+        };
+        found.push(op);
+        let kind = body.kind(op);
+        if kind.is_arithmetic() || matches!(kind, OpKind::If | OpKind::Switch(_) | OpKind::Freeze) {
+            open.extend(body.operands(op));
+        }
+        let Some(index) = body.results(op).iter().position(|r| *r == value) else {
+            continue;
+        };
+        let ends = body.op_regions(op).iter().filter_map(|r| body.last(*r));
+        let yields = ends.filter(|end| matches!(body.kind(*end), OpKind::Yield));
+        open.extend(yields.filter_map(|end| body.operands(end).nth(index)));
+    }
+    found
+}
