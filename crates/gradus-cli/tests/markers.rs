@@ -171,6 +171,49 @@ int handling(double *x) {
     }
 }
 
+/// Not that the number of its iterations is not known, where it is.
+#[test]
+fn what_keeps_a_loop_from_running_at_once_is_said() {
+    let folder = folder("uncounted");
+    let source = "#include <gradus/parallel.h>
+void leaf(double *x);
+struct Own { ~Own(); };
+void handled(double *x, int n) {
+  try {
+    gr_for (int i = 0; i < n; i++) leaf(x + i);
+  } catch (int) {
+    x[0] = 1;
+  }
+}
+void read(double *x, const int &n) {
+  gr_for (int i = 0; i < n; i++) leaf(x + i);
+}
+void owning(double *x, int n) {
+  gr_for (int i = 0; i < n; i++) { Own own; leaf(x + i); }
+}
+void floating(double *x, double n) {
+  gr_for (double i = 0; i < n; i += 0.5) x[(int)i] = i;
+}
+void plain(double *x, int n) {
+  gr_for (int i = 0; i < n; i++) leaf(x + i);
+}
+";
+    std::fs::write(folder.join("f.cpp"), source).expect("written");
+    for level in ["-O0", "-O1", "-O2"] {
+        let line = format!("gradus c++ {level} --par-report -c f.cpp -o f.o");
+        let said = text(&support::shell(&folder, &line).stdout);
+        let serial = |line: u32, why: &str| {
+            let start = format!("f.cpp:{line}: runs serially: `gr_for`: {why}");
+            assert!(said.contains(&start), "{level} {start}: {said}");
+        };
+        serial(6, "an exception out of it would meet a handler");
+        serial(12, "what ends it is found anew before each iteration");
+        serial(15, "an exception out of it would end a variable");
+        serial(18, "the number of its iterations is not known");
+        assert!(!said.contains("f.cpp:21: runs serially"), "{said}");
+    }
+}
+
 #[test]
 fn preprocessed_text_has_its_words() {
     let folder = folder("words_preprocessed");

@@ -499,9 +499,18 @@ const PROGRAMS: &[Program] = &[
     Program("orphaned", Team, "
         #pragma omp parallel
         { orphan(a, n); orphan(a, n); }"),
-    Program("under a condition", Team, "
+    Program("under a condition", Loops, "
         #pragma omp parallel for if (n > 100) num_threads(n / 10)
         for (int i = 0; i < n; i++) a[i] = i;"),
+    Program("under a condition, of a number of threads that is computed", Team, "
+        #pragma omp parallel for if (b[3] > 3) num_threads((int)b[3] - 3)
+        for (int i = 1; i < n; i++) a[i] = a[i - 1] + i;"),
+    Program("backwards", Loops, "
+        #pragma omp parallel for
+        for (int i = n - 1; i >= 0; i--) a[i] = i;"),
+    Program("backwards in chunks", Loops, "
+        #pragma omp parallel for schedule(dynamic, 3)
+        for (long i = n - 1; i > 0; i -= 2) a[i] = b[i - 1];"),
     Program("for the first time in a loop", Loops, "
         for (int k = 0; k < 3; k++) {
           #pragma omp parallel for
@@ -597,11 +606,24 @@ const RENUMBERED: &[Program] = &[
           s += b[(i + 1) % 43] + i;
         }
         c[0] = s;"),
-    Program("parts of a nest, and what the last one gives", Team, "
+    Program("parts of a nest, and what the last one gives", Loops, "
         double x = -1;
         #pragma omp parallel for schedule(guided) lastprivate(x) collapse(2)
         for (int i = 0; i < 6; i++)
           for (int j = 0; j < 7; j++) { x = b[i * 7 + j] * 3; a[i * 7 + j] = x + b[(i + j * 5) % 43]; }
+        c[0] = x;"),
+    Program("chunks, and what the last one gives", Loops, "
+        double x = -1;
+        #pragma omp parallel for schedule(static, 4) lastprivate(x)
+        for (int i = 0; i < n - 2; i++) { x = b[i] * 3; a[i / 4] += x + b[i + 1]; }
+        c[0] = x;"),
+    Program("chunks, backwards", Loops, "
+        #pragma omp parallel for schedule(static, 4)
+        for (long i = n - 1; i >= 0; i -= 2) a[i] = b[i] + i;"),
+    Program("chunks, no iterations", Loops, "
+        double x = -1;
+        #pragma omp parallel for schedule(static, 4) lastprivate(x)
+        for (int i = (int)b[3]; i < 4; i++) x = a[i] = i;
         c[0] = x;"),
     Program("the same, no iterations", Team, "
         double x = -1;
@@ -640,6 +662,25 @@ fn atomic_updates_of_a_local_variable_are_reductions() {
         let body = body.replace("s -=", "_Pragma(\"omp atomic\") s -=");
         assert_eq!(atomics_left(&body), left, "{body}");
     }
+}
+
+/// Conditions that are computed, as compilers write them: where one does not hold, iterations take from each other.
+#[rustfmt::skip]
+const CONDITIONS: &[Program] = &[
+    Program("under a condition that is computed", Loops, "
+        #pragma omp parallel for if (b[3] > 100) schedule(static, 3)
+        for (int i = 1; i < n; i++) a[i] = a[i - 1] + i;
+        #pragma omp parallel if (b[3] < 100)
+        {
+          #pragma omp for
+          for (int i = 0; i < n; i++) c[i] = a[n - 1 - i] * 2;
+        }"),
+];
+
+#[test]
+fn regions_under_conditions_are_raised_to_loops() {
+    check(CONDITIONS, support::AS_BUILT, true);
+    check(CONDITIONS, &["-O0"], true);
 }
 
 /// Optimised loops that are still one loop each.
