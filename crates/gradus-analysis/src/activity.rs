@@ -339,7 +339,8 @@ impl ClassFacts {
                             && facts.words.may_hold_floats(facts.memory, place, bytes)
                             || as_integers(place.class, named)
                     });
-                    if floats && is_int(value) {
+                    let named = || crate::seen::is_beside_links(facts.unit, body, op);
+                    if floats && is_int(value) && !named() {
                         let node = self.flow.value_node(func, value);
                         list.extend(node);
                         let piece = place.is_some_and(|at| is_piece(facts, body, op, (at, bytes)));

@@ -343,7 +343,8 @@ impl Finder<'_> {
             && facts.words.lanes(self.func, value).is_empty();
         let scrambled =
             self.classes.is_scrambled(self.func, value) && self.classes.is_useful(place.class);
-        let named = seen::is_integer_member(facts.unit, self.body, op);
+        let named = seen::is_integer_member(facts.unit, self.body, op)
+            || seen::is_beside_links(facts.unit, self.body, op);
         if number && (scrambled || !named && self.points_to_active(ptr)) {
             let ty = self.body.ty(value);
             let bytes = facts.unit.layout.store_bytes(facts.unit, ty);

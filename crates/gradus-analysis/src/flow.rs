@@ -348,7 +348,9 @@ impl Maker<'_, '_> {
             ValueAccess::Load { ptr, value } => {
                 for class in self.classes(func, ptr) {
                     self.edge(Some(class), self.value(func, value));
-                    if self.is_number(func, body, value) {
+                    if self.is_number(func, body, value)
+                        && !crate::seen::is_beside_links(facts.unit, body, op)
+                    {
                         let to = self.flow.value_node(func, value);
                         self.bits.extend(to.map(|to| (class as u32, to as u32)));
                     }

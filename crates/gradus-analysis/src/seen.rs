@@ -134,6 +134,50 @@ pub(crate) fn is_integer_member(unit: &Unit, body: &Body, op: Op) -> bool {
     tag.is_some_and(|tag| tag.base != tag.access && of_tbaa(unit, tag.access).has_integer())
 }
 
+/// Whether the front end names what a load or store accesses as an integer that stands beside links of one of C++'s
+/// containers: the number of elements in the head of a list, a colour in a tree, a member of a structure that a
+/// container is a member of.
+///
+/// The last link of a list leads to its head, which lies in the container, so that head and nodes are one class: where
+/// the head, or what is around it, has an integer, a node may have a floating-point number. Where it lies does not tell
+/// them apart, but its name does. Other names are not believed, as programs look at the bits of numbers under them.
+pub(crate) fn is_beside_links(unit: &Unit, body: &Body, op: Op) -> bool {
+    let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
+    tag.is_some_and(|tag| {
+        of_tbaa(unit, tag.access).has_integer()
+            && (unit.tbaa_types[tag.access].name == TREE_COLOUR
+                || tag.base != tag.access && holds_links(unit, tag.base))
+    })
+}
+
+/// Whether a structure has links between nodes of a container among its members, and theirs.
+fn holds_links(unit: &Unit, base: TbaaTypeId) -> bool {
+    // table
+    const LINKS: &[&str] = &[
+        "_ZTSNSt8__detail15_List_node_baseE",
+        "_ZTSSt18_Rb_tree_node_base",
+        "_ZTSNSt8__detail15_Hash_node_baseE",
+        "_ZTSSt19_Fwd_list_node_base",
+    ];
+    let (mut work, mut next) = (vec![base], 0);
+    while let Some(&ty) = work.get(next) {
+        let data = &unit.tbaa_types[ty];
+        if LINKS.contains(&data.name.as_str()) {
+            return true;
+        }
+        for (_, member) in &data.members {
+            if work.len() < MEMBERS_MAX && !work.contains(member) {
+                work.push(*member);
+            }
+        }
+        next += 1;
+    }
+    false
+}
+
+/// The colour of a node of libstdc++'s trees, an enumeration; others pass as bytes.
+const TREE_COLOUR: &str = "_ZTSSt14_Rb_tree_color";
+
 /// Whether the front end names what a load or store accesses: as anything but bytes.
 pub(crate) fn is_named(unit: &Unit, body: &Body, op: Op) -> bool {
     let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
@@ -162,6 +206,7 @@ pub(crate) fn of_tbaa(unit: &Unit, ty: TbaaTypeId) -> Seen {
         ("__int128", Seen::INTEGER),
         ("bool", Seen::INTEGER),
         ("_Bool", Seen::INTEGER),
+        (TREE_COLOUR, Seen::INTEGER),
     ];
     let mut at = Some(ty);
     for _ in 0..8 {

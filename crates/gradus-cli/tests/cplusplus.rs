@@ -76,6 +76,37 @@ fn containers_of_structures_grow_and_are_sorted() {
 }
 
 #[test]
+fn lists_are_spliced_and_sorted() {
+    is_right("lists.cpp");
+}
+
+#[test]
+fn trees_are_inserted_into_and_erased_from() {
+    is_right("maps.cpp");
+}
+
+#[test]
+fn hashed_containers_keep_their_order() {
+    is_right("hashed.cpp");
+}
+
+#[test]
+fn containers_stand_in_structures_and_containers() {
+    is_right("nested.cpp");
+}
+
+#[test]
+fn iterations_have_containers_of_their_own() {
+    is_right("own_containers.cpp");
+    is_right_with("own_containers.cpp", &["-O2", "-fopenmp"]);
+}
+
+#[test]
+fn bits_of_numbers_in_nodes_are_refused() {
+    is_refused("bits_in_nodes.cpp", "GRD0008", 10);
+}
+
+#[test]
 fn what_a_function_object_holds_is_known() {
     is_right("callables.cpp");
 }

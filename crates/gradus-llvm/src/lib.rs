@@ -47,6 +47,7 @@
 
 mod beside;
 pub mod census;
+mod chosen_loads;
 mod closure;
 mod export;
 mod ffi;
@@ -58,6 +59,7 @@ pub mod jit;
 pub mod keep;
 mod local_loops;
 mod merge;
+mod nodes;
 pub mod originals;
 mod own_addresses;
 pub mod pipeline;

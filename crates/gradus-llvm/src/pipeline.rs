@@ -47,13 +47,15 @@ pub enum Pipeline {
 // `loop-unroll-full` would peel too. `simplifycfg` comes before `sroa`, too: of many exits to one place it
 // is quadratic once that place has phis. `dse` comes before `sroa` once calls are inlined: of a union's first byte, which
 // libstdc++ sets before it makes an element there, `sroa` would make a variable and cut the element's first number.
+// `lower-constant-intrinsics` decides what is asked of constants: libstdc++ reads the number of elements from a list's head
+// where it is known that it has the head, and `gvn` would take a node's number for it elsewhere.
 // `correlated-propagation` writes down where conditions show that
 // numbers are not negative and sums do not wrap, on which the proofs that addresses differ rest.
 const EARLY_UNTIL_UNROLLING: &str = "inferattrs,\
     cgscc(function(simplifycfg,sroa,early-cse<memssa>,simplifycfg),function-attrs),\
     function(loop-simplify,lcssa,loop-mssa(loop-rotate,licm)),\
     cgscc(inline,function-attrs),\
-    function(dse,sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,\
+    function(dse,sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,lower-constant-intrinsics,\
     loop-mssa(loop-rotate,licm),loop-simplify,lcssa,loop(indvars,loop-deletion),loop-simplify,lcssa)";
 macro_rules! early_from_unrolling {
     ($gvn:literal) => {
@@ -128,7 +130,11 @@ impl Host {
                 self.run_text("inferattrs,always-inline", &machine, vectorise)?;
                 self.return_at_exits()?;
             }
-            self.run_text(pipeline.text(), &machine, vectorise)
+            self.run_text(pipeline.text(), &machine, vectorise)?;
+            if before_derivatives {
+                self.part_chosen_loads();
+            }
+            Ok(())
         })();
         if before_derivatives {
             self.stop_asking_for_unrolling();

@@ -64,6 +64,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     host.rename_static(DERIVED_PREFIX);
     run.check(host.write_out_fortran())?;
     keep_originals(run, host);
+    run.check(host.write_out_nodes())?;
     let exposed = host.expose(&symbols);
     for symbol in &symbols {
         host.mark_differentiated(symbol);

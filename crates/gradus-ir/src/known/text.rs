@@ -1,4 +1,5 @@
-//! Strings, bytes, and text that becomes numbers. None of it carries a derivative.
+//! Strings, bytes, text that becomes numbers, and what decides where hashed containers keep elements. None of it
+//! carries a derivative.
 
 use super::{Effects, Known, Row};
 
@@ -28,6 +29,10 @@ pub enum TextFn {
     ToInt,
     /// Message of an error.
     Strerror,
+    /// `bytes, count, seed → number` made of them.
+    Hash,
+    /// libstdc++'s `policy, numbers…`: how many buckets a hashed container is to have.
+    Buckets,
 }
 
 const TWO: Effects = Effects::PURE.reading(&[0, 1]).inactive();
@@ -52,6 +57,19 @@ pub(super) const ROWS: &[Row] = &[
         &["memchr", "memrchr", "rawmemchr"],
         TextFn::Memchr,
         ONE.giving(0),
+    ),
+    row(
+        &["_ZSt11_Hash_bytesPKvmm", "_ZSt15_Fnv_hash_bytesPKvmm"],
+        TextFn::Hash,
+        ONE,
+    ),
+    row(
+        &[
+            "_ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEm",
+            "_ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEmmm",
+        ],
+        TextFn::Buckets,
+        Effects::PURE.reading(&[0]).writing(&[0]).inactive(),
     ),
     row(&["strlen"], TextFn::Strlen, ONE),
     row(&["strnlen"], TextFn::Strnlen, ONE),

@@ -1,0 +1,149 @@
+//! What libstdc++ keeps in its library of lists and trees, written out, so that derivatives know it.
+//!
+//! `std::list`, `std::map`, `std::set` and their kin are templates, but for what does not depend on the type of their
+//! elements: the library links nodes, and inserts, takes out and finds the next one. Before differentiation functions of
+//! our own are called in their place, on the same nodes: `nodes/links.ll`, and `nodes/tree.ll` with `nodes/side.ll` once
+//! for each side. Lists are rings of links with a head (Knuth, TAOCP 1, 2.2.5). Trees are red-black trees, inserted into
+//! and taken out of as in Cormen, Leiserson, Rivest and Stein, Introduction to Algorithms, 13.3 and 13.4, with two
+//! departures: no node stands for what is not there, and a head above the root knows the first and the last node.
+//! How a tree is balanced is nobody's to see: only the order of its nodes is.
+//!
+//! Hashed containers keep nodes of templates alone. What the library answers there, how many buckets and whether more, are
+//! numbers, which decide the order of elements: these calls stay.
+
+use crate::ffi::c_string;
+use crate::host::Host;
+use gradus_ir::Diagnostic;
+use llvm_sys::LLVMLinkage::LLVMInternalLinkage;
+use llvm_sys::core::*;
+use llvm_sys::target::{LLVMGetModuleDataLayout, LLVMPointerSize};
+
+/// The library's functions, and ours.
+type Pairs = &'static [(&'static str, &'static str)];
+
+// table
+const LINKS: Pairs = &[
+    (
+        "_ZNSt8__detail15_List_node_base7_M_hookEPS0_",
+        "__gr_links_hook",
+    ),
+    (
+        "_ZNSt8__detail15_List_node_base9_M_unhookEv",
+        "__gr_links_unhook",
+    ),
+    (
+        "_ZNSt8__detail15_List_node_base11_M_transferEPS0_S1_",
+        "__gr_links_transfer",
+    ),
+    (
+        "_ZNSt8__detail15_List_node_base4swapERS0_S1_",
+        "__gr_links_swap",
+    ),
+    (
+        "_ZNSt8__detail15_List_node_base10_M_reverseEv",
+        "__gr_links_reverse",
+    ),
+];
+
+// table
+const TREE: Pairs = &[
+    (
+        "_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base",
+        "__gr_tree_after",
+    ),
+    (
+        "_ZSt18_Rb_tree_incrementPKSt18_Rb_tree_node_base",
+        "__gr_tree_after",
+    ),
+    (
+        "_ZSt18_Rb_tree_decrementPSt18_Rb_tree_node_base",
+        "__gr_tree_before",
+    ),
+    (
+        "_ZSt18_Rb_tree_decrementPKSt18_Rb_tree_node_base",
+        "__gr_tree_before",
+    ),
+    (
+        "_ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_",
+        "__gr_tree_insert",
+    ),
+    (
+        "_ZSt28_Rb_tree_rebalance_for_erasePSt18_Rb_tree_node_baseRS_",
+        "__gr_tree_erase",
+    ),
+];
+
+impl Host {
+    /// Has functions of our own called where the library's work on nodes of lists and trees.
+    ///
+    /// # Errors
+    /// LLVM's complaint about what is written.
+    pub fn write_out_nodes(&mut self) -> Result<(), Diagnostic> {
+        self.call_instead(LINKS, "__gr_links", || {
+            include_str!("nodes/links.ll").into()
+        })?;
+        self.call_instead(TREE, "__gr_tree", || {
+            let tree = include_str!("nodes/tree.ll");
+            format!("{tree}{}{}", side(true), side(false))
+        })
+    }
+
+    fn call_instead(
+        &mut self,
+        pairs: Pairs,
+        name: &str,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Diagnostic> {
+        // 64-bit addresses: the places in a node are those of such machines.
+        let wide = unsafe { LLVMPointerSize(LLVMGetModuleDataLayout(self.module)) } == 8;
+        let mut called = pairs.to_vec();
+        called.retain(|(theirs, _)| wide && self.is_only_declared(theirs));
+        if called.is_empty() {
+            return Ok(());
+        }
+        let module = self.read_text(text().as_bytes(), name)?;
+        unsafe {
+            LLVMSetDataLayout(module, LLVMGetDataLayoutStr(self.module));
+            LLVMSetTarget(module, LLVMGetTarget(self.module));
+        }
+        self.link_module(module, name)?;
+        for (_, ours) in pairs {
+            if let Some(function) = self.function(ours) {
+                // Not from its beginning: nothing would have called it when it was linked.
+                unsafe { LLVMSetLinkage(function, LLVMInternalLinkage) };
+            }
+        }
+        for (theirs, ours) in called {
+            if let (Some(theirs), Some(ours)) = (self.function(theirs), self.function(ours)) {
+                unsafe { LLVMReplaceAllUsesWith(theirs, ours) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a function is used and its code is not here.
+    fn is_only_declared(&self, name: &str) -> bool {
+        let name = c_string(name);
+        unsafe {
+            let function = LLVMGetNamedFunction(self.module, name.as_ptr());
+            !function.is_null()
+                && LLVMIsDeclaration(function) != 0
+                && !LLVMGetFirstUse(function).is_null()
+        }
+    }
+}
+
+/// What is done on one side of a tree.
+fn side(left: bool) -> String {
+    let (side, other, near, far) = match left {
+        true => ("left", "right", "16", "24"),
+        false => ("right", "left", "24", "16"),
+    };
+    let lines = include_str!("nodes/side.ll").lines();
+    let code = lines.filter(|line| !line.starts_with(';'));
+    let code: String = code.map(|line| format!("{line}\n")).collect();
+    code.replace("SIDE", side)
+        .replace("OTHER", other)
+        .replace("NEAR", near)
+        .replace("FAR", far)
+}
