@@ -75,6 +75,12 @@ fn containers_of_structures_grow_and_are_sorted() {
     is_right("containers.cpp");
 }
 
+/// What the library does to two vectors of a structure does not make its other vectors one with them.
+#[test]
+fn structures_have_several_vectors() {
+    is_right("several_vectors.cpp");
+}
+
 #[test]
 fn lists_are_spliced_and_sorted() {
     is_right("lists.cpp");

@@ -9,6 +9,7 @@
 use crate::ffi::*;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
+use crate::vectors;
 use gradus_ir::known::{
     Known, OpenMpFn, TAPE_PUSH, TAPE_RELEASE, differentiation_call, is_text_object, lookup,
 };
@@ -24,6 +25,8 @@ const RAISED: &str = "3000";
 const ROOT: &str = "gradus-differentiated";
 /// Marks a function that is not inlined before differentiation.
 const APART: &str = "gradus-apart";
+/// Marks a function that is inlined whatever it costs.
+const TAKEN_IN: &str = "gradus-taken-in";
 /// Which argument of the call that allocates a task is the task's function.
 const TASK_ENTRY: u32 = 5;
 
@@ -65,7 +68,11 @@ impl Host {
     pub(crate) fn raise_inlining(&mut self) {
         self.keep_text_apart();
         self.keep_tasks_apart();
-        for f in self.reached_by_differentiated() {
+        let reached = self.reached_by_differentiated();
+        for f in vectors::called_for_several(&reached) {
+            self.take_in(f);
+        }
+        for f in reached {
             let linkage = unsafe { LLVMGetLinkage(f) };
             let own = matches!(
                 linkage,
@@ -104,25 +111,46 @@ impl Host {
 
     /// Has a function stay a call, unless it says itself whether it does.
     fn keep_apart(&mut self, f: LLVMValueRef) {
-        let noinline = attribute_kind("noinline");
-        let states = |kind| unsafe { !LLVMGetEnumAttributeAtIndex(f, FUNCTION, kind).is_null() };
-        if !states(noinline) && !states(attribute_kind("alwaysinline")) {
+        if !self.states_inlining(f) {
             self.set_text(f, APART, "");
             unsafe {
-                let attribute = LLVMCreateEnumAttribute(self.ctx, noinline, 0);
+                let attribute = LLVMCreateEnumAttribute(self.ctx, attribute_kind("noinline"), 0);
                 LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
             }
         }
     }
 
+    /// Has a function inlined wherever it is called, unless it says itself whether it is. LLVM's inliner looks at the
+    /// raised threshold last, and stops before that where a function costs more than others may.
+    fn take_in(&mut self, f: LLVMValueRef) {
+        if !self.states_inlining(f) {
+            self.set_text(f, TAKEN_IN, "");
+            unsafe {
+                let attribute =
+                    LLVMCreateEnumAttribute(self.ctx, attribute_kind("alwaysinline"), 0);
+                LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+            }
+        }
+    }
+
+    /// Whether a function says itself that it is inlined, or that it is not.
+    fn states_inlining(&self, f: LLVMValueRef) -> bool {
+        let states = |name: &str| unsafe {
+            !LLVMGetEnumAttributeAtIndex(f, FUNCTION, attribute_kind(name)).is_null()
+        };
+        states("noinline") || states("alwaysinline")
+    }
+
     /// Takes the raised threshold and the marks away.
     pub(crate) fn lower_inlining(&mut self) {
-        let noinline = attribute_kind("noinline");
         for f in self.functions() {
-            if self.has_text(f, APART) {
-                unsafe { LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, noinline) };
+            for (mark, attribute) in [(APART, "noinline"), (TAKEN_IN, "alwaysinline")] {
+                if self.has_text(f, mark) {
+                    let kind = attribute_kind(attribute);
+                    unsafe { LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, kind) };
+                }
             }
-            for key in [THRESHOLD, ROOT, APART] {
+            for key in [THRESHOLD, ROOT, APART, TAKEN_IN] {
                 let key_len = key.len() as u32;
                 unsafe {
                     LLVMRemoveStringAttributeAtIndex(f, FUNCTION, key.as_ptr().cast(), key_len)

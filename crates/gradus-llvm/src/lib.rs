@@ -70,6 +70,7 @@ mod rounded;
 pub mod symbols;
 mod tables;
 pub mod target;
+mod vectors;
 mod x86;
 
 pub use host::{Host, Message};
