@@ -4,22 +4,10 @@
 mod support;
 
 use std::path::Path;
-use std::process::Command;
-use support::{accepts, folder, shell, succeeds, text, write};
+use support::{accepts, folder, run, shell, text, write};
 
 const GRADIENTS: &str = include_str!("clauses/gradients.c");
 const CONDITIONS: &str = include_str!("clauses/conditions.c");
-
-fn run(at: &Path, program: &str, count: &str, workers: u32, force: bool) -> String {
-    let mut command = Command::new(at.join(program));
-    command.arg(count);
-    command.env("GRADUS_NUM_THREADS", workers.to_string());
-    command.env("TSAN_OPTIONS", "exitcode=66 halt_on_error=1");
-    if force {
-        command.env("GRADUS_FORCE_FORK", "1");
-    }
-    text(&succeeds(&mut command).stdout)
-}
 
 /// What `program` gives for `count`, whatever threads it has, is `wanted`.
 fn all_agree(at: &Path, count: &str, wanted: &str, what: &str) {

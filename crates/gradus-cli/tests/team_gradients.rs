@@ -5,8 +5,7 @@
 mod support;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use support::{accepts, folder, shell, succeeds, text, write};
+use support::{accepts, folder, run, shell, text, write};
 
 const SOURCE: &str = include_str!("teams/gradients.c");
 const ONE_THREAD: &str = "runs this parallel region with one thread";
@@ -19,17 +18,6 @@ fn build(name: &str, way: &str, flags: &str) -> (PathBuf, String) {
         format!("gradus cc -g -fopenmp --gradus-report {flags} -D{way} it.c -o parallel -lm");
     let said = shell(&at, &command);
     (at, text(&said.stdout) + &text(&said.stderr))
-}
-
-fn run(at: &Path, program: &str, count: &str, workers: u32, force: bool) -> String {
-    let mut command = Command::new(at.join(program));
-    command.arg(count);
-    command.env("GRADUS_NUM_THREADS", workers.to_string());
-    command.env("TSAN_OPTIONS", "exitcode=66 halt_on_error=1");
-    if force {
-        command.env("GRADUS_FORCE_FORK", "1");
-    }
-    text(&succeeds(&mut command).stdout)
 }
 
 /// Every run of a program agrees with itself and with `wanted`.

@@ -4,8 +4,7 @@
 mod support;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use support::{accepts, folder, refuses, shell, succeeds, text, write};
+use support::{accepts, folder, refuses, run, shell, text, write};
 
 /// What all programs begin with; serially one thread is told of.
 const HEAD: &str = r#"
@@ -501,17 +500,6 @@ fn build(name: &str, source: &str, flags: &str) -> (PathBuf, String) {
     let command = format!("gradus cc -O2 -g -fopenmp --gradus-report {flags} it.c -o parallel -lm");
     let said = shell(&at, &command);
     (at, text(&said.stdout) + &text(&said.stderr))
-}
-
-fn run(at: &Path, program: &str, count: &str, workers: u32, force: bool) -> String {
-    let mut command = Command::new(at.join(program));
-    command.arg(count);
-    command.env("GRADUS_NUM_THREADS", workers.to_string());
-    command.env("TSAN_OPTIONS", "exitcode=66 halt_on_error=1");
-    if force {
-        command.env("GRADUS_FORCE_FORK", "1");
-    }
-    text(&succeeds(&mut command).stdout)
 }
 
 /// The parallel program prints what the serial one does, with any number of workers.

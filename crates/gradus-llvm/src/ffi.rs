@@ -91,3 +91,23 @@ pub(crate) unsafe fn name_of(value: LLVMValueRef) -> String {
         text_of(start, len)
     }
 }
+
+/// The blocks of a function, in order.
+pub(crate) fn blocks_of(function: LLVMValueRef) -> Vec<LLVMBasicBlockRef> {
+    let mut blocks = vec![std::ptr::null_mut(); unsafe { LLVMCountBasicBlocks(function) } as usize];
+    unsafe { LLVMGetBasicBlocks(function, blocks.as_mut_ptr()) };
+    blocks
+}
+
+/// The instructions of a block, in order.
+pub(crate) fn instructions_of(block: LLVMBasicBlockRef) -> impl Iterator<Item = LLVMValueRef> {
+    let some = |v: LLVMValueRef| (!v.is_null()).then_some(v);
+    std::iter::successors(some(unsafe { LLVMGetFirstInstruction(block) }), move |i| {
+        some(unsafe { LLVMGetNextInstruction(*i) })
+    })
+}
+
+/// The instructions of a function, block by block.
+pub(crate) fn instructions_in(function: LLVMValueRef) -> impl Iterator<Item = LLVMValueRef> {
+    blocks_of(function).into_iter().flat_map(instructions_of)
+}

@@ -5,7 +5,7 @@
 //! An integer is an address's own as long as low bits are cleared and numbers are added to it that no address is part
 //! of ("the element at `(long)matrix + offset`"); whatever else is done with it may lead elsewhere, and is left as it is.
 
-use crate::ffi::NO_NAME;
+use crate::ffi::{NO_NAME, instructions_in};
 use crate::host::Host;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
@@ -199,21 +199,9 @@ unsafe fn opcode_of(value: LLVMValueRef) -> Option<LLVMOpcode> {
 
 /// The integers of a function that become addresses.
 unsafe fn casts_in(f: LLVMValueRef) -> Vec<LLVMValueRef> {
-    let mut found = Vec::new();
-    unsafe {
-        let mut block = LLVMGetFirstBasicBlock(f);
-        while !block.is_null() {
-            let mut inst = LLVMGetFirstInstruction(block);
-            while !inst.is_null() {
-                let is_cast = LLVMGetInstructionOpcode(inst) == LLVMOpcode::LLVMIntToPtr;
-                let alone = LLVMGetTypeKind(LLVMTypeOf(inst)) == LLVMTypeKind::LLVMPointerTypeKind;
-                if is_cast && alone {
-                    found.push(inst);
-                }
-                inst = LLVMGetNextInstruction(inst);
-            }
-            block = LLVMGetNextBasicBlock(block);
-        }
-    }
-    found
+    let becomes_one = |inst: &LLVMValueRef| unsafe {
+        let alone = LLVMGetTypeKind(LLVMTypeOf(*inst)) == LLVMTypeKind::LLVMPointerTypeKind;
+        LLVMGetInstructionOpcode(*inst) == LLVMOpcode::LLVMIntToPtr && alone
+    };
+    instructions_in(f).filter(becomes_one).collect()
 }

@@ -4,7 +4,7 @@
 //! that lie as far apart, or as far from them in two structures. Where these are vectors of integers, numbers and integers
 //! would be of one type. Inlined, each call is for its own member.
 
-use crate::ffi::name_of;
+use crate::ffi::{instructions_in, name_of};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use std::collections::HashMap;
@@ -48,25 +48,15 @@ pub(crate) fn called_for_several(reached: &[LLVMValueRef]) -> Vec<LLVMValueRef> 
 
 /// The direct calls of a function with an argument: what is called, and the first argument.
 fn calls(f: LLVMValueRef) -> Vec<(LLVMValueRef, LLVMValueRef)> {
-    let mut found = Vec::new();
-    unsafe {
-        let mut block = LLVMGetFirstBasicBlock(f);
-        while !block.is_null() {
-            let mut at = LLVMGetFirstInstruction(block);
-            while !at.is_null() {
-                let calls = !LLVMIsACallInst(at).is_null() || !LLVMIsAInvokeInst(at).is_null();
-                if calls && LLVMGetNumArgOperands(at) > 0 {
-                    let callee = LLVMGetCalledValue(at);
-                    if !LLVMIsAFunction(callee).is_null() {
-                        found.push((callee, LLVMGetOperand(at, 0)));
-                    }
-                }
-                at = LLVMGetNextInstruction(at);
-            }
-            block = LLVMGetNextBasicBlock(block);
+    let call = |at: LLVMValueRef| unsafe {
+        let calls = !LLVMIsACallInst(at).is_null() || !LLVMIsAInvokeInst(at).is_null();
+        if !calls || LLVMGetNumArgOperands(at) == 0 {
+            return None;
         }
-    }
-    found
+        let callee = LLVMIsAFunction(LLVMGetCalledValue(at));
+        (!callee.is_null()).then(|| (callee, LLVMGetOperand(at, 0)))
+    };
+    instructions_in(f).filter_map(call).collect()
 }
 
 /// The constant steps that lead to an address; none where it is no member's.

@@ -75,3 +75,16 @@ pub fn refuses(folder: &Path, line: &str, code: &str) -> String {
     );
     said
 }
+
+/// What a program prints for a count, with so many workers, everything forked or what is worth it; it fails where
+/// ThreadSanitizer watches and finds a race.
+pub fn run(at: &Path, program: &str, count: &str, workers: u32, force: bool) -> String {
+    let mut command = Command::new(at.join(program));
+    command.arg(count);
+    command.env("GRADUS_NUM_THREADS", workers.to_string());
+    command.env("TSAN_OPTIONS", "exitcode=66 halt_on_error=1");
+    if force {
+        command.env("GRADUS_FORCE_FORK", "1");
+    }
+    text(&succeeds(&mut command).stdout)
+}

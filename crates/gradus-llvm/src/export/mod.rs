@@ -148,19 +148,6 @@ impl Drop for Exporter<'_, '_> {
     }
 }
 
-fn blocks_of(function: LLVMValueRef) -> Vec<LLVMBasicBlockRef> {
-    let mut blocks = vec![std::ptr::null_mut(); unsafe { LLVMCountBasicBlocks(function) } as usize];
-    unsafe { LLVMGetBasicBlocks(function, blocks.as_mut_ptr()) };
-    blocks
-}
-
-fn instructions_of(block: LLVMBasicBlockRef) -> impl Iterator<Item = LLVMValueRef> {
-    let some = |v: LLVMValueRef| (!v.is_null()).then_some(v);
-    std::iter::successors(some(unsafe { LLVMGetFirstInstruction(block) }), move |i| {
-        some(unsafe { LLVMGetNextInstruction(*i) })
-    })
-}
-
 /// Frees the names of a body that is about to be replaced for the new one.
 fn forget_names(blocks: &[LLVMBasicBlockRef]) {
     for &block in blocks {

@@ -18,6 +18,7 @@
 use super::descriptors::Left;
 use super::elements::Element;
 use super::written::{DESCRIPTOR, Written, before, bounds, described, each, nest};
+use crate::ffi::instructions_in;
 use crate::host::Host;
 use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
@@ -95,14 +96,8 @@ impl Host {
             let kind = LLVMGetMDKindIDInContext(self.ctx, c"tbaa".as_ptr(), 4);
             let mut function = LLVMGetFirstFunction(self.module);
             while !function.is_null() {
-                let mut block = LLVMGetFirstBasicBlock(function);
-                while !block.is_null() {
-                    let mut at = LLVMGetFirstInstruction(block);
-                    while !at.is_null() {
-                        LLVMSetMetadata(at, kind, std::ptr::null_mut());
-                        at = LLVMGetNextInstruction(at);
-                    }
-                    block = LLVMGetNextBasicBlock(block);
+                for at in instructions_in(function) {
+                    LLVMSetMetadata(at, kind, std::ptr::null_mut());
                 }
                 function = LLVMGetNextFunction(function);
             }

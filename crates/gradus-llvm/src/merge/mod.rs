@@ -232,21 +232,8 @@ fn is_shared_by_units(name: &str) -> bool {
 /// # Safety
 /// `f` is a live function.
 pub(crate) unsafe fn calls_in(f: LLVMValueRef) -> Vec<LLVMValueRef> {
-    let mut found = Vec::new();
-    unsafe {
-        let mut block = LLVMGetFirstBasicBlock(f);
-        while !block.is_null() {
-            let mut inst = LLVMGetFirstInstruction(block);
-            while !inst.is_null() {
-                if !LLVMIsACallInst(inst).is_null() {
-                    found.push(inst);
-                }
-                inst = LLVMGetNextInstruction(inst);
-            }
-            block = LLVMGetNextBasicBlock(block);
-        }
-    }
-    found
+    let is_call = |inst: &LLVMValueRef| unsafe { !LLVMIsACallInst(*inst).is_null() };
+    instructions_in(f).filter(is_call).collect()
 }
 
 /// Whether all device functions that are called have a body: where sources are not compiled separately, none of

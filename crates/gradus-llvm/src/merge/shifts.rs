@@ -26,21 +26,13 @@ unsafe fn shifts(module: LLVMModuleRef) -> Vec<LLVMValueRef> {
     unsafe {
         let mut f = LLVMGetFirstFunction(module);
         while !f.is_null() {
-            let mut block = LLVMGetFirstBasicBlock(f);
-            while !block.is_null() {
-                let mut inst = LLVMGetFirstInstruction(block);
-                while !inst.is_null() {
-                    let is_shift = matches!(
-                        LLVMGetInstructionOpcode(inst),
-                        LLVMOpcode::LLVMShl | LLVMOpcode::LLVMLShr | LLVMOpcode::LLVMAShr
-                    );
-                    if is_shift && LLVMIsConstant(LLVMGetOperand(inst, 1)) == 0 {
-                        found.push(inst);
-                    }
-                    inst = LLVMGetNextInstruction(inst);
-                }
-                block = LLVMGetNextBasicBlock(block);
-            }
+            found.extend(instructions_in(f).filter(|inst| {
+                let is_shift = matches!(
+                    LLVMGetInstructionOpcode(*inst),
+                    LLVMOpcode::LLVMShl | LLVMOpcode::LLVMLShr | LLVMOpcode::LLVMAShr
+                );
+                is_shift && LLVMIsConstant(LLVMGetOperand(*inst, 1)) == 0
+            }));
             f = LLVMGetNextFunction(f);
         }
     }

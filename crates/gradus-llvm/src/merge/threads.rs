@@ -161,20 +161,14 @@ impl Lengths {
 unsafe fn content(f: LLVMValueRef) -> (usize, Vec<LLVMValueRef>) {
     let (mut count, mut calls) = (0, Vec::new());
     unsafe {
-        let mut block = LLVMGetFirstBasicBlock(f);
-        while !block.is_null() {
-            let mut inst = LLVMGetFirstInstruction(block);
-            while !inst.is_null() {
-                count += 1;
-                if !LLVMIsACallInst(inst).is_null() {
-                    let callee = LLVMIsAFunction(LLVMGetCalledValue(inst));
-                    if !callee.is_null() && LLVMIsDeclaration(callee) == 0 {
-                        calls.push(callee);
-                    }
+        for inst in instructions_in(f) {
+            count += 1;
+            if !LLVMIsACallInst(inst).is_null() {
+                let callee = LLVMIsAFunction(LLVMGetCalledValue(inst));
+                if !callee.is_null() && LLVMIsDeclaration(callee) == 0 {
+                    calls.push(callee);
                 }
-                inst = LLVMGetNextInstruction(inst);
             }
-            block = LLVMGetNextBasicBlock(block);
         }
     }
     (count, calls)
