@@ -7,6 +7,7 @@ use std::path::Path;
 use support::{accepts, folder, run, shell, text, write};
 
 const GRADIENTS: &str = include_str!("clauses/gradients.c");
+const WAYS: [&str; 4] = ["REGION", "LOOPS", "CONDITIONS", "PRIVATE"];
 const CONDITIONS: &str = include_str!("clauses/conditions.c");
 
 /// What `program` gives for `count`, whatever threads it has, is `wanted`.
@@ -33,7 +34,7 @@ fn gradient(at: &Path, way: &str, flags: &str) -> String {
 
 #[test]
 fn loops_with_clauses_have_the_serial_gradient_and_are_parallel_in_it() {
-    for way in ["REGION", "LOOPS", "CONDITIONS"] {
+    for way in WAYS {
         for level in ["-O1", "-O2", "-O3"] {
             let at = folder(&format!("clauses_{}", way.to_lowercase()));
             let said = gradient(&at, way, level);
@@ -53,7 +54,7 @@ fn loops_with_clauses_have_the_serial_gradient_and_are_parallel_in_it() {
 
 #[test]
 fn loops_with_clauses_run_at_once_without_a_race() {
-    for way in ["REGION", "LOOPS", "CONDITIONS"] {
+    for way in WAYS {
         let at = folder(&format!("clauses_watched_{}", way.to_lowercase()));
         gradient(&at, way, "-O1 -fsanitize=thread");
         run(&at, "parallel", "100", 4, true);

@@ -130,7 +130,8 @@ fn folded_later(unit: &mut Unit, raised: &mut Raised, changed: &[FuncId]) {
     let teams: Vec<_> = teams.collect();
     for record in &mut raised.regions {
         let is_loops = |span| folded.contains(span) && !teams.contains(span);
-        if record.outcome == Outcome::Team && record.span.as_ref().is_some_and(is_loops) {
+        if matches!(record.outcome, Outcome::Team(_)) && record.span.as_ref().is_some_and(is_loops)
+        {
             record.outcome = Outcome::Loops;
         }
     }

@@ -10,6 +10,7 @@ use crate::extents;
 use crate::fold::{
     Reach, compared, dissolve, is_unseen, move_home, plan, rank_level, settle, uncast,
 };
+use crate::openmp::{Step, reason};
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::{Body, Builder, Op, OpKind, Unit, Value};
 
@@ -17,18 +18,21 @@ use gradus_ir::{Body, Builder, Op, OpKind, Unit, Value};
 const MOST_OPS: usize = 5000;
 
 /// Where a team is of one rank for a condition, and would become loops without: puts it into an arm where that holds,
-/// and what one rank does into the other.
-pub(crate) fn part(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
+/// and what one rank does into the other. Else says what tells its ranks apart.
+pub(crate) fn part(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) -> Step {
     let Some(clause) = Clause::of(unit, body, team) else {
-        return;
+        return Ok(());
     };
     let region = body.op_regions(team)[0];
     let asked = uncast(body, clause.asked);
-    if body.walk(region).count() > MOST_OPS || plan(unit, body, team, asked, reach).is_none() {
-        return;
+    if body.walk(region).count() > MOST_OPS {
+        let text = "it is too large to stand there twice, with and without its condition";
+        return Err(reason(unit, body, team, text));
     }
+    plan(unit, body, team, asked, reach)?;
     let alone = clause.part(unit, body, team);
     in_order(unit, body, alone, reach);
+    Ok(())
 }
 
 /// What an `if` clause makes of the number of ranks.
@@ -85,7 +89,7 @@ impl Clause {
 fn in_order(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
     let region = body.op_regions(team)[0];
     let asks = body.walk(region).any(|op| is_unseen(unit, body, op, reach));
-    let Some((shared, _)) = rank_level(unit, body, region, reach) else {
+    let Ok((shared, _)) = rank_level(unit, body, team, reach) else {
         return;
     };
     let fixed = |op: &Op| body.operands(*op).all(|v| body.as_const(v).is_some());
@@ -94,7 +98,7 @@ fn in_order(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
         .flat_map(|lp| body.ops_in(body.op_regions(*lp)[0]));
     let own = own.filter(|op| matches!(body.kind(*op), OpKind::Alloca(_)));
     let own: Vec<Op> = own.collect();
-    let Some(compared) = compared(unit, body, region, &shared) else {
+    let Ok(compared) = compared(unit, body, region, &shared) else {
         return;
     };
     if asks || extents::may_work(unit, body, region, reach) || !own.iter().all(fixed) {

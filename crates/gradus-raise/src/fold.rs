@@ -18,10 +18,11 @@
 use crate::atomics;
 use crate::conditions;
 use crate::extents;
-use crate::openmp::{REDUCTION_LOCK, calls_unseen, calls_waiting, ranks};
+use crate::openmp::{REDUCTION_LOCK, Step, calls_unseen, calls_waiting, ranks, reason};
 use crate::privates::{Own, own_memory};
 use crate::reductions::{self, Reduction};
 use crate::regions::splice;
+use crate::report::Reason;
 use gradus_edit::{is_pure, promote_slots, sweep_dead};
 use gradus_ir::known::Known;
 use gradus_ir::{
@@ -35,6 +36,8 @@ use std::collections::HashSet;
 pub(crate) struct Reach {
     /// Those that reach what tells ranks apart, or code that is not seen.
     pub speaking: HashSet<FuncId>,
+    /// Whether a pointer may point to one of these.
+    pub pointed_speak: bool,
     /// Those that reach tasks or regions.
     pub working: HashSet<FuncId>,
     /// Those that reach code which may ask for rank and size, or share work between ranks.
@@ -45,8 +48,17 @@ pub(crate) struct Reach {
     pub allocating: HashSet<FuncId>,
 }
 
-/// Folds all teams of a body that can be, inner ones first; gives those that are no more.
-pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Vec<Op> {
+/// What became of a body's teams.
+#[derive(Default)]
+pub(crate) struct Folded {
+    /// Those that are no more.
+    pub folded: Vec<Op>,
+    /// The others, and why their ranks are told apart.
+    pub told_apart: Vec<(Op, Reason)>,
+}
+
+/// Folds all teams of a body that can be, inner ones first.
+pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Folded {
     let mut teams: Vec<Op> = body
         .walk(body.root())
         .filter(|&op| {
@@ -58,22 +70,25 @@ pub(crate) fn raise(unit: &mut Unit, body: &mut Body, reach: &Reach) -> Vec<Op> 
         })
         .collect();
     teams.reverse();
-    let mut folded = Vec::new();
+    let mut done = Folded::default();
     for team in teams {
-        conditions::part(unit, body, team, reach);
-        if let Some(plan) = plan(unit, body, team, extent(body, team), reach) {
-            folded.push(team);
-            extents::mark(unit, body, team, reach);
-            fold(unit, body, team, plan, reach);
+        let parted = conditions::part(unit, body, team, reach);
+        match parted.and_then(|()| plan(unit, body, team, extent(body, team), reach)) {
+            Ok(plan) => {
+                done.folded.push(team);
+                extents::mark(unit, body, team, reach);
+                fold(unit, body, team, plan, reach);
+            }
+            Err(why) => done.told_apart.push((team, why)),
         }
     }
-    if !folded.is_empty() {
+    if !done.folded.is_empty() {
         atomics::raise(unit, body);
         promote_slots(unit, body);
         reductions::drop_neutral(unit, body);
         sweep_dead(unit, body);
     }
-    folded
+    done
 }
 
 /// What is to be done to a team's shared loops.
@@ -83,41 +98,34 @@ pub(crate) struct Plan {
     compared: Vec<(Op, bool)>,
 }
 
-/// How a team for which so many ranks are `asked` becomes loops, if it can.
-pub(crate) fn plan(
-    unit: &Unit,
-    body: &Body,
-    team: Op,
-    asked: Value,
-    reach: &Reach,
-) -> Option<Plan> {
+/// How a team for which so many ranks are `asked` becomes loops; else what tells its ranks apart.
+pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Reach) -> Step<Plan> {
+    let why = |op: Op, text: &str| Err(reason(unit, body, op, text));
     // A team that may be of one was perhaps asked for because its loops must not run at once.
     if body.as_int(unit, asked) == Some(1) || body.as_const(asked).is_none() {
-        return None;
+        return why(team, "how many it has is computed, or it has one");
     }
     let region = body.op_regions(team)[0];
-    if body.walk(region).any(|op| is_wide_team(unit, body, op)) {
-        return None;
+    if let Some(op) = body.walk(region).find(|&op| is_wide_team(unit, body, op)) {
+        return why(op, "a region with ranks of its own stands in it");
     }
     // With a number of its own, what is not seen may count on no other thread coming by, and the program on
     // so many coming by, as where they wait for each other.
     let stated = body.as_int(unit, asked) != Some(0);
-    if stated
-        && (body
-            .walk(region)
-            .any(|op| is_unseen(unit, body, op, reach) || waits(unit, body, op, reach))
-            || is_done_by_each(unit, body, region))
-    {
-        return None;
+    if stated {
+        let counts = |op: &Op| is_unseen(unit, body, *op, reach) || waits(unit, body, *op, reach);
+        if let Some(op) = body.walk(region).find(counts) {
+            return why(op, "what it calls may count on the number that it asks for");
+        }
+        if let Some(op) = done_by_each(unit, body, region) {
+            return why(op, "it asks for a number of ranks, each of which does this");
+        }
     }
-    let (shared, level) = rank_level(unit, body, region, reach)?;
+    let (shared, level) = rank_level(unit, body, team, reach)?;
     let compared = compared(unit, body, region, &shared)?;
-    if stated
-        && !compared
-            .iter()
-            .all(|&(op, _)| chooses_first(unit, body, op))
-    {
-        return None;
+    let chosen = |op: Op| chooses_first(unit, body, op);
+    if let Some((op, _)) = compared.iter().find(|(op, _)| stated && !chosen(*op)) {
+        return why(*op, NUMBERED);
     }
     let mut combined: HashSet<Op> = HashSet::new();
     let mut loops = Vec::new();
@@ -129,14 +137,17 @@ pub(crate) fn plan(
         loops.push((op, found, own));
     }
     // A lock that is no reduction's guards something between ranks; one rank would not need it.
-    let others = level
-        .iter()
-        .filter(|&&op| matches!(body.kind(op), OpKind::Critical(_)));
-    let all_combined = others.into_iter().all(|op| {
+    let is_combined = |op: &Op| {
         combined.contains(op)
             && reductions::is_all(unit, body, *op, loops.iter().flat_map(|(_, r, _)| r))
-    });
-    all_combined.then_some(Plan { loops, compared })
+    };
+    let locks = level
+        .iter()
+        .filter(|&&op| matches!(body.kind(op), OpKind::Critical(_)));
+    if let Some(&op) = locks.into_iter().find(|op| !is_combined(op)) {
+        return why(op, "each of them passes through a lock");
+    }
+    Ok(Plan { loops, compared })
 }
 
 /// Whether an op is a team that may have several ranks: inside of another one it has one, unless several levels may be
@@ -158,58 +169,81 @@ pub(crate) fn uncast(body: &Body, value: Value) -> Value {
     }
 }
 
-/// The shared loops of a team, and the ops around them that every rank runs; `None` where one of these
-/// makes the number of ranks matter.
+/// The shared loops of a team, and the ops around them that every rank runs; else what makes the number of ranks
+/// matter.
 pub(crate) fn rank_level(
     unit: &Unit,
     body: &Body,
-    region: Region,
+    team: Op,
     reach: &Reach,
-) -> Option<(Vec<Op>, Vec<Op>)> {
+) -> Step<(Vec<Op>, Vec<Op>)> {
+    let region = body.op_regions(team)[0];
     let (mut shared, mut level) = (Vec::new(), Vec::new());
     let mut parallel = false;
     let mut open = vec![region];
     while let Some(region) = open.pop() {
         for op in body.ops_in(region) {
             level.push(op);
+            if let Some(text) = told_apart_by(unit, body, op, reach) {
+                return Err(reason(unit, body, op, text));
+            }
             match body.kind(op) {
-                OpKind::ShareFor { .. } => {
-                    shared.push(op);
-                    let inside = body.walk(body.op_regions(op)[0]);
-                    let mut inside = inside.into_iter();
-                    if inside.any(|op| speaks(unit, body, op, reach)) {
-                        return None;
-                    }
-                    continue;
-                }
-                OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } | OpKind::Foreign(_) => return None,
+                OpKind::ShareFor { .. } => shared.push(op),
                 OpKind::Spawn { .. } | OpKind::ParFor { .. } | OpKind::Spmd { .. } => {
                     parallel = true;
-                    let mut inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
-                    if inside.any(|op| speaks(unit, body, op, reach)) {
-                        return None;
-                    }
-                    continue;
                 }
-                OpKind::Barrier(scope) if *scope != BarrierScope::Team => return None,
-                _ if speaks(unit, body, op, reach) => return None,
-                _ if is_unseen(unit, body, op, reach) => return None,
                 OpKind::Call(_) | OpKind::Invoke(_) => {
                     let callee = unit.callee(body, op);
                     parallel |= callee.is_some_and(|func| reach.working.contains(&func));
                     open.extend(body.op_regions(op));
+                    continue;
                 }
-                _ => open.extend(body.op_regions(op)),
+                _ => {
+                    open.extend(body.op_regions(op));
+                    continue;
+                }
+            }
+            let mut inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
+            if let Some(op) = inside.find(|op| speaks(unit, body, *op, reach)) {
+                return Err(reason(unit, body, op, SPEAKS));
             }
         }
     }
-    let foldable = parallel || !shared.is_empty() || is_for_one(unit, body, region);
-    foldable.then_some((shared, level))
+    match parallel || !shared.is_empty() || is_for_one(unit, body, region) {
+        true => Ok((shared, level)),
+        false => {
+            let text = "no loop in it is shared: each of them does all of it";
+            Err(reason(unit, body, team, text))
+        }
+    }
 }
 
-/// Whether each rank does, in its own code, what it matters how often it is done: it calls something that has
+const SPEAKS: &str = "what is called may ask for the number of a thread, or of all";
+const NUMBERED: &str = "the number of a thread is used";
+
+/// Why an op that every rank runs tells ranks apart, if it does.
+fn told_apart_by(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> Option<&'static str> {
+    match body.kind(op) {
+        OpKind::ShareFor { .. }
+        | OpKind::Spawn { .. }
+        | OpKind::ParFor { .. }
+        | OpKind::Spmd { .. } => None,
+        OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => Some("each of them updates memory here"),
+        OpKind::Foreign(_) => Some("each of them runs an instruction that is not understood"),
+        OpKind::Barrier(scope) if *scope != BarrierScope::Team => {
+            Some("a barrier of some threads stands here")
+        }
+        _ if speaks(unit, body, op, reach) => Some(SPEAKS),
+        _ if is_unseen(unit, body, op, reach) => {
+            Some("each of them calls code that is not seen here")
+        }
+        _ => None,
+    }
+}
+
+/// What each rank does in its own code of which it matters how often it is done: it calls something that has
 /// effects, or makes tasks, loops or teams. What it stores is its own, or there would be a race.
-fn is_done_by_each(unit: &Unit, body: &Body, region: Region) -> bool {
+fn done_by_each(unit: &Unit, body: &Body, region: Region) -> Option<Op> {
     let mut open = vec![region];
     while let Some(region) = open.pop() {
         for op in body.ops_in(region) {
@@ -218,14 +252,16 @@ fn is_done_by_each(unit: &Unit, body: &Body, region: Region) -> bool {
                 OpKind::ShareFor { .. } | OpKind::Single { .. } => continue,
                 OpKind::Critical(name) if **name == *REDUCTION_LOCK => continue,
                 OpKind::Barrier(_) | OpKind::Store(_) => {}
-                _ if kind.is_parallel() => return true,
-                _ if kind.call_info().is_some() && !has_no_effect(unit, body, op) => return true,
+                _ if kind.is_parallel() => return Some(op),
+                _ if kind.call_info().is_some() && !has_no_effect(unit, body, op) => {
+                    return Some(op);
+                }
                 _ => {}
             }
             open.extend(body.op_regions(op));
         }
     }
-    false
+    None
 }
 
 fn has_no_effect(unit: &Unit, body: &Body, call: Op) -> bool {
@@ -270,7 +306,7 @@ fn speaks(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     }
     match unit.callee(body, op) {
         Some(func) => reach.speaking.contains(&func) || ranks::asked(unit, body, op).is_some(),
-        None => !reach.speaking.is_empty(),
+        None => reach.pointed_speak,
     }
 }
 
@@ -286,16 +322,17 @@ fn waits(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     calls_waiting(unit, body, op) || unit.callee(body, op).is_some_and(leads)
 }
 
-/// The comparisons of the rank with numbers; `None` where rank or size are used otherwise.
+/// The comparisons of the rank with numbers; else where rank or size are used otherwise.
 pub(crate) fn compared(
     unit: &Unit,
     body: &Body,
     region: Region,
     shared: &[Op],
-) -> Option<Vec<(Op, bool)>> {
+) -> Step<Vec<(Op, bool)>> {
+    let why = |op: Op, text: &str| Err(reason(unit, body, op, text));
     let (rank, size) = (body.region_params(region)[0], body.region_params(region)[1]);
-    if body.has_uses(size) {
-        return None;
+    if let Some(used) = body.uses(size).next() {
+        return why(used.op, "the number of threads is used");
     }
     let loops: HashSet<Region> = shared.iter().map(|&op| body.op_regions(op)[0]).collect();
     let mut found = Vec::new();
@@ -305,22 +342,24 @@ pub(crate) fn compared(
             let mut at = body.parent(op);
             while let Some(region) = at {
                 if loops.contains(&region) {
-                    return None;
+                    return why(op, NUMBERED);
                 }
                 at = body.enclosing(region);
             }
             match *body.kind(op) {
                 OpKind::Cast(gradus_ir::CastOp::Trunc) => open.push(body.result(op)),
                 OpKind::ICmp(predicate @ (IntPredicate::Eq | IntPredicate::Ne)) => {
-                    let other = body.as_int(unit, body.operand(op, 1))?;
+                    let Some(other) = body.as_int(unit, body.operand(op, 1)) else {
+                        return why(op, NUMBERED);
+                    };
                     let equal = predicate == IntPredicate::Eq;
                     found.push((op, (other == 0) == equal));
                 }
-                _ => return None,
+                _ => return why(op, NUMBERED),
             }
         }
     }
-    Some(found)
+    Ok(found)
 }
 
 // ---- the fold ----------------------------------------------------------------------------------

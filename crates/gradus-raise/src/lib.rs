@@ -33,6 +33,7 @@ mod regions;
 mod report;
 mod scopes;
 mod uncounted;
+mod written_first;
 
 pub use report::{Construct, Outcome, Reason, RegionRecord};
 
@@ -77,14 +78,18 @@ impl Raised {
     #[must_use]
     pub fn teams_of_one(&self, as_they_are: &HashSet<&str>) -> Vec<Diagnostic> {
         let projected = |r: &&RegionRecord| !as_they_are.contains(r.function.as_str());
-        let teams = self.regions.iter().filter(|r| r.outcome == Outcome::Team);
-        let teams = teams.filter(projected);
-        teams
-            .map(|region| {
-                let message = "a derivative runs this parallel region with one thread: its threads are told apart, by their numbers, a barrier or what each has of its own";
-                region.remark(message.to_string())
-            })
-            .collect()
+        let team = |r: &&RegionRecord| matches!(r.outcome, Outcome::Team(_));
+        let teams = self.regions.iter().filter(team).filter(projected);
+        let remark = |region: &RegionRecord| {
+            let message = "a derivative runs this parallel region with one thread: its threads are told apart, by their numbers, a barrier or what each has of its own";
+            let remark = region.remark(message.to_string());
+            let Outcome::Team(Some(why)) = &region.outcome else {
+                return remark;
+            };
+            let place = why.span.clone();
+            remark.at(place.filter(|p| Some(p) != region.span.as_ref()), &why.text)
+        };
+        teams.map(remark).collect()
     }
 }
 
@@ -127,7 +132,7 @@ pub fn fold_again(unit: &mut Unit, raised: &Raised, functions: &[FuncId]) -> Vec
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
-        for team in fold::raise(unit, &mut body, &raised.reach) {
+        for team in fold::raise(unit, &mut body, &raised.reach).folded {
             places.extend(unit.span(body.ops[team].loc));
         }
         unit.functions[func].body = Some(body);

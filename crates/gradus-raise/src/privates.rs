@@ -1,8 +1,9 @@
 //! Memory of a rank that the iterations of a shared loop use, and who may have it once they run at once.
 
 use crate::fold::Reach;
-use crate::openmp::ranks;
+use crate::openmp::{Step, ranks, reason};
 use crate::ranks_own::{self, Rank};
+use crate::written_first::is_written_first;
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::known::{Known, MarkerFn};
 use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Region, Unit, Value};
@@ -49,7 +50,9 @@ fn addresses(body: &Body, alloca: Op) -> Vec<Value> {
     while let Some(&value) = found.get(next) {
         next += 1;
         let parts = body.uses(value).filter(|u| {
-            u.index == 0 && matches!(body.kind(u.op), OpKind::Addr { .. }) && !in_shared(body, u.op)
+            u.index == 0
+                && matches!(body.kind(u.op), OpKind::Addr { .. })
+                && shared_around(body, u.op).is_none()
         });
         found.extend(parts.map(|u| body.result(u.op)));
     }
@@ -64,8 +67,8 @@ fn users(body: &Body, alloca: Op) -> Vec<Op> {
     used.map(|u| u.op).filter(|op| !made.contains(op)).collect()
 }
 
-/// The allocations of a team's region that each iteration of the shared loop `op` gets for itself;
-/// `None` where iterations use one that they can neither share nor have each, or may come to something else
+/// The allocations of a team's region that each iteration of the shared loop `op` gets for itself; else
+/// why iterations can neither share one that they use nor have it each, or that they may come to something else
 /// that is the rank's. `gathered` are those that a reduction takes care of.
 pub(crate) fn own_memory(
     unit: &Unit,
@@ -74,7 +77,7 @@ pub(crate) fn own_memory(
     op: Op,
     gathered: &HashSet<Op>,
     reach: &Reach,
-) -> Option<Vec<Own>> {
+) -> Step<Vec<Own>> {
     let region = body.op_regions(op)[0];
     let inside: HashSet<Op> = body.walk(region).collect();
     let mut own = Vec::new();
@@ -93,12 +96,20 @@ pub(crate) fn own_memory(
             continue;
         }
         let one = body.as_int(unit, body.operand(alloca, 0)) == Some(1);
-        let movable = one && body.parent(alloca) == Some(team);
-        if movable && begins_anew(unit, body, region, alloca, &inside) {
-            slots.remove(&alloca);
-            own.push(Own { alloca });
-        } else if !only_read(unit, body, alloca, &inside) {
-            return None;
+        if one && body.parent(alloca) == Some(team) {
+            match begins_anew(unit, body, alloca, op) {
+                Ok(()) => {
+                    slots.remove(&alloca);
+                    own.push(Own { alloca });
+                    continue;
+                }
+                Err(why) if !only_read(unit, body, alloca, &inside) => return Err(why),
+                Err(_) => continue,
+            }
+        }
+        if !only_read(unit, body, alloca, &inside) {
+            let text = "iterations write memory of their thread's own whose size is computed";
+            return Err(reason(unit, body, alloca, text));
         }
     }
     let rank = Rank {
@@ -108,71 +119,46 @@ pub(crate) fn own_memory(
         slots,
         inside,
     };
-    (!rank.may_be_changed(reach)).then_some(own)
-}
-
-/// Whether an iteration writes all of the allocation before anything else, or its life begins there, and
-/// nobody outside of shared loops sees what it held.
-fn begins_anew(unit: &Unit, body: &Body, region: Region, alloca: Op, inside: &HashSet<Op>) -> bool {
-    let address = body.result(alloca);
-    let OpKind::Alloca(info) = body.kind(alloca) else {
-        return false;
-    };
-    let size = unit.layout.size_bytes(unit, info.ty);
-    let users = users(body, alloca);
-    let outside_is_quiet = users
-        .iter()
-        .all(|u| inside.contains(u) || marker(unit, body, *u).is_some() || in_shared(body, *u));
-    if !outside_is_quiet {
-        return false;
-    }
-    let users: HashSet<Op> = users.into_iter().collect();
-    // The ops that use it, and those around them.
-    let mut around = users.clone();
-    for &user in users.iter().filter(|u| inside.contains(u)) {
-        let outer = |op| body.parent(op).and_then(|r| body.owner(r));
-        let mut at = outer(user);
-        while let Some(op) = at.filter(|op| around.insert(*op)) {
-            at = outer(op);
+    match rank.may_be_changed(reach) {
+        false => Ok(own),
+        true => {
+            let text = "iterations may change what their thread allocates, or has behind pointers of its own";
+            Err(reason(unit, body, op, text))
         }
     }
-    // Where only one part of an iteration uses it, that part must begin it.
-    let mut part = Some(region);
-    while let Some(region) = part {
-        let mut touched = body.ops_in(region).filter(|op| around.contains(op));
-        let Some(first) = touched.next() else {
-            return false;
-        };
-        part = match body.kind(first) {
-            OpKind::Store(access) => {
-                let bytes = unit
-                    .layout
-                    .store_bytes(unit, body.ty(body.operand(first, 0)));
-                return access.is_plain() && body.operand(first, 1) == address && bytes >= size;
-            }
-            OpKind::Call(_) => return marker(unit, body, first) == Some(MarkerFn::LifetimeStart),
-            _ if touched.next().is_some() || users.contains(&first) => return false,
-            _ => {
-                let used = |r: &&Region| body.ops_in(**r).any(|o| around.contains(&o));
-                let mut regions = body.op_regions(first).iter().filter(used);
-                let one = regions.next().copied();
-                one.filter(|_| regions.next().is_none())
-            }
-        };
-    }
-    false
 }
 
-fn in_shared(body: &Body, op: Op) -> bool {
+/// Whether iterations of shared loops write each byte of the allocation before they read it, or its life begins
+/// there, and nobody outside of shared loops sees what it held; else why not, `op` being one of the loops.
+fn begins_anew(unit: &Unit, body: &Body, alloca: Op, op: Op) -> Step {
+    let mut loops = vec![op];
+    for user in users(body, alloca) {
+        match shared_around(body, user) {
+            Some(around) if loops.contains(&around) => {}
+            Some(around) => loops.push(around),
+            None if marker(unit, body, user).is_some() => {}
+            None => {
+                let text = "memory of a thread's own is used here and in iterations";
+                return Err(reason(unit, body, user, text));
+            }
+        }
+    }
+    let addresses = addresses(body, alloca);
+    let mut regions = loops.iter().map(|lp| body.op_regions(*lp)[0]);
+    regions.try_for_each(|region| is_written_first(unit, body, region, alloca, &addresses))
+}
+
+/// The outermost shared loop around an op.
+fn shared_around(body: &Body, op: Op) -> Option<Op> {
+    let mut found = None;
     let mut at = body.parent(op);
     while let Some(region) = at {
         let owner = body.owner(region);
-        if owner.is_some_and(|o| matches!(body.kind(o), OpKind::ShareFor { .. })) {
-            return true;
-        }
+        let is_shared = |o: &Op| matches!(body.kind(*o), OpKind::ShareFor { .. });
+        found = owner.filter(is_shared).or(found);
         at = owner.and_then(|o| body.parent(o));
     }
-    false
+    found
 }
 
 fn marker(unit: &Unit, body: &Body, op: Op) -> Option<MarkerFn> {

@@ -38,8 +38,8 @@ impl RegionRecord {
 pub enum Outcome {
     /// Parallel loops and tasks of serial code around them: no thread knows its number.
     Loops,
-    /// Ranks of a team.
-    Team,
+    /// Ranks of a team, and why they are told apart, where that was found.
+    Team(Option<Reason>),
     /// Tasks or shared work in a function that regions call.
     Orphan,
     /// Shared work in a function that teams of either library may call.
@@ -72,7 +72,16 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Outcome::Loops => f.write_str("raised to parallel loops and tasks"),
-            Outcome::Team => f.write_str("raised to a team of ranks"),
+            Outcome::Team(None) => f.write_str("raised to a team of ranks"),
+            Outcome::Team(Some(Reason { text, span: None })) => {
+                write!(f, "raised to a team of ranks: {text}")
+            }
+            Outcome::Team(Some(Reason {
+                text,
+                span: Some(at),
+            })) => {
+                write!(f, "raised to a team of ranks: {text} (line {})", at.line)
+            }
             Outcome::Orphan => f.write_str("raised where it stands"),
             Outcome::Left => f.write_str("left to the team that calls it"),
             Outcome::Serial(reason) => write!(f, "runs serially: {}", reason.text),

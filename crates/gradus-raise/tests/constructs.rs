@@ -1,6 +1,7 @@
 //! Every OpenMP construct, compiled at every level, raised, and run: the results are those of the serial
 //! program; what is not raised says so, with its line.
 
+#[allow(dead_code, reason = "the other tests use more of it")]
 mod support;
 
 use support::{Expected::*, Program, atomics_left, check};

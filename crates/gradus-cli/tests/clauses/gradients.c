@@ -1,9 +1,24 @@
-// Gradients of loops with clauses, by WAY: chunks, last values, steps, conditions. What iterations meet in is a chunk's.
+// Gradients of loops with clauses, by WAY: chunks, last values, steps, conditions, structures of a thread's own. What
+// iterations meet in is a chunk's.
 #include <gradus.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #define CHUNK 3
+#if defined(PRIVATE)
+struct body {
+  double at, speed;
+  int kind;
+  double pull[3];
+};
+struct short_one {
+  int kind;
+  double at;
+};
+static double bent(struct body b) { return sin(b.at) * b.speed + b.pull[b.kind]; }
+static double straight(struct body b) { return b.at * b.speed * b.speed; }
+__attribute__((noinline)) static double weighed(const struct short_one *s) { return s->kind * s->at * s->at; }
+#endif
 static double f(const double *in, double *x, double *y, double *z, long n, int chunk) {
   double sum = 0, last = 0, other = 0;
 #if defined(REGION)
@@ -67,6 +82,35 @@ static double f(const double *in, double *x, double *y, double *z, long n, int c
   for (long i = 0; i < n; i++) sum += y[i] * (i + 1) + x[i] * z[i];
 #pragma omp parallel for if (n < 0)
   for (long i = 1; i < n; i++) x[i] += x[i - 1] * in[i] * 0.5;
+#elif defined(PRIVATE)
+  struct body *all = malloc((n + 1) * sizeof *all), one;
+  struct short_one other_one;
+  double (*how)(struct body) = chunk > 3 ? bent : straight;
+#pragma omp parallel for private(one)
+  for (long i = 0; i < n; i++) {
+    one = (struct body){in[i], in[i] * in[i], i % 3, {1, in[i], 3}};
+    all[i] = one;
+  }
+#pragma omp parallel for private(one) schedule(static, CHUNK)
+  for (long i = 0; i < n; i++) {
+    one = all[n - 1 - i];
+    one.at *= in[i];
+    x[i] = how(one);
+  }
+#pragma omp parallel for private(other_one)
+  for (long i = 0; i < n; i++) {
+    if (in[i] > 0.5) {
+      other_one.kind = 2;
+      other_one.at = in[i] * x[i];
+    } else {
+      other_one.at = x[i];
+      other_one.kind = (int)i;
+    }
+    y[i] = weighed(&other_one);
+  }
+#pragma omp parallel for reduction(+ : sum)
+  for (long i = 0; i < n; i++) sum += how(all[i]) * y[i];
+  free(all);
 #endif
   for (long i = 0; i < n; i++) sum += x[i] + y[i] * (i + 1) + z[i] * 0.5;
   return sum;

@@ -160,7 +160,7 @@ fn static_loop(
     let bounds = [slot_of(body, &args, 4)?, slot_of(body, &args, 5)?];
     let stride = slot_of(body, &args, 6)?;
     if chunked {
-        let round = round_of(body, &inside, stride).ok_or("no loop is found here")?;
+        let round = round_of(body, &inside, bounds[0], stride).ok_or("no loop is found here")?;
         if !run_once(body, round) {
             return Err("the rounds of this loop are not understood");
         }
@@ -185,10 +185,10 @@ fn static_loop(
 
 /// The loop over a thread's chunks among `inside`. Compilers write it there; an optimiser puts it below a test whether
 /// there is a chunk at all, and tells it by then by what it counts on by.
-fn round_of(body: &Body, inside: &[Op], stride: Op) -> Option<Op> {
+fn round_of(body: &Body, inside: &[Op], lower: Op, stride: Op) -> Option<Op> {
     let plain = inside.iter().find(|&&op| is_loop(body, op));
     let below = inside.iter().flat_map(|&op| below_test(body, op));
-    let mut below = below.filter(|&op| steps_by(body, op, stride));
+    let mut below = below.filter(|&op| steps_by(body, op, lower, stride));
     plain.copied().or_else(|| below.next())
 }
 
@@ -202,21 +202,18 @@ fn below_test(body: &Body, branch: Op) -> Vec<Op> {
     ops.filter(|op| is_loop(body, *op)).collect()
 }
 
-/// Whether a value that a loop hands on is what it was and what `stride` holds.
-fn steps_by(body: &Body, lp: Op, stride: Op) -> bool {
+/// Whether a value that a loop hands on is what it was, or `lower` holds, and what `stride` holds.
+fn steps_by(body: &Body, lp: Op, lower: Op, stride: Op) -> bool {
     let region = body.op_regions(lp)[0];
     let Some(end) = body.last(region) else {
         return false;
     };
-    let uncast = |value: Value| {
+    let is_read = |value: Value, slot: Op| {
         let op = body.def_op(value);
         let cast = op.filter(|op| matches!(body.kind(*op), OpKind::Cast(_)));
-        cast.map_or(value, |cast| body.operand(cast, 0))
-    };
-    let is_stride = |value: Value| {
-        let read = body.def_op(uncast(value));
+        let read = body.def_op(cast.map_or(value, |cast| body.operand(cast, 0)));
         let read = read.filter(|op| matches!(body.kind(*op), OpKind::Load(_)));
-        read.is_some_and(|read| body.operand(read, 0) == body.result(stride))
+        read.is_some_and(|read| body.operand(read, 0) == body.result(slot))
     };
     let params = body.region_params(region).iter().enumerate();
     params.into_iter().any(|(at, param)| {
@@ -224,7 +221,8 @@ fn steps_by(body: &Body, lp: Op, stride: Op) -> bool {
         let sum = next.filter(|op| matches!(body.kind(*op), OpKind::Binary(BinaryOp::Add)));
         sum.is_some_and(|sum| {
             let [a, b] = [body.operand(sum, 0), body.operand(sum, 1)];
-            a == *param && is_stride(b) || b == *param && is_stride(a)
+            let was = |value: Value| value == *param || is_read(value, lower);
+            was(a) && is_read(b, stride) || was(b) && is_read(a, stride)
         })
     })
 }

@@ -23,11 +23,12 @@ mod task_loops;
 mod tasks;
 mod turns;
 
+pub(crate) use calls::{Step, reason};
 pub(crate) use survey::{calls_unseen, calls_waiting};
 pub(crate) use turns::REDUCTION_LOCK;
 
 use crate::{Orphans, Raised};
-use calls::{Calls, Step, reason};
+use calls::Calls;
 use gradus_ir::known::{Known, OpenMpFn};
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Unit};
 use std::collections::HashMap;
@@ -65,10 +66,10 @@ pub(crate) fn raise(unit: &mut Unit, orphans: &Orphans) -> Raised {
     survey.settle();
     let done = put::together(unit, &calls, &survey, converted);
     Raised {
-        regions: survey.records(unit, &done.folded),
+        regions: survey.records(unit, &done),
         changed: done.changed,
         refused: Vec::new(),
-        reach: survey.reach(),
+        reach: survey.reach(unit),
     }
 }
 

@@ -10,6 +10,7 @@ use super::survey::{Survey, is_wrapped};
 use super::{Converted, answer_numbers, ranks, untype_words};
 use crate::fold;
 use crate::regions::drop_unused;
+use crate::report::Reason;
 use gradus_edit::{promote_slots, split_allocas, sweep_dead, take_in};
 use gradus_ir::known::OpenMpFn;
 use gradus_ir::{Body, Builder, FuncId, Op, OpKind, Unit};
@@ -22,6 +23,8 @@ pub(super) struct Together {
     pub changed: Vec<FuncId>,
     /// The regions that have no ranks any more: the function that began each, and what it runs.
     pub folded: HashSet<(FuncId, FuncId)>,
+    /// Why the others have some.
+    pub told_apart: HashMap<(FuncId, FuncId), Reason>,
 }
 
 /// Finishes all bodies that may change and puts them into the unit.
@@ -31,7 +34,7 @@ pub(super) fn together(
     survey: &Survey,
     mut converted: HashMap<FuncId, Converted>,
 ) -> Together {
-    let reach = survey.reach();
+    let reach = survey.reach(unit);
     let mut bodies = Bodies::new();
     let mut done = Together::default();
     for func in order(survey) {
@@ -57,8 +60,11 @@ pub(super) fn together(
         }
         tidy(unit, &mut body);
         let folded = fold::raise(unit, &mut body, &reach);
-        let targets = folded.iter().filter_map(|team| teams.get(team));
+        let targets = folded.folded.iter().filter_map(|team| teams.get(team));
         done.folded.extend(targets.map(|target| (func, *target)));
+        let ranks = folded.told_apart.into_iter();
+        let ranks = ranks.filter_map(|(team, why)| Some(((func, *teams.get(&team)?), why)));
+        done.told_apart.extend(ranks);
         if survey.is_part(func) {
             let body = unpacked(unit, &bodies, func, body);
             bodies.insert(func, body);

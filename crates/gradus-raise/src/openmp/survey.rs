@@ -2,11 +2,12 @@
 
 use super::calls::{Calls, function, reason, span_of};
 use super::fork;
+use super::put::Together;
 use crate::Orphans;
 use crate::fold::Reach;
 use crate::ranks_own::is_allocation;
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
-use gradus_ir::known::{Known, OpenMpFn, is_text_object};
+use gradus_ir::known::{Known, OpenMpFn, differentiation_call, is_text_object};
 use gradus_ir::{Body, ConstKind, FuncId, Linkage, Op, SourceSpan, Symbol, Unit};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -15,6 +16,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 struct Seen {
     /// Functions that it calls or mentions, in order.
     mentions: BTreeSet<FuncId>,
+    /// Those of which it does something else with the address than to call it.
+    points_to: BTreeSet<FuncId>,
     /// Its constructs.
     constructs: Vec<Construct>,
     /// The regions that it begins: the function that runs there, and where.
@@ -244,14 +247,29 @@ impl<'a> Survey<'a> {
     }
 
     /// What functions reach, themselves included.
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self, unit: &Unit) -> Reach {
+        let speaking = self.reaching(|func| self.seen[&func].asks || self.is_held(func));
         Reach {
-            speaking: self.reaching(|func| self.seen[&func].asks || self.is_held(func)),
+            pointed_speak: self.pointed(unit).any(|func| speaking.contains(&func)),
+            speaking,
             working: self.reaching(|func| self.holds_any(func)),
             unseen: self.reaching(|func| self.seen[&func].calls_unseen || self.is_held(func)),
             waiting: self.reaching(|func| self.seen[&func].calls_waiting),
             allocating: self.reaching(|func| self.seen[&func].allocates),
         }
+    }
+
+    /// The functions that a pointer may point to, but for those that the run time calls.
+    fn pointed<'b>(&'b self, unit: &'b Unit) -> impl Iterator<Item = FuncId> + 'b {
+        let inits = unit.globals.iter().filter_map(|(_, g)| g.init.as_ref());
+        let targets = inits.flat_map(|init| init.relocations.iter().map(|r| r.target));
+        let in_memory = targets.filter_map(|target| match target {
+            Symbol::Func(func) => Some(func),
+            Symbol::Global(_) => None,
+        });
+        let in_code = self.seen.values().flat_map(|seen| &seen.points_to);
+        let all = in_memory.chain(in_code.copied());
+        all.filter(|func| !self.is_part(*func))
     }
 
     fn reaching(&self, own: impl Fn(FuncId) -> bool) -> HashSet<FuncId> {
@@ -273,9 +291,8 @@ impl<'a> Survey<'a> {
         found
     }
 
-    /// What became of every region, in the order of the unit; `folded` are those without ranks, by the
-    /// function that begins them and what they run.
-    pub fn records(&self, unit: &Unit, folded: &HashSet<(FuncId, FuncId)>) -> Vec<RegionRecord> {
+    /// What became of every region, in the order of the unit.
+    pub fn records(&self, unit: &Unit, done: &Together) -> Vec<RegionRecord> {
         let mut records = Vec::new();
         for &func in &self.order {
             let seen = &self.seen[&func];
@@ -286,8 +303,8 @@ impl<'a> Survey<'a> {
                     span: span.clone(),
                     outcome: match self.kept.get(target) {
                         Some(why) => Outcome::Kept(why.clone()),
-                        None if folded.contains(&(func, *target)) => Outcome::Loops,
-                        None => Outcome::Team,
+                        None if done.folded.contains(&(func, *target)) => Outcome::Loops,
+                        None => Outcome::Team(done.told_apart.get(&(func, *target)).cloned()),
                     },
                     constructs: constructs.unwrap_or_default(),
                 });
@@ -346,12 +363,16 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
     let body = unit.functions[func].body.as_ref()?;
     let mut seen = Seen::default();
     for op in body.walk(body.root()) {
-        for value in body.operands(op) {
+        for (index, value) in body.operands(op).enumerate() {
             let Some(id) = body.as_const(value) else {
                 continue;
             };
             match unit.constant(id).kind {
                 ConstKind::Func(other) => {
+                    let is_called = index == 0 && body.kind(op).call_info().is_some();
+                    if !is_called && !asks_for_derivative(unit, body, op) {
+                        seen.points_to.insert(other);
+                    }
                     if seen.mentions.insert(other) && is_wrapped(unit, other) {
                         seen.wrapped.push(other);
                     }
@@ -416,6 +437,12 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         }
     }
     Some(seen)
+}
+
+/// Whether an op asks for a function's derivative.
+fn asks_for_derivative(unit: &Unit, body: &Body, op: Op) -> bool {
+    let callee = unit.callee(body, op);
+    callee.is_some_and(|func| differentiation_call(&unit.functions[func].name).is_some())
 }
 
 /// Whether an op calls code that is neither seen nor known by name: it may ask for anything.

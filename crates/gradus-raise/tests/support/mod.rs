@@ -72,6 +72,15 @@ __attribute__((noinline)) static void halves(double v, double *x, double *y) {
   *x = v > 4 ? v - 4 : 0;
   *y = v > 4 ? 4 : v;
 }
+__attribute__((noinline)) static double use_pair(struct pair *p) { return p->x * 3 + p->y; }
+__attribute__((noinline)) static double use_bytes(char *p) { return p[3] + 2 * p[6]; }
+static double twice(double x) { return 2 * x; }
+static double thrice(double x) { return 3 * x; }
+static double (*pick(int n))(double) { return n > 40 ? twice : thrice; }
+struct big { int x; double y[5]; };
+static double first(struct big s) { return s.x + s.y[0]; }
+static double last(struct big s) { return s.x + s.y[4]; }
+static double (*pick_big(int n))(struct big) { return n > 40 ? first : last; }
 static void orphan(double *a, int n) {
   #pragma omp for
   for (int i = 0; i < n; i++) a[i] += i;
@@ -138,6 +147,20 @@ pub fn raised(unit: &mut Unit) -> Raised {
     raised
 }
 
+/// Why the first region of a body is a team of ranks, and the line of the body that says so, counted from 0.
+pub fn told_apart(body: &str) -> Option<(String, u32)> {
+    let source = source(body);
+    let flags: Vec<&str> = AS_BUILT.iter().copied().chain(["-fopenmp"]).collect();
+    let mut unit = imported(&bitcode(&source, &flags));
+    let regions = raised(&mut unit).regions;
+    let first = regions.into_iter().find(|r| r.function == "body")?;
+    let Outcome::Team(Some(why)) = first.outcome else {
+        return None;
+    };
+    let before = source.split(body).next()?.lines().count() as u32;
+    Some((why.text, why.span?.line.checked_sub(before)?))
+}
+
 /// The atomic updates that are left of a body of a function with `n`, `a`, `b` and `c`.
 pub fn atomics_left(body: &str) -> usize {
     let source = source(body);
@@ -199,7 +222,7 @@ fn one(program: &Program, flags: &[&str], shapes: bool) -> Result<(), String> {
         };
     }
     let fits = match (&first.outcome, program.1) {
-        (Outcome::Loops, Expected::Loops) | (Outcome::Team, Expected::Team) => true,
+        (Outcome::Loops, Expected::Loops) | (Outcome::Team(_), Expected::Team) => true,
         (_, Expected::Kept(_)) if shapes => return Err(format!("raised: {:?}", first.outcome)),
         _ => !shapes,
     };

@@ -1,0 +1,119 @@
+//! Memory that each thread has to itself, as the iterations of a loop use it: what they write before they read it, each
+//! may have; where one goes on with what another left, threads stay.
+
+#[allow(dead_code, reason = "the other tests use more of it")]
+mod support;
+
+use support::{Expected::*, Program, check};
+
+#[rustfmt::skip]
+const PROGRAMS: &[Program] = &[
+    Program("a structure, assigned whole", Loops, "
+        struct big from[43], t;
+        for (int i = 0; i < n; i++) from[i] = (struct big){i, {b[i], 1, 2, 3, 4}};
+        #pragma omp parallel for private(t)
+        for (int i = 0; i < n; i++) { t = from[i]; a[i] = t.x + t.y[i % 5]; }"),
+    Program("a structure, member by member, and handed on", Loops, "
+        struct pair t;
+        #pragma omp parallel for private(t)
+        for (int i = 0; i < n; i++) { t.x = i; t.y = b[i]; add_pair(&t, &t); a[i] = t.x + t.y; }"),
+    Program("a structure by value", Loops, "
+        struct big from[43];
+        for (int i = 0; i < n; i++) from[i] = (struct big){i, {b[i], 1, 2, 3, 4}};
+        double (*f)(struct big) = pick_big(n);
+        #pragma omp parallel for
+        for (int i = 0; i < n; i++) a[i] = f(from[i]);"),
+    Program("an array, filled in a loop that is not taken apart", Team, "
+        double t[40];
+        #pragma omp parallel for private(t)
+        for (int i = 0; i < n; i++) {
+          for (int k = 0; k < 40; k++) t[k] = b[i] + k * k;
+          for (int k = 0; k < 40; k++) a[i] += t[(k * 7) % 40];
+        }"),
+    Program("an array, every other element", Team, "
+        double t[40];
+        #pragma omp parallel private(t)
+        {
+          for (int k = 0; k < 40; k++) t[k] = k;
+          #pragma omp for
+          for (int i = 0; i < n; i++) {
+            for (int k = 0; k < 20; k++) t[2 * k] = b[i] + k * k;
+            for (int k = 0; k < 40; k++) a[i] += t[(k * 7) % 40];
+          }
+        }"),
+    Program("written in both arms", Loops, "
+        struct pair t;
+        #pragma omp parallel for private(t)
+        for (int i = 0; i < n; i++) {
+          if (b[i] > 4) { t.x = 1; t.y = b[i]; } else { t.x = i; t.y = 2; }
+          add_pair(&t, &t);
+          a[i] = t.x + t.y;
+        }"),
+    Program("written in one arm", Team, "
+        struct pair t;
+        #pragma omp parallel private(t)
+        {
+          t.x = 3; t.y = 4;
+          #pragma omp for
+          for (int i = 0; i < n; i++) {
+            if (b[i] > 4) { t.x = 1; t.y = b[i]; } else { t.y = 2; }
+            a[i] = use_pair(&t) + t.x;
+            t.x = 3;
+          }
+        }"),
+    Program("what one loop leaves to the next", Team, "
+        struct pair t;
+        #pragma omp parallel private(t)
+        {
+          #pragma omp for
+          for (int i = 0; i < n; i++) { t.x = 7; t.y = 5; a[i] = use_pair(&t) + b[i]; }
+          #pragma omp for
+          for (int i = 0; i < n; i++) c[i] = use_pair(&t) + b[i];
+        }"),
+    Program("a union, by the smaller member", Team, "
+        union { struct { char k; double y; } s; char bytes[16]; } t;
+        #pragma omp parallel private(t)
+        {
+          for (int k = 0; k < 16; k++) t.bytes[k] = k;
+          #pragma omp for
+          for (int i = 0; i < n; i++) { t.s.k = 1; t.s.y = b[i]; a[i] = use_bytes(t.bytes) + t.s.y; }
+        }"),
+    Program("a function by its address", Loops, "
+        double (*f)(double) = pick(n);
+        #pragma omp parallel for
+        for (int i = 0; i < n; i++) a[i] = f(b[i]);"),
+];
+
+#[test]
+fn what_tells_threads_apart_is_told_with_its_line() {
+    let body = "
+        double t[40];
+        #pragma omp parallel for private(t)
+        for (int i = 0; i < n; i++) {
+          for (int k = 0; k < 39; k++) t[k] = b[i] + k * k;
+          a[i] += t[i % 39];
+        }";
+    let told = support::told_apart(body);
+    let wanted = "an iteration may read memory of its thread's own before it writes it";
+    assert_eq!(told, Some((wanted.to_string(), 6)));
+}
+
+#[test]
+fn as_built() {
+    check(PROGRAMS, support::AS_BUILT, true);
+}
+
+#[test]
+fn at_o0() {
+    check(PROGRAMS, &["-O0"], false);
+}
+
+#[test]
+fn at_o1() {
+    check(PROGRAMS, &["-O1"], false);
+}
+
+#[test]
+fn at_o2() {
+    check(PROGRAMS, &["-O2"], false);
+}
