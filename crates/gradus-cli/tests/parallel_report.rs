@@ -167,6 +167,42 @@ int main(void) {
     }
 }
 
+/// Each region once, with and without what compilers write for debuggers.
+#[test]
+fn what_tells_threads_apart_is_named_with_its_line() {
+    let folder = folder("parallel_report_teams");
+    let program = "
+int use(const double *t);
+void loops(double *a, int n) {
+  double t[40];
+#pragma omp parallel private(t)
+  {
+    for (int k = 0; k < 40; k++) t[k] = k;
+#pragma omp for schedule(static, 4)
+    for (int i = 0; i < n; i++) {
+      if (a[i] > 0) t[1] = a[i];
+      a[i] = use(t);
+    }
+  }
+#pragma omp parallel for schedule(static, 4)
+  for (int i = 0; i < n; i++) a[i] = i;
+}
+";
+    support::write(&folder, "program.c", program);
+    for debug in ["", "-g"] {
+        let line = format!("gradus cc -O2 -fopenmp {debug} --par-report -c program.c");
+        let said = text(&shell(&folder, &line).stdout);
+        let team = "program.c:5: raised to a team of ranks: ";
+        assert!(said.starts_with(team), "{said}");
+        assert!(said.contains("\n    line 8: for\n"), "{said}");
+        assert!(said.contains("program.c:14: raised to parallel"), "{said}");
+        assert_eq!(said.matches("raised").count(), 2, "{debug}: {said}");
+    }
+    let line = "gradus cc -O2 -fopenmp -g --par-report -c program.c";
+    let said = text(&shell(&folder, line).stdout);
+    assert!(said.contains(" (line 7)\n"), "{said}");
+}
+
 /// What keeps a region with OpenMP's library is named.
 #[test]
 fn functions_that_are_not_known_are_named() {

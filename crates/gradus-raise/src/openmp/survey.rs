@@ -291,13 +291,32 @@ impl<'a> Survey<'a> {
         found
     }
 
+    /// The functions that hold the code of a region or task: its own, and those that compilers write for debuggers and
+    /// want inlined.
+    fn unwrapped(&self, part: FuncId) -> Vec<FuncId> {
+        let mut found = Vec::new();
+        let mut open = vec![part];
+        while let Some(func) = open.pop() {
+            let Some(seen) = self.seen.get(&func).filter(|_| !found.contains(&func)) else {
+                continue;
+            };
+            found.push(func);
+            let is_region = |func: &FuncId| seen.regions.iter().any(|region| region.0 == *func);
+            open.extend(seen.wrapped.iter().filter(|func| !is_region(func)));
+        }
+        found
+    }
+
     /// What became of every region, in the order of the unit.
     pub fn records(&self, unit: &Unit, done: &Together) -> Vec<RegionRecord> {
         let mut records = Vec::new();
+        let parts = self.parts.iter().flat_map(|part| self.unwrapped(*part));
+        let parts: HashSet<FuncId> = parts.collect();
         for &func in &self.order {
             let seen = &self.seen[&func];
             for (target, span, name) in &seen.regions {
-                let constructs = self.seen.get(target).map(|s| s.constructs.clone());
+                let code = self.unwrapped(*target).into_iter();
+                let constructs = code.flat_map(|func| self.seen[&func].constructs.clone());
                 records.push(RegionRecord {
                     function: name.clone(),
                     span: span.clone(),
@@ -306,10 +325,11 @@ impl<'a> Survey<'a> {
                         None if done.folded.contains(&(func, *target)) => Outcome::Loops,
                         None => Outcome::Team(done.told_apart.get(&(func, *target)).cloned()),
                     },
-                    constructs: constructs.unwrap_or_default(),
+                    constructs: constructs.collect(),
                 });
             }
-            if seen.constructs.is_empty() || self.parts.contains(&func) {
+            let in_regions = parts.contains(&func) && !self.is_orphaned(func);
+            if seen.constructs.is_empty() || self.is_part(func) || in_regions {
                 continue;
             }
             let function = &unit.functions[func];
