@@ -76,7 +76,47 @@ fn tasks_know_whether_they_are_final_and_regions_what_is_around() {
     prints("task-final", include_str!("tasks/final.c"), wanted);
 }
 
-/// What copies objects with destructors stays with the library, also where a `final` clause hides it among flags.
+#[test]
+fn objects_that_tasks_take_along_are_theirs() {
+    let at = folder("task-own-objects");
+    write(&at, "it.cpp", include_str!("tasks/objects.cpp"));
+    shell(&at, "clang++-22 -O1 -fopenmp it.cpp -o clang");
+    let wanted = run(&at, "clang", "2", "0");
+    for level in ["-O1", "-O2", "-O3"] {
+        let line = format!("c++ -g {level} -fopenmp --par-report it.cpp -o ours");
+        let said = accepts(&at, &line);
+        assert!(!said.contains("left as it is"), "{said}");
+        for workers in ["1", "2", "4"] {
+            for forced in ["0", "1"] {
+                let told = run(&at, "ours", workers, forced);
+                assert_eq!(told, wanted, "{level}, {workers} workers, forced: {forced}");
+            }
+        }
+    }
+    accepts(
+        &at,
+        "c++ -g -O1 -fsanitize=thread -fopenmp it.cpp -o watched",
+    );
+    assert_eq!(run(&at, "watched", "3", "1"), wanted);
+}
+
+#[test]
+fn derivatives_go_through_objects_that_tasks_take_along() {
+    let at = folder("task-objects-gradient");
+    write(&at, "it.cpp", include_str!("tasks/objects_gradient.cpp"));
+    accepts(&at, "c++ -O2 it.cpp -o serial");
+    let wanted = run(&at, "serial", "1", "0");
+    assert!(wanted.ends_with(" 1 1\n"), "{wanted}");
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        accepts(&at, &format!("c++ -g {level} -fopenmp it.cpp -o ours"));
+        for forced in ["0", "1"] {
+            assert_eq!(run(&at, "ours", "3", forced), wanted, "{level}");
+        }
+    }
+}
+
+/// What copies objects with destructors for each piece of a loop stays with the library, also where a `final` clause
+/// hides it among flags.
 #[test]
 fn objects_that_tasks_take_along_are_destroyed() {
     let source = r#"

@@ -235,7 +235,7 @@ fn told_apart_by(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> Option<&'st
         }
         _ if speaks(unit, body, op, reach) => Some(SPEAKS),
         _ if is_unseen(unit, body, op, reach) => {
-            Some("each of them calls code that is not seen here")
+            Some("code that is not seen here is called, outside of loops")
         }
         _ => None,
     }

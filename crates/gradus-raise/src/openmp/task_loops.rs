@@ -14,8 +14,8 @@
 
 use super::calls::{Step, reason};
 use super::tasks::{
-    Conditions, Made, filled, filling, final_flag, is_null, is_plain_filling, leads_to, made,
-    needs_more, run, spawn,
+    Conditions, DESTRUCTORS, DETACHABLE, Made, filled, filling, final_flag, is_null,
+    is_plain_filling, leads_to, made, may_have, run, spawn,
 };
 use gradus_ir::{BinaryOp, Body, Builder, CastOp, FuncId, IntPredicate, Op, OpKind, Unit, Value};
 
@@ -121,7 +121,12 @@ fn read(unit: &Unit, body: &Body, alloc: Op, call: Op) -> Result<TaskLoop, &'sta
     };
     let (strict, duplicate) = last.ok_or(UNKNOWN)?;
     let made = made(unit, body, alloc).ok_or(UNKNOWN)?;
-    if needs_more(unit, body, unit.call_args(body, alloc)[2]) {
+    if may_have(
+        unit,
+        body,
+        unit.call_args(body, alloc)[2],
+        DESTRUCTORS | DETACHABLE,
+    ) {
         return Err("the tasks of this loop take objects with destructors along, or are detached");
     }
     let fill = filling(unit, body, alloc, call).ok_or(TAKEN)?;

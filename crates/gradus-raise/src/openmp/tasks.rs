@@ -2,7 +2,8 @@
 //!
 //! A compiler allocates a task, fills in what it takes along and hands it over. Here the task's memory
 //! lies in the spawned region, which fills it in itself: what is taken along are values, which a region
-//! may use. Where a task takes whole objects along, its memory is a heap block that is filled before.
+//! may use. Where a task takes whole objects along, its memory is a heap block that is filled before; their destructors
+//! run behind its code.
 //!
 //! OpenMP lets tasks outlive the function that made them, until the next barrier; a `scope` waits at its
 //! end. To wait early is always allowed. Scopes go from the first task to the last wait where all is
@@ -21,8 +22,8 @@ use gradus_ir::{
 use std::collections::HashSet;
 
 const FINAL: i64 = 2;
-const DESTRUCTORS: i64 = 8;
-const DETACHABLE: i64 = 64;
+pub(super) const DESTRUCTORS: i64 = 8;
+pub(super) const DETACHABLE: i64 = 64;
 /// What a task takes along lies 40 bytes behind its start, and compilers take it to be aligned to 16.
 const HEAP_SHIFT_BYTES: i64 = 8;
 /// Raises all tasks of a body; `orphaned` ones may be made outside of all regions. Gives the functions that it calls
@@ -107,9 +108,8 @@ fn task(unit: &mut Unit, body: &mut Body, calls: &Calls, alloc: Op) -> Step<Func
     };
     let flags = unit.call_args(body, alloc)[2];
     let known = body.as_int(unit, flags);
-    if needs_more(unit, body, flags) {
-        let text = "the task takes objects with destructors along, or is detached";
-        return fail(unit, body, text);
+    if may_have(unit, body, flags, DETACHABLE) {
+        return fail(unit, body, "the task is detached");
     }
     let Some(launch) = launch(unit, body, calls, alloc, made.entry) else {
         let text = "where this task is handed over is not understood";
@@ -123,10 +123,15 @@ fn task(unit: &mut Unit, body: &mut Body, calls: &Calls, alloc: Op) -> Step<Func
             }
         }
     }
-    let Some(fill) = filling(unit, body, alloc, launch.op) else {
+    let fill = filling(unit, body, alloc, launch.op);
+    let plain = |fill: &Vec<Op>| fill.iter().all(|&op| is_plain_filling(unit, body, op));
+    let objects = may_have(unit, body, flags, DESTRUCTORS);
+    let fill = fill.filter(|fill| !objects && plain(fill));
+    let block = taken_along(unit, body, calls, alloc, launch.op);
+    let destructor = block.as_ref().and_then(|block| block.destructor);
+    if objects != destructor.is_some() || fill.is_none() && block.is_none() {
         return fail(unit, body, "what this task takes along is not understood");
-    };
-    let simple = fill.iter().all(|&op| is_plain_filling(unit, body, op));
+    }
     let mut b = Builder::new(unit, body);
     b.at_op(launch.op);
     b.loc = b.body.ops[alloc].loc;
@@ -142,27 +147,25 @@ fn task(unit: &mut Unit, body: &mut Body, calls: &Calls, alloc: Op) -> Step<Func
         }),
     };
     let conditions = (when, serial);
-    match simple {
-        true => spawn_filled(&mut b, alloc, &launch, made, conditions, &fill),
-        false => spawn_block(&mut b, alloc, &launch, made, conditions),
+    match &fill {
+        Some(fill) => spawn_filled(&mut b, alloc, &launch, made, conditions, fill),
+        None => spawn_block(&mut b, alloc, &launch, made, conditions, destructor),
     }
     body.erase(launch.op);
-    if simple {
-        for &op in fill.iter().rev() {
-            body.erase(op);
-        }
+    for &op in fill.iter().flatten().rev() {
+        body.erase(op);
     }
     body.erase(alloc);
     Ok(made.entry)
 }
 
-/// Whether the flags of a task say that more than its function is to run: destructors of what it takes along, or what
-/// ends it if it is detached. A `final` clause adds to the others when the task is made.
-pub(super) fn needs_more(unit: &Unit, body: &Body, flags: Value) -> bool {
+/// Whether the flags of a task may have one of `bits`: that destructors of what it takes along are to run, or that it
+/// is detached. A `final` clause adds to the others when the task is made.
+pub(super) fn may_have(unit: &Unit, body: &Body, flags: Value, bits: i64) -> bool {
     let mut open = vec![flags];
     while let Some(flags) = open.pop() {
         if let Some(number) = body.as_int(unit, flags) {
-            if number & (DESTRUCTORS | DETACHABLE) != 0 {
+            if number & bits != 0 {
                 return true;
             }
             continue;
@@ -211,7 +214,14 @@ fn spawn_filled(
 }
 
 /// A task whose memory is a heap block that was filled before.
-fn spawn_block(b: &mut Builder, alloc: Op, launch: &Launch, made: Made, conditions: Conditions) {
+fn spawn_block(
+    b: &mut Builder,
+    alloc: Op,
+    launch: &Launch,
+    made: Made,
+    conditions: Conditions,
+    destructor: Option<FuncId>,
+) {
     b.at_op(alloc);
     let block = heap(b, HEAP_SHIFT_BYTES + made.size + made.shared);
     let shift = b.i64(HEAP_SHIFT_BYTES);
@@ -220,6 +230,9 @@ fn spawn_block(b: &mut Builder, alloc: Op, launch: &Launch, made: Made, conditio
     b.at_op(launch.op);
     spawn(b, conditions);
     run(b, made.entry, memory);
+    if let Some(destructor) = destructor {
+        run(b, destructor, memory);
+    }
     free(b, block);
     b.yield_(&[]);
 }
@@ -363,6 +376,71 @@ pub(super) fn filling(unit: &Unit, body: &Body, alloc: Op, launch: Op) -> Option
         .iter()
         .all(|&a| body.uses(a).all(|u| outside(&u.op)));
     all_seen.then_some(fill)
+}
+
+/// What a task takes along in a block that any code between its allocation and its launch may fill.
+struct TakenAlong {
+    /// What ends the objects among it: it takes the task as the task's function does.
+    destructor: Option<FuncId>,
+}
+
+/// Where a task keeps what ends its objects, in bytes from its start.
+const DESTRUCTOR_BYTES: i64 = 24;
+
+/// What the task made by `alloc` takes along; `None` where its address goes elsewhere than into what fills it.
+fn taken_along(
+    unit: &Unit,
+    body: &Body,
+    calls: &Calls,
+    alloc: Op,
+    launch: Op,
+) -> Option<TakenAlong> {
+    let between = between(body, alloc, launch)?;
+    let nested = between
+        .iter()
+        .flat_map(|op| body.op_regions(*op))
+        .flat_map(|region| body.walk(*region));
+    let inside: HashSet<Op> = between.iter().copied().chain(nested).collect();
+    let task = body.result(alloc);
+    let mut taken = TakenAlong { destructor: None };
+    let mut open = vec![(task, Some(0_i64))];
+    while let Some((address, offset)) = open.pop() {
+        for used in body.uses(address) {
+            let op = used.op;
+            if is_inside(body, op, launch) {
+                continue;
+            }
+            let fills = match body.kind(op) {
+                OpKind::Addr { .. } if used.index == 0 => {
+                    let further = unit.layout.address(unit, body, op);
+                    let further = further.filter(|a| a.terms.is_empty());
+                    let at = further.and_then(|a| offset?.checked_add(a.offset));
+                    open.push((body.result(op), at));
+                    true
+                }
+                OpKind::Load(_) => {
+                    if address == task {
+                        open.push((body.result(op), None));
+                    }
+                    true
+                }
+                OpKind::Store(_) => {
+                    let is_place = offset == Some(DESTRUCTOR_BYTES);
+                    let stored = function(unit, body, body.operand(op, 0)).filter(|_| is_place);
+                    taken.destructor = taken.destructor.or(stored);
+                    used.index == 1
+                }
+                OpKind::Call(_) | OpKind::Invoke(_) => {
+                    unit.callee(body, op).is_some() && calls.id(unit, body, op).is_none()
+                }
+                _ => false,
+            };
+            if !fills || !inside.contains(&op) {
+                return None;
+            }
+        }
+    }
+    Some(taken)
 }
 
 fn is_inside(body: &Body, op: Op, launch: Op) -> bool {
