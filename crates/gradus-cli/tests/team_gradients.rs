@@ -67,6 +67,39 @@ fn threads_have_arrays_of_a_length_that_is_found_at_run_time() {
     }
 }
 
+/// Threads take their parts by their numbers and make floating-point numbers of them, as of the program's own.
+#[test]
+fn parts_by_the_number_of_the_thread_run_at_once_in_both_sweeps() {
+    for way in ["PI", "PIECES", "SLOTS", "BESIDE"] {
+        for level in ["-O0", "-O1", "-O2", "-O3"] {
+            let (at, said) = build(&format!("team_{}", way.to_lowercase()), way, level);
+            assert!(!said.contains("note["), "{way} {level}: {said}");
+            assert!(
+                !said.contains("serial in the return sweep"),
+                "{way} {level}: {said}"
+            );
+            let parallel = said.matches("parallel in the return sweep").count();
+            let wanted = if way == "BESIDE" { 2 } else { 1 };
+            assert_eq!(parallel, wanted, "{way} {level}: {said}");
+            accepts(&at, &format!("cc {level} -D{way} it.c -o serial -lm"));
+            let serial = run(&at, "serial", "400", 1, false);
+            all_agree(&at, Some(&serial), &format!("{way} {level}"));
+        }
+    }
+}
+
+/// The loop is one of one thread in the return sweep, too, whatever number of threads there is then.
+#[test]
+fn a_loop_that_is_right_on_one_thread_goes_backwards_on_one() {
+    for way in ["ALONE", "TOLD"] {
+        let (at, said) = build(&format!("team_{}", way.to_lowercase()), way, "-O2");
+        assert!(!said.contains("note["), "{way}: {said}");
+        accepts(&at, &format!("cc -O2 -D{way} it.c -o serial -lm"));
+        let serial = run(&at, "serial", "400", 1, false);
+        all_agree(&at, Some(&serial), way);
+    }
+}
+
 /// The flags that `FLAGS` counts have no other mark than the places that they are at.
 #[test]
 fn what_depends_on_the_number_of_threads_has_the_derivative_for_that_number() {
@@ -109,7 +142,9 @@ fn loops_of_lengths_of_their_own_run_at_once() {
 
 #[test]
 fn loops_over_ranks_run_at_once_without_a_race() {
-    for way in ["PARTIAL", "STEPS", "COPIED", "WORK", "BARRIERS"] {
+    for way in [
+        "PARTIAL", "STEPS", "COPIED", "WORK", "BARRIERS", "PI", "SLOTS", "BESIDE",
+    ] {
         let (at, said) = build(
             &format!("team_watched_{}", way.to_lowercase()),
             way,

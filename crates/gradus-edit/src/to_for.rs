@@ -17,6 +17,7 @@ use crate::counted::{self, ADDRESS_FLAGS, Amount, Induction, Scope};
 use crate::effects::may_leave;
 use crate::guard::fold_guard;
 use crate::integers;
+use crate::strided;
 use crate::sweep::sweep_from;
 use crate::top_tested;
 use crate::trips::{Place, Trips, trips};
@@ -44,14 +45,20 @@ pub fn loop_to_for(unit: &mut Unit, body: &mut Body, op: Op) -> Option<Op> {
     loop_to_for_with(unit, body, op, &[])
 }
 
+/// [`loop_to_for`], where the numbers `positive` are known to be: a loop that steps by one of them is counted.
+pub fn strided_to_for(unit: &mut Unit, body: &mut Body, op: Op, positive: &[Value]) -> Option<Op> {
+    let made = bottom_tested(unit, body, op, &[], positive)?;
+    Some(finish(unit, body, &made))
+}
+
 /// [`loop_to_for`], where the carried values at the positions `own` stay such even where they change by the
 /// same amount in every run: one thread may not make all runs, and counts its own.
 pub fn loop_to_for_with(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize]) -> Option<Op> {
     let OpKind::Loop { trip_max } = *body.kind(op) else {
         return None;
     };
-    let made =
-        bottom_tested(unit, body, op, own).or_else(|| top_tested::convert(unit, body, op, own));
+    let made = bottom_tested(unit, body, op, own, &[])
+        .or_else(|| top_tested::convert(unit, body, op, own));
     let Some(made) = made else {
         top_tested::bound_by_extra_exit(unit, body, op);
         return None;
@@ -61,10 +68,15 @@ pub fn loop_to_for_with(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize])
     body.ops[made.op].kind = OpKind::For {
         trip_max: exact.or(trip_max),
     };
+    Some(finish(unit, body, &made))
+}
+
+/// Says of a `for` what its number of runs is, and folds its guard.
+fn finish(unit: &mut Unit, body: &mut Body, made: &Made) -> Op {
     if made.trips.is_quotient {
         body.ops[made.op].flags = body.ops[made.op].flags.with(Flags::ROLLED);
     }
-    Some(fold_guard(unit, body, made.op, made.trips.guard).unwrap_or(made.op))
+    fold_guard(unit, body, made.op, made.trips.guard).unwrap_or(made.op)
 }
 
 /// Whether carried value `position` of a `loop` changes by the same amount in every run.
@@ -112,7 +124,13 @@ fn at_bottom(unit: &Unit, body: &Body, op: Op) -> Option<(Vec<Option<Induction>>
     Some((found, going))
 }
 
-fn bottom_tested(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize]) -> Option<Made> {
+fn bottom_tested(
+    unit: &mut Unit,
+    body: &mut Body,
+    op: Op,
+    own: &[usize],
+    positive: &[Value],
+) -> Option<Made> {
     let (mut found, going) = at_bottom(unit, body, op)?;
     own.iter().for_each(|&k| found[k] = None);
     let region = body.op_regions(op)[0];
@@ -121,14 +139,17 @@ fn bottom_tested(unit: &mut Unit, body: &mut Body, op: Op, own: &[usize]) -> Opt
     let next: Vec<Value> = body.operands(repeat).skip(1).take(carried).collect();
     let again = body.operand(repeat, 0);
     let scope = Scope { region, arm: None };
-    let test = counted::test(unit, body, scope, &found, again, true)?;
+    let test = counted::test(unit, body, scope, &found, again, true);
     let leaves = may_leave(unit, body, region);
     let outside = body.parent(op)?;
     let loc = body.ops[op].loc;
     let mut b = Builder::new(unit, body);
     b.loc = loc;
     b.at_op(op);
-    let trips = trips(&mut b, &test, Place::Bottom, outside, leaves)?;
+    let trips = match test {
+        Some(test) => trips(&mut b, &test, Place::Bottom, outside, leaves)?,
+        None => strided::trips(&mut b, (scope, &found), again, outside, positive)?,
+    };
     let (outcomes, extras) = outcomes(&mut b, op, repeat, &found, (&next, &going));
     let shape = Rebuild::new(&mut b, op, trips.value, &found, &extras);
     let made = shape.op;

@@ -8,8 +8,11 @@
 //!   that others know, is the number of workers. Where that is one, the loops that have to do with it are serial: then
 //!   their iterations may rely on each other, whatever number of workers there is when the return sweep comes
 //!   ([`Version`]).
-//! - Any other is one, and the loops that have to do with it are serial.
-//! - Where one may come to any loop, by memory, a function or a caller, all answers are one, and all loops serial.
+//! - Where no team loses its ranks, each other is the number, too, and the loops that have to do with it are asked how
+//!   many threads there are where they begin ([`guard`]).
+//! - Else any other is one, and the loops that have to do with it are serial.
+//! - Where one may come to any loop, by memory, a function or a caller, all loops have to do with it, and all answers
+//!   are alike.
 //!
 //! What ranks leave at places of their own may be counted ([`marks`](crate::marks)), and is followed like an answer that is
 //! one. Where others know that memory, marks of a run with all ranks may be there, and the derivative is refused.
@@ -19,6 +22,7 @@
 //! has to do with a team whether it is touched, all answers are one.
 
 use crate::followed::{Context, Followed};
+use crate::guarded::{guard, is_guarded};
 use crate::marks;
 use gradus_analysis::{Closure, Effects};
 use gradus_edit::{ValueMap, clone_op_within};
@@ -35,7 +39,7 @@ pub(crate) fn asks(unit: &Unit, body: &Body, op: Op) -> bool {
 }
 
 /// Whether an op asks OpenMP's run time for something.
-fn asks_openmp(unit: &Unit, body: &Body, op: Op, what: OpenMpFn) -> bool {
+pub(crate) fn asks_openmp(unit: &Unit, body: &Body, op: Op, what: OpenMpFn) -> bool {
     let known = unit.callee(body, op).and_then(|f| unit.known(f));
     known == Some(Known::OpenMp(what)) && matches!(body.kind(op), OpKind::Call(_))
 }
@@ -120,42 +124,6 @@ pub(crate) struct Asked {
     pub(crate) unseen: Vec<(FuncId, Option<LocId>)>,
     /// The marks that ranks of teams which lose them leave where others know of it.
     pub(crate) marked: Vec<(FuncId, Option<LocId>)>,
-}
-
-/// Whether a parallel loop of `functions` may have to do with the number of ranks of a team: its iterations may rely on
-/// each other where a team has one. Teams of a stated number of ranks have so many always.
-pub fn loops_ask_teams(unit: &Unit, functions: &[FuncId]) -> bool {
-    let effects = Effects::of(unit, &Closure::of(unit, functions));
-    let with_bodies = functions.iter().filter_map(|&func| {
-        let body = unit.functions[func].body.as_deref()?;
-        Some((func, body))
-    });
-    for (func, body) in with_bodies {
-        let open = crate::ranks::teams(unit, body, false);
-        // A function that a team calls asks itself.
-        let asked = body.walk(body.root());
-        let asked = asked.filter(|op| asks_openmp(unit, body, *op, OpenMpFn::Size));
-        let asked: Vec<Value> = asked.map(|op| body.result(op)).collect();
-        if open.is_empty() && asked.is_empty() {
-            continue;
-        }
-        let context = Context::of(unit, func, body, &effects);
-        let asks = |followed: &Followed<'_>| {
-            let mut ops = followed.ops.iter();
-            followed.leaves || ops.any(|op| !loops_of(body, *op).is_empty())
-        };
-        if asks(&Followed::of(&context, &asked)) {
-            return true;
-        }
-        for team in open {
-            let sizes = Followed::of(&context, &sizes(body, team));
-            let counted = Followed::of_memory(&context, &counted(unit, body, &context, team));
-            if asks(&sizes) || asks(&counted) {
-                return true;
-            }
-        }
-    }
-    false
 }
 
 /// What the program is told of the number of threads.
@@ -286,10 +254,14 @@ impl Asked {
         let of = |&func: &FuncId| {
             let body = unit.functions[func].body.as_deref();
             body.into_iter().flat_map(move |body| {
+                let guarded = self.guarded(unit, func, body);
                 let loops = body.walk(body.root()).filter(move |op| {
+                    let mut around = around(body, *op);
                     is_loop(body, *op)
                         && self.relies(func, *op)
                         && !self.has_version(func, body, *op)
+                        && !around.any(|op| guarded.contains(&op))
+                        && !is_guarded(unit, body, *op)
                 });
                 loops.map(move |op| (func, body.ops[op].loc))
             })
@@ -297,9 +269,35 @@ impl Asked {
         functions.iter().flat_map(of).collect()
     }
 
+    /// The outermost loops of a body that rely on an answer which is the number, but comes to them on ways that are
+    /// not followed: they are asked where they begin how many threads there are.
+    fn guarded(&self, unit: &Unit, func: FuncId, body: &Body) -> Vec<Op> {
+        let is_one = |op: &Op| {
+            let inside = body.op_regions(*op).iter().flat_map(|r| body.walk(*r));
+            let all: Vec<Op> = std::iter::once(*op).chain(inside).collect();
+            let has_version = |op: Op| self.versions.iter().any(|v| v.func == func && v.op == op);
+            outermost(body, *op) == Some(*op)
+                && !self.over_ranks.contains(&(func, *op))
+                && !is_guarded(unit, body, *op)
+                && all
+                    .iter()
+                    .any(|op| is_loop(body, *op) && self.relies(func, *op))
+                && !all.iter().any(|op| has_version(*op))
+        };
+        let ops = body.walk(body.root());
+        match self.all_true {
+            true => ops.filter(is_one).collect(),
+            false => Vec::new(),
+        }
+    }
+
     /// Gives the loops of a body that rely on the number of workers a parallel version, where that is more than one.
-    /// The loop that relies on it stays for the other case.
-    pub(crate) fn part(&self, unit: &mut Unit, func: FuncId, body: &mut Body) {
+    /// The loop that relies on it stays for the other case. Gives the loops that are parallel, whatever is made of
+    /// answers.
+    pub(crate) fn part(&self, unit: &mut Unit, func: FuncId, body: &mut Body) -> HashSet<Op> {
+        for op in self.guarded(unit, func, body) {
+            guard(unit, body, op);
+        }
         for version in self.versions.iter().filter(|version| version.func == func) {
             let op = version.op;
             let mut b = Builder::new(unit, body);
@@ -318,25 +316,15 @@ impl Asked {
             else {
                 continue;
             };
-            let old = b.body.results(op).to_vec();
-            let types: Vec<TypeId> = old.iter().map(|v| b.body.ty(*v)).collect();
-            let (choice, parallel, serial) = b.if_(several, &types);
-            b.at_end(parallel);
-            let copy = clone_op_within(op, &mut b, &mut ValueMap::new());
-            let results = b.body.results(copy).to_vec();
-            b.yield_(&results);
-            for (result, new) in old.iter().zip(b.body.results(choice).to_vec()) {
-                b.body.replace_uses(*result, new);
-            }
-            b.body.move_op(op, serial);
-            b.at_end(serial);
-            b.yield_(&old);
+            in_versions(&mut b, op, several);
         }
+        let ops = body.walk(body.root());
+        ops.filter(|op| is_loop(body, *op) && is_guarded(unit, body, *op))
+            .collect()
     }
 
     fn has_version(&self, func: FuncId, body: &Body, op: Op) -> bool {
-        let around = |op: &Op| body.owner(body.parent(*op)?);
-        std::iter::successors(Some(op), around).any(|op| {
+        around(body, op).any(|op| {
             let mut versions = self.versions.iter();
             versions.any(|version| version.func == func && version.op == op)
         })
@@ -356,7 +344,8 @@ impl Asked {
             loops.push(own);
         }
         for op in body.walk(body.root()) {
-            if !self.loops.contains(&(func, op)) || self.has_version(func, body, op) {
+            let relies = self.loops.contains(&(func, op)) && !self.anywhere;
+            if !relies || self.has_version(func, body, op) {
                 continue;
             }
             let with_it = answers
@@ -435,7 +424,25 @@ fn spread(answers: &mut [Answer<'_>]) {
     }
 }
 
-fn is_loop(body: &Body, op: Op) -> bool {
+/// Puts a parallel loop, which the builder stands before, into a choice: a copy of it where `several` holds, and itself where
+/// not.
+pub(crate) fn in_versions(b: &mut Builder<'_>, op: Op, several: Value) {
+    let old = b.body.results(op).to_vec();
+    let types: Vec<TypeId> = old.iter().map(|v| b.body.ty(*v)).collect();
+    let (choice, parallel, serial) = b.if_(several, &types);
+    b.at_end(parallel);
+    let copy = clone_op_within(op, b, &mut ValueMap::new());
+    let results = b.body.results(copy).to_vec();
+    b.yield_(&results);
+    for (result, new) in old.iter().zip(b.body.results(choice).to_vec()) {
+        b.body.replace_uses(*result, new);
+    }
+    b.body.move_op(op, serial);
+    b.at_end(serial);
+    b.yield_(&old);
+}
+
+pub(crate) fn is_loop(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::ParFor { .. })
 }
 
@@ -444,21 +451,34 @@ fn is_over_ranks(unit: &Unit, body: &Body, op: Op) -> bool {
     if !is_loop(body, op) {
         return false;
     }
-    let mut extent = body.def_op(body.operand(op, 0));
-    while let Some(op) = extent
+    is_of_ranks(unit, body, body.operand(op, 0))
+}
+
+/// Whether a value is how many ranks a team has, as the run-time library is asked.
+pub(crate) fn is_of_ranks(unit: &Unit, body: &Body, value: Value) -> bool {
+    let mut from = body.def_op(value);
+    while let Some(op) = from
         && matches!(body.kind(op), OpKind::Freeze | OpKind::Cast(_))
     {
-        extent = body.def_op(body.operand(op, 0));
+        from = body.def_op(body.operand(op, 0));
     }
-    extent.is_some_and(|op| asks_openmp(unit, body, op, OpenMpFn::Ranks))
+    from.is_some_and(|op| asks_openmp(unit, body, op, OpenMpFn::Ranks))
+}
+
+/// An op and those around it, the innermost first.
+pub(crate) fn around(body: &Body, op: Op) -> impl Iterator<Item = Op> + '_ {
+    std::iter::successors(Some(op), |op| body.owner(body.parent(*op)?))
+}
+
+/// The outermost parallel loop that an op is or stands in.
+pub(crate) fn outermost(body: &Body, op: Op) -> Option<Op> {
+    around(body, op).filter(|op| is_loop(body, *op)).last()
 }
 
 /// The parallel loops around an op and inside of it.
-fn loops_of(body: &Body, op: Op) -> Vec<Op> {
-    let around = |op: &Op| body.owner(body.parent(*op)?);
-    let outside = std::iter::successors(Some(op), around);
+pub(crate) fn loops_of(body: &Body, op: Op) -> Vec<Op> {
     let inside = body.op_regions(op).iter().flat_map(|r| body.walk(*r));
-    outside
+    around(body, op)
         .chain(inside)
         .filter(|op| is_loop(body, *op))
         .collect()
@@ -466,9 +486,7 @@ fn loops_of(body: &Body, op: Op) -> Vec<Op> {
 
 /// Whether an op, or one around it, comes after another in one region.
 fn is_before(body: &Body, first: Op, later: Op) -> bool {
-    let around = |op: &Op| body.owner(body.parent(*op)?);
-    let mut chain = std::iter::successors(Some(later), around);
-    let at = chain.find(|op| body.parent(*op) == body.parent(first));
+    let at = around(body, later).find(|op| body.parent(*op) == body.parent(first));
     at.is_some_and(|at| {
         std::iter::successors(body.next(first), |op| body.next(*op)).any(|op| op == at)
     })
@@ -496,14 +514,19 @@ pub(crate) fn ranks(unit: &Unit, body: &Body) -> Vec<Value> {
     of_teams.chain(asked.map(|op| body.result(op))).collect()
 }
 
-fn sizes(body: &Body, team: Op) -> Vec<Value> {
+pub(crate) fn sizes(body: &Body, team: Op) -> Vec<Value> {
     let params = body.region_params(body.op_regions(team)[0]);
     params[params.len() / 2..].to_vec()
 }
 
 /// Where each rank of a team adds the same number, so that they are counted: atomically, or in a locked region; and
 /// whether in floating point.
-fn counted(unit: &Unit, body: &Body, context: &Context<'_>, team: Op) -> Vec<(Value, bool)> {
+pub(crate) fn counted(
+    unit: &Unit,
+    body: &Body,
+    context: &Context<'_>,
+    team: Op,
+) -> Vec<(Value, bool)> {
     let own = |op: &Op| {
         let around = |op: &Op| body.owner(body.parent(*op)?);
         let between = std::iter::successors(around(op), around).take_while(|op| *op != team);

@@ -27,6 +27,7 @@ mod forking;
 mod forks;
 mod frames;
 mod fusion;
+mod guarded;
 mod loops;
 mod marks;
 mod ordered;
@@ -51,11 +52,12 @@ mod widen;
 mod words;
 mod work;
 
-pub use asked::{Answers, loops_ask_teams};
+pub use asked::Answers;
 pub use deterministic::keep_order;
 pub use forking::{Fork, Size};
 pub use forks::is_fork;
 pub use fusion::{Fused, fuse, join};
+pub use guarded::{guard, loops_asking_teams};
 pub use orphans::{inside_of_regions, settle_orphans};
 pub use projections::call_projections;
 pub use ranks::{deal, shares_of_others, teams, waiting};
@@ -225,8 +227,10 @@ pub fn project(unit: &mut Unit, functions: &[FuncId], answers: Answers) -> Proje
     for &func in functions {
         // A function that calls itself is looked at while it is worked on.
         if let Some(mut body) = unit.functions[func].body.clone() {
-            asked.part(unit, func, &mut body);
-            serial::project(unit, &mut body, &ordered, |op| asked.relies(func, op));
+            let parallel = asked.part(unit, func, &mut body);
+            serial::project(unit, &mut body, &ordered, |op| {
+                asked.relies(func, op) && !parallel.contains(&op)
+            });
             // The whole range of a loop comes inside of what asked whether a thread has a part of it.
             gradus_edit::fold_guards(unit, &mut body);
             gradus_edit::raise_private(&mut body);

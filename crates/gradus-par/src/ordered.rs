@@ -4,7 +4,7 @@
 //! the program relied on beside that: locks, and the numbers of threads. In the loop itself they are
 //! seen; in what it calls they are looked for here, before anything is projected.
 
-use gradus_ir::known::{Known, SystemFn};
+use gradus_ir::known::{Known, OpenMpFn, SystemFn};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
 use std::collections::HashSet;
 
@@ -60,6 +60,8 @@ pub(crate) fn orders(unit: &Unit, body: &Body, op: Op, ordered: &HashSet<FuncId>
                     | Known::Reduce(_)
                     | Known::Masked(_)
                     | Known::Memory(_)
+                    // It is the same number for all iterations.
+                    | Known::OpenMp(OpenMpFn::Ranks)
                     // Which of several iterations ends the program is not said, in the program either.
                     | Known::System(SystemFn::Exit | SystemFn::AssertFail),
                 ) => false,

@@ -15,7 +15,9 @@ use crate::ordered::closed;
 use crate::serial::{narrow, wide};
 use crate::sized;
 use crate::team::dealt;
-use gradus_edit::{ValueMap, block_type, clone_op_within, entry_alloca, pack, unpack};
+use gradus_edit::{
+    ValueMap, block_type, clone_op_within, entry_alloca, pack, strided_to_for, unpack,
+};
 use gradus_ir::known::{Known, MarkerFn, OpenMpFn};
 use gradus_ir::{
     BarrierScope, BinaryOp, Body, Builder, CastOp, EffectClass, Flags, FuncId, IntPredicate, Op,
@@ -76,6 +78,7 @@ pub fn deal(unit: &mut Unit, body: &mut Body, team: Op, waiting: &HashSet<FuncId
     }
     let mut b = Builder::new(unit, body);
     number(&mut b, team);
+    count_strides(b.unit, b.body, team);
     let Some(rank) = Rank::of(&mut b, team) else {
         return false;
     };
@@ -85,6 +88,34 @@ pub fn deal(unit: &mut Unit, body: &mut Body, team: Op, waiting: &HashSet<FuncId
     lock_apart(unit, body, team);
     forget_scopes(unit, body, team);
     true
+}
+
+/// Makes `for`s of the loops of a team that step by the number of ranks, which is positive: what is kept of them has a
+/// place by iteration then.
+fn count_strides(unit: &mut Unit, body: &mut Body, team: Op) {
+    let region = body.op_regions(team)[0];
+    let mut sizes: Vec<Value> = body.region_params(region)[1..].to_vec();
+    let mut next = 0;
+    while let Some(&size) = sizes.get(next) {
+        next += 1;
+        let same = body.uses(size).filter_map(|at| match body.kind(at.op) {
+            OpKind::Cast(CastOp::Trunc | CastOp::SExt | CastOp::ZExt) | OpKind::Freeze => {
+                let value = body.result(at.op);
+                let bits = unit.types.int_bits(body.ty(value));
+                bits.is_some_and(|bits| bits >= 32).then_some(value)
+            }
+            _ => None,
+        });
+        let same: Vec<Value> = same.collect();
+        sizes.extend(same);
+    }
+    let loops = body.walk(region);
+    let loops = loops.filter(|op| matches!(body.kind(*op), OpKind::Loop { .. }));
+    let mut loops: Vec<Op> = loops.collect();
+    loops.reverse();
+    for op in loops {
+        strided_to_for(unit, body, op, &sizes);
+    }
 }
 
 /// Puts the rank and the number of ranks where functions that were taken into a team ask for them.

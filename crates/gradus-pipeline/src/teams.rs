@@ -2,9 +2,9 @@
 //!
 //! A team that stays one has one rank in a derivative, whose program is told of one thread. What ranks left must have
 //! been left by as many as the program counts: so either all teams that have as many ranks as there are workers become
-//! loops, and the program is told the true number, or none does. None does either where other parallel loops have to do
-//! with the number of ranks: those may be right on one thread only where it is one, and there may be another number of
-//! threads when the return sweep comes.
+//! loops, and the program is told the true number, or none does. Other parallel loops that may have to do with the number
+//! of ranks are serial where that is one ([`gradus_par::guard`]): they may be right on one thread only, and there may be
+//! another number of threads when the return sweep comes.
 
 use gradus_analysis::{Closure, Effects};
 use gradus_edit::inline_call;
@@ -32,7 +32,11 @@ pub(crate) fn to_loops(
     nested: &HashSet<FuncId>,
     open: bool,
 ) -> Teams {
-    let open = open && !gradus_par::loops_ask_teams(unit, functions);
+    let asking = match open {
+        true => gradus_par::loops_asking_teams(unit, functions),
+        false => None,
+    };
+    let open = asking.is_some();
     let effects = Effects::of(unit, &Closure::of(unit, functions));
     let waiting = gradus_par::waiting(unit);
     let mut changed = Vec::new();
@@ -61,11 +65,20 @@ pub(crate) fn to_loops(
         all &= open && !nested.contains(&func);
         unit.functions[func].body = Some(body);
     }
-    if all {
+    if all && !others.is_empty() {
         for (func, body) in others {
             unit.functions[func].body = Some(Box::new(body));
             changed.push(func);
         }
+        for (func, op) in asking.into_iter().flatten() {
+            if let Some(mut body) = unit.functions[func].body.take() {
+                gradus_par::guard(unit, &mut body, op);
+                unit.functions[func].body = Some(body);
+            }
+            changed.push(func);
+        }
+        changed.sort_unstable();
+        changed.dedup();
     }
     Teams { changed, all }
 }

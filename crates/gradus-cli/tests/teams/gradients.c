@@ -290,6 +290,105 @@ static double f(const double *x, int n) {
   free(y);
   return s;
 }
+#elif defined(PI)
+// Each thread takes every so-many-th number, and makes floating-point numbers of them.
+static double f(const double *x, int n) {
+  double total = 0, h = 1.0 / n;
+#pragma omp parallel
+  {
+    int t = omp_get_thread_num(), m = omp_get_num_threads();
+    double s = 0;
+    for (int i = t; i < n; i += m) {
+      double y = (i + 0.5) * h;
+      s += 4 / (1 + y * y * x[i % 10]);
+    }
+#pragma omp critical
+    total += s;
+  }
+  return total * h;
+}
+#elif defined(PIECES)
+static double f(const double *x, int n) {
+  double total = 0, h = 1.0 / n;
+#pragma omp parallel
+  {
+    int t = omp_get_thread_num(), m = omp_get_num_threads(), piece = n / m;
+    int lo = t * piece, hi = t == m - 1 ? n : lo + piece;
+    double s = 0;
+    for (int i = lo; i < hi; i++) {
+      double y = (i + 0.5) * h;
+      s += 4 / (1 + y * y * x[i]);
+    }
+#pragma omp atomic
+    total += s;
+  }
+  return total * h;
+}
+#elif defined(SLOTS)
+// The sums lie by thread, and a region says how many there are.
+static double f(const double *x, int n) {
+  double part[64], total = 0, h = 1.0 / n;
+  int threads = 1;
+#pragma omp parallel
+  {
+    long t = omp_get_thread_num(), m = omp_get_num_threads();
+    if (t == 0) threads = m;
+    part[t] = 0;
+    for (long i = t; i < n; i += m) {
+      double y = (i + 0.5) * h;
+      part[t] += sin(x[i] * y);
+    }
+  }
+  for (int t = 0; t < threads; t++) total += part[t];
+  return total * h;
+}
+#elif defined(BESIDE)
+// Beside such a region stands a parallel loop.
+static double f(const double *x, int n) {
+  double *y = malloc(n * sizeof *y), total = 0, h = 1.0 / n;
+#pragma omp parallel for
+  for (int i = 0; i < n; i++) y[i] = sin(x[i]);
+#pragma omp parallel
+  {
+    int t = omp_get_thread_num(), m = omp_get_num_threads();
+    double s = 0;
+    for (int i = t; i < n; i += m) s += 4 / (1 + (i + 0.5) * h * y[i]);
+#pragma omp critical
+    total += s;
+  }
+  free(y);
+  return total * h;
+}
+#elif defined(ALONE) || defined(TOLD)
+// A loop that is right on one thread, which is found there; there are more when the return sweep comes.
+static double count;
+static __attribute__((noinline)) void ask(void) {
+#ifdef TOLD
+  count = omp_get_max_threads();
+#else
+#pragma omp parallel
+  {
+    int t = omp_get_thread_num(), m = omp_get_num_threads();
+    if (t == 0) count = m + 0.5;
+  }
+#endif
+}
+static __attribute__((noinline)) void follow(const double *x, double *y, int n) {
+#pragma omp parallel for
+  for (int i = 0; i < 50 * n; i++) {
+    int k = x[i % n] > 100;
+    y[k] += sin(x[i % n] + 3 * y[k]) / (50 * n);
+  }
+}
+static double f(const double *x, int n) {
+  double y[2] = {0.4, 0};
+  ask();
+  if (count < 2) follow(x, y, n);
+  else
+    for (int i = 0; i < 50 * n; i++) y[0] += sin(x[i % n] + 3 * y[0]) / (50 * n);
+  omp_set_num_threads(4);
+  return y[0];
+}
 #elif defined(KEPT)
 // A thread that waits for what another one writes: one thread runs it in a derivative.
 static double f(const double *x, int n) {

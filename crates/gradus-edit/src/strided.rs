@@ -1,0 +1,106 @@
+//! The number of runs of a loop that steps by a number which is not known, but positive:
+//! `for (i = start; i < n; i += threads)`.
+//!
+//! Such a loop is counted only for who knows that the number is positive, as its sign says which way it goes. The test
+//! must look at the next value, which must not wrap by a promise, and a guard must say that there is a first run: then
+//! there are `(bound - start - 1) / step + 1` of them.
+
+use crate::counted::{Affine, Induction, Scope, affine, without_negations};
+use crate::imply::{Claim, Voucher, voucher};
+use crate::integers;
+use crate::trips::Trips;
+use gradus_ir::integers::mask;
+use gradus_ir::{
+    BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, OpKind, Region, Unit, Value,
+};
+
+/// The comparison that decides on another run: while `start + run · step < bound`.
+struct Test {
+    predicate: IntPredicate,
+    start: Value,
+    step: Value,
+    bound: Value,
+}
+
+/// Builds the number of runs at the builder's place, before a loop in `outside` that is tested at its end by `again`
+/// and steps by one of the numbers `positive`.
+pub(crate) fn trips(
+    b: &mut Builder,
+    (scope, found): (Scope, &[Option<Induction>]),
+    again: Value,
+    outside: Region,
+    positive: &[Value],
+) -> Option<Trips> {
+    let test = test(b.unit, b.body, scope, found, again)?;
+    if !positive.contains(&test.step) {
+        return None;
+    }
+    let claim = Claim::new(test.predicate, test.start, test.bound);
+    let guard = match voucher(b.unit, b.body, outside, claim)? {
+        Voucher::If(op) => Some(op),
+        _ => None,
+    };
+    let (ty, long) = (b.body.ty(test.bound), b.unit.types.int(64));
+    let bits = b.unit.types.int_bits(ty)?;
+    let gap = integers::binary(b, BinaryOp::Sub, test.bound, test.start);
+    let one = b.int(ty, 1);
+    let less = integers::binary(b, BinaryOp::Sub, gap, one);
+    let less = integers::cast(b, CastOp::ZExt, less, long);
+    let step = integers::cast(b, CastOp::ZExt, test.step, long);
+    let more = integers::binary(b, BinaryOp::UDiv, less, step);
+    let one = b.i64(1);
+    Some(Trips {
+        value: integers::binary(b, BinaryOp::Add, more, one),
+        max: mask(bits),
+        is_quotient: true,
+        guard,
+    })
+}
+
+fn test(
+    unit: &Unit,
+    body: &Body,
+    scope: Scope,
+    found: &[Option<Induction>],
+    again: Value,
+) -> Option<Test> {
+    let (again, truth) = without_negations(unit, body, again, true);
+    let op = body.def_op(again)?;
+    let OpKind::ICmp(predicate) = *body.kind(op) else {
+        return None;
+    };
+    let predicate = match truth {
+        true => predicate,
+        false => predicate.inverse(),
+    };
+    let (a, b) = (body.operand(op, 0), body.operand(op, 1));
+    let (predicate, next, bound) = match scope.is_invariant(body, b) {
+        true => (predicate, a, b),
+        false => (predicate.swapped(), b, a),
+    };
+    let needed = match predicate {
+        IntPredicate::Slt => Flags::NSW,
+        IntPredicate::Ult => Flags::NUW,
+        _ => return None,
+    };
+    let is_int = unit.types.int_bits(body.ty(next)).is_some();
+    if !is_int || !scope.is_invariant(body, bound) {
+        return None;
+    }
+    let Affine {
+        position,
+        amount,
+        flags,
+    } = affine(unit, body, scope, next)?;
+    let induction = found.get(position)?.as_ref()?;
+    let &[(step, 1)] = &amount.terms[..] else {
+        return None;
+    };
+    let tests_next = amount == induction.step && amount.constant == 0;
+    (tests_next && flags.and(induction.flags).has(needed)).then_some(Test {
+        predicate,
+        start: induction.start,
+        step,
+        bound,
+    })
+}
