@@ -7,7 +7,7 @@ use std::path::Path;
 use support::{accepts, folder, run, shell, text, write};
 
 const GRADIENTS: &str = include_str!("clauses/gradients.c");
-const WAYS: [&str; 4] = ["REGION", "LOOPS", "CONDITIONS", "PRIVATE"];
+const WAYS: [&str; 5] = ["REGION", "LOOPS", "CONDITIONS", "PRIVATE", "CALLED"];
 const CONDITIONS: &str = include_str!("clauses/conditions.c");
 
 /// What `program` gives for `count`, whatever threads it has, is `wanted`.

@@ -6,7 +6,8 @@
 //! shadow to the mirrored iteration. Afterwards blocks that nothing outlives go back on the stack.
 //!
 //! That is done for loops of which an iteration does enough for an allocation: those over a kernel's blocks, whose flag
-//! says that iterations may share what they write ([`Flags::SHARING`]), and those with loops inside.
+//! says that iterations may share what they write ([`Flags::SHARING`]), and those with loops inside, or calls of code
+//! that has loops, calls or much else in it.
 
 use gradus_ir::known::{Known, MarkerFn, MemoryFn};
 use gradus_ir::{
@@ -24,10 +25,28 @@ fn runs_blocks(body: &Body, op: Op) -> bool {
     body.ops[op].flags.has(Flags::SHARING)
 }
 
+/// A function of so many ops does enough for an allocation.
+const MANY_OPS: usize = 50;
+
 /// Whether an iteration of a loop does enough for an allocation.
-fn does_enough(body: &Body, op: Op) -> bool {
-    let is_loop = |op: Op| matches!(body.kind(op), OpKind::For { .. } | OpKind::Loop { .. });
-    runs_blocks(body, op) || body.walk(body.op_regions(op)[0]).any(is_loop)
+fn does_enough(unit: &Unit, body: &Body, op: Op) -> bool {
+    let is_loop =
+        |body: &Body, op: Op| matches!(body.kind(op), OpKind::For { .. } | OpKind::Loop { .. });
+    let is_call = |body: &Body, op: Op| {
+        let callee = unit.callee(body, op);
+        body.kind(op).call_info().is_some() && callee.is_none_or(|f| unit.known(f).is_none())
+    };
+    let is_long = |op: Op| {
+        let callee = unit.callee(body, op).map(|func| &unit.functions[func]);
+        let code = callee.and_then(|function| function.body.as_deref());
+        code.is_none_or(|code| {
+            let mut ops = code.walk(code.root());
+            ops.any(|op| is_loop(code, op) || is_call(code, op))
+                || code.walk(code.root()).count() >= MANY_OPS
+        })
+    };
+    let is_work = |op: Op| is_loop(body, op) || is_call(body, op) && is_long(op);
+    runs_blocks(body, op) || body.walk(body.op_regions(op)[0]).any(is_work)
 }
 
 /// Makes all slots of the iterations of a parallel loop blocks of the heap, if each can be one.
@@ -46,7 +65,7 @@ pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
     };
     let on_heap =
         |slot: &Op| body.strand_of(*slot) == region && slot_bytes(unit, body, *slot).is_some();
-    if !does_enough(body, op) || !slots.iter().all(on_heap) {
+    if !does_enough(unit, body, op) || !slots.iter().all(on_heap) {
         return;
     }
     let Some(allocate) = gradus_edit::aligned_alloc(unit) else {

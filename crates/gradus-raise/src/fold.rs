@@ -133,7 +133,7 @@ pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Rea
         let found = reductions::of_loop(unit, body, op);
         combined.extend(found.iter().map(|r| r.critical));
         let gathered: HashSet<Op> = found.iter().map(|r| r.slot).collect();
-        let own = own_memory(unit, body, region, op, &gathered, reach)?;
+        let own = own_memory(unit, body, region, op, &gathered, !stated, reach)?;
         loops.push((op, found, own));
     }
     // A lock that is no reduction's guards something between ranks; one rank would not need it.

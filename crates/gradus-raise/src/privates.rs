@@ -69,13 +69,15 @@ fn users(body: &Body, alloca: Op) -> Vec<Op> {
 
 /// The allocations of a team's region that each iteration of the shared loop `op` gets for itself; else
 /// why iterations can neither share one that they use nor have it each, or that they may come to something else
-/// that is the rank's. `gathered` are those that a reduction takes care of.
+/// that is the rank's. `gathered` are those that a reduction takes care of; `any_number` says that the program may be
+/// run with any number of ranks.
 pub(crate) fn own_memory(
     unit: &Unit,
     body: &Body,
     team: Region,
     op: Op,
     gathered: &HashSet<Op>,
+    any_number: bool,
     reach: &Reach,
 ) -> Step<Vec<Own>> {
     let region = body.op_regions(op)[0];
@@ -97,14 +99,15 @@ pub(crate) fn own_memory(
         }
         let one = body.as_int(unit, body.operand(alloca, 0)) == Some(1);
         if one && body.parent(alloca) == Some(team) {
+            let fresh = any_number && is_of_one_loop(unit, body, team, alloca, op);
             match begins_anew(unit, body, alloca, op) {
-                Ok(()) => {
+                begun if fresh || begun.is_ok() => {
                     slots.remove(&alloca);
                     own.push(Own { alloca });
                     continue;
                 }
                 Err(why) if !only_read(unit, body, alloca, &inside) => return Err(why),
-                Err(_) => continue,
+                _ => continue,
             }
         }
         if !only_read(unit, body, alloca, &inside) {
@@ -126,6 +129,21 @@ pub(crate) fn own_memory(
             Err(reason(unit, body, op, text))
         }
     }
+}
+
+/// Whether only iterations of the shared loop `op`, which a rank runs once, use the allocation. With as many ranks as
+/// there are iterations, or chunks of them, none finds there what another has left: so it is with fewer, too, as the
+/// program must not depend on their number.
+fn is_of_one_loop(unit: &Unit, body: &Body, team: Region, alloca: Op, op: Op) -> bool {
+    let is_inside = |user: &Op| shared_around(body, *user) == Some(op);
+    let mut users = users(body, alloca).into_iter();
+    let mut around = std::iter::successors(body.parent(op), |region| body.enclosing(*region));
+    let mut owners = around.by_ref().take_while(|region| *region != team);
+    users.all(|user| is_inside(&user) || marker(unit, body, user).is_some())
+        && owners.all(|region| {
+            let owner = body.owner(region).map(|owner| body.kind(owner));
+            matches!(owner, Some(OpKind::If | OpKind::Switch(_)))
+        })
 }
 
 /// Whether iterations of shared loops write each byte of the allocation before they read it, or its life begins

@@ -23,12 +23,55 @@ const PROGRAMS: &[Program] = &[
         double (*f)(struct big) = pick_big(n);
         #pragma omp parallel for
         for (int i = 0; i < n; i++) a[i] = f(from[i]);"),
-    Program("an array, filled in a loop that is not taken apart", Team, "
+    Program("an array, filled in a loop", Loops, "
         double t[40];
         #pragma omp parallel for private(t)
         for (int i = 0; i < n; i++) {
           for (int k = 0; k < 40; k++) t[k] = b[i] + k * k;
           for (int k = 0; k < 40; k++) a[i] += t[(k * 7) % 40];
+        }"),
+    Program("the same, of a number of threads", Team, "
+        double t[40];
+        #pragma omp parallel for private(t) num_threads(3)
+        for (int i = 0; i < n; i++) {
+          for (int k = 0; k < 40; k++) t[k] = b[i] + k * k;
+          for (int k = 0; k < 40; k++) a[i] += t[(k * 7) % 40];
+        }"),
+    Program("the same, again and again", Team, "
+        double t[40];
+        #pragma omp parallel private(t)
+        for (int j = 0; j < 3; j++) {
+          #pragma omp for
+          for (int i = 0; i < n; i++) {
+            for (int k = 0; k < 40; k++) t[k] = b[i] + k * k;
+            for (int k = 0; k < 40; k++) a[i] += t[(k * 7) % 40];
+          }
+        }"),
+    Program("what an iteration of a chunk leaves to the next", Loops, "
+        struct pair t;
+        #pragma omp parallel for private(t) schedule(static, 4)
+        for (int i = 0; i < n; i++) {
+          if (i % 4 == 0) { t.x = i; t.y = 0; }
+          t.y += b[i];
+          a[i] = use_pair(&t);
+        }"),
+    Program("the same, of a size that is computed, as they come", Loops, "
+        struct pair t;
+        int m = n / 7;
+        #pragma omp parallel for private(t) schedule(dynamic, m)
+        for (int i = 0; i < n; i++) {
+          if (i % m == 0) { t.x = i; t.y = 0; }
+          t.y += b[i];
+          a[i] = use_pair(&t);
+        }"),
+    Program("what an iteration leaves to the same one of the next loop", Team, "
+        struct pair t[43];
+        #pragma omp parallel private(t)
+        {
+          #pragma omp for schedule(static)
+          for (int i = 0; i < n; i++) t[i] = (struct pair){i, b[i]};
+          #pragma omp for schedule(static)
+          for (int i = 0; i < n; i++) a[i] = t[i].x + t[i].y;
         }"),
     Program("an array, every other element", Team, "
         double t[40];
@@ -88,7 +131,7 @@ const PROGRAMS: &[Program] = &[
 fn what_tells_threads_apart_is_told_with_its_line() {
     let body = "
         double t[40];
-        #pragma omp parallel for private(t)
+        #pragma omp parallel for private(t) num_threads(4)
         for (int i = 0; i < n; i++) {
           for (int k = 0; k < 39; k++) t[k] = b[i] + k * k;
           a[i] += t[i % 39];

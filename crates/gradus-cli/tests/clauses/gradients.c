@@ -19,6 +19,20 @@ static double bent(struct body b) { return sin(b.at) * b.speed + b.pull[b.kind];
 static double straight(struct body b) { return b.at * b.speed * b.speed; }
 __attribute__((noinline)) static double weighed(const struct short_one *s) { return s->kind * s->at * s->at; }
 #endif
+#if defined(CALLED)
+struct cell {
+  int rounds;
+  double at[4];
+};
+__attribute__((noinline)) static double settled(struct cell *c) {
+  double sum = 0;
+  for (int k = 0; k < c->rounds; k++) {
+    sum += sin(c->at[k & 3] * k);
+    c->at[k & 3] = c->at[k & 3] * 0.9 + 0.1 * sum;
+  }
+  return sum;
+}
+#endif
 static double f(const double *in, double *x, double *y, double *z, long n, int chunk) {
   double sum = 0, last = 0, other = 0;
 #if defined(REGION)
@@ -97,7 +111,8 @@ static double f(const double *in, double *x, double *y, double *z, long n, int c
     one.at *= in[i];
     x[i] = how(one);
   }
-#pragma omp parallel for private(other_one)
+double work[50];
+#pragma omp parallel for private(other_one, work)
   for (long i = 0; i < n; i++) {
     if (in[i] > 0.5) {
       other_one.kind = 2;
@@ -106,11 +121,18 @@ static double f(const double *in, double *x, double *y, double *z, long n, int c
       other_one.at = x[i];
       other_one.kind = (int)i;
     }
-    y[i] = weighed(&other_one);
+    for (int k = 0; k < 50; k++) work[k] = in[i] * k;
+    y[i] = weighed(&other_one) + work[i % 50] * in[i];
   }
 #pragma omp parallel for reduction(+ : sum)
   for (long i = 0; i < n; i++) sum += how(all[i]) * y[i];
   free(all);
+#elif defined(CALLED)
+#pragma omp parallel for
+  for (long i = 0; i < n; i++) {
+    struct cell c = {7, {in[i], in[i] + 1, in[i] * in[i], 2}};
+    y[i] = settled(&c) * in[i];
+  }
 #endif
   for (long i = 0; i < n; i++) sum += x[i] + y[i] * (i + 1) + z[i] * 0.5;
   return sum;
