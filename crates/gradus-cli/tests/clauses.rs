@@ -81,3 +81,21 @@ fn where_a_condition_does_not_hold_one_thread_goes_in_order() {
         }
     }
 }
+
+/// What each thread begins with, and adds under a lock, is added once by one thread, also where nothing runs.
+#[test]
+fn sums_by_hand_begin_with_what_they_begin_with() {
+    let at = folder("clauses_by_hand");
+    write(&at, "it.c", include_str!("clauses/by_hand.c"));
+    shell(&at, "clang-22 -O1 it.c -o serial");
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        accepts(&at, &format!("cc {level} -fopenmp it.c -o parallel"));
+        for count in ["0", "1", "5", "100"] {
+            let wanted = run(&at, "serial", count, 1, false);
+            for force in [false, true] {
+                let told = run(&at, "parallel", count, 1, force);
+                assert_eq!(told, wanted, "{level}, {count}, forced: {force}");
+            }
+        }
+    }
+}

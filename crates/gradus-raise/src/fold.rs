@@ -503,13 +503,15 @@ fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction], r
             made
         }
     };
+    let stay = reductions.iter().filter(|r| r.stays(&mut b));
+    let stay: HashSet<Op> = stay.map(|r| r.critical).collect();
     for (number, reduction) in reductions.iter().enumerate() {
         reduction.contribute(&mut b, made);
-        reduction.finish(&mut b, made, number);
+        reduction.finish(&mut b, made, number, stay.contains(&reduction.critical));
     }
     body.erase(op);
     let done: HashSet<Op> = reductions.iter().map(|r| r.critical).collect();
-    for critical in done {
+    for &critical in done.difference(&stay) {
         if body.parent(critical).is_some() {
             body.erase(critical);
         }

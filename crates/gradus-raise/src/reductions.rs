@@ -4,7 +4,12 @@
 //! critical { total = total op slot }`. Each iteration then contributes what it gathers from the neutral
 //! value. How contributions combine is what stands under the lock: an operation of its own where it is
 //! one, else the very code as a region.
+//!
+//! What a `reduction` clause begins with is neutral, as the program says. What people write themselves begins with any
+//! value: it is combined where it was, as by one rank, and iterations gather from what is neutral to the operation, or from
+//! the same value where it is the larger or the smaller of two, which may be taken any number of times.
 
+use crate::openmp::REDUCTION_LOCK;
 use gradus_edit::{Extreme, ValueMap, clone_op_within, integer_extreme, is_pure};
 use gradus_ir::known::Known;
 use gradus_ir::{BinaryOp, Body, Builder, ConstKind, Op, OpKind, ReduceOp, Unit, Value};
@@ -141,7 +146,7 @@ fn critical_parts(
         let neutral = neutral(unit, body, op, slot, gathered, inside)?;
         let result = body.operand(write, 0);
         let pair = (body.result(total), body.result(gathered));
-        found.push(Reduction {
+        let reduction = Reduction {
             slot,
             critical,
             op: operation(body, result, pair, &between),
@@ -150,7 +155,12 @@ fn critical_parts(
             gathered,
             between,
             write,
-        });
+        };
+        let alike = body.ty(pair.0) == body.ty(pair.1);
+        if !alike || !reduction.is_of_clause(body) && !reduction.may_begin_anywhere(body) {
+            return None;
+        }
+        found.push(reduction);
     }
     Some(found)
 }
@@ -290,11 +300,40 @@ fn operation(body: &Body, result: Value, (a, b): (Value, Value), between: &[Op])
 // ---- the par.for ---------------------------------------------------------------------------------
 
 impl Reduction {
+    /// Whether it is that of a `reduction` clause.
+    fn is_of_clause(&self, body: &Body) -> bool {
+        matches!(body.kind(self.critical), OpKind::Critical(name) if **name == *REDUCTION_LOCK)
+    }
+
+    /// Whether it does not matter that what a rank begins with is not neutral: something is, or it may be taken any
+    /// number of times.
+    fn may_begin_anywhere(&self, body: &Body) -> bool {
+        let (total, gathered) = (body.result(self.total), body.result(self.gathered));
+        let choice = Extreme::of(body, body.operand(self.write, 0));
+        let of_both =
+            |c: Extreme| [(total, gathered), (gathered, total)].contains(&(c.first, c.second));
+        self.op != ReduceOp::Custom || choice.is_some_and(of_both)
+    }
+
     /// The total so far, read in front of the loop.
     pub fn initial(&self, b: &mut Builder, op: Op) -> Value {
         b.at_op(op);
         let copy = clone_op_within(self.total, b, &mut ValueMap::new());
         b.body.result(copy)
+    }
+
+    /// Whether what stands under the lock must stay there: it combines what a rank begins with, also where no
+    /// iteration runs.
+    pub fn stays(&self, b: &mut Builder) -> bool {
+        let begun = b.body.operand(self.neutral, 0);
+        !self.is_of_clause(b.body) && !self.is_neutral(b, begun)
+    }
+
+    /// Whether a value changes nothing, but for the sign of a zero.
+    fn is_neutral(&self, b: &mut Builder, value: Value) -> bool {
+        let ty = b.body.ty(value);
+        let value = self.exact(b, value);
+        gradus_edit::neutral(b, self.op, ty) == Some(value)
     }
 
     /// Makes an iteration gather from the neutral value, in memory of its own, and yield that.
@@ -309,7 +348,11 @@ impl Reduction {
         }
         let value = b.body.operand(self.neutral, 0);
         let ty = b.body.ty(value);
-        let value = self.exact(b, value);
+        let neutral = gradus_edit::neutral(b, self.op, ty);
+        let value = match neutral.filter(|_| !self.is_of_clause(b.body)) {
+            Some(neutral) => neutral,
+            None => self.exact(b, value),
+        };
         let own = b.alloca(ty);
         b.store(value, own);
         let old = b.body.result(self.slot);
@@ -336,9 +379,9 @@ impl Reduction {
         }
     }
 
-    /// Writes the result where ranks combined; the combining code becomes a region where it is no
-    /// operation.
-    pub fn finish(&self, b: &mut Builder, op: Op, number: usize) {
+    /// Writes the result where ranks combined, or in front of that where it `stays`; the combining code becomes a
+    /// region where it is no operation.
+    pub fn finish(&self, b: &mut Builder, op: Op, number: usize, stays: bool) {
         if self.op == ReduceOp::Custom {
             let region = b.body.add_region(op);
             let ty = b.body.ty(b.body.result(self.total));
@@ -360,11 +403,15 @@ impl Reduction {
             b.yield_(&[result]);
         }
         let result = b.body.results(op)[number];
-        let write = self.write;
+        b.at_op(self.write);
+        let write = clone_op_within(self.write, b, &mut ValueMap::new());
         b.body.detach(write);
         b.body.insert_after(op, write);
         b.body.set_operand(write, 0, result);
-        b.body.erase(self.neutral);
+        if !stays {
+            b.body.erase(self.write);
+            b.body.erase(self.neutral);
+        }
     }
 }
 

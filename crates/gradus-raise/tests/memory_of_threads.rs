@@ -73,6 +73,28 @@ const PROGRAMS: &[Program] = &[
           #pragma omp for schedule(static)
           for (int i = 0; i < n; i++) a[i] = t[i].x + t[i].y;
         }"),
+    Program("a product and bits by hand", Loops, "
+        long product = 3; int bits = 1;
+        #pragma omp parallel
+        {
+          long p = 1; int o = 0;
+          #pragma omp for
+          for (int i = 0; i < 9; i++) { p *= b[i] + 1; o |= 1 << i; }
+          #pragma omp critical
+          { product *= p; bits |= o; }
+        }
+        a[0] = product; a[1] = bits;"),
+    Program("a larger one by hand, of nothing", Loops, "
+        int most = -100;
+        #pragma omp parallel
+        {
+          int m = 7;
+          #pragma omp for
+          for (int i = n; i < 20; i++) m = m > b[i] ? m : b[i];
+          #pragma omp critical
+          most = most > m ? most : m;
+        }
+        a[0] = most;"),
     Program("an array, every other element", Team, "
         double t[40];
         #pragma omp parallel private(t)
