@@ -6,7 +6,7 @@ use crate::ranks_own::{self, Rank};
 use crate::written_first::is_written_first;
 use gradus_edit::{ValueMap, clone_op_within};
 use gradus_ir::known::{Known, MarkerFn};
-use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Region, Unit, Value};
+use gradus_ir::{AllocaPlace, Body, Builder, Op, OpKind, Region, Type, Unit, Value};
 use std::collections::HashSet;
 
 /// An allocation that every iteration of a loop gets for itself.
@@ -99,7 +99,8 @@ pub(crate) fn own_memory(
         }
         let one = body.as_int(unit, body.operand(alloca, 0)) == Some(1);
         if one && body.parent(alloca) == Some(team) {
-            let fresh = any_number && is_of_one_loop(unit, body, team, alloca, op);
+            let is_array = matches!(unit.types.get(info.ty), Type::Array { .. });
+            let fresh = is_array && any_number && is_of_one_loop(unit, body, team, alloca, op);
             match begins_anew(unit, body, alloca, op) {
                 begun if fresh || begun.is_ok() => {
                     slots.remove(&alloca);
@@ -133,7 +134,8 @@ pub(crate) fn own_memory(
 
 /// Whether only iterations of the shared loop `op`, which a rank runs once, use the allocation. With as many ranks as
 /// there are iterations, or chunks of them, none finds there what another has left: so it is with fewer, too, as the
-/// program must not depend on their number.
+/// program must not depend on their number. That is asked of arrays alone, which loops fill: there are programs that go
+/// on with what was left in a single variable (Rodinia's hotspot), and have the serial answer on one thread.
 fn is_of_one_loop(unit: &Unit, body: &Body, team: Region, alloca: Op, op: Op) -> bool {
     let is_inside = |user: &Op| shared_around(body, *user) == Some(op);
     let mut users = users(body, alloca).into_iter();

@@ -47,22 +47,30 @@ const PROGRAMS: &[Program] = &[
             for (int k = 0; k < 40; k++) a[i] += t[(k * 7) % 40];
           }
         }"),
-    Program("what an iteration of a chunk leaves to the next", Loops, "
-        struct pair t;
+    Program("what an iteration of a chunk leaves to the next in an array", Loops, "
+        double t[3];
         #pragma omp parallel for private(t) schedule(static, 4)
         for (int i = 0; i < n; i++) {
-          if (i % 4 == 0) { t.x = i; t.y = 0; }
-          t.y += b[i];
-          a[i] = use_pair(&t);
+          if (i % 4 == 0) t[0] = t[1] = t[2] = i;
+          t[i % 3] += b[i];
+          a[i] = t[0] + t[(i + 1) % 3];
         }"),
     Program("the same, of a size that is computed, as they come", Loops, "
-        struct pair t;
+        double t[3];
         int m = n / 7;
         #pragma omp parallel for private(t) schedule(dynamic, m)
         for (int i = 0; i < n; i++) {
-          if (i % m == 0) { t.x = i; t.y = 0; }
-          t.y += b[i];
-          a[i] = use_pair(&t);
+          if (i % m == 0) t[0] = t[1] = t[2] = i;
+          t[i % 3] += b[i];
+          a[i] = t[0] + t[(i + 1) % 3];
+        }"),
+    Program("what it leaves in a variable", Team, "
+        double t;
+        #pragma omp parallel for private(t) schedule(static, 4)
+        for (int i = 0; i < n; i++) {
+          if (i % 4 == 0) t = i;
+          t += b[i];
+          a[i] = t;
         }"),
     Program("what an iteration leaves to the same one of the next loop", Team, "
         struct pair t[43];
