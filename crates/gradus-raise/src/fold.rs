@@ -103,11 +103,11 @@ pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Rea
     let why = |op: Op, text: &str| Err(reason(unit, body, op, text));
     // A team that may be of one was perhaps asked for because its loops must not run at once.
     if body.as_int(unit, asked) == Some(1) || body.as_const(asked).is_none() {
-        return why(team, "how many it has is computed, or it has one");
+        return why(team, "its number of threads is computed, or one");
     }
     let region = body.op_regions(team)[0];
     if let Some(op) = body.walk(region).find(|&op| is_wide_team(unit, body, op)) {
-        return why(op, "a region with ranks of its own stands in it");
+        return why(op, "a region with threads of its own stands in it");
     }
     // With a number of its own, what is not seen may count on no other thread coming by, and the program on
     // so many coming by, as where they wait for each other.
@@ -115,10 +115,16 @@ pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Rea
     if stated {
         let counts = |op: &Op| is_unseen(unit, body, *op, reach) || waits(unit, body, *op, reach);
         if let Some(op) = body.walk(region).find(counts) {
-            return why(op, "what it calls may count on the number that it asks for");
+            return why(
+                op,
+                "what is called may count on the number of threads that is asked for",
+            );
         }
         if let Some(op) = done_by_each(unit, body, region) {
-            return why(op, "it asks for a number of ranks, each of which does this");
+            return why(
+                op,
+                "a number of threads is asked for, and each of them does this",
+            );
         }
     }
     let (shared, level) = rank_level(unit, body, team, reach)?;
@@ -145,7 +151,7 @@ pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Rea
         .iter()
         .filter(|&&op| matches!(body.kind(op), OpKind::Critical(_)));
     if let Some(&op) = locks.into_iter().find(|op| !is_combined(op)) {
-        return why(op, "each of them passes through a lock");
+        return why(op, "each thread passes through a lock");
     }
     Ok(Plan { loops, compared })
 }
@@ -212,7 +218,7 @@ pub(crate) fn rank_level(
     match parallel || !shared.is_empty() || is_for_one(unit, body, region) {
         true => Ok((shared, level)),
         false => {
-            let text = "no loop in it is shared: each of them does all of it";
+            let text = "no loop in it is shared: each thread does all of it";
             Err(reason(unit, body, team, text))
         }
     }
@@ -228,8 +234,8 @@ fn told_apart_by(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> Option<&'st
         | OpKind::Spawn { .. }
         | OpKind::ParFor { .. }
         | OpKind::Spmd { .. } => None,
-        OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => Some("each of them updates memory here"),
-        OpKind::Foreign(_) => Some("each of them runs an instruction that is not understood"),
+        OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => Some("each thread updates memory here"),
+        OpKind::Foreign(_) => Some("each thread runs an instruction that is not understood"),
         OpKind::Barrier(scope) if *scope != BarrierScope::Team => {
             Some("a barrier of some threads stands here")
         }
