@@ -200,7 +200,7 @@ void loops(double *a, int n) {
     }
     let line = "gradus cc -O2 -fopenmp -g --par-report -c program.c";
     let said = text(&shell(&folder, line).stdout);
-    assert!(said.contains(" (line 7)\n"), "{said}");
+    assert!(said.contains(" (line 11)\n"), "{said}");
 }
 
 /// What keeps a region with OpenMP's library is named.

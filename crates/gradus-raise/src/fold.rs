@@ -18,7 +18,9 @@
 use crate::atomics;
 use crate::conditions;
 use crate::extents;
-use crate::openmp::{REDUCTION_LOCK, Step, calls_unseen, calls_waiting, ranks, reason};
+use crate::openmp::{
+    REDUCTION_LOCK, Step, calls_unseen, calls_waiting, looks_again, ranks, reason,
+};
 use crate::privates::{Own, own_memory};
 use crate::reductions::{self, Reduction};
 use crate::regions::splice;
@@ -44,6 +46,8 @@ pub(crate) struct Reach {
     pub unseen: HashSet<FuncId>,
     /// Those that reach what may wait for another thread.
     pub waiting: HashSet<FuncId>,
+    /// Those that reach what updates memory at once with others, or locks.
+    pub meeting: HashSet<FuncId>,
     /// Those that reach what allocates on the heap.
     pub allocating: HashSet<FuncId>,
 }
@@ -128,6 +132,12 @@ pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Rea
         }
     }
     let (shared, level) = rank_level(unit, body, team, reach)?;
+    if let Some(op) = left_to_thread(unit, body, &shared, reach) {
+        return why(
+            op,
+            "code that is not seen here is called in several static loops, and may keep something for its thread",
+        );
+    }
     let compared = compared(unit, body, region, &shared)?;
     let chosen = |op: Op| chooses_first(unit, body, op);
     if let Some((op, _)) = compared.iter().find(|(op, _)| stated && !chosen(*op)) {
@@ -154,6 +164,38 @@ pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Rea
         return why(op, "each thread passes through a lock");
     }
     Ok(Plan { loops, compared })
+}
+
+/// A call in a static loop of a team by which one loop may leave something to another, or to its next run, in what
+/// is the thread's: iterations of one number are one thread's in all of them.
+fn left_to_thread(unit: &Unit, body: &Body, shared: &[Op], reach: &Reach) -> Option<Op> {
+    let is_static = |lp: &&Op| {
+        let kind = body.kind(**lp);
+        matches!(
+            kind,
+            OpKind::ShareFor {
+                schedule: Schedule::Static,
+                ..
+            }
+        )
+    };
+    let unseen = |lp: &Op| {
+        let mut ops = body.walk(body.op_regions(*lp)[0]);
+        ops.find(|op| is_unseen(unit, body, *op, reach))
+    };
+    let calling: Vec<(Op, Op)> = shared
+        .iter()
+        .filter(is_static)
+        .filter_map(|lp| Some((*lp, unseen(lp)?)))
+        .collect();
+    let owner = |op: &Op| body.owner(body.parent(*op)?);
+    let is_team = |op: &Op| matches!(body.kind(*op), OpKind::Spmd { .. });
+    let again = |lp: Op| {
+        let mut around = std::iter::successors(owner(&lp), owner).take_while(|op| !is_team(op));
+        around.any(|op| matches!(body.kind(op), OpKind::Loop { .. } | OpKind::For { .. }))
+    };
+    let &(lp, call) = calling.first()?;
+    (calling.len() > 1 || again(lp)).then_some(call)
 }
 
 /// Whether an op is a team that may have several ranks: inside of another one it has one, unless several levels may be
@@ -243,6 +285,12 @@ fn told_apart_by(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> Option<&'st
         _ if is_unseen(unit, body, op, reach) => {
             Some("code that is not seen here is called, outside of loops")
         }
+        _ if unit
+            .callee(body, op)
+            .is_some_and(|f| reach.meeting.contains(&f)) =>
+        {
+            Some("what is called, outside of loops, updates memory at once with others, or locks")
+        }
         _ => None,
     }
 }
@@ -322,10 +370,11 @@ pub(crate) fn is_unseen(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool
     calls_unseen(unit, body, op) || unit.callee(body, op).is_some_and(leads)
 }
 
-/// Whether an op calls, or leads to, what may wait for another thread: it needs one of its own.
+/// Whether an op is, or leads to, what may wait for another thread: it needs one of its own.
 fn waits(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     let leads = |func| reach.waiting.contains(&func);
-    calls_waiting(unit, body, op) || unit.callee(body, op).is_some_and(leads)
+    let waits = calls_waiting(unit, body, op) || looks_again(body, op);
+    waits || unit.callee(body, op).is_some_and(leads)
 }
 
 /// The comparisons of the rank with numbers; else where rank or size are used otherwise.

@@ -24,6 +24,7 @@ mod cuda;
 mod extents;
 mod fold;
 mod handlers;
+mod kept;
 mod markers;
 mod openmp;
 mod privates;

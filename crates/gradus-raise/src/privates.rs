@@ -1,6 +1,7 @@
 //! Memory of a rank that the iterations of a shared loop use, and who may have it once they run at once.
 
 use crate::fold::Reach;
+use crate::kept::may_keep;
 use crate::openmp::{Step, ranks, reason};
 use crate::ranks_own::{self, Rank};
 use crate::written_first::is_written_first;
@@ -84,6 +85,7 @@ pub(crate) fn own_memory(
     let inside: HashSet<Op> = body.walk(region).collect();
     let mut own = Vec::new();
     let level = ranks_own::level(body, team);
+    let is_all = is_all_of_it(unit, body, &level, op);
     let mut slots = HashSet::new();
     for &alloca in &level {
         let OpKind::Alloca(info) = body.kind(alloca) else {
@@ -101,6 +103,12 @@ pub(crate) fn own_memory(
         if one && body.parent(alloca) == Some(team) {
             let is_array = matches!(unit.types.get(info.ty), Type::Array { .. });
             let fresh = is_array && any_number && is_of_one_loop(unit, body, team, alloca, op);
+            let kept = body.walk(region).find(|u| keeps(unit, body, alloca, *u));
+            if let Some(op) = kept.filter(|_| !is_all) {
+                let text =
+                    "the address of memory of a thread's own may be kept for what comes later";
+                return Err(reason(unit, body, op, text));
+            }
             match begins_anew(unit, body, alloca, op) {
                 begun if fresh || begun.is_ok() => {
                     slots.remove(&alloca);
@@ -129,6 +137,41 @@ pub(crate) fn own_memory(
             let text = "iterations may change what their thread allocates, or has behind pointers of its own";
             Err(reason(unit, body, op, text))
         }
+    }
+}
+
+/// Whether a rank does nothing with an effect but the shared loop `op`, once.
+fn is_all_of_it(unit: &Unit, body: &Body, level: &[Op], op: Op) -> bool {
+    level.iter().all(|&other| match body.kind(other) {
+        OpKind::ShareFor { .. } => other == op,
+        OpKind::Loop { .. } | OpKind::For { .. } => false,
+        kind if kind.call_info().is_some() => unit
+            .callee(body, other)
+            .is_some_and(|func| unit.known(func).is_some()),
+        kind => !kind.begins_strands() && !matches!(kind, OpKind::Single { .. }),
+    })
+}
+
+/// Whether an op stores an address in the allocation, or is a call that may.
+fn keeps(unit: &Unit, body: &Body, alloca: Op, op: Op) -> bool {
+    let is_in = |value: Value| {
+        let mut at = value;
+        while let Some(op) = body.def_op(at) {
+            match body.kind(op) {
+                OpKind::Addr { .. } => at = body.operand(op, 0),
+                _ => return op == alloca,
+            }
+        }
+        false
+    };
+    match body.kind(op) {
+        OpKind::Store(_) => is_in(body.operand(op, 0)),
+        OpKind::Call(_) | OpKind::Invoke(_) => {
+            let args = unit.call_args(body, op).into_iter().enumerate();
+            let mut given = args.filter(|(_, arg)| is_in(*arg));
+            given.any(|(index, _)| may_keep(unit, body, op, index))
+        }
+        _ => false,
     }
 }
 

@@ -56,6 +56,8 @@ struct Walk<'a> {
     size: u64,
     /// What its type leaves between its members.
     gaps: Bytes,
+    /// Whether something is read or written there all the same, as another type has a member there.
+    uses_gaps: bool,
     /// Addresses of the allocation, and how many bytes behind its start they are where that is a number.
     parts: HashMap<Value, Option<u64>>,
 }
@@ -81,6 +83,7 @@ pub(crate) fn is_written_first(
         body,
         size: unit.layout.size_bytes(unit, info.ty),
         gaps,
+        uses_gaps: false,
         parts: HashMap::from([(body.result(alloca), Some(0))]),
     };
     for address in addresses {
@@ -89,7 +92,12 @@ pub(crate) fn is_written_first(
         }
     }
     let begun = walk.gaps.clone();
-    walk.region(region, begun).map(|_| ())
+    let done = walk.region(region, begun);
+    match walk.uses_gaps {
+        true => walk.region(region, Bytes::default()),
+        false => done,
+    }
+    .map(|_| ())
 }
 
 fn read(unit: &Unit, body: &Body, op: Op) -> Reason {
@@ -98,7 +106,7 @@ fn read(unit: &Unit, body: &Body, op: Op) -> Reason {
 }
 
 /// Whether a type is, or holds, one that stands for a union's members, as clang calls it: what it leaves free may be
-/// another member's.
+/// another member's. An optimiser may have made it the first member, where all that is done with it is seen.
 fn is_union(unit: &Unit, ty: TypeId) -> bool {
     match unit.types.get(ty) {
         Type::Struct { name, fields, .. } => {
@@ -148,11 +156,13 @@ impl Walk<'_> {
                 OpKind::ICmp(_) => {}
                 OpKind::Load(access) if access.is_plain() => {
                     let bytes = self.bytes(body.ty(body.result(op)));
+                    self.touches(body.operand(op, 0), bytes);
                     self.reads(op, body.operand(op, 0), Some(bytes), &written)?;
                 }
                 OpKind::Store(access) if access.is_plain() => {
                     self.gives_away(op, body.operand(op, 0), &written)?;
                     let bytes = self.bytes(body.ty(body.operand(op, 0)));
+                    self.touches(body.operand(op, 1), bytes);
                     self.writes(body.operand(op, 1), Some(bytes), &mut written);
                 }
                 OpKind::Call(_) => self.call(op, &mut written)?,
@@ -243,6 +253,15 @@ impl Walk<'_> {
 
     fn bytes(&self, ty: TypeId) -> u64 {
         self.unit.layout.store_bytes(self.unit, ty)
+    }
+
+    /// Takes note of a number that lies where the type has none.
+    fn touches(&mut self, address: Value, bytes: u64) {
+        if let Some(&Some(start)) = self.parts.get(&address) {
+            let touched = start..start.saturating_add(bytes);
+            let meets = |gap: &Range<u64>| gap.start < touched.end && touched.start < gap.end;
+            self.uses_gaps |= self.gaps.0.iter().any(meets);
+        }
     }
 
     /// Whoever has the address may read all.

@@ -8,7 +8,7 @@ use crate::fold::Reach;
 use crate::ranks_own::is_allocation;
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
 use gradus_ir::known::{Known, OpenMpFn, differentiation_call, is_text_object};
-use gradus_ir::{Body, ConstKind, FuncId, Linkage, Op, SourceSpan, Symbol, Unit};
+use gradus_ir::{Body, ConstKind, FuncId, Linkage, Op, OpKind, SourceSpan, Symbol, Unit};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What is known of one function with a body.
@@ -36,6 +36,8 @@ struct Seen {
     calls_unseen: bool,
     /// Whether it calls what may wait for another thread.
     calls_waiting: bool,
+    /// Whether it updates memory at once with others, or locks.
+    meets: bool,
     /// Whether it allocates on the heap.
     allocates: bool,
     /// Why it must stay as it is.
@@ -255,6 +257,7 @@ impl<'a> Survey<'a> {
             working: self.reaching(|func| self.holds_any(func)),
             unseen: self.reaching(|func| self.seen[&func].calls_unseen || self.is_held(func)),
             waiting: self.reaching(|func| self.seen[&func].calls_waiting),
+            meeting: self.reaching(|func| self.seen[&func].meets),
             allocating: self.reaching(|func| self.seen[&func].allocates),
         }
     }
@@ -418,7 +421,13 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         }
         // What compilers make for tasks calls functions of theirs that it is handed.
         seen.calls_unseen |= !is_wrapped(unit, func) && calls_unseen(unit, body, op);
-        seen.calls_waiting |= calls_waiting(unit, body, op);
+        seen.calls_waiting |= calls_waiting(unit, body, op) || looks_again(body, op);
+        let locks = calls.id(unit, body, op) == Some(OpenMpFn::Critical);
+        let updates = matches!(
+            body.kind(op),
+            OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. }
+        );
+        seen.meets |= locks || updates;
         seen.allocates |= is_allocation(unit, body, op);
         let Some(id) = calls.id(unit, body, op) else {
             continue;
@@ -482,6 +491,14 @@ pub(crate) fn calls_waiting(unit: &Unit, body: &Body, op: Op) -> bool {
                 .is_some_and(|effects| effects.waits)
     };
     unit.callee(body, op).is_some_and(waits)
+}
+
+/// Whether an op reads in a loop what another thread may write meanwhile: the loop may wait for that.
+pub(crate) fn looks_again(body: &Body, op: Op) -> bool {
+    let is_watched = matches!(body.kind(op), OpKind::Load(access) if !access.is_plain());
+    let owner = |op: &Op| body.owner(body.parent(*op)?);
+    let mut around = std::iter::successors(owner(&op), owner);
+    is_watched && around.any(|op| matches!(body.kind(op), OpKind::Loop { .. }))
 }
 
 /// Whether a function is one that its compiler made to be inlined.

@@ -1,0 +1,28 @@
+//! Threads that have something to themselves which no iteration shows stay threads: workspaces that are taken once by
+//! each, addresses that are kept, what a function of another file remembers, and waiting for each other.
+
+mod support;
+
+use support::{accepts, folder, run, shell, write};
+
+#[test]
+fn what_each_thread_has_is_its_own() {
+    let at = folder("told_apart");
+    write(&at, "program.c", include_str!("told_apart/program.c"));
+    write(&at, "library.c", include_str!("told_apart/library.c"));
+    shell(&at, "clang-22 -O1 -c library.c -o library.o");
+    shell(&at, "clang-22 -O1 -fopenmp program.c library.o -o clang");
+    let wanted = run(&at, "clang", "", 2, false);
+    for level in ["-O1", "-O2", "-O3"] {
+        accepts(
+            &at,
+            &format!("cc -w {level} -fopenmp program.c library.o -o ours"),
+        );
+        for workers in [1, 2, 4] {
+            for force in [false, true] {
+                let told = run(&at, "ours", "", workers, force);
+                assert_eq!(told, wanted, "{level}, {workers} workers, forced: {force}");
+            }
+        }
+    }
+}

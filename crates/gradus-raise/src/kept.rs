@@ -1,0 +1,100 @@
+//! Whether a call may keep an address that it is given, for what comes later.
+//!
+//! What a function does with a parameter is followed in its body, and in those of the functions that it hands it to;
+//! of any other the attribute (`captures(none)`) says it.
+
+use gradus_ir::known::Known;
+use gradus_ir::{AttrSet, AttrValue, Body, FuncId, Op, OpKind, Unit, Value};
+use std::collections::HashSet;
+
+/// Whether the call `op` may keep its argument number `index`.
+pub(crate) fn may_keep(unit: &Unit, body: &Body, op: Op, index: usize) -> bool {
+    let mut seen = HashSet::new();
+    by_call(unit, body, op, index, &mut seen)
+}
+
+fn by_call(
+    unit: &Unit,
+    body: &Body,
+    op: Op,
+    index: usize,
+    seen: &mut HashSet<(FuncId, usize)>,
+) -> bool {
+    let attrs = body.kind(op).call_info().and_then(|info| info.attrs);
+    if attrs.is_some_and(|attrs| keeps_nothing(unit.attrs(attrs), index)) {
+        return false;
+    }
+    let Some(func) = unit.callee(body, op) else {
+        return true;
+    };
+    if matches!(unit.known(func), Some(Known::Memory(_) | Known::Marker(_))) {
+        return false;
+    }
+    let function = &unit.functions[func];
+    if keeps_nothing(unit.attrs(function.attrs), index) || !seen.insert((func, index)) {
+        return false;
+    }
+    match function.body.as_deref() {
+        Some(code) => match code.params().get(index) {
+            Some(&param) => by_code(unit, code, param, seen),
+            None => true,
+        },
+        None => true,
+    }
+}
+
+/// Whether the attributes of a call or function say that it does not keep a parameter, or that this is the place of
+/// its result.
+fn keeps_nothing(attrs: &AttrSet, index: usize) -> bool {
+    attrs.param(index, "captures") == Some(&AttrValue::Int(0))
+        || attrs.param(index, "sret").is_some()
+        || attrs.param(index, "byval").is_some()
+}
+
+/// Whether code may keep a value beyond its run.
+fn by_code(unit: &Unit, body: &Body, value: Value, seen: &mut HashSet<(FuncId, usize)>) -> bool {
+    let mut open = vec![value];
+    let mut known = HashSet::from([value]);
+    while let Some(value) = open.pop() {
+        for used in body.uses(value) {
+            let op = used.op;
+            let further = match body.kind(op) {
+                OpKind::Load(_) | OpKind::ICmp(_) => Vec::new(),
+                OpKind::Store(_) if used.index == 1 => Vec::new(),
+                OpKind::Addr { .. } if used.index == 0 => vec![body.result(op)],
+                // An own variable that holds it.
+                OpKind::Store(_) => match read_from(unit, body, body.operand(op, 1)) {
+                    Some(reads) => reads,
+                    None => return true,
+                },
+                OpKind::Call(_) | OpKind::Invoke(_) if used.index > 0 => {
+                    if by_call(unit, body, op, used.index as usize - 1, seen) {
+                        return true;
+                    }
+                    Vec::new()
+                }
+                _ => return true,
+            };
+            open.extend(further.into_iter().filter(|value| known.insert(*value)));
+        }
+    }
+    false
+}
+
+/// What is read from a variable whose address goes nowhere.
+fn read_from(unit: &Unit, body: &Body, address: Value) -> Option<Vec<Value>> {
+    let slot = body.def_op(address)?;
+    let mut reads = Vec::new();
+    for used in body.uses(address) {
+        match body.kind(used.op) {
+            OpKind::Load(_) => reads.push(body.result(used.op)),
+            OpKind::Store(_) if used.index == 1 => {}
+            OpKind::Call(_)
+                if unit
+                    .callee(body, used.op)
+                    .is_some_and(|f| matches!(unit.known(f), Some(Known::Marker(_)))) => {}
+            _ => return None,
+        }
+    }
+    matches!(body.kind(slot), OpKind::Alloca(_)).then_some(reads)
+}
