@@ -42,3 +42,40 @@ fn programs_hold_everything() {
     assert_eq!(met.len(), FORK_JOIN_FEATURES.len(), "{met:?}");
     assert!(met.values().all(|count| *count > 0), "{met:?}");
 }
+
+/// Two iterations with a critical region came back from the words as a task and what is done beside it, and what both
+/// read under the lock was taken to be the same.
+#[test]
+fn critical_regions_in_words_make_no_forks() {
+    Pool::always_fork();
+    let found = [
+        (
+            32_004_395,
+            ForkJoinWay {
+                projected: false,
+                simplified: true,
+                fused: true,
+                worded: true,
+                small_stay: false,
+                optimised: true,
+            },
+        ),
+        (
+            32_013_799,
+            ForkJoinWay {
+                projected: false,
+                simplified: false,
+                fused: true,
+                worded: true,
+                small_stay: false,
+                optimised: false,
+            },
+        ),
+    ];
+    for (seed, way) in found {
+        let programs = [fork_join_program(seed)];
+        let unit = fork_join_unit(&programs).expect("the program follows the rules");
+        let verdicts = check_fork_join(&unit, &programs, &way).expect("it is lowered and loaded");
+        assert_eq!(verdicts, [Verdict::Right], "seed {seed}");
+    }
+}
