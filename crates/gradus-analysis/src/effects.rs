@@ -10,8 +10,7 @@ use crate::closure::Closure;
 use crate::summary;
 use gradus_ir::known::{Known, MarkerFn, MemoryFn, SystemFn, is_stream_variable};
 use gradus_ir::{
-    Access, Atomicity, Body, ConstKind, FuncId, GlobalId, MetaId, Op, OpKind, Type, TypeId, Unit,
-    Value,
+    Access, Body, ConstKind, FuncId, GlobalId, MetaId, Op, OpKind, Type, TypeId, Unit, Value,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -197,9 +196,22 @@ pub struct FunctionEffects {
     pub calls_unknown: bool,
     /// Whether ranks of an `spmd` around the call wait for each other in it, as far as its code is known.
     pub waits: bool,
+    /// Whether what other threads wrote is seen behind it: it acquires, releases, or is not known.
+    pub orders: bool,
 }
 
 impl FunctionEffects {
+    /// What an op itself adds to [`FunctionEffects::orders`], calls apart.
+    pub(crate) fn is_ordering(kind: &OpKind) -> bool {
+        match kind {
+            OpKind::Load(access)
+            | OpKind::Store(access)
+            | OpKind::AtomicRmw(_, access)
+            | OpKind::CmpXchg { access, .. } => access.orders(),
+            OpKind::Fence { .. } | OpKind::Foreign(_) => true,
+            _ => false,
+        }
+    }
     /// Everything.
     pub fn unknown() -> FunctionEffects {
         FunctionEffects {
@@ -224,6 +236,7 @@ impl FunctionEffects {
             may_not_return: true,
             calls_unknown: true,
             waits: false,
+            orders: true,
         }
     }
     /// What it does with argument `index`.
@@ -425,10 +438,7 @@ impl AccessList<'_> {
         if access.volatile {
             self.place(AccessKind::Write, Place::Inaccessible);
         }
-        if !matches!(
-            access.order,
-            Atomicity::NotAtomic | Atomicity::Unordered | Atomicity::Monotonic
-        ) {
+        if access.orders() {
             self.place(AccessKind::Write, Place::Reachable);
         }
     }

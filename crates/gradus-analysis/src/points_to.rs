@@ -10,7 +10,7 @@
 //! An object that was made inside a loop and reached through a value carried around that loop, or
 //! through memory, may be that of another iteration: it is marked *old*.
 
-use crate::effects::Effects;
+use crate::effects::{Effects, FunctionEffects};
 use crate::nest::{Nest, is_loop};
 use gradus_ir::known::{Known, MemoryFn};
 use gradus_ir::{
@@ -112,6 +112,10 @@ impl PointsTo {
         };
         solver.table.id(Object::Unknown);
         solver.seed();
+        solver.run();
+        for object in solver.shared() {
+            solver.escape(object);
+        }
         solver.run();
         solver.table
     }
@@ -409,6 +413,51 @@ impl Solver<'_> {
                 return;
             }
         }
+    }
+
+    /// The objects that strands of the body may change while code of another strand runs that lets it see that: an
+    /// unknown function, which may take a lock, or an access that orders. For that code they are no secret.
+    fn shared(&self) -> Vec<ObjectId> {
+        let body = self.body;
+        let strands = body.walk(body.root()).filter(|op| {
+            let kind = body.kind(*op);
+            matches!(kind, OpKind::ParFor { .. } | OpKind::Spawn { .. })
+        });
+        let mut found = Vec::new();
+        for strand in strands {
+            let inside = || body.op_regions(strand).iter().flat_map(|r| body.walk(*r));
+            if !inside().any(|op| self.lets_see(op)) {
+                continue;
+            }
+            let written = inside().flat_map(|op| self.written_by(op));
+            found.extend(written.filter(|object| {
+                self.table.is_local(*object) && !self.made_inside(*object, strand)
+            }));
+        }
+        found
+    }
+
+    fn lets_see(&self, op: Op) -> bool {
+        let kind = self.body.kind(op);
+        if kind.call_info().is_none() {
+            return FunctionEffects::is_ordering(kind);
+        }
+        let callee = self.effects.of_call(self.unit, self.body, op);
+        callee.orders || callee.waits
+    }
+
+    /// The objects that an op may write by a pointer of its own or of a function that it calls.
+    fn written_by(&self, op: Op) -> Vec<ObjectId> {
+        let pointers: SmallVec<[Value; 4]> = match self.body.kind(op) {
+            OpKind::Store(_) => [self.body.operand(op, 1)].into_iter().collect(),
+            OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
+                [self.body.operand(op, 0)].into_iter().collect()
+            }
+            kind if kind.call_info().is_some() => self.body.operands(op).collect(),
+            _ => SmallVec::new(),
+        };
+        let targets = pointers.into_iter().flat_map(|pointer| self.set(pointer));
+        targets.map(|target| target.object).collect()
     }
 
     fn object_changed(&mut self, object: ObjectId) {

@@ -112,6 +112,7 @@ fn of_body(unit: &Unit, effects: &Effects, func: FuncId, body: &Body) -> Functio
                 reader.access(&access);
             }
         }
+        reader.found.orders |= FunctionEffects::is_ordering(body.kind(op));
         match body.kind(op) {
             OpKind::Call(_) => {
                 let callee = effects.of_call(unit, body, op);
@@ -167,6 +168,7 @@ impl Reader<'_> {
     fn control(&mut self, callee: &FunctionEffects) {
         self.found.may_not_return |= callee.may_not_return;
         self.found.calls_unknown |= callee.calls_unknown;
+        self.found.orders |= callee.orders;
     }
 
     fn access(&mut self, access: &MemoryAccess) {

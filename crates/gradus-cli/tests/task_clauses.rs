@@ -24,13 +24,18 @@ fn prints(name: &str, source: &str, wanted: &str) {
         "clang-22 -O2 -fopenmp -fopenmp-version=51 it.c -o clang",
     );
     assert_eq!(run(&at, "clang", "2", "0"), wanted, "as clang builds it");
+    all_raised(&at, "cc -fopenmp-version=51 it.c", wanted);
+}
+
+/// Builds a program at every level, which raises all of its regions, and runs it with several numbers of workers.
+fn all_raised(at: &Path, build: &str, wanted: &str) {
     for level in ["-O1", "-O2", "-O3"] {
-        let options = format!("{level} -fopenmp -fopenmp-version=51 --par-report");
-        let said = accepts(&at, &format!("cc {options} it.c -o ours"));
+        let line = format!("{build} -g {level} -fopenmp --par-report -o ours");
+        let said = accepts(at, &line);
         assert!(!said.contains("left as it is"), "{said}");
         for workers in ["1", "2", "4"] {
             for forced in ["0", "1"] {
-                let told = run(&at, "ours", workers, forced);
+                let told = run(at, "ours", workers, forced);
                 assert_eq!(told, wanted, "{level}, {workers} workers, forced: {forced}");
             }
         }
@@ -82,17 +87,7 @@ fn objects_that_tasks_take_along_are_theirs() {
     write(&at, "it.cpp", include_str!("tasks/objects.cpp"));
     shell(&at, "clang++-22 -O1 -fopenmp it.cpp -o clang");
     let wanted = run(&at, "clang", "2", "0");
-    for level in ["-O1", "-O2", "-O3"] {
-        let line = format!("c++ -g {level} -fopenmp --par-report it.cpp -o ours");
-        let said = accepts(&at, &line);
-        assert!(!said.contains("left as it is"), "{said}");
-        for workers in ["1", "2", "4"] {
-            for forced in ["0", "1"] {
-                let told = run(&at, "ours", workers, forced);
-                assert_eq!(told, wanted, "{level}, {workers} workers, forced: {forced}");
-            }
-        }
-    }
+    all_raised(&at, "c++ it.cpp", &wanted);
     accepts(
         &at,
         "c++ -g -O1 -fsanitize=thread -fopenmp it.cpp -o watched",

@@ -1,5 +1,6 @@
 //! Threads that have something to themselves which no iteration shows stay threads: workspaces that are taken once by
-//! each, addresses that are kept, what a function of another file remembers, and waiting for each other.
+//! each, addresses that are kept, what a function of another file remembers, and waiting for each other. And what is
+//! read behind a lock is what other threads left.
 
 mod support;
 
@@ -21,6 +22,24 @@ fn what_each_thread_has_is_its_own() {
         for workers in [1, 2, 4] {
             for force in [false, true] {
                 let told = run(&at, "ours", "", workers, force);
+                assert_eq!(told, wanted, "{level}, {workers} workers, forced: {force}");
+            }
+        }
+    }
+}
+
+/// Nothing is known behind a lock of what the program's own variables held before it, also where nobody else has their
+/// addresses: other iterations have them.
+#[test]
+fn what_others_left_is_read_under_a_lock() {
+    let at = folder("told_apart_locks");
+    write(&at, "it.cpp", include_str!("told_apart/locks.cpp"));
+    for level in ["-O1", "-O2", "-O3"] {
+        accepts(&at, &format!("c++ {level} -fopenmp it.cpp -o ours"));
+        for workers in [1, 2, 4] {
+            for force in [false, true] {
+                let told = run(&at, "ours", "", workers, force);
+                let wanted = "200010000 60000 140000\n".repeat(3);
                 assert_eq!(told, wanted, "{level}, {workers} workers, forced: {force}");
             }
         }

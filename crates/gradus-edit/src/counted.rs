@@ -238,6 +238,19 @@ pub(crate) fn test(
     again: Value,
     truth: bool,
 ) -> Option<Test> {
+    let (predicate, value, bound) = deciding(unit, body, scope, again, truth)?;
+    compared(unit, body, scope, inductions, predicate, value, bound)
+}
+
+/// Reads `again` (with `truth` for another run) as a comparison of a value of the loop, which comes first, with one
+/// that is the same in every run.
+pub(crate) fn deciding(
+    unit: &Unit,
+    body: &Body,
+    scope: Scope,
+    again: Value,
+    truth: bool,
+) -> Option<(IntPredicate, Value, Value)> {
     let (again, truth) = without_negations(unit, body, again, truth);
     let op = body.def_op(again)?;
     let OpKind::ICmp(predicate) = *body.kind(op) else {
@@ -253,9 +266,9 @@ pub(crate) fn test(
     };
     let (a, b) = (body.operand(op, 0), body.operand(op, 1));
     if scope.is_invariant(body, b) {
-        compared(unit, body, scope, inductions, predicate, a, b)
+        Some((predicate, a, b))
     } else if scope.is_invariant(body, a) {
-        compared(unit, body, scope, inductions, predicate.swapped(), b, a)
+        Some((predicate.swapped(), b, a))
     } else {
         None
     }

@@ -5,14 +5,12 @@
 //! must look at the next value, which must not wrap by a promise, and a guard must say that there is a first run: then
 //! there are `(bound - start - 1) / step + 1` of them.
 
-use crate::counted::{Affine, Induction, Scope, affine, without_negations};
+use crate::counted::{Affine, Induction, Scope, affine, deciding};
 use crate::imply::{Claim, Voucher, voucher};
 use crate::integers;
 use crate::trips::Trips;
 use gradus_ir::integers::mask;
-use gradus_ir::{
-    BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, OpKind, Region, Unit, Value,
-};
+use gradus_ir::{BinaryOp, Body, Builder, CastOp, Flags, IntPredicate, Region, Unit, Value};
 
 /// The comparison that decides on another run: while `start + run · step < bound`.
 struct Test {
@@ -64,27 +62,14 @@ fn test(
     found: &[Option<Induction>],
     again: Value,
 ) -> Option<Test> {
-    let (again, truth) = without_negations(unit, body, again, true);
-    let op = body.def_op(again)?;
-    let OpKind::ICmp(predicate) = *body.kind(op) else {
-        return None;
-    };
-    let predicate = match truth {
-        true => predicate,
-        false => predicate.inverse(),
-    };
-    let (a, b) = (body.operand(op, 0), body.operand(op, 1));
-    let (predicate, next, bound) = match scope.is_invariant(body, b) {
-        true => (predicate, a, b),
-        false => (predicate.swapped(), b, a),
-    };
+    let (predicate, next, bound) = deciding(unit, body, scope, again, true)?;
     let needed = match predicate {
         IntPredicate::Slt => Flags::NSW,
         IntPredicate::Ult => Flags::NUW,
         _ => return None,
     };
     let is_int = unit.types.int_bits(body.ty(next)).is_some();
-    if !is_int || !scope.is_invariant(body, bound) {
+    if !is_int {
         return None;
     }
     let Affine {

@@ -163,6 +163,10 @@ impl Access {
             sync_scope: 1,
         }
     }
+    /// Whether it acquires or releases: what other threads wrote is seen behind it.
+    pub fn orders(&self) -> bool {
+        self.order >= Atomicity::Acquire
+    }
     /// Whether it is neither volatile nor atomic.
     pub fn is_plain(&self) -> bool {
         !self.volatile && self.order == Atomicity::NotAtomic

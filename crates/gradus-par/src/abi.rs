@@ -49,11 +49,6 @@ enum Ty {
 }
 
 impl Entry {
-    /// The name in the run-time library.
-    pub(crate) fn name(self) -> &'static str {
-        self.row().0
-    }
-
     fn row(self) -> (&'static str, Ty, &'static [Ty]) {
         use Ty::*;
         match self {

@@ -13,7 +13,6 @@
 //! the wait, and neither side may wait for the other by anything else. What the other side computes and the code behind
 //! uses goes through memory.
 
-use crate::abi::Entry;
 use crate::deferred;
 use crate::ordered::{closed, orders};
 use crate::serial::may_wait;
@@ -253,16 +252,6 @@ pub(crate) struct Fork {
     handed: Vec<Handed>,
 }
 
-/// Whether iterations go through a critical region that is written as calls of the run time already: what both sides of
-/// a fork read between them is not the same.
-fn takes_a_lock(unit: &Unit, body: &Body, lp: Op) -> bool {
-    let mut ops = body.walk(body.op_regions(lp)[0]);
-    ops.any(|op| {
-        let callee = unit.callee(body, op);
-        callee.is_some_and(|func| unit.functions[func].name == Entry::Lock.name())
-    })
-}
-
 impl Fork {
     /// The loop as a fork, if neither iteration needs what the other one carries to it; `reduced` says which carried
     /// values are reductions.
@@ -272,7 +261,7 @@ impl Fork {
         lp: Op,
         reduced: impl Fn(usize) -> Option<ReduceOp>,
     ) -> Option<Fork> {
-        if !is_fork(unit, body, lp) || takes_a_lock(unit, body, lp) {
+        if !is_fork(unit, body, lp) {
             return None;
         }
         let region = body.op_regions(lp)[0];

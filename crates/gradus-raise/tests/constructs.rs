@@ -2,6 +2,7 @@
 //! program; what is not raised says so, with its line.
 
 #[allow(dead_code, reason = "the other tests use more of it")]
+#[macro_use]
 mod support;
 
 use support::{Expected::*, Program, atomics_left, check};
@@ -565,20 +566,7 @@ fn constructs_are_raised_or_kept() {
     check(PROGRAMS, support::AS_BUILT, true);
 }
 
-#[test]
-fn at_o0() {
-    check(PROGRAMS, &["-O0"], false);
-}
-
-#[test]
-fn at_o1() {
-    check(PROGRAMS, &["-O1"], false);
-}
-
-#[test]
-fn at_o2() {
-    check(PROGRAMS, &["-O2"], false);
-}
+at_levels!(PROGRAMS);
 
 /// What optimisers do to loops: iterations count from 0 and add their part's start, sums stay in
 /// registers and are still written to memory, also from a loop within.

@@ -2,6 +2,7 @@
 //! may have; where one goes on with what another left, threads stay.
 
 #[allow(dead_code, reason = "the other tests use more of it")]
+#[macro_use]
 mod support;
 
 use support::{Expected::*, Program, check};
@@ -176,17 +177,4 @@ fn as_built() {
     check(PROGRAMS, support::AS_BUILT, true);
 }
 
-#[test]
-fn at_o0() {
-    check(PROGRAMS, &["-O0"], false);
-}
-
-#[test]
-fn at_o1() {
-    check(PROGRAMS, &["-O1"], false);
-}
-
-#[test]
-fn at_o2() {
-    check(PROGRAMS, &["-O2"], false);
-}
+at_levels!(PROGRAMS);

@@ -239,3 +239,24 @@ fn one(program: &Program, flags: &[&str], shapes: bool) -> Result<(), String> {
         false => Err(format!("{:?}\n{}", first.outcome, gradus_ir::print(&unit))),
     }
 }
+
+/// Tests of the programs as an optimiser leaves them: the results are right, whatever became of the regions.
+#[allow(unused_macros, reason = "a test of other programs has its own levels")]
+macro_rules! at_levels {
+    ($programs:expr) => {
+        #[test]
+        fn at_o0() {
+            check($programs, &["-O0"], false);
+        }
+
+        #[test]
+        fn at_o1() {
+            check($programs, &["-O1"], false);
+        }
+
+        #[test]
+        fn at_o2() {
+            check($programs, &["-O2"], false);
+        }
+    };
+}
