@@ -5,6 +5,7 @@
 //! two sets of threads on the same cores would fight for them. The link says which ([`on_libomp`]).
 
 mod cores;
+mod guests;
 mod handed;
 mod idle;
 mod libomp;

@@ -85,6 +85,23 @@ fn loops_nest() {
     assert!(seen.iter().all(|n| n.load(Ordering::Relaxed) == 50));
 }
 
+unsafe extern "C" fn in_threads_of_their_own(lo: i64, hi: i64, context: *mut c_void) {
+    let seen: &Vec<AtomicU32> = unsafe { behind(context) };
+    for _ in lo..hi {
+        std::thread::scope(|threads| {
+            threads.spawn(|| unsafe { gr_for(0, 100, 1, count, pointer(seen)) });
+        });
+    }
+}
+
+/// All workers wait for threads of the program, which have work for them.
+#[test]
+fn threads_that_workers_wait_for_find_workers() {
+    let seen: Vec<AtomicU32> = (0..100).map(|_| AtomicU32::new(0)).collect();
+    unsafe { gr_for(0, 50, 1, in_threads_of_their_own, pointer(&seen)) };
+    assert!(seen.iter().all(|n| n.load(Ordering::Relaxed) == 50));
+}
+
 unsafe extern "C" fn add(lo: i64, hi: i64, partial: *mut c_void, _: *mut c_void) {
     let partial = partial.cast::<f64>();
     for i in lo..hi {

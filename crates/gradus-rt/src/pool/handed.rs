@@ -59,11 +59,21 @@ impl<F: FnOnce() + Send> Piece<F> {
         self.work.into_inner()
     }
 
+    /// Who handed it over is asleep at its end; said before it is handed over.
+    pub(super) fn will_be_awaited(&self) {
+        self.head.waiter.get_or_init(std::thread::current);
+        self.head.state.store(AWAITED, Ordering::Relaxed);
+    }
+
+    /// Whether its work has been done.
+    pub(super) fn has_ended(&self) -> bool {
+        self.head.state.load(Ordering::Acquire) == ENDED
+    }
+
     /// Does other work of the pool until the piece that another worker has begun has ended; asleep if that takes
     /// long, until there is more to do.
     pub(super) fn wait(&self, idlers: &'static Idlers) {
-        let state = &self.head.state;
-        let ended = || state.load(Ordering::Acquire) == ENDED;
+        let ended = || self.has_ended();
         let mut since: Option<Instant> = None;
         let mut looks = 0_u32;
         while !ended() {
@@ -75,6 +85,7 @@ impl<F: FnOnce() + Send> Piece<F> {
             std::hint::spin_loop();
             if looks % LOOKS == 0 && since.get_or_insert_with(Instant::now).elapsed() > AWAKE {
                 self.head.waiter.get_or_init(std::thread::current);
+                let state = &self.head.state;
                 // It may have ended: then its state stays.
                 let _ = state.compare_exchange(OPEN, AWAITED, Ordering::AcqRel, Ordering::Acquire);
                 idle::sleep_until(idlers, &ended);

@@ -1,7 +1,7 @@
 //! Our own pool (rayon's), made at its first use.
 //!
 //! Where the main thread makes it, that thread is worker 0, and comes to work only inside of our calls.
-//! A further thread of the program is a guest: its work is handed in and it waits, or it works alone
+//! A further thread of the program is a guest: its work is handed in and it waits ([`guests`]), or it works alone
 //! where nobody would come to fetch it. A pool that another thread makes has workers of its own only.
 //!
 //! A program that asks for another number of threads later gets a pool of that size beside the first,
@@ -12,12 +12,13 @@
 //! Rayon has the queues and who steals from them. When workers sleep is ours to say ([`idle`]): whatever is
 //! given to a pool is followed by a call for one who may sleep, and begins with [`idle::rise`].
 
+use super::guests;
 use super::handed::Piece;
 use super::idle::{self, Idlers};
 use super::{STACK_BYTES, wanted};
 use crate::waiting::{self, Progress};
 use crate::{Carried, strand, tsan};
-use rayon_core::{Scope, ThreadPool, ThreadPoolBuilder};
+use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,11 +32,43 @@ struct Settings {
     idlers: &'static Idlers,
 }
 
-/// A pool beside the first one.
+/// The workers of one pool.
 #[derive(Clone, Copy)]
-struct Other {
-    pool: &'static ThreadPool,
-    idlers: &'static Idlers,
+pub(super) struct Crew {
+    pub(super) workers: usize,
+    /// The pool, where it is not the first one.
+    pool: Option<&'static ThreadPool>,
+    pub(super) idlers: &'static Idlers,
+}
+
+impl Crew {
+    /// A further pool, which lives as long as the program; `None` where the system has no threads for it.
+    pub(super) fn new(workers: usize) -> Option<Crew> {
+        let idlers = Idlers::new(workers, false);
+        let pool = Box::leak(Box::new(builder(workers, idlers).build().ok()?));
+        Some(Crew {
+            workers,
+            pool: Some(pool),
+            idlers,
+        })
+    }
+
+    fn first() -> Crew {
+        let settings = settings();
+        Crew {
+            workers: settings.workers,
+            pool: None,
+            idlers: settings.idlers,
+        }
+    }
+
+    /// Leaves a job to any of the workers.
+    pub(super) fn spawn(self, job: impl FnOnce() + Send + 'static) {
+        match self.pool {
+            Some(pool) => pool.spawn(job),
+            None => rayon_core::spawn(job),
+        }
+    }
 }
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
@@ -69,8 +102,8 @@ thread_local! {
 }
 
 /// The pool for a fork outside of any pool, where it is not the first one.
-fn another() -> Option<Other> {
-    static OTHERS: Mutex<Option<HashMap<usize, Other>>> = Mutex::new(None);
+fn another() -> Option<Crew> {
+    static OTHERS: Mutex<Option<HashMap<usize, Crew>>> = Mutex::new(None);
     let wanted = wanted().max(ASKED.get());
     if wanted == settings().workers || strand::depth() > 0 || is_deserted() {
         return None;
@@ -80,10 +113,9 @@ fn another() -> Option<Other> {
     if let Some(other) = others.get(&wanted) {
         return Some(*other);
     }
-    let idlers = Idlers::new(wanted, false);
-    let pool = Box::leak(Box::new(builder(wanted, idlers).build().ok()?));
-    others.insert(wanted, Other { pool, idlers });
-    Some(Other { pool, idlers })
+    let other = Crew::new(wanted)?;
+    others.insert(wanted, other);
+    Some(other)
 }
 
 fn builder(workers: usize, idlers: &'static Idlers) -> ThreadPoolBuilder {
@@ -160,26 +192,13 @@ pub(super) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         result = Some(work());
         tsan::release(place.get());
     };
-    match other {
-        Some(Other { pool, idlers }) => {
-            pool.in_place_scope(|scope| hand_in(scope, idlers, handed_in));
-        }
-        None => rayon_core::in_place_scope(|scope| hand_in(scope, settings().idlers, handed_in)),
-    }
+    let crew = other.unwrap_or_else(Crew::first);
+    tsan::hidden(|| guests::hand_in(crew, handed_in));
     tsan::acquire(place.get());
     match result {
         Some(result) => result,
-        None => unreachable!("a scope ends when what was spawned in it has"),
+        None => unreachable!("what is handed in is done"),
     }
-}
-
-fn hand_in<'scope>(scope: &Scope<'scope>, idlers: &Idlers, work: impl FnOnce() + Send + 'scope) {
-    scope.spawn(|_| {
-        idle::rise();
-        work();
-    });
-    // Who hands it in cannot do it.
-    idlers.call_in();
 }
 
 /// Those whom this worker's work is for.
