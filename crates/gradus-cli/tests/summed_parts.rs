@@ -245,6 +245,110 @@ fn neighbours_take_turns() {
     run(&at, "watched", ["110", "90"], 4);
 }
 
+/// Loops that also sum up the adjoints of numbers from outside: of one that each iteration uses 24 times, of one that
+/// it uses in a branch, and of one whose bits an iteration may store.
+const SUMMED_TOO: &str = r#"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+extern int enzyme_dup, enzyme_const;
+double __enzyme_autodiff(void *, ...);
+
+__attribute__((noinline)) static void corners(long n, const int *list, const double *x, double dt, double *restrict o)
+{
+    #pragma omp parallel for firstprivate(n, dt)
+    for (long i = 0; i < n; i++) {
+        const int *c = list + 8 * i;
+        double all = 0;
+        for (int k = 0; k < 8; k++)
+            all += sin(dt * x[3 * c[k]]) + cos(dt * x[3 * c[k] + 1]) * sin(dt + x[3 * c[k] + 2]);
+        o[i] = all;
+    }
+}
+__attribute__((noinline)) static void limited(long n, const int *list, const double *x, double dt, double least, double *restrict o)
+{
+    #pragma omp parallel for firstprivate(n, dt, least)
+    for (long i = 0; i < n; i++) {
+        double v = x[list[8 * i]];
+        if (o[i] > 0.5)
+            v = v * dt * v;
+        o[i] = v - 1;
+        if (fabs(o[i]) < 0.1)
+            o[i] = 0;
+        if (o[i] < least)
+            o[i] = least;
+    }
+}
+double value(long n, const int *list, const double *x, const double *p, double *restrict o)
+{
+    corners(n, list, x, p[0], o);
+    double all = 0;
+    for (long i = 0; i < n; i++)
+        all += o[i] * (1 + i % 3);
+    limited(n, list, x, p[0], p[1], o);
+    for (long i = 0; i < n; i++)
+        all += o[i] * o[i] * (1 + i % 5);
+    return all;
+}
+int main(int argc, char **argv)
+{
+    long n = atol(argv[1]), all = 3 * (n + 8);
+    double *x = malloc(all * 8), *d = calloc(all, 8), *o = calloc(n, 8), *w = calloc(n, 8);
+    int *list = malloc(8 * n * sizeof *list);
+    for (long i = 0; i < all; i++)
+        x[i] = 0.5 + 0.01 * (i % 137);
+    for (long i = 0; i < 8 * n; i++)
+        list[i] = i / 8 + i % 8;
+    double p[2] = {0.7, -0.3}, dp[2] = {0, 0}, sum = 0, weighed = 0;
+    __enzyme_autodiff((void *)value, enzyme_const, n, enzyme_const, list, enzyme_dup, x, d, enzyme_dup, p, dp, enzyme_dup, o, w);
+    for (long i = 0; i < all; i++)
+        sum += d[i], weighed += d[i] * (i % 11);
+    printf("0\n%.17g %.17g %.17g %.17g\n", sum, weighed, dp[0], dp[1]);
+    return 0;
+}
+"#;
+
+#[test]
+fn neighbours_take_turns_beside_sums() {
+    let at = folder("summed_too");
+    write(&at, "summed.c", SUMMED_TOO);
+    accepts(&at, "cc -O2 summed.c -o serial -lm");
+    for level in ["-O1", "-O2", "-O3"] {
+        let said = shell(
+            &at,
+            &format!(
+                "gradus cc {level} -g -fopenmp --gradus-report --par-report summed.c -o parallel -lm"
+            ),
+        );
+        let said = text(&said.stdout) + &text(&said.stderr);
+        let is_loop = |line: &&str| line.contains("parallel in the return sweep: the loop of line");
+        let lines: Vec<&str> = said.lines().filter(is_loop).collect();
+        let turns = |line: &&str| line.contains(IN_ROUNDS) && !line.contains("atomic (");
+        assert!(
+            lines.len() >= 2 && lines.iter().all(turns),
+            "{level}: {said}"
+        );
+        assert!(
+            !said.contains("an iteration uses what another one gives it"),
+            "{level}: {said}"
+        );
+        for sizes in [["20000", ""], ["70", ""]] {
+            let (_, serial) = run(&at, "serial", sizes, 1);
+            for workers in [1, 2, 4] {
+                let (_, numbers) = run(&at, "parallel", sizes, workers);
+                let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-11 * x.abs().max(1.0);
+                let all = std::iter::zip(&serial, &numbers).all(close);
+                assert!(all, "{level}, {sizes:?}, {workers}: {serial:?} {numbers:?}");
+            }
+        }
+    }
+    accepts(
+        &at,
+        "cc -O1 -g -fopenmp -fsanitize=thread summed.c -o watched -lm",
+    );
+    run(&at, "watched", ["9000", ""], 4);
+}
+
 /// A maximum, a minimum and a product over neighbours, and a maximum over what a list names: the derivative of each
 /// depends on which iteration came last.
 const ORDERED: &str = r#"

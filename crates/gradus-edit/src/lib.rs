@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 mod aligned;
+mod carried;
 mod clone;
 mod counted;
 mod cut;
@@ -33,6 +34,7 @@ mod unroll;
 mod volatile;
 
 pub use aligned::{aligned_alloc, return_aligned};
+pub use carried::{Carried, Combines, carried_value, stays};
 pub use clone::{ValueMap, clone_op, clone_op_within, clone_ops, clone_ops_within};
 pub use cut::{Sizes, cut};
 pub use effects::{is_dereferenceable, is_pure, is_removable, is_speculatable, may_leave};

@@ -406,14 +406,18 @@ pub(crate) fn fork(
         };
         let parallel: Vec<FuncId> = functions.iter().copied().filter(is_parallel).collect();
         Short::of(run.request).again(unit, &parallel);
+        let mut serial_loops = Vec::new();
         for &func in functions {
             if let Some(mut body) = unit.functions[func].body.take() {
-                gradus_par::restore(unit, &mut body);
+                let text = "an iteration uses what another one gives it";
+                let stay = gradus_par::restore(unit, &mut body).into_iter();
+                serial_loops.extend(stay.map(|op| serial(unit, func, &body, op, text)));
                 unit.functions[func].body = Some(body);
             }
         }
         let (functions, forks) = lower(run, unit, functions)?;
         let mut raised = std::mem::take(&mut run.raised);
+        raised.regions.extend(serial_loops);
         let name = |func: &FuncId| unit.functions[*func].name.as_str();
         let names: HashSet<&str> = functions.iter().map(name).collect();
         // Those of functions that keep their code are seen again, with the rest of the program.

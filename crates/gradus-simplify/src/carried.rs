@@ -8,12 +8,10 @@
 
 use crate::Facts;
 use crate::literals::{float_bits, integer, is_poison, number};
+use gradus_edit::stays;
 use gradus_ir::known::{Known, MathFn};
-use gradus_ir::{BinaryOp, Body, Builder, Definition, FloatKind, Op, OpKind, Region, Unit, Value};
+use gradus_ir::{BinaryOp, Body, Builder, FloatKind, Op, OpKind, Region, Unit, Value};
 use std::collections::HashMap;
-
-/// How many values are looked through to see that one never changes.
-const LOOKS: usize = 64;
 
 /// Simplifies what all loops of a body carry.
 pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
@@ -158,52 +156,6 @@ fn unchanging(body: &mut Body, op: Op, parts: &Parts) -> bool {
         changed = true;
     }
     changed
-}
-
-/// Whether a value is always one of `same`, supposing that these are equal.
-fn stays(body: &Body, value: Value, mut same: Vec<Value>) -> bool {
-    let mut open = vec![value];
-    while let Some(value) = open.pop() {
-        if same.contains(&value) {
-            continue;
-        }
-        if same.len() > LOOKS {
-            return false;
-        }
-        same.push(value);
-        let Definition::Result(op, index) = body.values[value].def else {
-            return false;
-        };
-        let index = index as usize;
-        match body.kind(op) {
-            OpKind::Select => open.extend([body.operand(op, 1), body.operand(op, 2)]),
-            OpKind::If | OpKind::Switch(_) => {
-                let mut given = 0;
-                for &arm in body.op_regions(op) {
-                    let last = body
-                        .last(arm)
-                        .filter(|&l| matches!(body.kind(l), OpKind::Yield));
-                    if let Some(last) = last {
-                        open.push(body.operand(last, index));
-                        given += 1;
-                    }
-                }
-                if given == 0 {
-                    return false;
-                }
-            }
-            OpKind::For { .. } => {
-                let region = body.op_regions(op)[0];
-                let Some(last) = body.last(region) else {
-                    return false;
-                };
-                same.push(body.region_params(region)[1 + index]);
-                open.extend([body.operand(op, 1 + index), body.operand(last, index)]);
-            }
-            _ => return false,
-        }
-    }
-    true
 }
 
 /// Two values that are carried in the same way; one that starts as poison may be the other.

@@ -1,9 +1,9 @@
 //! Floating-point numbers handled as integers become what is meant: signs set, cleared and copied by
-//! masks are `fneg`, `fabs`, `copysign`; an integer loaded or stored only for its floating-point bits
-//! is loaded or stored as such, also under a mask; the bits of an element are those of a vector's number.
+//! masks are `fneg`, `fabs`, `copysign`; an integer loaded, chosen or stored only for its floating-point bits
+//! is loaded, chosen or stored as such, also under a mask; the bits of an element are those of a vector's number.
 
 use crate::Facts;
-use crate::literals::integer;
+use crate::literals::{float_bits, integer};
 use crate::masks;
 use gradus_edit::sweep_from;
 use gradus_ir::{
@@ -21,6 +21,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, _: &Facts) -> bool {
         changed |= match body.kind(op) {
             OpKind::Cast(CastOp::BitCast) => bits_to_float(unit, body, op),
             OpKind::ExtractElement => element_as_float(unit, body, op),
+            OpKind::Select => select_as_float(unit, body, op),
             OpKind::Load(_) => load_as_float(unit, body, op),
             OpKind::Store(_) => store_as_float(unit, body, op) || store_masked(unit, body, op),
             _ => false,
@@ -173,6 +174,65 @@ fn element_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     body.replace_uses(result, new);
     sweep_from(unit, body, [result]);
     true
+}
+
+/// A choice between the bits of a number and those of another one, of a constant, or of what is taken for a number
+/// elsewhere: the bits of the number that is chosen.
+fn select_as_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
+    let (condition, result) = (body.operand(op, 0), body.result(op));
+    let arms = [body.operand(op, 1), body.operand(op, 2)];
+    let bits = body.ty(result);
+    if !is_scalar_integer(unit, bits) {
+        return false;
+    }
+    let Some(ty) = arms.iter().find_map(|arm| bits_of(unit, body, *arm)) else {
+        return false;
+    };
+    let known = |arm: Value| {
+        bits_of(unit, body, arm) == Some(ty)
+            || integer(unit, body, arm).is_some()
+            || body
+                .uses(arm)
+                .any(|used| casts_to(body, used.op) == Some(ty))
+    };
+    if !arms.into_iter().all(known) {
+        return false;
+    }
+    let loc = body.ops[op].loc;
+    let mut b = Builder::new(unit, body);
+    b.loc = loc;
+    b.at_op(op);
+    let [first, second] = arms.map(|arm| as_number(&mut b, arm, ty));
+    let chosen = b.select(condition, first, second);
+    let new = b.cast(CastOp::BitCast, chosen, bits);
+    body.replace_uses(result, new);
+    sweep_from(unit, body, [result]);
+    true
+}
+
+/// The type of the number whose bits a value is.
+fn bits_of(unit: &Unit, body: &Body, value: Value) -> Option<TypeId> {
+    let cast = body.def_op(value)?;
+    casts_to(body, cast)?;
+    let number = body.ty(body.operand(cast, 0));
+    plain_float(unit, number).map(|_| number)
+}
+
+/// The type to which an op casts the bits of a value.
+fn casts_to(body: &Body, op: Op) -> Option<TypeId> {
+    let is_cast = *body.kind(op) == OpKind::Cast(CastOp::BitCast);
+    is_cast.then(|| body.ty(body.result(op)))
+}
+
+/// The number of type `ty` that has the bits of an integer.
+fn as_number(b: &mut Builder<'_>, bits: Value, ty: TypeId) -> Value {
+    if bits_of(b.unit, b.body, bits).is_some()
+        && let Some(cast) = b.body.def_op(bits)
+    {
+        return b.body.operand(cast, 0);
+    }
+    let constant = integer(b.unit, b.body, bits).and_then(|(n, _)| float_bits(b, ty, n));
+    constant.unwrap_or_else(|| b.cast(CastOp::BitCast, bits, ty))
 }
 
 /// An integer load of which only the bits as a number are used.

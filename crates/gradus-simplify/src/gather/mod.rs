@@ -26,8 +26,6 @@ mod build;
 mod nests;
 mod plan;
 
-pub(crate) use plan::passes_on_sums;
-
 use crate::Facts;
 use gradus_analysis::Alias;
 use gradus_ir::{BinaryOp, Body, Flags, Op, OpKind, Region, Unit, Value};

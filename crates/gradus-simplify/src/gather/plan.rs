@@ -14,8 +14,6 @@ const CARRIED: u32 = 16;
 const TESTS: usize = 8;
 /// A loop of fewer iterations, where their number is known, stays as it is.
 const RUNS: i64 = 8;
-/// How many sums may lead from a carried value to its next one.
-const TERMS: usize = 16;
 /// How many ops the computation of an address may take.
 const ADDRESS_OPS: usize = 64;
 
@@ -331,28 +329,18 @@ fn others(
 /// Whether the values that a loop carries are handed on as they are, or are sums that may be regrouped and
 /// that nothing else in the loop reads.
 pub(super) fn passes_on_freely(body: &Body, lp: Op) -> bool {
-    passes_on(body, lp, Flags::REASSOC)
-}
-
-/// As [`passes_on_freely`], of a loop whose iterations are independent: its sums have no order.
-pub(crate) fn passes_on_sums(body: &Body, lp: Op) -> bool {
-    passes_on(body, lp, Flags::NONE)
-}
-
-/// Sums are those with such a flag.
-fn passes_on(body: &Body, lp: Op, flag: Flags) -> bool {
     let region = body.op_regions(lp)[0];
     let params = body.region_params(region)[1..].iter().copied();
     body.last(region).is_some_and(|end| {
         let mut pairs = params.zip(body.operands(end));
-        pairs.all(|(param, next)| param == next || is_sum(body, region, (param, next), flag))
+        pairs.all(|(param, next)| param == next || is_sum(body, region, param, next))
     })
 }
 
-/// Whether `next` is `param` and what an iteration adds to it, by sums with a flag that only lead to one another.
-fn is_sum(body: &Body, region: Region, (param, next): (Value, Value), flag: Flags) -> bool {
+/// Whether `next` is `param` and what an iteration adds to it, by sums that may be regrouped and only lead to one another.
+fn is_sum(body: &Body, region: Region, param: Value, next: Value) -> bool {
     let mut at = param;
-    for _ in 0..TERMS {
+    loop {
         let mut uses = body.uses(at);
         let (Some(only), None) = (uses.next(), uses.next()) else {
             return false;
@@ -361,13 +349,12 @@ fn is_sum(body: &Body, region: Region, (param, next): (Value, Value), flag: Flag
             return *body.kind(only.op) == OpKind::Yield;
         }
         let sum = matches!(body.kind(only.op), OpKind::Binary(BinaryOp::FAdd));
-        let regroups = body.ops[only.op].flags.has(flag);
+        let regroups = body.ops[only.op].flags.has(Flags::REASSOC);
         if !sum || !regroups || body.parent(only.op) != Some(region) {
             return false;
         }
         at = body.result(only.op);
     }
-    false
 }
 
 /// Whether two forms differ at most in what is added always.

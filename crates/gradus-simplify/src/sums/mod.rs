@@ -12,10 +12,10 @@ pub use parts::{PARTS_PAY, private_sums};
 pub(crate) use rounds::run as run_rounds;
 pub use rounds::{ROUNDS_PAY, rounds};
 
-use gradus_edit::{ValueMap, clone_op_within, is_speculatable};
+use gradus_edit::{Carried, Combines, ValueMap, carried_value, clone_op_within, is_speculatable};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, Definition, Flags, FuncId, IntPredicate, Op, OpKind,
-    Region, RmwOp, Unit, Value,
+    ReduceOp, Region, RmwOp, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -30,6 +30,17 @@ pub fn sums_up(body: &Body) -> bool {
 
 fn is_independent(body: &Body, op: Op) -> bool {
     matches!(body.kind(op), OpKind::For { .. }) && body.ops[op].flags.has(Flags::INDEPENDENT)
+}
+
+/// Whether the values that a loop carries never change, or are sums that nothing else in it looks at: its parts may run
+/// in any order.
+fn carries_sums(unit: &Unit, body: &Body, lp: Op) -> bool {
+    let mut carried = 0..body.operand_count(lp) - 1;
+    carried.all(|index| {
+        let sum = Carried::Reduced(Combines::By(ReduceOp::FAdd));
+        let change = carried_value(unit, body, lp, index);
+        change == Some(Carried::Constant) || change == Some(sum)
+    })
 }
 
 fn owner(body: &Body, op: Op) -> Option<Op> {

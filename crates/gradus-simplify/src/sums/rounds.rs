@@ -19,11 +19,10 @@
 //! Place: after differentiation, when no derivative is made of the body any more, behind [`super::parts`].
 
 use super::{
-    MOST_OPS, all_in, at_most, computed, is_independent, is_sum, iterations, listed, looks, once,
-    owner, quotient, replace, slice, sums_up, wide,
+    MOST_OPS, all_in, at_most, carries_sums, computed, is_independent, is_sum, iterations, listed,
+    looks, once, owner, quotient, replace, slice, sums_up, wide,
 };
 use crate::Facts;
-use crate::gather::passes_on_sums;
 use crate::unswitch::second_form;
 use gradus_analysis::{Alias, affine};
 use gradus_edit::{ValueMap, is_pure};
@@ -63,7 +62,7 @@ pub fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts, least: i64) -> Ve
     let loops: Vec<Op> = body.walk(body.root()).filter(outermost).collect();
     let (mut given, mut others) = (Vec::new(), Vec::new());
     for lp in loops {
-        let sums = passes_on_sums(body, lp)
+        let sums = carries_sums(unit, body, lp)
             .then(|| adds(unit, body, facts, lp))
             .flatten();
         match sums {
@@ -76,7 +75,9 @@ pub fn rounds(unit: &mut Unit, body: &mut Body, facts: &Facts, least: i64) -> Ve
     }
     let (plain, others) = once::once(unit, body, facts, others, least);
     given.extend(plain);
-    let others = others.into_iter().filter(|lp| passes_on_sums(body, *lp));
+    let others = others
+        .into_iter()
+        .filter(|lp| carries_sums(unit, body, *lp));
     let others: Vec<Op> = others.collect();
     given.extend(listed::rounds(unit, body, facts, &others, least));
     given

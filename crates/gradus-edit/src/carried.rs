@@ -1,0 +1,401 @@
+//! What loops carry from one iteration to the next, as far as it can be taken in any order.
+//!
+//! A carried value is a reduction if every way to its next value only adds to it (or multiplies
+//! it, takes the larger, and so on with one operation): directly, through merges and selections of which all arms do so
+//! or hand it on, and through inner loops that carry it on in the same way. Nothing else may look at it
+//! on the way. With the neutral value in its place, the loop's region then computes what its iteration
+//! contributes.
+
+use crate::reduce::{Extreme, integer_extreme, neutral};
+use gradus_ir::known::{IntFn, Known, MathFn};
+use gradus_ir::{
+    BinaryOp, Body, Builder, Definition, Flags, FloatPredicate, Op, OpKind, ReduceOp, Unit, Use,
+    Value,
+};
+use std::collections::HashSet;
+
+/// How many values are looked through to see that one never changes.
+const LOOKS: usize = 64;
+
+/// What becomes of a carried value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// It never changes.
+    Constant,
+    /// It is a reduction.
+    Reduced(Combines),
+}
+
+/// How the values of a reduction are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combines {
+    /// By an operation that has a name.
+    By(ReduceOp),
+    /// By a comparison of two floats, as [`Extreme`] says.
+    Choice {
+        /// The comparison.
+        predicate: FloatPredicate,
+        /// Whether the carried value is the first one.
+        carried_first: bool,
+    },
+}
+
+impl Combines {
+    /// What iterations begin with.
+    pub fn start(self, b: &mut Builder<'_>, like: Value) -> Option<Value> {
+        let ty = b.body.ty(like);
+        match self {
+            Combines::By(op) => neutral(b, op, ty),
+            Combines::Choice { predicate, .. } => {
+                use FloatPredicate::{Ole, Olt};
+                let is_least = matches!(predicate, Olt | Ole);
+                let bound = if is_least {
+                    f64::INFINITY
+                } else {
+                    f64::NEG_INFINITY
+                };
+                Some(b.float(ty, bound))
+            }
+        }
+    }
+
+    /// The operation of the reduction.
+    pub fn op(self) -> ReduceOp {
+        match self {
+            Combines::By(op) => op,
+            Combines::Choice { .. } => ReduceOp::Custom,
+        }
+    }
+
+    /// The region of a loop that combines, for an operation that has no name.
+    pub fn make_region(self, b: &mut Builder<'_>, lp: Op, like: Value) {
+        let Combines::Choice {
+            predicate,
+            carried_first,
+        } = self
+        else {
+            return;
+        };
+        let ty = b.body.ty(like);
+        let region = b.body.add_region(lp);
+        let (total, given) = (b.body.add_param(region, ty), b.body.add_param(region, ty));
+        let (first, second) = if carried_first {
+            (total, given)
+        } else {
+            (given, total)
+        };
+        let back = b.at_end(region);
+        let test = b.fcmp(predicate, first, second);
+        let chosen = b.select(test, first, second);
+        b.yield_(&[chosen]);
+        b.restore(back);
+    }
+}
+
+/// How the value changes that a `for` carries as number `index`; `None` where that is no reduction.
+pub fn carried_value(unit: &Unit, body: &Body, op: Op, index: usize) -> Option<Carried> {
+    let region = body.op_regions(op)[0];
+    let end = body.last(region)?;
+    if !matches!(body.kind(end), OpKind::Yield) {
+        return None;
+    }
+    let param = body.region_params(region)[1 + index];
+    let (initial, next) = (body.operand(op, 1 + index), body.operand(end, index));
+    match stays(body, next, vec![initial, param]) {
+        true => Some(Carried::Constant),
+        false => Chain::new(unit, body, end, index)
+            .follow(param)
+            .map(Carried::Reduced),
+    }
+}
+
+/// Whether a value is always one of `same`, supposing that these are equal: branches, selections and inner loops on the
+/// way are looked through.
+pub fn stays(body: &Body, value: Value, mut same: Vec<Value>) -> bool {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        if same.contains(&value) {
+            continue;
+        }
+        if same.len() > LOOKS {
+            return false;
+        }
+        same.push(value);
+        let Definition::Result(op, index) = body.values[value].def else {
+            return false;
+        };
+        let index = index as usize;
+        match body.kind(op) {
+            OpKind::Select => open.extend([body.operand(op, 1), body.operand(op, 2)]),
+            OpKind::If | OpKind::Switch(_) => {
+                let mut given = 0;
+                for &arm in body.op_regions(op) {
+                    let last = body
+                        .last(arm)
+                        .filter(|&l| matches!(body.kind(l), OpKind::Yield));
+                    if let Some(last) = last {
+                        open.push(body.operand(last, index));
+                        given += 1;
+                    }
+                }
+                if given == 0 {
+                    return false;
+                }
+            }
+            OpKind::For { .. } => {
+                let region = body.op_regions(op)[0];
+                let Some(last) = body.last(region) else {
+                    return false;
+                };
+                same.push(body.region_params(region)[1 + index]);
+                open.extend([body.operand(op, 1 + index), body.operand(last, index)]);
+            }
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// The way of one carried value through a region, to operand `index` of the region's end.
+struct Chain<'a> {
+    unit: &'a Unit,
+    body: &'a Body,
+    end: Op,
+    index: usize,
+    /// The operation that combines.
+    kind: Option<Combines>,
+    /// The values that are the carried one combined with something that does not depend on it.
+    on_it: HashSet<Value>,
+    pending: Vec<Value>,
+    /// Ops whose further operands must be such values too, or must not.
+    passed: Vec<Op>,
+}
+
+impl<'a> Chain<'a> {
+    fn new(unit: &'a Unit, body: &'a Body, end: Op, index: usize) -> Self {
+        Chain {
+            unit,
+            body,
+            end,
+            index,
+            kind: None,
+            on_it: HashSet::new(),
+            pending: Vec::new(),
+            passed: Vec::new(),
+        }
+    }
+
+    /// The operation, if the carried value is a reduction.
+    fn follow(mut self, param: Value) -> Option<Combines> {
+        self.add(param);
+        while let Some(value) = self.pending.pop() {
+            for at in self.body.uses(value) {
+                self.pass(at)?;
+            }
+        }
+        let whole = self
+            .on_it
+            .contains(&self.body.operand(self.end, self.index))
+            && self.passed.iter().all(|op| self.is_whole(*op));
+        if whole { self.kind } else { None }
+    }
+
+    fn add(&mut self, value: Value) {
+        if self.on_it.insert(value) {
+            self.pending.push(value);
+        }
+    }
+
+    /// Follows a value through one use of it; `None` where that is no way for a reduction.
+    fn pass(&mut self, at: Use) -> Option<()> {
+        let body = self.body;
+        let index = at.index as usize;
+        match body.kind(at.op) {
+            OpKind::Binary(op) => self.combine(at.op, Combines::By(combining(*op, index)?))?,
+            OpKind::Call(_) => self.combine(
+                at.op,
+                Combines::By(self.called(at.op, body.operand(at.op, index))?),
+            )?,
+            // Asked by the choice that it is for.
+            OpKind::ICmp(_) | OpKind::FCmp(_) => {
+                let choice = self.only_use(body.result(at.op)).filter(|u| u.index == 0)?;
+                self.chosen(choice.op, body.operand(at.op, index))?;
+                return Some(());
+            }
+            OpKind::Select if index > 0 && self.is_extreme(at.op) => {
+                let kind = self.chosen(at.op, body.operand(at.op, index))?;
+                self.combine(at.op, kind)?;
+            }
+            OpKind::Select if index > 0 => self.add(body.result(at.op)),
+            OpKind::For { .. } if index > 0 => {
+                let inner = body.op_regions(at.op)[0];
+                self.add(body.region_params(inner)[index]);
+                self.add(body.results(at.op)[index - 1]);
+            }
+            OpKind::Loop { .. } => {
+                let inner = body.op_regions(at.op)[0];
+                self.add(body.region_params(inner)[index]);
+            }
+            OpKind::Repeat => self.repeated(at.op, index)?,
+            OpKind::Yield if at.op == self.end => (index == self.index).then_some(())?,
+            OpKind::Yield => {
+                let owner = body.parent(at.op).and_then(|r| body.owner(r))?;
+                match body.kind(owner) {
+                    OpKind::If | OpKind::Switch(_) => self.add(body.results(owner)[index]),
+                    // Checked with the loop's other parts.
+                    OpKind::For { .. } => {}
+                    _ => return None,
+                }
+                self.passed.push(owner);
+            }
+            _ => return None,
+        }
+        self.passed.push(at.op);
+        Some(())
+    }
+
+    /// Follows a value to where operand `index` of a loop's end goes: not to its condition, and what the loop carries is
+    /// checked with its other parts.
+    fn repeated(&mut self, end: Op, index: usize) -> Option<()> {
+        let body = self.body;
+        let region = body.parent(end)?;
+        let owner = body.owner(region)?;
+        let carried = body.region_params(region).len();
+        if let Some(result) = index.checked_sub(1)?.checked_sub(carried) {
+            self.add(body.results(owner)[result]);
+        }
+        self.passed.push(owner);
+        Some(())
+    }
+
+    /// The result of an op is the carried value combined with something.
+    fn combine(&mut self, op: Op, kind: Combines) -> Option<()> {
+        (*self.kind.get_or_insert(kind) == kind).then_some(())?;
+        self.add(self.body.result(op));
+        Some(())
+    }
+
+    /// The reduction that a call with the carried value is part of.
+    fn called(&self, op: Op, carried: Value) -> Option<ReduceOp> {
+        let callee = self.unit.callee(self.body, op)?;
+        Some(match self.unit.known(callee)? {
+            // `s + x * y`, rounded once or twice.
+            Known::Math(MathFn::Fmuladd | MathFn::Fma) => {
+                let args = self.unit.call_args(self.body, op);
+                (args.get(2) == Some(&carried)).then_some(ReduceOp::FAdd)?
+            }
+            Known::Integer(IntFn::Smax) => ReduceOp::Max,
+            Known::Integer(IntFn::Smin) => ReduceOp::Min,
+            Known::Integer(IntFn::Umax) => ReduceOp::UMax,
+            Known::Integer(IntFn::Umin) => ReduceOp::UMin,
+            Known::Math(MathFn::Maxnum) => ReduceOp::FMax,
+            Known::Math(MathFn::Minnum) => ReduceOp::FMin,
+            Known::Math(MathFn::Maximum) => ReduceOp::FMaximum,
+            Known::Math(MathFn::Minimum) => ReduceOp::FMinimum,
+            _ => return None,
+        })
+    }
+
+    fn only_use(&self, value: Value) -> Option<Use> {
+        let mut uses = self.body.uses(value);
+        let first = uses.next();
+        first.filter(|_| uses.next().is_none())
+    }
+
+    /// Whether a choice gives the less or the greater of its two values, and nothing else asks which it is.
+    fn is_extreme(&self, select: Op) -> bool {
+        let result = self.body.result(select);
+        self.only_use(self.body.operand(select, 0)).is_some()
+            && (integer_extreme(self.body, result).is_some()
+                || Extreme::of(self.body, result).is_some())
+    }
+
+    /// How an op chooses the less or the greater of `carried` and another value.
+    fn chosen(&self, select: Op, carried: Value) -> Option<Combines> {
+        if !matches!(self.body.kind(select), OpKind::Select) || !self.is_extreme(select) {
+            return None;
+        }
+        let result = self.body.result(select);
+        match integer_extreme(self.body, result) {
+            Some((op, arms)) => arms.contains(&carried).then_some(Combines::By(op)),
+            None => {
+                let choice = Extreme::of(self.body, result)?;
+                let carried_first = choice.first == carried;
+                let test = self.body.def_op(self.body.operand(select, 0))?;
+                // The second is taken where one of them is no number: then what was carried is forgotten, and how
+                // iterations are grouped decides.
+                let is_exact = !carried_first || self.body.ops[test].flags.has(Flags::NNAN);
+                is_exact.then_some(Combines::Choice {
+                    predicate: choice.predicate,
+                    carried_first,
+                })
+            }
+        }
+    }
+
+    /// Whether all that an op joins fits: one operand of an operation depends on the carried value,
+    /// and every arm of a choice.
+    fn is_whole(&self, op: Op) -> bool {
+        let body = self.body;
+        let on_it = |value: &Value| self.on_it.contains(value);
+        match body.kind(op) {
+            OpKind::Binary(_) | OpKind::Call(_) => body.operands(op).filter(on_it).count() == 1,
+            OpKind::Select if self.is_extreme(op) => {
+                body.operands(op).skip(1).filter(on_it).count() == 1
+            }
+            OpKind::Select => body.operands(op).skip(1).all(|v| on_it(&v)),
+            OpKind::If | OpKind::Switch(_) => (0..body.results(op).len()).all(|i| {
+                let yields = self.yields(op, i);
+                !on_it(&body.results(op)[i]) && !yields.iter().any(on_it)
+                    || yields.iter().all(on_it)
+            }),
+            OpKind::For { .. } => (0..body.results(op).len()).all(|i| {
+                let parts = [
+                    body.operand(op, i + 1),
+                    body.region_params(body.op_regions(op)[0])[i + 1],
+                    body.results(op)[i],
+                ];
+                let yields = self.yields(op, i);
+                let mut all = parts.iter().chain(&yields);
+                !on_it(&parts[1]) && !all.clone().any(on_it) || all.all(on_it)
+            }),
+            OpKind::Loop { .. } => {
+                let region = body.op_regions(op)[0];
+                let params = body.region_params(region);
+                let end =
+                    (body.last(region)).filter(|end| matches!(body.kind(*end), OpKind::Repeat));
+                let next = |i| end.map(|end| body.operand(end, i + 1));
+                params.iter().enumerate().all(|(i, param)| {
+                    let begun = on_it(&body.operand(op, i));
+                    begun == on_it(param) && next(i).is_some_and(|next| begun == on_it(&next))
+                })
+            }
+            _ => true,
+        }
+    }
+
+    /// What the regions of an op yield for its result `index`; regions that never end yield nothing.
+    fn yields(&self, op: Op, index: usize) -> Vec<Value> {
+        let body = self.body;
+        let ends = body.op_regions(op).iter().filter_map(|r| body.last(*r));
+        ends.filter(|end| matches!(body.kind(*end), OpKind::Yield))
+            .map(|end| body.operand(end, index))
+            .collect()
+    }
+}
+
+/// The reduction that an operation on the carried value as operand `index` is part of.
+fn combining(op: BinaryOp, index: usize) -> Option<ReduceOp> {
+    Some(match op {
+        BinaryOp::FAdd => ReduceOp::FAdd,
+        BinaryOp::FSub if index == 0 => ReduceOp::FAdd,
+        BinaryOp::FMul => ReduceOp::FMul,
+        BinaryOp::Add => ReduceOp::Add,
+        BinaryOp::Sub if index == 0 => ReduceOp::Add,
+        BinaryOp::Mul => ReduceOp::Mul,
+        BinaryOp::And => ReduceOp::And,
+        BinaryOp::Or => ReduceOp::Or,
+        BinaryOp::Xor => ReduceOp::Xor,
+        _ => return None,
+    })
+}
