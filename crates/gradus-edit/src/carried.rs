@@ -9,8 +9,8 @@
 use crate::reduce::{Extreme, integer_extreme, neutral};
 use gradus_ir::known::{IntFn, Known, MathFn};
 use gradus_ir::{
-    BinaryOp, Body, Builder, Definition, Flags, FloatPredicate, Op, OpKind, ReduceOp, Unit, Use,
-    Value,
+    BinaryOp, Body, Builder, Definition, Flags, FloatKind, FloatPredicate, Op, OpKind, ReduceOp,
+    Unit, Use, Value,
 };
 use std::collections::HashSet;
 
@@ -37,6 +37,8 @@ pub enum Combines {
         predicate: FloatPredicate,
         /// Whether the carried value is the first one.
         carried_first: bool,
+        /// Whether it is stated that none of them is infinite.
+        finite: bool,
     },
 }
 
@@ -46,14 +48,18 @@ impl Combines {
         let ty = b.body.ty(like);
         match self {
             Combines::By(op) => neutral(b, op, ty),
-            Combines::Choice { predicate, .. } => {
+            Combines::Choice {
+                predicate, finite, ..
+            } => {
                 use FloatPredicate::{Ole, Olt};
-                let is_least = matches!(predicate, Olt | Ole);
-                let bound = if is_least {
-                    f64::INFINITY
-                } else {
-                    f64::NEG_INFINITY
+                let kind = b.unit.types.float_kind(ty);
+                let most = match (finite, kind) {
+                    (true, Some(FloatKind::F64)) => f64::MAX,
+                    (true, Some(FloatKind::F32)) => f32::MAX.into(),
+                    _ => f64::INFINITY,
                 };
+                let is_least = matches!(predicate, Olt | Ole);
+                let bound = if is_least { most } else { -most };
                 Some(b.float(ty, bound))
             }
         }
@@ -72,6 +78,7 @@ impl Combines {
         let Combines::Choice {
             predicate,
             carried_first,
+            ..
         } = self
         else {
             return;
@@ -164,6 +171,8 @@ struct Chain<'a> {
     index: usize,
     /// The operation that combines.
     kind: Option<Combines>,
+    /// What is stated about the numbers wherever they are combined.
+    stated: Option<Flags>,
     /// The values that are the carried one combined with something that does not depend on it.
     on_it: HashSet<Value>,
     pending: Vec<Value>,
@@ -179,6 +188,7 @@ impl<'a> Chain<'a> {
             end,
             index,
             kind: None,
+            stated: None,
             on_it: HashSet::new(),
             pending: Vec::new(),
             passed: Vec::new(),
@@ -197,7 +207,39 @@ impl<'a> Chain<'a> {
             .on_it
             .contains(&self.body.operand(self.end, self.index))
             && self.passed.iter().all(|op| self.is_whole(*op));
-        if whole { self.kind } else { None }
+        if whole {
+            self.kind.map(|kind| self.as_stated(kind))
+        } else {
+            None
+        }
+    }
+
+    /// With what is stated about the numbers: where none is missing, the greater is a choice, which begins with a number,
+    /// too.
+    fn as_stated(&self, kind: Combines) -> Combines {
+        let has = |flag| self.stated.is_some_and(|stated| stated.has(flag));
+        let finite = has(Flags::NINF);
+        let predicate = match kind {
+            Combines::By(ReduceOp::FMax) if has(Flags::NNAN) => FloatPredicate::Ogt,
+            Combines::By(ReduceOp::FMin) if has(Flags::NNAN) => FloatPredicate::Olt,
+            Combines::Choice {
+                predicate,
+                carried_first,
+                ..
+            } => {
+                return Combines::Choice {
+                    predicate,
+                    carried_first,
+                    finite,
+                };
+            }
+            other => return other,
+        };
+        Combines::Choice {
+            predicate,
+            carried_first: false,
+            finite,
+        }
     }
 
     fn add(&mut self, value: Value) {
@@ -271,6 +313,12 @@ impl<'a> Chain<'a> {
     /// The result of an op is the carried value combined with something.
     fn combine(&mut self, op: Op, kind: Combines) -> Option<()> {
         (*self.kind.get_or_insert(kind) == kind).then_some(())?;
+        let test = match self.body.kind(op) {
+            OpKind::Select => self.body.def_op(self.body.operand(op, 0))?,
+            _ => op,
+        };
+        let flags = self.body.ops[test].flags;
+        self.stated = Some(self.stated.map_or(flags, |stated| stated.with(flags)));
         self.add(self.body.result(op));
         Some(())
     }
@@ -328,6 +376,7 @@ impl<'a> Chain<'a> {
                 is_exact.then_some(Combines::Choice {
                     predicate: choice.predicate,
                     carried_first,
+                    finite: false,
                 })
             }
         }

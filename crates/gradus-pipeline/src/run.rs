@@ -17,6 +17,8 @@ pub const PASSES: &[&str] = &[
     "raise",
     "requests",
     "simplify",
+    "winners",
+    "lists",
     "facts",
     "differentiate",
     "simplify-derivatives",

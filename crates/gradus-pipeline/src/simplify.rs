@@ -169,13 +169,34 @@ pub(crate) fn lists(
         let at_once = run_at_once(unit, closure);
         found.retain(|func| !at_once.contains(func));
     }
-    if found.is_empty() {
+    for_derivatives(unit, closure, found, |unit, body, facts| {
+        gradus_simplify::lists(unit, body, facts, combined != facts.function)
+    })
+}
+
+/// Has what loops of a closure make of their extreme numbers come from the iterations that gave these; gives the bodies as
+/// they were.
+pub(crate) fn winners(unit: &mut Unit, closure: &Closure) -> Vec<(FuncId, Box<Body>)> {
+    let has_winners = |(_, body): &(FuncId, &Body)| gradus_simplify::has_winners(unit, body);
+    let found = closure.bodies(unit).filter(has_winners);
+    let found = found.map(|(func, _)| func).collect();
+    for_derivatives(unit, closure, found, gradus_simplify::winners)
+}
+
+/// Edits functions for what is made of them; gives those that changed, as they were.
+fn for_derivatives(
+    unit: &mut Unit,
+    closure: &Closure,
+    functions: Vec<FuncId>,
+    run: impl Fn(&mut Unit, &mut Body, &Facts<'_>) -> usize,
+) -> Vec<(FuncId, Box<Body>)> {
+    if functions.is_empty() {
         return Vec::new();
     }
     let effects = Effects::of(unit, closure);
     let alias = AliasOptions::default();
     let mut plain = Vec::new();
-    for func in found {
+    for func in functions {
         let Some(mut body) = unit.functions[func].body.take() else {
             continue;
         };
@@ -185,7 +206,7 @@ pub(crate) fn lists(
             alias: &alias,
         };
         let before = body.clone();
-        if gradus_simplify::lists(unit, &mut body, &facts, combined != Some(func)) > 0 {
+        if run(unit, &mut body, &facts) > 0 {
             plain.push((func, before));
         }
         unit.functions[func].body = Some(body);

@@ -52,7 +52,10 @@ pub(crate) fn make_all(
             let root = &roots.list[at];
             prepare(run, unit, root, rules, &mut prepared)?;
             Roots::begin(unit, root);
-            let plain = copy_lists(run, unit, root)?;
+            let winners = find_winners(run, unit, root)?;
+            let mut plain = copy_lists(run, unit, root)?;
+            // Last: what both changed is as it was before either.
+            plain.extend(winners);
             let list = make(run, unit, root, rules);
             for (func, body) in plain {
                 unit.functions[func].body = Some(body);
@@ -232,6 +235,25 @@ fn prepare(
     })
 }
 
+/// Has what is made of loops' extreme numbers come from the iterations that gave them, for a root's derivative alone:
+/// gives the bodies as they were.
+fn find_winners(
+    run: &mut Run<'_>,
+    unit: &mut Unit,
+    root: &Root,
+) -> Result<Vec<(FuncId, Box<Body>)>, Stop> {
+    if run.request.options.off.iter().any(|o| o == "winners") {
+        return Ok(Vec::new());
+    }
+    let closure = Closure::of(unit, &[root.variant.func]);
+    let mut plain = Vec::new();
+    run.pass("winners", |run| {
+        plain = simplify::winners(unit, &closure);
+        run.after_unit("winners", unit)
+    })?;
+    Ok(plain)
+}
+
 /// Has loops of what a root reaches read copies of arrays, for its derivative alone: gives the bodies as they were.
 fn copy_lists(
     run: &mut Run<'_>,
@@ -395,6 +417,7 @@ fn stop(run: &mut Run<'_>, root: &Root, findings: Vec<Diagnostic>) -> Stop {
 /// The names of what [`crate::Options::off`] can switch off.
 pub const SWITCHES: &[&str] = &[
     "simplify",
+    "winners",
     "lists",
     "gather",
     "private-sums",
@@ -439,8 +462,8 @@ pub(crate) fn options(off: &[String]) -> Result<Options, Diagnostic> {
     let mut options = Options::default();
     for name in off {
         match name.as_str() {
-            "simplify" | "lists" | "gather" | "private-sums" | "rounds" | "jam" | "short-rows"
-            | "stagger" | "local-loops" => {}
+            "simplify" | "winners" | "lists" | "gather" | "private-sums" | "rounds" | "jam"
+            | "short-rows" | "stagger" | "local-loops" => {}
             name if LOWERING_SWITCHES.contains(&name) => {}
             "alias-scopes" => options.alias_scopes = false,
             "variance-cost" => options.variance_cost = false,

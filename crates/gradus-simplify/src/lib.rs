@@ -37,6 +37,7 @@ mod structure;
 mod sums;
 mod unread;
 mod unswitch;
+mod winners;
 
 pub use gather::{gather, scatters};
 pub use jam::{jam, waits};
@@ -46,6 +47,7 @@ pub use stagger::{allocates, stagger};
 pub use sums::{PARTS_PAY, ROUNDS_PAY, private_sums, rounds, sums_up};
 pub use unread::{makes_memory, unread};
 pub use unswitch::unswitch_all;
+pub use winners::{has_winners, winners};
 
 use gradus_analysis::{AliasOptions, Closure, Effects};
 use gradus_ir::{Body, FuncId, Op, OpKind, Unit};
@@ -163,6 +165,11 @@ pub const PASSES: &[Pass] = &[
         name: "lists",
         about: "arrays that loops read through lists of indices are copied for them",
         run: lists::run,
+    },
+    Pass {
+        name: "winners",
+        about: "what a loop's least or greatest number is made of is computed of the iteration that gave it",
+        run: |unit, body, facts| winners(unit, body, facts) > 0,
     },
     Pass {
         name: "private-sums",

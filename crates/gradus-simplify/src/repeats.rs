@@ -36,12 +36,7 @@ pub(crate) fn run(unit: &mut Unit, body: &mut Body, facts: &Facts) -> bool {
         return false;
     }
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-    let after = AfterEnd {
-        params: vec![false; body.params().len()],
-        others: false,
-        frame: false,
-    };
-    let clobbers = Clobbers::of(&alias, facts.effects, after);
+    let clobbers = Clobbers::of(&alias, facts.effects, AfterEnd::default());
     loops.retain(|lp| begins_anew(unit, body, facts, &clobbers, *lp));
     for &lp in &loops {
         once(unit, body, lp);

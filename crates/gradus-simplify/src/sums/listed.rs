@@ -78,12 +78,7 @@ fn steady_loops(unit: &Unit, body: &Body, facts: &Facts, loops: &[Op]) -> Vec<Op
         return Vec::new();
     }
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-    let after = AfterEnd {
-        params: vec![false; body.params().len()],
-        others: false,
-        frame: false,
-    };
-    let clobbers = Clobbers::of(&alias, facts.effects, after);
+    let clobbers = Clobbers::of(&alias, facts.effects, AfterEnd::default());
     let accesses = |ops: &[Op]| -> Vec<MemoryAccess> {
         let all = ops.iter().map(|op| facts.effects.of_op(unit, body, *op));
         all.flatten().collect()

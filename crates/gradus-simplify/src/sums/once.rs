@@ -93,12 +93,7 @@ pub(super) fn once(
 /// The loops whose passes read before them what the iterations read, and the others.
 fn told_apart(unit: &Unit, body: &Body, facts: &Facts, loops: Vec<Op>) -> (Vec<Op>, Vec<Op>) {
     let alias = Alias::new(unit, facts.function, body, facts.effects, facts.alias);
-    let after = AfterEnd {
-        params: vec![false; body.params().len()],
-        others: false,
-        frame: false,
-    };
-    let clobbers = Clobbers::of(&alias, facts.effects, after);
+    let clobbers = Clobbers::of(&alias, facts.effects, AfterEnd::default());
     loops.into_iter().partition(|lp| {
         let ops = plan(unit, body, *lp).and_then(|plan| read(unit, body, *lp, &plan));
         let loads = |op: &Op| matches!(body.kind(*op), OpKind::Load(_));
