@@ -18,8 +18,19 @@ pub(crate) fn outside_function(unit: &Unit, func: FuncId) -> FunctionEffects {
         (Some(id), Some(effects)) => from_table(id, effects, params),
         _ => FunctionEffects::unknown(),
     };
-    narrow(&mut found, unit.attrs(unit.functions[func].attrs));
+    let attrs = unit.attrs(unit.functions[func].attrs);
+    match unit.functions[func].body {
+        Some(_) => narrow(&mut found, attrs),
+        None => narrow_unseen(&mut found, attrs),
+    }
     found
+}
+
+/// As [`narrow`], of a function whose code is not seen: that one which accesses its arguments' memory alone, or none,
+/// takes a lock there is taken to be stated otherwise.
+pub(crate) fn narrow_unseen(found: &mut FunctionEffects, attrs: &AttrSet) {
+    narrow(found, attrs);
+    found.orders &= found.other.writes;
 }
 
 /// A row of the table of known functions.
@@ -86,6 +97,9 @@ pub(crate) fn narrow(found: &mut FunctionEffects, attrs: &AttrSet) {
     }
     if attrs.function("noreturn").is_some() {
         found.may_not_return = true;
+    }
+    if attrs.function("nosync").is_some() {
+        found.orders = false;
     }
     if attrs.function("nocallback").is_some() {
         found.calls_unknown = false;

@@ -201,11 +201,11 @@ pub struct FunctionEffects {
 }
 
 impl FunctionEffects {
-    /// What an op itself adds to [`FunctionEffects::orders`], calls apart.
+    /// What an op itself adds to [`FunctionEffects::orders`], calls apart. A loop that waits may read in any order.
     pub(crate) fn is_ordering(kind: &OpKind) -> bool {
         match kind {
-            OpKind::Load(access)
-            | OpKind::Store(access)
+            OpKind::Load(access) => !access.is_plain(),
+            OpKind::Store(access)
             | OpKind::AtomicRmw(_, access)
             | OpKind::CmpXchg { access, .. } => access.orders(),
             OpKind::Fence { .. } | OpKind::Foreign(_) => true,
@@ -256,6 +256,7 @@ impl FunctionEffects {
     /// Whether it writes or frees memory that the program can reach, `errno` apart.
     pub fn writes_memory(&self) -> bool {
         self.other.writes
+            || self.orders
             || self.frees_other
             || self.globals.values().any(|t| t.writes)
             || self.any_param(|p| !p.writes.is_nothing() || p.frees)
@@ -263,6 +264,7 @@ impl FunctionEffects {
     /// Whether it reads memory that the program can reach, `errno` apart.
     pub fn reads_memory(&self) -> bool {
         self.other.reads
+            || self.orders
             || self.globals.values().any(|t| t.reads)
             || self.any_param(|p| !p.reads.is_nothing())
     }
@@ -304,15 +306,19 @@ impl Effects {
     /// What a `call` or `invoke` does: the callee's summary, narrowed by what the host states about
     /// this call.
     pub fn of_call(&self, unit: &Unit, body: &Body, op: Op) -> FunctionEffects {
-        let mut found = match unit.callee(body, op) {
-            None => FunctionEffects::unknown(),
-            Some(func) => match self.of_function(func) {
-                Some(summary) => summary.clone(),
-                None => attributes::outside_function(unit, func),
-            },
+        let seen = unit
+            .callee(body, op)
+            .and_then(|func| self.of_function(func));
+        let mut found = match (unit.callee(body, op), seen) {
+            (None, _) => FunctionEffects::unknown(),
+            (Some(_), Some(summary)) => summary.clone(),
+            (Some(func), None) => attributes::outside_function(unit, func),
         };
         if let Some(attrs) = body.kind(op).call_info().and_then(|info| info.attrs) {
-            attributes::narrow(&mut found, unit.attrs(attrs));
+            match seen {
+                Some(_) => attributes::narrow(&mut found, unit.attrs(attrs)),
+                None => attributes::narrow_unseen(&mut found, unit.attrs(attrs)),
+            }
         }
         let callee = unit.callee(body, op).and_then(|func| unit.known(func));
         if callee == Some(Known::System(SystemFn::Print)) {
@@ -502,6 +508,10 @@ impl AccessList<'_> {
         }
         self.touch(Place::Errno, summary.errno);
         self.touch(Place::Inaccessible, summary.inaccessible);
+        // Attributes say what the function itself accesses, not what others did before it comes back.
+        if summary.orders {
+            self.touch(Place::Reachable, Touch::BOTH);
+        }
     }
     fn extent(&mut self, kind: AccessKind, ptr: Value, extent: Extent) {
         match extent {

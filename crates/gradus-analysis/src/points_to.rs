@@ -421,7 +421,10 @@ impl Solver<'_> {
         let body = self.body;
         let strands = body.walk(body.root()).filter(|op| {
             let kind = body.kind(*op);
-            matches!(kind, OpKind::ParFor { .. } | OpKind::Spawn { .. })
+            matches!(
+                kind,
+                OpKind::ParFor { .. } | OpKind::Spawn { .. } | OpKind::Spmd { .. }
+            )
         });
         let mut found = Vec::new();
         for strand in strands {

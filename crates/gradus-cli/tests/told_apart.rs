@@ -45,3 +45,21 @@ fn what_others_left_is_read_under_a_lock() {
         }
     }
 }
+
+/// As above of words that are locks, and of threads that wait for what others leave in words or under `critical`: each has
+/// a thread of its own.
+#[test]
+fn what_others_left_is_read_behind_a_word() {
+    let at = folder("told_apart_words");
+    write(&at, "it.c", include_str!("told_apart/words.c"));
+    let wanted = "200010007 200010007\n9970000\n40000\n42 42 10 10\n15 2091 42\n";
+    for level in ["-O1", "-O2", "-O3"] {
+        accepts(&at, &format!("cc {level} -fopenmp it.c -o ours"));
+        for workers in [1, 2, 4] {
+            for force in [false, true] {
+                let told = run(&at, "ours", "", workers, force);
+                assert_eq!(told, wanted, "{level}, {workers} workers, forced: {force}");
+            }
+        }
+    }
+}

@@ -373,7 +373,7 @@ pub(crate) fn is_unseen(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool
 /// Whether an op is, or leads to, what may wait for another thread: it needs one of its own.
 fn waits(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     let leads = |func| reach.waiting.contains(&func);
-    let waits = calls_waiting(unit, body, op) || looks_again(body, op);
+    let waits = calls_waiting(unit, body, op) || looks_again(unit, body, op);
     waits || unit.callee(body, op).is_some_and(leads)
 }
 

@@ -263,6 +263,9 @@ fn rebuild(unit: &mut Unit, body: &mut Body, found: &Winner) {
     let (nobody, which, bits) = match found.by {
         By::Number(at) => {
             let trips = b.body.operand(lp, 0);
+            // Where the loop does not run, nobody has asked for that number.
+            let ty = b.body.ty(at);
+            let at = b.value(OpKind::Freeze, &[at], ty);
             let nobody = b.icmp(IntPredicate::Uge, at, trips);
             (nobody, at, None)
         }

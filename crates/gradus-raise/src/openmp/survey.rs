@@ -8,7 +8,9 @@ use crate::fold::Reach;
 use crate::ranks_own::is_allocation;
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
 use gradus_ir::known::{Known, OpenMpFn, differentiation_call, is_text_object};
-use gradus_ir::{Body, ConstKind, FuncId, Linkage, Op, OpKind, SourceSpan, Symbol, Unit};
+use gradus_ir::{
+    Body, ConstKind, Definition, FuncId, Linkage, Op, OpKind, SourceSpan, Symbol, Unit,
+};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What is known of one function with a body.
@@ -421,7 +423,7 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         }
         // What compilers make for tasks calls functions of theirs that it is handed.
         seen.calls_unseen |= !is_wrapped(unit, func) && calls_unseen(unit, body, op);
-        seen.calls_waiting |= calls_waiting(unit, body, op) || looks_again(body, op);
+        seen.calls_waiting |= calls_waiting(unit, body, op) || looks_again(unit, body, op);
         let locks = calls.id(unit, body, op) == Some(OpenMpFn::Critical);
         let updates = matches!(
             body.kind(op),
@@ -493,12 +495,66 @@ pub(crate) fn calls_waiting(unit: &Unit, body: &Body, op: Op) -> bool {
     unit.callee(body, op).is_some_and(waits)
 }
 
-/// Whether an op reads in a loop what another thread may write meanwhile: the loop may wait for that.
-pub(crate) fn looks_again(body: &Body, op: Op) -> bool {
-    let is_watched = matches!(body.kind(op), OpKind::Load(access) if !access.is_plain());
+/// Whether an op reads in a loop what another thread may write meanwhile: the loop may wait for that. So may one that
+/// goes by what it reads in a critical region, or in a function that reads atomically.
+pub(crate) fn looks_again(unit: &Unit, body: &Body, op: Op) -> bool {
     let owner = |op: &Op| body.owner(body.parent(*op)?);
-    let mut around = std::iter::successors(owner(&op), owner);
-    is_watched && around.any(|op| matches!(body.kind(op), OpKind::Loop { .. }))
+    let is_loop = |op: &Op| matches!(body.kind(*op), OpKind::Loop { .. });
+    let mut around = std::iter::successors(owner(&op), owner).filter(is_loop);
+    if is_watched(body, op) {
+        return around.next().is_some();
+    }
+    let callee = unit.callee(body, op);
+    let asks = match callee.and_then(|func| unit.functions[func].body.as_deref()) {
+        Some(code) => code
+            .walk(code.root())
+            .any(|op| is_watched(code, op) || is_critical(unit, code, op)),
+        None => is_critical(unit, body, op),
+    };
+    asks && around.any(|lp| goes_by_memory(unit, body, lp))
+}
+
+fn is_watched(body: &Body, op: Op) -> bool {
+    matches!(body.kind(op), OpKind::Load(access) if !access.is_plain())
+}
+
+fn is_critical(unit: &Unit, body: &Body, op: Op) -> bool {
+    let known = || unit.callee(body, op).and_then(|func| unit.known(func));
+    matches!(body.kind(op), OpKind::Critical(_))
+        || known() == Some(Known::OpenMp(OpenMpFn::Critical))
+}
+
+/// Whether a loop ends by more than arithmetic on numbers of its own.
+fn goes_by_memory(unit: &Unit, body: &Body, lp: Op) -> bool {
+    let region = body.op_regions(lp)[0];
+    let Some(end) = body.last(region) else {
+        return false;
+    };
+    let (mut open, mut seen) = (vec![body.operand(end, 0)], HashSet::new());
+    while let Some(value) = open.pop() {
+        let inside = body
+            .region_of(value)
+            .is_some_and(|r| body.is_inside(r, region));
+        if !inside || !seen.insert(value) {
+            continue;
+        }
+        match body.values[value].def {
+            Definition::Param(at, index) if at == region => {
+                open.push(body.operand(end, 1 + index as usize));
+            }
+            Definition::Result(op, index) if matches!(body.kind(op), OpKind::If) => {
+                let arms = body.op_regions(op).iter().filter_map(|arm| body.last(*arm));
+                let arms = arms.filter(|end| matches!(body.kind(*end), OpKind::Yield));
+                open.extend(arms.map(|end| body.operand(end, index as usize)));
+                open.push(body.operand(op, 0));
+            }
+            Definition::Result(op, _) if gradus_edit::is_pure(unit, body, op) => {
+                open.extend(body.operands(op));
+            }
+            _ => return true,
+        }
+    }
+    false
 }
 
 /// Whether a function is one that its compiler made to be inlined.
