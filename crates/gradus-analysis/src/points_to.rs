@@ -62,6 +62,8 @@ pub type Targets = SmallVec<[Target; 2]>;
 #[derive(Clone, Debug, Default)]
 struct ObjectState {
     escaped: bool,
+    /// Whether that is because strands of the body share it, and for no other reason.
+    shared: bool,
     /// Whether what it holds is handed to code that may keep it.
     leaky: bool,
     holds: Targets,
@@ -114,6 +116,8 @@ impl PointsTo {
         solver.seed();
         solver.run();
         for object in solver.shared() {
+            let state = &mut solver.table.states[object.0 as usize];
+            state.shared |= !state.escaped;
             solver.escape(object);
         }
         solver.run();
@@ -169,6 +173,11 @@ impl PointsTo {
     /// Whether the body made the object and no unknown pointer can point into it.
     pub fn is_private(&self, id: ObjectId) -> bool {
         self.is_local(id) && !self.escaped(id)
+    }
+    /// Whether the body made the object and no pointer that is not its own can point into it, if those of other strands
+    /// of the body count as its own.
+    pub fn is_own(&self, id: ObjectId) -> bool {
+        self.is_private(id) || self.states[id.0 as usize].shared
     }
     /// The objects that whoever calls the function is given pointers into: by what it returns, and by what lies in
     /// objects that are given so. They may be private, as long as the body runs.

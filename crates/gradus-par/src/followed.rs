@@ -53,11 +53,11 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether no one else knows what a pointer points to.
+    /// Whether no one else knows what a pointer points to, but for strands of the body.
     pub(crate) fn is_private(&self, ptr: Value) -> bool {
         let mut targets = self.points.targets(self.body, ptr).iter();
         targets.all(|target| {
-            self.points.is_private(target.object) && !self.returned.contains(&target.object)
+            self.points.is_own(target.object) && !self.returned.contains(&target.object)
         })
     }
 
