@@ -145,6 +145,17 @@ fn packed_numbers_are_added_without_races() {
     }
 }
 
+/// Whether one, two and four workers print what the serial program does.
+fn is_the_serial(at: &Path, sizes: [&str; 2], tolerance: f64) {
+    let (_, serial) = run(at, "serial", sizes, 1);
+    for workers in [1, 2, 4] {
+        let (_, numbers) = run(at, "parallel", sizes, workers);
+        let close = |(x, y): (&f64, &f64)| (x - y).abs() <= tolerance * x.abs().max(1.0);
+        let all = serial.len() == numbers.len() && std::iter::zip(&serial, &numbers).all(close);
+        assert!(all, "{sizes:?}, {workers}: {serial:?} {numbers:?}");
+    }
+}
+
 /// What the report says of adds that go in rounds.
 const IN_ROUNDS: &str = "plain in rounds, or atomic where a test at run time says no (";
 
@@ -230,13 +241,7 @@ fn neighbours_take_turns() {
     let turns = |line: &&str| line.contains(IN_ROUNDS) && !line.contains("atomic (");
     assert!(lines.len() >= 3 && lines.iter().all(turns), "{said}");
     for sizes in [["170", "130"], ["5", "9"]] {
-        let (_, serial) = run(&at, "serial", sizes, 1);
-        for workers in [1, 2, 4] {
-            let (_, numbers) = run(&at, "parallel", sizes, workers);
-            let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-12 * x.abs().max(1.0);
-            let all = std::iter::zip(&serial, &numbers).all(close);
-            assert!(all, "{sizes:?}, {workers}: {serial:?} {numbers:?}");
-        }
+        is_the_serial(&at, sizes, 1e-12);
     }
     accepts(
         &at,
@@ -333,13 +338,7 @@ fn neighbours_take_turns_beside_sums() {
             "{level}: {said}"
         );
         for sizes in [["20000", ""], ["70", ""]] {
-            let (_, serial) = run(&at, "serial", sizes, 1);
-            for workers in [1, 2, 4] {
-                let (_, numbers) = run(&at, "parallel", sizes, workers);
-                let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-11 * x.abs().max(1.0);
-                let all = std::iter::zip(&serial, &numbers).all(close);
-                assert!(all, "{level}, {sizes:?}, {workers}: {serial:?} {numbers:?}");
-            }
+            is_the_serial(&at, sizes, 1e-11);
         }
     }
     accepts(
@@ -430,16 +429,7 @@ fn what_depends_on_the_order_keeps_it() {
         accepts(&at, &format!("cc {level} -fopenmp ordered.c -o parallel"));
         // Long enough for rounds, and too short for them.
         for sizes in [["30000", ""], ["200", ""]] {
-            let (_, serial) = run(&at, "serial", sizes, 1);
-            for workers in [1, 2, 4] {
-                let (_, numbers) = run(&at, "parallel", sizes, workers);
-                let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-11 * x.abs().max(1.0);
-                let all = std::iter::zip(&serial, &numbers).all(close);
-                assert!(
-                    all && serial.len() == numbers.len(),
-                    "{level}, {sizes:?}, {workers}: {serial:?} {numbers:?}"
-                );
-            }
+            is_the_serial(&at, sizes, 1e-11);
         }
     }
 }
@@ -530,13 +520,7 @@ fn lists_say_where_rounds_do_not_meet() {
         ["6000", "5000"],
         ["30", "3"],
     ] {
-        let (_, serial) = run(&at, "serial", sizes, 1);
-        for workers in [1, 2, 4] {
-            let (_, numbers) = run(&at, "parallel", sizes, workers);
-            let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-12 * x.abs().max(1.0);
-            let all = std::iter::zip(&serial, &numbers).all(close);
-            assert!(all, "{sizes:?}, {workers}: {serial:?} {numbers:?}");
-        }
+        is_the_serial(&at, sizes, 1e-12);
     }
     accepts(
         &at,

@@ -126,7 +126,9 @@ fn winner(unit: &Unit, body: &Body, lp: Op, index: usize) -> Option<Winner> {
     }
     let region = body.op_regions(lp)[0];
     let carried = body.region_params(region)[1 + index];
-    let next = body.operand(body.last(region)?, index);
+    let end = body.last(region);
+    let end = end.filter(|end| matches!(body.kind(*end), OpKind::Yield))?;
+    let next = body.operand(end, index);
     let (given, by) = match carried_value(unit, body, lp, index) {
         Some(Carried::Constant) => return None,
         Some(Carried::Reduced(combines)) => combined(unit, body, combines, carried, next)?,

@@ -527,7 +527,8 @@ fn is_critical(unit: &Unit, body: &Body, op: Op) -> bool {
 /// Whether a loop ends by more than arithmetic on numbers of its own.
 fn goes_by_memory(unit: &Unit, body: &Body, lp: Op) -> bool {
     let region = body.op_regions(lp)[0];
-    let Some(end) = body.last(region) else {
+    let end = body.last(region);
+    let Some(end) = end.filter(|end| matches!(body.kind(*end), OpKind::Repeat)) else {
         return false;
     };
     let (mut open, mut seen) = (vec![body.operand(end, 0)], HashSet::new());
