@@ -140,6 +140,8 @@ pub struct Unit {
     metas: Arena<MetaId, Meta>,
     metas_ids: HashMap<Meta, MetaId>,
     symbols: HashMap<String, Symbol>,
+    /// Names that the host has given away, to symbols that are here and to others.
+    taken: HashSet<String>,
     /// What the program states about functions of its own.
     pub(crate) stated: HashMap<FuncId, crate::known::Found>,
     /// Pointer variables in which the program stores fresh blocks only.
@@ -274,19 +276,16 @@ impl Unit {
         }
         self.symbols.insert(name, Symbol::Func(func));
     }
-    /// A symbol that begins with `stem` and is not in use.
+    /// States which names the host has given away: the unit may hold a part of its symbols.
+    pub fn take_names(&mut self, names: impl IntoIterator<Item = String>) {
+        self.taken.extend(names);
+    }
+    /// A symbol that begins with `stem` and is not in use, here or in the host.
     pub fn fresh_name(&self, stem: &str) -> String {
-        if !self.symbols.contains_key(stem) {
-            return stem.to_string();
-        }
-        let mut n = 1;
-        loop {
-            let name = format!("{stem}.{n}");
-            if !self.symbols.contains_key(&name) {
-                return name;
-            }
-            n += 1;
-        }
+        let is_free = |name: &str| !self.symbols.contains_key(name) && !self.taken.contains(name);
+        let numbered = (1..).map(|n| format!("{stem}.{n}"));
+        let mut names = std::iter::once(stem.to_string()).chain(numbered);
+        names.find(|name| is_free(name)).unwrap_or_default()
     }
     /// The result type of a function type.
     pub fn result_type(&self, func_ty: TypeId) -> Option<TypeId> {

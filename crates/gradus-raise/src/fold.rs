@@ -623,7 +623,12 @@ fn by_chunks(
     let from = b.body.op_regions(op)[0];
     let old = b.body.region_params(from)[0];
     b.body.replace_uses(old, index);
-    let own = |&op: &Op| matches!(b.body.kind(op), OpKind::Alloca(_));
+    // An array whose length an iteration computes stays its own.
+    let own = |&op: &Op| {
+        let length = matches!(b.body.kind(op), OpKind::Alloca(_)).then(|| b.body.operand(op, 0));
+        let made = length.map(|length| b.body.region_of(length));
+        made.is_some_and(|made| made.is_none_or(|made| !b.body.is_inside(made, from)))
+    };
     let own: Vec<Op> = b.body.ops_in(from).filter(own).collect();
     for alloca in own {
         b.body.detach(alloca);

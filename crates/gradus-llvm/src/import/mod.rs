@@ -149,6 +149,8 @@ impl<'h> Importer<'h> {
     fn new(host: &'h mut Host, parts_ways: bool) -> Importer<'h> {
         let mut unit = Unit::default();
         unit.layout = Layout::parse(&host.data_layout());
+        let functions = host.functions();
+        unit.take_names(functions.into_iter().map(|f| unsafe { name_of(f) }));
         Importer {
             unit,
             data_layout: unsafe { LLVMGetModuleDataLayout(host.module) },
