@@ -2,7 +2,9 @@
 //! made.
 
 use crate::variant::{ArgActivity, ResultActivity};
-use gradus_analysis::{Activity, ClassFacts, Closure, Effects, Memory, ShadowState, Thrown, Words};
+use gradus_analysis::{
+    Activity, ClassFacts, Closure, Effects, Memory, Retyped, ShadowState, Thrown, Words,
+};
 use gradus_ir::{Diagnostic, FuncId, GlobalId, Severity, Unit};
 
 /// The function that a request asks to differentiate, and what its arguments are.
@@ -21,6 +23,7 @@ pub struct Root {
 pub struct ClosureFacts {
     pub(crate) closure: Closure,
     pub(crate) memory: Memory,
+    pub(crate) retyped: Retyped,
     pub(crate) words: Words,
     pub(crate) effects: Effects,
     pub(crate) classes: ClassFacts,
@@ -36,6 +39,7 @@ impl ClosureFacts {
     pub fn of(unit: &Unit, root: &Root) -> Result<ClosureFacts, Vec<Diagnostic>> {
         let closure = Closure::of(unit, &[root.func]);
         let memory = Memory::of(unit, &closure);
+        let retyped = Retyped::of(unit, &closure, &memory);
         let words = Words::of(unit, &closure, &memory);
         let effects = Effects::of(unit, &closure);
         let request = gradus_analysis::Request {
@@ -59,6 +63,7 @@ impl ClosureFacts {
             closure,
             thrown,
             memory,
+            retyped,
             words,
             effects,
             classes,

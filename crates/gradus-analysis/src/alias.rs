@@ -45,6 +45,9 @@ pub struct AliasOptions {
     pub assume_disjoint: Vec<(Root, Root)>,
     /// Pairs of arguments whose objects are disjoint.
     pub assume_disjoint_params: Vec<(u32, u32)>,
+    /// Accesses to memory that is used again as another type ([`crate::Retyped`]): of what becomes of it later on,
+    /// tags and scopes tell nothing.
+    pub retyped: HashSet<Op>,
 }
 
 impl Default for AliasOptions {
@@ -61,6 +64,7 @@ impl Default for AliasOptions {
             race_free: true,
             assume_disjoint: Vec::new(),
             assume_disjoint_params: Vec::new(),
+            retyped: HashSet::new(),
         }
     }
 }
@@ -133,6 +137,11 @@ impl<'a> Alias<'a> {
     /// any iteration of the loops inside it; `None` is one run of the body.
     pub fn may_alias_within(&self, a: &MemoryAccess, b: &MemoryAccess, frame: Option<Op>) -> bool {
         !self.disjoint(a, b, frame)
+    }
+
+    /// Whether an access is to memory that is used again as another type.
+    pub(crate) fn is_retyped(&self, op: Op) -> bool {
+        self.options.retyped.contains(&op)
     }
 
     /// The bytes behind an argument that the host states can be read at any time.

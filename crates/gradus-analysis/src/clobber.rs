@@ -110,7 +110,10 @@ impl<'a> Clobbers<'a> {
             if may_stop(alias, effects, op) {
                 clobbers.stops.push(alias.nest.order(op));
             }
-            for access in effects.of_op(alias.unit, alias.body, op) {
+            for mut access in effects.of_op(alias.unit, alias.body, op) {
+                if alias.is_retyped(op) {
+                    access.meta = None;
+                }
                 match access.destroys() {
                     true => clobbers.file(access),
                     false => clobbers.reads.entry(op).or_default().push(access),

@@ -121,9 +121,19 @@ impl<'a> MakeFacts<'a> {
         Alias::new(self.unit, Some(self.variant.func), body, effects, options)
     }
 
+    fn plain_options(&self, body: &Body) -> AliasOptions {
+        let ClosureFacts {
+            memory, retyped, ..
+        } = self.closure;
+        AliasOptions {
+            retyped: retyped.accesses(self.unit, memory, self.variant.func, body),
+            ..AliasOptions::default()
+        }
+    }
+
     /// What alias analysis may assume: where the test has been passed, what it tested.
     fn alias_options(&self, body: &Body) -> AliasOptions {
-        let plain = AliasOptions::default();
+        let plain = self.plain_options(body);
         if self.variant.versions != Versions::Disjoint {
             return plain;
         }
@@ -141,7 +151,7 @@ impl<'a> MakeFacts<'a> {
 
     /// The test that would let loads be made again; `None` where none is worth while.
     pub fn test(&self, body: &Body) -> Option<Test> {
-        let alias = self.alias(body, &AliasOptions::default());
+        let alias = self.alias(body, &self.plain_options(body));
         let clobbers = Clobbers::of(&alias, &self.closure.effects, self.after_end());
         let at = body.first(body.root())?;
         let found = Disjointness::of(&clobbers, &self.closure.effects, at)?;

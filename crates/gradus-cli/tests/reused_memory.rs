@@ -1,0 +1,177 @@
+//! Gradients of programs that use memory again as another type: blocks out of a pool of their own, which C allows.
+//! What the return sweep wants from there is what was there, not what lies there by then.
+
+mod support;
+
+use std::process::Command;
+use support::{accepts, folder, succeeds, text, write};
+
+/// Every function fills a list in the pool, uses it, and puts something else in its place.
+const PROGRAM: &str = r#"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+extern int enzyme_dup, enzyme_const;
+void __enzyme_autodiff(void *, ...);
+#define APART __attribute__((noinline))
+
+typedef struct { char *base; size_t used; } Pool;
+static void *take(Pool *p, size_t bytes)
+{
+    void *at = p->base + p->used;
+    p->used += (bytes + 15) / 16 * 16;
+    return at;
+}
+
+static double integers(const double *x, int n, Pool *p)
+{
+    int *list = (int *)p->base;
+    for (int i = 0; i < n; i++)
+        list[i] = i * 7 % n;
+    double s = 0;
+    for (int i = 0; i < n; i++)
+        s += x[list[i]] * x[i] * x[i];
+    double *scale = (double *)p->base;
+    for (int i = 0; i < n; i++)
+        scale[i] = i * 0.5 + 1;
+    for (int i = 0; i < n; i++)
+        s += scale[n - 1 - i] * x[i] * x[i];
+    return s;
+}
+static double numbers(const double *x, int n, Pool *p)
+{
+    double *scale = (double *)p->base;
+    for (int i = 0; i < n; i++)
+        scale[i] = sin(i) + 2;
+    double s = 0;
+    for (int i = 0; i < n; i++)
+        s += x[i] * x[i] * scale[n - 1 - i];
+    long *list = (long *)p->base;
+    for (int i = 0; i < n; i++)
+        list[i] = n - 1 - i;
+    for (int i = 0; i < n; i++)
+        s += x[list[i]] * x[i];
+    return s;
+}
+static double widths(const double *x, int n, Pool *p)
+{
+    short *list = (short *)p->base;
+    for (int i = 0; i < n; i++)
+        list[i] = i * 3 % n;
+    double s = 0;
+    for (int i = 0; i < n; i++)
+        s += x[list[i]] * x[i] * x[i];
+    long *other = (long *)p->base;
+    for (int i = 0; i < n; i++)
+        other[i] = i * 5L % n;
+    for (int i = 0; i < n; i++)
+        s += x[other[i]] * x[i];
+    return s;
+}
+struct edge { int from, to; };
+struct face { long corner; int left; };
+static double structures(const double *x, int n, Pool *p)
+{
+    struct edge *edges = (struct edge *)p->base;
+    for (int i = 0; i < n; i++)
+        edges[i] = (struct edge){ i, i * 7 % n };
+    double s = 0;
+    for (int i = 0; i < n; i++)
+        s += x[edges[i].from] * x[edges[i].to] * x[i];
+    struct face *faces = (struct face *)p->base;
+    for (int i = 0; i < n; i++)
+        faces[i] = (struct face){ n - 1 - i, i / 2 };
+    for (int i = 0; i < n; i++)
+        s += x[faces[i].corner] * x[faces[i].left];
+    return s;
+}
+APART static void fill(int *list, int n)
+{
+    for (int i = 0; i < n; i++)
+        list[i] = i * 7 % n;
+}
+APART static double use(const double *x, const int *list, int n)
+{
+    double s = 0;
+    for (int i = 0; i < n; i++)
+        s += x[list[i]] * x[i] * x[i];
+    return s;
+}
+APART static double scaled(const double *x, double *scale, int n)
+{
+    double s = 0;
+    for (int i = 0; i < n; i++)
+        scale[i] = i * 0.5 + 1;
+    for (int i = 0; i < n; i++)
+        s += scale[n - 1 - i] * x[i] * x[i];
+    return s;
+}
+static double functions(const double *x, int n, Pool *p)
+{
+    fill((int *)p->base, n);
+    double s = use(x, (int *)p->base, n);
+    return s + scaled(x, (double *)p->base, n);
+}
+static double stack(const double *x, int n, Pool *p)
+{
+    double s = 0;
+    for (int step = 0; step < 3; step++) {
+        p->used = 0;
+        int *list = take(p, n * sizeof *list);
+        fill(list, n);
+        s += use(x, list, n);
+        p->used = 0;
+        double *scale = take(p, n * sizeof *scale);
+        s += scaled(x, scale, n);
+    }
+    return s;
+}
+typedef double Function(const double *, int, Pool *);
+static void check(const char *name, Function *f, const double *gradient, double *x, int n, Pool *p)
+{
+    double worst = 0;
+    for (int i = 0; i < n; i++) {
+        double at = x[i], h = 1e-6;
+        x[i] = at + h;
+        double up = f(x, n, p);
+        x[i] = at - h;
+        double down = f(x, n, p);
+        x[i] = at;
+        worst = fmax(worst, fabs((up - down) / (2 * h) - gradient[i]));
+    }
+    printf("%s %s\n", name, worst < 1e-6 ? "right" : "wrong");
+}
+#define CHECK(f) \
+    memset(gradient, 0, sizeof gradient); \
+    p.used = 0; \
+    __enzyme_autodiff((void *)f, enzyme_dup, x, gradient, enzyme_const, n, enzyme_const, &p); \
+    check(#f, f, gradient, x, n, &p)
+int main(void)
+{
+    enum { n = 50 };
+    double x[n], gradient[n];
+    Pool p = { malloc(1 << 16), 0 };
+    for (int i = 0; i < n; i++)
+        x[i] = 0.3 + 0.01 * i;
+    CHECK(integers);
+    CHECK(numbers);
+    CHECK(widths);
+    CHECK(structures);
+    CHECK(functions);
+    CHECK(stack);
+}
+"#;
+
+#[test]
+fn what_lay_in_a_pool_is_what_the_return_sweep_sees() {
+    let folder = folder("reused_memory");
+    write(&folder, "p.c", PROGRAM);
+    for level in 0..=3 {
+        accepts(&folder, &format!("cc -O{level} p.c -o p -lm"));
+        let run = succeeds(Command::new("timeout").args(["20", "./p"]).current_dir(&folder));
+        let names = ["integers", "numbers", "widths", "structures", "functions", "stack"];
+        let expected: String = names.map(|name| format!("{name} right\n")).concat();
+        assert_eq!(text(&run.stdout), expected, "-O{level}");
+    }
+}
