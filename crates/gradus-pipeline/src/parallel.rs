@@ -335,6 +335,7 @@ pub(crate) fn project(
         let refused = derived.map(|team| sized_team(unit, team)).collect();
         run.take(refused)?;
         changed.retain(|func| teams.iter().all(|(team, _)| team != func));
+        sum_up(unit, closure.functions());
         let projected = gradus_par::project(unit, &changed, answers);
         let message = "a derivative runs this loop serially: the program, or a region of its whose threads are told apart, looks at the number of threads, and a derivative's program is told of one";
         run.take(remarks(unit, &projected.serial, message))?;
@@ -351,6 +352,16 @@ pub(crate) fn project(
         run.after_unit("raise", unit)?;
         Ok(projected.told)
     })
+}
+
+/// Makes atomic sums of the loops that stand for them: what reads atomically in a loop seems to wait for others.
+fn sum_up(unit: &mut Unit, functions: &[FuncId]) {
+    for &func in functions {
+        if let Some(mut body) = unit.functions[func].body.take() {
+            gradus_ad::calculus::sum_up(unit, &mut body);
+            unit.functions[func].body = Some(body);
+        }
+    }
 }
 
 /// The functions with parallel ops that are only run, not differentiated: they keep these. Those with calls

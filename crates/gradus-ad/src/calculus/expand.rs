@@ -2,13 +2,13 @@
 //! give a second result behind a pointer: `sincos(a, &s, &c)`, `modf(a, &w)` and `frexp(a,
 //! &e)` → LLVM's pairs and stores, `lgamma_r` and `remquo` → a call for the number
 //! beside that for the integer. Complex functions of single precision → those of double precision. Sorting and searching → loops. Reductions of a vector's lanes by product,
-//! minimum or maximum, gathers and scatters → the lanes one by one. Sines beside cosines → pairs. `realloc` → `malloc`, a copy,
+//! minimum or maximum, gathers and scatters → the lanes one by one. Sines beside cosines → pairs. Loops that add by comparing and exchanging → atomic sums. `realloc` → `malloc`, a copy,
 //! `free`; Rust's likewise. Calls through pointers whose targets can be read off → direct calls.
 //!
 //! Runs on the primal before anything is asked about it; the meaning stays the same.
 
 use super::build::math_call;
-use super::{gather, sines, sorting, targets};
+use super::{gather, sines, sorting, targets, updates};
 use gradus_ir::known::{ComplexFn, Known, MathFn, MathOutFn, MemoryFn, ReduceFn, SystemFn};
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, FloatKind, FuncId, IntPredicate, Op, OpKind, Type,
@@ -62,7 +62,7 @@ pub fn expand_outputs(unit: &mut Unit, body: &mut Body) -> usize {
         body.erase(op);
         count += 1;
     }
-    count + sines::pair(unit, body)
+    count + sines::pair(unit, body) + updates::sum_up(unit, body)
 }
 
 /// Makes calls through pointers direct where their targets can be read off; gives their number.
@@ -141,19 +141,27 @@ fn argument(b: &mut Builder<'_>, args: &[Value]) -> Option<Value> {
     }
 }
 
-/// A function of complex numbers of single precision, whose parts come two in a vector: that of
-/// double precision, rounded.
+/// A function of complex numbers of single precision, whose parts come two in a vector, but those of factors one by
+/// one: that of double precision, rounded.
 fn in_doubles(b: &mut Builder<'_>, f: ComplexFn, op: Op, args: &[Value]) -> Option<Value> {
     let ty = b.body.ty(b.body.result(op));
     let Type::Vector { len: 2, .. } = b.unit.types.get(ty) else {
         return None;
     };
-    let name = f.c_name()?;
+    let name = match f {
+        ComplexFn::Mul => "__muldc3",
+        ComplexFn::Div => "__divdc3",
+        _ => f.c_name()?,
+    };
     let double = b.unit.types.f64();
     let mut parts = Vec::new();
-    for &pair in args {
+    for &arg in args {
+        if let Type::Float(_) = b.unit.types.get(b.body.ty(arg)) {
+            parts.push(b.cast(CastOp::FPExt, arg, double));
+            continue;
+        }
         for number in 0..2 {
-            let part = lane(b, pair, number)?;
+            let part = lane(b, arg, number)?;
             parts.push(b.cast(CastOp::FPExt, part, double));
         }
     }

@@ -22,11 +22,13 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod text;
+mod updates;
 
 pub use build::{math_call, math_call_giving};
 pub use expand::expand_outputs;
 pub use formulas::GAPS;
 pub use text::manual;
+pub use updates::sum_up;
 
 use formulas::{Function, Given, always_finite};
 use gradus_ir::known::{ComplexFn, Known, MathFn, MathOutFn};

@@ -1,0 +1,200 @@
+//! Atomic sums that are written as loops, `old = *p; do new = old + x; while (!compare_exchange(p, &old, new))`: what
+//! processors without an atomic sum of such numbers do, and what C's rules make of `p += 0.5 * x` where `*p` is a
+//! `float`, as the sum is one of `double` that is rounded. Each becomes the atomic sum that it stands for. In the latter
+//! case what is added is rounded before the sum instead of after it, which differs as another order of adding does.
+
+use gradus_edit::is_pure;
+use gradus_ir::known::{Known, MathFn};
+use gradus_ir::{
+    Access, BinaryOp, Body, Builder, CastOp, IntPredicate, Op, OpKind, RmwOp, TypeId, Unit, Value,
+};
+use std::collections::HashSet;
+
+/// A loop that adds.
+struct Sum {
+    at: Op,
+    access: Access,
+    place: Value,
+    /// The type of the number in memory.
+    ty: TypeId,
+    added: Added,
+    /// What is computed in the loop and depends on nothing in memory, in order.
+    apart: Vec<Op>,
+    /// The load that the loop begins with, where nothing else uses it.
+    first: Option<Op>,
+}
+
+/// What is added.
+enum Added {
+    Number(Value),
+    Negative(Value),
+    Product(Value, Value),
+}
+
+/// Rewrites all such loops of a body; gives their number.
+pub fn sum_up(unit: &mut Unit, body: &mut Body) -> usize {
+    let found: Vec<Sum> = body
+        .walk(body.root())
+        .filter_map(|op| sum(unit, body, op))
+        .collect();
+    for sum in &found {
+        rewrite(unit, body, sum);
+    }
+    found.len()
+}
+
+fn rewrite(unit: &mut Unit, body: &mut Body, sum: &Sum) {
+    for &op in &sum.apart {
+        body.detach(op);
+        body.insert_before(sum.at, op);
+    }
+    let mut b = Builder::new(unit, body);
+    b.loc = b.body.ops[sum.at].loc;
+    b.at_op(sum.at);
+    let added = match sum.added {
+        Added::Number(x) => x,
+        Added::Negative(x) => b.fneg(x),
+        Added::Product(x, y) => b.fmul(x, y),
+    };
+    let added = match b.body.ty(added) == sum.ty {
+        true => added,
+        false => b.cast(CastOp::FPTrunc, added, sum.ty),
+    };
+    let kind = OpKind::AtomicRmw(RmwOp::FAdd, sum.access);
+    b.value(kind, &[sum.place, added], sum.ty);
+    body.erase(sum.at);
+    if let Some(first) = sum.first {
+        body.erase(first);
+    }
+}
+
+fn sum(unit: &Unit, body: &Body, at: Op) -> Option<Sum> {
+    let OpKind::Loop { .. } = body.kind(at) else {
+        return None;
+    };
+    let region = body.op_regions(at)[0];
+    let &[old] = body.region_params(region) else {
+        return None;
+    };
+    if body.results(at).iter().any(|r| body.has_uses(*r)) {
+        return None;
+    }
+    let ops: Vec<Op> = body.ops_in(region).collect();
+    let (end, inner) = ops.split_last()?;
+    let is_exchange = |op: &Op| matches!(body.kind(*op), OpKind::CmpXchg { .. });
+    let exchange = *inner.iter().find(|op| is_exchange(op))?;
+    let others = inner.iter().filter(|op| **op != exchange);
+    if !others.clone().all(|op| is_pure(unit, body, *op)) || !repeats(body, *end, exchange, old) {
+        return None;
+    }
+    let depends = dependent(body, inner, old);
+    let place = body.operand(exchange, 0);
+    let OpKind::CmpXchg { access, .. } = *body.kind(exchange) else {
+        return None;
+    };
+    if access.volatile || depends.contains(&place) || body.operand(exchange, 1) != old {
+        return None;
+    }
+    let new = as_float(body, body.operand(exchange, 2))?;
+    let added = added(unit, body, new, old, &depends)?;
+    let first = body.def_op(body.operand(at, 0));
+    let first = first.filter(|op| matches!(body.kind(*op), OpKind::Load(_)));
+    let apart = others.filter(|op| !body.results(**op).iter().any(|r| depends.contains(r)));
+    Some(Sum {
+        at,
+        access,
+        place,
+        ty: body.ty(new),
+        added,
+        apart: apart.copied().collect(),
+        first: first.filter(|op| body.uses(body.result(*op)).count() == 1),
+    })
+}
+
+/// The values of a loop's region that depend on what is in memory.
+fn dependent(body: &Body, ops: &[Op], old: Value) -> HashSet<Value> {
+    let mut found = HashSet::from([old]);
+    for &op in ops {
+        let in_memory = matches!(body.kind(op), OpKind::CmpXchg { .. });
+        if in_memory || body.operands(op).any(|v| found.contains(&v)) {
+            found.extend(body.results(op));
+        }
+    }
+    found
+}
+
+/// Whether a loop ends with its exchange, and else goes on with what that found.
+fn repeats(body: &Body, end: Op, exchange: Op, old: Value) -> bool {
+    if !matches!(body.kind(end), OpKind::Repeat) || body.operand_count(end) < 2 {
+        return false;
+    }
+    let part = |value: Value, number: u32| {
+        let made = body.def_op(value);
+        made.is_some_and(|made| {
+            matches!(body.kind(made), OpKind::ExtractValue(path) if **path == [number])
+                && body.operand(made, 0) == body.result(exchange)
+        })
+    };
+    let is_found = |value: Value| part(value, 0);
+    let again = body.def_op(body.operand(end, 0));
+    let fails = again.is_some_and(|again| {
+        let (a, b) = match body.kind(again) {
+            OpKind::Binary(BinaryOp::Xor) | OpKind::ICmp(IntPredicate::Ne) => {
+                (body.operand(again, 0), body.operand(again, 1))
+            }
+            _ => return false,
+        };
+        match body.kind(again) {
+            OpKind::ICmp(_) => is_found(a) && b == old || is_found(b) && a == old,
+            // A truth value, turned round by the constant.
+            _ => part(a, 1) && body.as_const(b).is_some(),
+        }
+    });
+    fails && is_found(body.operand(end, 1))
+}
+
+/// The float whose bits an integer is.
+fn as_float(body: &Body, bits: Value) -> Option<Value> {
+    let cast = body.def_op(bits)?;
+    matches!(body.kind(cast), OpKind::Cast(CastOp::BitCast)).then(|| body.operand(cast, 0))
+}
+
+/// What is added to the number in memory to get `new`.
+fn added(
+    unit: &Unit,
+    body: &Body,
+    new: Value,
+    old: Value,
+    depends: &HashSet<Value>,
+) -> Option<Added> {
+    let through = |value: Value, cast: CastOp| {
+        let made = body.def_op(value);
+        let made = made.filter(|op| matches!(body.kind(*op), OpKind::Cast(c) if *c == cast));
+        made.map_or(value, |op| body.operand(op, 0))
+    };
+    let is_old = |value: Value| as_float(body, through(value, CastOp::FPExt)) == Some(old);
+    let apart = |value: Value| !depends.contains(&value);
+    let sum = body.def_op(through(new, CastOp::FPTrunc))?;
+    let operand = |i: usize| body.operand(sum, i);
+    match body.kind(sum) {
+        OpKind::Binary(BinaryOp::FAdd) => [(0, 1), (1, 0)].into_iter().find_map(|(old, x)| {
+            (is_old(operand(old)) && apart(operand(x))).then(|| Added::Number(operand(x)))
+        }),
+        OpKind::Binary(BinaryOp::FSub) => {
+            (is_old(operand(0)) && apart(operand(1))).then(|| Added::Negative(operand(1)))
+        }
+        OpKind::Call(_) => {
+            let known = unit.callee(body, sum).and_then(|func| unit.known(func));
+            let args = unit.call_args(body, sum);
+            match (known, &args[..]) {
+                (Some(Known::Math(MathFn::Fma | MathFn::Fmuladd)), &[x, y, z])
+                    if is_old(z) && apart(x) && apart(y) =>
+                {
+                    Some(Added::Product(x, y))
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
