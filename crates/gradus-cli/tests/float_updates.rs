@@ -75,7 +75,10 @@ fn what_is_added_as_a_double_has_a_derivative() {
             }
         }
     }
-    let said = shell(&folder, "gradus cc -O2 -fopenmp --gradus-report -DWAY=0 p.c -o p -lm");
+    let said = shell(
+        &folder,
+        "gradus cc -O2 -fopenmp --gradus-report -DWAY=0 p.c -o p -lm",
+    );
     let said = text(&said.stdout) + &text(&said.stderr);
     assert!(said.contains("parallel in the return sweep"), "{said}");
 }

@@ -169,8 +169,19 @@ fn what_lay_in_a_pool_is_what_the_return_sweep_sees() {
     write(&folder, "p.c", PROGRAM);
     for level in 0..=3 {
         accepts(&folder, &format!("cc -O{level} p.c -o p -lm"));
-        let run = succeeds(Command::new("timeout").args(["20", "./p"]).current_dir(&folder));
-        let names = ["integers", "numbers", "widths", "structures", "functions", "stack"];
+        let run = succeeds(
+            Command::new("timeout")
+                .args(["20", "./p"])
+                .current_dir(&folder),
+        );
+        let names = [
+            "integers",
+            "numbers",
+            "widths",
+            "structures",
+            "functions",
+            "stack",
+        ];
         let expected: String = names.map(|name| format!("{name} right\n")).concat();
         assert_eq!(text(&run.stdout), expected, "-O{level}");
     }

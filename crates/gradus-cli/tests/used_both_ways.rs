@@ -50,7 +50,10 @@ fn a_function_and_its_derivative_stand_side_by_side() {
     for level in 0..=3 {
         for way in ["", "-DTHROUGH"] {
             accepts(&folder, &format!("cc -O{level} {way} p.c -o serial"));
-            accepts(&folder, &format!("cc -fopenmp -O{level} {way} p.c -o parallel"));
+            accepts(
+                &folder,
+                &format!("cc -fopenmp -O{level} {way} p.c -o parallel"),
+            );
             let serial = run(&folder, "serial", "0", 1, false);
             let told = run(&folder, "parallel", "0", 2, true);
             assert_eq!(told, serial, "-O{level} {way}");
