@@ -186,3 +186,103 @@ fn what_lay_in_a_pool_is_what_the_return_sweep_sees() {
         assert_eq!(text(&run.stdout), expected, "-O{level}");
     }
 }
+
+/// C++ begins another object where the first one lay: in a buffer of the program's own, in a `variant`, in a union.
+const OBJECTS: &str = r#"
+#include <cmath>
+#include <cstdio>
+#include <new>
+#include <variant>
+#include <vector>
+extern int enzyme_dup, enzyme_const;
+void __enzyme_autodiff(void *, ...);
+
+static double variant(const double *x, int n)
+{
+    double s = 0;
+    std::variant<int, double> v;
+    for (int i = 0; i < n; i++) {
+        v = i * 7 % n;
+        s += x[std::get<int>(v)] * x[i] * x[i];
+        v = 0.5 * i;
+        s += std::get<double>(v) * x[i] * x[i];
+    }
+    return s;
+}
+union Word { int i; double d; };
+static double words(const double *x, int n)
+{
+    std::vector<Word> w(n);
+    double s = 0;
+    for (int i = 0; i < n; i++)
+        w[i].i = i * 7 % n;
+    for (int i = 0; i < n; i++)
+        s += x[w[i].i] * x[i] * x[i];
+    for (int i = 0; i < n; i++)
+        w[i].d = i * 0.5;
+    for (int i = 0; i < n; i++)
+        s += w[n - 1 - i].d * x[i] * x[i];
+    return s;
+}
+static double buffer(const double *x, int n)
+{
+    alignas(16) static char at[8 * 64];
+    double s = 0;
+    for (int i = 0; i < n; i++)
+        new (at + 8 * i) int(i * 7 % n);
+    for (int i = 0; i < n; i++)
+        s += x[*std::launder((int *)(at + 8 * i))] * x[i] * x[i];
+    for (int i = 0; i < n; i++)
+        new (at + 8 * i) double(i * 0.5);
+    for (int i = 0; i < n; i++)
+        s += *std::launder((double *)(at + 8 * i)) * x[i] * x[i];
+    return s;
+}
+typedef double Function(const double *, int);
+static void check(const char *name, Function *f, double *gradient, double *x, int n)
+{
+    double worst = 0;
+    for (int i = 0; i < n; i++) {
+        double at = x[i], h = 1e-6;
+        x[i] = at + h;
+        double up = f(x, n);
+        x[i] = at - h;
+        double down = f(x, n);
+        x[i] = at;
+        worst = fmax(worst, fabs((up - down) / (2 * h) - gradient[i]));
+        gradient[i] = 0;
+    }
+    printf("%s %s\n", name, worst < 1e-6 ? "right" : "wrong");
+}
+#define CHECK(f) \
+    __enzyme_autodiff((void *)f, enzyme_dup, x, gradient, enzyme_const, n); \
+    check(#f, f, gradient, x, n)
+int main()
+{
+    const int n = 50;
+    double x[n], gradient[n] = {};
+    for (int i = 0; i < n; i++)
+        x[i] = 0.3 + 0.01 * i;
+    CHECK(variant);
+    CHECK(words);
+    CHECK(buffer);
+}
+"#;
+
+#[test]
+fn what_an_object_held_is_what_the_return_sweep_sees() {
+    let folder = folder("reused_memory_objects");
+    write(&folder, "p.cc", OBJECTS);
+    for level in 0..=3 {
+        let command = format!("c++ -std=c++20 -O{level} p.cc -o p -lm");
+        accepts(&folder, &command);
+        let run = succeeds(
+            Command::new("timeout")
+                .args(["20", "./p"])
+                .current_dir(&folder),
+        );
+        let names = ["variant", "words", "buffer"];
+        let expected: String = names.map(|name| format!("{name} right\n")).concat();
+        assert_eq!(text(&run.stdout), expected, "-O{level}");
+    }
+}
