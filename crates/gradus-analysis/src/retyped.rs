@@ -9,7 +9,7 @@ use crate::closure::Closure;
 use crate::memory::{ClassId, Memory};
 use crate::tbaa;
 use gradus_ir::{Body, FuncId, Op, OpKind, TbaaTag, Unit, Value};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// The classes of memory that a closure uses as several types.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ type Tagged = (i64, i64, TbaaTag);
 impl Retyped {
     /// Looks at all accesses of a closure.
     pub fn of(unit: &Unit, closure: &Closure, memory: &Memory) -> Retyped {
-        let mut by_class: BTreeMap<ClassId, Vec<Tagged>> = BTreeMap::new();
+        let mut by_class: HashMap<ClassId, HashSet<Tagged>> = HashMap::new();
         for &func in closure.functions() {
             let Some(body) = unit.functions[func].body.as_deref() else {
                 continue;
@@ -35,13 +35,12 @@ impl Retyped {
                 if let Some(place) = memory.place(func, ptr) {
                     let offset = memory.get(place.class).normal(place.offset_bytes);
                     let all = by_class.entry(place.class).or_default();
-                    if !all.contains(&(offset, bytes, tag)) {
-                        all.push((offset, bytes, tag));
-                    }
+                    all.insert((offset, bytes, tag));
                 }
             }
         }
-        let several = |(class, all): (ClassId, Vec<Tagged>)| {
+        let several = |(class, all): (ClassId, HashSet<Tagged>)| {
+            let all: Vec<Tagged> = all.into_iter().collect();
             let modulus = memory.get(class).modulus_bytes as i64;
             let contradicts = |(i, a): (usize, &Tagged)| {
                 let mut others = all[i + 1..].iter();

@@ -84,7 +84,9 @@ fn sum(unit: &Unit, body: &Body, at: Op) -> Option<Sum> {
     let is_exchange = |op: &Op| matches!(body.kind(*op), OpKind::CmpXchg { .. });
     let exchange = *inner.iter().find(|op| is_exchange(op))?;
     let others = inner.iter().filter(|op| **op != exchange);
-    if !others.clone().all(|op| is_pure(unit, body, *op)) || !repeats(body, *end, exchange, old) {
+    if !others.clone().all(|op| is_pure(unit, body, *op))
+        || !repeats(unit, body, *end, exchange, old)
+    {
         return None;
     }
     let depends = dependent(body, inner, old);
@@ -98,7 +100,7 @@ fn sum(unit: &Unit, body: &Body, at: Op) -> Option<Sum> {
     let new = as_float(body, body.operand(exchange, 2))?;
     let added = added(unit, body, new, old, &depends)?;
     let first = body.def_op(body.operand(at, 0));
-    let first = first.filter(|op| matches!(body.kind(*op), OpKind::Load(_)));
+    let first = first.filter(|op| matches!(body.kind(*op), OpKind::Load(a) if !a.volatile));
     let apart = others.filter(|op| !body.results(**op).iter().any(|r| depends.contains(r)));
     Some(Sum {
         at,
@@ -124,7 +126,7 @@ fn dependent(body: &Body, ops: &[Op], old: Value) -> HashSet<Value> {
 }
 
 /// Whether a loop ends with its exchange, and else goes on with what that found.
-fn repeats(body: &Body, end: Op, exchange: Op, old: Value) -> bool {
+fn repeats(unit: &Unit, body: &Body, end: Op, exchange: Op, old: Value) -> bool {
     if !matches!(body.kind(end), OpKind::Repeat) || body.operand_count(end) < 2 {
         return false;
     }
@@ -146,8 +148,7 @@ fn repeats(body: &Body, end: Op, exchange: Op, old: Value) -> bool {
         };
         match body.kind(again) {
             OpKind::ICmp(_) => is_found(a) && b == old || is_found(b) && a == old,
-            // A truth value, turned round by the constant.
-            _ => part(a, 1) && body.as_const(b).is_some(),
+            _ => part(a, 1) && body.as_int(unit, b).is_some_and(|truth| truth & 1 == 1),
         }
     });
     fails && is_found(body.operand(end, 1))
