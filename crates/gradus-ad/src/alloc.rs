@@ -59,6 +59,18 @@ pub fn zeroed_block(out: &mut Out<'_>, bytes: Value) -> Value {
     out.body.result(call)
 }
 
+/// The bytes of a block's shadow: as many as the block has room for, where the program asks for that as it makes blocks
+/// larger or smaller. All that fits is copied then.
+pub fn with_room(out: &mut Out<'_>, block: Value, bytes: Value) -> Value {
+    let room = out.unit.function("malloc_usable_size");
+    let Some(room) = room.filter(|func| !out.unit.functions[*func].defined) else {
+        return bytes;
+    };
+    let call = out.build().call(room, &[block]);
+    let room = out.body.result(call);
+    widen(out, room)
+}
+
 /// The arguments of an allocation whose product is its size; `None` where they do not tell it.
 pub fn size_factors(size: AllocationSize, args: &[Value]) -> Option<Vec<Value>> {
     let arg = |i: u8| args[usize::from(i)];

@@ -118,6 +118,7 @@ pub struct ClassFacts {
     written: Vec<bool>,
     handed_over: Vec<bool>,
     frees: HashMap<ClassId, Vec<(FuncId, Op)>>,
+    surely_freed: HashSet<ClassId>,
     functions: HashSet<FuncId>,
     with_globals: HashSet<FuncId>,
     handlers_only_read: bool,
@@ -184,6 +185,7 @@ impl ClassFacts {
         found.written = written_classes(facts);
         found.handed_over = handed_over(facts, &sources);
         found.frees = crate::outliving::frees(facts);
+        found.surely_freed = crate::surely_freed::find(facts, &found.frees);
         found.untold = (sources.iter().enumerate())
             .map(|(i, source)| Untold {
                 is: source.dup && facts.words.is_untold(ClassId::from_index(i)),
@@ -260,6 +262,10 @@ impl ClassFacts {
     /// The calls of the closure that may free blocks of the class.
     pub fn frees(&self, class: ClassId) -> &[(FuncId, Op)] {
         self.frees.get(&class).map_or(&[], Vec::as_slice)
+    }
+    /// Whether every block of the class that the closure makes is freed by the call that makes it.
+    pub fn is_surely_freed(&self, class: ClassId) -> bool {
+        self.surely_freed.contains(&class)
     }
     /// Whether memory of the class has a shadow from the caller, and nothing tells what it holds, as seen from
     /// a body where the front end names what it accesses, or not. Some languages name nothing; there, only

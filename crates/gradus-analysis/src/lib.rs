@@ -79,6 +79,7 @@ mod rounding;
 mod seen;
 mod strangers;
 mod summary;
+mod surely_freed;
 mod tables;
 mod tbaa;
 mod text_cut;

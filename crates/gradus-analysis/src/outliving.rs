@@ -3,7 +3,7 @@
 //! Shadows of blocks are made where blocks are made and freed by the return sweep; a global's shadow would
 //! then lead to nothing, or the next call would find there what this one left. A block that the program
 //! made before, outside of what is differentiated, has no shadow at all. Neither is followed: both are
-//! refused. A block that is freed in the closure is taken to be freed in each call.
+//! refused.
 //!
 //! Pointers that were stored before the call may lead to the same block by several ways. What is written by
 //! one of them may be read by another, and derivatives would not go along: that is refused, too.
@@ -42,7 +42,6 @@ struct Holder {
 
 impl Kept {
     fn by_globals(facts: Facts<'_>, classes: &ClassFacts) -> Kept {
-        let freed = frees(facts);
         let mut kept = Kept::default();
         for (holder, class) in facts.memory.classes() {
             let global = class.origins.iter().find_map(|origin| match origin {
@@ -56,7 +55,7 @@ impl Kept {
             let mut work: Vec<(ClassId, bool)> = own.iter().map(|class| (*class, true)).collect();
             let mut seen = BTreeSet::from([holder]);
             while let Some((class, direct)) = work.pop() {
-                let outlives = || outlives(facts.memory.get(class), freed.contains_key(&class));
+                let outlives = || outlives(facts.memory.get(class), classes.is_surely_freed(class));
                 if !seen.insert(class) || direct && !outlives() {
                     continue;
                 }

@@ -223,7 +223,13 @@ impl ForwardSweep<'_, '_, '_, '_> {
             return Lanes::new();
         };
         let factors: Lanes = factors.into_iter().map(|v| self.value(v)).collect();
-        let bytes = alloc::product(self.out, &factors);
+        let mut bytes = alloc::product(self.out, &factors);
+        if matches!(function, MemoryFn::Malloc | MemoryFn::Calloc)
+            && let Some(block) = self.facts.given(op)
+        {
+            let block = self.value(block);
+            bytes = alloc::with_room(self.out, block, bytes);
+        }
         (0..self.facts.width)
             .map(|_| alloc::zeroed_block(self.out, bytes))
             .collect()

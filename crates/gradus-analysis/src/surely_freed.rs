@@ -1,0 +1,273 @@
+//! Which blocks are freed by the call that makes them, wherever that is.
+//!
+//! That something frees blocks of a class does not say that it frees this one: a workspace that grows frees the one
+//! before. What counts is a free behind the allocation, on every way from there, of a pointer that is the block itself
+//! or was read from memory after the block's address was stored. On the way may stand loops, and questions whether that
+//! pointer is null. Where the function that makes the block does not do so, all that call it must.
+
+use crate::activity::Facts;
+use crate::memory::{ClassId, Origin};
+use gradus_ir::{Body, ConstKind, Definition, FuncId, Op, OpKind, Region, Value};
+use std::collections::{HashMap, HashSet};
+
+/// How many calls deep it is looked.
+const DEPTH_MAX: usize = 6;
+
+/// The classes all of whose blocks are freed so, of those that `frees` lists with the calls that free them.
+pub(crate) fn find(
+    facts: Facts<'_>,
+    frees: &HashMap<ClassId, Vec<(FuncId, Op)>>,
+) -> HashSet<ClassId> {
+    let surely = |(class, sites): (&ClassId, &Vec<(FuncId, Op)>)| {
+        let search = Search {
+            facts,
+            sites,
+            freeing: freeing(facts, sites),
+        };
+        let made = facts.memory.get(*class).origins.iter();
+        let made = made.filter_map(|origin| match origin {
+            Origin::Heap(func, op) => Some((*func, *op)),
+            _ => None,
+        });
+        let mut made = made.peekable();
+        (made.peek().is_some() && made.all(|(func, op)| search.is_freed_after(func, op, 0)))
+            .then_some(*class)
+    };
+    frees.iter().filter_map(surely).collect()
+}
+
+struct Search<'a> {
+    facts: Facts<'a>,
+    sites: &'a [(FuncId, Op)],
+    /// The functions that free such blocks, themselves or in those that they call.
+    freeing: HashSet<FuncId>,
+}
+
+/// The functions that hold a site, or call one that does.
+fn freeing(facts: Facts<'_>, sites: &[(FuncId, Op)]) -> HashSet<FuncId> {
+    let mut work: Vec<FuncId> = sites.iter().map(|(func, _)| *func).collect();
+    let mut found = HashSet::new();
+    while let Some(func) = work.pop() {
+        if found.insert(func) {
+            work.extend(facts.closure.calls_of(func).iter().map(|call| call.caller));
+        }
+    }
+    found
+}
+
+impl<'a> Search<'a> {
+    fn body(&self, func: FuncId) -> Option<&'a Body> {
+        self.facts.unit.functions[func].body.as_deref()
+    }
+
+    /// Whether what `op` makes, itself or in a function that it calls, is freed before `func` ends, or by its callers.
+    fn is_freed_after(&self, func: FuncId, op: Op, depth: usize) -> bool {
+        let Some(body) = self.body(func).filter(|_| depth < DEPTH_MAX) else {
+            return false;
+        };
+        let later = Later::of(body, op);
+        let here = |free: &Op| {
+            later.has(*free)
+                && self.frees(func, *free, Some(&later), depth)
+                && self.is_on_every_way(body, *free, body.parent(op))
+        };
+        if body.walk(body.root()).any(|free| here(&free)) {
+            return true;
+        }
+        let calls = self.facts.closure.calls_of(func);
+        let by_address = self.facts.closure.address_taken().contains(&func);
+        !calls.is_empty()
+            && !by_address
+            && (calls.iter()).all(|call| self.is_freed_after(call.caller, call.op, depth + 1))
+    }
+
+    /// Whether an op frees such a block, itself or in a function that it calls; where `later` is given, one that was
+    /// found in memory after the block was made.
+    fn frees(&self, func: FuncId, op: Op, later: Option<&Later<'_>>, depth: usize) -> bool {
+        let (unit, Some(body)) = (self.facts.unit, self.body(func)) else {
+            return false;
+        };
+        let Some(callee) = unit.callee(body, op) else {
+            return false;
+        };
+        let args = unit.call_args(body, op);
+        let is_new = |value: Value| later.is_none_or(|later| later.is_new(value));
+        if self.sites.contains(&(func, op)) {
+            let freed = unit.known_effects(callee).and_then(|known| known.frees);
+            return freed.is_some_and(|i| is_new(args[usize::from(i)]));
+        }
+        let may_free = depth < DEPTH_MAX && self.freeing.contains(&callee);
+        let Some(inner) = self.body(callee).filter(|_| may_free) else {
+            return false;
+        };
+        // What the callee itself reads, it reads after the block was made; what it is given must be.
+        let given = Later::all_but_params(inner, |number| {
+            args.get(number).is_some_and(|arg| is_new(*arg))
+        });
+        let mut ops = inner.walk(inner.root());
+        ops.any(|op| {
+            self.frees(callee, op, Some(&given), depth + 1)
+                && self.is_on_every_way(inner, op, Some(inner.root()))
+        })
+    }
+
+    /// Whether an op is reached from wherever control is in the region `from`, before that ends or afterwards.
+    fn is_on_every_way(&self, body: &Body, op: Op, from: Option<Region>) -> bool {
+        let (mut at, Some(from)) = (body.parent(op), from) else {
+            return false;
+        };
+        while let Some(region) = at {
+            if body.is_inside(from, region) {
+                return true;
+            }
+            let Some(owner) = body.owner(region) else {
+                return false;
+            };
+            let passes = match body.kind(owner) {
+                OpKind::For { .. } | OpKind::Loop { .. } => true,
+                OpKind::If => self.asks_for_null(body, body.operand(owner, 0), op),
+                _ => false,
+            };
+            if !passes {
+                return false;
+            }
+            at = body.parent(owner);
+        }
+        false
+    }
+
+    /// Whether a condition compares a pointer that an op is given with null.
+    fn asks_for_null(&self, body: &Body, condition: Value, given: Op) -> bool {
+        let Some(op) = body.def_op(condition) else {
+            return false;
+        };
+        let is_null = |value: Value| {
+            body.as_const(value)
+                .is_some_and(|id| matches!(self.facts.unit.constant(id).kind, ConstKind::Zero))
+        };
+        let args = self.facts.unit.call_args(body, given);
+        let is_given = |value: Value| args.iter().any(|arg| is_same(body, *arg, value));
+        matches!(body.kind(op), OpKind::ICmp(_))
+            && body.operands(op).any(is_null)
+            && body.operands(op).any(is_given)
+    }
+}
+
+/// Whether two values are one, or what two loads give from one address.
+fn is_same(body: &Body, a: Value, b: Value) -> bool {
+    let (Some(x), Some(y)) = (body.def_op(a), body.def_op(b)) else {
+        return a == b || body.as_const(a).is_some() && body.as_const(a) == body.as_const(b);
+    };
+    let computes = matches!(body.kind(x), OpKind::Load(_) | OpKind::Addr { .. });
+    let alike = || body.kind(x) == body.kind(y) && body.operand_count(x) == body.operand_count(y);
+    let operands = || std::iter::zip(body.operands(x), body.operands(y));
+    a == b || computes && alike() && operands().all(|(a, b)| is_same(body, a, b))
+}
+
+/// The last op of a body that stores the address that `made` gives; `made` itself where none does.
+fn stored(body: &Body, made: Op) -> Op {
+    let mut work: Vec<Value> = body.results(made).to_vec();
+    let mut seen = HashSet::new();
+    let mut stores = HashSet::new();
+    while let Some(value) = work.pop() {
+        if !seen.insert(value) {
+            continue;
+        }
+        for at in body.uses(value) {
+            match body.kind(at.op) {
+                OpKind::Store(_) if at.index == 0 => {
+                    stores.insert(at.op);
+                }
+                OpKind::Addr { .. } | OpKind::Cast(_) | OpKind::Select => {
+                    work.extend(body.results(at.op));
+                }
+                OpKind::Yield => {
+                    let owner = body.parent(at.op).and_then(|region| body.owner(region));
+                    work.extend(owner.into_iter().flat_map(|op| body.results(op)));
+                }
+                _ => {}
+            }
+        }
+    }
+    let ops = body.walk(body.root());
+    ops.filter(|op| stores.contains(op)).last().unwrap_or(made)
+}
+
+/// What comes behind an op in a body.
+struct Later<'a> {
+    body: &'a Body,
+    /// The op itself, and all that stands behind it.
+    made: Option<Op>,
+    ops: HashSet<Op>,
+    /// The parameters of the body that count.
+    params: Vec<bool>,
+}
+
+impl<'a> Later<'a> {
+    fn of(body: &'a Body, made: Op) -> Later<'a> {
+        let stored = stored(body, made);
+        let ops = body
+            .walk(body.root())
+            .skip_while(|op| *op != stored)
+            .skip(1);
+        Later {
+            body,
+            made: Some(made),
+            ops: ops.collect(),
+            params: vec![false; body.params().len()],
+        }
+    }
+    fn all_but_params(body: &'a Body, is_new: impl Fn(usize) -> bool) -> Later<'a> {
+        Later {
+            body,
+            made: None,
+            ops: body.walk(body.root()).collect(),
+            params: (0..body.params().len()).map(is_new).collect(),
+        }
+    }
+    fn has(&self, op: Op) -> bool {
+        self.ops.contains(&op)
+    }
+    /// Whether a pointer is what the op made, or was read from memory, or given by a call, behind it.
+    fn is_new(&self, pointer: Value) -> bool {
+        let mut work = vec![pointer];
+        let mut seen = HashSet::new();
+        while let Some(value) = work.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            match self.body.values[value].def {
+                Definition::Result(op, _) if Some(op) == self.made => {}
+                Definition::Result(op, _) => match self.body.kind(op) {
+                    OpKind::Load(_) | OpKind::Call(_) | OpKind::Invoke(_) if self.has(op) => {}
+                    OpKind::Addr { .. } | OpKind::Cast(_) | OpKind::Freeze => {
+                        work.push(self.body.operand(op, 0));
+                    }
+                    OpKind::If | OpKind::Switch(_) => work.extend(self.ends(op, value)),
+                    _ => return false,
+                },
+                Definition::Param(region, number) => match self.body.owner(region) {
+                    Some(owner) if self.has(owner) => {
+                        let alike = |v: &Value| self.body.ty(*v) == self.body.ty(value);
+                        work.extend(self.body.operands(owner).filter(alike));
+                        work.extend(self.ends(owner, value));
+                    }
+                    None if self.params.get(number as usize) == Some(&true) => {}
+                    _ => return false,
+                },
+                Definition::Const(_) => {}
+            }
+        }
+        true
+    }
+
+    /// What the regions of an op end with, of a value's type.
+    fn ends(&self, op: Op, value: Value) -> Vec<Value> {
+        let regions = self.body.op_regions(op).iter();
+        let ends = regions.filter_map(|region| self.body.last(*region));
+        let values = ends.flat_map(|end| self.body.operands(end));
+        values
+            .filter(|v| self.body.ty(*v) == self.body.ty(value))
+            .collect()
+    }
+}

@@ -1,0 +1,171 @@
+//! Blocks that a call makes and leaves: behind an argument, with their shadows, until a later call makes others; in a
+//! global variable that is refused, whatever frees the one before.
+
+mod support;
+
+use std::process::Command;
+use support::{accepts, folder, refuses, succeeds, text, write};
+
+/// A workspace behind an argument that grows, and a list of which the newest nodes are kept.
+const BEHIND_ARGUMENTS: &str = r#"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+extern int enzyme_dup, enzyme_const;
+void __enzyme_autodiff(void *, ...);
+struct space { double *d; int room; };
+static double grows(const double *x, int n, struct space *w)
+{
+    if (w->room < n) {
+        free(w->d);
+        w->d = malloc(n * sizeof *w->d);
+        w->room = n;
+    }
+    double s = 0;
+    for (int i = 0; i < n; i++)
+        w->d[i] = x[i] * x[i];
+    for (int i = 0; i < n; i++)
+        s += w->d[i] * w->d[n - 1 - i];
+    return s;
+}
+struct node { struct node *next; double v; };
+static double list(const double *x, int n, struct node **h)
+{
+    double s = 0;
+    for (int i = 0; i < n; i++) {
+        struct node *e = malloc(sizeof *e);
+        e->v = x[i] * x[i];
+        e->next = *h;
+        *h = e;
+        if (e->next && e->next->next && e->next->next->next) {
+            free(e->next->next->next);
+            e->next->next->next = 0;
+        }
+        if (i >= 2)
+            s += e->v * e->next->v * e->next->next->v;
+    }
+    return s;
+}
+int main(void)
+{
+    enum { N = 9 };
+    double x[N], dx[N], dy[N];
+    struct space w = { 0 }, dw = { 0 }, v = { 0 };
+    struct node *h = 0, *dh = 0, *g = 0;
+    for (int n = 3; n <= N; n += 3) {
+        for (int i = 0; i < n; i++)
+            x[i] = 0.3 + 0.1 * i, dx[i] = dy[i] = 0;
+        __enzyme_autodiff((void *)grows, enzyme_dup, x, dx, enzyme_const, n, enzyme_dup, &w, &dw);
+        __enzyme_autodiff((void *)list, enzyme_dup, x, dy, enzyme_const, n, enzyme_dup, &h, &dh);
+        double worst = 0;
+        for (int i = 0; i < n; i++) {
+            double at = x[i], step = 1e-6;
+            x[i] = at + step;
+            double up = grows(x, n, &v), up_list = list(x, n, &g);
+            x[i] = at - step;
+            double down = grows(x, n, &v), down_list = list(x, n, &g);
+            x[i] = at;
+            worst = fmax(worst, fabs((up - down) / (2 * step) - dx[i]));
+            worst = fmax(worst, fabs((up_list - down_list) / (2 * step) - dy[i]));
+        }
+        puts(worst < 1e-6 ? "right" : "wrong");
+    }
+}
+"#;
+
+#[test]
+fn a_block_that_stays_keeps_its_shadow() {
+    let folder = folder("kept_blocks");
+    write(&folder, "p.c", BEHIND_ARGUMENTS);
+    for level in 0..=3 {
+        accepts(&folder, &format!("cc -O{level} p.c -o p -lm"));
+        let run = succeeds(
+            Command::new("timeout")
+                .args(["20", "./p"])
+                .current_dir(&folder),
+        );
+        assert_eq!(text(&run.stdout), "right\nright\nright\n", "-O{level}");
+    }
+}
+
+const GLOBAL: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+extern int enzyme_dup, enzyme_const;
+void __enzyme_autodiff(void *, ...);
+static double *work, **rows;
+static int room;
+#ifdef DROPS
+static void make(int n)
+{
+    work = malloc(n * sizeof *work);
+    rows = malloc(n * sizeof *rows);
+    for (int i = 0; i < n; i++)
+        rows[i] = malloc(sizeof **rows);
+}
+static void drop(int n)
+{
+    if (work)
+        free(work);
+    for (int i = 0; i < n; i++)
+        free(rows[i]);
+    free(rows);
+}
+#else
+static void make(int n)
+{
+    static double *row;
+    if (room >= n)
+        return;
+#ifdef REALLOCATES
+    work = realloc(work, n * sizeof *work);
+#else
+    free(work);
+    work = malloc(n * sizeof *work);
+#endif
+    room = n;
+    row = row ? row : malloc(n * sizeof *row);
+    rows = malloc(n * sizeof *rows);
+    for (int i = 0; i < n; i++)
+        rows[i] = row + i;
+}
+static void drop(int n) {}
+#endif
+static double f(const double *x, int n)
+{
+    make(n);
+    double s = 0;
+    for (int i = 0; i < n; i++) {
+        work[i] = x[i] * x[i];
+        *rows[i] = x[i] * work[i];
+    }
+    for (int i = 0; i < n; i++)
+        s += work[i] * x[n - 1 - i] + *rows[i];
+    drop(n);
+    return s;
+}
+int main(void)
+{
+    double x[4] = { 1, 2, 3, 4 }, d[4] = { 0 };
+    for (int k = 0; k < 3; k++)
+        __enzyme_autodiff((void *)f, enzyme_dup, x, d, enzyme_const, 4);
+    printf("%g %g\n", d[0], d[3]);
+}
+"#;
+
+#[test]
+fn a_global_keeps_no_block_whose_fellow_is_freed() {
+    let folder = folder("kept_in_globals");
+    write(&folder, "p.c", GLOBAL);
+    for level in 0..=3 {
+        refuses(&folder, &format!("cc -O{level} p.c -o p"), "GRD0033");
+        refuses(
+            &folder,
+            &format!("cc -O{level} -DREALLOCATES p.c -o p"),
+            "GRD0033",
+        );
+        accepts(&folder, &format!("cc -O{level} -DDROPS p.c -o p"));
+        let run = succeeds(&mut Command::new(folder.join("p")));
+        assert_eq!(text(&run.stdout), "81 171\n", "-O{level}");
+    }
+}
