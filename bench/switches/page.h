@@ -1,7 +1,7 @@
 /* The frame of a bench page: `double f(int n, const double *restrict x)`, its gradient, and what that
  * costs. Prints `bytes B seconds T error E`: the peak of the heap during a gradient, the time of the
  * fastest of some, and how far the gradient along a direction is from differences.
- * Link with -Wl,--wrap=malloc,--wrap=aligned_alloc,--wrap=calloc,--wrap=free. */
+ * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=free. */
 #include <malloc.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,6 @@ void __enzyme_autodiff(void *, ...);
 
 void *__real_malloc(size_t);
 void *__real_calloc(size_t, size_t);
-void *__real_aligned_alloc(size_t, size_t);
 void __real_free(void *);
 static size_t heap_now, heap_peak;
 static void *counted(void *p)
@@ -25,7 +24,6 @@ static void *counted(void *p)
 }
 void *__wrap_malloc(size_t n) { return counted(__real_malloc(n)); }
 void *__wrap_calloc(size_t n, size_t size) { return counted(__real_calloc(n, size)); }
-void *__wrap_aligned_alloc(size_t at, size_t n) { return counted(__real_aligned_alloc(at, n)); }
 void __wrap_free(void *p)
 {
     heap_now -= p ? malloc_usable_size(p) : 0;

@@ -48,7 +48,7 @@ const NO_OPTIONS: &[&str] = &[];
 const ALIGN: &[&str] = &["-falign-functions=64"];
 const COUNT_MEMORY: &[&str] = &[
     "-DCOURSE_COUNT_MEMORY",
-    "-Wl,--wrap=malloc,--wrap=aligned_alloc,--wrap=calloc,--wrap=realloc,--wrap=free",
+    "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free",
 ];
 
 /// What a build is for.

@@ -78,7 +78,7 @@ fn cost(
     let mut build = Command::new(gradus);
     build
         .args(["cc", "-O3", "-march=native"])
-        .arg("-Wl,--wrap=malloc,--wrap=aligned_alloc,--wrap=calloc,--wrap=free")
+        .arg("-Wl,--wrap=malloc,--wrap=calloc,--wrap=free")
         .arg(pages.join(format!("{name}.c")))
         .arg("-o")
         .arg(&program)

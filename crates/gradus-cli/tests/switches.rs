@@ -15,11 +15,7 @@ fn bytes(page: &str, without: Option<&str>, size: &str) -> f64 {
     let program = folder.join(format!("{page}-{}", without.unwrap_or("on")));
     let mut build = Command::new(env!("CARGO_BIN_EXE_gradus"));
     build
-        .args([
-            "cc",
-            "-O2",
-            "-Wl,--wrap=malloc,--wrap=aligned_alloc,--wrap=calloc,--wrap=free",
-        ])
+        .args(["cc", "-O2", "-Wl,--wrap=malloc,--wrap=calloc,--wrap=free"])
         .arg(pages().join(format!("{page}.c")))
         .arg("-o")
         .arg(&program)

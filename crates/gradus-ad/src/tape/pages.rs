@@ -2,23 +2,21 @@
 //!
 //! A tape is written once from its begin to its end. With pages of 4 KiB the system is entered for each of them, which
 //! may take a third of a gradient's time. Linux gives pages of 2 MiB, 512 times fewer, where it is told that it may
-//! (`madvise`); elsewhere the advice is an error without effect. Such a page has an address that is a multiple of its
-//! size: a segment that begins anywhere has small pages at both of its ends, which is half of it where it is two
-//! large pages long.
+//! (`madvise`); elsewhere the advice is an error without effect. It is given for whole small pages, so that what is
+//! told of segments which lie side by side is one piece.
 
-use super::stack::{SEGMENT, choose};
-use gradus_ir::{AttrSet, BinaryOp, Body, Builder, FuncId, IntPredicate, Unit, Value};
+use super::stack::{GROW, choose};
+use gradus_ir::{AttrSet, BinaryOp, Builder, CastOp, IntPredicate, Op, Unit};
 
 /// The shortest segment that is worth it: a large page, with what an allocator keeps beside it.
-const LONG_BYTES: i64 = LARGE_PAGE_BYTES - 64;
-const LARGE_PAGE_BYTES: i64 = 2 << 20;
+const LONG_BYTES: i64 = (2 << 20) - 64;
 const SMALL_PAGE_BYTES: i64 = 4 << 10;
 /// `MADV_HUGEPAGE`.
 const HUGE_PAGES: i128 = 14;
 
 /// Has the stack ask the system for large pages where a segment is long: for processors, not for devices.
 pub fn advise(unit: &mut Unit) {
-    let Some(func) = unit.function(SEGMENT) else {
+    let Some(func) = unit.function(GROW) else {
         return;
     };
     let (ptr, long, int) = (unit.types.ptr(), unit.types.int(64), unit.types.int(32));
@@ -28,49 +26,45 @@ pub fn advise(unit: &mut Unit) {
     if function.ty != ty || function.defined || function.body.is_some() {
         return;
     }
-    let Some(aligned) = gradus_edit::aligned_alloc(unit) else {
+    let Some(mut body) = unit.functions[func].body.take() else {
         return;
     };
-    let malloc = crate::alloc::malloc_function(unit);
-    let mut body = Body::new(&[long]);
-    let mut b = Builder::new(unit, &mut body);
-    let bytes = b.body.params()[0];
-    let least = b.i64(LONG_BYTES);
-    let is_long = b.icmp(IntPredicate::Uge, bytes, least);
-    let block = choose(&mut b, is_long, &[ptr], |b, is_long| {
-        Some(match is_long {
-            true => in_large_pages(b, (aligned, advise), bytes),
-            false => {
-                let call = b.call(malloc, &[bytes]);
-                b.body.result(call)
+    let malloc = unit.function("malloc");
+    let allocates = |op: &Op| unit.callee(&body, *op).is_some_and(|f| Some(f) == malloc);
+    let call = body.walk(body.root()).find(allocates);
+    if let Some((call, next)) = call.and_then(|call| Some((call, body.next(call)?))) {
+        let (total, segment) = (unit.call_args(&body, call)[0], body.result(call));
+        let mut b = Builder::new(unit, &mut body);
+        b.at_op(next);
+        let least = b.i64(LONG_BYTES);
+        let is_long = b.icmp(IntPredicate::Uge, total, least);
+        choose(&mut b, is_long, &[], |b, is_long| {
+            if is_long {
+                let mask = b.i64(-SMALL_PAGE_BYTES);
+                let start = b.cast(CastOp::PtrToInt, segment, long);
+                let into = b.i64(SMALL_PAGE_BYTES - 1);
+                let into = b.binary(BinaryOp::And, start, into);
+                let back = b.i64(0);
+                let back = b.sub(back, into);
+                let page = b.byte_addr(segment, back);
+                let length = b.add(total, into);
+                let rest = b.i64(SMALL_PAGE_BYTES - 1);
+                let length = b.add(length, rest);
+                let length = b.binary(BinaryOp::And, length, mask);
+                let huge = b.int(int, HUGE_PAGES);
+                b.call(advise, &[page, length, huge]);
             }
-        })
-    });
-    b.return_(block);
-    unit.functions[func].body = Some(Box::new(body));
-}
-
-/// A block that begins with a large page, and the advice for its whole small pages: what is told of blocks that lie
-/// side by side is one piece.
-fn in_large_pages(b: &mut Builder<'_>, (aligned, advise): (FuncId, FuncId), bytes: Value) -> Value {
-    let large = b.i64(LARGE_PAGE_BYTES);
-    let call = b.call(aligned, &[large, bytes]);
-    let block = b.body.result(call);
-    let rest = b.i64(SMALL_PAGE_BYTES - 1);
-    let length = b.add(bytes, rest);
-    let mask = b.i64(-SMALL_PAGE_BYTES);
-    let length = b.binary(BinaryOp::And, length, mask);
-    let int = b.unit.types.int(32);
-    let huge = b.int(int, HUGE_PAGES);
-    b.call(advise, &[block, length, huge]);
-    block
+            None
+        });
+    }
+    unit.functions[func].body = Some(body);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tape::stack::functions;
-    use gradus_ir::{Op, OpKind};
+    use gradus_ir::OpKind;
 
     /// The advice stands behind a question about the segment's length, and is given once.
     #[test]
@@ -78,12 +72,9 @@ mod tests {
         let mut unit = Unit::default();
         functions(&mut unit);
         advise(&mut unit);
-        let segment = unit.function(SEGMENT).expect("it is there");
-        assert!(gradus_ir::verify_function(&unit, segment).is_empty());
-        let body = unit.functions[segment]
-            .body
-            .as_deref()
-            .expect("it has code");
+        let grow = unit.function(GROW).expect("it is there");
+        assert!(gradus_ir::verify_function(&unit, grow).is_empty());
+        let body = unit.functions[grow].body.as_deref().expect("it has code");
         let madvise = unit.function("madvise").expect("it is declared");
         let calls = body.walk(body.root());
         let calls: Vec<Op> = calls
@@ -103,11 +94,8 @@ mod tests {
         unit.declare("madvise", own, AttrSet::default());
         functions(&mut unit);
         advise(&mut unit);
-        let segment = unit.function(SEGMENT).expect("it is there");
-        let body = unit.functions[segment]
-            .body
-            .as_deref()
-            .expect("it has code");
+        let grow = unit.function(GROW).expect("it is there");
+        let body = unit.functions[grow].body.as_deref().expect("it has code");
         let madvise = unit.function("madvise");
         let mut ops = body.walk(body.root());
         assert!(ops.all(|op| unit.callee(body, op) != madvise));

@@ -24,13 +24,12 @@ pub struct StackFunctions {
     pub release: FuncId,
 }
 
-const GROW: &str = "__gradus1_tape_grow";
-/// The name of the function that gives a segment's memory.
-pub(super) const SEGMENT: &str = "__gradus1_tape_segment";
+/// The name of the function that adds a segment.
+pub(super) const GROW: &str = "__gradus1_tape_grow";
 
 const HEADER_BYTES: i64 = 32;
-/// What the C library's allocator keeps beside a block that it has from the system: with it, segments are whole pages.
-const BESIDE_BYTES: i64 = 32;
+/// What the C library's allocator keeps beside a block: segments that follow each other are so long with it.
+const BESIDE_BYTES: i64 = 16;
 /// The header's word that holds how long the next segment is to be.
 const NEXT_SIZE: i64 = 3;
 const FIRST_SEGMENT_BYTES: i64 = 64 << 10;
@@ -75,9 +74,8 @@ fn define(unit: &mut Unit, name: &str, ty: TypeId, make: fn(&mut Builder<'_>)) -
 fn push_function(unit: &mut Unit) -> FuncId {
     let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
     let ty = unit.types.func(ptr, vec![ptr, long]);
-    let segment_ty = unit.types.func(ptr, vec![long]);
-    define(unit, SEGMENT, segment_ty, build_segment);
-    define(unit, GROW, ty, build_grow);
+    let grow_ty = ty;
+    define(unit, GROW, grow_ty, build_grow);
     define(unit, TAPE_PUSH, ty, build_push)
 }
 
@@ -157,14 +155,6 @@ fn build_push(b: &mut Builder<'_>) {
     b.return_(taken);
 }
 
-fn build_segment(b: &mut Builder<'_>) {
-    let bytes = b.body.params()[0];
-    let malloc = crate::alloc::malloc_function(b.unit);
-    let call = b.call(malloc, &[bytes]);
-    let block = b.body.result(call);
-    b.return_(Some(block));
-}
-
 fn build_grow(b: &mut Builder<'_>) {
     let (state, bytes) = (b.body.params()[0], b.body.params()[1]);
     let (ptr, long, byte) = (
@@ -172,9 +162,8 @@ fn build_grow(b: &mut Builder<'_>) {
         b.unit.types.int(64),
         b.unit.types.int(8),
     );
-    let Some(allocate) = b.unit.function(SEGMENT) else {
-        return;
-    };
+    let malloc_ty = b.unit.types.func(ptr, vec![long]);
+    let malloc = b.unit.declare("malloc", malloc_ty, AttrSet::default());
     let old = load_word(b, state, 2);
     let null = b.zero(ptr);
     let first = b.icmp(IntPredicate::Eq, old, null);
@@ -201,7 +190,7 @@ fn build_grow(b: &mut Builder<'_>) {
     let then = b.select(own, usual, grown);
     let header = b.i64(HEADER_BYTES);
     let total = b.add(size, header);
-    let call = b.call(allocate, &[total]);
+    let call = b.call(malloc, &[total]);
     let segment = b.body.result(call);
     for number in 0..3 {
         let value = load_word(b, state, number);
