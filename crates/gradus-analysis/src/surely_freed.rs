@@ -70,6 +70,7 @@ impl<'a> Search<'a> {
             later.has(*free)
                 && self.frees(func, *free, Some(&later), depth)
                 && self.is_on_every_way(body, *free, body.parent(op))
+                && !(self.sites.contains(&(func, *free)) && is_of_another_run(body, op, *free))
         };
         if body.walk(body.root()).any(|free| here(&free)) {
             return true;
@@ -151,6 +152,26 @@ impl<'a> Search<'a> {
             && body.operands(op).any(is_null)
             && body.operands(op).any(is_given)
     }
+}
+
+/// Whether a free stands in a loop with the allocation, and may be of a block that an earlier run of that made: of one
+/// that is read from elsewhere than where this one is stored.
+fn is_of_another_run(body: &Body, made: Op, free: Op) -> bool {
+    let around = |op: &Op| body.parent(*op).and_then(|region| body.owner(region));
+    let mut loops = std::iter::successors(around(&free), around)
+        .filter(|op| matches!(body.kind(*op), OpKind::For { .. } | OpKind::Loop { .. }));
+    let holds = |lp: Op| std::iter::successors(around(&made), around).any(|op| op == lp);
+    let store = stored(body, made);
+    let is_this = |value: Value| {
+        let read = body.def_op(value);
+        body.results(made).contains(&value)
+            || read.is_some_and(|read| {
+                store != made
+                    && matches!(body.kind(read), OpKind::Load(_))
+                    && is_same(body, body.operand(read, 0), body.operand(store, 1))
+            })
+    };
+    loops.any(holds) && !body.operands(free).any(is_this)
 }
 
 /// Whether two values are one, or what two loads give from one address.

@@ -95,6 +95,22 @@ extern int enzyme_dup, enzyme_const;
 void __enzyme_autodiff(void *, ...);
 static double *work, **rows;
 static int room;
+#ifdef ROTATES
+static double *ring[3];
+static double f(const double *x, int n)
+{
+    double s = 0;
+    for (int i = 0; i < n; i++) {
+        double *w = malloc(2 * sizeof *w);
+        ring[i % 3] = w;
+        w[0] = x[i] * x[i];
+        s += w[0] * (ring[(i + 2) % 3] ? ring[(i + 2) % 3][0] : 1);
+        free(ring[(i + 1) % 3]);
+        ring[(i + 1) % 3] = 0;
+    }
+    return s;
+}
+#else
 #ifdef DROPS
 static void make(int n)
 {
@@ -144,6 +160,7 @@ static double f(const double *x, int n)
     drop(n);
     return s;
 }
+#endif
 int main(void)
 {
     double x[4] = { 1, 2, 3, 4 }, d[4] = { 0 };
@@ -162,6 +179,11 @@ fn a_global_keeps_no_block_whose_fellow_is_freed() {
         refuses(
             &folder,
             &format!("cc -O{level} -DREALLOCATES p.c -o p"),
+            "GRD0033",
+        );
+        refuses(
+            &folder,
+            &format!("cc -O{level} -DROTATES p.c -o p"),
             "GRD0033",
         );
         accepts(&folder, &format!("cc -O{level} -DDROPS p.c -o p"));

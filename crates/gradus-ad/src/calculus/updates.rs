@@ -20,7 +20,7 @@ struct Sum {
     added: Added,
     /// What is computed in the loop and depends on nothing in memory, in order.
     apart: Vec<Op>,
-    /// The load that the loop begins with, where nothing else uses it.
+    /// The load from the same place that the loop begins with, where nothing else uses it.
     first: Option<Op>,
 }
 
@@ -100,7 +100,9 @@ fn sum(unit: &Unit, body: &Body, at: Op) -> Option<Sum> {
     let new = as_float(body, body.operand(exchange, 2))?;
     let added = added(unit, body, new, old, &depends)?;
     let first = body.def_op(body.operand(at, 0));
-    let first = first.filter(|op| matches!(body.kind(*op), OpKind::Load(a) if !a.volatile));
+    let first = first.filter(|op| {
+        matches!(body.kind(*op), OpKind::Load(a) if !a.volatile) && body.operand(*op, 0) == place
+    });
     let apart = others.filter(|op| !body.results(**op).iter().any(|r| depends.contains(r)));
     Some(Sum {
         at,
