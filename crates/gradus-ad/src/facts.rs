@@ -6,6 +6,7 @@ pub mod backwards;
 pub mod carried_loads;
 mod early;
 mod frames;
+mod frees;
 mod influence;
 mod late;
 mod loops;
@@ -23,7 +24,7 @@ use gradus_ir::{
     Body, CastOp, Code, Definition, Diagnostic, FloatKind, FuncId, GlobalId, LocId, Op, OpKind,
     Type, TypeId, Unit, Value,
 };
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 pub use early::Length;
 pub(crate) use influence::influence;
@@ -44,6 +45,15 @@ pub struct FloatLane {
     pub kind: FloatKind,
 }
 
+/// What an earlier plan of the same derivative chose.
+#[derive(Clone, Debug, Default)]
+pub struct Chosen {
+    /// The loops whose iterations are run again in the return sweep.
+    pub replayed: BTreeMap<Op, Repeatable>,
+    /// The allocations whose blocks are freed where the program frees them.
+    pub freed_at_once: BTreeSet<Op>,
+}
+
 /// What a derivative of one body relies on.
 pub struct Facts<'a> {
     /// The primal.
@@ -60,6 +70,8 @@ pub struct Facts<'a> {
     stable: HashSet<Op>,
     copies: HashMap<Op, CopyKind>,
     deferred: HashMap<Op, Op>,
+    /// Of allocations whose frees wait: the addresses in blocks that hold numbers only.
+    of_numbers: HashMap<Op, HashSet<Value>>,
     left: HashSet<Op>,
     on_heap: HashSet<Op>,
     late: HashSet<Value>,
@@ -288,14 +300,6 @@ impl Facts<'_> {
     /// Whether such a call touches no memory but what it reads.
     pub(crate) fn only_reads(&self, op: Op) -> bool {
         self.reading_calls.contains(&op)
-    }
-    /// Whether a free waits for the return sweep.
-    pub fn is_deferred_free(&self, op: Op) -> bool {
-        self.deferred.values().any(|free| *free == op)
-    }
-    /// The free that waits until an allocation is undone.
-    pub fn deferred_free_of(&self, allocation: Op) -> Option<Op> {
-        self.deferred.get(&allocation).copied()
     }
     /// Whether the stack that another derivative's tape is, of this state, lives and dies in this body: then
     /// nothing is given back of it before the return sweep. Others are ordinary memory.

@@ -49,10 +49,9 @@ pub use variant::{
     Versions, carries_float,
 };
 
-use facts::MakeFacts;
+use facts::{Chosen, MakeFacts};
 use gradus_ir::{Diagnostic, FuncId, Severity, Unit};
 use reverse::Inputs;
-use std::collections::BTreeMap;
 
 /// How derivatives are made. Every fact or choice that an optimisation rests on can be switched
 /// off.
@@ -84,6 +83,8 @@ pub struct Options {
     pub backwards: bool,
     /// A call that writes nothing is differentiated as a whole in the return sweep, without a tape.
     pub redo_calls: bool,
+    /// Blocks of which the return sweep reads nothing are freed where the program frees them.
+    pub early_frees: bool,
 }
 
 impl Default for Options {
@@ -94,6 +95,7 @@ impl Default for Options {
             recompute: true,
             backwards: true,
             redo_calls: true,
+            early_frees: true,
             conditions: true,
             shadow_pointers: true,
             segment_stack: true,
@@ -201,19 +203,19 @@ fn make(
             apart: dispatch.apart,
         });
     }
-    let make_facts = |unit: &Unit, replayed| {
+    let make_facts = |unit: &Unit, chosen| {
         MakeFacts {
             unit,
             closure,
             variant,
             options,
-            replayed,
+            chosen,
         }
         .make(primal)
     };
     let (facts, plan) = match variant.mode {
         Mode::Forward => (
-            make_facts(unit, BTreeMap::new())?,
+            make_facts(unit, Chosen::default())?,
             tape::plan::Plan::default(),
         ),
         _ => reverse::replay::facts_and_plan(unit, variant, options, make_facts)?,

@@ -9,7 +9,7 @@
 //! no tape lies.
 
 use crate::closure_facts::ClosureFacts;
-use crate::facts::MakeFacts;
+use crate::facts::{Chosen, MakeFacts};
 use crate::out::Out;
 use crate::reverse::pack;
 use crate::variant::{Mode, ParamRole, Signature, Variant, Versions};
@@ -17,7 +17,7 @@ use gradus_analysis::{Bound, BoundId, Condition, Extents, Root};
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, FuncId, IntPredicate, Op, OpKind, TypeId, Unit, Value,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// What a test needs: extents, the pairs to tell apart, and the ops to do first.
 pub(crate) struct Test {
@@ -48,7 +48,7 @@ pub(crate) fn dispatch(
         closure,
         variant,
         options,
-        replayed: BTreeMap::new(),
+        chosen: Chosen::default(),
     }
     .test(primal)?;
     let versions = [Versions::Disjoint, Versions::Plain];

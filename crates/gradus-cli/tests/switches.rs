@@ -68,6 +68,11 @@ fn backwards() {
 }
 
 #[test]
+fn early_frees() {
+    assert!(ratio("early-frees", "1000") > 2.0);
+}
+
+#[test]
 fn local_loops() {
     assert!(ratio("local-loops", "1000") > 2.0);
 }

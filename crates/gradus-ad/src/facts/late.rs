@@ -47,7 +47,7 @@ impl MakeFacts<'_> {
     }
 
     /// A block and all addresses in it; `None` where the forward sweep needs one of their shadows.
-    fn addresses_in(&self, facts: &Facts<'_>, block: Value) -> Option<HashSet<Value>> {
+    pub(super) fn addresses_in(&self, facts: &Facts<'_>, block: Value) -> Option<HashSet<Value>> {
         let body = facts.body;
         let mut found = HashSet::from([block]);
         let mut work = vec![block];

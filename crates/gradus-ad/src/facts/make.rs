@@ -1,6 +1,6 @@
 //! Making the tables: asks the analyses once, in one walk over the body for each table.
 
-use super::{Facts, FloatLane, Repeatable};
+use super::{Chosen, Facts, FloatLane};
 use crate::Options;
 use crate::closure_facts::ClosureFacts;
 use crate::variant::{
@@ -24,8 +24,8 @@ pub(crate) struct MakeFacts<'a> {
     pub closure: &'a ClosureFacts,
     pub variant: &'a Variant,
     pub options: &'a Options,
-    /// The loops whose iterations are run again in the return sweep.
-    pub replayed: BTreeMap<Op, Repeatable>,
+    /// What an earlier plan chose.
+    pub chosen: Chosen,
 }
 
 impl<'a> MakeFacts<'a> {
@@ -58,6 +58,7 @@ impl<'a> MakeFacts<'a> {
             stable: HashSet::new(),
             copies: HashMap::new(),
             deferred: self.deferred(body, &alias),
+            of_numbers: HashMap::new(),
             left: HashSet::new(),
             on_heap: HashSet::new(),
             late: HashSet::new(),
@@ -80,7 +81,7 @@ impl<'a> MakeFacts<'a> {
             backwards: HashMap::new(),
             carried_loads: HashMap::new(),
             repeatable: BTreeMap::new(),
-            replayed: self.replayed.clone(),
+            replayed: self.chosen.replayed.clone(),
         };
         for op in body.walk(body.root()) {
             if alias.nest.doomed(op).is_some() {
@@ -88,6 +89,7 @@ impl<'a> MakeFacts<'a> {
             }
         }
         facts.left = self.left(facts.body, &facts.deferred);
+        self.free_at_once(&mut facts);
         self.on_heap(&mut facts);
         self.lanes(&mut facts);
         self.memory_ops(&mut facts, &clobbers);
@@ -97,6 +99,7 @@ impl<'a> MakeFacts<'a> {
         self.dead_stores(&mut facts, &alias, &clobbers);
         self.calls(&mut facts, &activity, &clobbers);
         self.late_shadows(&mut facts);
+        self.blocks_of_numbers(&mut facts);
         // After the calls are known: derivatives of those that read add to shadow memory, too.
         self.own_adds(&mut facts, &alias);
         if self.options.backwards {
@@ -105,7 +108,7 @@ impl<'a> MakeFacts<'a> {
         }
         self.varying(&mut facts, &clobbers);
         let reverse = self.variant.mode != Mode::Forward;
-        if self.options.replay && reverse && self.replayed.is_empty() {
+        if self.options.replay && reverse && self.chosen.replayed.is_empty() {
             self.repeatable(&mut facts, &alias, &clobbers);
         }
         if self.options.snapshots && reverse {
@@ -237,48 +240,11 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    /// Frees that stand beside the allocation whose block they free.
-    fn deferred(&self, body: &Body, alias: &Alias<'_>) -> HashMap<Op, Op> {
-        let mut found = HashMap::new();
-        for op in body.walk(body.root()) {
-            let Some(Known::Memory(function)) = self.known(body, op) else {
-                continue;
-            };
-            if function.allocation().is_none_or(|a| a.replaces.is_some()) {
-                continue;
-            }
-            let Some(result) = gradus_analysis::given(body, op) else {
-                continue;
-            };
-            let same_way = |free: Op| alias.nest.doomed(free) == alias.nest.doomed(op);
-            let frees: Vec<Op> = body
-                .uses(result)
-                .filter(|u| u.index == 1 && self.is_free(body, u.op) && same_way(u.op))
-                .map(|u| u.op)
-                .collect();
-            if let [free] = frees[..]
-                && body.parent(free) == body.parent(op)
-            {
-                found.insert(op, free);
-            }
-        }
-        found
-    }
-
     pub(super) fn known(&self, body: &Body, op: Op) -> Option<Known> {
         self.unit
             .callee(body, op)
             .and_then(|func| self.unit.known(func))
     }
-    fn is_free(&self, body: &Body, op: Op) -> bool {
-        matches!(
-            self.known(body, op),
-            Some(Known::Memory(
-                MemoryFn::Free | MemoryFn::Delete | MemoryFn::RustDealloc
-            ))
-        )
-    }
-
     fn lanes(&self, facts: &mut Facts<'_>) {
         for value in facts.body.values.ids() {
             if self.unit.types.int_bits(facts.body.ty(value)).is_none() {

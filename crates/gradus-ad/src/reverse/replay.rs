@@ -5,7 +5,7 @@ use super::recall::{Recall, fault};
 use super::return_sweep::ReturnSweep;
 use crate::Options;
 use crate::facts::snapshots::Extent;
-use crate::facts::{Facts, Repeatable, influence};
+use crate::facts::{Chosen, Facts, Repeatable, influence};
 use crate::node::{Node, home_region};
 use crate::out::Lanes;
 use crate::sweep::{Entry, ForwardSweep, TapeWriter};
@@ -13,14 +13,14 @@ use crate::tape::layout::TapeLayout;
 use crate::tape::plan::{Element, Plan, cost_of_keeping, cost_of_running};
 use crate::variant::{Mode, Variant};
 use gradus_ir::{Diagnostic, Op, Unit, Value};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// How much of what a plan keeps of a loop is saved by running its iterations again: the rest is kept
 /// while one is undone.
 const SAVED: f64 = 0.5;
 
-/// The facts and the plan of a reverse-mode derivative: once without replay, and where that pays again
-/// with it. `make` makes the facts with some loops replayed.
+/// The facts and the plan of a reverse-mode derivative: once without replay, where that pays again with it, and
+/// again where blocks then need not wait for the return sweep. `make` makes the facts with what was chosen.
 ///
 /// # Errors
 /// Why the function cannot be differentiated.
@@ -28,21 +28,37 @@ pub(crate) fn facts_and_plan<'b>(
     unit: &mut Unit,
     variant: &Variant,
     options: &Options,
-    make: impl Fn(&Unit, BTreeMap<Op, Repeatable>) -> Result<Facts<'b>, Vec<Diagnostic>>,
+    make: impl Fn(&Unit, Chosen) -> Result<Facts<'b>, Vec<Diagnostic>>,
 ) -> Result<(Facts<'b>, Plan), Vec<Diagnostic>> {
-    let planned = |unit: &mut Unit, replayed| {
-        let facts = make(unit, replayed)?;
+    let planned = |unit: &mut Unit, replayed: &BTreeMap<Op, Repeatable>, freed_at_once| {
+        let chosen = Chosen {
+            replayed: replayed.clone(),
+            freed_at_once,
+        };
+        let facts = make(unit, chosen)?;
         let plan = make_plan(unit, &facts, variant, options);
         Ok::<_, Vec<Diagnostic>>((facts, plan))
     };
-    let (facts, plan) = planned(unit, BTreeMap::new())?;
+    let none = BTreeMap::new();
+    let (mut facts, mut plan) = planned(unit, &none, BTreeSet::new())?;
     let mut replayed = choose(unit, &facts, variant, options, &plan);
     while !replayed.is_empty() {
-        let (facts, plan) = planned(unit, replayed.clone())?;
+        let (again, by) = planned(unit, &replayed, BTreeSet::new())?;
         let before = replayed.len();
-        replayed.retain(|_, repeatable| is_unasked(&plan, &repeatable.unknown));
+        replayed.retain(|_, repeatable| is_unasked(&by, &repeatable.unknown));
         if replayed.len() == before {
-            return Ok((facts, plan));
+            (facts, plan) = (again, by);
+            break;
+        }
+    }
+    let blocks = facts.needless_waits(&plan);
+    if options.early_frees && !blocks.is_empty() {
+        let (again, by) = planned(unit, &replayed, blocks)?;
+        if replayed
+            .values()
+            .all(|repeatable| is_unasked(&by, &repeatable.unknown))
+        {
+            return Ok((again, by));
         }
     }
     Ok((facts, plan))

@@ -98,6 +98,8 @@ pub struct Plan {
     pub backwards: HashSet<Node>,
     /// The ops that make the steps of these: they promise nothing about overflow and bounds.
     pub wrapping: HashSet<Op>,
+    /// What the return sweep computes again.
+    pub redone: HashSet<Node>,
     /// All that the return sweep asks for, by itself or to compute something again.
     pub asked: HashSet<Node>,
     /// Per replayed loop: the arrays that are made once for all its iterations, before it.
@@ -246,7 +248,7 @@ pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOp
         planner.place(node, region, loops);
     }
     planner.keep_in_blocks();
-    planner.run_backwards(needed);
+    planner.compute_again(needed);
     planner.plan
 }
 
@@ -450,13 +452,12 @@ impl Planner<'_, '_> {
         plan.stacked_snapshots = plan.snapshots.values().flatten().any(stacked);
     }
 
-    /// Finds the carried values that run backwards: what is asked for leads to them, by way of nothing that
-    /// is kept.
-    fn run_backwards(&mut self, needed: &[Node]) {
-        let mut seen: HashSet<Node> = HashSet::new();
+    /// Finds what is computed again, which is all that is asked for or leads to it by way of nothing that is kept;
+    /// of it, the carried values that run backwards.
+    fn compute_again(&mut self, needed: &[Node]) {
         let mut work = needed.to_vec();
         while let Some(node) = work.pop() {
-            if self.plan.homes.contains_key(&node) || !seen.insert(node) {
+            if self.plan.homes.contains_key(&node) || !self.plan.redone.insert(node) {
                 continue;
             }
             let Source::Recompute { from, .. } = source(self.unit, self.facts, node) else {

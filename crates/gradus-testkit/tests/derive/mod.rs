@@ -49,6 +49,7 @@ impl Choice {
                 recompute: !seed.is_multiple_of(5),
                 variance_cost: !seed.is_multiple_of(7),
                 redo_calls: !seed.is_multiple_of(3),
+                early_frees: !seed.is_multiple_of(5),
                 conditions: !seed.is_multiple_of(4),
                 shadow_pointers: seed % 6 != 1,
                 segment_stack: seed % 4 != 3,
