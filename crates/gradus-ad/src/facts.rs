@@ -10,6 +10,7 @@ mod frees;
 mod influence;
 mod late;
 mod loops;
+mod lost;
 mod make;
 mod own_adds;
 mod replay;
@@ -68,6 +69,7 @@ pub struct Facts<'a> {
     pointer_lanes: HashSet<Value>,
     shadowed: HashSet<GlobalId>,
     stable: HashSet<Op>,
+    lost: HashMap<Op, lost::Lost>,
     copies: HashMap<Op, CopyKind>,
     deferred: HashMap<Op, Op>,
     /// Of allocations whose frees wait: the addresses in blocks that hold numbers only.

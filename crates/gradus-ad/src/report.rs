@@ -192,7 +192,7 @@ fn kept(unit: &Unit, facts: &Facts<'_>, plan: &Plan, node: Node) -> Kept {
     };
     let why = match source(unit, facts, node) {
         Source::Recompute { .. } => "cheaper to keep than to compute again".to_string(),
-        _ => why_not_again(facts, node),
+        _ => why_not_again(unit, facts, node),
     };
     let place = match plan.homes.get(&node) {
         Some(Home::Array(_) | Home::Block(_)) => "array",
@@ -232,18 +232,21 @@ fn describe(unit: &Unit, facts: &Facts<'_>, value: gradus_ir::Value) -> String {
     }
 }
 
-fn why_not_again(facts: &Facts<'_>, node: Node) -> String {
+fn why_not_again(unit: &Unit, facts: &Facts<'_>, node: Node) -> String {
     let value = match node {
         Node::Primal(value) | Node::Shadow(value) => value,
+        Node::Snapshot(number) => return facts.loss_of(unit, facts.snapshots[number].loads[0]),
         _ => return "it is known only while it runs".to_string(),
     };
-    let why = match facts.body.def_op(value).map(|op| facts.body.kind(op)) {
-        Some(OpKind::Load(_)) => "what it was loaded from is overwritten or freed later",
-        Some(OpKind::Call(_)) => "a call is not made twice",
-        Some(OpKind::Alloca(_)) => "the address of an allocation",
-        Some(OpKind::For { .. } | OpKind::Loop { .. }) => "the result of a loop",
-        Some(OpKind::If | OpKind::Switch(_)) => "the result of a branch",
-        None => "each iteration changes it",
+    let Some(op) = facts.body.def_op(value) else {
+        return "each iteration changes it".to_string();
+    };
+    let why = match facts.body.kind(op) {
+        OpKind::Load(_) => return facts.loss_of(unit, op),
+        OpKind::Call(_) => "a call is not made twice",
+        OpKind::Alloca(_) => "the address of an allocation",
+        OpKind::For { .. } | OpKind::Loop { .. } => "the result of a loop",
+        OpKind::If | OpKind::Switch(_) => "the result of a branch",
         _ => "it cannot be computed again",
     };
     why.to_string()

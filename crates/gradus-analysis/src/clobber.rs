@@ -37,9 +37,8 @@ pub struct AfterEnd {
 /// What becomes of what an op read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
-    /// Whether it may be overwritten before the body's end; then frees and ends of life are not looked
-    /// for.
-    pub written: bool,
+    /// An op that may overwrite it before the body's end; then frees and ends of life are not looked for.
+    pub written_by: Option<Op>,
     /// The ops that may free it, in program order.
     pub freed_by: Vec<Op>,
     /// The ops that may end or begin its life (lifetime markers), in program order.
@@ -51,7 +50,10 @@ pub struct Fate {
 impl Fate {
     /// Whether it can be read again at the end as it stands.
     pub fn is_intact(&self) -> bool {
-        !self.written && self.freed_by.is_empty() && self.ended_by.is_empty() && !self.after_end
+        self.written_by.is_none()
+            && self.freed_by.is_empty()
+            && self.ended_by.is_empty()
+            && !self.after_end
     }
 }
 
@@ -199,7 +201,7 @@ impl<'a> Clobbers<'a> {
         let reads = self.reads_of(op).iter();
         reads
             .copied()
-            .any(|read| self.written_later(op, &read, None, true))
+            .any(|read| self.writer_later(op, &read, None, true).is_some())
     }
     /// The ops that may free what an op read, or end its life; `None` where nothing does.
     pub fn freed_after(&self, op: Op) -> Option<Vec<Op>> {
@@ -217,7 +219,7 @@ impl<'a> Clobbers<'a> {
         let mut fate = Fate::default();
         for read in self.reads_of(op) {
             let one = self.fate_of_read(op, read, iteration, true);
-            fate.written |= one.written;
+            fate.written_by = fate.written_by.or(one.written_by);
             fate.after_end |= one.after_end;
             fate.freed_by.extend(one.freed_by);
             fate.ended_by.extend(one.ended_by);
@@ -246,11 +248,11 @@ impl<'a> Clobbers<'a> {
         with_own: bool,
     ) -> Fate {
         let mut fate = Fate {
-            written: self.written_later(op, read, iteration, with_own),
+            written_by: self.writer_later(op, read, iteration, with_own),
             after_end: self.changed_after_end(read),
             ..Fate::default()
         };
-        if fate.written {
+        if fate.written_by.is_some() {
             return fate;
         }
         for other in self.later_ops(op, std::slice::from_ref(read), &[&self.ends], with_own) {
@@ -262,20 +264,21 @@ impl<'a> Clobbers<'a> {
         }
         fate
     }
-    fn written_later(
+    fn writer_later(
         &self,
         op: Op,
         read: &MemoryAccess,
         iteration: Option<Op>,
         with_own: bool,
-    ) -> bool {
+    ) -> Option<Op> {
         let (span, loops) = match iteration {
             Some(lp) => (self.later_in(op, lp), self.alias.nest.loop_depth(lp) + 1),
             None => (self.later(op), 0),
         };
-        self.any(&self.writes, read, span, |n| {
+        let found = self.find(&self.writes, read, span, |n| {
             self.comes_after(read, n, loops, with_own) && self.meets(read, n, iteration)
-        })
+        })?;
+        Some(self.accesses[found as usize].op)
     }
     /// The places of the ops that can run after an op in one iteration of a loop around it, and of some
     /// that cannot.
@@ -476,13 +479,23 @@ impl<'a> Clobbers<'a> {
         span: (u32, u32),
         hits: impl Fn(u32) -> bool,
     ) -> bool {
-        let (mut looks, mut hit) = (0, false);
+        self.find(file, access, span, hits).is_some()
+    }
+    /// An access that hits, or the one at which there were too many to look at.
+    fn find(
+        &self,
+        file: &File,
+        access: &MemoryAccess,
+        span: (u32, u32),
+        hits: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let (mut looks, mut found) = (0, None);
         self.visit(file, access, span, |n| {
             looks += 1;
-            hit = looks > MAX_LOOKS || hits(n);
-            !hit
+            found = (looks > MAX_LOOKS || hits(n)).then_some(n);
+            found.is_none()
         });
-        hit
+        found
     }
     fn meets(&self, read: &MemoryAccess, number: u32, frame: Option<Op>) -> bool {
         let other = &self.accesses[number as usize];

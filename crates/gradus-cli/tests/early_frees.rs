@@ -176,3 +176,37 @@ fn nothing_is_read_that_was_freed() {
         }
     }
 }
+
+const REPORTED: &str = r"
+#include <math.h>
+#include <stdlib.h>
+static void smooth(double *u, int n) { for (int i = 1; i + 1 < n; i++) u[i] = u[i] * u[i] + u[i - 1]; }
+__attribute__((noinline)) static void twice(double *u, int n) { smooth(u, n); smooth(u, n); }
+double f(double *x, int n, int steps)
+{
+    double sum = 0;
+    for (int s = 0; s < steps; s++) {
+        double *t = malloc(n * sizeof *t);
+        for (int i = 0; i < n; i++) t[i] = sin(x[i]);
+        for (int i = 0; i < n; i++) x[i] = t[i] * t[n - 1 - i];
+        twice(x, n);
+        if (t[0] > 0) free(t);
+    }
+    for (int i = 0; i < n; i++) sum += x[i];
+    return sum;
+}
+";
+
+#[test]
+fn the_report_names_what_takes_memory_away() {
+    let folder = folder("early_frees_report");
+    write(&folder, "p.c", REPORTED);
+    let said = accepts(&folder, "grad p.c -f f -o p.o");
+    for why in [
+        "overwritten later by `twice` in line 13",
+        "freed later in line 14",
+        "overwritten later in line 4",
+    ] {
+        assert!(said.contains(why), "{why}\n{said}");
+    }
+}

@@ -68,16 +68,19 @@ fn describe(text: &mut String, unit: &Unit, made: &Made, callee: bool) {
     if report.asked_at_run_time > 0 {
         let _ = writeln!(
             text,
-            "{indent}  decided at run time: whether {} pointers are active",
-            report.asked_at_run_time
+            "{indent}  decided at run time: whether {} active",
+            match report.asked_at_run_time {
+                1 => "1 pointer is".to_string(),
+                several => format!("{several} pointers are"),
+            }
         );
     }
     if made.gathered > 0 {
-        let _ = writeln!(
-            text,
-            "{indent}  gathered: {} inner loops of the return sweep run forwards, or add to each place once",
-            made.gathered
-        );
+        let run = match made.gathered {
+            1 => "1 inner loop of the return sweep runs forwards, or adds".to_string(),
+            several => format!("{several} inner loops of the return sweep run forwards, or add"),
+        };
+        let _ = writeln!(text, "{indent}  gathered: {run} to each place once");
     }
     for (span, idle) in &report.replayed {
         let line = span

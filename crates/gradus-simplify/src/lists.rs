@@ -335,7 +335,7 @@ fn plan(unit: &Unit, body: &Body, facts: &Facts, lp: Op, others: bool) -> Option
     };
     let mut reads = groups(unit, body, lp);
     reads.retain(|group| {
-        let kept = |op: Op| clobbers.fate(op).written || clobbers.fate(op).after_end;
+        let kept = |op: Op| clobbers.fate(op).written_by.is_some() || clobbers.fate(op).after_end;
         let reached = group.ops().all(is_reached);
         reached && group.indices.iter().all(steady) && group.ops().any(kept)
     });

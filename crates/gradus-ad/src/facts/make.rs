@@ -8,10 +8,10 @@ use crate::variant::{
 };
 use crate::versions::Test;
 use gradus_analysis::{
-    AfterEnd, Alias, AliasOptions, Availability, BodyActivity, Bound, Clobbers, Disjointness, Fate,
+    AfterEnd, Alias, AliasOptions, Availability, BodyActivity, Bound, Clobbers, Disjointness,
     LaneKind, MemoryAccess, Object, Root, ShadowState, Variance,
 };
-use gradus_ir::known::{Known, MarkerFn, MemoryFn};
+use gradus_ir::known::{Known, MemoryFn};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     Body, ConstId, ConstKind, Diagnostic, FuncId, GlobalId, Op, OpKind, Severity, Unit, Value,
@@ -56,6 +56,7 @@ impl<'a> MakeFacts<'a> {
             pointer_lanes: HashSet::new(),
             shadowed: self.shadowed(body),
             stable: HashSet::new(),
+            lost: HashMap::new(),
             copies: HashMap::new(),
             deferred: self.deferred(body, &alias),
             of_numbers: HashMap::new(),
@@ -274,11 +275,10 @@ impl<'a> MakeFacts<'a> {
     fn memory_ops(&self, facts: &mut Facts<'_>, clobbers: &Clobbers<'_>) {
         for op in facts.body.walk(facts.body.root()) {
             match facts.body.kind(op) {
-                OpKind::Load(_) => {
-                    if self.is_stable(facts, clobbers, op) {
-                        facts.stable.insert(op);
-                    }
-                }
+                OpKind::Load(_) => match self.lost(facts, clobbers, op) {
+                    None => _ = facts.stable.insert(op),
+                    Some(lost) => _ = facts.lost.insert(op, lost),
+                },
                 OpKind::Call(_) | OpKind::Invoke(_) => {
                     if let Some(Known::Memory(_)) = self.known(facts.body, op) {
                         let kind = self.closure.words.copy_kind(
@@ -392,38 +392,6 @@ impl<'a> MakeFacts<'a> {
         }
     }
 
-    /// Frees that wait, and ends of lifetimes and of arrays on the stack, which derivatives leave out, do no
-    /// harm.
-    fn is_stable(&self, facts: &Facts<'_>, clobbers: &Clobbers<'_>, op: Op) -> bool {
-        let region = facts.body.parent(op);
-        let iteration = region.and_then(|region| facts.replayed_around(region));
-        let fate = clobbers.fate_within(op, iteration);
-        planted(Mutant::OverwrittenLoadRedone) || self.is_harmless(facts, &fate)
-    }
-
-    /// Whether memory is the same in the return sweep.
-    fn is_harmless(&self, facts: &Facts<'_>, fate: &Fate) -> bool {
-        let body = facts.body;
-        let waits = |free: &Op| {
-            facts.is_deferred_free(*free)
-                || self.known(body, *free) == Some(Known::Marker(MarkerFn::StackRestore))
-                || self.known(body, *free) == Some(Known::Memory(MemoryFn::TapeRelease))
-                    && facts.stack_stays(self.unit.call_args(body, *free)[0])
-        };
-        let left_out = |end: &Op| {
-            matches!(
-                self.known(facts.body, *end),
-                Some(Known::Marker(
-                    MarkerFn::LifetimeStart | MarkerFn::LifetimeEnd
-                ))
-            )
-        };
-        !fate.written
-            && !fate.after_end
-            && fate.freed_by.iter().all(waits)
-            && fate.ended_by.iter().all(left_out)
-    }
-
     /// For each argument of a call: whether the memory that the call reads behind it may be another in the return
     /// sweep. Where it reads none, it does not matter.
     fn overwritten(&self, facts: &Facts<'_>, clobbers: &Clobbers<'_>, op: Op) -> Vec<bool> {
@@ -437,7 +405,7 @@ impl<'a> MakeFacts<'a> {
             found[number] = reads.peek().is_none()
                 || !reads.all(|read| {
                     let fate = clobbers.fate_after_call(op, read, iteration);
-                    self.is_harmless(facts, &fate) || planted(Mutant::OverwrittenBehindCall)
+                    self.loss(facts, &fate).is_none() || planted(Mutant::OverwrittenBehindCall)
                 });
         }
         found
@@ -501,7 +469,8 @@ impl<'a> MakeFacts<'a> {
                 && silent
                 && !further
                 && !result_shadowed
-                && (self.is_stable(facts, clobbers, op) || planted(Mutant::OverwrittenCallRedone))
+                && (self.lost(facts, clobbers, op).is_none()
+                    || planted(Mutant::OverwrittenCallRedone))
             {
                 facts.redone_calls.insert(op);
                 if !effects.inaccessible.writes && !effects.calls_unknown {

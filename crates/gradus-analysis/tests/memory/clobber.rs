@@ -78,7 +78,7 @@ fn a_free_is_told_from_a_write() {
     assert!(!clobbered(&p, "v"), "malloc and free do not touch x");
     with(&p, |c| {
         let fate = c.fate(p.op("u"));
-        assert!(!fate.written && fate.freed_by == [p.call("free", 0)]);
+        assert!(fate.written_by.is_none() && fate.freed_by == [p.call("free", 0)]);
         assert!(fate.ended_by.is_empty() && !fate.is_intact());
         assert_eq!(c.freed_after(p.op("u")), Some(vec![p.call("free", 0)]));
         assert_eq!(c.freed_after(p.op("v")), None);
@@ -101,7 +101,7 @@ fn lifetime_markers_end_a_local() {
     );
     with(&p, |c| {
         let fate = c.fate(p.op("v"));
-        assert!(!fate.written && fate.freed_by.is_empty());
+        assert!(fate.written_by.is_none() && fate.freed_by.is_empty());
         assert_eq!(
             fate.ended_by.len(),
             2,
@@ -173,7 +173,7 @@ fn after_the_end_others_may_write() {
         c.clobbered_after(p.op("s")),
         "a loaded pointer may point there"
     );
-    assert!(c.fate(p.op("v")).after_end && !c.fate(p.op("v")).written);
+    assert!(c.fate(p.op("v")).after_end && c.fate(p.op("v")).written_by.is_none());
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn stencil_swapped_buffers_are_apart_within_a_step() {
         "the coefficients are only read"
     );
     let fate = c.fate(p.op("ev"));
-    assert!(!fate.written && fate.freed_by.len() == 2);
+    assert!(fate.written_by.is_none() && fate.freed_by.len() == 2);
 }
 
 #[test]

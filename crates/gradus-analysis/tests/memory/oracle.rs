@@ -110,8 +110,8 @@ impl Checked<'_> {
     fn clobbered(&self, read: &Event, later: &Event) {
         let fate = self.clobbers.fate(read.op);
         let seen = match later.deed {
-            Deed::Write => fate.written,
-            _ => fate.written || fate.freed_by.contains(&later.op),
+            Deed::Write => fate.written_by.is_some(),
+            _ => fate.written_by.is_some() || fate.freed_by.contains(&later.op),
         };
         assert!(seen, "{}", self.say("fate", read, later));
         let all = self.clobbers.clobberers(read.op);
