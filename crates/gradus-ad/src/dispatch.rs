@@ -157,11 +157,16 @@ pub(crate) fn function(
 
 /// The function that ends the program where a call is made that cannot be.
 pub(crate) fn stop(unit: &mut Unit, facts: &Facts<'_>, op: Op) -> FuncId {
+    let text = message(unit, facts, op);
+    stop_saying(unit, &text)
+}
+
+/// A function that says something and ends the program.
+pub(crate) fn stop_saying(unit: &mut Unit, text: &str) -> FuncId {
     let void = unit.types.void();
     let ty = unit.types.func(void, vec![]);
-    let text = message(unit, facts, op);
     let mut body = Body::new(&[]);
-    leads_elsewhere(&mut Builder::new(unit, &mut body), &text);
+    leads_elsewhere(&mut Builder::new(unit, &mut body), text);
     let name = unit.fresh_name(&format!("{CALL_PREFIX}none"));
     unit.define(name, ty, Linkage::Internal, body)
 }

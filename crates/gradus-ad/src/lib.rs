@@ -30,6 +30,7 @@ mod out;
 mod report;
 mod reverse;
 mod shadow;
+mod static_pointers;
 mod static_state;
 mod sweep;
 mod tape;
@@ -221,10 +222,12 @@ fn make(
         _ => reverse::replay::facts_and_plan(unit, variant, options, make_facts)?,
     };
     let cleared = static_state::cleared(unit, closure, variant)?;
+    let led = static_pointers::led(unit, closure, variant);
     let (mut needs, mut findings) = (Vec::new(), Vec::new());
     let mut inputs = Inputs {
         facts: &facts,
         cleared: &cleared,
+        led: &led,
         variant,
         options,
         needs: &mut needs,

@@ -110,6 +110,7 @@ fn declare(unit: &mut Unit, global: GlobalId, forward: bool, lane: usize) -> (Gl
             bytes: vec![0; bytes],
             relocations: Vec::new(),
         }),
+        unread: Vec::new(),
         derived_from: Some(global),
         ..primal
     });

@@ -123,7 +123,8 @@ pub(crate) fn clear(out: &mut Out<'_>, variant: &Variant, list: &[Cleared]) {
     }
 }
 
-fn address(out: &mut Out<'_>, global: GlobalId, offset: u64) -> Value {
+/// The address of a place in a global variable.
+pub(crate) fn address(out: &mut Out<'_>, global: GlobalId, offset: u64) -> Value {
     let ptr = out.unit.types.ptr();
     let kind = gradus_ir::ConstKind::Global {
         global,

@@ -423,13 +423,13 @@ impl Sources {
     }
 }
 
-/// Whether a global variable can have a shadow: it is this module's, and it changes or holds addresses
-/// of others.
+/// Whether a global variable can have a shadow: it is this module's, what it holds at start-up is known, and it
+/// changes or holds addresses of others.
 fn can_have_shadow(unit: &Unit, global: GlobalId) -> bool {
     let variable = &unit.globals[global];
     let mut addresses = variable.init.iter().flat_map(|init| &init.relocations);
     let changes = !variable.constant || addresses.next().is_some();
-    variable.defined && changes
+    variable.defined && variable.unread.is_empty() && changes
 }
 
 /// The classes that a store of the closure writes to.

@@ -280,6 +280,7 @@ fn recursion_and_globals_reach_a_fixed_point() {
         linkage: gradus_ir::Linkage::Internal,
         align_bytes: 8,
         init: None,
+        unread: Vec::new(),
         derived_from: None,
     });
     let kind = gradus_ir::ConstKind::Global {
@@ -598,6 +599,7 @@ fn a_table_of_functions_says_what_is_called() {
             bytes: vec![0; 16],
             relocations: vec![relocation(0), relocation(8)],
         }),
+        unread: Vec::new(),
         derived_from: None,
     });
     let kind = gradus_ir::ConstKind::Global {

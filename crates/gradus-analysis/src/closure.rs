@@ -350,9 +350,8 @@ impl<'a> Discovery<'a> {
                 continue;
             }
             self.closure.globals.push(global);
-            let init = self.unit.globals[global].init.as_ref();
-            for relocation in init.map_or(&[][..], |init| &init.relocations) {
-                match relocation.target {
+            for symbol in self.unit.globals[global].named() {
+                match symbol {
                     Symbol::Func(func) => self.take(func),
                     Symbol::Global(target) => work.push(target),
                 }
@@ -391,8 +390,8 @@ fn taken_anywhere(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
         }
     }
     for (_, global) in unit.globals.iter() {
-        for relocation in global.init.iter().flat_map(|init| &init.relocations) {
-            if let Symbol::Func(func) = relocation.target {
+        for symbol in global.named() {
+            if let Symbol::Func(func) = symbol {
                 take(func);
             }
         }

@@ -198,6 +198,23 @@ impl<'a> Solver<'a> {
                 self.classes.unify(points, target.plus(relocation.addend));
                 self.note(word, Seen::POINTER);
             }
+            if !variable.unread.is_empty() {
+                self.unread(start, &variable.unread);
+            }
+        }
+    }
+    /// What a variable holds could not be read: any of what stands in it may be reached through any of its words.
+    fn unread(&mut self, start: Target, named: &[Symbol]) {
+        let unseen = self.unseen();
+        self.classes.step(start, 1);
+        let points = self.classes.pointee(start);
+        self.classes.unify(points, unseen);
+        for symbol in named {
+            let target = match *symbol {
+                Symbol::Func(func) => self.function(func),
+                Symbol::Global(to) => self.global(to),
+            };
+            self.classes.unify(target, unseen);
         }
     }
     fn root(&mut self, func: FuncId) {

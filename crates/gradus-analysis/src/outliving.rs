@@ -6,13 +6,14 @@
 //! refused.
 //!
 //! Pointers that were stored before the call may lead to the same block by several ways. What is written by
-//! one of them may be read by another, and derivatives would not go along: that is refused, too.
+//! one of them may be read by another, and derivatives would not go along: that is refused, too. One of the ways may
+//! be a variable's own name, where functions outside of what is differentiated put its address somewhere.
 
 use crate::activity::{ClassFacts, Facts};
 use crate::flow::{self, ValueAccess};
 use crate::memory::{Class, ClassId, Origin};
 use crate::seen::Seen;
-use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Op, Unit};
+use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Op, Symbol, Unit};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A finding for each such class.
@@ -20,7 +21,7 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
     let kept = Kept::by_globals(facts, classes);
     let refused = kept.refused(facts, classes).into_iter();
     refused
-        .filter_map(|(class, global)| finding(facts, class, global))
+        .filter_map(|(class, why)| finding(facts, class, why))
         .collect()
 }
 
@@ -29,8 +30,20 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
 struct Kept {
     /// Blocks to which a global's memory leads, and all that is reached through them, and one such global.
     blocks: BTreeMap<ClassId, Holder>,
-    /// Memory with active floats that is reached through such blocks, but for them.
+    /// Memory with active floats that is reached through such blocks, but for them, or through variables of which it
+    /// is not known what they hold.
     lent: BTreeMap<ClassId, GlobalId>,
+    /// Memory that pointers lead to which functions outside of what is differentiated may have put into a global.
+    set: BTreeMap<ClassId, GlobalId>,
+}
+
+/// Why memory is refused.
+#[derive(Clone, Copy)]
+enum Why {
+    /// A global keeps its address.
+    Kept(GlobalId),
+    /// What the first one leads to may be the second one, or lie in it.
+    Named(GlobalId, GlobalId),
 }
 
 #[derive(Clone, Copy)]
@@ -52,6 +65,7 @@ impl Kept {
                 continue;
             };
             let own = facts.memory.stored(holder);
+            kept.may_be_set(facts, classes, holder);
             let mut work: Vec<(ClassId, bool)> = own.iter().map(|class| (*class, true)).collect();
             let mut seen = BTreeSet::from([holder]);
             while let Some((class, direct)) = work.pop() {
@@ -71,10 +85,58 @@ impl Kept {
         kept
     }
 
+    /// Notes what the variables of a class lead to where others put pointers into them, or may hold in unknown ways.
+    fn may_be_set(&mut self, facts: Facts<'_>, classes: &ClassFacts, holder: ClassId) {
+        let reached = reached(facts, holder);
+        for origin in &facts.memory.get(holder).origins {
+            let Origin::Global(global) = *origin else {
+                continue;
+            };
+            let active = |class: &ClassId| classes.holds_active_floats(*class);
+            if !facts.unit.globals[global].unread.is_empty() {
+                let lent = reached.iter().filter(|class| active(class));
+                self.lent.extend(lent.map(|class| (*class, global)));
+            }
+            let how = facts.unit.given_away(global);
+            if how.is_some_and(|how| how.set_by.iter().any(|by| is_outside(facts, *by))) {
+                self.set
+                    .extend(reached.iter().map(|class| (*class, global)));
+            }
+        }
+    }
+
+    /// Variables that may be what such a pointer leads to, of which one is written and the other one read.
+    fn named(&self, facts: Facts<'_>, classes: &ClassFacts) -> BTreeMap<ClassId, Why> {
+        let given = facts.closure.globals().iter().filter(|global| {
+            let how = facts.unit.given_away(**global);
+            how.is_some_and(|how| how.by.iter().any(|by| is_outside(facts, *by)))
+        });
+        let named: BTreeMap<ClassId, GlobalId> = given
+            .filter_map(|global| Some((facts.memory.global(*global)?.class, *global)))
+            .collect();
+        let is_written = |class| classes.is_varied(class) && classes.is_written(class);
+        let mut refused = BTreeMap::new();
+        for (&class, &global) in &self.set {
+            for (&other, &name) in named.iter().filter(|(other, _)| **other != class) {
+                let (to, from) = match (is_written(class), is_written(other)) {
+                    (true, _) if classes.is_useful(other) => (class, other),
+                    (_, true) if classes.is_useful(class) => (other, class),
+                    _ => continue,
+                };
+                if same_floats(facts, to, from) {
+                    refused.insert(to, Why::Named(global, name));
+                }
+            }
+        }
+        refused
+    }
+
     /// Blocks that are written what depends on active inputs, while active outputs depend on them, or on
     /// others that may be the same: pointers that were stored before the call may lead anywhere.
-    fn refused(&self, facts: Facts<'_>, classes: &ClassFacts) -> BTreeMap<ClassId, GlobalId> {
-        let mut refused = self.lent.clone();
+    fn refused(&self, facts: Facts<'_>, classes: &ClassFacts) -> BTreeMap<ClassId, Why> {
+        let mut refused = self.named(facts, classes);
+        let lent = self.lent.iter();
+        refused.extend(lent.map(|(class, global)| (*class, Why::Kept(*global))));
         let written = (self.blocks.iter())
             .filter(|(class, _)| classes.is_varied(**class) && classes.is_written(**class));
         for (&class, holder) in written {
@@ -87,10 +149,31 @@ impl Kept {
                     || same_floats(facts, read, class)
                         && !(holder.is_alone(facts.unit) && other.is_alone(facts.unit))
             }) {
-                refused.insert(class, holder.global);
+                refused.insert(class, Why::Kept(holder.global));
             }
         }
         refused
+    }
+}
+
+/// All memory that pointers in a class lead to, on ways of any length.
+fn reached(facts: Facts<'_>, holder: ClassId) -> BTreeSet<ClassId> {
+    let mut found = BTreeSet::new();
+    let mut work = facts.memory.stored(holder);
+    while let Some(class) = work.pop() {
+        if found.insert(class) {
+            work.extend(facts.memory.stored(class));
+        }
+    }
+    found
+}
+
+/// Whether a function or a variable is none of what is differentiated.
+fn is_outside(facts: Facts<'_>, symbol: Option<Symbol>) -> bool {
+    match symbol {
+        None => true,
+        Some(Symbol::Func(func)) => !facts.closure.contains(func),
+        Some(Symbol::Global(global)) => !facts.closure.globals().contains(&global),
     }
 }
 
@@ -143,20 +226,38 @@ fn freed_by(facts: Facts<'_>, func: FuncId, body: &Body, op: Op) -> Option<Class
     facts.memory.class(func, *args.get(usize::from(argument))?)
 }
 
-fn finding(facts: Facts<'_>, class: ClassId, global: GlobalId) -> Option<Diagnostic> {
+fn finding(facts: Facts<'_>, class: ClassId, why: Why) -> Option<Diagnostic> {
     let (func, body, op) = first_store(facts, class)?;
     let unit: &Unit = facts.unit;
     let function = &unit.functions[func];
-    let name = &unit.globals[global].name;
-    let message =
-        format!("`{name}` keeps memory that carries derivatives from one call to the next");
+    let name = |global: GlobalId| &unit.globals[global].name;
+    let (message, help) = match why {
+        Why::Kept(global) => {
+            let name = name(global);
+            (
+                format!("`{name}` keeps memory that carries derivatives from one call to the next"),
+                format!(
+                    "allocate and free it within the function that is differentiated, or pass `{name}` as an argument"
+                ),
+            )
+        }
+        Why::Named(global, other) => {
+            let (name, other) = (name(global), name(other));
+            (
+                format!(
+                    "`{name}` may lead to `{other}`, and derivatives do not go from one to the other"
+                ),
+                format!(
+                    "set `{name}` within the function that is differentiated, or use `{other}` by one of the two alone"
+                ),
+            )
+        }
+    };
     Some(
         Diagnostic::error(Code::Outlives, message)
             .in_function(function.source_name.as_ref().unwrap_or(&function.name))
             .at(unit.span(body.ops[op].loc), "here")
-            .help(format!(
-                "allocate and free it within the function that is differentiated, or pass `{name}` as an argument"
-            )),
+            .help(help),
     )
 }
 

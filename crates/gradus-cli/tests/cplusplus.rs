@@ -161,6 +161,11 @@ fn eigens_solvers() {
 }
 
 #[test]
+fn virtual_functions_of_second_and_virtual_bases_are_found() {
+    is_right("second_bases.cpp");
+}
+
+#[test]
 fn virtual_functions_are_called() {
     is_right("virtual.cpp");
     // Pointers to what was made in another object's place are laundered.

@@ -183,3 +183,82 @@ fn regions_with_conditions_of_the_library() {
         }
     }
 }
+
+const EMPTY_LOOPS: &str = "
+subroutine plain(z, from, to)
+  real(8) :: z(*)
+  integer :: from, to, k
+  !$omp do
+  do k = from, to
+    z(k) = z(k) + k
+  end do
+  !$omp end do
+end subroutine
+subroutine wide(z, from, to)
+  real(8) :: z(*)
+  integer(8) :: from, to, k
+  !$omp do
+  do k = from, to
+    z(k) = z(k) + 10 * k
+  end do
+  !$omp end do
+end subroutine
+subroutine chunks(z, from, to)
+  real(8) :: z(*)
+  integer :: from, to, k
+  !$omp do schedule(static, 3)
+  do k = from, to
+    z(k) = z(k) + 100 * k
+  end do
+  !$omp end do
+end subroutine
+subroutine handed_out(z, from, to)
+  real(8) :: z(*)
+  integer :: from, to, k
+  !$omp do schedule(dynamic)
+  do k = from, to, 2
+    z(k) = z(k) + 1000 * k
+  end do
+  !$omp end do
+end subroutine
+program p
+  real(8) :: z(20)
+  integer :: n
+  z = 0
+  do n = 8, 12
+    !$omp parallel
+    call plain(z, 11, n)
+    call wide(z, 11_8, int(n, 8))
+    call chunks(z, 11, n)
+    call handed_out(z, 11, n)
+    !$omp end parallel
+  end do
+  print '(4F12.0)', z(11), z(12), sum(z)
+end program
+";
+
+/// A loop that shares its iterations with the team that calls it may have none: flang gives such a loop the last index
+/// `-1`, unsigned.
+#[test]
+fn shared_loops_of_no_iterations_run_none() {
+    let folder = folder("empty_shared_loops");
+    support::write(&folder, "empty.f90", EMPTY_LOOPS);
+    for level in [0, 1, 3] {
+        shell(
+            &folder,
+            &format!("gradus fc -O{level} -fopenmp empty.f90 -o empty"),
+        );
+        for workers in ["1", "2", "5"] {
+            let mut command = Command::new("timeout");
+            command.args(["20", "./empty"]).current_dir(&folder);
+            command.env("OMP_NUM_THREADS", workers);
+            let said = text(&succeeds(&mut command).stdout);
+            let numbers: Vec<&str> = said.split_whitespace().collect();
+            assert_eq!(
+                numbers,
+                ["24442.", "1332.", "25774."],
+                "-O{level}, {workers}"
+            );
+        }
+    }
+}

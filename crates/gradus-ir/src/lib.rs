@@ -47,7 +47,9 @@ pub use ops::{
 };
 pub use text::{OpPrinter, parse, print, print_function};
 pub use types::{FloatKind, Type, TypeTable};
-pub use unit::{Function, Global, Initializer, Linkage, Location, Relocation, Symbol, Unit};
+pub use unit::{
+    Function, GivenAway, Global, Initializer, Linkage, Location, Relocation, Symbol, Unit,
+};
 pub use verify::{Rule, verify, verify_function};
 
 entity::entities! {

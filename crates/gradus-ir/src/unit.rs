@@ -6,7 +6,7 @@ use crate::{
     Arena, AttrSet, AttrsId, Body, Const, ConstKind, ConstTable, FloatKind, FuncId, GlobalId,
     Layout, LocId, MetaId, ScopeId, SourceSpan, TbaaTypeId, TypeId,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Who can see a symbol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -62,7 +62,7 @@ pub struct Relocation {
 }
 
 /// A function or a global variable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Symbol {
     /// A function.
     Func(FuncId),
@@ -98,8 +98,28 @@ pub struct Global {
     pub align_bytes: u32,
     /// What it holds at start-up; `None` where it is not known or could not be read.
     pub init: Option<Initializer>,
+    /// Where that could not be read: whose addresses stand in it, wherever and in whatever form.
+    pub unread: Vec<Symbol>,
     /// The variable whose shadow this one is: new ones are emitted beside it on export.
     pub derived_from: Option<GlobalId>,
+}
+
+/// What becomes of a variable and its address in all of a module, also where it was not imported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GivenAway {
+    /// The functions that put its address into memory, and the variables that hold it at start-up; `None` among
+    /// them stands for those that were not imported.
+    pub by: BTreeSet<Option<Symbol>>,
+    /// The functions that put pointers into it.
+    pub set_by: BTreeSet<Option<Symbol>>,
+}
+
+impl Global {
+    /// Whose addresses it holds at start-up, as far as this module says.
+    pub fn named(&self) -> impl Iterator<Item = Symbol> {
+        let read = self.init.iter().flat_map(|init| &init.relocations);
+        read.map(|r| r.target).chain(self.unread.iter().copied())
+    }
 }
 
 /// A source location.
@@ -146,6 +166,8 @@ pub struct Unit {
     pub(crate) stated: HashMap<FuncId, crate::known::Found>,
     /// Pointer variables in which the program stores fresh blocks only.
     pub(crate) own_blocks: HashSet<GlobalId>,
+    /// What was stated of who uses the addresses of variables.
+    pub(crate) given_away: HashMap<GlobalId, GivenAway>,
     /// Functions of the program that have the names of known ones.
     pub(crate) own: HashSet<FuncId>,
 }
@@ -265,6 +287,7 @@ impl Unit {
                 bytes: text.as_bytes().to_vec(),
                 relocations: Vec::new(),
             }),
+            unread: Vec::new(),
             derived_from: None,
         })
     }

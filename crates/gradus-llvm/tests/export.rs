@@ -225,6 +225,7 @@ fn new_globals_hold_bytes_and_addresses() {
         linkage: Linkage::Internal,
         align_bytes: 8,
         init: Some(Initializer { bytes, relocations }),
+        unread: Vec::new(),
         derived_from: None,
     });
     let at = |unit: &mut Unit, offset| {

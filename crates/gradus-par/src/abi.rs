@@ -191,6 +191,7 @@ fn variable(unit: &mut Unit, name: &str, ty: TypeId, linkage: Linkage, defined: 
         linkage,
         align_bytes: 4,
         init: defined.then_some(init),
+        unread: Vec::new(),
         derived_from: None,
     })
 }

@@ -35,19 +35,30 @@ const ORDERED: i32 = 64;
 /// Schedules from here on deal out between teams.
 const DISTRIBUTE: i32 = 91;
 
-/// The iterations from `lower` to `upper` in steps.
-fn trip_count(lower: i64, upper: i64, step: i64, unsigned: bool) -> i64 {
-    let wide = |x: i64| match unsigned {
-        true => i128::from(x.cast_unsigned()),
-        false => i128::from(x),
+/// How the indices of a loop are to be read.
+#[derive(Clone, Copy)]
+enum Index {
+    Signed,
+    /// With the greatest one.
+    Unsigned(u64),
+}
+
+/// The iterations from `lower` to `upper` in steps. As many as an unsigned index has values are none: a loop that
+/// runs `n` times has the last index `n - 1`, and flang does not ask whether there is one.
+fn trip_count(lower: i64, upper: i64, step: i64, index: Index) -> i64 {
+    let wide = |x: i64| match index {
+        Index::Unsigned(_) => i128::from(x.cast_unsigned()),
+        Index::Signed => i128::from(x),
     };
     let distance = match step > 0 {
         true => wide(upper) - wide(lower),
         false => wide(lower) - wide(upper),
     };
-    match distance < 0 {
-        true => 0,
-        false => i64::try_from(distance / i128::from(step.unsigned_abs()) + 1).unwrap_or(i64::MAX),
+    let trips = distance / i128::from(step.unsigned_abs()) + 1;
+    match index {
+        _ if distance < 0 => 0,
+        Index::Unsigned(greatest) if trips > i128::from(greatest) => 0,
+        _ => i64::try_from(trips).unwrap_or(i64::MAX),
     }
 }
 
@@ -66,9 +77,9 @@ fn static_part(
     (lower, upper): (i64, i64),
     step: i64,
     chunk: i64,
-    unsigned: bool,
+    index: Index,
 ) -> Part {
-    let trips = trip_count(lower, upper, step, unsigned);
+    let trips = trip_count(lower, upper, step, index);
     let (rank, size) = (i64::from(member.rank), i64::from(member.team().size()));
     if schedule & SCHEDULE == STATIC_CHUNKED {
         let chunk = chunk.max(1);
@@ -102,10 +113,10 @@ fn begin_dispatch(
     (lower, upper): (i64, i64),
     step: i64,
     chunk: i64,
-    unsigned: bool,
+    index: Index,
 ) {
     let schedule = schedule & SCHEDULE;
-    let trips = trip_count(lower, upper, step, unsigned);
+    let trips = trip_count(lower, upper, step, index);
     let ordered = (ORDERED..DISTRIBUTE).contains(&schedule);
     let share = (trips / (8 * i64::from(member.team().size()))).max(1);
     member.loop_begin();
@@ -136,7 +147,7 @@ fn next_part(member: &Member) -> Option<(i64, i64, i64, bool)> {
 
 /// The loop entries for an index type.
 macro_rules! loops {
-    ($index:ty, $signed:ty, $unsigned:literal, $init:ident $Init:ident, $begin:ident $Begin:ident,
+    ($index:ty, $signed:ty, $read:expr, $init:ident $Init:ident, $begin:ident $Begin:ident,
      $next:ident $Next:ident) => {
         /// A static loop asks for its part.
         ///
@@ -167,7 +178,7 @@ macro_rules! loops {
             unsafe {
                 let bounds = (*lower as i64, *upper as i64);
                 let part =
-                    static_part(member, schedule, bounds, step.into(), chunk.into(), $unsigned);
+                    static_part(member, schedule, bounds, step.into(), chunk.into(), $read);
                 *lower = part.lower as $index;
                 *upper = part.upper as $index;
                 *stride = part.stride as $signed;
@@ -194,7 +205,7 @@ macro_rules! loops {
             match member() {
                 Some(member) => {
                     let bounds = (lower as i64, upper as i64);
-                    begin_dispatch(member, schedule, bounds, step.into(), chunk.into(), $unsigned);
+                    begin_dispatch(member, schedule, bounds, step.into(), chunk.into(), $read);
                 }
                 None => call!(
                     Function::$Begin.needed(),
@@ -241,13 +252,13 @@ macro_rules! loops {
     };
 }
 
-loops!(i32, i32, false, __wrap___kmpc_for_static_init_4 Static4,
+loops!(i32, i32, Index::Signed, __wrap___kmpc_for_static_init_4 Static4,
     __wrap___kmpc_dispatch_init_4 Dispatch4, __wrap___kmpc_dispatch_next_4 Next4);
-loops!(u32, i32, true, __wrap___kmpc_for_static_init_4u Static4u,
+loops!(u32, i32, Index::Unsigned(u32::MAX as u64), __wrap___kmpc_for_static_init_4u Static4u,
     __wrap___kmpc_dispatch_init_4u Dispatch4u, __wrap___kmpc_dispatch_next_4u Next4u);
-loops!(i64, i64, false, __wrap___kmpc_for_static_init_8 Static8,
+loops!(i64, i64, Index::Signed, __wrap___kmpc_for_static_init_8 Static8,
     __wrap___kmpc_dispatch_init_8 Dispatch8, __wrap___kmpc_dispatch_next_8 Next8);
-loops!(u64, i64, true, __wrap___kmpc_for_static_init_8u Static8u,
+loops!(u64, i64, Index::Unsigned(u64::MAX), __wrap___kmpc_for_static_init_8u Static8u,
     __wrap___kmpc_dispatch_init_8u Dispatch8u, __wrap___kmpc_dispatch_next_8u Next8u);
 
 /// Entries that do something in a team of ours, and else go on with their arguments, but for one that

@@ -729,6 +729,7 @@ fn table_call(constant: bool) -> (Unit, Body) {
             bytes: vec![0; 32],
             relocations: relocations.collect(),
         }),
+        unread: Vec::new(),
         derived_from: None,
     });
     let mut body = Body::new(&[double, int]);

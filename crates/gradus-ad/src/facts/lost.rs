@@ -66,8 +66,8 @@ impl Facts<'_> {
             Some(span) => format!(" at {}:{}", span.file, span.line),
             None => String::new(),
         };
-        let by = |op: Op| match unit.callee(self.body, op) {
-            Some(_) => format!(" by {}", self.describe(unit, op)),
+        let by = |op: Op| match unit.callee(self.body, op).map(|f| &unit.functions[f]) {
+            Some(f) => format!(" by `{}`", f.source_name.as_ref().unwrap_or(&f.name)),
             None => String::new(),
         };
         match self.lost.get(&load) {

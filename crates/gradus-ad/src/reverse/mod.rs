@@ -25,6 +25,7 @@ pub(crate) mod structure;
 use crate::facts::Facts;
 use crate::node::Node;
 use crate::out::{Lanes, Out};
+use crate::static_pointers::{self, Led};
 use crate::static_state::{self, Cleared};
 use crate::sweep::{ForwardSweep, TapeWriter};
 use crate::tape::layout::{TapeLayout, block_bytes};
@@ -41,6 +42,7 @@ use std::collections::HashMap;
 pub(crate) struct Inputs<'a, 'f> {
     pub facts: &'a Facts<'f>,
     pub cleared: &'a [Cleared],
+    pub led: &'a [Led],
     pub variant: &'a Variant,
     pub options: &'a Options,
     pub needs: &'a mut Vec<Variant>,
@@ -54,6 +56,7 @@ fn make_plan(unit: &mut Unit, facts: &Facts<'_>, variant: &Variant, options: &Op
     let mut inputs = Inputs {
         facts,
         cleared: &[],
+        led: &[],
         variant,
         options,
         needs: &mut needs,
@@ -80,6 +83,7 @@ pub(crate) fn derive<'u>(unit: &'u mut Unit, inputs: &mut Inputs<'_, '_>, plan: 
     let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();
     let mut out = Out::new(unit, &params, inputs.options.alias_scopes);
     static_state::clear(&mut out, inputs.variant, inputs.cleared);
+    static_pointers::lead(&mut out, inputs.variant, inputs.led);
     match inputs.variant.mode {
         Mode::Augmented => augmented(&mut out, inputs, &signature, plan),
         Mode::Return => return_alone(&mut out, inputs, &signature, plan),

@@ -334,6 +334,7 @@ pub(crate) fn forward_mode<'u>(
     let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();
     let mut out = Out::new(unit, &params, inputs.options.alias_scopes);
     crate::static_state::clear(&mut out, inputs.variant, inputs.cleared);
+    crate::static_pointers::lead(&mut out, inputs.variant, inputs.led);
     let mut sweep = ForwardSweep::new(
         inputs.facts,
         inputs.variant,

@@ -404,7 +404,7 @@ fn keep_cost(unit: &Unit, facts: &Facts<'_>, node: Node, options: PlanOptions) -
 
 /// What keeping one value of a node costs: memory traffic for writing and reading.
 fn per_value(unit: &Unit, facts: &Facts<'_>, node: Node, width: u32) -> f64 {
-    1.5 * facts.kept_bytes(unit, node, width) as f64 + 2.0
+    2.5 * facts.kept_bytes(unit, node, width) as f64 + 2.0
 }
 
 /// An array that a plan got.

@@ -4,7 +4,7 @@
 //! Whoever states it takes the body out of the unit.
 
 use super::{Effects, ExceptionFn, Found, INDEX, Known, MemoryFn, exceptions};
-use crate::{FuncId, GlobalId, Unit};
+use crate::{FuncId, GivenAway, GlobalId, Unit};
 
 /// An inactive function may do anything, but not with what carries derivatives.
 pub(super) const INACTIVE: Effects = Effects::UNKNOWN.inactive();
@@ -47,6 +47,14 @@ impl Unit {
     /// Whether a pointer variable is known to lead to blocks of its own.
     pub fn has_own_blocks(&self, global: GlobalId) -> bool {
         self.own_blocks.contains(&global)
+    }
+    /// States who puts the address of a variable into memory, and pointers into the variable.
+    pub fn state_given_away(&mut self, global: GlobalId, how: GivenAway) {
+        self.given_away.insert(global, how);
+    }
+    /// Who puts the address of a variable into memory, and pointers into the variable; `None` where nobody does.
+    pub fn given_away(&self, global: GlobalId) -> Option<&GivenAway> {
+        self.given_away.get(&global)
     }
     /// States that `func` returns fresh memory of as many bytes as argument `size` says.
     pub fn state_allocation(&mut self, func: FuncId, size: u8) {

@@ -399,6 +399,7 @@ impl Parser {
             linkage: Linkage::External,
             align_bytes,
             init: None,
+            unread: Vec::new(),
             derived_from: None,
         });
         Ok((id, tail))
@@ -424,6 +425,14 @@ impl Parser {
                 "const" => self.unit.globals[id].constant = true,
                 "thread_local" => self.unit.globals[id].thread_local = true,
                 "align" => self.unit.globals[id].align_bytes = self.number()?,
+                "unread" => {
+                    self.expect("(")?;
+                    while !self.eat(")") {
+                        let symbol = self.symbol()?;
+                        self.unit.globals[id].unread.push(symbol);
+                        self.eat(",");
+                    }
+                }
                 "from" => match self.symbol()? {
                     Symbol::Global(from) => self.unit.globals[id].derived_from = Some(from),
                     Symbol::Func(_) => {

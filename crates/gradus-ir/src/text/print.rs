@@ -238,11 +238,25 @@ fn global_text(unit: &Unit, types: &TypePrinter, id: GlobalId) -> String {
         let name = sigil('@', &unit.globals[from].name);
         out.push_str(&format!(" from {name}"));
     }
+    if !global.unread.is_empty() {
+        let names: Vec<String> = (global.unread.iter())
+            .map(|symbol| symbol_text(unit, *symbol))
+            .collect();
+        out.push_str(&format!(" unread({})", names.join(", ")));
+    }
     if let Some(init) = &global.init {
         out.push_str(&format!(" = {}", init_text(unit, global, init)));
     }
     out.push('\n');
     out
+}
+
+fn symbol_text(unit: &Unit, symbol: Symbol) -> String {
+    let name = match symbol {
+        Symbol::Func(func) => &unit.functions[func].name,
+        Symbol::Global(global) => &unit.globals[global].name,
+    };
+    sigil('@', name)
 }
 
 fn init_text(unit: &Unit, global: &Global, init: &Initializer) -> String {
@@ -252,11 +266,7 @@ fn init_text(unit: &Unit, global: &Global, init: &Initializer) -> String {
             .relocations
             .iter()
             .map(|r| {
-                let name = match r.target {
-                    Symbol::Func(func) => &unit.functions[func].name,
-                    Symbol::Global(global) => &unit.globals[global].name,
-                };
-                let name = sigil('@', name);
+                let name = symbol_text(unit, r.target);
                 format!("{}: {name}{}", r.offset_bytes, offset_text(r.addend))
             })
             .collect();

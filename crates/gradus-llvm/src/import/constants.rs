@@ -14,6 +14,7 @@ use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 use llvm_sys::target::*;
 use llvm_sys::{LLVMLinkage, LLVMOpcode, LLVMThreadLocalMode};
+use std::collections::HashSet;
 use std::ptr::null_mut;
 
 /// Aggregates of more elements than this are foreign constants: nobody computes with them.
@@ -42,17 +43,22 @@ pub(super) fn integer(constant: LLVMValueRef) -> Option<u128> {
 /// The number that is turned to an address below all objects; not of other address spaces, whose first page
 /// may hold some.
 fn no_object(c: LLVMValueRef) -> Option<u16> {
+    let number = u16::try_from(number_as_address(c)?).ok()?;
+    (1..FIRST_OBJECT).contains(&number).then_some(number)
+}
+
+/// The number that is turned to an address (tables of virtual functions hold distances as such).
+fn number_as_address(c: LLVMValueRef) -> Option<u128> {
     unsafe {
         let cast = LLVMGetValueKind(c) == LLVMConstantExprValueKind
             && LLVMGetConstOpcode(c) == llvm_sys::LLVMOpcode::LLVMIntToPtr
             && LLVMGetTypeKind(LLVMTypeOf(c)) == LLVMPointerTypeKind
             && LLVMGetPointerAddressSpace(LLVMTypeOf(c)) == 0;
         let from = cast.then(|| LLVMGetOperand(c, 0))?;
-        if LLVMGetValueKind(from) != LLVMConstantIntValueKind {
-            return None;
+        match LLVMGetValueKind(from) {
+            LLVMConstantIntValueKind => integer(from),
+            _ => None,
         }
-        let number = u16::try_from(integer(from)?).ok()?;
-        (1..FIRST_OBJECT).contains(&number).then_some(number)
     }
 }
 
@@ -201,6 +207,7 @@ impl Importer<'_> {
                     n => n,
                 },
                 init: None,
+                unread: Vec::new(),
                 derived_from: None,
             }
         };
@@ -225,10 +232,39 @@ impl Importer<'_> {
     pub(super) fn read_initializers(&mut self) {
         while let Some((id, g)) = self.unread_globals.pop() {
             let init = unsafe { LLVMGetInitializer(g) };
-            if !init.is_null() {
-                self.unit.globals[id].init = self.initializer(init);
+            if init.is_null() {
+                continue;
+            }
+            match self.initializer(init) {
+                Some(image) => self.unit.globals[id].init = Some(image),
+                None => self.unit.globals[id].unread = self.named_in(init),
             }
         }
+    }
+
+    /// The symbols that a constant names, wherever in it.
+    fn named_in(&mut self, constant: LLVMValueRef) -> Vec<Symbol> {
+        let (mut seen, mut work, mut found) = (HashSet::new(), vec![constant], Vec::new());
+        while let Some(c) = work.pop() {
+            unsafe {
+                if LLVMIsAConstant(c).is_null() || !seen.insert(c) {
+                    continue;
+                }
+                if LLVMIsAGlobalValue(c).is_null() {
+                    let operands = 0..LLVMGetNumOperands(c).unsigned_abs();
+                    work.extend(operands.map(|i| LLVMGetOperand(c, i)));
+                    continue;
+                }
+                match self.symbol(c) {
+                    Some(symbol) => found.push(symbol),
+                    None if LLVMGetValueKind(c) == LLVMGlobalAliasValueKind => {
+                        work.push(LLVMAliasGetAliasee(c));
+                    }
+                    None => {}
+                }
+            }
+        }
+        found
     }
 
     /// The bytes and relocations of an initialiser; `None` where it holds something unreadable.
@@ -280,6 +316,10 @@ impl Importer<'_> {
                     LLVMConstantFPValueKind if LLVMGetTypeKind(t) != LLVMVectorTypeKind => {
                         let bytes = LLVMStoreSizeOfType(layout, t) as usize;
                         put(&mut image.bytes, at, float(c).to_le_bytes().get(..bytes)?)?;
+                    }
+                    _ if let Some(number) = number_as_address(c) => {
+                        let bytes = LLVMStoreSizeOfType(layout, t) as usize;
+                        put(&mut image.bytes, at, number.to_le_bytes().get(..bytes)?)?;
                     }
                     _ => {
                         let (target, addend) = self.address(as_pointer(layout, c))?;

@@ -8,6 +8,7 @@
 mod attributes;
 mod body;
 mod constants;
+mod given_away;
 mod instructions;
 mod metadata;
 mod own_blocks;
@@ -140,6 +141,7 @@ impl Host {
         }
         importer.read_initializers();
         importer.state_own_blocks();
+        importer.state_given_away();
         imported.unit = importer.unit;
         imported
     }

@@ -9,7 +9,7 @@ use crate::ranks_own::is_allocation;
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
 use gradus_ir::known::{Known, OpenMpFn, differentiation_call, is_text_object};
 use gradus_ir::{
-    Body, ConstKind, Definition, FuncId, Linkage, Op, OpKind, SourceSpan, Symbol, Unit,
+    Body, ConstKind, Definition, FuncId, Global, Linkage, Op, OpKind, SourceSpan, Symbol, Unit,
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -266,8 +266,7 @@ impl<'a> Survey<'a> {
 
     /// The functions that a pointer may point to, but for those that the run time calls.
     fn pointed<'b>(&'b self, unit: &'b Unit) -> impl Iterator<Item = FuncId> + 'b {
-        let inits = unit.globals.iter().filter_map(|(_, g)| g.init.as_ref());
-        let targets = inits.flat_map(|init| init.relocations.iter().map(|r| r.target));
+        let targets = unit.globals.iter().flat_map(|(_, global)| global.named());
         let in_memory = targets.filter_map(|target| match target {
             Symbol::Func(func) => Some(func),
             Symbol::Global(_) => None,
@@ -407,16 +406,13 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
                         let text = "a variable of each thread's own is used";
                         seen.held.get_or_insert(reason(unit, body, op, text));
                     }
-                    let init = unit.globals[global].init.as_ref();
-                    let constant = unit.globals[global].constant;
-                    let targets = init
-                        .filter(|_| constant)
-                        .into_iter()
-                        .flat_map(|i| &i.relocations);
-                    seen.mentions.extend(targets.filter_map(|r| match r.target {
-                        Symbol::Func(func) => Some(func),
-                        Symbol::Global(_) => None,
-                    }));
+                    let table = Some(&unit.globals[global]).filter(|table| table.constant);
+                    let targets = table.into_iter().flat_map(Global::named);
+                    seen.mentions
+                        .extend(targets.filter_map(|target| match target {
+                            Symbol::Func(func) => Some(func),
+                            Symbol::Global(_) => None,
+                        }));
                 }
                 _ => {}
             }

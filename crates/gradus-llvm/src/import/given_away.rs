@@ -1,0 +1,171 @@
+//! Who puts the addresses of variables into memory, and pointers into variables: functions that are not
+//! differentiated may do so before one that is, and what a pointer variable leads to is then a variable that has
+//! a name, too.
+//!
+//! Addresses are followed through computations, calls of functions that are seen, their results, and variables of
+//! functions; code that is not seen is taken to keep none.
+
+use super::Importer;
+use gradus_ir::{GivenAway, GlobalId, Symbol};
+use llvm_sys::LLVMOpcode::{self, *};
+use llvm_sys::LLVMTypeKind::LLVMPointerTypeKind;
+use llvm_sys::LLVMValueKind::*;
+use llvm_sys::core::*;
+use llvm_sys::prelude::LLVMValueRef;
+use std::collections::HashSet;
+
+/// A variable whose address has more uses than this is taken to be given away by somebody unknown.
+const MOST_USES: usize = 1 << 14;
+
+/// The uses of a variable's address that are still to be looked at.
+struct Search {
+    work: Vec<LLVMValueRef>,
+    seen: HashSet<LLVMValueRef>,
+    found: GivenAway,
+}
+
+impl Search {
+    fn follow(&mut self, value: LLVMValueRef) {
+        if self.seen.insert(value) {
+            self.work.push(value);
+        }
+    }
+}
+
+impl Importer<'_> {
+    /// States it of the variables that were imported and may change.
+    pub(super) fn state_given_away(&mut self) {
+        let variables: Vec<(LLVMValueRef, GlobalId)> = self
+            .global_ids
+            .iter()
+            .filter(|(_, id)| !self.unit.globals[**id].constant)
+            .map(|(g, id)| (*g, *id))
+            .collect();
+        for (variable, id) in variables {
+            let found = self.given_away(variable);
+            if !found.by.is_empty() || !found.set_by.is_empty() {
+                self.unit.state_given_away(id, found);
+            }
+        }
+    }
+
+    fn given_away(&self, variable: LLVMValueRef) -> GivenAway {
+        let mut search = Search {
+            work: vec![variable],
+            seen: HashSet::from([variable]),
+            found: GivenAway::default(),
+        };
+        while let Some(value) = search.work.pop() {
+            if search.seen.len() > MOST_USES {
+                search.found.by.insert(None);
+                break;
+            }
+            let mut at = unsafe { LLVMGetFirstUse(value) };
+            while !at.is_null() {
+                let user = unsafe { LLVMGetUser(at) };
+                self.used(&mut search, value, user);
+                at = unsafe { LLVMGetNextUse(at) };
+            }
+        }
+        search.found
+    }
+
+    /// What one use of an address does with it.
+    fn used(&self, search: &mut Search, value: LLVMValueRef, user: LLVMValueRef) {
+        unsafe {
+            match LLVMGetValueKind(user) {
+                LLVMGlobalVariableValueKind => {
+                    let holder = self.global_ids.get(&user).map(|id| Symbol::Global(*id));
+                    search.found.by.insert(holder);
+                    return;
+                }
+                LLVMInstructionValueKind => {}
+                LLVMConstantExprValueKind if LLVMGetConstOpcode(user) == LLVMPtrToInt => {
+                    search.found.by.insert(None);
+                    return;
+                }
+                _ => return search.follow(user),
+            }
+            match LLVMGetInstructionOpcode(user) {
+                LLVMStore if LLVMGetOperand(user, 0) == value => {
+                    self.stored(search, user);
+                }
+                LLVMStore => {
+                    let stored = LLVMTypeOf(LLVMGetOperand(user, 0));
+                    if LLVMGetTypeKind(stored) == LLVMPointerTypeKind {
+                        search.found.set_by.insert(self.function_of(user));
+                    }
+                }
+                LLVMPtrToInt => _ = search.found.by.insert(self.function_of(user)),
+                LLVMGetElementPtr | LLVMBitCast | LLVMAddrSpaceCast | LLVMPHI | LLVMSelect
+                | LLVMInsertValue | LLVMExtractValue => search.follow(user),
+                LLVMCall | LLVMInvoke => self.passed(search, value, user),
+                LLVMRet => self.returned(search, user),
+                _ => {}
+            }
+        }
+    }
+
+    /// An address that is stored: in a variable of the function it goes on from where that is read.
+    fn stored(&self, search: &mut Search, store: LLVMValueRef) {
+        unsafe {
+            let place = LLVMGetOperand(store, 1);
+            if LLVMIsAAllocaInst(place).is_null() {
+                search.found.by.insert(self.function_of(store));
+                return;
+            }
+            let mut at = LLVMGetFirstUse(place);
+            while !at.is_null() {
+                let user = LLVMGetUser(at);
+                if !LLVMIsALoadInst(user).is_null() {
+                    search.follow(user);
+                }
+                at = LLVMGetNextUse(at);
+            }
+        }
+    }
+
+    /// An address that is an argument: it goes on in the function that is called, where that is seen.
+    fn passed(&self, search: &mut Search, value: LLVMValueRef, call: LLVMValueRef) {
+        unsafe {
+            let callee = LLVMGetCalledValue(call);
+            if LLVMGetValueKind(callee) != LLVMFunctionValueKind || LLVMIsDeclaration(callee) != 0 {
+                return;
+            }
+            let params = LLVMCountParams(callee).min(LLVMGetNumArgOperands(call));
+            for number in 0..params {
+                if LLVMGetOperand(call, number) == value {
+                    search.follow(LLVMGetParam(callee, number));
+                }
+            }
+        }
+    }
+
+    /// An address that a function gives back: it goes on wherever that is called.
+    fn returned(&self, search: &mut Search, end: LLVMValueRef) {
+        unsafe {
+            let function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(end));
+            let mut at = LLVMGetFirstUse(function);
+            while !at.is_null() {
+                let user = LLVMGetUser(at);
+                let is_call = LLVMGetValueKind(user) == LLVMInstructionValueKind
+                    && matches!(
+                        LLVMGetInstructionOpcode(user),
+                        LLVMCall | LLVMOpcode::LLVMInvoke
+                    )
+                    && LLVMGetCalledValue(user) == function;
+                if is_call {
+                    search.follow(user);
+                }
+                at = LLVMGetNextUse(at);
+            }
+        }
+    }
+
+    /// The function that an instruction stands in; `None` where that was not imported.
+    fn function_of(&self, instruction: LLVMValueRef) -> Option<Symbol> {
+        let block = unsafe { LLVMGetInstructionParent(instruction) };
+        let function = unsafe { LLVMGetBasicBlockParent(block) };
+        self.func_ids.get(&function).map(|id| Symbol::Func(*id))
+    }
+}
