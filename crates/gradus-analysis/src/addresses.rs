@@ -290,18 +290,19 @@ impl Reader<'_, '_> {
             self.points(body.result(op), target.plus(offset));
         }
     }
-    /// Whether a value is only compared, divided, multiplied or, as an integer, a number of bytes to memory
+    /// Whether a value is only compared, divided, multiplied, shifted, cut or, as an integer, a number of bytes to memory
     /// functions, also with a constant more or less: a distance or an alignment, no address.
     fn is_measured(&self, value: Value) -> bool {
-        use BinaryOp::{AShr, Add, LShr, Mul, SDiv, SRem, Sub, UDiv, URem};
+        use BinaryOp::{AShr, Add, LShr, Mul, SDiv, SRem, Shl, Sub, UDiv, URem};
         let is_constant = |value| self.body.as_int(self.unit(), value).is_some();
         let mut work = vec![value];
         while let Some(value) = work.pop() {
             let is_integer = !self.unit().types.is_ptr(self.body.ty(value));
             for at in self.body.uses(value) {
                 let measures = match self.body.kind(at.op) {
-                    OpKind::ICmp(_) | OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP) => true,
-                    OpKind::Binary(AShr | LShr | Mul | SDiv | SRem | UDiv | URem) => true,
+                    OpKind::ICmp(_) => true,
+                    OpKind::Cast(CastOp::SIToFP | CastOp::UIToFP | CastOp::Trunc) => true,
+                    OpKind::Binary(AShr | LShr | Mul | SDiv | SRem | Shl | UDiv | URem) => true,
                     OpKind::Binary(Add | Sub) if work.len() < MOST_SUMS => {
                         work.push(self.body.result(at.op));
                         self.body.operands(at.op).any(is_constant)

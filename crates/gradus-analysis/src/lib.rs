@@ -60,6 +60,7 @@ mod flows;
 mod fortran;
 mod further_args;
 mod guard;
+mod initial;
 mod intervals;
 mod lanes;
 mod layout;

@@ -161,6 +161,11 @@ fn eigens_solvers() {
 }
 
 #[test]
+fn pools_count_their_slots() {
+    is_right("free_list.cpp");
+}
+
+#[test]
 fn virtual_functions_of_second_and_virtual_bases_are_found() {
     is_right("second_bases.cpp");
 }
