@@ -6,7 +6,7 @@ mod support;
 
 use std::path::Path;
 use std::process::Command;
-use support::{accepts, folder, succeeds, text, write};
+use support::{accepts, folder, gradus, succeeds, text, write};
 
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 
@@ -117,4 +117,62 @@ fn a_region_in_a_region_has_one_thread() {
         // One of one thread alone lets others have several.
         prints(&at, "nested", &["2", "4"], wanted, level);
     }
+}
+
+/// A function whose loops are shared by the team of the region that calls it may be long.
+#[test]
+fn long_functions_share_their_loops_in_derivatives() {
+    let loops: String = (0..32)
+        .map(|k| {
+            let rows: String = (0..4)
+                .map(|j| {
+                    let (to, by, from) = (k % 3, (j + k) % 5, (k + 1) % 3);
+                    format!(
+                        "v[{to}][i][m] += 0.1 * u[i + {}][m] * u[i][{by}] / (2 + v[{from}][i][{j}]);\n",
+                        j % 3 - 1
+                    )
+                })
+                .collect();
+            format!("#pragma omp for\nfor (int i = 1; i < N - 1; i++) for (int m = 0; m < 5; m++) {{\n{rows}}}\n")
+        })
+        .collect();
+    let source = format!(
+        "#include <stdio.h>
+        extern int enzyme_dup, enzyme_const;
+        void __enzyme_autodiff(void *, ...);
+        enum {{ N = 200 }};
+        static double u[N][5], v[3][N][5];
+        static void sweep(void) {{ {loops} }}
+        static double f(const double *x)
+        {{
+            double sum = 0;
+            for (int i = 0; i < N; i++) for (int m = 0; m < 5; m++)
+                u[i][m] = x[i] * (m + 1), v[0][i][m] = v[1][i][m] = v[2][i][m] = 1;
+            #pragma omp parallel
+            sweep();
+            for (int i = 0; i < N; i++) for (int m = 0; m < 5; m++) sum += v[0][i][m] * v[2][i][m];
+            return sum;
+        }}
+        int main(void)
+        {{
+            static double x[N], dx[N];
+            double all = 0;
+            for (int i = 0; i < N; i++) x[i] = 1 + 0.001 * i;
+            __enzyme_autodiff((void *)f, enzyme_dup, x, dx);
+            for (int i = 0; i < N; i++) all += dx[i] * (i % 7);
+            printf(\"%.10g\\n\", all);
+            return 0;
+        }}"
+    );
+    let at = folder("orphans_long");
+    write(&at, "p.c", &source);
+    accepts(&at, "cc -O1 p.c -o serial");
+    let wanted = text(&succeeds(&mut Command::new(at.join("serial"))).stdout);
+    let built = gradus(&at, "cc -O1 -fopenmp p.c -o p");
+    let said = text(&built.stderr);
+    assert!(
+        built.status.success() && !said.contains("one thread"),
+        "{said}"
+    );
+    prints(&at, "p", &["1", "3"], &wanted, "-O1");
 }

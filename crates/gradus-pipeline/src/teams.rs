@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 /// One call after another, and so many ops at most of a function.
 const MOST_LEVELS: usize = 3;
-const MOST_OPS: usize = 1500;
+const MOST_OPS: usize = 6000;
 
 /// What became of the teams of some functions.
 pub(crate) struct Teams {
