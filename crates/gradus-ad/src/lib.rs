@@ -222,7 +222,7 @@ fn make(
         _ => reverse::replay::facts_and_plan(unit, variant, options, make_facts)?,
     };
     let cleared = static_state::cleared(unit, closure, variant)?;
-    let led = static_pointers::led(unit, closure, variant);
+    let led = static_pointers::led(unit, closure, variant)?;
     let (mut needs, mut findings) = (Vec::new(), Vec::new());
     let mut inputs = Inputs {
         facts: &facts,

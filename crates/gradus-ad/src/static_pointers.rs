@@ -3,7 +3,7 @@
 //! The shadow of such a pointer leads, at start-up, to the shadow of what the variable's own leads to, and goes along
 //! where a derivative sets that. The program moves the variable's own alone: in other functions, in a call of the
 //! same function without derivatives, in a derivative of the other mode. So each derivative begins by leading the
-//! shadow to where it belongs. Where the variable's own then leads elsewhere than to variables with shadows, the
+//! shadow to where it belongs. Where the variable's own then leads elsewhere than to variables that are known, the
 //! program ends with a message.
 
 use crate::closure_facts::ClosureFacts;
@@ -13,51 +13,70 @@ use crate::shadow::shadow_global;
 use crate::static_state::address;
 use crate::variant::{Mode, Variant};
 use gradus_analysis::{MemoryPlace, Origin, ShadowState};
-use gradus_ir::{BinaryOp, CastOp, GlobalId, IntPredicate, Type, TypeId, Unit, Value};
+use gradus_ir::{BinaryOp, CastOp, Code, Diagnostic, GlobalId, IntPredicate, Unit, Value};
 
-/// More comparisons than this are not made: shadows then lead to where they did.
-const MOST_COMPARISONS: usize = 256;
+/// More comparisons than this at the start of a derivative are refused.
+const MOST_COMPARISONS: usize = 1 << 12;
 
 /// A pointer in a global variable.
 pub(crate) struct Led {
     global: GlobalId,
     offset_bytes: u64,
-    /// The variables with shadows that it may lead to.
+    /// The variables that it may lead to.
     targets: Vec<GlobalId>,
-    /// Whether it leads nowhere else, as far as the functions go that are differentiated. Of tables some words may be
-    /// something else, which nobody follows.
+    /// Those of them without shadows: where it leads there, its shadow does, too.
+    plain: Vec<GlobalId>,
+    /// Whether it leads nowhere else, as far as the functions go that are differentiated.
     is_closed: bool,
 }
 
 /// The pointers that a variant begins by leading to where they belong.
-pub(crate) fn led(unit: &Unit, closure: &ClosureFacts, variant: &Variant) -> Vec<Led> {
-    if !variant.outermost || variant.mode == Mode::Return {
-        return Vec::new();
-    }
+///
+/// # Errors
+/// A variable with more pointers than can be compared with all that they may lead to.
+pub(crate) fn led(
+    unit: &Unit,
+    closure: &ClosureFacts,
+    variant: &Variant,
+) -> Result<Vec<Led>, Vec<Diagnostic>> {
     let mut list = Vec::new();
+    if !variant.outermost || variant.mode == Mode::Return {
+        return Ok(list);
+    }
+    let mut comparisons = 0;
     for &global in closure.closure.globals() {
-        let moves = unit
-            .given_away(global)
-            .is_some_and(|how| !how.set_by.is_empty());
-        let Some(place) = closure.memory.global(global).filter(|_| moves) else {
+        let Some(place) = closure.memory.global(global) else {
             continue;
         };
-        if !has_shadow(unit, closure, global) {
+        if !has_shadow(unit, closure, global) || !closure.holds_pointers(global) {
             continue;
         }
-        for offset_bytes in pointers(unit, unit.globals[global].ty) {
+        let size = (unit.layout).size_bytes(unit, unit.globals[global].ty);
+        let width = unit.layout.pointer_bytes;
+        for offset_bytes in (0..size).step_by(width as usize) {
             let word = MemoryPlace {
                 offset_bytes: place.offset_bytes + offset_bytes as i64,
                 ..place
             };
-            list.extend(led_word(unit, closure, (global, offset_bytes), word));
+            let led = led_word(unit, closure, (global, offset_bytes), word);
+            comparisons += led.as_ref().map_or(0, |led| 2 * led.targets.len());
+            if comparisons > MOST_COMPARISONS {
+                return Err(vec![too_many(unit, global)]);
+            }
+            list.extend(led);
         }
     }
-    let comparisons: usize = list.iter().map(|led| 2 * led.targets.len()).sum();
-    match comparisons > MOST_COMPARISONS {
-        true => Vec::new(),
-        false => list,
-    }
+    Ok(list)
+}
+
+fn too_many(unit: &Unit, global: GlobalId) -> Diagnostic {
+    let name = &unit.globals[global].name;
+    let message = format!(
+        "`{name}` holds pointers to variables, too many to lead their shadows along where they move"
+    );
+    Diagnostic::error(Code::Outlives, message).help(format!(
+        "set `{name}` within the function that is differentiated in a variable of its own, or pass it as an argument"
+    ))
 }
 
 fn has_shadow(unit: &Unit, closure: &ClosureFacts, global: GlobalId) -> bool {
@@ -71,51 +90,26 @@ fn led_word(
     (global, offset_bytes): (GlobalId, u64),
     word: MemoryPlace,
 ) -> Option<Led> {
+    if closure.words.seen(&closure.memory, word).has_float() {
+        return None;
+    }
     let class = closure.memory.pointee(word)?.class;
     let origins = &closure.memory.get(class).origins;
     let variables = origins.iter().filter_map(|origin| match origin {
         Origin::Global(target) => Some(*target),
         _ => None,
     });
-    let targets: Vec<GlobalId> = variables
-        .filter(|target| has_shadow(unit, closure, *target))
-        .collect();
-    let is_alone = matches!(unit.types.get(unit.globals[global].ty), Type::Ptr(_));
-    let is_closed =
-        is_alone && targets.len() == origins.len() && closure.classes.holds_active_floats(class);
-    (!targets.is_empty()).then_some(Led {
+    let targets: Vec<GlobalId> = variables.collect();
+    let (shadowed, plain): (Vec<_>, Vec<_>) =
+        (targets.iter()).partition(|target| has_shadow(unit, closure, **target));
+    let is_closed = targets.len() == origins.len() && closure.classes.holds_active_floats(class);
+    (!shadowed.is_empty()).then_some(Led {
         global,
         offset_bytes,
         targets,
+        plain,
         is_closed,
     })
-}
-
-/// Where the pointers of a type lie, in bytes, but for long arrays of them.
-fn pointers(unit: &Unit, ty: TypeId) -> Vec<u64> {
-    let (mut found, mut open) = (Vec::new(), vec![(0, ty)]);
-    while let Some((at, ty)) = open.pop() {
-        match unit.types.get(ty) {
-            Type::Ptr(_) => found.push(at),
-            Type::Struct { fields, .. } => {
-                let field = |(i, field): (usize, &TypeId)| {
-                    let inside = unit.layout.field_offset_bytes(unit, ty, i as u64);
-                    (at + inside, *field)
-                };
-                open.extend(fields.iter().enumerate().map(field));
-            }
-            Type::Array { len, elem } if *len <= MOST_COMPARISONS as u64 => {
-                let bytes = unit.layout.size_bytes(unit, *elem);
-                open.extend((0..*len).map(|i| (at + i * bytes, *elem)));
-            }
-            _ => {}
-        }
-        if found.len() + open.len() > MOST_COMPARISONS {
-            return Vec::new();
-        }
-    }
-    found.sort_unstable();
-    found
 }
 
 /// Leads the shadows to where they belong, in all lanes.
@@ -124,34 +118,55 @@ pub(crate) fn lead(out: &mut Out<'_>, variant: &Variant, list: &[Led]) {
         let ptr = out.unit.types.ptr();
         let at = address(out, led.global, led.offset_bytes);
         let own = out.load(ptr, at, Space::Primal, None);
-        let mut is_known = None;
+        let mut is_known = leads_nowhere(out, own);
+        for &target in &led.targets {
+            let (inside, _) = is_inside(out, own, target, IntPredicate::Ule);
+            is_known = out.build().binary(BinaryOp::Or, is_known, inside);
+        }
         for lane in 0..variant.width as usize {
             let forward = variant.mode == Mode::Forward;
             let shadow = shadow_global(out.unit, led.global, forward, lane);
             let at = address(out, shadow, led.offset_bytes);
-            let mut leads = out.load(ptr, at, Space::Shadow, None);
-            // One past a variable's end is what lies there only if nothing else does.
+            let before = out.load(ptr, at, Space::Shadow, None);
+            let mut leads = before;
+            let mut stays = out.build().bool(false);
+            // One past a variable's end is what lies there only if nothing else does, or the shadow says so.
             for bound in [IntPredicate::Ule, IntPredicate::Ult] {
                 for &target in &led.targets {
-                    let (inside, offset) = is_inside(out, own, target, bound);
-                    let of_target = shadow_global(out.unit, target, forward, lane);
-                    let start = address(out, of_target, 0);
-                    let moved = out.build().byte_addr(start, offset);
+                    let (inside, moved) = moved_to(out, own, (led, target), bound, (forward, lane));
                     leads = out.build().select(inside, moved, leads);
-                    is_known = Some(match is_known {
-                        Some(known) => out.build().binary(BinaryOp::Or, known, inside),
-                        None => inside,
-                    });
+                    let same = out.build().icmp(IntPredicate::Eq, before, moved);
+                    let same = out.build().binary(BinaryOp::And, inside, same);
+                    stays = out.build().binary(BinaryOp::Or, stays, same);
                 }
             }
+            let leads = out.build().select(stays, before, leads);
             out.store(leads, at, Space::Shadow, None);
         }
-        if let Some(known) = is_known.filter(|_| led.is_closed) {
-            let unset = leads_nowhere(out, own);
-            let fine = out.build().binary(BinaryOp::Or, known, unset);
-            end_unless(out, fine, variant, led.global);
+        if led.is_closed {
+            end_unless(out, is_known, variant, led.global);
         }
     }
+}
+
+/// Whether a pointer leads to `target`, and the shadow of one that does.
+fn moved_to(
+    out: &mut Out<'_>,
+    own: Value,
+    (led, target): (&Led, GlobalId),
+    bound: IntPredicate,
+    (forward, lane): (bool, usize),
+) -> (Value, Value) {
+    let (inside, offset) = is_inside(out, own, target, bound);
+    let moved = match led.plain.contains(&target) {
+        true => own,
+        false => {
+            let of_target = shadow_global(out.unit, target, forward, lane);
+            let start = address(out, of_target, 0);
+            out.build().byte_addr(start, offset)
+        }
+    };
+    (inside, moved)
 }
 
 /// Whether an address is null, or a small number or one less than zero that stands for something else.

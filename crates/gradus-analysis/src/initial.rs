@@ -3,7 +3,7 @@
 use crate::constraints::Solver;
 use crate::seen::Seen;
 use crate::unify::Target;
-use gradus_ir::Symbol;
+use gradus_ir::{GlobalId, Symbol};
 
 impl Solver<'_> {
     /// Reads the initial contents of the closure's variables.
@@ -12,7 +12,12 @@ impl Solver<'_> {
             let start = self.global(global);
             let variable = &self.unit.globals[global];
             self.declare(start, variable.ty);
+            let is_set = self.is_set_outside(global);
             for relocation in variable.init.iter().flat_map(|init| &init.relocations) {
+                if is_set && self.leads_to_code(relocation.target) {
+                    self.note(start.plus(relocation.offset_bytes as i64), Seen::POINTER);
+                    continue;
+                }
                 let target = match relocation.target {
                     Symbol::Func(func) => self.function(func),
                     Symbol::Global(to) => self.global(to),
@@ -24,6 +29,26 @@ impl Solver<'_> {
             }
             if !variable.unread.is_empty() {
                 self.unread(start, &variable.unread);
+            }
+        }
+    }
+    /// Whether functions outside of the closure put pointers into a variable.
+    fn is_set_outside(&self, global: GlobalId) -> bool {
+        let outside = |by: &Option<Symbol>| match by {
+            Some(Symbol::Func(func)) => !self.closure.contains(*func),
+            _ => true,
+        };
+        let how = self.unit.given_away(global);
+        !self.unit.globals[global].constant && how.is_some_and(|how| how.set_by.iter().any(outside))
+    }
+    /// Whether a symbol is a function, or a table of some that never changes. Where others may set the pointer, what it
+    /// begins with tells nothing of what it leads to: any function of its type may be meant.
+    fn leads_to_code(&self, symbol: Symbol) -> bool {
+        match symbol {
+            Symbol::Func(_) => true,
+            Symbol::Global(table) => {
+                let table = &self.unit.globals[table];
+                table.constant && table.named().any(|named| matches!(named, Symbol::Func(_)))
             }
         }
     }

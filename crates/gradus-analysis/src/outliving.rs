@@ -109,7 +109,11 @@ impl Kept {
     fn named(&self, facts: Facts<'_>, classes: &ClassFacts) -> BTreeMap<ClassId, Why> {
         let given = facts.closure.globals().iter().filter(|global| {
             let how = facts.unit.given_away(**global);
-            how.is_some_and(|how| how.by.iter().any(|by| is_outside(facts, *by)))
+            // What a variable holds at start-up others may have copied elsewhere.
+            let gives = |by: &Option<Symbol>| {
+                matches!(by, Some(Symbol::Global(_))) || is_outside(facts, *by)
+            };
+            how.is_some_and(|how| how.by.iter().any(gives))
         });
         let named: BTreeMap<ClassId, GlobalId> = given
             .filter_map(|global| Some((facts.memory.global(*global)?.class, *global)))

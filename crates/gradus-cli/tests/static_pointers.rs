@@ -151,3 +151,97 @@ fn a_pointer_that_leads_elsewhere_ends_the_program() {
         "{said}"
     );
 }
+
+/// Each `set(k)` moves pointers in another way than by a store: the derivative knows where they lead by then.
+#[test]
+fn pointers_are_found_however_they_were_moved() {
+    let cases = [
+        ("copied", "static double *lev[3] = { a, b, c }, *const perm[2][3] = { { b, c, a }, { c, a, b } };
+          void set(int k) { memcpy(lev, perm[k % 2], sizeof lev); }"),
+        ("sorted", "static double *lev[3] = { a, b, c }; static int order;
+          static int place(double *const *p) { return *p == a ? 0 : *p == b ? 1 : 2; }
+          static int compare(const void *p, const void *q) { int d = place(p) - place(q); return order ? -d : d; }
+          void set(int k) { order = k % 2; qsort(lev, 3, sizeof *lev, compare); }"),
+        ("constant", "static const double fixed[4] = { 1, 2, 3, 4 }; static const double *lev[3] = { a, b, fixed };
+          void set(int k) { lev[0] = k % 2 ? fixed : a; lev[2] = k % 2 ? a : fixed; }"),
+        ("thread", "static _Thread_local double *lev[3] = { a, b, c };
+          void set(int k) { lev[0] = k % 2 ? b : a; lev[1] = k % 2 ? a : b; }"),
+    ];
+    let (before, after) = (
+        "#include <stdlib.h>\n#include <string.h>\nstatic double a[4], b[4], c[4];",
+        "static double f(double x, int k) {
+             for (int i = 0; i < 4; i++) a[i] = x * x, b[i] = x * i, c[i] = x * x * x;
+             return lev[0][2] + 10 * lev[1][3] * lev[2][1] + b[3];
+         }
+         int main(void) {
+             for (int k = 0; k < 4; k++) {
+                 set(k);
+                 double back = BACK(3, k), on = ON(3, k), slope = (f(3 + 1e-5, k) - f(3 - 1e-5, k)) / 2e-5;
+                 double d = back - slope, e = on - slope;
+                 puts(d * d < 1e-8 && e * e < 1e-8 ? \"right\" : \"wrong\");
+             }
+             return 0;
+         }",
+    );
+    for (name, case) in cases {
+        let folder = program(
+            &format!("static_{name}"),
+            &format!("{before}\n{case}\n{after}"),
+        );
+        for level in [0, 2] {
+            accepts(&folder, &format!("cc -O{level} p.c -o p"));
+            let said = text(&ran(&folder).stdout);
+            assert_eq!(said, "right\n".repeat(4), "{name} -O{level}");
+        }
+    }
+}
+
+/// Structures that change places elsewhere are copied as a whole; an address may stand in an integer.
+#[test]
+fn a_variable_is_not_used_by_name_where_others_copy_its_address() {
+    let cases = [
+        "struct box { double *q; int n; }; static struct box p = { acc, 4 }, other = { b, 4 };
+         void set(void) { struct box t = p; p = other; other = t; }
+         static double f(double x, int k) { for (int i = 0; i < p.n; i++) p.q[i] = x * x, other.q[i] = x; return acc[2] + b[1]; }",
+        "#include <stdint.h>
+         static uintptr_t p;
+         void set(void) { p = (uintptr_t)acc; }
+         static double f(double x, int k) { for (int i = 0; i < 4; i++) ((double *)p)[i] = x * x; return acc[2]; }",
+    ];
+    for (number, case) in cases.iter().enumerate() {
+        let main = "int main(void) { set(); printf(\"%g\\n\", BACK(3, 1)); return 0; }";
+        let source = format!("static double acc[4], b[4];\n{case}\n{main}");
+        let folder = program(&format!("static_copied{number}"), &source);
+        for level in [0, 2] {
+            let said = refuses(&folder, &format!("cc -O{level} -c p.c"), "GRD0033");
+            assert!(said.contains("`p` may lead to"), "{said}");
+        }
+    }
+}
+
+/// What a pointer to a function begins with tells nothing where another function sets it.
+#[test]
+fn functions_are_called_that_others_put_into_pointers() {
+    let folder = program(
+        "static_code",
+        "static double square(double x) { return x * x; }
+         static double cube(double x) { return x * x * x; }
+         struct ops { double (*first)(double), (*second)(double); };
+         static const struct ops one = { square, cube }, other = { cube, square };
+         static double (*now)(double) = square; static const struct ops *table = &one;
+         void set(int k) { now = k ? cube : square; table = k ? &other : &one; }
+         static double f(double x, int k) { return now(x) + 100 * table->second(x); }
+         int main(void) {
+             for (int k = 0; k < 2; k++) { set(k); printf(\"%g %g\\n\", BACK(3, k), ON(3, k)); }
+             return 0;
+         }",
+    );
+    for level in [0, 2] {
+        accepts(&folder, &format!("cc -O{level} p.c -o p"));
+        assert_eq!(
+            text(&ran(&folder).stdout),
+            "2706 2706\n627 627\n",
+            "-O{level}"
+        );
+    }
+}

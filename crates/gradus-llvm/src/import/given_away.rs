@@ -6,12 +6,14 @@
 //! functions; code that is not seen is taken to keep none.
 
 use super::Importer;
+use crate::ffi::name_of;
 use gradus_ir::{GivenAway, GlobalId, Symbol};
 use llvm_sys::LLVMOpcode::{self, *};
-use llvm_sys::LLVMTypeKind::LLVMPointerTypeKind;
+use llvm_sys::LLVMTypeKind::{LLVMDoubleTypeKind, LLVMFloatTypeKind, LLVMX86_FP80TypeKind};
 use llvm_sys::LLVMValueKind::*;
 use llvm_sys::core::*;
-use llvm_sys::prelude::LLVMValueRef;
+use llvm_sys::prelude::{LLVMTypeRef, LLVMValueRef};
+use llvm_sys::target::LLVMStoreSizeOfType;
 use std::collections::HashSet;
 
 /// A variable whose address has more uses than this is taken to be given away by somebody unknown.
@@ -91,9 +93,14 @@ impl Importer<'_> {
                     self.stored(search, user);
                 }
                 LLVMStore => {
-                    let stored = LLVMTypeOf(LLVMGetOperand(user, 0));
-                    if LLVMGetTypeKind(stored) == LLVMPointerTypeKind {
+                    if self.is_wide(LLVMTypeOf(LLVMGetOperand(user, 0))) {
                         search.found.set_by.insert(self.function_of(user));
+                    }
+                }
+                LLVMAtomicRMW | LLVMAtomicCmpXchg => {
+                    search.found.set_by.insert(self.function_of(user));
+                    if LLVMGetOperand(user, 0) != value {
+                        search.found.by.insert(self.function_of(user));
                     }
                 }
                 LLVMPtrToInt => _ = search.found.by.insert(self.function_of(user)),
@@ -104,6 +111,14 @@ impl Importer<'_> {
                 _ => {}
             }
         }
+    }
+
+    /// Whether a type may hold an address: no floating-point number, and nothing that is too small.
+    fn is_wide(&self, ty: LLVMTypeRef) -> bool {
+        let numbers = [LLVMFloatTypeKind, LLVMDoubleTypeKind, LLVMX86_FP80TypeKind];
+        let bytes = unsafe { LLVMStoreSizeOfType(self.data_layout, ty) };
+        bytes >= self.unit.layout.pointer_bytes
+            && !numbers.contains(&unsafe { LLVMGetTypeKind(ty) })
     }
 
     /// An address that is stored: in a variable of the function it goes on from where that is read.
@@ -130,6 +145,9 @@ impl Importer<'_> {
         unsafe {
             let callee = LLVMGetCalledValue(call);
             if LLVMGetValueKind(callee) != LLVMFunctionValueKind || LLVMIsDeclaration(callee) != 0 {
+                if may_set(call, callee, value) {
+                    search.found.set_by.insert(self.function_of(call));
+                }
                 return;
             }
             let params = LLVMCountParams(callee).min(LLVMGetNumArgOperands(call));
@@ -167,5 +185,18 @@ impl Importer<'_> {
         let block = unsafe { LLVMGetInstructionParent(instruction) };
         let function = unsafe { LLVMGetBasicBlockParent(block) };
         self.func_ids.get(&function).map(|id| Symbol::Func(*id))
+    }
+}
+
+/// Whether a function that is not seen may write to an address that it is given: not what only marks memory or reads
+/// it, nor what asks for a derivative.
+unsafe fn may_set(call: LLVMValueRef, callee: LLVMValueRef, value: LLVMValueRef) -> bool {
+    unsafe {
+        let name = name_of(callee);
+        let marks = ["llvm.lifetime", "llvm.dbg", "llvm.invariant", "llvm.assume"];
+        let copies = name.starts_with("llvm.memcpy") || name.starts_with("llvm.memmove");
+        let reads = copies && LLVMGetOperand(call, 0) != value;
+        let asks = name.contains("__enzyme_");
+        !(reads || asks || marks.iter().any(|mark| name.starts_with(mark)))
     }
 }
