@@ -142,7 +142,9 @@ fn long_functions_share_their_loops_in_derivatives() {
         void __enzyme_autodiff(void *, ...);
         enum {{ N = 200 }};
         static double u[N][5], v[3][N][5];
-        static void sweep(void) {{ {loops} }}
+        static void sweep(void)
+        {{
+{loops}        }}
         static double f(const double *x)
         {{
             double sum = 0;
