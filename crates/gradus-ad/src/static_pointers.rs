@@ -13,7 +13,7 @@ use crate::shadow::shadow_global;
 use crate::static_state::address;
 use crate::variant::{Mode, Variant};
 use gradus_analysis::{MemoryPlace, Origin, ShadowState};
-use gradus_ir::{BinaryOp, CastOp, Code, Diagnostic, GlobalId, IntPredicate, Unit, Value};
+use gradus_ir::{BinaryOp, CastOp, Code, Diagnostic, Flags, GlobalId, IntPredicate, Unit, Value};
 
 /// More comparisons than this at the start of a derivative are refused.
 const MOST_COMPARISONS: usize = 1 << 12;
@@ -53,7 +53,8 @@ pub(crate) fn led(
         }
         let size = (unit.layout).size_bytes(unit, unit.globals[global].ty);
         let width = unit.layout.pointer_bytes;
-        for offset_bytes in (0..size).step_by(width as usize) {
+        let whole = (size + 1).saturating_sub(width);
+        for offset_bytes in (0..whole).step_by(width as usize) {
             let word = MemoryPlace {
                 offset_bytes: place.offset_bytes + offset_bytes as i64,
                 ..place
@@ -129,14 +130,15 @@ pub(crate) fn lead(out: &mut Out<'_>, variant: &Variant, list: &[Led]) {
             let at = address(out, shadow, led.offset_bytes);
             let before = out.load(ptr, at, Space::Shadow, None);
             let mut leads = before;
-            let mut stays = out.build().bool(false);
+            let no = out.build().bool(false);
+            let mut stays = no;
             // One past a variable's end is what lies there only if nothing else does, or the shadow says so.
             for bound in [IntPredicate::Ule, IntPredicate::Ult] {
                 for &target in &led.targets {
                     let (inside, moved) = moved_to(out, own, (led, target), bound, (forward, lane));
                     leads = out.build().select(inside, moved, leads);
                     let same = out.build().icmp(IntPredicate::Eq, before, moved);
-                    let same = out.build().binary(BinaryOp::And, inside, same);
+                    let same = out.build().select(inside, same, no);
                     stays = out.build().binary(BinaryOp::Or, stays, same);
                 }
             }
@@ -163,7 +165,10 @@ fn moved_to(
         false => {
             let of_target = shadow_global(out.unit, target, forward, lane);
             let start = address(out, of_target, 0);
-            out.build().byte_addr(start, offset)
+            let moved = out.build().byte_addr(start, offset);
+            // Nothing is promised where it leads elsewhere.
+            out.build().set_flags(moved, Flags::default());
+            moved
         }
     };
     (inside, moved)

@@ -60,6 +60,7 @@ impl Importer<'_> {
         while let Some(value) = search.work.pop() {
             if search.seen.len() > MOST_USES {
                 search.found.by.insert(None);
+                search.found.set_by.insert(None);
                 break;
             }
             let mut at = unsafe { LLVMGetFirstUse(value) };
@@ -134,6 +135,8 @@ impl Importer<'_> {
                 let user = LLVMGetUser(at);
                 if !LLVMIsALoadInst(user).is_null() {
                     search.follow(user);
+                } else if !keeps_variable(user, place) {
+                    search.found.by.insert(self.function_of(store));
                 }
                 at = LLVMGetNextUse(at);
             }
@@ -198,5 +201,17 @@ unsafe fn may_set(call: LLVMValueRef, callee: LLVMValueRef, value: LLVMValueRef)
         let reads = copies && LLVMGetOperand(call, 0) != value;
         let asks = name.contains("__enzyme_");
         !(reads || asks || marks.iter().any(|mark| name.starts_with(mark)))
+    }
+}
+
+/// Whether a use of a function's variable only writes to it, or marks its life.
+unsafe fn keeps_variable(user: LLVMValueRef, variable: LLVMValueRef) -> bool {
+    unsafe {
+        let writes = !LLVMIsAStoreInst(user).is_null() && LLVMGetOperand(user, 1) == variable;
+        let marks = || {
+            !LLVMIsACallInst(user).is_null()
+                && name_of(LLVMGetCalledValue(user)).starts_with("llvm.lifetime")
+        };
+        writes || marks()
     }
 }
