@@ -111,6 +111,7 @@ fn declare(unit: &mut Unit, global: GlobalId, forward: bool, lane: usize) -> (Gl
             relocations: Vec::new(),
         }),
         unread: Vec::new(),
+        room_bytes: 0,
         derived_from: Some(global),
         ..primal
     });

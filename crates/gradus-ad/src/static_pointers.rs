@@ -15,6 +15,10 @@ use crate::variant::{Mode, Variant};
 use gradus_analysis::{MemoryPlace, Origin, ShadowState};
 use gradus_ir::{BinaryOp, CastOp, Code, Diagnostic, Flags, GlobalId, IntPredicate, Unit, Value};
 
+/// What lies free behind a variable that a pointer in another may lead to: its end, and a few places before another's
+/// start, are then no place of another one.
+const ROOM_BYTES: u32 = 64;
+
 /// More comparisons than this at the start of a derivative are refused.
 const MOST_COMPARISONS: usize = 1 << 12;
 
@@ -121,6 +125,7 @@ pub(crate) fn lead(out: &mut Out<'_>, variant: &Variant, list: &[Led]) {
         let own = out.load(ptr, at, Space::Primal, None);
         let mut is_known = leads_nowhere(out, own);
         for &target in &led.targets {
+            out.unit.globals[target].room_bytes = ROOM_BYTES;
             let (inside, _) = is_inside(out, own, target, IntPredicate::Ule);
             is_known = out.build().binary(BinaryOp::Or, is_known, inside);
         }

@@ -281,6 +281,7 @@ fn recursion_and_globals_reach_a_fixed_point() {
         align_bytes: 8,
         init: None,
         unread: Vec::new(),
+        room_bytes: 0,
         derived_from: None,
     });
     let kind = gradus_ir::ConstKind::Global {
@@ -600,6 +601,7 @@ fn a_table_of_functions_says_what_is_called() {
             relocations: vec![relocation(0), relocation(8)],
         }),
         unread: Vec::new(),
+        room_bytes: 0,
         derived_from: None,
     });
     let kind = gradus_ir::ConstKind::Global {

@@ -127,6 +127,31 @@ fn shadows_of_swapped_pointers_go_along() {
 }
 
 #[test]
+fn the_end_of_a_variable_is_no_other_ones_start() {
+    let folder = program(
+        "static_ends",
+        "static double a[2] = {1}, b[2] = {1}, c[2] = {1}, *end[3] = {a + 2, b + 2, c + 2};
+         __attribute__((noinline)) void turn(int k) {
+             double *of[3] = {a + 2, b + 2, c + 2};
+             for (int i = 0; i < 3; i++) end[i] = of[(i + k) % 3];
+         }
+         static double f(double x, int k) {
+             for (int i = 0; i < 3; i++) end[i][-1] = x * (i + 1);
+             return a[1] + 10 * b[1] + 100 * c[1];
+         }
+         int main(void) {
+             for (int k = 0; k < 3; k++) turn(k), printf(\"%g %g \", BACK(3, 1), ON(3, 1));
+             return 0;
+         }",
+    );
+    for level in 0..=3 {
+        accepts(&folder, &format!("cc -O{level} p.c -o p"));
+        let said = text(&ran(&folder).stdout);
+        assert_eq!(said, "321 321 213 213 132 132 ", "-O{level}");
+    }
+}
+
+#[test]
 fn a_pointer_that_leads_elsewhere_ends_the_program() {
     let folder = program(
         "static_elsewhere",

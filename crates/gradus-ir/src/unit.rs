@@ -100,6 +100,8 @@ pub struct Global {
     pub init: Option<Initializer>,
     /// Where that could not be read: whose addresses stand in it, wherever and in whatever form.
     pub unread: Vec<Symbol>,
+    /// How many bytes behind it stay free on export, so that the end of it is no other variable's start.
+    pub room_bytes: u32,
     /// The variable whose shadow this one is: new ones are emitted beside it on export.
     pub derived_from: Option<GlobalId>,
 }
@@ -288,6 +290,7 @@ impl Unit {
                 relocations: Vec::new(),
             }),
             unread: Vec::new(),
+            room_bytes: 0,
             derived_from: None,
         })
     }

@@ -20,6 +20,28 @@ extern "C" {
 void gr_set_dso_local(LLVMValueRef global, int local) { unwrap<GlobalValue>(global)->setDSOLocal(local != 0); }
 int gr_is_dso_local(LLVMValueRef global) { return unwrap<GlobalValue>(global)->isDSOLocal(); }
 
+// The variable that takes the place of `global` and has `room` unused bytes behind what it holds; `global`
+// itself where another definition may win, or where variables of one section are read one after the other.
+LLVMValueRef gr_leave_room(LLVMValueRef global, unsigned room) {
+  auto *old = unwrap<GlobalVariable>(global);
+  if (!old->isStrongDefinitionForLinker() || old->hasSection())
+    return global;
+  Module &M = *old->getParent();
+  Type *parts[] = {old->getValueType(), ArrayType::get(Type::getInt8Ty(M.getContext()), room)};
+  auto *type = StructType::get(M.getContext(), parts, /*isPacked=*/true);
+  auto *held = ConstantStruct::get(type, {old->getInitializer(), Constant::getNullValue(parts[1])});
+  auto *made = new GlobalVariable(M, type, old->isConstant(), old->getLinkage(), held, "", old,
+                                  old->getThreadLocalMode(), old->getAddressSpace());
+  made->copyAttributesFrom(old);
+  made->setAlignment(M.getDataLayout().getPreferredAlign(old));
+  made->setComdat(old->getComdat());
+  made->copyMetadata(old, 0);
+  made->takeName(old);
+  old->replaceAllUsesWith(made);
+  old->eraseFromParent();
+  return wrap(made);
+}
+
 // The words of an integer constant, lowest first; returns how many it has.
 unsigned gr_integer_words(LLVMValueRef constant, uint64_t *out, unsigned room) {
   const APInt &v = unwrap<ConstantInt>(constant)->getValue();

@@ -226,6 +226,7 @@ fn new_globals_hold_bytes_and_addresses() {
         align_bytes: 8,
         init: Some(Initializer { bytes, relocations }),
         unread: Vec::new(),
+        room_bytes: 0,
         derived_from: None,
     });
     let at = |unit: &mut Unit, offset| {

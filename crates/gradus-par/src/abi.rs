@@ -192,6 +192,7 @@ fn variable(unit: &mut Unit, name: &str, ty: TypeId, linkage: Linkage, defined: 
         align_bytes: 4,
         init: defined.then_some(init),
         unread: Vec::new(),
+        room_bytes: 0,
         derived_from: None,
     })
 }

@@ -730,6 +730,7 @@ fn table_call(constant: bool) -> (Unit, Body) {
             relocations: relocations.collect(),
         }),
         unread: Vec::new(),
+        room_bytes: 0,
         derived_from: None,
     });
     let mut body = Body::new(&[double, int]);

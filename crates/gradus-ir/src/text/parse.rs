@@ -400,6 +400,7 @@ impl Parser {
             align_bytes,
             init: None,
             unread: Vec::new(),
+            room_bytes: 0,
             derived_from: None,
         });
         Ok((id, tail))
@@ -425,6 +426,7 @@ impl Parser {
                 "const" => self.unit.globals[id].constant = true,
                 "thread_local" => self.unit.globals[id].thread_local = true,
                 "align" => self.unit.globals[id].align_bytes = self.number()?,
+                "room" => self.unit.globals[id].room_bytes = self.number()?,
                 "unread" => {
                     self.expect("(")?;
                     while !self.eat(")") {

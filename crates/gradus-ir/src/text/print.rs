@@ -244,6 +244,9 @@ fn global_text(unit: &Unit, types: &TypePrinter, id: GlobalId) -> String {
             .collect();
         out.push_str(&format!(" unread({})", names.join(", ")));
     }
+    if global.room_bytes > 0 {
+        out.push_str(&format!(" room {}", global.room_bytes));
+    }
     if let Some(init) = &global.init {
         out.push_str(&format!(" = {}", init_text(unit, global, init)));
     }

@@ -129,6 +129,7 @@ impl<'h, 'u> Exporter<'h, 'u> {
         for (function, blocks) in old {
             delete(self.host.ctx, function, &blocks);
         }
+        self.leave_room();
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use std::ptr::null_mut;
 unsafe extern "C" {
     fn gr_set_dso_local(global: LLVMValueRef, local: i32);
     fn gr_is_dso_local(global: LLVMValueRef) -> i32;
+    fn gr_leave_room(global: LLVMValueRef, room_bytes: u32) -> LLVMValueRef;
 }
 
 /// Attributes of a function that its derivative must have too: they say how its code is to be
@@ -198,6 +199,17 @@ impl Exporter<'_, '_> {
                 LLVMSetThreadLocalMode(raw, LLVMThreadLocalMode::LLVMGeneralDynamicTLSModel);
             }
             raw
+        }
+    }
+
+    /// Leaves room behind the variables whose ends are to be told from others' starts; last, since constants that
+    /// were made name them.
+    pub(super) fn leave_room(&mut self) {
+        for (id, global) in self.unit.globals.iter() {
+            let raw = &mut self.host.tables.globals[id.index()];
+            if global.room_bytes > 0 {
+                *raw = unsafe { gr_leave_room(*raw, global.room_bytes) };
+            }
         }
     }
 

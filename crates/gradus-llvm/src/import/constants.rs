@@ -208,6 +208,7 @@ impl Importer<'_> {
                 },
                 init: None,
                 unread: Vec::new(),
+                room_bytes: 0,
                 derived_from: None,
             }
         };
