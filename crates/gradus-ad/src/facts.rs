@@ -20,7 +20,7 @@ mod worked_in;
 
 use crate::node::Node;
 use crate::word_copy::WordCopy;
-use gradus_analysis::{CallActivity, CopiedWord, CopyKind, ShadowState};
+use gradus_analysis::{CallActivity, CopiedWord, CopyKind, Period, ShadowState};
 use gradus_ir::{
     Body, CastOp, Code, Definition, Diagnostic, FloatKind, FuncId, GlobalId, LocId, Op, OpKind,
     Type, TypeId, Unit, Value,
@@ -169,28 +169,27 @@ impl Facts<'_> {
         self.copies.get(&op).cloned().unwrap_or(CopyKind::Unknown)
     }
     /// What a copy of words of several kinds moves: all its words where it is short and of constant size,
-    /// else those of a period. `None` where these are too many or there is no period.
+    /// else those before the first period and of one. `None` where these are too many or there is no period, or
+    /// where a copy overlaps whose periods begin behind a head.
     pub fn word_copy(&self, unit: &Unit, op: Op, bytes: Value, overlap: bool) -> Option<WordCopy> {
-        let CopyKind::Words {
-            words,
-            period_bytes,
-        } = self.copy_kind(op)
-        else {
+        let CopyKind::Words { words, period } = self.copy_kind(op) else {
             return None;
         };
         let size = self.body.as_int(unit, bytes);
-        let all =
-            size.and_then(|size| written_out(&words, period_bytes, u64::try_from(size).ok()?));
-        let (words, period_bytes) = match (all, period_bytes) {
+        let all = size.and_then(|size| written_out(&words, period, u64::try_from(size).ok()?));
+        let (words, period) = match (all, period) {
             (Some(all), _) => (all, None),
-            (None, Some(period)) if words.len() <= MOST_WORDS && period > 0 => {
+            (None, Some(period)) if words.len() <= MOST_WORDS && period.bytes > 0 => {
                 (words, Some(period))
             }
             _ => return None,
         };
+        if overlap && period.is_some_and(|period| period.from_bytes > 0) {
+            return None;
+        }
         Some(WordCopy {
             words,
-            period_bytes,
+            period,
             overlap,
         })
     }
@@ -380,18 +379,25 @@ impl Facts<'_> {
 }
 
 /// The words of a copy of so many bytes, one period after the other; `None` where they are too many.
-fn written_out(words: &[CopiedWord], period: Option<u64>, size: u64) -> Option<Vec<CopiedWord>> {
-    let period = period.unwrap_or(size.max(1)).max(1);
-    let mut all = Vec::new();
-    let mut start = 0;
-    while start < size {
-        for word in words.iter().filter(|w| start + w.offset_bytes < size) {
-            all.push(CopiedWord {
-                offset_bytes: start + word.offset_bytes,
+fn written_out(words: &[CopiedWord], period: Option<Period>, size: u64) -> Option<Vec<CopiedWord>> {
+    let (from, period) = match period {
+        Some(period) => (period.from_bytes, period.bytes.max(1)),
+        None => (size, 1),
+    };
+    let (head, repeated) = words.split_at(words.partition_point(|word| word.offset_bytes < from));
+    let there = |word: &&CopiedWord| word.offset_bytes < size;
+    let mut all: Vec<CopiedWord> = head.iter().filter(there).copied().collect();
+    if repeated.is_empty() {
+        return Some(all);
+    }
+    for start in (0..size.saturating_sub(from)).step_by(period as usize) {
+        for word in repeated {
+            let offset_bytes = start + word.offset_bytes;
+            all.extend((offset_bytes < size).then_some(CopiedWord {
+                offset_bytes,
                 ..*word
-            });
+            }));
         }
-        start += period;
         if all.len() > MOST_WORDS {
             return None;
         }

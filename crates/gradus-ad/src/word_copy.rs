@@ -3,22 +3,23 @@
 //!
 //! Where the number of words is known and small they are written out; else a loop runs over their period.
 //! The ends of a `memmove` may overlap: a period then reads all its words before it writes any, and the
-//! loop begins at the end from which nothing is overwritten before it is read. Undoing goes the other way.
+//! loop begins at the end from which nothing is overwritten before it is read. Undoing goes the other way. Words
+//! before the first period, the head of a structure that ends in an array, go first where they cannot overlap.
 
 use crate::differential;
 use crate::out::{Out, Space};
 use crate::tape::layout::widen;
-use gradus_analysis::{CopiedWord, LaneKind};
+use gradus_analysis::{CopiedWord, LaneKind, Period};
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, IntPredicate, TypeId, Value};
 
 /// The words that a copy moves.
 #[derive(Debug)]
 pub struct WordCopy {
-    /// Them all, or those of one period, in order.
+    /// Them all, or those of the first period and before it, in order.
     pub words: Vec<CopiedWord>,
-    /// They repeat after so many bytes, up to the size of the copy.
-    pub period_bytes: Option<u64>,
+    /// How they repeat, up to the size of the copy.
+    pub period: Option<Period>,
     /// Whether the two ends may overlap.
     pub overlap: bool,
 }
@@ -50,8 +51,8 @@ impl WordCopy {
             (LaneKind::Float(_), Numbers::Stay) => None,
             (LaneKind::Float(kind), _) => Some(out.unit.types.float(kind)),
         };
-        self.run(out, [to, from], bytes, false, |out, start| {
-            for group in self.groups() {
+        self.run(out, [to, from], bytes, false, |out, start, words| {
+            for group in self.groups(words) {
                 let mut read = Vec::new();
                 for &word in group {
                     if let Some(ty) = moved(out, word.kind) {
@@ -80,8 +81,8 @@ impl WordCopy {
         bytes: Value,
         real: Option<Value>,
     ) {
-        self.run(out, [to, from.unwrap_or(to)], bytes, true, |out, start| {
-            for group in self.groups() {
+        self.run(out, [to, from.unwrap_or(to)], bytes, true, |out, start, words| {
+            for group in self.groups(words) {
                 let mut taken = Vec::new();
                 for &word in group {
                     if let LaneKind::Float(kind) = word.kind {
@@ -103,41 +104,83 @@ impl WordCopy {
     }
 
     /// The words that are read before any of them is written.
-    fn groups(&self) -> impl Iterator<Item = &[CopiedWord]> {
+    fn groups<'w>(&self, words: &'w [CopiedWord]) -> impl Iterator<Item = &'w [CopiedWord]> {
         let size = match self.overlaps() {
-            true => self.words.len(),
+            true => words.len(),
             false => 1,
         };
-        self.words.chunks(size.max(1))
+        words.chunks(size.max(1))
     }
 
     fn overlaps(&self) -> bool {
         self.overlap && !planted(Mutant::OverlapForgotten)
     }
 
-    /// Runs `make` for each period, from the end that is right for a copy or, `backwards`, for undoing it.
+    /// Runs `make` for what stands before the first period and for each period, from the end that is right for a copy
+    /// or, `backwards`, for undoing it.
     fn run(
         &self,
         out: &mut Out<'_>,
         [to, from]: [Value; 2],
         bytes: Value,
         backwards: bool,
-        make: impl FnOnce(&mut Out<'_>, &Start),
+        mut make: impl FnMut(&mut Out<'_>, &Start, &[CopiedWord]),
     ) {
-        let Some(period) = self.period_bytes else {
+        let Some(period) = self.period else {
             let left = None;
-            return make(out, &Start { to, from, left });
+            return make(out, &Start { to, from, left }, &self.words);
         };
-        let bytes = widen(out, bytes);
-        let period = out.build().i64(period as i64);
-        let one = out.build().i64(1);
-        let most = out.build().binary(BinaryOp::Sub, period, one);
-        let up = out.build().binary(BinaryOp::Add, bytes, most);
-        let count = out.build().binary(BinaryOp::UDiv, up, period);
+        let mut bytes = widen(out, bytes);
+        let left = Some(bytes);
+        let mut start = Start { to, from, left };
+        let is_head = |word: &CopiedWord| word.offset_bytes < period.from_bytes;
+        let (head, repeated) = self.words.split_at(self.words.partition_point(is_head));
+        if period.from_bytes > 0 {
+            make(out, &start, head);
+            (start, bytes) = start.behind(out, period.from_bytes, bytes);
+        }
+        let in_period = |word: &CopiedWord| CopiedWord {
+            offset_bytes: word.offset_bytes - period.from_bytes,
+            ..*word
+        };
+        let words: Vec<CopiedWord> = repeated.iter().map(in_period).collect();
         let from_last = self.overlaps().then(|| match backwards {
             true => out.build().icmp(IntPredicate::Ult, to, from),
             false => out.build().icmp(IntPredicate::Ugt, to, from),
         });
+        let bytes = [bytes, out.build().i64(period.bytes as i64)];
+        start.each_period(out, bytes, from_last, |out, start| make(out, start, &words));
+    }
+}
+
+impl Start {
+    /// What lies behind the first `head` of so many bytes, and how many these are: none where there are no more.
+    fn behind(&self, out: &mut Out<'_>, head: u64, bytes: Value) -> (Start, Value) {
+        let head = out.build().i64(head as i64);
+        let more = out.build().icmp(IntPredicate::Ugt, bytes, head);
+        let rest = out.build().binary(BinaryOp::Sub, bytes, head);
+        let none = out.build().i64(0);
+        let rest = out.build().select(more, rest, none);
+        let start = Start {
+            to: out.build().byte_addr(self.to, head),
+            from: out.build().byte_addr(self.from, head),
+            left: Some(rest),
+        };
+        (start, rest)
+    }
+
+    /// Runs `make` for each period of so many bytes, beginning with the last one where that is said.
+    fn each_period(
+        &self,
+        out: &mut Out<'_>,
+        [bytes, period]: [Value; 2],
+        from_last: Option<Value>,
+        make: impl FnOnce(&mut Out<'_>, &Start),
+    ) {
+        let one = out.build().i64(1);
+        let most = out.build().binary(BinaryOp::Sub, period, one);
+        let up = out.build().binary(BinaryOp::Add, bytes, most);
+        let count = out.build().binary(BinaryOp::UDiv, up, period);
         let (_, region) = out.build().for_(count, &[]);
         let outside = std::mem::replace(&mut out.place, (region, None));
         let mut k = out.body.region_params(region)[0];
@@ -148,17 +191,15 @@ impl WordCopy {
         }
         let at = out.build().binary(BinaryOp::Mul, k, period);
         let start = Start {
-            to: out.build().byte_addr(to, at),
-            from: out.build().byte_addr(from, at),
+            to: out.build().byte_addr(self.to, at),
+            from: out.build().byte_addr(self.from, at),
             left: Some(out.build().binary(BinaryOp::Sub, bytes, at)),
         };
         make(out, &start);
         out.build().yield_(&[]);
         out.place = outside;
     }
-}
 
-impl Start {
     /// What a copy leaves of a word beside the primal one.
     fn read(&self, out: &mut Out<'_>, word: CopiedWord, ty: TypeId, numbers: Numbers) -> Value {
         let there = self.when_there(out, word, Some(ty), |out| {

@@ -50,6 +50,39 @@ programs! {
                 r += 0.001 * p * p; }
             for (int k = 0; k < n; k++) x[k] = 0;
             return r; }";
+    // Structures that end in an array of any length, copied and reallocated whole: numbers, addresses and integers
+    // in the head, structures and addresses in the array.
+    heads_before_arrays: 6, "#include <stdlib.h>
+        #include <string.h>
+        typedef struct Row { struct Row *next; double scale; int n; double d[]; } Row;
+        typedef struct { int n; struct { double x; int id; } p[]; } Points;
+        typedef struct { int n; double *of[]; } Rows;
+        static Row *row(Row *next, int n, double scale) {
+            Row *r = malloc(sizeof(Row) + n * sizeof(double)); r->next = next; r->n = n; r->scale = scale; return r; }
+        static Row *copy(const Row *r) {
+            if (!r) return 0;
+            size_t bytes = sizeof(Row) + r->n * sizeof(double);
+            Row *w = malloc(bytes); memcpy(w, r, bytes); w->next = copy(r->next); return w; }
+        static Points *push(Points *v, double x, int id) {
+            int n = v ? v->n : 0; v = realloc(v, sizeof(Points) + (n + 1) * sizeof v->p[0]);
+            v->n = n + 1; v->p[n].x = x; v->p[n].id = id; return v; }
+        static Rows *keep(Rows *v, double *at) {
+            int n = v ? v->n : 0; v = realloc(v, sizeof(Rows) + (n + 1) * sizeof v->of[0]);
+            v->n = n + 1; v->of[n] = at; return v; }
+        double f(int n, double *x, double s) {
+            Row *list = 0; Points *points = 0; Rows *rows = 0; double r = 0;
+            for (int i = 0; i < n; i++) {
+                list = row(list, i + 1, s * x[i]); points = push(points, x[i] * x[i], i * 3 % n);
+                for (int j = 0; j <= i; j++) list->d[j] = x[i] * x[j];
+                rows = keep(rows, list->d); }
+            Row *twin = copy(list);
+            for (Row *a = list, *b = twin; a; a = a->next, b = b->next)
+                for (int j = 0; j < a->n; j++) { b->d[j] *= a->d[0] * b->scale; r += b->d[j] * a->d[j] + b->scale; }
+            for (int i = 0; i < points->n; i++) r += points->p[i].x * x[points->p[i].id] * rows->of[i][i];
+            free(points); free(rows);
+            while (list) { Row *t = list->next; free(list); list = t; }
+            while (twin) { Row *t = twin->next; free(twin); twin = t; }
+            return r; }";
     // The start of a row is the end of the one before; where the program then changes the lengths, they must
     // be kept.
     rows_that_begin_where_others_end: 6, "#include <stdlib.h>

@@ -6,11 +6,12 @@
 //! strides, words stay where they were seen or declared, arrays run on from where they were indexed until
 //! another word begins, and the guess stands only if every word comes out as one kind. Arrays run on only
 //! where some declaration names the words around them: else a word that nobody touches would be theirs.
+//! A structure that ends in an array of any length has a head, and its period begins behind that.
 
 use crate::lanes;
 use crate::memory::{Memory, MemoryPlace};
 use crate::seen::Seen;
-use crate::words::{CopiedWord, CopyKind, LaneKind};
+use crate::words::{CopiedWord, CopyKind, LaneKind, Period};
 use gradus_ir::Entity;
 use std::collections::BTreeMap;
 
@@ -46,85 +47,179 @@ pub(crate) fn resolve(
     let mut periods: Vec<u64> = strides.map(|(_, stride)| *stride).collect();
     periods.sort_unstable_by(|a, b| b.cmp(a));
     periods.dedup();
+    periods.retain(|period| *period != 0);
     periods.truncate(PERIODS_MAX);
-    periods.push(0);
-    periods
-        .into_iter()
-        .filter(|period| *period != 0 || size.is_some())
-        .find_map(|period| with_period(memory, evidence, ends, size, period))
+    let blocks = Blocks {
+        memory,
+        evidence,
+        ends,
+        size,
+        has_head: false,
+    };
+    let alike = periods.iter().find_map(|period| blocks.repeated(*period));
+    let whole = || size.and_then(|_| blocks.repeated(0));
+    let behind_head = || {
+        let head = blocks.head()?;
+        (periods.iter()).find_map(|period| blocks.with_head(head, *period))
+    };
+    alike.or_else(whole).or_else(behind_head)
 }
 
-fn with_period(
-    memory: &Memory,
-    evidence: &[BTreeMap<i64, Seen>],
-    ends: &[MemoryPlace],
+/// Blocks that are alike.
+#[derive(Clone, Copy)]
+struct Blocks<'a> {
+    memory: &'a Memory,
+    /// What accesses took the words of each class for.
+    evidence: &'a [BTreeMap<i64, Seen>],
+    ends: &'a [MemoryPlace],
     size: Option<u64>,
-    period: u64,
-) -> Option<CopyKind> {
-    let extent = match (period, size) {
-        (0, size) => size?,
-        (period, _) => period,
-    };
-    if extent > BLOCK_MAX {
-        return None;
-    }
-    let distance = |end: &MemoryPlace, offset: i64| -> Option<u64> {
-        let plain = offset.wrapping_sub(end.offset_bytes);
-        let distance = match period {
-            0 => u64::try_from(plain).ok()?,
-            period => plain.rem_euclid(period as i64) as u64,
+    /// Whether what lies before `ends` belongs to something else.
+    has_head: bool,
+}
+
+impl Blocks<'_> {
+    /// What they hold if their words repeat after `period` bytes; after none where that is 0.
+    fn repeated(&self, period: u64) -> Option<CopyKind> {
+        let extent = match (period, self.size) {
+            (0, size) => size?,
+            (period, _) => period,
         };
-        (distance < extent).then_some(distance)
-    };
-    let mut map = Map::new();
-    for end in ends {
-        for (&offset, seen) in &evidence[end.class.index()] {
-            if let Some(at) = distance(end, offset) {
-                map.entry(at).or_default().add(seen);
+        if extent > BLOCK_MAX {
+            return None;
+        }
+        let mut map = Map::new();
+        for end in self.ends {
+            for (&offset, seen) in &self.evidence[end.class.index()] {
+                if let Some(at) = self.distance(end, offset, period, extent) {
+                    map.entry(at).or_default().add(seen);
+                }
             }
         }
-    }
-    let declared = map.values().any(|seen| seen.is_declared());
-    for seen in map.values_mut() {
-        *seen = seen.settled();
-        only_kind(*seen).ok()?;
-    }
-    for end in ends {
-        for &(offset, stride) in &memory.get(end.class).steps {
-            let inner = declared && (period == 0 || !stride.is_multiple_of(period));
-            let next = offset.wrapping_add_unsigned(stride);
-            for at in [offset, next].into_iter().filter(|_| inner) {
-                if let Some(at) = distance(end, at) {
+        let declared = map.values().any(|seen| seen.is_declared());
+        for seen in map.values_mut() {
+            *seen = seen.settled();
+            only_kind(*seen).ok()?;
+        }
+        for end in self.ends {
+            for &(offset, stride) in &self.memory.get(end.class).steps {
+                if period != 0 && stride.is_multiple_of(period) {
+                    continue;
+                }
+                let next = offset.wrapping_add_unsigned(stride);
+                let [first, next] =
+                    [offset, next].map(|at| self.distance(end, at, period, extent));
+                if are_told_apart(&map, first, next, stride) {
+                    return None;
+                }
+                for at in [first, next].into_iter().flatten().filter(|_| declared) {
                     run_on(&mut map, at, stride, extent);
                 }
             }
         }
+        let list: Vec<(u64, Seen)> = map.into_iter().collect();
+        match block(&list, period, self.size, true) {
+            CopyKind::Unknown => None,
+            kind => Some(kind),
+        }
     }
-    let list: Vec<(u64, Seen)> = map.into_iter().collect();
-    match block(&list, period, size, true) {
-        CopyKind::Unknown => None,
-        kind => Some(kind),
+
+    /// How far an offset lies from the start of a period, where it is in one.
+    fn distance(&self, end: &MemoryPlace, offset: i64, period: u64, extent: u64) -> Option<u64> {
+        let plain = offset.wrapping_sub(end.offset_bytes);
+        let distance = match period {
+            0 => u64::try_from(plain).ok()?,
+            _ if self.has_head && plain < 0 => return None,
+            period => plain.rem_euclid(period as i64) as u64,
+        };
+        (distance < extent).then_some(distance)
     }
+
+    /// Where the only array begins that is indexed, other than at the start. Words before it stand once; were
+    /// there an array among them, it could not be told how far that goes.
+    fn head(&self) -> Option<u64> {
+        let distances = self.ends.iter().flat_map(|end| {
+            let steps = self.memory.get(end.class).steps.iter();
+            steps.map(|(offset, _)| offset.wrapping_sub(end.offset_bytes))
+        });
+        u64::try_from(distances.min()?).ok().filter(|head| *head > 0)
+    }
+
+    /// What they hold if their first `head` bytes stand once, before what repeats.
+    fn with_head(&self, head: u64, period: u64) -> Option<CopyKind> {
+        let behind = |end: &MemoryPlace| MemoryPlace {
+            offset_bytes: end.offset_bytes.wrapping_add_unsigned(head),
+            ..*end
+        };
+        let ends: Vec<MemoryPlace> = self.ends.iter().map(behind).collect();
+        let tail = Blocks {
+            ends: &ends,
+            size: self.size.map(|size| size.saturating_sub(head)),
+            has_head: true,
+            ..*self
+        };
+        let tail = tail.repeated(period)?;
+        let size = Some(head);
+        let mut words = words_of(Blocks { size, ..*self }.repeated(0)?, head)?;
+        words.extend(words_of(tail, period)?.into_iter().map(|word| CopiedWord {
+            offset_bytes: word.offset_bytes + head,
+            ..word
+        }));
+        if words.is_empty() {
+            return Some(CopyKind::Nothing);
+        }
+        let period = Some(Period {
+            from_bytes: head,
+            bytes: period,
+        });
+        Some(CopyKind::Words { words, period })
+    }
+}
+
+/// The words of a block, or of one period of it.
+fn words_of(kind: CopyKind, bytes: u64) -> Option<Vec<CopiedWord>> {
+    let kind = match kind {
+        CopyKind::Words { words, .. } => return Some(words),
+        CopyKind::Floats(kind) => LaneKind::Float(kind),
+        CopyKind::Pointers => LaneKind::Pointer,
+        CopyKind::Nothing => return Some(Vec::new()),
+        CopyKind::Unknown => return None,
+    };
+    let starts = (0..bytes).step_by(lanes::kind_bytes(kind) as usize);
+    let word = |offset_bytes| CopiedWord { offset_bytes, kind };
+    Some(starts.map(word).collect())
+}
+
+/// Whether what is indexed would be an array of one word: where the next one lies, another begins.
+fn are_told_apart(map: &Map, first: Option<u64>, next: Option<u64>, stride: u64) -> bool {
+    let (Some(first), Some(next)) = (first, next) else {
+        return false;
+    };
+    let Some(&seen) = map.get(&first).filter(|seen| !seen.is_nothing()) else {
+        return false;
+    };
+    !is_free_for(map, next, seen, word_bytes(first, seen).min(stride))
+}
+
+/// Whether no other word than one that is known to be `seen` begins or goes on in the bytes from `start`.
+fn is_free_for(map: &Map, start: u64, seen: Seen, bytes: u64) -> bool {
+    let mut range = map.range(start.saturating_sub(15)..start + bytes);
+    !range.any(|(&other, &there)| {
+        let meets = other + word_bytes(other, there) > start;
+        meets && !there.is_nothing() && (other != start || only_kind(there) != only_kind(seen))
+    })
 }
 
 /// An array is indexed from `at` in steps of `stride`: its words are alike as far as no other begins.
 fn run_on(map: &mut Map, at: u64, stride: u64, extent: u64) {
     let Some(&seen) = map.get(&at) else { return };
     let bytes = word_bytes(at, seen).min(stride);
-    let free = |map: &Map, start: u64| {
-        let mut range = map.range(start.saturating_sub(15)..start + bytes);
-        !range.any(|(&other, &there)| {
-            let meets = other + word_bytes(other, there) > start;
-            meets && !there.is_nothing() && (other != start || there != seen)
-        })
-    };
     let mut next = at + stride;
-    while next + bytes <= extent && free(map, next) {
+    while next + bytes <= extent && is_free_for(map, next, seen, bytes) {
         map.insert(next, seen);
         next += stride;
     }
     let mut before = at;
-    while before >= stride && free(map, before - stride) {
+    while before >= stride && is_free_for(map, before - stride, seen, bytes) {
         before -= stride;
         map.insert(before, seen);
     }
@@ -212,7 +307,10 @@ pub(crate) fn block(
         _ if modulus == 0 && size.is_none() => CopyKind::Unknown,
         _ => CopyKind::Words {
             words,
-            period_bytes: (modulus != 0).then_some(modulus),
+            period: (modulus != 0).then_some(Period {
+                from_bytes: 0,
+                bytes: modulus,
+            }),
         },
     }
 }

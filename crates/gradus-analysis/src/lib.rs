@@ -118,4 +118,4 @@ pub use seen::Seen;
 pub use thrown::Thrown;
 pub use trips::{Availability, Trips, trip_max, trips};
 pub use variance::Variance;
-pub use words::{CopiedWord, CopyKind, Lane, LaneKind, Words};
+pub use words::{CopiedWord, CopyKind, Lane, LaneKind, Period, Words};

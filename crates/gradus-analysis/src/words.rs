@@ -48,6 +48,15 @@ pub struct CopiedWord {
     pub kind: LaneKind,
 }
 
+/// How the words of a copy repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    /// Bytes from the start of the copy to the first period: words before stand once.
+    pub from_bytes: u64,
+    /// The length of a period.
+    pub bytes: u64,
+}
+
 /// What a copy of bytes moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CopyKind {
@@ -59,8 +68,8 @@ pub enum CopyKind {
     Words {
         /// The words in order.
         words: Vec<CopiedWord>,
-        /// They repeat after so many bytes, up to the size of the copy.
-        period_bytes: Option<u64>,
+        /// How they repeat, up to the size of the copy.
+        period: Option<Period>,
     },
     /// Neither floats nor pointers.
     Nothing,
@@ -681,7 +690,7 @@ fn zeroed(block: &[(u64, Seen)]) -> CopyKind {
     };
     CopyKind::Words {
         words: block.iter().flat_map(of_word).collect(),
-        period_bytes: None,
+        period: None,
     }
 }
 

@@ -4,7 +4,7 @@
 mod support;
 
 use std::process::Command;
-use support::{accepts, folder, succeeds, text, write};
+use support::{accepts, folder, refuses, succeeds, text, write};
 
 /// Every function fills a list in the pool, uses it, and puts something else in its place.
 const PROGRAM: &str = r#"
@@ -284,5 +284,38 @@ fn what_an_object_held_is_what_the_return_sweep_sees() {
         let names = ["variant", "words", "buffer"];
         let expected: String = names.map(|name| format!("{name} right\n")).concat();
         assert_eq!(text(&run.stdout), expected, "-O{level}");
+    }
+}
+
+/// A length and numbers behind it, moved down by the bytes of both: where the numbers' second one lies, an integer
+/// did. That the two alternate, as in an array of structures, is not concluded from it.
+#[test]
+fn arrays_behind_an_integer_are_not_taken_for_structures() {
+    let folder = folder("moved_down");
+    let source = "#include <stdlib.h>
+        #include <string.h>
+        double __enzyme_autodiff(void *, ...);
+        extern int enzyme_dup, enzyme_const;
+        double f(const double *x, int n) {
+            size_t bytes = 8 + n * sizeof(double);
+            char *all = calloc(4, bytes);
+            *(int *)(all + 16) = n;
+            double *d = (double *)(all + 24), *moved = (double *)(all + 8);
+            for (int i = 0; i < n; i++) d[i] = x[i] * x[i];
+            memmove(all, all + 16, bytes);
+            double s = 0;
+            for (int i = 0; i < *(int *)all; i++) s += moved[i] * x[i];
+            free(all);
+            return s;
+        }
+        int main(void) {
+            double x[3] = {1, 2, 3}, d[3] = {0};
+            __enzyme_autodiff((void *)f, enzyme_dup, x, d, enzyme_const, 3);
+            return d[1] != 12;
+        }\n";
+    write(&folder, "p.c", source);
+    for level in 0..=3 {
+        let said = refuses(&folder, &format!("cc -O{level} -g p.c -o p"), "GRD0007");
+        assert!(said.contains("p.c:11:"), "{said}");
     }
 }
