@@ -10,9 +10,9 @@ pub(crate) fn remedy(name: &str) -> Option<String> {
     } else if begins(&["InitArrayConstructor", "PushArrayConstructor"]) {
         "it builds an array constructor: allocate the array, and assign its elements one by one"
     } else if begins(&["Initialize", "Destroy", "Finalize"]) {
-        "it makes or ends a variable of a derived type with polymorphic components, with pointers, or with allocatable components of a derived type: declare components by `type`, not `class`, and keep the numbers of such arrays in arrays of their own"
+        "it makes or ends a variable of a derived type with polymorphic components, with final procedures, or with allocatable components of a derived type: declare components by `type`, not `class`, and keep the numbers of such arrays in arrays of their own"
     } else if begins(&["Pointer"]) {
-        "it works on a `pointer`: declare the variable `allocatable`"
+        "it works on a `pointer` that is polymorphic, of characters, or not described where the statement stands: declare it by `type`, without `errmsg` where it is allocated, or declare it `allocatable`"
     } else if begins(&["Allocatable", "MoveAlloc"]) {
         "it works on an `allocatable` variable that is polymorphic, has components that are not known, or is a dummy argument of a function that is not called in the same file: declare it by `type`, without `errmsg` where it is allocated, and compile its callers together with it"
     } else {

@@ -5,7 +5,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{folder, gradus, refuses, shell, succeeds, text, write};
+use support::{accepts, folder, gradus, refuses, shell, succeeds, text, write};
 
 fn source(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/languages");
@@ -120,28 +120,94 @@ fn fortran_types() {
     }
 }
 
-/// Fortran 90 and later: arrays that are allocated by assignments, moved, and assigned to where they overlap what is
-/// assigned, norms and remainders, in flang's bitcode of every level that is optimised.
-#[test]
-fn fortran_arrays() {
-    let folder = folder("fortran_arrays");
-    let (arrays, main) = (source("arrays.f90"), source("arrays.c"));
-    let (arrays, main) = (arrays.display(), main.display());
+/// Differentiates functions of a Fortran source, from flang's bitcode of several levels, as a program that checks them.
+fn checks_fortran(file: &str, functions: &[&str], levels: &[&str]) {
+    let folder = folder(&format!("fortran_{}", file.trim_end_matches(".f90")));
+    let (fortran, main) = (source(file), source("checked.c"));
+    let (fortran, main) = (fortran.display(), main.display());
     let library = fortran_library(&folder);
-    for level in ["-O1", "-O2", "-O3"] {
+    let named: String = (functions.iter()).map(|name| format!("X({name})")).collect();
+    for level in levels {
         shell(
             &folder,
-            &format!("flang-22 {level} -g -emit-llvm -c {arrays} -o arrays.bc"),
+            &format!("flang-22 {level} -g -emit-llvm -c {fortran} -o fortran.bc"),
         );
-        shell(
-            &folder,
-            &format!("gradus cc {level} arrays.bc {main} {library} -lm -lpthread -o program"),
+        let compile = format!(
+            "gradus cc {level} -DFUNCTIONS(X)={named} fortran.bc {main} {library} -lm -lpthread -o program"
         );
+        shell(&folder, &compile);
         let mut checked = Command::new("valgrind");
         checked.args(["-q", "--leak-check=full", "--error-exitcode=9", "./program"]);
         let output = succeeds(checked.current_dir(&folder));
         assert_eq!(text(&output.stdout), "right\n", "{level}");
     }
+}
+
+/// Fortran 90 and later: arrays that are allocated by assignments, moved, and assigned to where they overlap what is
+/// assigned, norms and remainders, in flang's bitcode of every level that is optimised.
+#[test]
+fn fortran_arrays() {
+    let functions = [
+        "shapes", "overlaps", "grown", "cells", "waves", "bounds", "sources", "strides", "rests",
+    ];
+    checks_fortran("arrays.f90", &functions, &["-O1", "-O2", "-O3"]);
+}
+
+/// Fortran 90's pointers: allocated and freed, also behind components of structures, lists and trees; exchanged, laid
+/// over parts of arrays, and compared.
+#[test]
+fn fortran_pointers() {
+    let functions = ["tree", "list", "grid", "buffers", "points", "jagged", "parts"];
+    checks_fortran("pointers.f90", &functions, &["-O1", "-O2", "-O3"]);
+}
+
+/// What a library frees it has given itself: memory of pointers goes from one to the other.
+#[test]
+fn fortran_pointers_of_others() {
+    let folder = folder("fortran_pointers_of_others");
+    let made = "module made
+      contains
+        subroutine make(p, n)
+          real(8), pointer, intent(inout) :: p(:)
+          integer, intent(in) :: n
+          allocate(p(n))
+          p = 1
+        end subroutine
+        subroutine take(p, state)
+          real(8), pointer, intent(inout) :: p(:)
+          integer, intent(out) :: state
+          deallocate(p, stat=state)
+        end subroutine
+        real(8) function f(x)
+          real(8), intent(in) :: x
+          real(8), pointer :: p(:)
+          call make(p, 3)
+          p = p * x
+          f = sum(p * p)
+          deallocate(p)
+        end function
+      end module\n";
+    let main = "program main
+        use made
+        real(8), pointer :: p(:), q(:)
+        integer :: state, n
+        do n = 1, 9
+          call make(p, n)
+          deallocate(p, stat=state)
+          if (state /= 0) stop 1
+          allocate(q(n))
+          call take(q, state)
+          if (state /= 0) stop 2
+          call take(q, state)
+          if (state == 0) stop 3
+        end do
+        if (f(2d0) /= 12) stop 4
+      end program\n";
+    write(&folder, "made.f90", made);
+    write(&folder, "main.f90", main);
+    accepts(&folder, "grad made.f90 -f _QMmadePf -o made.o");
+    shell(&folder, "flang-22 main.f90 made.o -o program");
+    succeeds(Command::new("./program").current_dir(&folder));
 }
 
 /// Allocatable arrays of derived types, with initial values and with allocatable components: allocated by bounds, with a

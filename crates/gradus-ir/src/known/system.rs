@@ -41,7 +41,12 @@ pub enum SystemFn {
     Sleep,
     /// Number of the process or thread.
     Identity,
+    /// Asks of which type something is, or whether it leads to something.
+    Question,
 }
+
+/// The name that stands for functions of our own which only ask, and may end the program.
+pub const QUESTION: &str = "__gr_question";
 
 pub(super) const TALK: Effects = Effects::PURE.hidden().errno().inactive();
 pub(super) const DIE: Effects = Effects::PURE.hidden().leaving().inactive();
@@ -290,6 +295,11 @@ pub(super) const ROWS: &[Row] = &[
         ],
         SystemFn::Identity,
         TALK,
+    ),
+    row(
+        &["_FortranAPointerIsAssociatedWith", QUESTION],
+        SystemFn::Question,
+        TALK.reading(&[0, 1]),
     ),
 ];
 

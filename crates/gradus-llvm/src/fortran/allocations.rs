@@ -10,6 +10,7 @@
 use super::assignments::copy_text;
 use super::descriptors::{Left, number};
 use super::elements::Element;
+use super::pointers;
 use super::types::{Initial, Type};
 use super::written::{DESCRIPTOR, Written, before, bounds, described, each};
 use crate::host::Host;
@@ -23,7 +24,7 @@ const NOT_ALLOCATED: u32 = 11;
 const NO_MEMORY: u32 = 16;
 
 /// What an allocation makes: its rank, its bytes for each element, and the type, where it is a derived one.
-type Made = (u64, u64, Option<Type>);
+pub(super) type Made = (u64, u64, Option<Type>);
 
 impl Host {
     /// Writes out allocations without a source, and deallocations.
@@ -38,13 +39,13 @@ impl Host {
                 };
                 let initial = ty.map_or(Some(Vec::new()), |ty| self.initial_values(ty));
                 if let (Some(state), Some(initial)) = (gives_state(call, 2, 3), initial) {
-                    let new = Written::New { bytes, rank, state };
-                    let fill = |filled| Written::Fill {
+                    let new = New {
+                        bytes,
                         rank,
-                        bytes: filled,
-                        dense: Some(bytes),
+                        state,
+                        points: false,
                     };
-                    self.allocate(call, new, &initial, fill)?;
+                    self.allocate(call, new, &initial)?;
                 }
             }
         }
@@ -65,14 +66,21 @@ impl Host {
     }
 
     /// Allocates in place of a call, and writes what the elements begin with.
-    unsafe fn allocate(
+    ///
+    /// # Safety
+    /// All are live values of this module.
+    pub(super) unsafe fn allocate(
         &mut self,
         call: LLVMValueRef,
-        new: Written,
+        new: New,
         initial: &[Initial],
-        fill: impl Fn(u64) -> Written,
     ) -> Result<(), Diagnostic> {
-        let function = self.function_of(new)?;
+        let function = self.function_of(Written::New(new))?;
+        let fill = |bytes| Written::Fill {
+            rank: new.rank,
+            bytes,
+            dense: Some(new.bytes),
+        };
         unsafe {
             let state = self.call_before(call, function, &[LLVMGetOperand(call, 0)]);
             self.fill(call, Some(state), initial, fill)?;
@@ -86,7 +94,16 @@ impl Host {
 /// What the first operand of an allocation or deallocation describes.
 unsafe fn made(call: LLVMValueRef) -> Option<Made> {
     unsafe {
-        let left = Left::in_dummy(LLVMGetOperand(call, 0))?;
+        what(&Left::in_dummy(LLVMGetOperand(call, 0))?)
+    }
+}
+
+/// What is described by what is left in a descriptor.
+///
+/// # Safety
+/// It is of a live module.
+pub(super) unsafe fn what(left: &Left) -> Option<Made> {
+    unsafe {
         let (rank, code) = (left.rank()?, left.element()?);
         match Element::of(code) {
             Some(element) => Some((rank, element.size(), None)),
@@ -100,7 +117,10 @@ unsafe fn made(call: LLVMValueRef) -> Option<Made> {
 }
 
 /// Whether a statement gives its state; `None` where it also gives a message.
-unsafe fn gives_state(call: LLVMValueRef, state: u32, message: u32) -> Option<bool> {
+///
+/// # Safety
+/// `call` is a live call with these operands.
+pub(super) unsafe fn gives_state(call: LLVMValueRef, state: u32, message: u32) -> Option<bool> {
     unsafe {
         let gives = number(LLVMGetOperand(call, state))? != 0;
         (!gives || LLVMIsNull(LLVMGetOperand(call, message)) != 0).then_some(gives)
@@ -113,7 +133,8 @@ unsafe fn gives_state(call: LLVMValueRef, state: u32, message: u32) -> Option<bo
 /// `call` is a live call of `_FortranAAllocatableSetBounds`.
 pub(super) unsafe fn set_bounds(call: LLVMValueRef) -> Option<Written> {
     let dimension = unsafe { number(LLVMGetOperand(call, 1))? };
-    Some(Written::Bounds { dimension })
+    let points = false;
+    Some(Written::Bounds { dimension, points })
 }
 
 /// The bounds that a call takes from a variable, if that is no scalar.
@@ -138,18 +159,24 @@ pub(super) unsafe fn allocation(call: LLVMValueRef) -> Option<Written> {
         let (rank, element) = described(call, 0)?;
         let (of, source) = described(call, 1)?;
         let fits = source == element && (of == rank || of == 0);
-        let state = gives_state(call, 2, 3)?;
-        fits.then_some(Written::Allocate {
-            element,
+        let new = New {
+            bytes: element.size(),
             rank,
+            state: gives_state(call, 2, 3)?,
+            points: false,
+        };
+        fits.then_some(Written::Allocate {
+            new,
+            element,
             spread: of < rank,
-            state,
         })
     }
 }
 
-/// The number of elements is not negative, and what has none begins at 1; what is allocated keeps its own.
-pub(super) fn bounds_text(name: &str, dimension: u64) -> String {
+/// The number of elements is not negative, and what has none begins at 1; what is allocated keeps its own, but what
+/// points gets other memory.
+pub(super) fn bounds_text(name: &str, dimension: u64, points: bool) -> String {
+    let keeps = !points;
     let place = |member: u32| {
         format!("getelementptr {DESCRIPTOR}, ptr %of, i32 0, i32 7, i64 {dimension}, i64 {member}")
     };
@@ -158,7 +185,8 @@ pub(super) fn bounds_text(name: &str, dimension: u64) -> String {
         "define void @{name}(ptr %of, i32 %dimension, i64 %lower, i64 %upper) {{
 entry:
   %old = load ptr, ptr %of
-  %taken = icmp ne ptr %old, null
+  %some.old = icmp ne ptr %old, null
+  %taken = and i1 %some.old, {keeps}
   br i1 %taken, label %done, label %set
 set:
   %some = icmp sge i64 %upper, %lower
@@ -215,56 +243,127 @@ fn failed(state: bool, gives: u32) -> String {
     }
 }
 
-/// Sets the strides of what gets memory by its bounds, and allocates that; the rest follows the label `fill`.
-fn memory_text(rank: u64, size: u64, state: bool) -> String {
-    let size = size.to_string();
-    let strides = each(rank, |d| {
-        let dense = before("all", d, &size);
-        format!(
-            "  %all.{d} = mul i64 {dense}, %n.{d}
+/// An allocation: of so many bytes for each element; whether what fails gives its state, and whether it is of what
+/// points, which may lead anywhere before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct New {
+    pub(super) bytes: u64,
+    pub(super) rank: u64,
+    pub(super) state: bool,
+    pub(super) points: bool,
+}
+
+impl New {
+    /// What functions that differ by it have in their names.
+    pub(super) fn name(self) -> String {
+        let how = |is: bool, yes: &'static str| if is { yes } else { "" };
+        let (state, points) = (how(self.state, "_state"), how(self.points, "_pointer"));
+        format!("{}{state}{points}", self.rank)
+    }
+
+    /// Sets the strides of what gets memory by its bounds, and allocates that; the rest follows the label `fill`.
+    fn memory(self, name: &str) -> String {
+        let (rank, size) = (self.rank, self.bytes.to_string());
+        let strides = each(rank, |d| {
+            let dense = before("all", d, &size);
+            format!(
+                "  %all.{d} = mul i64 {dense}, %n.{d}
   %stride.at.{d} = getelementptr {DESCRIPTOR}, ptr %to, i32 0, i32 7, i64 {d}, i64 2
   store i64 {dense}, ptr %stride.at.{d}
 "
-        )
-    });
-    let (shape, whole) = (bounds(rank, "to", 1, "n"), before("all", rank, &size));
-    let (taken, none) = (failed(state, ALLOCATED), failed(state, NO_MEMORY));
-    let checked = match state {
-        true => format!(
-            "  %none = icmp eq ptr %new, null
-  br i1 %none, label %without, label %fill
-without:
-{none}"
-        ),
-        false => "  br label %fill\n".into(),
-    };
-    format!(
-        "entry:
-  %old = load ptr, ptr %to
+            )
+        });
+        let (shape, whole) = (bounds(rank, "to", 1, "n"), before("all", rank, &size));
+        let free_only = match self.points {
+            true => String::new(),
+            false => format!(
+                "  %old = load ptr, ptr %to
   %taken = icmp ne ptr %old, null
   br i1 %taken, label %wrong, label %shape
 wrong:
-{taken}shape:
-{shape}{strides}  %bytes = call i64 @llvm.smax.i64(i64 {whole}, i64 1)
-  %new = call ptr @malloc(i64 %bytes)
+{}shape:
+",
+                failed(self.state, ALLOCATED)
+            ),
+        };
+        let allocator = match self.points {
+            true => pointers::payload(name),
+            false => "malloc".into(),
+        };
+        let checked = match self.state {
+            true => format!(
+                "  %none = icmp eq ptr %new, null
+  br i1 %none, label %without, label %fill
+without:
+{}",
+                failed(true, NO_MEMORY)
+            ),
+            false => "  br label %fill\n".into(),
+        };
+        format!(
+            "entry:
+{free_only}{shape}{strides}  %bytes = call i64 @llvm.smax.i64(i64 {whole}, i64 1)
+  %new = call ptr @{allocator}(i64 %bytes)
 {checked}fill:
 "
-    )
-}
+        )
+    }
 
-/// The allocation without a source as a function.
-pub(super) fn new_text(name: &str, bytes: u64, rank: u64, state: bool) -> String {
-    let memory = memory_text(rank, bytes, state);
-    format!(
-        "declare ptr @malloc(i64)
+    /// What its function calls.
+    fn called(self, name: &str) -> String {
+        let payload = match self.points {
+            true => pointers::payload_text(name),
+            false => String::new(),
+        };
+        format!(
+            "declare ptr @malloc(i64)
 declare void @abort()
 declare i64 @llvm.smax.i64(i64, i64)
-define i32 @{name}(ptr %to) {{
+{payload}"
+        )
+    }
+
+    /// The allocation without a source as a function.
+    pub(super) fn text(self, name: &str) -> String {
+        let (called, memory) = (self.called(name), self.memory(name));
+        format!(
+            "{called}define i32 @{name}(ptr %to) {{
 {memory}  store ptr %new, ptr %to
   ret i32 0
 }}
 "
-    )
+        )
+    }
+
+    /// The allocation with a source as a function.
+    pub(super) fn text_with_source(self, name: &str, element: &Element, spread: bool) -> String {
+        let (rank, size) = (self.rank, self.bytes.to_string());
+        let apart = match spread {
+            true => String::new(),
+            false => bounds(rank, "from", 2, "f"),
+        };
+        let given = each(rank, |d| {
+            let dense = before("all", d, &size);
+            let from = if spread {
+                "0".into()
+            } else {
+                format!("%f.{d}")
+            };
+            format!(", i64 {dense}, i64 {from}, i64 %n.{d}")
+        });
+        let (called, memory) = (self.called(name), self.memory(name));
+        let copy = copy_text(name, element, rank);
+        format!(
+            "{called}{copy}
+define i32 @{name}(ptr %to, ptr %from) {{
+{memory}  %source = load ptr, ptr %from
+{apart}  call void @{name}_copy(ptr %new, ptr %source{given})
+  store ptr %new, ptr %to
+  ret i32 0
+}}
+"
+        )
+    }
 }
 
 /// The deallocation as a function.
@@ -282,45 +381,6 @@ wrong:
 {failed}release:
   call void @free(ptr %old)
   store ptr null, ptr %of
-  ret i32 0
-}}
-"
-    )
-}
-
-/// The allocation with a source as a function.
-pub(super) fn allocate_text(
-    name: &str,
-    element: &Element,
-    rank: u64,
-    spread: bool,
-    state: bool,
-) -> String {
-    let size = element.size().to_string();
-    let apart = match spread {
-        true => String::new(),
-        false => bounds(rank, "from", 2, "f"),
-    };
-    let given = each(rank, |d| {
-        let dense = before("all", d, &size);
-        let from = if spread {
-            "0".into()
-        } else {
-            format!("%f.{d}")
-        };
-        format!(", i64 {dense}, i64 {from}, i64 %n.{d}")
-    });
-    let memory = memory_text(rank, element.size(), state);
-    let copy = copy_text(name, element, rank);
-    format!(
-        "declare ptr @malloc(i64)
-declare void @abort()
-declare i64 @llvm.smax.i64(i64, i64)
-{copy}
-define i32 @{name}(ptr %to, ptr %from) {{
-{memory}  %source = load ptr, ptr %from
-{apart}  call void @{name}_copy(ptr %new, ptr %source{given})
-  store ptr %new, ptr %to
   ret i32 0
 }}
 "

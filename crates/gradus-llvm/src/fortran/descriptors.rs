@@ -2,6 +2,7 @@
 
 use super::types::Type;
 use crate::ffi::name_of;
+use llvm_sys::LLVMOpcode;
 use llvm_sys::LLVMTypeKind::*;
 use llvm_sys::LLVMValueKind;
 use llvm_sys::core::*;
@@ -68,6 +69,48 @@ impl Left {
             }
         }
         unsafe { Left::collect(seen.into_iter().map(|variable| (variable, 0)).collect()) }
+    }
+
+    /// What is left in a descriptor in front of a call, in its block and after any other call but of those that set
+    /// bounds: flang describes what points anew where it is allocated.
+    ///
+    /// # Safety
+    /// `call` is a live call, and `variable` a value of its function.
+    pub(super) unsafe fn before(call: LLVMValueRef, variable: LLVMValueRef) -> Left {
+        let mut left = Left::default();
+        unsafe {
+            let (base, start) = base_of(variable);
+            let place = |address| {
+                let (other, at) = base_of(address);
+                (other == base).then(|| at.wrapping_sub(start))
+            };
+            let mut at = LLVMGetPreviousInstruction(call);
+            while !at.is_null() {
+                if !LLVMIsAStoreInst(at).is_null() {
+                    let place = place(LLVMGetOperand(at, 1));
+                    if let Some(offset) = place.and_then(|at| u64::try_from(at).ok()) {
+                        left.stored.push((offset, LLVMGetOperand(at, 0)));
+                    }
+                } else if !LLVMIsAMemIntrinsic(at).is_null() {
+                    let bytes = number(LLVMGetOperand(at, 2));
+                    match place(LLVMGetOperand(at, 0)).map(u64::try_from) {
+                        None => {}
+                        Some(Ok(from)) if from >= SCALAR_BYTES => {
+                            let bytes = bytes.unwrap_or(u64::MAX);
+                            left.filled.push((from, from.saturating_add(bytes)));
+                        }
+                        Some(_) => break,
+                    }
+                } else if !LLVMIsACallInst(at).is_null()
+                    && LLVMIsAIntrinsicInst(at).is_null()
+                    && name_of(LLVMGetCalledValue(at)) != "_FortranAPointerSetBounds"
+                {
+                    break;
+                }
+                at = LLVMGetPreviousInstruction(at);
+            }
+        }
+        left
     }
 
     /// What is left at addresses, each so far behind the variable's.
@@ -156,7 +199,9 @@ impl Left {
         }
         let as_another = handed("AllocatableApplyMold") || handed("AllocatableAllocateSource");
         let is_variable = unsafe { self.agreed(|offset, value| byte(ATTRIBUTE, offset, value)) };
-        handed("AllocatableDeallocate") || is_variable == Some(0) || allocated && !as_another
+        handed("AllocatableDeallocate")
+            || handed("PointerDeallocate")
+            || is_variable == Some(0) || allocated && !as_another
     }
 
     /// The derived type of what is described.
@@ -211,6 +256,29 @@ impl Left {
         }
         found
     }
+}
+
+/// Whether a value is an address computed from another, in a function or as a constant.
+unsafe fn is_step(value: LLVMValueRef) -> bool {
+    unsafe {
+        !LLVMIsAGetElementPtrInst(value).is_null()
+            || !LLVMIsAConstantExpr(value).is_null()
+                && LLVMGetConstOpcode(value) == LLVMOpcode::LLVMGetElementPtr
+    }
+}
+
+/// From what an address is computed, and how far behind that it lies.
+unsafe fn base_of(address: LLVMValueRef) -> (LLVMValueRef, i64) {
+    let (mut base, mut offset) = (address, 0i64);
+    unsafe {
+        while is_step(base)
+            && let Some(bytes) = step(base)
+        {
+            offset = offset.wrapping_add_unsigned(bytes);
+            base = LLVMGetOperand(base, 0);
+        }
+    }
+    (base, offset)
 }
 
 /// Adds what a function is handed by its callers as an argument.
@@ -330,11 +398,25 @@ unsafe fn table(rank: u64, offset: u64, value: LLVMValueRef) -> Told<LLVMValueRe
     }
 }
 
+/// The module of an instruction, or of a constant address.
+unsafe fn module_of(mut address: LLVMValueRef) -> Option<LLVMModuleRef> {
+    unsafe {
+        if !LLVMIsAInstruction(address).is_null() {
+            let function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(address));
+            return Some(LLVMGetGlobalParent(function));
+        }
+        while !LLVMIsAConstantExpr(address).is_null() {
+            address = LLVMGetOperand(address, 0);
+        }
+        let is_symbol = !LLVMIsAGlobalValue(address).is_null();
+        is_symbol.then(|| LLVMGetGlobalParent(address))
+    }
+}
+
 /// By how many bytes an address computation moves on; `None` where that is known when the program runs.
 unsafe fn step(address: LLVMValueRef) -> Option<u64> {
     unsafe {
-        let function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(address));
-        let layout = LLVMGetModuleDataLayout(LLVMGetGlobalParent(function));
+        let layout = LLVMGetModuleDataLayout(module_of(address)?);
         let mut ty = LLVMGetGEPSourceElementType(address);
         let far = |count: u64, ty| count.checked_mul(LLVMABISizeOfType(layout, ty));
         let mut sum = far(number(LLVMGetOperand(address, 1))?, ty)?;

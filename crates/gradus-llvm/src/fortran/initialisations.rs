@@ -3,8 +3,8 @@
 //! Where a type's components have initial values, `_FortranAInitialize(descriptor)` writes them into each element of a
 //! variable that is an array. What they are stands in a constant table ([`super::types`]): so the call becomes one copy
 //! of a constant for each component, which derivatives know; of one that can be allocated, the descriptor that says
-//! that it is not. Left as they are: types with components that point, that are procedures, or that can be allocated
-//! and are of a derived type, and descriptors that are not made in the function itself.
+//! that it is not, and of one that points to nothing, as much. Left as they are: types with components that are
+//! procedures, or that can be allocated and are of a derived type, and descriptors that are not made in the function itself.
 
 use super::descriptors::Left;
 use super::types::Initial;

@@ -13,6 +13,7 @@ mod destructions;
 mod elements;
 mod initialisations;
 mod numbers;
+mod pointers;
 mod types;
 mod written;
 
@@ -21,6 +22,7 @@ use crate::host::Host;
 use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
+pub(crate) use pointers::state;
 use written::Written;
 
 impl Host {
@@ -47,6 +49,7 @@ impl Host {
             allocations::allocation(call)
         })?;
         self.write_out_allocations()?;
+        self.write_out_pointers()?;
         self.write_out("_FortranAIsContiguous", 1, |call| unsafe {
             copies::question(call)
         })?;

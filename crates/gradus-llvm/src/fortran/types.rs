@@ -7,7 +7,7 @@
 
 use super::descriptors::{constant_part, number};
 use super::elements::{Element, Part};
-use crate::ffi::c_string;
+use crate::ffi::{c_string, name_of};
 use crate::host::Host;
 use llvm_sys::LLVMLinkage::LLVMPrivateLinkage;
 use llvm_sys::LLVMOpcode::LLVMPtrToInt;
@@ -37,15 +37,19 @@ const DERIVED: u32 = 8;
 const BOUNDS: u32 = 10;
 const INITIAL: u32 = 11;
 const GENRE_DATA: u64 = 1;
+const GENRE_POINTER: u64 = 2;
 const GENRE_ALLOCATABLE: u64 = 3;
 const GENRE_AUTOMATIC: u64 = 4;
 
 /// Of how many numbers a variable may consist that is copied one by one.
 const MOST_COPIED: u64 = 64;
 
-/// What descriptors say of their layout, and of a variable that can be allocated.
+/// What descriptors say of their layout, and of a variable that points or can be allocated; and how one of a derived
+/// type names what it describes.
 const VERSION: u64 = 20_240_719;
+const POINTS: u64 = 1;
 const ALLOCATABLE: u64 = 2;
+const OF_DERIVED_TYPE: u64 = 42;
 
 /// The table of a derived type.
 #[derive(Clone, Copy)]
@@ -269,7 +273,11 @@ impl Host {
                 let offset = start.checked_add(component.offset)?;
                 let value = match component.genre {
                     GENRE_DATA => initial(entry)?,
-                    GENRE_ALLOCATABLE => Some(self.not_allocated(&component)?),
+                    GENRE_ALLOCATABLE => Some(self.without_memory(&component, ALLOCATABLE)?),
+                    GENRE_POINTER => match initial(entry)? {
+                        Some(value) => Some(value),
+                        None => Some(self.without_memory(&component, POINTS)?),
+                    },
                     _ => return None,
                 };
                 match (value, component.derived) {
@@ -296,14 +304,22 @@ impl Host {
         }
     }
 
-    /// The descriptor of a component that is not allocated, as a constant of this module.
-    unsafe fn not_allocated(&mut self, component: &Component) -> Option<LLVMValueRef> {
-        let (code, bytes) = match component.derived {
-            None => component.code_and_bytes()?,
-            Some(_) => return None,
+    /// The descriptor of a component that has no memory, as a constant of this module.
+    unsafe fn without_memory(
+        &mut self,
+        component: &Component,
+        attribute: u64,
+    ) -> Option<LLVMValueRef> {
+        let (code, bytes) = match (component.derived, attribute) {
+            (None, _) => component.code_and_bytes()?,
+            (Some(ty), POINTS) => (OF_DERIVED_TYPE, unsafe { ty.size()? }),
+            (Some(_), _) => return None,
         };
         let rank = component.rank;
-        let name = c_string(&format!("__gr_fortran_none_{rank}_{code}"));
+        let of = component.derived.map_or(String::new(), |ty| {
+            format!("_{}", unsafe { name_of(ty.0) })
+        });
+        let name = c_string(&format!("__gr_fortran_none_{rank}_{code}_{attribute}{of}"));
         unsafe {
             let made = LLVMGetNamedGlobal(self.module, name.as_ptr());
             if !made.is_null() {
@@ -323,12 +339,16 @@ impl Host {
                 int(32, VERSION),
                 int(8, rank),
                 int(8, code),
-                int(8, ALLOCATABLE),
-                int(8, 0),
+                int(8, attribute),
+                int(8, u64::from(component.derived.is_some())),
             ];
             if rank > 0 {
                 let dimension = LLVMArrayType2(bits(64), 3);
                 members.push(LLVMConstArray2(dimension, bounds.as_mut_ptr(), rank));
+            }
+            if let Some(ty) = component.derived {
+                let mut lengths = [int(64, 0)];
+                members.extend([ty.0, LLVMConstArray2(bits(64), lengths.as_mut_ptr(), 1)]);
             }
             let count = members.len() as u32;
             let contents = LLVMConstStructInContext(self.ctx, members.as_mut_ptr(), count, 0);

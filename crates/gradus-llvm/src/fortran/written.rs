@@ -2,7 +2,8 @@
 
 use super::descriptors::Left;
 use super::elements::Element;
-use super::{allocations, assignments, copies, destructions, initialisations, numbers};
+use super::allocations::New;
+use super::{allocations, assignments, copies, destructions, initialisations, numbers, pointers};
 use crate::ffi::{NO_NAME, c_string};
 use crate::host::Host;
 use gradus_ir::Diagnostic;
@@ -11,6 +12,9 @@ use llvm_sys::core::*;
 use llvm_sys::debuginfo::{LLVMInstructionGetDebugLoc, LLVMInstructionSetDebugLoc};
 use llvm_sys::prelude::*;
 use std::collections::BTreeMap;
+
+/// How the names of the functions begin.
+pub(super) const WRITTEN: &str = "__gr_fortran_";
 
 /// A function that takes the place of calls; it has the first arguments of the call that its type has room for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,28 +31,26 @@ pub(super) enum Written {
     /// The bounds of a dimension of what is to be allocated.
     Bounds {
         dimension: u64,
+        points: bool,
     },
     /// The bounds of what is to be allocated, of a variable of that rank.
     Mold {
         rank: u64,
     },
-    /// Allocation of so many bytes for each element; `state`: what fails gives its state, and does not end the program.
-    New {
-        bytes: u64,
-        rank: u64,
-        state: bool,
-    },
+    /// Allocation.
+    New(New),
     /// Allocation with the contents of an array, or of a scalar in each element.
     Allocate {
+        new: New,
         element: Element,
-        rank: u64,
         spread: bool,
-        state: bool,
     },
     /// Deallocation.
     Delete {
         state: bool,
     },
+    /// Ends the program where more than memory is to be freed with what points.
+    Plain,
     /// What has its address at a place of each element is freed; `dense` as below.
     Release {
         rank: u64,
@@ -187,20 +189,22 @@ impl Written {
                 element.name()
             ),
             Written::Move { rank } => format!("move_{rank}"),
-            Written::Bounds { dimension } => format!("bounds_{dimension}"),
+            Written::Bounds { dimension, points } => {
+                format!("bounds_{dimension}{}", how(*points, "_pointer", ""))
+            }
             Written::Mold { rank } => format!("mold_{rank}"),
-            Written::New { bytes, rank, state } => {
-                format!("new_{bytes}_{rank}{}", how(*state, "_state", ""))
-            }
+            Written::New(new) => format!("new_{}_{}", new.bytes, new.name()),
             Written::Allocate {
+                new,
                 element,
-                rank,
                 spread,
-                state,
-            } => {
-                let (what, state) = (how(*spread, "fill", "allocate"), how(*state, "_state", ""));
-                format!("{what}_{}_{rank}{state}", element.name())
-            }
+            } => format!(
+                "{}_{}_{}",
+                how(*spread, "fill", "allocate"),
+                element.name(),
+                new.name()
+            ),
+            Written::Plain => pointers::PLAIN.to_string(),
             Written::Delete { state } => format!("delete{}", how(*state, "_state", "")),
             Written::Release { rank, dense } => format!("release_{rank}{}", side_by_side(*dense)),
             Written::Contiguous { rank } => format!("contiguous_{rank}"),
@@ -216,7 +220,7 @@ impl Written {
                 format!("{}_{real}", how(*floored, "modulo", "mod"))
             }
         };
-        format!("__gr_fortran_{what}")
+        format!("{WRITTEN}{what}")
     }
 
     /// The function in LLVM's text.
@@ -228,15 +232,17 @@ impl Written {
                 spread,
             } => assignments::assign_text(name, &element, rank, spread),
             Written::Move { rank } => assignments::move_text(name, rank),
-            Written::Bounds { dimension } => allocations::bounds_text(name, dimension),
+            Written::Bounds { dimension, points } => {
+                allocations::bounds_text(name, dimension, points)
+            }
             Written::Mold { rank } => allocations::mold_text(name, rank),
-            Written::New { bytes, rank, state } => allocations::new_text(name, bytes, rank, state),
+            Written::New(new) => new.text(name),
             Written::Allocate {
+                new,
                 element,
-                rank,
                 spread,
-                state,
-            } => allocations::allocate_text(name, &element, rank, spread, state),
+            } => new.text_with_source(name, &element, spread),
+            Written::Plain => pointers::plain_text(name),
             Written::Delete { state } => allocations::delete_text(name, state),
             Written::Release { rank, dense } => destructions::release_text(name, rank, dense),
             Written::Contiguous { rank } => copies::contiguous_text(name, rank),

@@ -111,6 +111,7 @@ impl Host {
                 imported.unit.state_inactive(func);
             }
         }
+        crate::fortran::state(&mut imported.unit);
         Ok(imported)
     }
 

@@ -1,8 +1,8 @@
-/* Gradients of the functions in arrays.f90, in both modes, against differences. */
+/* Gradients of Fortran's functions that FUNCTIONS names, in both modes, against differences. */
 #include <math.h>
 #include <stdio.h>
-double shapes(double *, int), overlaps(double *, int), grown(double *, int), cells(double *, int), waves(double *, int), bounds(double *, int),
-    sources(double *, int), strides(double *, int), rests(double *, int);
+#define DECLARE(f) double f(double *, int);
+FUNCTIONS(DECLARE)
 void __enzyme_autodiff(void *, ...);
 double __enzyme_fwddiff(void *, ...);
 int enzyme_const;
@@ -31,7 +31,8 @@ static void check(const char *name, double (*f)(double *, int), double *x, const
     check(#f, f, x, reverse, forward, along); \
   } while (0)
 int main(void) {
-  CHECK(shapes); CHECK(overlaps); CHECK(grown); CHECK(cells); CHECK(waves); CHECK(bounds); CHECK(sources); CHECK(strides); CHECK(rests);
+#define CHECKED(f) CHECK(f);
+  FUNCTIONS(CHECKED)
   if (!bad) puts("right");
   return bad;
 }
