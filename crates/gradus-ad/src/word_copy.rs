@@ -81,26 +81,32 @@ impl WordCopy {
         bytes: Value,
         real: Option<Value>,
     ) {
-        self.run(out, [to, from.unwrap_or(to)], bytes, true, |out, start, words| {
-            for group in self.groups(words) {
-                let mut taken = Vec::new();
-                for &word in group {
-                    if let LaneKind::Float(kind) = word.kind {
-                        let ty = out.unit.types.float(kind);
-                        taken.push((word, start.take(out, word, ty)));
+        self.run(
+            out,
+            [to, from.unwrap_or(to)],
+            bytes,
+            true,
+            |out, start, words| {
+                for group in self.groups(words) {
+                    let mut taken = Vec::new();
+                    for &word in group {
+                        if let LaneKind::Float(kind) = word.kind {
+                            let ty = out.unit.types.float(kind);
+                            taken.push((word, start.take(out, word, ty)));
+                        }
                     }
-                }
-                if from.is_none() {
-                    continue;
-                }
-                when(out, real, None, |out| {
-                    for (word, adjoint) in taken {
-                        start.give(out, word, adjoint);
+                    if from.is_none() {
+                        continue;
                     }
-                    None
-                });
-            }
-        });
+                    when(out, real, None, |out| {
+                        for (word, adjoint) in taken {
+                            start.give(out, word, adjoint);
+                        }
+                        None
+                    });
+                }
+            },
+        );
     }
 
     /// The words that are read before any of them is written.

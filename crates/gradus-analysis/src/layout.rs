@@ -106,8 +106,7 @@ impl Blocks<'_> {
                     continue;
                 }
                 let next = offset.wrapping_add_unsigned(stride);
-                let [first, next] =
-                    [offset, next].map(|at| self.distance(end, at, period, extent));
+                let [first, next] = [offset, next].map(|at| self.distance(end, at, period, extent));
                 if are_told_apart(&map, first, next, stride) {
                     return None;
                 }
@@ -141,7 +140,9 @@ impl Blocks<'_> {
             let steps = self.memory.get(end.class).steps.iter();
             steps.map(|(offset, _)| offset.wrapping_sub(end.offset_bytes))
         });
-        u64::try_from(distances.min()?).ok().filter(|head| *head > 0)
+        u64::try_from(distances.min()?)
+            .ok()
+            .filter(|head| *head > 0)
     }
 
     /// What they hold if their first `head` bytes stand once, before what repeats.

@@ -96,6 +96,7 @@ mod tests {
                 file: "a.c".into(),
                 line,
                 column,
+                called_at: None,
             })
         };
         let finding = Diagnostic::error(Code::UnknownCallee, "no \"derivative\"")

@@ -149,6 +149,7 @@ mod tests {
             file: file.into(),
             line,
             column,
+            called_at: None,
         };
         Diagnostic::error(Code::UnknownCallee, "no derivative of `g` is known")
             .in_function("f")

@@ -166,6 +166,17 @@ fn pools_count_their_slots() {
 }
 
 #[test]
+fn objects_are_asked_for_their_class() {
+    is_right("casts.cpp");
+}
+
+/// What the standard library's headers do is refused where the program calls them, too.
+#[test]
+fn refusals_in_headers_name_the_programs_line() {
+    is_refused("threads.cpp", "GRD0005", 8);
+}
+
+#[test]
 fn virtual_functions_of_second_and_virtual_bases_are_found() {
     is_right("second_bases.cpp");
 }

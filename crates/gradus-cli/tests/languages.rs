@@ -126,7 +126,9 @@ fn checks_fortran(file: &str, functions: &[&str], levels: &[&str]) {
     let (fortran, main) = (source(file), source("checked.c"));
     let (fortran, main) = (fortran.display(), main.display());
     let library = fortran_library(&folder);
-    let named: String = (functions.iter()).map(|name| format!("X({name})")).collect();
+    let named: String = (functions.iter())
+        .map(|name| format!("X({name})"))
+        .collect();
     for level in levels {
         shell(
             &folder,
@@ -157,7 +159,9 @@ fn fortran_arrays() {
 /// over parts of arrays, and compared.
 #[test]
 fn fortran_pointers() {
-    let functions = ["tree", "list", "grid", "buffers", "points", "jagged", "parts"];
+    let functions = [
+        "tree", "list", "grid", "buffers", "points", "jagged", "parts",
+    ];
     checks_fortran("pointers.f90", &functions, &["-O1", "-O2", "-O3"]);
 }
 

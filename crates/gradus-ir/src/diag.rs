@@ -11,6 +11,16 @@ pub struct SourceSpan {
     pub line: u32,
     /// Counted from 1; 0 where unknown.
     pub column: u32,
+    /// Where the user's own code comes to it, if it lies in what came with a compiler or the system.
+    pub called_at: Option<Box<SourceSpan>>,
+}
+
+impl SourceSpan {
+    /// Whether it lies in what came with a compiler or the system: the headers of a standard library, say.
+    pub fn is_of_system(&self) -> bool {
+        const OF_SYSTEM: [&str; 3] = ["/include/c++/", "/lib/clang/", "/rustc/"];
+        self.file.starts_with("/usr/") || OF_SYSTEM.iter().any(|part| self.file.contains(part))
+    }
 }
 
 /// How grave a diagnostic is.
@@ -78,12 +88,18 @@ impl Diagnostic {
         self.function = Some(name.into());
         self
     }
-    /// With a place, if it is known.
+    /// With a place, if it is known, and with where the user's own code comes to it.
     #[must_use]
     pub fn at(mut self, span: Option<SourceSpan>, text: impl Into<String>) -> Self {
-        self.labels.extend(span.map(|span| Label {
-            span,
-            text: text.into(),
+        let Some(mut span) = span else {
+            return self;
+        };
+        let called_at = span.called_at.take();
+        let text = text.into();
+        self.labels.push(Label { span, text });
+        self.labels.extend(called_at.map(|span| Label {
+            span: *span,
+            text: "called from here".into(),
         }));
         self
     }

@@ -350,7 +350,16 @@ impl Unit {
     }
     /// The place of a location, that of the innermost source line.
     pub fn span(&self, loc: Option<LocId>) -> Option<SourceSpan> {
-        loc.map(|id| self.locations[id].span.clone())
+        let location = &self.locations[loc?];
+        let mut span = location.span.clone();
+        if span.is_of_system() {
+            let callers =
+                std::iter::successors(location.inlined_at, |at| self.locations[*at].inlined_at);
+            let mut callers = callers.map(|at| &self.locations[at].span);
+            let own = callers.find(|caller| !caller.is_of_system());
+            span.called_at = own.cloned().map(Box::new);
+        }
+        Some(span)
     }
 }
 

@@ -46,6 +46,7 @@
 #![deny(missing_docs)]
 
 mod beside;
+mod casts;
 pub mod census;
 mod chosen_loads;
 mod closure;

@@ -65,6 +65,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     run.check(host.write_out_fortran())?;
     keep_originals(run, host);
     run.check(host.write_out_nodes())?;
+    run.check(host.write_out_casts())?;
     let exposed = host.expose(&symbols);
     for symbol in &symbols {
         host.mark_differentiated(symbol);

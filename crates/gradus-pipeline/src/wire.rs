@@ -90,6 +90,7 @@ impl TryFrom<Finding> for Diagnostic {
                 file: span.file,
                 line: span.line,
                 column: span.column,
+                called_at: None,
             },
             text,
         };
@@ -159,6 +160,7 @@ mod tests {
                 file: "a.c".into(),
                 line: 7,
                 column: 3,
+                called_at: None,
             };
             let finding = Diagnostic::warning(code, "message")
                 .in_function("f")

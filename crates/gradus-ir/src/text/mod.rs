@@ -60,6 +60,7 @@ impl TextError {
             file: file.to_string(),
             line: self.line,
             column: self.column,
+            called_at: None,
         };
         Diagnostic::error(Code::BadText, self.message)
             .at(Some(span), "here")

@@ -378,7 +378,12 @@ impl Parser {
         let line = self.number()?;
         self.expect(":")?;
         let column = self.number()?;
-        Ok(SourceSpan { file, line, column })
+        Ok(SourceSpan {
+            file,
+            line,
+            column,
+            called_at: None,
+        })
     }
 
     // ---- globals ---------------------------------------------------------------------------

@@ -93,9 +93,7 @@ impl Host {
 
 /// What the first operand of an allocation or deallocation describes.
 unsafe fn made(call: LLVMValueRef) -> Option<Made> {
-    unsafe {
-        what(&Left::in_dummy(LLVMGetOperand(call, 0))?)
-    }
+    unsafe { what(&Left::in_dummy(LLVMGetOperand(call, 0))?) }
 }
 
 /// What is described by what is left in a descriptor.

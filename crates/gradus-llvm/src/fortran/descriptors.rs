@@ -201,7 +201,8 @@ impl Left {
         let is_variable = unsafe { self.agreed(|offset, value| byte(ATTRIBUTE, offset, value)) };
         handed("AllocatableDeallocate")
             || handed("PointerDeallocate")
-            || is_variable == Some(0) || allocated && !as_another
+            || is_variable == Some(0)
+            || allocated && !as_another
     }
 
     /// The derived type of what is described.

@@ -22,7 +22,7 @@ use crate::host::Host;
 use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
-pub(crate) use pointers::state;
+pub(crate) use pointers::is_payload;
 use written::Written;
 
 impl Host {

@@ -4,22 +4,18 @@
 //! it anew in front of the statement, so that rank and type are read off there. The library writes a word behind the
 //! memory that it gives, and refuses to free what has none; ours does so, too, in a function that derivatives take for
 //! an allocator ([`PAYLOAD`]). Where the type of what is freed is not seen, it is looked at when the program runs
-//! ([`PLAIN`]). Left as they are: statements with an `ERRMSG`, and what may be polymorphic.
+//! ([`plain_text`]). Left as they are: statements with an `ERRMSG`, and what may be polymorphic.
 
 use super::allocations::{New, gives_state, what};
 use super::descriptors::{Left, number};
 use super::written::{WRITTEN, Written, described};
 use crate::host::Host;
-use gradus_ir::known::QUESTION;
-use gradus_ir::{Diagnostic, Unit};
+use gradus_ir::Diagnostic;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
 
 /// How the names of the functions end that give memory.
 const PAYLOAD: &str = "_payload";
-
-/// How the name of the function goes on that looks whether freeing takes no more than memory.
-pub(super) const PLAIN: &str = "plain";
 
 impl Host {
     /// Writes out the statements.
@@ -87,21 +83,9 @@ impl Host {
     }
 }
 
-/// States what those functions are that derivatives do not look into: one allocates, the other only reads.
-pub(crate) fn state(unit: &mut Unit) {
-    let plain = format!("{WRITTEN}{PLAIN}");
-    let written = unit.functions.iter().filter_map(|(func, function)| {
-        let name = &function.name;
-        let allocates = name.starts_with(WRITTEN) && name.ends_with(PAYLOAD);
-        (allocates || *name == plain).then_some((func, allocates))
-    });
-    for (func, allocates) in written.collect::<Vec<_>>() {
-        match allocates {
-            true => unit.state_allocation(func, 0),
-            false => _ = unit.state_like(func, QUESTION),
-        }
-        unit.functions[func].body = None;
-    }
+/// Whether a function of ours gives memory as an allocator does.
+pub(crate) fn is_payload(name: &str) -> bool {
+    name.starts_with(WRITTEN) && name.ends_with(PAYLOAD)
 }
 
 /// What is allocated and filled.

@@ -316,9 +316,9 @@ impl Host {
             (Some(_), _) => return None,
         };
         let rank = component.rank;
-        let of = component.derived.map_or(String::new(), |ty| {
-            format!("_{}", unsafe { name_of(ty.0) })
-        });
+        let of = component
+            .derived
+            .map_or(String::new(), |ty| format!("_{}", unsafe { name_of(ty.0) }));
         let name = c_string(&format!("__gr_fortran_none_{rank}_{code}_{attribute}{of}"));
         unsafe {
             let made = LLVMGetNamedGlobal(self.module, name.as_ptr());

@@ -1,12 +1,13 @@
 //! The functions that take the place of calls, and LLVM's text for what they have in common.
 
+use super::allocations::New;
 use super::descriptors::Left;
 use super::elements::Element;
-use super::allocations::New;
 use super::{allocations, assignments, copies, destructions, initialisations, numbers, pointers};
 use crate::ffi::{NO_NAME, c_string};
 use crate::host::Host;
 use gradus_ir::Diagnostic;
+use gradus_ir::known::QUESTION;
 use llvm_sys::LLVMLinkage::LLVMInternalLinkage;
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::{LLVMInstructionGetDebugLoc, LLVMInstructionSetDebugLoc};
@@ -204,7 +205,7 @@ impl Written {
                 element.name(),
                 new.name()
             ),
-            Written::Plain => pointers::PLAIN.to_string(),
+            Written::Plain => return format!("{QUESTION}_plain"),
             Written::Delete { state } => format!("delete{}", how(*state, "_state", "")),
             Written::Release { rank, dense } => format!("release_{rank}{}", side_by_side(*dense)),
             Written::Contiguous { rank } => format!("contiguous_{rank}"),

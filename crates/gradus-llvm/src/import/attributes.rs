@@ -82,6 +82,7 @@ impl Importer<'_> {
                     file,
                     line: LLVMDISubprogramGetLine(program),
                     column: 0,
+                    called_at: None,
                 });
             }
         }

@@ -316,6 +316,7 @@ impl Importer<'_> {
                     file: text_of(path, len as usize),
                     line: LLVMDILocationGetLine(here),
                     column: LLVMDILocationGetColumn(here),
+                    called_at: None,
                 },
                 function: text_of(name, name_len),
                 inlined_at: self.loc_ids.get(&outer).copied(),

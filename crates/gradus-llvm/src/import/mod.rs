@@ -22,10 +22,12 @@ pub(crate) use instructions::FAST_SHIFT;
 pub use refusal::Refusal;
 
 use crate::ffi::*;
+use crate::fortran;
 use crate::host::Host;
 use crate::pipeline::attribute_kind;
 use crate::restructure;
 use crate::tables::Tables;
+use gradus_ir::known::QUESTION;
 use gradus_ir::{
     AttrsId, Code, ConstId, Diagnostic, FuncId, GlobalId, Layout, LocId, MetaId, ScopeId,
     TbaaTypeId, Unit,
@@ -60,6 +62,19 @@ impl Imported {
                 .at(f.span.clone(), "defined here")
                 .note(format!("reason code: {}", why.code())),
         )
+    }
+}
+
+/// States what functions of our own do that were written for calls of libraries and are not looked into.
+fn state_written(unit: &mut Unit) {
+    for func in unit.functions.ids() {
+        let name = &unit.functions[func].name;
+        if fortran::is_payload(name) {
+            unit.state_allocation(func, 0);
+        } else if !name.starts_with(QUESTION) || !unit.state_like(func, QUESTION) {
+            continue;
+        }
+        unit.functions[func].body = None;
     }
 }
 
@@ -111,7 +126,7 @@ impl Host {
                 imported.unit.state_inactive(func);
             }
         }
-        crate::fortran::state(&mut imported.unit);
+        state_written(&mut imported.unit);
         Ok(imported)
     }
 

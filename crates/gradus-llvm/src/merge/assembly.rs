@@ -154,6 +154,7 @@ pub(super) unsafe fn place(call: LLVMValueRef) -> Option<SourceSpan> {
             file: text_of(file, len as usize),
             line: LLVMGetDebugLocLine(call),
             column: 0,
+            called_at: None,
         }
     };
     (span.line > 0).then_some(span)

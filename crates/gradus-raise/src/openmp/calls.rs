@@ -88,6 +88,7 @@ fn told(unit: &Unit, body: &Body, op: Op) -> Option<SourceSpan> {
         file: file.to_string(),
         line,
         column,
+        called_at: None,
     })
 }
 

@@ -47,6 +47,7 @@ fn place(line: &str, folder: &Path) -> Option<SourceSpan> {
         file: file.to_string(),
         line,
         column: 0,
+        called_at: None,
     })
 }
 

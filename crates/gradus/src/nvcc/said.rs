@@ -44,6 +44,7 @@ fn span(place: &str) -> Option<(SourceSpan, &'static str)> {
         line: parts.next()?.parse().ok()?,
         file: parts.next()?.to_string(),
         column,
+        called_at: None,
     };
     Some((span, "here"))
 }
