@@ -13,11 +13,17 @@ use crate::shadow::shadow_global;
 use crate::static_state::address;
 use crate::variant::{Mode, Variant};
 use gradus_analysis::{MemoryPlace, Origin, ShadowState};
-use gradus_ir::{BinaryOp, CastOp, Code, Diagnostic, Flags, GlobalId, IntPredicate, Unit, Value};
+use gradus_ir::{
+    BinaryOp, CastOp, Code, Diagnostic, Flags, GlobalId, IntPredicate, Linkage, Unit, Value,
+};
 
 /// What lies free behind a variable that a pointer in another may lead to: its end, and a few places before another's
 /// start, are then no place of another one.
 const ROOM_BYTES: u32 = 64;
+
+/// Why programs end here.
+const WITHOUT_SHADOW: &str = "memory without a shadow";
+const UNCLEAR: &str = "the end of a variable of another file, or to the start of the next one,";
 
 /// More comparisons than this at the start of a derivative are refused.
 const MOST_COMPARISONS: usize = 1 << 12;
@@ -135,25 +141,57 @@ pub(crate) fn lead(out: &mut Out<'_>, variant: &Variant, list: &[Led]) {
             let at = address(out, shadow, led.offset_bytes);
             let before = out.load(ptr, at, Space::Shadow, None);
             let mut leads = before;
-            let no = out.build().bool(false);
-            let mut stays = no;
-            // One past a variable's end is what lies there only if nothing else does, or the shadow says so.
+            // One past a variable's end is what lies there only if nothing else does.
             for bound in [IntPredicate::Ule, IntPredicate::Ult] {
                 for &target in &led.targets {
                     let (inside, moved) = moved_to(out, own, (led, target), bound, (forward, lane));
                     leads = out.build().select(inside, moved, leads);
-                    let same = out.build().icmp(IntPredicate::Eq, before, moved);
-                    let same = out.build().select(inside, same, no);
-                    stays = out.build().binary(BinaryOp::Or, stays, same);
                 }
             }
-            let leads = out.build().select(stays, before, leads);
+            let place = (led, forward, lane);
+            if let Some(clear) = is_clear(out, own, [before, leads], place) {
+                end_unless(out, clear, variant, (led.global, UNCLEAR));
+            }
             out.store(leads, at, Space::Shadow, None);
         }
         if led.is_closed {
-            end_unless(out, is_known, variant, led.global);
+            end_unless(out, is_known, variant, (led.global, WITHOUT_SHADOW));
         }
     }
+}
+
+/// Whether the shadow does not lead to the end of a variable where the pointer leads to the start of the next one as
+/// well: which of them is meant is not known. `None` where there is room between all of them.
+fn is_clear(
+    out: &mut Out<'_>,
+    own: Value,
+    [before, leads]: [Value; 2],
+    (led, forward, lane): (&Led, bool, usize),
+) -> Option<Value> {
+    let mut clear = None;
+    for &target in &led.targets {
+        if has_room(out.unit, target) {
+            continue;
+        }
+        let (end, moved) = moved_to(out, own, (led, target), IntPredicate::Eq, (forward, lane));
+        let same = out.build().icmp(IntPredicate::Eq, before, moved);
+        let other = out.build().icmp(IntPredicate::Ne, before, leads);
+        let both = out.build().binary(BinaryOp::And, same, other);
+        let unclear = out.build().binary(BinaryOp::And, end, both);
+        let yes = out.build().bool(true);
+        let fine = out.build().binary(BinaryOp::Xor, unclear, yes);
+        clear = Some(match clear {
+            None => fine,
+            Some(so_far) => out.build().binary(BinaryOp::And, so_far, fine),
+        });
+    }
+    clear
+}
+
+/// Whether room can be left behind a variable: only this file defines it.
+fn has_room(unit: &Unit, global: GlobalId) -> bool {
+    let variable = &unit.globals[global];
+    variable.defined && matches!(variable.linkage, Linkage::Internal | Linkage::External)
 }
 
 /// Whether a pointer leads to `target`, and the shadow of one that does.
@@ -208,11 +246,11 @@ fn is_inside(
 }
 
 /// Ends the program with a message where a pointer leads elsewhere.
-fn end_unless(out: &mut Out<'_>, fine: Value, variant: &Variant, global: GlobalId) {
+fn end_unless(out: &mut Out<'_>, fine: Value, variant: &Variant, (global, why): (GlobalId, &str)) {
     let function = &out.unit.functions[variant.func];
     let function = function.source_name.as_ref().unwrap_or(&function.name);
     let text = format!(
-        "gradus: `{}` leads to memory without a shadow when the derivative of `{function}` begins\n",
+        "gradus: `{}` leads to {why} when the derivative of `{function}` begins\n",
         out.unit.globals[global].name
     );
     let stop = dispatch::stop_saying(out.unit, &text);

@@ -1,7 +1,7 @@
-//! Memory that was declared to hold floats and nothing else.
+//! Memory that was declared to hold floats and nothing else, and copies by templates for floats.
 
 use crate::memory::{Memory, MemoryPlace, Origin};
-use gradus_ir::{FloatKind, OpKind, Type, TypeId, Unit};
+use gradus_ir::{Body, FloatKind, Op, OpKind, Type, TypeId, Unit};
 
 /// The format of the floats that a place lies among, where all that it may be is variables which were declared
 /// as arrays of such, and no access takes them for anything else. By the rules of C nothing else lies in
@@ -17,6 +17,28 @@ pub(crate) fn floats(unit: &Unit, memory: &Memory, place: MemoryPlace) -> Option
     };
     let alone = kinds.all(|other| other == Some(kind)) && class.evidence.values().all(accessed);
     (alone && place.offset_bytes % bytes == 0).then_some(kind)
+}
+
+/// The format of the floats that an op copies which stands in a template of libstdc++ for elements of that type: what
+/// copies bytes within containers and between them.
+pub(crate) fn copied_elements(unit: &Unit, body: &Body, op: Op) -> Option<FloatKind> {
+    const COPIES: [&str; 3] = ["__copy_m<", "__copy_move_b<", "__relocate_a_1<"];
+    let location = &unit.locations[body.ops[op].loc?];
+    let is_it = |name: &&str| location.function.starts_with(name);
+    let begun = COPIES
+        .iter()
+        .copied()
+        .find(is_it)
+        .filter(|_| location.span.is_of_system())?;
+    let types = location.function.strip_prefix(begun)?.strip_suffix('>')?;
+    let kind = |name: &str| match name {
+        "double" => Some(FloatKind::F64),
+        "float" => Some(FloatKind::F32),
+        _ => None,
+    };
+    let mut kinds = types.split(", ").map(kind);
+    let first = kinds.next()??;
+    kinds.all(|other| other == Some(first)).then_some(first)
 }
 
 /// The format of the floats that a variable is an array of.

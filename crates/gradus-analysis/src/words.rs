@@ -279,6 +279,7 @@ impl Words {
             }
             let declared = |place| crate::declared::floats(unit, memory, place);
             let floats = [copy.to, copy.from].into_iter().find_map(declared);
+            let floats = floats.or_else(|| crate::declared::copied_elements(unit, body, op));
             return floats.map_or(kind, CopyKind::Floats);
         }
         self.fill_kind(unit, memory, body, func, op)

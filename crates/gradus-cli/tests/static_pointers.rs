@@ -151,6 +151,44 @@ fn the_end_of_a_variable_is_no_other_ones_start() {
     }
 }
 
+/// Three change places in a circle; also variables of another file, without room between them.
+#[test]
+fn shadows_of_three_pointers_go_round() {
+    let folder = program(
+        "static_circle",
+        "#ifdef APART
+         extern double a[1], b[1], c[1];
+         #else
+         static double a[1], b[1], c[1];
+         #endif
+         static double *p = a, *q = b, *r = c;
+         static void turn(void) { double *t = p; p = q; q = r; r = t; }
+         static double f(double x, int k) {
+             *p = x; *q = 2 * x; *r = *p * *q;
+             turn();
+             return *p + 10 * *q + 100 * *r;
+         }
+         int main(void) {
+             for (int k = 0; k < 5; k++) {
+                 for (int j = 0; j < k; j++) turn();
+                 printf(\"%g %g \", BACK(1, 1), ON(1, 1));
+             }
+             return 0;
+         }",
+    );
+    write(&folder, "others.c", "double a[1], b[1], c[1];\n");
+    for level in 0..=3 {
+        accepts(&folder, &format!("cc -O{level} p.c -o p"));
+        let right = "142 142 142 142 142 142 142 142 142 142 ";
+        assert_eq!(text(&ran(&folder).stdout), right, "-O{level}");
+        accepts(&folder, &format!("cc -O{level} -DAPART p.c others.c -o p"));
+        let output = ran(&folder);
+        let said = text(&output.stderr);
+        let ended = said.contains("leads to the end of a variable of another file");
+        assert!(ended || text(&output.stdout) == right, "-O{level}: {said}");
+    }
+}
+
 #[test]
 fn a_pointer_that_leads_elsewhere_ends_the_program() {
     let folder = program(

@@ -59,6 +59,7 @@ mod inlining;
 pub mod jit;
 pub mod keep;
 mod local_loops;
+mod managers;
 mod merge;
 mod nodes;
 pub mod originals;

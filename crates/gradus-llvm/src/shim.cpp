@@ -42,6 +42,30 @@ LLVMValueRef gr_leave_room(LLVMValueRef global, unsigned room) {
   return wrap(made);
 }
 
+// Ends the program where a function begins with argument `number` at `first` or `second`.
+void gr_end_with(LLVMValueRef function, unsigned number, uint64_t first, uint64_t second) {
+  auto *F = unwrap<Function>(function);
+  auto *op = F->getArg(number);
+  auto *type = cast<IntegerType>(op->getType());
+  BasicBlock &entry = F->getEntryBlock();
+  auto at = entry.begin();
+  while (isa<AllocaInst>(at))
+    ++at;
+  BasicBlock *rest = entry.splitBasicBlock(at, "goes.on");
+  auto *stop = BasicBlock::Create(F->getContext(), "ends", F);
+  IRBuilder<> build(stop);
+  if (auto *SP = F->getSubprogram())
+    build.SetCurrentDebugLocation(DILocation::get(F->getContext(), SP->getLine(), 0, SP));
+  auto none = FunctionType::get(build.getVoidTy(), false);
+  build.CreateCall(F->getParent()->getOrInsertFunction("abort", none));
+  build.CreateUnreachable();
+  entry.getTerminator()->eraseFromParent();
+  build.SetInsertPoint(&entry);
+  auto *choice = build.CreateSwitch(op, rest, 2);
+  choice->addCase(ConstantInt::get(type, first), stop);
+  choice->addCase(ConstantInt::get(type, second), stop);
+}
+
 // The words of an integer constant, lowest first; returns how many it has.
 unsigned gr_integer_words(LLVMValueRef constant, uint64_t *out, unsigned room) {
   const APInt &v = unwrap<ConstantInt>(constant)->getValue();

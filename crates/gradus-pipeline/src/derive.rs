@@ -66,6 +66,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     keep_originals(run, host);
     run.check(host.write_out_nodes())?;
     run.check(host.write_out_casts())?;
+    host.cut_managers();
     let exposed = host.expose(&symbols);
     for symbol in &symbols {
         host.mark_differentiated(symbol);
