@@ -166,6 +166,11 @@ fn pools_count_their_slots() {
 }
 
 #[test]
+fn closures_know_vectors_by_reference() {
+    is_right("closures.cpp");
+}
+
+#[test]
 fn objects_are_asked_for_their_class() {
     is_right("casts.cpp");
 }

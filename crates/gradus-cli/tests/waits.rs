@@ -12,7 +12,7 @@ const PROGRAM: &str = include_str!("parallel/waits.c");
 
 /// Ways through the program that end as usual.
 const WAYS: &[&str] = &[
-    "idle", "pauses", "nested", "tasks", "guest", "sizes", "forks", "barriers", "returns",
+    "idle", "pauses", "nested", "tasks", "guest", "sizes", "forks", "barriers", "returns", "turns",
 ];
 /// Ways that end by `exit(7)` while others work.
 const EXITS: &[&str] = &["exits", "exits_in_team"];

@@ -2,13 +2,25 @@
 //!
 //! A thread that takes the lock again as soon as it has given it back leaves no moment for who waits: between the two
 //! the others hardly see it free. So a thread that has waited long says so, and others, who have just come, then wait
-//! as long themselves before they take it.
+//! as long themselves before they take it. And who looks, in one section after the other, whether another thread has
+//! done something keeps a processor that this one may need: now and then a thread lets others of the machine go on.
 
 use crate::{tsan, waiting};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// So often a thread looks before it lets others of the machine go on, one of whom may have the lock.
+const AWAKE: u32 = 64;
 /// So often a thread looks before it has waited long.
-const PATIENCE: u32 = 1_000;
+const PATIENCE: u32 = 128;
+
+/// After so many sections a thread lets others of the machine go on.
+const ROUND: u32 = 128;
+
+thread_local! {
+    /// The sections that a thread has entered.
+    static ENTERED: Cell<u32> = const { Cell::new(0) };
+}
 
 /// The lock of a critical section; begins as zeros. OpenMP's compilers make 32 bytes for one.
 #[repr(C)]
@@ -34,7 +46,10 @@ impl Lock {
             if times == PATIENCE {
                 self.impatient.fetch_add(1, Ordering::Relaxed);
             }
-            waiting::pause(times);
+            match times <= AWAKE {
+                true => std::hint::spin_loop(),
+                false => waiting::pause_for_others(times),
+            }
         }
         if times >= PATIENCE {
             self.impatient.fetch_sub(1, Ordering::Relaxed);
@@ -59,6 +74,11 @@ impl Lock {
 /// `lock` is a lock, and the thread does not hold it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_lock(lock: *const Lock) {
+    let entered = ENTERED.get().wrapping_add(1);
+    ENTERED.set(entered);
+    if entered.is_multiple_of(ROUND) {
+        std::thread::yield_now();
+    }
     // SAFETY: promised by the caller.
     unsafe { &*lock }.take();
     tsan::acquire(lock.cast_mut().cast());

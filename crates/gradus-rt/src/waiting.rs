@@ -74,6 +74,13 @@ pub(crate) fn until(done: impl Fn() -> bool) {
 pub(crate) fn pause(times: u32) {
     match times {
         0..=LONG if !pool::is_crowded() => std::hint::spin_loop(),
+        _ => pause_for_others(times),
+    }
+}
+
+/// As [`pause`], where others are to go on at once: regions may have more threads than there are processors.
+pub(crate) fn pause_for_others(times: u32) {
+    match times {
         0..=4_000 => std::thread::yield_now(),
         _ => std::thread::sleep(Duration::from_micros(50)),
     }

@@ -153,6 +153,20 @@ static int barriers(void) {
   }
   return ok;
 }
+/* Threads, more than there are processors, each of which waits for its turn under a lock. */
+static int turns(void) {
+  int turn = 0;
+#pragma omp parallel num_threads(5)
+  {
+    int me = omp_get_thread_num(), all = omp_get_num_threads();
+    for (int i = 0; i < 10000; i++)
+      for (int done = 0; !done;) {
+#pragma omp critical
+        if (turn == me) { turn = (me + 1) % all; done = 1; }
+      }
+  }
+  return turn == 0;
+}
 int main(int argc, char **argv) {
   const char *way = argv[1];
   int ok = 1;
@@ -164,6 +178,7 @@ int main(int argc, char **argv) {
   else if (!strcmp(way, "sizes")) ok = sizes() && idle();
   else if (!strcmp(way, "forks")) ok = forks();
   else if (!strcmp(way, "barriers")) ok = barriers() && idle();
+  else if (!strcmp(way, "turns")) ok = turns() && idle();
   else if (!strcmp(way, "exits")) {
     puts("ok"); fflush(stdout);
 #pragma omp parallel for
