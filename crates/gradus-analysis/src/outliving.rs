@@ -67,10 +67,12 @@ impl Kept {
             let own = facts.memory.stored(holder);
             kept.may_be_set(facts, classes, holder);
             let mut work: Vec<(ClassId, bool)> = own.iter().map(|class| (*class, true)).collect();
-            let mut seen = BTreeSet::from([holder]);
+            let mut seen = BTreeSet::new();
             while let Some((class, direct)) = work.pop() {
                 let outlives = || outlives(facts.memory.get(class), classes.is_surely_freed(class));
-                if !seen.insert(class) || direct && !outlives() {
+                // Blocks may be of the same class as the global itself, where they are not told from it.
+                let asked = direct || class == holder;
+                if !seen.insert(class) || asked && !outlives() {
                     continue;
                 }
                 kept.blocks.insert(class, Holder { global, direct });

@@ -171,6 +171,11 @@ fn closures_know_vectors_by_reference() {
 }
 
 #[test]
+fn vectors_that_stay_are_refused() {
+    is_refused("workspace.cpp", "GRD0033", 10);
+}
+
+#[test]
 fn objects_are_asked_for_their_class() {
     is_right("casts.cpp");
 }
