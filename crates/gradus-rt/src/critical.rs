@@ -22,6 +22,22 @@ thread_local! {
     static ENTERED: Cell<u32> = const { Cell::new(0) };
 }
 
+/// The threads that have ever entered one.
+static THREADS: AtomicU32 = AtomicU32::new(0);
+
+/// Counts a section that the thread enters.
+fn enter() {
+    let entered = ENTERED.get();
+    if entered == 0 {
+        THREADS.fetch_add(1, Ordering::Relaxed);
+    }
+    // The first one is counted once.
+    ENTERED.set(entered.wrapping_add(1).max(1));
+    if entered.is_multiple_of(ROUND) && THREADS.load(Ordering::Relaxed) > 1 {
+        std::thread::yield_now();
+    }
+}
+
 /// The lock of a critical section; begins as zeros. OpenMP's compilers make 32 bytes for one.
 #[repr(C)]
 #[derive(Debug, Default)]
@@ -74,11 +90,7 @@ impl Lock {
 /// `lock` is a lock, and the thread does not hold it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gr_lock(lock: *const Lock) {
-    let entered = ENTERED.get().wrapping_add(1);
-    ENTERED.set(entered);
-    if entered.is_multiple_of(ROUND) {
-        std::thread::yield_now();
-    }
+    enter();
     // SAFETY: promised by the caller.
     unsafe { &*lock }.take();
     tsan::acquire(lock.cast_mut().cast());

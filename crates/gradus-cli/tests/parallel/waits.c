@@ -159,7 +159,7 @@ static int turns(void) {
 #pragma omp parallel num_threads(5)
   {
     int me = omp_get_thread_num(), all = omp_get_num_threads();
-    for (int i = 0; i < 10000; i++)
+    for (int i = 0; i < 2000; i++)
       for (int done = 0; !done;) {
 #pragma omp critical
         if (turn == me) { turn = (me + 1) % all; done = 1; }
