@@ -222,3 +222,37 @@ fn numbers_real_and_complex() {
 fn text_carries_no_derivative() {
     is_right("text.cpp");
 }
+
+/// Functions go to other files, which may ask what they hold.
+#[test]
+fn functions_are_asked_elsewhere() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cplusplus-asked-elsewhere");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let asked = "#include <functional>
+        double square(double a);
+        bool is_square(const std::function<double(double)> &g) {
+            auto p = g.target<double (*)(double)>();
+            return p && *p == square;
+        }\n";
+    let main = "#include <functional>
+        extern int enzyme_out;
+        double __enzyme_autodiff(void *, ...);
+        bool is_square(const std::function<double(double)> &g);
+        double square(double a) { return a * a; }
+        std::function<double(double)> kept = square;
+        static double f(double x) { std::function<double(double)> g = square; return g(x); }
+        int main() {
+            return __enzyme_autodiff((void *)f, enzyme_out, 3.0) != 6 || !is_square(kept);
+        }\n";
+    std::fs::write(folder.join("asked.cpp"), asked).expect("written");
+    std::fs::write(folder.join("main.cpp"), main).expect("written");
+    for level in ["-O0", "-O2"] {
+        let built = Command::new(env!("CARGO_BIN_EXE_gradus"))
+            .args(["c++", level, "main.cpp", "asked.cpp", "-o", "program"])
+            .current_dir(&folder)
+            .status();
+        assert!(built.expect("gradus runs").success(), "{level}");
+        let run = Command::new(folder.join("program")).status();
+        assert!(run.expect("it runs").success(), "{level}");
+    }
+}

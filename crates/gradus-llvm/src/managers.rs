@@ -3,17 +3,26 @@
 //! Each kind of callable has a manager, which copies and destroys it, but also gives its type and its address: that puts
 //! the address of what a function holds, or of a type's name, where the callable itself lies, and so all that callables
 //! lead to would be one piece of memory to analyses. The type and the address are asked for by `target` and `target_type`
-//! alone, templates and inline. Where no call in the module does, managers end the program there.
+//! alone, templates and inline. Where no call in the module does, managers leave it to copies of theirs, which are not
+//! looked into: objects go to other files, which may ask.
 
-use crate::ffi::name_of;
+use crate::ffi::{c_string, name_of};
 use crate::host::Host;
+use gradus_ir::known::QUESTION;
 use llvm_sys::LLVMTypeKind::LLVMIntegerTypeKind;
 use llvm_sys::LLVMValueKind::{LLVMConstantIntValueKind, LLVMFunctionValueKind};
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
+use std::ffi::c_char;
 
 unsafe extern "C" {
-    fn gr_end_with(function: LLVMValueRef, number: u32, first: u64, second: u64);
+    fn gr_leave_to_copy(
+        function: LLVMValueRef,
+        name: *const c_char,
+        number: u32,
+        first: u64,
+        second: u64,
+    );
 }
 
 /// What the names of managers have in common: the member's, and the type of its first parameter.
@@ -39,7 +48,10 @@ impl Host {
             return;
         }
         for manager in managers {
-            unsafe { gr_end_with(manager, OPERATION, TYPE, ADDRESS) };
+            unsafe {
+                let copy = c_string(&format!("{QUESTION}_{}", name_of(manager)));
+                gr_leave_to_copy(manager, copy.as_ptr(), OPERATION, TYPE, ADDRESS);
+            }
         }
     }
 }

@@ -13,6 +13,7 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 #include <string>
 using namespace llvm;
 
@@ -42,9 +43,16 @@ LLVMValueRef gr_leave_room(LLVMValueRef global, unsigned room) {
   return wrap(made);
 }
 
-// Ends the program where a function begins with argument `number` at `first` or `second`.
-void gr_end_with(LLVMValueRef function, unsigned number, uint64_t first, uint64_t second) {
+// Leaves to a copy of a function, called `name`, what it does where argument `number` is `first` or `second`.
+void gr_leave_to_copy(LLVMValueRef function, const char *name, unsigned number, uint64_t first, uint64_t second) {
   auto *F = unwrap<Function>(function);
+  ValueToValueMapTy map;
+  Function *whole = CloneFunction(F, map);
+  whole->setName(name);
+  whole->setComdat(nullptr);
+  whole->setVisibility(GlobalValue::DefaultVisibility);
+  whole->setLinkage(GlobalValue::InternalLinkage);
+  whole->addFnAttr(Attribute::NoInline);
   auto *op = F->getArg(number);
   auto *type = cast<IntegerType>(op->getType());
   BasicBlock &entry = F->getEntryBlock();
@@ -52,18 +60,21 @@ void gr_end_with(LLVMValueRef function, unsigned number, uint64_t first, uint64_
   while (isa<AllocaInst>(at))
     ++at;
   BasicBlock *rest = entry.splitBasicBlock(at, "goes.on");
-  auto *stop = BasicBlock::Create(F->getContext(), "ends", F);
-  IRBuilder<> build(stop);
+  auto *left = BasicBlock::Create(F->getContext(), "left", F);
+  IRBuilder<> build(left);
   if (auto *SP = F->getSubprogram())
     build.SetCurrentDebugLocation(DILocation::get(F->getContext(), SP->getLine(), 0, SP));
-  auto none = FunctionType::get(build.getVoidTy(), false);
-  build.CreateCall(F->getParent()->getOrInsertFunction("abort", none));
-  build.CreateUnreachable();
+  SmallVector<Value *, 4> arguments;
+  for (Argument &argument : F->args())
+    arguments.push_back(&argument);
+  auto *given = build.CreateCall(whole, arguments);
+  given->setAttributes(AttributeList());
+  build.CreateRet(given);
   entry.getTerminator()->eraseFromParent();
   build.SetInsertPoint(&entry);
   auto *choice = build.CreateSwitch(op, rest, 2);
-  choice->addCase(ConstantInt::get(type, first), stop);
-  choice->addCase(ConstantInt::get(type, second), stop);
+  choice->addCase(ConstantInt::get(type, first), left);
+  choice->addCase(ConstantInt::get(type, second), left);
 }
 
 // The words of an integer constant, lowest first; returns how many it has.
