@@ -87,18 +87,28 @@ impl Blocks<'_> {
         if extent > BLOCK_MAX {
             return None;
         }
-        let mut map = Map::new();
+        let (mut map, mut inside, mut declared) = (Map::new(), Map::new(), false);
         for end in self.ends {
             for (&offset, seen) in &self.evidence[end.class.index()] {
-                if let Some(at) = self.distance(end, offset, period, extent) {
-                    map.entry(at).or_default().add(seen);
+                let Some(at) = self.distance(end, offset, period, extent) else {
+                    continue;
+                };
+                declared |= seen.is_declared();
+                // What one word was taken for does not speak against what another one is declared to be.
+                let seen = seen.settled();
+                map.entry(at).or_default().add(&seen);
+                if offset >= end.offset_bytes {
+                    inside.entry(at).or_default().add(&seen);
                 }
             }
         }
-        let declared = map.values().any(|seen| seen.is_declared());
-        for seen in map.values_mut() {
-            *seen = seen.settled();
-            only_kind(*seen).ok()?;
+        // What lies before may be a head, which is no part of the period: it must say nothing else.
+        let is_told = |(at, seen): (&u64, &Seen)| {
+            let within = inside.get(at).copied().map(only_kind);
+            self.size.is_some_and(|size| *at >= size) || within == Some(only_kind(*seen))
+        };
+        if !map.iter().all(is_told) || map.values().any(|seen| only_kind(*seen).is_err()) {
+            return None;
         }
         for end in self.ends {
             for &(offset, stride) in &self.memory.get(end.class).steps {

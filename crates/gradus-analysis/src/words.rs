@@ -48,6 +48,9 @@ pub struct CopiedWord {
     pub kind: LaneKind,
 }
 
+/// How many words of another period a copy of any length is followed for.
+const MOST_REPEATS: u64 = 4096;
+
 /// How the words of a copy repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
@@ -545,10 +548,16 @@ impl Words {
         let mut news = self.copy_evidence(from, to, size);
         for (distance, seen) in found {
             let mut repeats = 1;
-            if let (m @ 1.., Some(size)) = (source.modulus_bytes, size)
+            // A copy of any length may fill all of the other side's period.
+            let (length, most) = match size {
+                Some(size) => (Some(size), 65),
+                None => (Some(goal.modulus_bytes).filter(|m| *m > 0), MOST_REPEATS),
+            };
+            if let (m @ 1.., Some(length)) = (source.modulus_bytes, length)
                 && m != goal.modulus_bytes
             {
-                repeats = ((size - distance as u64).div_ceil(m)).min(65) as i64;
+                let whole = length.saturating_sub(distance as u64);
+                repeats = whole.div_ceil(m).clamp(1, most) as i64;
             }
             for k in 0..repeats {
                 let step = distance + k * source.modulus_bytes as i64;

@@ -4,7 +4,7 @@
 mod support;
 
 use std::process::Command;
-use support::{accepts, folder, refuses, succeeds, text, write};
+use support::{accepts, folder, gradus, refuses, succeeds, text, write};
 
 /// Every function fills a list in the pool, uses it, and puts something else in its place.
 const PROGRAM: &str = r#"
@@ -317,5 +317,92 @@ fn arrays_behind_an_integer_are_not_taken_for_structures() {
     for level in 0..=3 {
         let said = refuses(&folder, &format!("cc -O{level} -g p.c -o p"), "GRD0007");
         assert!(said.contains("p.c:11:"), "{said}");
+    }
+}
+
+/// Copies of any length from and to arrays behind a length, of which the program indexes a part: what it does not is
+/// moved, too, or nothing is said.
+#[test]
+fn what_only_copies_touch_is_moved_or_refused() {
+    let folder = folder("only_copied");
+    let share = "#include <math.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        double __enzyme_autodiff(void *, ...);
+        extern int enzyme_dup, enzyme_const;
+        double f(const double *x, int n);
+        int main(void) {
+            double x[6] = {0.7, 1.3, 0.4, 2.1, 0.9, 1.7}, d[6] = {0}, h = 1e-6;
+            __enzyme_autodiff((void *)f, enzyme_dup, x, d, enzyme_const, 6);
+            for (int i = 0; i < 6; i++) {
+                double at = x[i];
+                x[i] = at + h;
+                double above = f(x, 6);
+                x[i] = at - h;
+                double difference = (above - f(x, 6)) / (2 * h);
+                x[i] = at;
+                if (fabs(difference - d[i]) > 1e-6 * (1 + fabs(difference))) return printf(\"%d: %g %g\\n\", i, d[i], difference);
+            }
+            return 0;
+        }\n";
+    let programs = [
+        "struct S { long n; double d[]; };
+        double f(const double *x, int n) {
+            struct S *a = malloc(sizeof *a + n * 8); double y[6], r = 0;
+            a->n = n; memcpy(a->d, x, n * 8);
+            for (int i = 0; i < n / 3; i++) a->d[3 * i] *= 2;
+            memcpy(y, a->d, n * 8);
+            for (int i = 0; i < a->n; i++) r += y[i] * y[i] * (i + 1);
+            free(a); return r;
+        }\n",
+        "struct E { double u, v, w; }; struct S { long n; struct E e[]; };
+        double f(const double *x, int n) {
+            struct S *a = malloc(sizeof *a + n * 8); double y[6], r = 0;
+            a->n = n / 3; memcpy(a->e, x, n * 8);
+            for (int i = 0; i < a->n; i++) a->e[i].u *= 2;
+            memcpy(y, a->e, n * 8);
+            for (int i = 0; i < n; i++) r += y[i] * y[i] * (i + 1);
+            free(a); return r;
+        }\n",
+        "struct S { long n; double *p[]; };
+        double f(const double *x, int n) {
+            double w[6], *q[6], *y[6], r = 0;
+            struct S *a = malloc(sizeof *a + n * 8);
+            a->n = n;
+            for (int i = 0; i < n; i++) w[i] = x[i] * x[i], q[i] = w + i, y[i] = w + 5 - i;
+            memcpy(a->p, q, n * 8);
+            for (int i = 0; i < n / 3; i++) r += *a->p[3 * i];
+            memcpy(y, a->p, a->n * 8);
+            for (int i = 0; i < n; i++) r += *y[i] * (i + 1);
+            free(a); return r;
+        }\n",
+        "struct E { double *p, *q; }; struct S { long n; struct E e[]; };
+        double f(const double *x, int n) {
+            size_t z = sizeof(struct S) + n * 16; double w[6], o[6], r = 0;
+            struct E q[6], y[6]; struct S *a = malloc(z), *b = malloc(z);
+            a->n = n;
+            for (int i = 0; i < n; i++) w[i] = x[i] * x[i], o[i] = x[i], q[i].p = w + i, q[i].q = o + i;
+            memcpy(a->e, q, n * 16);
+            for (int i = 0; i < n / 3; i++) *a->e[3 * i].p *= 2;
+            memcpy(b, a, z); memcpy(y, b->e, n * 16);
+            for (int i = 0; i < n; i++) r += *y[i].p * *y[i].q * (i + 1);
+            free(a); free(b); return r;
+        }\n",
+    ];
+    for (number, source) in programs.iter().enumerate() {
+        write(&folder, "p.c", &format!("{share}{source}"));
+        for flags in ["-O0", "-O0 -g", "-O2", "-O2 -g"] {
+            let _ = std::fs::remove_file(folder.join("p"));
+            let built = gradus(&folder, &format!("cc {flags} p.c -o p -lm"));
+            let said = text(&built.stderr);
+            if !built.status.success() {
+                assert!(said.contains("error[GRD0007]"), "{number} {flags}: {said}");
+                continue;
+            }
+            let run = Command::new("./p").current_dir(&folder).output();
+            let run = run.expect("it starts");
+            assert!(run.status.success(), "{number} {flags}: {run:?}");
+        }
     }
 }

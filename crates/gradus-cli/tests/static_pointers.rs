@@ -151,6 +151,18 @@ fn the_end_of_a_variable_is_no_other_ones_start() {
     }
 }
 
+/// Beside the program's own object there is no room behind variables.
+#[test]
+fn derivatives_beside_need_no_room() {
+    let folder = folder("static_beside");
+    let source = "double a[2], b[2], *now = a;
+        double f(double x) { now[0] = x * x; now = b; return a[0] + b[0]; }\n";
+    write(&folder, "p.c", source);
+    accepts(&folder, "grad p.c -f f -o p.o");
+    let said = refuses(&folder, "grad p.c -f f --beside -o p.o", "GRD0021");
+    assert!(said.contains("leads to `a`"), "{said}");
+}
+
 /// Three change places in a circle; also variables of another file, without room between them.
 #[test]
 fn shadows_of_three_pointers_go_round() {

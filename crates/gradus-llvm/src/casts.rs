@@ -5,7 +5,7 @@
 //! answer is null or that: so the call becomes one of a function of our own that only asks, and a choice, which
 //! derivatives know. Casts across, and to classes that have the base several times or virtually, stay.
 
-use crate::ffi::{NO_NAME, c_string};
+use crate::ffi::NO_NAME;
 use crate::host::Host;
 use gradus_ir::Diagnostic;
 use gradus_ir::known::QUESTION;
@@ -48,31 +48,14 @@ impl Host {
 
     /// The casts whose class begins so many bytes before what is cast.
     fn plain_casts(&self) -> Vec<(LLVMValueRef, u64)> {
-        let mut calls = Vec::new();
-        unsafe {
-            let name = c_string(CAST);
-            let called = LLVMGetNamedFunction(self.module, name.as_ptr());
-            if called.is_null() || LLVMIsDeclaration(called) == 0 {
-                return calls;
-            }
-            let mut at = LLVMGetFirstUse(called);
-            while !at.is_null() {
-                let user = LLVMGetUser(at);
-                at = LLVMGetNextUse(at);
-                let is_call = !LLVMIsACallInst(user).is_null()
-                    && LLVMGetCalledValue(user) == called
-                    && LLVMGetNumArgOperands(user) == 4;
-                let hint = is_call.then(|| LLVMGetOperand(user, 3));
-                let hint = hint.filter(|hint| {
-                    LLVMGetValueKind(*hint) == LLVMValueKind::LLVMConstantIntValueKind
-                });
-                let back = hint.map(|hint| u64::try_from(LLVMConstIntGetSExtValue(hint)));
-                if let Some(Ok(back)) = back {
-                    calls.push((user, back));
-                }
-            }
-        }
-        calls
+        let with_place = |call: LLVMValueRef| unsafe {
+            let hint = LLVMGetOperand(call, 3);
+            let is_number = LLVMGetValueKind(hint) == LLVMValueKind::LLVMConstantIntValueKind;
+            let back = is_number.then(|| LLVMConstIntGetSExtValue(hint))?;
+            Some((call, u64::try_from(back).ok()?))
+        };
+        let calls = self.calls_of(CAST, 4).into_iter();
+        calls.filter_map(with_place).collect()
     }
 
     /// Puts the question and the choice in place of a cast.

@@ -46,6 +46,30 @@ extern "C" fn take_name(names: *mut c_void, index: c_uint, text: *const c_char, 
 }
 
 impl Host {
+    /// The calls of a function that the module only declares, with so many arguments.
+    pub(crate) fn calls_of(&self, name: &str, arguments: u32) -> Vec<LLVMValueRef> {
+        let mut calls = Vec::new();
+        unsafe {
+            let name = c_string(name);
+            let called = LLVMGetNamedFunction(self.module, name.as_ptr());
+            if called.is_null() || LLVMIsDeclaration(called) == 0 {
+                return calls;
+            }
+            let mut at = LLVMGetFirstUse(called);
+            while !at.is_null() {
+                let user = LLVMGetUser(at);
+                let is_call = !LLVMIsACallInst(user).is_null();
+                if is_call
+                    && LLVMGetCalledValue(user) == called
+                    && LLVMGetNumArgOperands(user) == arguments
+                {
+                    calls.push(user);
+                }
+                at = LLVMGetNextUse(at);
+            }
+        }
+        calls
+    }
     /// The names of all functions with a body, in module order.
     pub fn defined_functions(&self) -> Vec<String> {
         let all = self.functions().into_iter();

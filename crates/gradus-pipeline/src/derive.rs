@@ -19,7 +19,7 @@ use crate::{
 use gradus_ad::Mode;
 use gradus_edit::Sizes;
 use gradus_ir::known::{KERNEL, LAUNCH, may_be_of_the_program};
-use gradus_ir::{Code, Diagnostic, FuncId, Severity, Symbol, Unit};
+use gradus_ir::{Code, Diagnostic, FuncId, Linkage, Severity, Symbol, Unit};
 use gradus_llvm::{Host, Imported};
 use std::collections::HashSet;
 
@@ -453,8 +453,28 @@ fn reduce(
     };
     let wrapped = requests.wrapped.iter();
     let names: Vec<String> = wrapped.map(|w| w.derivative.name.clone()).collect();
+    run.take(without_room(unit))?;
     if let Err(findings) = host.keep_beside(&names, &is_new) {
         return run.take(findings);
     }
     run.check(host.verify())
+}
+
+/// Variables that derivatives take to have room behind them, and that the program's own object defines, which leaves
+/// none: the end of one may then be the start of another.
+fn without_room(unit: &Unit) -> Vec<Diagnostic> {
+    let variables = unit.globals.iter().map(|(_, global)| global);
+    let elsewhere = variables.filter(|global| {
+        global.room_bytes > 0 && global.defined && global.linkage == Linkage::External
+    });
+    elsewhere
+        .map(|global| {
+            let name = &global.name;
+            let message = format!(
+                "a pointer variable leads to `{name}`, of which the program's own object does not tell the end from what lies behind it"
+            );
+            Diagnostic::error(Code::StaticState, message)
+                .help(format!("leave out `--beside`, or pass `{name}` as an argument"))
+        })
+        .collect()
 }

@@ -34,19 +34,8 @@ impl Host {
     pub(super) fn write_out_allocations(&mut self) -> Result<(), Diagnostic> {
         for call in self.calls_of("_FortranAAllocatableAllocate", 7) {
             unsafe {
-                let Some((rank, bytes, ty)) = made(call) else {
-                    continue;
-                };
-                let initial = ty.map_or(Some(Vec::new()), |ty| self.initial_values(ty));
-                if let (Some(state), Some(initial)) = (gives_state(call, 2, 3), initial) {
-                    let new = New {
-                        bytes,
-                        rank,
-                        state,
-                        points: false,
-                    };
-                    self.allocate(call, new, &initial)?;
-                }
+                let state = gives_state(call, 2, 3);
+                self.write_out_allocation(call, made(call), state, false)?;
             }
         }
         for call in self.calls_of("_FortranAAllocatableDeallocate", 5) {
@@ -65,11 +54,37 @@ impl Host {
         Ok(())
     }
 
-    /// Allocates in place of a call, and writes what the elements begin with.
+    /// Writes out an allocation of what is described, of what points or not, where that and whether it gives its state
+    /// are known.
     ///
     /// # Safety
-    /// All are live values of this module.
-    pub(super) unsafe fn allocate(
+    /// `call` is a live call of this module, and what it makes of a type of it.
+    pub(super) unsafe fn write_out_allocation(
+        &mut self,
+        call: LLVMValueRef,
+        made: Option<Made>,
+        state: Option<bool>,
+        points: bool,
+    ) -> Result<(), Diagnostic> {
+        let (Some((rank, bytes, ty)), Some(state)) = (made, state) else {
+            return Ok(());
+        };
+        let new = New {
+            bytes,
+            rank,
+            state,
+            points,
+        };
+        unsafe {
+            match ty.map_or(Some(Vec::new()), |ty| self.initial_values(ty)) {
+                Some(initial) => self.allocate(call, new, &initial),
+                None => Ok(()),
+            }
+        }
+    }
+
+    /// Allocates in place of a call, and writes what the elements begin with.
+    unsafe fn allocate(
         &mut self,
         call: LLVMValueRef,
         new: New,

@@ -17,11 +17,8 @@ mod pointers;
 mod types;
 mod written;
 
-use crate::ffi::c_string;
 use crate::host::Host;
 use gradus_ir::Diagnostic;
-use llvm_sys::core::*;
-use llvm_sys::prelude::*;
 pub(crate) use pointers::is_payload;
 use written::Written;
 
@@ -68,30 +65,5 @@ impl Host {
             }
         }
         Ok(())
-    }
-
-    /// The calls of a function of the library with so many arguments.
-    fn calls_of(&self, name: &str, arguments: u32) -> Vec<LLVMValueRef> {
-        let mut calls = Vec::new();
-        unsafe {
-            let name = c_string(name);
-            let called = LLVMGetNamedFunction(self.module, name.as_ptr());
-            if called.is_null() || LLVMIsDeclaration(called) == 0 {
-                return calls;
-            }
-            let mut at = LLVMGetFirstUse(called);
-            while !at.is_null() {
-                let user = LLVMGetUser(at);
-                let is_call = !LLVMIsACallInst(user).is_null();
-                if is_call
-                    && LLVMGetCalledValue(user) == called
-                    && LLVMGetNumArgOperands(user) == arguments
-                {
-                    calls.push(user);
-                }
-                at = LLVMGetNextUse(at);
-            }
-        }
-        calls
     }
 }

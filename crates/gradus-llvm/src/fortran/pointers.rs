@@ -26,19 +26,7 @@ impl Host {
         for call in self.calls_of("_FortranAPointerAllocate", 6) {
             unsafe {
                 let left = Left::before(call, LLVMGetOperand(call, 0));
-                let Some((rank, bytes, ty)) = what(&left) else {
-                    continue;
-                };
-                let initial = ty.map_or(Some(Vec::new()), |ty| self.initial_values(ty));
-                if let (Some(state), Some(initial)) = (gives_state(call, 1, 2), initial) {
-                    let new = New {
-                        bytes,
-                        rank,
-                        state,
-                        points: true,
-                    };
-                    self.allocate(call, new, &initial)?;
-                }
+                self.write_out_allocation(call, what(&left), gives_state(call, 1, 2), true)?;
             }
         }
         self.write_out("_FortranAPointerAllocateSource", 6, |call| unsafe {
