@@ -27,6 +27,8 @@
 //!   with a constant that the next op tests (selectors, `a && b`, loops with several exits), control
 //!   goes straight to the place tested for, so that blocks come out much as they came in.
 //! - [`census`]: the multiset of a module's operations, for comparing before import and after export.
+//! - `fortran`, `nodes`, `casts`, `managers`: what run-time libraries do for a program, written out or cut down, so
+//!   that derivatives know it.
 //! - [`jit`]: runs functions of a module in this process, for tests.
 //! - `merge`: the two halves of a CUDA source ([`Host::merge_device`]).
 //! - [`keep`]: functions that must survive the early pipeline, users of symbols, what may be dropped.
