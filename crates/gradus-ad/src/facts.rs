@@ -323,7 +323,7 @@ impl Facts<'_> {
             },
             Node::Count(op) | Node::CalleeTape(op) | Node::LastFrame(op) => op,
             Node::Snapshot(number) | Node::SnapshotBlock(number) => self.snapshots[number].anchor,
-            Node::Base(_) => return None,
+            Node::Base(_) | Node::Room(_) => return None,
         };
         self.body.ops[op].loc
     }

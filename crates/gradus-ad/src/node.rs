@@ -21,6 +21,8 @@ pub enum Node {
     CalleeTape(Op),
     /// The first element of a tape array, by its number in the plan.
     Base(usize),
+    /// The room of a tape array, by its number in the plan: where it lies while it is short.
+    Room(usize),
     /// The frame of a loop's last iteration.
     LastFrame(Op),
     /// A snapshot, by its number in the facts: its block, moved so that what lay some bytes after the
@@ -63,7 +65,7 @@ pub fn home_region(facts: &Facts<'_>, node: Node) -> Option<Region> {
         Node::Snapshot(number) | Node::SnapshotBlock(number) => {
             facts.body.parent(facts.snapshots[number].anchor)
         }
-        Node::Base(_) => None,
+        Node::Base(_) | Node::Room(_) => None,
     }
 }
 

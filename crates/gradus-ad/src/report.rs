@@ -184,6 +184,7 @@ fn kept(unit: &Unit, facts: &Facts<'_>, plan: &Plan, node: Node) -> Kept {
         Node::Count(_) => "number of iterations".to_string(),
         Node::CalleeTape(_) => "tape of a call".to_string(),
         Node::Base(_) => "address of a tape array".to_string(),
+        Node::Room(_) => "room of a short tape array".to_string(),
         Node::Snapshot(number) => {
             format!("snapshot for {} loads", facts.snapshots[number].loads.len())
         }

@@ -5,7 +5,8 @@
 //! operations that order them, as only the program is instrumented. So workers begin [`hidden`], the entries
 //! are, and the program's code is [`shown`] wherever it is called.
 //!
-//! The sanitizer's functions are weak references: null in a program that is built without it.
+//! The sanitizer's functions are weak references: null in a program that is built without it. The table of
+//! them is global, since what reads it may be inlined into other objects.
 
 use std::ffi::c_void;
 
@@ -16,7 +17,8 @@ std::arch::global_asm!(
     ".weak __tsan_ignore_thread_end",
     ".pushsection .data.rel.ro.gr_tsan,\"aw\"",
     ".p2align 3",
-    ".local gr_tsan_entries",
+    ".globl gr_tsan_entries",
+    ".hidden gr_tsan_entries",
     "gr_tsan_entries:",
     ".8byte __tsan_acquire",
     ".8byte __tsan_release",

@@ -68,7 +68,7 @@ impl Facts<'_> {
                 let region = self.body.parent(self.snapshots[number].anchor);
                 region.map_or(Vec::new(), |region| self.loops_around(region))
             }
-            Node::Base(_) => Vec::new(),
+            Node::Base(_) | Node::Room(_) => Vec::new(),
         }
     }
     /// An estimate of the trips of a loop.

@@ -17,7 +17,7 @@ use crate::node::{
 use crate::out::{Lanes, Out, Space};
 use crate::shadow::shadow_constant;
 use crate::tape::layout::TapeLayout;
-use crate::tape::plan::{Element, Home, Plan};
+use crate::tape::plan::{Element, Home, Plan, ROOM_BYTES};
 use gradus_ir::known::Known;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Code, Definition, Diagnostic, Op, OpKind, Value};
@@ -156,7 +156,9 @@ impl Replay<'_> {
         }
         let home = self.plan.homes.get(&node).copied();
         let region = match node {
-            Node::Base(number) => facts.body.parent(self.plan.arrays[number].anchor),
+            Node::Base(number) | Node::Room(number) => {
+                facts.body.parent(self.plan.arrays[number].anchor)
+            }
             _ => home_region(facts, node),
         };
         let Some(region) = region else {
@@ -219,8 +221,11 @@ impl Replay<'_> {
                 let base = self.one(Node::Base(number))?;
                 match self.plan.arrays[number].element {
                     Element::Value(element) => self.layout.element(out, element, base, &numbers),
-                    Element::Snapshot(snapshot) => {
-                        let bytes = self.copy_bytes(snapshot, facts, out)?;
+                    element => {
+                        let bytes = match element {
+                            Element::Snapshot(snapshot) => self.copy_bytes(snapshot, facts, out)?,
+                            _ => out.build().i64(ROOM_BYTES),
+                        };
                         let block = self.layout.block(out, bytes, base, &numbers);
                         return Ok(Lanes::from_elem(block, 1));
                     }

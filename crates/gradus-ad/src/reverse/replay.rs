@@ -10,7 +10,7 @@ use crate::node::{Node, home_region};
 use crate::out::Lanes;
 use crate::sweep::{Entry, ForwardSweep, TapeWriter};
 use crate::tape::layout::TapeLayout;
-use crate::tape::plan::{Element, Plan, cost_of_keeping, cost_of_running};
+use crate::tape::plan::{Element, Plan, ROOM_BYTES, cost_of_keeping, cost_of_running};
 use crate::variant::{Mode, Variant};
 use gradus_ir::{Diagnostic, Op, Unit, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -165,6 +165,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     layout.array_bytes(self.out, one, &trips)
                 }
                 Element::Snapshot(number) => self.copies_bytes(op, number, layout, &trips),
+                Element::Room => {
+                    let one = self.out.build().i64(ROOM_BYTES);
+                    layout.array_bytes(self.out, one, &trips)
+                }
             };
             let malloc = crate::alloc::malloc_function(self.out.unit);
             let call = self.out.build().call(malloc, &[bytes]);

@@ -14,8 +14,9 @@ use crate::facts::is_independent;
 use crate::node::Node;
 use crate::out::Lanes;
 use crate::sweep::Entry;
+use crate::tape::stack::choose;
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{Body, Op, OpKind, Region, TypeId, Value};
+use gradus_ir::{Body, IntPredicate, Op, OpKind, Region, TypeId, Value};
 
 /// An `if` or `switch` being undone.
 #[derive(Debug)]
@@ -432,8 +433,27 @@ impl ReturnSweep<'_, '_, '_, '_> {
             .rev()
         {
             let base = self.recall(Node::Base(number))[0];
-            self.give_back(plan.arrays[number].on_heap, base);
+            match plan.has_room(number) {
+                true => {
+                    let room = self.recall(Node::Room(number))[0];
+                    self.free_outside(room, base);
+                }
+                false => self.give_back(plan.arrays[number].on_heap, base),
+            }
         }
+    }
+
+    /// Frees what does not lie in its room.
+    fn free_outside(&mut self, room: Value, base: Value) {
+        let free = crate::alloc::free_function(self.out.unit);
+        let mut b = self.out.build();
+        let outside = b.icmp(IntPredicate::Ne, base, room);
+        choose(&mut b, outside, &[], |b, outside| {
+            if outside {
+                b.call(free, &[base]);
+            }
+            None
+        });
     }
 
     fn give_back(&mut self, on_heap: bool, base: Value) {

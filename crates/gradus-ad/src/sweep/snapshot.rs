@@ -40,7 +40,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             let (low, bytes) = self.stretch(snapshot);
             let array = plan.array_of(number);
             let block = match plan.snapshot_on_heap(self.facts, number) {
-                _ if array.is_some() => array.and_then(|array| self.block_in(number, array)),
+                _ if array.is_some() => array.and_then(|array| self.block_in(array)),
                 true => {
                     let malloc = alloc::malloc_function(self.out.unit);
                     let call = self.out.build().call(malloc, &[bytes]);
@@ -161,7 +161,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let mut before = Vec::new();
         for &number in plan.worked_in.get(&region).into_iter().flatten() {
             let root = self.facts.snapshots[number].root;
-            let block = (plan.array_of(number)).and_then(|array| self.block_in(number, array));
+            let block = (plan.array_of(number)).and_then(|array| self.block_in(array));
             let Some(block) = block else {
                 let fault = crate::reverse::recall::fault(Node::Snapshot(number));
                 self.findings.push(fault);

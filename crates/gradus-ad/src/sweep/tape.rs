@@ -4,7 +4,8 @@ use super::ForwardSweep;
 use crate::node::Node;
 use crate::out::Lanes;
 use crate::tape::layout::TapeLayout;
-use crate::tape::plan::{Element, Home, Plan, TapeArray};
+use crate::tape::plan::{Element, Home, Plan, ROOM_BYTES, TapeArray};
+use crate::tape::stack::choose;
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, IntPredicate, Op, Value};
 use std::collections::HashMap;
@@ -129,15 +130,25 @@ impl ForwardSweep<'_, '_, '_, '_> {
         numbers
     }
 
-    /// The place of the copy that a snapshot makes now, in the array of its copies.
-    pub(super) fn block_in(&mut self, number: usize, array: usize) -> Option<Value> {
+    /// The present place in an array of copies or rooms.
+    pub(super) fn block_in(&mut self, array: usize) -> Option<Value> {
         let tape = self.tape.as_ref()?;
         let (plan, layout) = (tape.plan, tape.layout);
         let base = self.nodes.get(&Node::Base(array))?[0];
         let numbers = self.place_in(layout, &plan.arrays[array]);
-        let bytes = self.copy_size(number);
-        let bytes = layout.copy_bytes(self.out, bytes);
+        let bytes = self.element_bytes(layout, plan.arrays[array].element);
         Some(layout.block(self.out, bytes, base, &numbers))
+    }
+
+    fn element_bytes(&mut self, layout: &TapeLayout, element: Element) -> Value {
+        match element {
+            Element::Value(ty) => layout.value_bytes(self.out, ty),
+            Element::Snapshot(number) => {
+                let bytes = self.copy_size(number);
+                layout.copy_bytes(self.out, bytes)
+            }
+            Element::Room => self.out.build().i64(ROOM_BYTES),
+        }
     }
 
     /// Makes the arrays that the plan wants before an op.
@@ -151,29 +162,43 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 let count = self.trips_early(length.of, op);
                 trips.push(layout.length(self.out, count, *length));
             }
-            let element = match array.element {
-                Element::Value(ty) => layout.value_bytes(self.out, ty),
-                Element::Snapshot(number) => {
-                    let bytes = self.copy_size(number);
-                    layout.copy_bytes(self.out, bytes)
-                }
-            };
+            let element = self.element_bytes(layout, array.element);
             let mut bytes = layout.array_bytes(self.out, element, &trips);
             if let Element::Snapshot(number) = array.element {
                 bytes = self.or_none(bytes, self.facts.snapshots[number].anchor, op);
             }
-            let base = match array.on_heap {
-                true => {
+            let base = match plan.homes.get(&Node::Room(number)) {
+                Some(Home::Block(rooms)) => self.in_room(*rooms, bytes),
+                _ if array.on_heap => {
                     let malloc = crate::alloc::malloc_function(self.out.unit);
                     let call = self.out.build().call(malloc, &[bytes]);
                     Some(self.out.body.result(call))
                 }
-                false => layout.push(self.out, bytes),
+                _ => layout.push(self.out, bytes),
             };
             if let Some(base) = base {
                 self.keep_node(Node::Base(number), Lanes::from_elem(base, 1));
             }
         }
+    }
+
+    /// A place for so many bytes: the present room in an array of them, or a block of the heap.
+    fn in_room(&mut self, rooms: usize, bytes: Value) -> Option<Value> {
+        let room = self.block_in(rooms)?;
+        let ptr = self.out.unit.types.ptr();
+        let malloc = crate::alloc::malloc_function(self.out.unit);
+        let mut b = self.out.build();
+        let most = b.i64(ROOM_BYTES);
+        let short = b.icmp(IntPredicate::Ule, bytes, most);
+        choose(&mut b, short, &[ptr], |b, short| {
+            Some(match short {
+                true => room,
+                false => {
+                    let call = b.call(malloc, &[bytes]);
+                    b.body.result(call)
+                }
+            })
+        })
     }
 
     /// The trip count of a `for` inside of `anchor`, just before `anchor`; none where a branch around the

@@ -11,7 +11,9 @@
 //!    innermost loops whose trip counts are known before the outermost of them; else a field of a
 //!    frame that each iteration of a `loop` pushes on a stack. Snapshots whose size is known there, too, lie in
 //!    an array one beside the other; others on the stack or the heap, and what is kept is where. What iterations
-//!    that may run at once would push is a block of the heap.
+//!    that may run at once would push is a block of the heap; an array lies in its iteration's room while it is
+//!    short, as a mesh's nodes and a sparse matrix's rows have few neighbours each, and there are very many of
+//!    them.
 
 use crate::facts::snapshots::Extent;
 use crate::facts::{Facts, Length, is_independent};
@@ -32,9 +34,12 @@ pub enum Home {
     Frame(Op, usize),
     /// An element of an array, by number.
     Array(usize),
-    /// The address of an element of an array of snapshots, by number.
+    /// The address of an element of an array of snapshots or of rooms, by number.
     Block(usize),
 }
+
+/// What a room holds: the block that a list of eight integers or four numbers would take of the heap.
+pub const ROOM_BYTES: i64 = 32;
 
 /// What an array of the tape consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +48,8 @@ pub enum Element {
     Value(TypeId),
     /// The copies that a snapshot makes, by its number in the facts.
     Snapshot(usize),
+    /// Rooms of [`ROOM_BYTES`].
+    Room,
 }
 
 /// An array of the tape.
@@ -128,6 +135,10 @@ impl Plan {
         let mut nodes: Vec<Node> = self.homes.iter().filter_map(here).collect();
         nodes.sort_unstable();
         nodes
+    }
+    /// Whether an array has a room, to lie in while it is short.
+    pub fn has_room(&self, array: usize) -> bool {
+        self.homes.contains_key(&Node::Room(array))
     }
     /// The snapshots made before an op.
     pub fn snapshots_at(&self, op: Op) -> &[usize] {
@@ -247,6 +258,7 @@ pub fn plan(unit: &mut Unit, facts: &Facts<'_>, needed: &[Node], options: PlanOp
         }
         planner.place(node, region, loops);
     }
+    planner.make_rooms();
     planner.keep_in_blocks();
     planner.compute_again(needed);
     planner.plan
@@ -417,6 +429,25 @@ struct NewArray {
     hoisted: bool,
 }
 
+/// The loops around an op, outermost first.
+fn around(facts: &Facts<'_>, op: Op) -> Vec<Op> {
+    let region = facts.body.parent(op);
+    region.map_or(Vec::new(), |region| facts.loops_around(region))
+}
+
+/// Which loops keep what their iterations push apart.
+struct Apart {
+    framed: HashSet<Op>,
+}
+
+impl Apart {
+    /// Those around an op.
+    fn around(&self, facts: &Facts<'_>, op: Op) -> Vec<Op> {
+        let apart = |lp: &Op| is_independent(facts.body, *lp) && !self.framed.contains(lp);
+        around(facts, op).into_iter().filter(apart).collect()
+    }
+}
+
 struct Planner<'a, 'f> {
     unit: &'a mut Unit,
     facts: &'a Facts<'f>,
@@ -428,28 +459,55 @@ impl Planner<'_, '_> {
     /// Puts what iterations that may run at once push into blocks of the heap, and says what is left for the stack.
     /// Where they push frames, one for each iteration of a loop inside, all stays on the stack, and they wait.
     fn keep_in_blocks(&mut self) {
+        let apart = self.apart();
         let (facts, plan) = (self.facts, &mut self.plan);
-        let around = |op: Op| {
-            let region = facts.body.parent(op);
-            region.map_or(Vec::new(), |region| facts.loops_around(region))
-        };
-        let framed: HashSet<Op> = plan.frames.keys().flat_map(|lp| around(*lp)).collect();
-        let apart = |lp: &Op| is_independent(facts.body, *lp) && !framed.contains(lp);
         for array in &mut plan.arrays {
-            let apart: Vec<Op> = around(array.anchor).into_iter().filter(apart).collect();
-            array.on_heap |= !apart.is_empty();
-            plan.in_blocks.extend(apart);
+            let around = apart.around(facts, array.anchor);
+            array.on_heap |= !around.is_empty();
+            plan.in_blocks.extend(around);
         }
         for number in plan.snapshots.values().flatten() {
-            let apart = around(facts.snapshots[*number].anchor)
-                .into_iter()
-                .filter(apart);
-            plan.in_blocks.extend(apart);
+            let around = apart.around(facts, facts.snapshots[*number].anchor);
+            plan.in_blocks.extend(around);
         }
         let stacked = |number: &usize| {
             plan.array_of(*number).is_none() && !plan.snapshot_on_heap(facts, *number)
         };
         plan.stacked_snapshots = plan.snapshots.values().flatten().any(stacked);
+    }
+
+    /// The loops whose iterations may run at once and push no frames.
+    fn apart(&self) -> Apart {
+        let frames = self.plan.frames.keys();
+        Apart {
+            framed: frames.flat_map(|lp| around(self.facts, *lp)).collect(),
+        }
+    }
+
+    /// Gives arrays that iterations which may run at once make for themselves a room, beside the array in which
+    /// these keep where theirs begins.
+    fn make_rooms(&mut self) {
+        let apart = self.apart();
+        for number in 0..self.plan.arrays.len() {
+            let array = &self.plan.arrays[number];
+            let Some(Home::Array(outer)) = self.plan.homes.get(&Node::Base(number)) else {
+                continue;
+            };
+            let by_value = matches!(array.element, Element::Value(_));
+            if !by_value || apart.around(self.facts, array.anchor).is_empty() {
+                continue;
+            }
+            let outer = &self.plan.arrays[*outer];
+            let over = (outer.loops.clone(), outer.lengths.clone(), outer.anchor);
+            let region = self.facts.body.parent(outer.anchor);
+            let scope = region.and_then(|region| self.facts.replayed_around(region));
+            let rooms = self.add_array(Node::Room(number), Element::Room, over, scope);
+            let home = Home::Block(rooms.number);
+            self.plan.homes.insert(Node::Room(number), home);
+            if !rooms.hoisted {
+                self.place(Node::Base(rooms.number), rooms.region, rooms.varying);
+            }
+        }
     }
 
     /// Finds what is computed again, which is all that is asked for or leads to it by way of nothing that is kept;

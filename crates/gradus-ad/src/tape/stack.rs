@@ -105,7 +105,7 @@ fn store_word(b: &mut Builder<'_>, base: Value, number: i64, value: Value) {
 }
 
 /// An `if` that gives one value; `make` fills an arm and gives that arm's value.
-pub(super) fn choose(
+pub(crate) fn choose(
     b: &mut Builder<'_>,
     condition: Value,
     result: &[TypeId],
