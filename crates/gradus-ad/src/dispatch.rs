@@ -11,6 +11,7 @@ use crate::variant::{
     ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, Variant, Versions,
     carries_float,
 };
+use gradus_ir::known::Known;
 use gradus_ir::{
     AttrSet, Body, Builder, FuncId, IntPredicate, Linkage, Op, OpKind, Region, Type, TypeId, Unit,
     Value,
@@ -196,6 +197,10 @@ impl Maker<'_> {
         let mut variants = needs.iter();
         let mut open: Vec<(Op, (Region, Option<Op>))> = Vec::new();
         for &(func, active) in targets {
+            // It was asked before whether the address is one of these.
+            if (self.b.unit.known(func)).is_some_and(Known::is_called_by_name) {
+                continue;
+            }
             let other = self.b.func(func);
             let same = self.b.icmp(IntPredicate::Eq, address, other);
             let results: Vec<TypeId> = self.given.into_iter().collect();

@@ -337,7 +337,9 @@ impl<'a> Discovery<'a> {
     /// Every function of a type whose address the unit takes.
     fn take_all(&mut self, signature: TypeId) {
         let unit = self.unit;
-        let anywhere = self.anywhere.get_or_insert_with(|| taken_anywhere(unit));
+        let anywhere = self
+            .anywhere
+            .get_or_insert_with(|| addressed_functions(unit));
         for func in anywhere.remove(&signature).unwrap_or_default() {
             self.take(func);
         }
@@ -361,7 +363,7 @@ impl<'a> Discovery<'a> {
 }
 
 /// The functions of a unit whose address bodies or initial contents mention, by type.
-fn taken_anywhere(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
+pub fn addressed_functions(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
     let mut found: HashMap<TypeId, Vec<FuncId>> = HashMap::new();
     let mut seen = std::collections::HashSet::new();
     let mut take = |func: FuncId| {

@@ -606,7 +606,9 @@ impl Finder<'_> {
         }
         for &callee in callees {
             let known = unit.known_effects(callee).is_some_and(|e| e.inactive);
-            if unit.functions[callee].body.is_none() && !known {
+            // It was asked before whether the pointer leads to one of these.
+            let by_name = unit.known(callee).is_some_and(Known::is_called_by_name);
+            if unit.functions[callee].body.is_none() && !known && !by_name {
                 self.underivable(op, callee);
             }
         }

@@ -98,7 +98,7 @@ pub use affine::{Affine, AffineTerm, affine};
 pub use alias::{Alias, AliasOptions};
 pub use body_activity::{BodyActivity, CallActivity, Variant};
 pub use clobber::{AfterEnd, Clobbers, Fate};
-pub use closure::{CallSite, Callee, Closure, Component};
+pub use closure::{CallSite, Callee, Closure, Component, addressed_functions};
 pub use disjointness::Disjointness;
 pub use effects::{
     AccessKind, Effects, Extent, FunctionEffects, MemoryAccess, ParamEffects, Place, Touch,

@@ -26,13 +26,16 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
         outln!("{}\n{}", what.function, checked.text.trim_end());
     }
     session.show(&checked.diagnostics);
-    match checked.right {
-        true => {
-            outln!("the derivative is right");
-            0
-        }
-        false => status(&checked.diagnostics),
+    if !checked.right {
+        return status(&checked.diagnostics);
     }
+    match checked.compared {
+        true => outln!("the derivative is right"),
+        false => {
+            outln!("forward and reverse agree, but differences tell nothing: try other values")
+        }
+    }
+    0
 }
 
 fn read(args: &[OsString]) -> Result<Check, Diagnostic> {

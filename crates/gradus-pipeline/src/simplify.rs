@@ -17,11 +17,13 @@ pub(crate) fn primals(
     all: bool,
     kept: impl Fn(FuncId) -> bool,
 ) {
+    let rules = gradus_ad::calculus::addressed_rules(unit);
     for &func in functions {
         if let Some(mut body) = unit.functions[func].body.take() {
             gradus_edit::separate_invokes(unit, &mut body);
             gradus_edit::settle_volatile(unit, &mut body);
             gradus_edit::return_aligned(unit, &mut body);
+            gradus_ad::calculus::call_by_name(unit, &mut body, &rules);
             gradus_ad::calculus::expand_outputs(unit, &mut body);
             gradus_ad::expand_by_value(unit, func, &mut body);
             unit.functions[func].body = Some(body);

@@ -27,6 +27,7 @@ mod updates;
 pub use build::{math_call, math_call_giving};
 pub use expand::expand_outputs;
 pub use formulas::GAPS;
+pub use targets::{addressed_rules, call_by_name};
 pub use text::manual;
 pub use updates::sum_up;
 

@@ -4,11 +4,16 @@
 //!
 //! The list is complete, since a load from a constant table gives one of its entries: the last
 //! target needs no comparison.
+//!
+//! Other calls ask first whether they lead to a function of the library whose address the program takes
+//! (`integrate(sin, a, b)`, `hooks.release = free`) and which has no derivative to be found by address.
 
+use gradus_ir::known::Known;
 use gradus_ir::{
     Body, Builder, CallInfo, ConstKind, FuncId, GlobalId, IntPredicate, Op, OpKind, Symbol, TypeId,
     Unit, Value,
 };
+use std::collections::HashMap;
 
 /// Longer lists are left as they are.
 const MOST: usize = 16;
@@ -97,11 +102,61 @@ fn table(unit: &Unit, body: &Body, address: Value) -> Option<GlobalId> {
     }
 }
 
+/// The functions of the library that have rules instead of derivatives and whose addresses a unit takes, by type.
+pub fn addressed_rules(unit: &Unit) -> HashMap<TypeId, Vec<FuncId>> {
+    let mut found = gradus_analysis::addressed_functions(unit);
+    for functions in found.values_mut() {
+        functions.retain(|func| unit.known(*func).is_some_and(Known::is_called_by_name));
+    }
+    found.retain(|_, functions| !functions.is_empty());
+    found
+}
+
+/// Has calls through pointers call such functions by their names; gives the number of these calls.
+pub fn call_by_name(
+    unit: &mut Unit,
+    body: &mut Body,
+    rules: &HashMap<TypeId, Vec<FuncId>>,
+) -> usize {
+    let leads_to_rule = |op: Op| {
+        let OpKind::Call(info) = body.kind(op) else {
+            return None;
+        };
+        let by_pointer = info.bundles.is_empty() && body.as_const(body.operand(op, 0)).is_none();
+        Some((op, rules.get(&info.signature).filter(|_| by_pointer)?))
+    };
+    let calls: Vec<(Op, &Vec<FuncId>)> = body.walk(body.root()).filter_map(leads_to_rule).collect();
+    for (op, functions) in &calls {
+        let args = unit.call_args(body, *op);
+        let b = &mut Builder::new(unit, body);
+        b.loc = b.body.ops[*op].loc;
+        b.at_op(*op);
+        if let Some(new) = choose(b, *op, functions, None, &args) {
+            let old = body.result(*op);
+            body.replace_uses(old, new);
+        }
+        body.erase(*op);
+    }
+    calls.len()
+}
+
 /// The call as direct calls of its targets, each where the pointer is it; gives the result.
 pub(super) fn direct(
     b: &mut Builder<'_>,
     op: Op,
     targets: &[FuncId],
+    args: &[Value],
+) -> Option<Value> {
+    let (last, others) = targets.split_last()?;
+    choose(b, op, others, Some(*last), args)
+}
+
+/// The call as direct calls of functions where the pointer is one of them, else of `last`, or as it is.
+fn choose(
+    b: &mut Builder<'_>,
+    op: Op,
+    others: &[FuncId],
+    last: Option<FuncId>,
     args: &[Value],
 ) -> Option<Value> {
     let OpKind::Call(info) = b.body.kind(op).clone() else {
@@ -111,19 +166,19 @@ pub(super) fn direct(
     let results: Vec<_> = b.body.results(op).iter().map(|r| b.body.ty(*r)).collect();
     let mut place = None;
     let mut opened: Vec<Op> = Vec::new();
-    let (last, others) = targets.split_last()?;
     for func in others {
         let own = b.func(*func);
         let same = b.icmp(IntPredicate::Eq, pointer, own);
         let (choice, then, otherwise) = b.if_(same, &results);
         let before = b.at_end(then);
         place.get_or_insert(before);
-        let value = call(b, &info, *func, args);
+        let value = call(b, &info, own, args);
         b.yield_(value.as_slice());
         b.at_end(otherwise);
         opened.push(choice);
     }
-    let mut value = call(b, &info, *last, args);
+    let last = last.map_or(pointer, |func| b.func(func));
+    let mut value = call(b, &info, last, args);
     while let Some(choice) = opened.pop() {
         b.yield_(value.as_slice());
         match (opened.last(), place) {
@@ -139,8 +194,7 @@ pub(super) fn direct(
     value
 }
 
-fn call(b: &mut Builder<'_>, info: &CallInfo, func: FuncId, args: &[Value]) -> Option<Value> {
-    let callee = b.func(func);
+fn call(b: &mut Builder<'_>, info: &CallInfo, callee: Value, args: &[Value]) -> Option<Value> {
     let op = b.call_with(info.clone(), callee, args);
     b.body.results(op).first().copied()
 }

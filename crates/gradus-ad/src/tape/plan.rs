@@ -742,8 +742,10 @@ impl Planner<'_, '_> {
                 let passed_over = !varying.contains(&length.of) && !all.contains(&length.of);
                 (length.of == *lp || passed_over).then_some(length)
             };
-            let known: Option<Vec<Length>> = all.iter().map(length).collect();
-            if let (true, Some(known)) = (countable, known) {
+            let known: Option<Vec<Length>> = countable
+                .then(|| all.iter().map(length).collect())
+                .flatten();
+            if let Some(known) = known {
                 anchor = Some(passed);
                 lengths = known;
             } else if countable && loops.is_empty() {

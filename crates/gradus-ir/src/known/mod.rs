@@ -252,6 +252,16 @@ impl Known {
         let known = INDEX.effects.get(&self).copied();
         known.unwrap_or(Effects::UNKNOWN)
     }
+
+    /// Whether programs hand its address about and it has a rule instead of a derivative, so that calls through
+    /// pointers must ask for it by its name.
+    pub fn is_called_by_name(self) -> bool {
+        use MemoryFn::{Calloc, Free, Malloc, Realloc};
+        matches!(
+            self,
+            Known::Math(_) | Known::Memory(Malloc | Calloc | Realloc | Free)
+        )
+    }
 }
 
 impl Unit {

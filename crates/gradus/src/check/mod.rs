@@ -55,6 +55,8 @@ pub struct Check {
 pub struct Checked {
     /// Whether everything agrees.
     pub right: bool,
+    /// Whether differences settled anywhere, and so had a say in it.
+    pub compared: bool,
     /// Whether a limit was reached.
     pub limit: bool,
     /// What agrees and what does not, for the user.
@@ -287,6 +289,7 @@ fn judge(
             .help("the driver must call the function from another file than the function's own"));
     }
     checked.right = output.status.code() == Some(0) && ended;
+    checked.compared = reported("@compared");
     if !checked.right {
         let message = format!("the derivative of {name} does not agree with its check");
         checked

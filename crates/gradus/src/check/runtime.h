@@ -165,6 +165,8 @@ static double gr_difference(const gr_arg *only, size_t entry, double scale, doub
 }
 
 static int gr_wrong;
+/* Whether differences settled anywhere. */
+static int gr_compared;
 
 static int gr_same_kind(double a, double b)
 {
@@ -288,6 +290,7 @@ static void gr_entries(const gr_arg *arg, double limit)
             return;
         }
         worst = fmax(worst, off / size);
+        gr_compared = 1;
     }
     fprintf(gr_out, "  %-16s %zu of %zu entries by differences: agree to %.1e", arg->name, tried - unsettled,
            arg->count, worst);
@@ -396,14 +399,16 @@ static void gr_check(void)
     const double difference = gr_difference(NULL, 0, 1, &error);
     if (isfinite(difference) && error > 0.05 * fmax(fabs(difference), forward_size))
         fprintf(gr_out, "  %-16s differences along one direction do not settle (a kink, or a jump)\n", "forward");
-    else
+    else {
         gr_agree("forward", forward, difference, fmax(forward_size, fabs(difference)),
                  (gr_single ? 2e-2 : 1e-6) + 10 * error / fmax(forward_size, 1e-300));
+        gr_compared = 1;
+    }
     for (int a = 0; a < gr_arg_count; a++)
         if (gr_args[a].is_active)
             gr_entries(&gr_args[a], gr_single ? 2e-2 : 1e-6);
     const int finite = isfinite(gr_along(0, NULL, 0));
-    fprintf(gr_out, "@end\n");
+    fprintf(gr_out, "%s@end\n", gr_compared ? "@compared\n" : "");
     fflush(gr_out);
     if (finite && !isfinite(forward))
         gr_not_finite("forward mode", forward, gr_forward_product);
