@@ -192,3 +192,29 @@ fn addresses_moved_by_distances_are_refused() {
     write(&at, "far.c", FAR);
     refuses(&at, "grad far.c -f both -o far.o -- -O1", "GRD0006");
 }
+
+/// What lies in a lane that no branch has filled may be anything, also not a number.
+const UNFILLED: &str = "typedef double two __attribute__((vector_size(16)));
+    double unfilled(const double *x, const int *taken) {
+        two a;
+        if (taken[0]) a[0] = x[0];
+        if (taken[1]) a[1] = x[1];
+        two p = a * (two){x[2], x[3]};
+        return (taken[0] ? p[0] : 0) + (taken[1] ? p[1] : 0); }";
+
+#[test]
+fn lanes_that_a_branch_left_unfilled_reach_no_adjoint() {
+    let at = folder("lanes-unfilled");
+    write(&at, "unfilled.c", UNFILLED);
+    accepts(
+        &at,
+        "grad unfilled.c -f unfilled --emit gir -o unfilled.gir -- -O2",
+    );
+    let derivative = std::fs::read_to_string(at.join("unfilled.gir")).expect("it is there");
+    let guards = derivative.matches("fcmp une").count();
+    assert_eq!(guards, 1, "{derivative}");
+    for taken in ["[1,0]", "[0,1]", "[1,1]", "[0,0]"] {
+        let line = format!("check unfilled.c -f unfilled --arg x=rand(4) --arg taken={taken}");
+        accepts(&at, &line);
+    }
+}

@@ -7,8 +7,8 @@
 //! derivative that reads such a value is guarded by the adjoint (`guard`), a condition is frozen.
 //!
 //! A lane is absent where a constant says so, and in what is computed from it element by element; a scalar
-//! has one lane. A loaded value, a member put into a structure and what branches give have all their lanes.
-//! Vectors of more than 64 lanes are told as a whole.
+//! has one lane; of what branches give, one that is absent at the end of any arm. A loaded value and a member put
+//! into a structure have all their lanes. Vectors of more than 64 lanes are told as a whole.
 
 use gradus_ir::known::Known;
 use gradus_ir::{Body, ConstId, ConstKind, Definition, OpKind, Type, Unit, Value};
@@ -112,6 +112,13 @@ fn sources(unit: &Unit, body: &Body, value: Value) -> SmallVec<[Value; 3]> {
         OpKind::For { .. } => {
             let initial = body.operand(op, 1 + index as usize);
             return Vec::from_iter(body.as_const(initial).map(|_| initial)).into();
+        }
+        OpKind::If | OpKind::Switch(_) => {
+            let ends = body.op_regions(op).iter().filter_map(|arm| body.last(*arm));
+            let yields = ends.filter(|end| matches!(body.kind(*end), OpKind::Yield));
+            return yields
+                .map(|end| body.operand(end, index as usize))
+                .collect();
         }
         OpKind::Binary(_) | OpKind::FNeg | OpKind::Cast(_) | OpKind::Select => usize::MAX,
         OpKind::ICmp(_) | OpKind::FCmp(_) => usize::MAX,
