@@ -12,7 +12,17 @@ const PROGRAM: &str = include_str!("parallel/waits.c");
 
 /// Ways through the program that end as usual.
 const WAYS: &[&str] = &[
-    "idle", "pauses", "nested", "tasks", "guest", "sizes", "forks", "barriers", "returns", "turns",
+    "idle",
+    "pauses",
+    "nested",
+    "tasks",
+    "guest",
+    "sizes",
+    "forks",
+    "barriers",
+    "returns",
+    "turns",
+    "wavefront",
 ];
 /// Ways that end by `exit(7)` while others work.
 const EXITS: &[&str] = &["exits", "exits_in_team"];
@@ -43,7 +53,7 @@ fn programs_that_stop_and_go_end() {
         "-lpthread",
     ]);
     succeeds(command.current_dir(&at));
-    for (workers, forces) in [(2, true), (8, false), (8, true), (1, true)] {
+    for (workers, forces) in [(2, true), (3, false), (8, false), (8, true), (1, true)] {
         for way in WAYS.iter().chain(EXITS) {
             let output = run(&at, way, workers, forces);
             let expected = if EXITS.contains(way) { 7 } else { 0 };

@@ -32,6 +32,7 @@ mod top_tested;
 mod trips;
 mod unroll;
 mod volatile;
+mod waits;
 
 pub use aligned::{aligned_alloc, return_aligned};
 pub use carried::{Carried, Combines, carried_value, stays};
@@ -56,3 +57,4 @@ pub use sweep::{sweep_dead, sweep_from};
 pub use to_for::{is_induction, loop_to_for, loop_to_for_with, loops_to_fors, strided_to_for};
 pub use unroll::unroll_for;
 pub use volatile::settle_volatile;
+pub use waits::may_wait;

@@ -45,7 +45,6 @@ mod strides;
 mod threads;
 mod turns;
 mod unmet;
-mod waits;
 mod widths;
 
 pub use report::{KernelRecord, Meeting};

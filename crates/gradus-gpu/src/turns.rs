@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A block that is cut into loops runs each thread from barrier to barrier before the next one: a thread that waits
-//! in a loop ([`crate::waits`]) for a later one waits for ever, and so does one that waits for a later block. In such
+//! in a loop ([`gradus_edit::may_wait`]) for a later one waits for ever, and so does one that waits for a later block. In such
 //! a kernel each thread gets a stack of its own, and lets the others have their turn where it is about to look again.
 //! gradus-par makes that of the grid; all other passes of this crate leave it alone.
 //!
@@ -23,9 +23,8 @@ use crate::memory::Reads;
 use crate::prepare::prepare;
 use crate::spine::Spine;
 use crate::splits;
-use crate::waits::may_wait;
 use crate::{Facts, Findings, Options, blocks_in};
-use gradus_edit::is_speculatable;
+use gradus_edit::{is_speculatable, may_wait};
 use gradus_ir::{
     AllocaPlace, AttrSet, Body, Builder, Code, Diagnostic, Flags, Op, OpKind, Unit, Value,
 };

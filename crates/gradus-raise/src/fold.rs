@@ -46,6 +46,8 @@ pub(crate) struct Reach {
     pub unseen: HashSet<FuncId>,
     /// Those that reach what may wait for another thread.
     pub waiting: HashSet<FuncId>,
+    /// Those that reach a loop that waits for what another thread writes.
+    pub watching: HashSet<FuncId>,
     /// Those that reach what updates memory at once with others, or locks.
     pub meeting: HashSet<FuncId>,
     /// Those that reach what allocates on the heap.
@@ -132,6 +134,14 @@ pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Rea
         }
     }
     let (shared, level) = rank_level(unit, body, team, reach)?;
+    // Those that run must have been begun in their order.
+    let watches = |op: &Op| watches(unit, body, *op, reach);
+    let mut inside = shared
+        .iter()
+        .flat_map(|lp| body.walk(body.op_regions(*lp)[0]));
+    if let Some(op) = inside.find(watches) {
+        return why(op, "iterations may wait for what earlier ones write");
+    }
     if let Some(op) = left_to_thread(unit, body, &shared, reach) {
         return why(
             op,
@@ -375,6 +385,12 @@ fn waits(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     let leads = |func| reach.waiting.contains(&func);
     let waits = calls_waiting(unit, body, op) || looks_again(unit, body, op);
     waits || unit.callee(body, op).is_some_and(leads)
+}
+
+/// Whether an op is, or leads to, a loop that waits for what another thread writes.
+fn watches(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
+    let leads = |func| reach.watching.contains(&func);
+    gradus_edit::may_wait(unit, body, op) || unit.callee(body, op).is_some_and(leads)
 }
 
 /// The comparisons of the rank with numbers; else where rank or size are used otherwise.

@@ -167,6 +167,32 @@ static int turns(void) {
   }
   return turn == 0;
 }
+/* Each row of a plate goes as far as the row above it has come. */
+static int wavefront(void) {
+  enum { ROWS = 48, COLUMNS = 4000 };
+  static double plate[ROWS + 1][COLUMNS + 1];
+  static int come[ROWS + 1];
+  for (int j = 0; j <= COLUMNS; j++) plate[0][j] = 1 + j % 3;
+  double last = 0;
+  for (int round = 0; round < 6; round++) {
+    memset(come, 0, sizeof come);
+    come[0] = COLUMNS;
+#define ROW for (int i = 1; i <= ROWS; i++) for (int j = 1; j <= COLUMNS; j++) { \
+      for (int above = 0; above < j;) { _Pragma("omp atomic read acquire") above = come[i - 1]; } \
+      plate[i][j] = 0.5 * plate[i - 1][j] + 0.25 * plate[i][j - 1]; \
+      _Pragma("omp atomic write release") come[i] = j; }
+    if (round % 2) {
+#pragma omp parallel for schedule(dynamic, 1)
+      ROW
+    } else {
+#pragma omp parallel for
+      ROW
+    }
+    if (round && plate[ROWS][COLUMNS] != last) return 0;
+    last = plate[ROWS][COLUMNS];
+  }
+  return last > 0;
+}
 int main(int argc, char **argv) {
   const char *way = argv[1];
   int ok = 1;
@@ -179,6 +205,7 @@ int main(int argc, char **argv) {
   else if (!strcmp(way, "forks")) ok = forks();
   else if (!strcmp(way, "barriers")) ok = barriers() && idle();
   else if (!strcmp(way, "turns")) ok = turns() && idle();
+  else if (!strcmp(way, "wavefront")) ok = wavefront() && idle();
   else if (!strcmp(way, "exits")) {
     puts("ok"); fflush(stdout);
 #pragma omp parallel for

@@ -38,6 +38,8 @@ struct Seen {
     calls_unseen: bool,
     /// Whether it calls what may wait for another thread.
     calls_waiting: bool,
+    /// Whether a loop of it waits for what another thread writes.
+    watches: bool,
     /// Whether it updates memory at once with others, or locks.
     meets: bool,
     /// Whether it allocates on the heap.
@@ -259,6 +261,7 @@ impl<'a> Survey<'a> {
             working: self.reaching(|func| self.holds_any(func)),
             unseen: self.reaching(|func| self.seen[&func].calls_unseen || self.is_held(func)),
             waiting: self.reaching(|func| self.seen[&func].calls_waiting),
+            watching: self.reaching(|func| self.seen[&func].watches),
             meeting: self.reaching(|func| self.seen[&func].meets),
             allocating: self.reaching(|func| self.seen[&func].allocates),
         }
@@ -420,6 +423,7 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         // What compilers make for tasks calls functions of theirs that it is handed.
         seen.calls_unseen |= !is_wrapped(unit, func) && calls_unseen(unit, body, op);
         seen.calls_waiting |= calls_waiting(unit, body, op) || looks_again(unit, body, op);
+        seen.watches |= gradus_edit::may_wait(unit, body, op);
         let locks = calls.id(unit, body, op) == Some(OpenMpFn::Critical);
         let updates = matches!(
             body.kind(op),

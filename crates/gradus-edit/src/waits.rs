@@ -9,12 +9,12 @@
 //! What stays as it was is found from below: a number that the loop carries stays if on some way its next value is
 //! itself, or is made of what stays. A list that is followed (`p = p->next`) does not stay, nor does what is counted.
 
-use gradus_edit::is_pure;
+use crate::is_pure;
 use gradus_ir::{Body, ConstKind, Op, OpKind, Region, RmwOp, Unit, Value};
 use std::collections::HashSet;
 
-/// Whether a thread may wait in a loop.
-pub(crate) fn may_wait(unit: &Unit, body: &Body, lp: Op) -> bool {
+/// Whether a thread may wait in a loop for what another one writes.
+pub fn may_wait(unit: &Unit, body: &Body, lp: Op) -> bool {
     let OpKind::Loop { .. } = body.kind(lp) else {
         return false;
     };
