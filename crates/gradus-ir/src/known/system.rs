@@ -41,6 +41,8 @@ pub enum SystemFn {
     Sleep,
     /// Number of the process or thread.
     Identity,
+    /// Makes characters of characters, in memory of its own.
+    Text,
     /// Asks of which type something is, or whether it leads to something.
     Question,
 }
@@ -297,9 +299,26 @@ pub(super) const ROWS: &[Row] = &[
         TALK,
     ),
     row(
-        &["_FortranAPointerIsAssociatedWith", QUESTION],
+        &[
+            "_FortranAPointerIsAssociatedWith",
+            "_FortranAClassIs",
+            "_FortranASameTypeAs",
+            "_FortranAExtendsTypeOf",
+            QUESTION,
+        ],
         SystemFn::Question,
         TALK.reading(&[0, 1]),
+    ),
+    row(
+        &[
+            "_FortranATrim",
+            "_FortranAAdjustl",
+            "_FortranAAdjustr",
+            "_FortranARepeat",
+            "_FortranACharacterConcatenate",
+        ],
+        SystemFn::Text,
+        TALK.reading(&[0, 1, 2, 3]).writing(&[0]),
     ),
 ];
 

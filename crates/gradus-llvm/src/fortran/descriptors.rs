@@ -54,6 +54,32 @@ impl Left {
         }
     }
 
+    /// What is left in a variable, or in the one of which it is a copy.
+    ///
+    /// # Safety
+    /// `variable` is a live value of a module.
+    pub(super) unsafe fn in_copy(variable: LLVMValueRef) -> Option<Left> {
+        unsafe {
+            let left = Left::in_variable(variable)?;
+            if left.copied.is_none() {
+                return Some(left);
+            }
+            let mut sources = Vec::new();
+            let mut at = LLVMGetFirstUse(variable);
+            while !at.is_null() {
+                let user = LLVMGetUser(at);
+                if !LLVMIsAMemCpyInst(user).is_null() && LLVMGetOperand(user, 0) == variable {
+                    sources.push(LLVMGetOperand(user, 1));
+                }
+                at = LLVMGetNextUse(at);
+            }
+            match sources[..] {
+                [source] => Left::in_variable(source),
+                _ => None,
+            }
+        }
+    }
+
     /// What is left in a variable, also in one that a function is handed by those who call it. Of what can be allocated
     /// its rank and its type are the same for all of them, so that those of this module tell.
     ///

@@ -7,6 +7,7 @@
 
 mod allocations;
 mod assignments;
+mod constructions;
 mod copies;
 mod descriptors;
 mod destructions;
@@ -25,7 +26,7 @@ use written::Written;
 impl Host {
     /// Writes out the calls of flang's run-time library that allocate, move and free memory, assignments to
     /// allocatable variables and of arrays that may overlap, `ALLOCATE` with a `SOURCE`, `MOVE_ALLOC`, copies for
-    /// code that takes elements to stand side by side, initialisations and destructions, and functions of numbers.
+    /// code that takes elements to stand side by side, array constructors, initialisations and destructions, and functions of numbers.
     ///
     /// # Errors
     /// LLVM's complaint about what is written.
@@ -56,6 +57,7 @@ impl Host {
         self.write_out("_FortranACopyOutAssign", 4, |call| unsafe {
             copies::copied_out(call)
         })?;
+        self.write_out_constructions()?;
         self.write_out("_FortranASpacing8", 1, |_| Some(Written::Spacing))?;
         self.write_out("_FortranANorm2_8", 4, |call| unsafe { numbers::norm(call) })?;
         for (kind, real) in [(4, "float"), (8, "double")] {

@@ -3,7 +3,10 @@
 use super::allocations::New;
 use super::descriptors::Left;
 use super::elements::Element;
-use super::{allocations, assignments, copies, destructions, initialisations, numbers, pointers};
+use super::{
+    allocations, assignments, constructions, copies, destructions, initialisations, numbers,
+    pointers,
+};
 use crate::ffi::{NO_NAME, c_string};
 use crate::host::Host;
 use gradus_ir::Diagnostic;
@@ -73,6 +76,17 @@ pub(super) enum Written {
     },
     /// It only goes.
     Drop,
+    /// A vector for an array constructor.
+    Begin,
+    /// Elements of an array behind what a vector has.
+    Push {
+        element: Element,
+        rank: u64,
+    },
+    /// One element behind what a vector has.
+    PushScalar {
+        element: Element,
+    },
     /// A constant of so many bytes goes into each element of an array; `dense`: the bytes of an element, where they
     /// stand side by side.
     Fill {
@@ -212,6 +226,9 @@ impl Written {
             Written::CopyIn { element, rank } => format!("copy_in_{}_{rank}", element.name()),
             Written::CopyOut { element, rank } => format!("copy_out_{}_{rank}", element.name()),
             Written::Drop => "drop".to_string(),
+            Written::Begin => "begin".to_string(),
+            Written::Push { element, rank } => format!("push_{}_{rank}", element.name()),
+            Written::PushScalar { element } => format!("push_{}", element.name()),
             Written::Fill { rank, bytes, dense } => {
                 format!("fill_{rank}_{bytes}{}", side_by_side(*dense))
             }
@@ -250,6 +267,9 @@ impl Written {
             Written::CopyIn { element, rank } => copies::in_text(name, &element, rank),
             Written::CopyOut { element, rank } => copies::out_text(name, &element, rank),
             Written::Drop => copies::drop_text(name),
+            Written::Begin => constructions::begin_text(name),
+            Written::Push { element, rank } => constructions::push_text(name, &element, rank),
+            Written::PushScalar { element } => constructions::push_scalar_text(name, &element),
             Written::Fill { rank, bytes, dense } => {
                 initialisations::fill_text(name, rank, bytes, dense)
             }
