@@ -165,6 +165,14 @@ fn fortran_pointers() {
     checks_fortran("pointers.f90", &functions, &["-O1", "-O2", "-O3"]);
 }
 
+/// Procedures inside of others that are handed on with what they read of their host, also where the host calls itself;
+/// array constructors of arrays, also such as grow; and questions about dynamic types.
+#[test]
+fn fortran_procedures() {
+    let functions = ["inside", "constructed", "asked"];
+    checks_fortran("procedures.f90", &functions, &["-O1", "-O2", "-O3"]);
+}
+
 /// What a library frees it has given itself: memory of pointers goes from one to the other.
 #[test]
 fn fortran_pointers_of_others() {

@@ -20,17 +20,25 @@ mod written;
 
 use crate::host::Host;
 use gradus_ir::Diagnostic;
+use llvm_sys::prelude::LLVMModuleRef;
 pub(crate) use pointers::is_payload;
 use written::Written;
+
+unsafe extern "C" {
+    fn gr_name_internal_procedures(module: LLVMModuleRef);
+}
 
 impl Host {
     /// Writes out the calls of flang's run-time library that allocate, move and free memory, assignments to
     /// allocatable variables and of arrays that may overlap, `ALLOCATE` with a `SOURCE`, `MOVE_ALLOC`, copies for
-    /// code that takes elements to stand side by side, array constructors, initialisations and destructions, and functions of numbers.
+    /// code that takes elements to stand side by side, array constructors, initialisations and destructions, and
+    /// functions of numbers. Internal procedures that are handed on are called by their names.
     ///
     /// # Errors
     /// LLVM's complaint about what is written.
     pub fn write_out_fortran(&mut self) -> Result<(), Diagnostic> {
+        // SAFETY: the module is live.
+        unsafe { gr_name_internal_procedures(self.module) };
         self.write_out_destructions()?;
         self.write_out_initialisations()?;
         self.write_out("_FortranAAssign", 4, |call| unsafe {
