@@ -1,16 +1,14 @@
-﻿!mod$ v1 sum:16c56170585569e2
+﻿!mod$ v1 sum:108db533b83c3e88
 module m
-contains
-recursive function adapt(g,a,b,n) result(r)
-interface
-function g(x)
-real(8),intent(in)::x
-real(8)::g
-end
+type::spline
+real(8),allocatable::c(:)
+end type
+interface spline
+procedure::make
 end interface
-real(8),intent(in)::a
-real(8),intent(in)::b
-integer(4),intent(in)::n
-real(8)::r
+contains
+function make(x) result(me)
+real(8),intent(in)::x(:)
+type(spline)::me
 end
 end

@@ -173,6 +173,12 @@ fn fortran_procedures() {
     checks_fortran("procedures.f90", &functions, &["-O1", "-O2", "-O3"]);
 }
 
+/// Variables with allocatable components, made by functions and assigned whole, also to themselves and in others.
+#[test]
+fn fortran_held() {
+    checks_fortran("held.f90", &["held"], &["-O1", "-O2", "-O3"]);
+}
+
 /// What a library frees it has given itself: memory of pointers goes from one to the other.
 #[test]
 fn fortran_pointers_of_others() {

@@ -17,6 +17,7 @@
 
 use super::descriptors::Left;
 use super::elements::Element;
+use super::held_assignments;
 use super::written::{DESCRIPTOR, Written, before, bounds, described, each, nest};
 use crate::ffi::instructions_in;
 use crate::host::Host;
@@ -34,7 +35,9 @@ const ALLOCATABLE: u8 = 2;
 /// `call` is a live call of `_FortranAAssign`.
 pub(super) unsafe fn assignment(call: LLVMValueRef) -> Option<Written> {
     unsafe {
-        let (rank, element) = described(call, 1)?;
+        let Some((rank, element)) = described(call, 1) else {
+            return held_assignments::assignment(call);
+        };
         let to = described(call, 0);
         if to.as_ref().is_some_and(|(_, other)| *other != element) {
             return None;

@@ -231,6 +231,11 @@ impl Left {
             || allocated && !as_another
     }
 
+    /// Whether it describes what can neither be allocated nor points.
+    pub(super) unsafe fn is_variable(&self) -> bool {
+        unsafe { self.agreed(|offset, value| byte(ATTRIBUTE, offset, value)) == Some(0) }
+    }
+
     /// The derived type of what is described.
     pub(super) unsafe fn derived(&self) -> Option<Type> {
         unsafe { Type::of(self.table()?) }

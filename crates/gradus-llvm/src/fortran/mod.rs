@@ -12,6 +12,7 @@ mod copies;
 mod descriptors;
 mod destructions;
 mod elements;
+mod held_assignments;
 mod initialisations;
 mod numbers;
 mod pointers;

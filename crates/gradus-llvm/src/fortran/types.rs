@@ -64,6 +64,15 @@ pub(super) struct Initial {
     pub(super) value: LLVMValueRef,
 }
 
+/// An allocatable component of a variable.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Held {
+    /// How far in the variable its descriptor lies.
+    pub(super) offset: u64,
+    pub(super) rank: u64,
+    pub(super) element: Element,
+}
+
 /// What an entry says of a component.
 struct Component {
     genre: u64,
@@ -119,6 +128,62 @@ impl Type {
                 && self.says(NO_ASSIGNMENT_DEFINED)?;
             let parts = is_plain.then(|| self.parts())??;
             Some(Element::record(self.size()?, parts))
+        }
+    }
+
+    /// A variable with allocatable components: what is copied, but for them, and they; `None` where an assignment is
+    /// more than to copy each, or of components that are not known.
+    ///
+    /// # Safety
+    /// The module of the table is live.
+    pub(super) unsafe fn copied_with_held(self) -> Option<(Element, Vec<Held>)> {
+        let (mut parts, mut held) = (Vec::new(), Vec::new());
+        unsafe {
+            self.add_copied(0, &mut parts, &mut held)?;
+            let numbers: u64 = parts.iter().map(|part: &Part| part.count).sum();
+            (numbers <= MOST_COPIED).then_some((Element::record(self.size()?, parts), held))
+        }
+    }
+
+    /// Adds what is copied of a variable that lies at `start`.
+    unsafe fn add_copied(
+        self,
+        start: u64,
+        parts: &mut Vec<Part>,
+        held: &mut Vec<Held>,
+    ) -> Option<()> {
+        unsafe {
+            if !self.says(NOTHING_TO_FINALISE)? || !self.says(NO_ASSIGNMENT_DEFINED)? {
+                return None;
+            }
+            for entry in self.entries()? {
+                let component = Component::read(entry)?;
+                let offset = start.checked_add(component.offset)?;
+                match (component.genre, component.derived) {
+                    (GENRE_DATA, Some(inner)) if component.rank == 0 => {
+                        inner.add_copied(offset, parts, held)?;
+                    }
+                    (GENRE_DATA, inner) => {
+                        if let Some(inner) = inner
+                            && !inner.says(NOTHING_TO_DESTROY)?
+                        {
+                            return None;
+                        }
+                        let moved = |part: Part| Part {
+                            at: start + part.at,
+                            ..part
+                        };
+                        parts.extend(component.parts()?.into_iter().map(moved));
+                    }
+                    (GENRE_ALLOCATABLE, None) => held.push(Held {
+                        offset,
+                        rank: component.rank,
+                        element: Element::of(component.code_and_bytes()?.0)?,
+                    }),
+                    _ => return None,
+                }
+            }
+            Some(())
         }
     }
 

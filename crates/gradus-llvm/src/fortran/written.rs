@@ -3,9 +3,10 @@
 use super::allocations::New;
 use super::descriptors::Left;
 use super::elements::Element;
+use super::types::Held;
 use super::{
-    allocations, assignments, constructions, copies, destructions, initialisations, numbers,
-    pointers,
+    allocations, assignments, constructions, copies, destructions, held_assignments,
+    initialisations, numbers, pointers,
 };
 use crate::ffi::{NO_NAME, c_string};
 use crate::host::Host;
@@ -28,6 +29,11 @@ pub(super) enum Written {
         element: Element,
         rank: u64,
         spread: bool,
+    },
+    /// Of a variable of a derived type with allocatable components.
+    AssignHeld {
+        element: Element,
+        held: Vec<Held>,
     },
     Move {
         rank: u64,
@@ -203,6 +209,7 @@ impl Written {
                 how(*spread, "spread", "assign"),
                 element.name()
             ),
+            Written::AssignHeld { element, held } => held_assignments::name(element, held),
             Written::Move { rank } => format!("move_{rank}"),
             Written::Bounds { dimension, points } => {
                 format!("bounds_{dimension}{}", how(*points, "_pointer", ""))
@@ -249,6 +256,7 @@ impl Written {
                 rank,
                 spread,
             } => assignments::assign_text(name, &element, rank, spread),
+            Written::AssignHeld { element, held } => held_assignments::text(name, &element, &held),
             Written::Move { rank } => assignments::move_text(name, rank),
             Written::Bounds { dimension, points } => {
                 allocations::bounds_text(name, dimension, points)
