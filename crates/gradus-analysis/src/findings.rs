@@ -606,8 +606,10 @@ impl Finder<'_> {
         }
         for &callee in callees {
             let known = unit.known_effects(callee).is_some_and(|e| e.inactive);
-            // It was asked before whether the pointer leads to one of these.
-            let by_name = unit.known(callee).is_some_and(Known::is_called_by_name);
+            // A plain call asked before whether its pointer leads to one of these.
+            let asked = matches!(self.body.kind(op), OpKind::Call(info)
+                if info.bundles.is_empty() && info.signature == unit.functions[callee].ty);
+            let by_name = asked && unit.known(callee).is_some_and(Known::is_called_by_name);
             if unit.functions[callee].body.is_none() && !known && !by_name {
                 self.underivable(op, callee);
             }

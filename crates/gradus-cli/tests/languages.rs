@@ -173,6 +173,42 @@ fn fortran_procedures() {
     checks_fortran("procedures.f90", &functions, &["-O1", "-O2", "-O3"]);
 }
 
+/// A component that points to a procedure stands in another list of its type than the others.
+#[test]
+fn fortran_held_beside_procedures() {
+    let folder = folder("fortran_held_beside_procedures");
+    let source = "module m
+       implicit none
+       abstract interface
+        real(8) function g(x)
+         real(8), intent(in) :: x
+        end function
+       end interface
+       type law
+        real(8) :: a = 1
+        procedure(g), pointer, nopass :: f => null()
+        real(8), allocatable :: c(:)
+       end type
+      contains
+       real(8) function sq(x)
+        real(8), intent(in) :: x
+        sq = x*x
+       end function
+      end module
+      real(8) function f(x)
+       use m
+       real(8), intent(in) :: x(3)
+       type(law) :: p, q
+       p%a = x(1)
+       p%f => sq
+       p%c = x
+       q = p
+       f = q%f(x(2))*q%a + sum(q%c)
+      end function\n";
+    write(&folder, "law.f90", source);
+    refuses(&folder, "grad law.f90 -f f -o law.o", "GRD0005");
+}
+
 /// Variables with allocatable components, made by functions and assigned whole, also to themselves and in others.
 #[test]
 fn fortran_held() {

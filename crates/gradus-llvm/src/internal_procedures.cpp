@@ -25,6 +25,20 @@ struct Copies {
   Function *procedure;
   std::map<Place, Function *> made;
 
+  /// Whether a call is one of a procedure as it is defined, but for its frame.
+  static bool fits(CallInst *call, Function *procedure) {
+    if (call->arg_size() + 1 != procedure->arg_size() || call->getType() != procedure->getReturnType())
+      return false;
+    unsigned from = 0, frames = 0;
+    for (Argument &param : procedure->args()) {
+      if (param.hasNestAttr())
+        ++frames;
+      else if (from == call->arg_size() || call->getArgOperand(from++)->getType() != param.getType())
+        return false;
+    }
+    return frames == 1;
+  }
+
   /// Whether a procedure is only called, or handed on to where it is.
   static bool isPlain(Value *handed, Function *procedure, std::set<Place> &seen) {
     for (Use &use : handed->uses()) {
@@ -32,7 +46,7 @@ struct Copies {
       if (!call || call->isMustTailCall() || call->hasOperandBundles())
         return false;
       if (call->isCallee(&use)) {
-        if (call->arg_size() + 1 != procedure->arg_size() || call->getType() != procedure->getReturnType())
+        if (!fits(call, procedure))
           return false;
         continue;
       }
@@ -62,21 +76,26 @@ struct Copies {
       call->setArgOperand(number, frame);
       call->setAttributes(call->getAttributes().removeParamAttributes(call->getContext(), number));
       call->setCalledFunction(copy);
+      call->setTailCallKind(CallInst::TCK_None);
     }
   }
 
   void callByName(CallInst *call, Value *frame) {
     std::vector<Value *> args;
+    std::vector<AttributeSet> stated;
+    LLVMContext &context = call->getContext();
+    AttributeSet nest = AttributeSet::get(context, {Attribute::get(context, Attribute::Nest)});
+    AttributeList had = call->getAttributes();
     unsigned from = 0;
-    for (Argument &param : procedure->args())
+    for (Argument &param : procedure->args()) {
+      stated.push_back(param.hasNestAttr() ? nest : had.getParamAttrs(from));
       args.push_back(param.hasNestAttr() ? frame : call->getArgOperand(from++));
+    }
     auto *named = CallInst::Create(procedure->getFunctionType(), procedure, args, "", call->getIterator());
     named->copyMetadata(*call);
     named->setDebugLoc(call->getDebugLoc());
     named->setCallingConv(procedure->getCallingConv());
-    for (Argument &param : procedure->args())
-      if (param.hasNestAttr())
-        named->addParamAttr(param.getArgNo(), Attribute::Nest);
+    named->setAttributes(AttributeList::get(context, had.getFnAttrs(), had.getRetAttrs(), stated));
     if (isa<FPMathOperator>(named) && isa<FPMathOperator>(call))
       named->copyFastMathFlags(call);
     call->replaceAllUsesWith(named);

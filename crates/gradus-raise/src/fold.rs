@@ -19,7 +19,7 @@ use crate::atomics;
 use crate::conditions;
 use crate::extents;
 use crate::openmp::{
-    REDUCTION_LOCK, Step, calls_unseen, calls_waiting, looks_again, ranks, reason,
+    REDUCTION_LOCK, Step, calls_unseen, calls_waiting, looks_again, ranks, reason, watches,
 };
 use crate::privates::{Own, own_memory};
 use crate::reductions::{self, Reduction};
@@ -135,7 +135,7 @@ pub(crate) fn plan(unit: &Unit, body: &Body, team: Op, asked: Value, reach: &Rea
     }
     let (shared, level) = rank_level(unit, body, team, reach)?;
     // Those that run must have been begun in their order.
-    let watches = |op: &Op| watches(unit, body, *op, reach);
+    let watches = |op: &Op| leads_to_watching(unit, body, *op, reach);
     let mut inside = shared
         .iter()
         .flat_map(|lp| body.walk(body.op_regions(*lp)[0]));
@@ -388,9 +388,9 @@ fn waits(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
 }
 
 /// Whether an op is, or leads to, a loop that waits for what another thread writes.
-fn watches(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
+fn leads_to_watching(unit: &Unit, body: &Body, op: Op, reach: &Reach) -> bool {
     let leads = |func| reach.watching.contains(&func);
-    gradus_edit::may_wait(unit, body, op) || unit.callee(body, op).is_some_and(leads)
+    watches(unit, body, op) || unit.callee(body, op).is_some_and(leads)
 }
 
 /// The comparisons of the rank with numbers; else where rank or size are used otherwise.

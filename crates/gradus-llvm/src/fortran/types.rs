@@ -153,7 +153,10 @@ impl Type {
         held: &mut Vec<Held>,
     ) -> Option<()> {
         unsafe {
-            if !self.says(NOTHING_TO_FINALISE)? || !self.says(NO_ASSIGNMENT_DEFINED)? {
+            if !self.says(NOTHING_TO_FINALISE)?
+                || !self.says(NO_ASSIGNMENT_DEFINED)?
+                || !self.has_no_procedures()?
+            {
                 return None;
             }
             for entry in self.entries()? {
@@ -187,9 +190,20 @@ impl Type {
         }
     }
 
+    /// Whether no component points to a procedure: these stand in a list of their own.
+    unsafe fn has_no_procedures(self) -> Option<bool> {
+        unsafe {
+            let procedures = constant_part(self.member(PROCEDURES)?, 7)?;
+            Some(number(constant_part(constant_part(procedures, 0)?, 1)?)? == 0)
+        }
+    }
+
     unsafe fn parts(self) -> Option<Vec<Part>> {
         let mut parts = Vec::new();
         unsafe {
+            if !self.has_no_procedures()? {
+                return None;
+            }
             for entry in self.entries()? {
                 parts.extend(Component::read(entry)?.parts()?);
             }
@@ -329,8 +343,7 @@ impl Host {
             if ty.says(NOTHING_TO_INITIALISE)? {
                 return Some(());
             }
-            let procedures = constant_part(ty.member(PROCEDURES)?, 7)?;
-            if number(constant_part(constant_part(procedures, 0)?, 1)?)? != 0 {
+            if !ty.has_no_procedures()? {
                 return None;
             }
             for entry in ty.entries()? {

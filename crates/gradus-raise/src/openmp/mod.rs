@@ -24,7 +24,7 @@ mod tasks;
 mod turns;
 
 pub(crate) use calls::{Step, reason};
-pub(crate) use survey::{calls_unseen, calls_waiting, looks_again};
+pub(crate) use survey::{calls_unseen, calls_waiting, looks_again, watches};
 pub(crate) use turns::REDUCTION_LOCK;
 
 use crate::{Orphans, Raised};

@@ -423,7 +423,7 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         // What compilers make for tasks calls functions of theirs that it is handed.
         seen.calls_unseen |= !is_wrapped(unit, func) && calls_unseen(unit, body, op);
         seen.calls_waiting |= calls_waiting(unit, body, op) || looks_again(unit, body, op);
-        seen.watches |= gradus_edit::may_wait(unit, body, op);
+        seen.watches |= watches(unit, body, op);
         let locks = calls.id(unit, body, op) == Some(OpenMpFn::Critical);
         let updates = matches!(
             body.kind(op),
@@ -512,6 +512,18 @@ pub(crate) fn looks_again(unit: &Unit, body: &Body, op: Op) -> bool {
         None => is_critical(unit, body, op),
     };
     asks && around.any(|lp| goes_by_memory(unit, body, lp))
+}
+
+/// Whether a loop may wait for what another thread writes: by itself, or by a function that reads atomically.
+pub(crate) fn watches(unit: &Unit, body: &Body, lp: Op) -> bool {
+    let reads_atomically = |op: Op| {
+        let callee = unit.callee(body, op);
+        let code = callee.and_then(|func| unit.functions[func].body.as_deref());
+        code.is_some_and(|code| code.walk(code.root()).any(|op| is_watched(code, op)))
+    };
+    let asks = || body.walk(body.op_regions(lp)[0]).any(reads_atomically);
+    matches!(body.kind(lp), OpKind::Loop { .. })
+        && (gradus_edit::may_wait(unit, body, lp) || goes_by_memory(unit, body, lp) && asks())
 }
 
 fn is_watched(body: &Body, op: Op) -> bool {
