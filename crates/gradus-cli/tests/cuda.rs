@@ -60,6 +60,12 @@ fn shared_memory_and_barriers() {
     runs(&["shared.cu"]);
 }
 
+/// It has no size of its own, and threads speak through it in step.
+#[test]
+fn shared_memory_whose_size_the_launch_gives() {
+    runs_at(&["-O0", "-O1", "-O2", "-O3"], &["dynamic.cu"]);
+}
+
 #[test]
 fn loops_in_step() {
     runs(&["steps.cu"]);

@@ -97,14 +97,15 @@ impl Host {
                 f = LLVMGetNextFunction(f);
             }
             let mut v = LLVMGetFirstGlobal(module);
+            let mut dynamic = None;
             while !v.is_null() {
-                if name_of(v).starts_with(SHARED_DYNAMIC) && LLVMIsDeclaration(v) != 0 {
-                    LLVMSetInitializer(v, LLVMGetUndef(LLVMGlobalGetValueType(v)));
-                }
+                let next = LLVMGetNextGlobal(v);
                 if LLVMIsDeclaration(v) == 0 {
                     internal(v);
+                } else if name_of(v).starts_with(SHARED_DYNAMIC) {
+                    stand_for(*dynamic.get_or_insert(v), v);
                 }
-                v = LLVMGetNextGlobal(v);
+                v = next;
             }
         }
     }
@@ -189,6 +190,24 @@ impl Host {
             unsafe { LLVMDeleteGlobal(v) };
         }
         self.touch();
+    }
+}
+
+/// Makes one of two names of the memory whose size a launch gives, which all begin at one place: two variables would
+/// be two places. They stay declarations. A definition would have the size that the source states, which is none, and
+/// LLVM takes an access that is larger than a variable to be of another one.
+///
+/// # Safety
+/// Both are live declarations of variables.
+unsafe fn stand_for(one: LLVMValueRef, other: LLVMValueRef) {
+    if one == other {
+        return;
+    }
+    unsafe {
+        let align_bytes = LLVMGetAlignment(one).max(LLVMGetAlignment(other));
+        LLVMSetAlignment(one, align_bytes);
+        LLVMReplaceAllUsesWith(other, one);
+        LLVMDeleteGlobal(other);
     }
 }
 

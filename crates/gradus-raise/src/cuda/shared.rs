@@ -43,7 +43,7 @@ pub(super) fn allocate(unit: &mut Unit, body: &mut Body, launch: &Launch) {
         let key = (!dynamic).then_some(global);
         let base = match memory.get(&key) {
             Some(&base) => base,
-            None => alloca(unit, body, launch, key),
+            None => alloca(unit, body, launch, global, dynamic),
         };
         memory.insert(key, base);
         let address = address(unit, body, base, offset);
@@ -59,22 +59,26 @@ fn is_shared(unit: &Unit, global: GlobalId) -> bool {
 }
 
 /// The allocation for a variable, or for the memory whose size the launch gives.
-fn alloca(unit: &mut Unit, body: &mut Body, launch: &Launch, global: Option<GlobalId>) -> Value {
-    let (ty, align_bytes) = match global {
-        Some(global) => {
-            let global = &unit.globals[global];
-            (global.ty, global.align_bytes.max(1))
-        }
-        None => (unit.types.int(8), DYNAMIC_ALIGN),
+fn alloca(
+    unit: &mut Unit,
+    body: &mut Body,
+    launch: &Launch,
+    global: GlobalId,
+    dynamic: bool,
+) -> Value {
+    let (of_source, stated) = (unit.globals[global].ty, unit.globals[global].align_bytes);
+    let (ty, align_bytes) = match dynamic {
+        false => (of_source, stated.max(1)),
+        true => (unit.types.int(8), stated.max(DYNAMIC_ALIGN)),
     };
     let first = body.first(launch.block);
     let mut b = Builder::new(unit, body);
     if let Some(first) = first {
         b.at_op(first);
     }
-    let count = match global {
-        Some(_) => b.i64(1),
-        None => launch.shared_bytes,
+    let count = match dynamic {
+        false => b.i64(1),
+        true => launch.shared_bytes,
     };
     let info = AllocaInfo {
         ty,
