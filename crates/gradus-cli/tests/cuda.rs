@@ -67,6 +67,11 @@ fn shared_memory_whose_size_the_launch_gives() {
 }
 
 #[test]
+fn barriers_in_loops_of_all_forms() {
+    runs_at(&["-O0", "-O1", "-O2", "-O3"], &["meetings.cu"]);
+}
+
+#[test]
 fn loops_in_step() {
     runs(&["steps.cu"]);
 }

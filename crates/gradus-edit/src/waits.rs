@@ -101,9 +101,13 @@ impl Round<'_> {
         if matches!(body.kind(branch), OpKind::If) && body.operand(branch, 0) == self.again {
             return arm == 0;
         }
-        let index = body.results(branch).iter().position(|r| *r == self.again);
+        // An arm that gives nothing ends what runs it: there is no round after `__trap()`.
         let end = body.last(body.op_regions(branch)[arm]);
-        let given = end.zip(index).map(|(end, index)| body.operand(end, index));
+        let Some(end) = end.filter(|end| matches!(body.kind(*end), OpKind::Yield)) else {
+            return false;
+        };
+        let index = body.results(branch).iter().position(|r| *r == self.again);
+        let given = index.map(|index| body.operand(end, index));
         given.is_none_or(|given| body.as_int(self.unit, given) != Some(0))
     }
 
