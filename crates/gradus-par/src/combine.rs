@@ -27,8 +27,19 @@ pub(crate) struct Bounded {
 }
 
 impl Bounded {
-    fn of(unit: &Unit, body: &Body, region: Region, given: Value) -> Option<Bounded> {
+    /// The choice that `given` is, which the iterations of `iteration` contribute and `region` combines. The loop has
+    /// the result of one that is made before it, and not the numbers that this compares.
+    fn of(
+        unit: &Unit,
+        body: &Body,
+        [iteration, region]: [Region; 2],
+        given: Value,
+    ) -> Option<Bounded> {
         let choice = Extreme::of(body, given)?;
+        let made = body.region_of(given)?;
+        if !body.is_inside(made, iteration) {
+            return None;
+        }
         let bound = body.as_const(choice.second)?;
         let end = body
             .last(region)
@@ -96,7 +107,8 @@ pub(crate) fn reductions(unit: &Unit, body: &Body, op: gradus_ir::Op) -> Vec<Red
             op,
             ty,
             region,
-            bounded: bounded.and_then(|(region, given)| Bounded::of(unit, body, region, given)),
+            bounded: bounded
+                .and_then(|(region, given)| Bounded::of(unit, body, [regions[0], region], given)),
         }
     };
     reductions.iter().zip(types).enumerate().map(one).collect()
@@ -162,7 +174,7 @@ pub(crate) fn copied(b: &mut Builder<'_>, source: &Body, map: &ValueMap, value: 
 mod tests {
     use crate::{Options, lower};
     use gradus_edit::Extreme;
-    use gradus_ir::{FuncId, OpKind, Symbol, parse};
+    use gradus_ir::{FuncId, OpKind, Symbol, parse, verify};
 
     /// Whether the loop that is made of one which contributes `given`, combined by `combined`, compares
     /// what it has so far with `%x` itself.
@@ -216,5 +228,20 @@ mod tests {
             "%b = fmul %x, %x %c = fcmp olt %x, %b %v = select %c, %x, %b",
             combined
         ));
+    }
+
+    /// The loop has what was chosen before it, and not what it was chosen from.
+    #[test]
+    fn what_is_made_before_the_loop_is_contributed_as_it_is() {
+        let text = "func @f(%o: f64, %n: i64) -> f64 {
+            %c = fcmp olt %o, 1.0e300 %v = select %c, %o, 1.0e300
+            %s = par.for %i < %n reduce(custom 1.0e9) { yield %v } {
+              |%t: f64, %y: f64| %d = fcmp olt %y, %t %m = select %d, %y, %t yield %m
+            }
+            return %s }";
+        let mut unit = parse(text, "program").unwrap_or_else(|e| panic!("{e} {:?}", e.labels));
+        let all: Vec<FuncId> = unit.functions.ids().collect();
+        lower(&mut unit, &all, &Options::default());
+        assert!(verify(&unit).is_empty(), "{:?}", verify(&unit));
     }
 }
