@@ -61,7 +61,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "fuzz",
-        arguments: "[PROGRAMS [SEED]] | [--ir | --mutants] --count N [--seed S]",
+        arguments: "[PROGRAMS [SEED]] | [--ir | --cuda | --mutants] --count N [--seed S]",
         summary: "random programs through every pass and the three-way check of derivatives",
         run: suite::fuzz,
     },

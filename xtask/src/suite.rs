@@ -73,6 +73,9 @@ pub fn bless(arguments: &[String]) -> Outcome<()> {
 /// # Errors
 /// Where one goes wrong.
 pub fn fuzz(arguments: &[String]) -> Outcome<()> {
+    if arguments.first().is_some_and(|word| word == "--cuda") {
+        return fuzz_cuda(&arguments[1..]);
+    }
     if arguments.first().is_some_and(|word| word.starts_with("--")) {
         let mut command = workspace::cargo();
         command.args(["run", "--quiet", "--profile", "fuzz"]);
@@ -88,7 +91,7 @@ pub fn fuzz(arguments: &[String]) -> Outcome<()> {
         None => Ok(otherwise.to_owned()),
         Some(n) if n.parse::<u64>().is_ok() => Ok(n.clone()),
         Some(_) => Err(Failure::new(
-            "usage: cargo xtask fuzz [PROGRAMS [SEED]], or for C: cargo xtask fuzz --count N [--seed S], for wide programs --ir, for fork-join programs --parallel [--tsan], for kernels --kernels, for seeded faults --mutants",
+            "usage: cargo xtask fuzz [PROGRAMS [SEED]], or for C: cargo xtask fuzz --count N [--seed S], for wide programs --ir, for fork-join programs --parallel [--tsan], for kernels --kernels, for kernels in CUDA's words --cuda, for seeded faults --mutants",
         )),
     };
     let mut command = workspace::cargo();
@@ -106,6 +109,25 @@ pub fn fuzz(arguments: &[String]) -> Outcome<()> {
         "--",
         "--nocapture",
     ]);
+    process::show(&mut command)
+}
+
+/// Random kernels in CUDA's words: `--count N`, `--seed S`.
+fn fuzz_cuda(arguments: &[String]) -> Outcome<()> {
+    let mut command = workspace::cargo();
+    for pair in arguments.chunks(2) {
+        let (name, number) = match pair {
+            [word, number] if word == "--count" => ("GRADUS_FUZZ", number),
+            [word, number] if word == "--seed" => ("GRADUS_FUZZ_SEED", number),
+            _ => {
+                return Err(Failure::new(
+                    "usage: cargo xtask fuzz --cuda [--count N] [--seed S]",
+                ));
+            }
+        };
+        command.env(name, number);
+    }
+    command.args(["test", "--package", "gradus-cli", "--test", "cuda_made"]);
     process::show(&mut command)
 }
 

@@ -1,0 +1,416 @@
+//! Random kernels in CUDA's own words through `gradus nvcc`, against threads of the host that run the same text.
+//!
+//! Each kernel is written twice, for the device and for threads of the host that wait for each other where threads of a
+//! block meet. Barriers stand in loops of all forms and in their conditions, with `continue`, `break` and `return`
+//! where the language allows them; threads that are done leave; warps speak through volatile shared memory, of a size
+//! that the source or the launch gives, in step: on the host all read before any writes. No two threads race
+//! otherwise, and whether a barrier is reached depends on what all threads have in common.
+//!
+//! `GRADUS_FUZZ` is the number of programs, `GRADUS_FUZZ_SEED` the first seed (`cargo xtask fuzz --cuda`).
+
+mod support;
+
+use std::fmt::Write;
+use std::process::Command;
+use support::{folder, text};
+
+/// Kernels in one program.
+const KERNELS: u32 = 6;
+/// How deep loops stand in one another, in blocks of few threads and of many.
+const DEEPEST: [usize; 2] = [3, 2];
+
+/// The beginning of a program: a block of threads of the host.
+const HEAD: &str = r#"#include <algorithm>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+#include <vector>
+using std::max;
+using std::min;
+struct Block {
+    std::mutex mutex;
+    std::condition_variable met;
+    int threads, here = 0, meeting = 0, some = 0, told = 0;
+    unsigned s[128];
+    void go() { here = 0, meeting++, told = some, some = 0, met.notify_all(); }
+    int any(int holds)
+    {
+        std::unique_lock<std::mutex> lock(mutex);
+        some |= holds != 0;
+        int now = meeting;
+        if (++here == threads) go();
+        else met.wait(lock, [&] { return meeting != now; });
+        return told;
+    }
+    void sync() { any(0); }
+    void leave()
+    {
+        std::unique_lock<std::mutex> lock(mutex);
+        if (--threads > 0 && here == threads) go();
+    }
+};
+"#;
+
+/// Runs a kernel and its twin for some arguments.
+const CHECK: &str = r#"
+static int check(void (*device)(int, unsigned *), void (*host)(Block &, int, int, int, unsigned *), int n, int bytes, int number)
+{
+    const int blocks = 2;
+    std::vector<unsigned> found(blocks * n), wanted(blocks * n);
+    unsigned *out;
+    cudaMalloc(&out, found.size() * sizeof(unsigned));
+    for (int x = 0; x < 6; x += 2) {
+        device<<<blocks, n, bytes>>>(x, out);
+        if (cudaMemcpy(found.data(), out, found.size() * sizeof(unsigned), cudaMemcpyDeviceToHost) != cudaSuccess) return 1;
+        for (int b = 0; b < blocks; b++) {
+            Block block;
+            block.threads = n;
+            std::vector<std::thread> threads;
+            for (int t = 0; t < n; t++)
+                threads.emplace_back([&, t] { host(block, t, b, x, wanted.data()), block.leave(); });
+            for (std::thread &thread : threads) thread.join();
+        }
+        for (int i = 0; i < blocks * n; i++)
+            if (found[i] != wanted[i]) {
+                printf("kernel %d, x = %d, block %d, thread %d: %u instead of %u\n", number, x, i / n, i % n, found[i], wanted[i]);
+                return 1;
+            }
+    }
+    cudaFree(out);
+    return 0;
+}
+"#;
+
+/// A line of both texts, or one of each.
+enum Line {
+    /// The same, with `SYNC`, `SOME(` and `LEAVE` in the words of each side.
+    Both(String),
+    /// A step of a warp: a guard, and what a thread stores into its own cell.
+    Step(String, String),
+}
+
+struct Writer {
+    state: u64,
+    /// Threads of a block.
+    threads: u32,
+    lines: Vec<Line>,
+    deep: usize,
+    names: u32,
+    budget: i32,
+}
+
+impl Writer {
+    fn below(&mut self, n: u32) -> u32 {
+        self.state = self.state.wrapping_mul(6364136223846793005);
+        self.state = self.state.wrapping_add(1442695040888963407);
+        ((self.state >> 33) % u64::from(n)) as u32
+    }
+
+    fn one_of<'a>(&mut self, words: &[&'a str]) -> &'a str {
+        words[self.below(words.len() as u32) as usize]
+    }
+
+    fn say(&mut self, line: &str) {
+        let indent = "    ".repeat(self.deep + 1);
+        self.lines.push(Line::Both(format!("{indent}{line}\n")));
+    }
+
+    /// A number of the thread's own.
+    fn own(&mut self) -> String {
+        let (by, more) = (1 + self.below(13), 1 + self.below(4));
+        match self.below(5) {
+            0 => format!("a * 3 + {by}"),
+            1 => format!("a ^ (a >> {more})"),
+            2 => format!("a + T * {by}"),
+            3 => format!("(a & 1) ? a * 5 + 1 : a - {by}"),
+            _ => format!("a + u * {by}"),
+        }
+    }
+
+    /// The cell of any thread.
+    fn cell(&mut self) -> String {
+        let (by, more, n) = (1 + 2 * self.below(3), self.below(10), self.threads);
+        format!("s[(T * {by} + {more}) % {n}]")
+    }
+
+    /// The cell of another thread of the same warp.
+    fn neighbour(&mut self, far: u32) -> String {
+        match self.threads {
+            n if n < 32 => format!("v[(T + {far}) % {n}]"),
+            _ => format!("v[(T & ~31) | ((T + {far}) & 31)]"),
+        }
+    }
+
+    /// A condition that all threads have in common.
+    fn common(&mut self, loops: &[String]) -> String {
+        let n = self.below(5);
+        let lp = self.below(loops.len().max(1) as u32) as usize;
+        match (self.below(6), loops.get(lp)) {
+            (0, Some(i)) => format!("{i} == {n}"),
+            (1, Some(i)) => format!("{i} > {n}"),
+            (2, Some(i)) => format!("({i} & 1)"),
+            (3, _) => format!("(u & {})", 1 + n % 3),
+            (4, _) => format!("x > {n}"),
+            _ => "(u + x) % 3 == 0".to_owned(),
+        }
+    }
+
+    fn statements(&mut self, loops: &[String], least: u32) {
+        for _ in 0..least + self.below(3) {
+            self.statement(loops);
+        }
+    }
+
+    fn statement(&mut self, loops: &[String]) {
+        self.budget -= 1;
+        let nests = self.budget > 0 && loops.len() < DEEPEST[usize::from(self.threads > 8)];
+        match self.below(if nests { 16 } else { 9 }) {
+            0 => {
+                let own = self.own();
+                self.say(&format!("a = {own};"));
+            }
+            1 => {
+                let (own, cell) = (self.own(), self.cell());
+                self.say(&format!("s[T] = {own};"));
+                self.say("SYNC;");
+                self.say(&format!("a += {cell};"));
+                self.say("SYNC;");
+            }
+            2 => {
+                let (who, own) = (self.below(self.threads), self.own());
+                self.say(&format!("if (T == {who}) s[0] = {own};"));
+                self.say("SYNC;");
+                self.say("u = s[0] & 7;");
+                self.say("SYNC;");
+            }
+            3 | 4 => self.steps(),
+            5 => {
+                let (of, own) = (2 + self.below(3), self.own());
+                match self.below(2) {
+                    0 => self.say(&format!("if (T % {of} == 1) a = {own};")),
+                    _ => self.say(&format!("for (int q = 0; q < T % {of}; q++) a = {own};")),
+                }
+            }
+            6 | 7 if !loops.is_empty() => {
+                let (when, what) = (self.common(loops), self.one_of(&["continue", "break"]));
+                self.say(&format!("if ({when}) {what};"));
+            }
+            6..=8 => {
+                let (one, other) = (self.common(loops), self.common(loops));
+                let from = 1 + self.below(self.threads);
+                match self.below(2) {
+                    0 => self.say(&format!("if ({one} && {other}) LEAVE;")),
+                    _ => self.say(&format!("if (T >= {from} && {one}) LEAVE;")),
+                }
+            }
+            9 | 10 => self.branch(loops),
+            _ => self.repeated(loops),
+        }
+    }
+
+    /// The threads of a warp speak through volatile memory.
+    fn steps(&mut self) {
+        self.say("s[T] = a;");
+        self.say("SYNC;");
+        let first = self.one_of(&["1", "5", "7", "32"]);
+        let guard = match self.below(3) {
+            0 => String::new(),
+            1 => format!("if (T < {first})"),
+            _ => "if (T < 32)".to_owned(),
+        };
+        let how = self.one_of(&["+", "^", "-", "min", "max"]);
+        let mut far = 1 << self.below(5);
+        while far > 0 {
+            let other = self.neighbour(far);
+            let value = match how {
+                "min" | "max" => format!("{how}((unsigned)v[T], (unsigned){other})"),
+                _ => format!("v[T] {how} {other}"),
+            };
+            self.lines.push(Line::Step(guard.clone(), value));
+            far /= 2;
+        }
+        self.say("SYNC;");
+        let cell = self.cell();
+        self.say(&format!("a += {cell};"));
+        self.say("SYNC;");
+    }
+
+    fn branch(&mut self, loops: &[String]) {
+        let when = self.common(loops);
+        self.say(&format!("if ({when}) {{"));
+        self.deep += 1;
+        self.statements(loops, 1);
+        self.deep -= 1;
+        if self.below(2) == 0 {
+            self.say("} else {");
+            self.deep += 1;
+            self.statements(loops, 1);
+            self.deep -= 1;
+        }
+        self.say("}");
+    }
+
+    fn repeated(&mut self, loops: &[String]) {
+        let i = format!("i{}", self.names);
+        self.names += 1;
+        let (most, bit) = (1 + self.below(4), self.below(4));
+        let when = match self.below(6) {
+            0 => format!("{i} < {most}"),
+            1 => {
+                let other = self.common(loops);
+                format!("{i} < {most} && {other}")
+            }
+            2 => format!("(SYNC, {i} < {most})"),
+            3 => format!("SOME(a & {}) && {i} < {most}", bit + 1),
+            4 => format!("{i} < {most} && SOME((a >> {bit}) & 1)"),
+            _ => format!("{i} < 1 + (x & 3)"),
+        };
+        let form = self.below(4);
+        if form > 0 {
+            self.say(&format!("int {i} = 0;"));
+        }
+        self.say(&match form {
+            0 => format!("for (int {i} = 0; {when}; {i}++) {{"),
+            1 => format!("while ({when}) {{"),
+            2 => "do {".to_owned(),
+            _ => "for (;;) {".to_owned(),
+        });
+        self.deep += 1;
+        if form > 0 {
+            self.say(&format!("{i}++;"));
+        }
+        if form == 3 {
+            // Before what may go on to the next round.
+            self.say(&format!("if (!({when}) || {i} > 4) break;"));
+        }
+        self.statements(&[loops, &[i]].concat(), 1);
+        self.deep -= 1;
+        match form {
+            2 => self.say(&format!("}} while ({when});")),
+            _ => self.say("}"),
+        }
+    }
+
+    /// The kernel's text for the device or for a thread of the host.
+    fn written(&self, device: bool) -> String {
+        let leave = "{ out[B * N + T] = a; return; }";
+        let (sync, some) = match device {
+            true => ("__syncthreads()", "__syncthreads_or("),
+            false => ("block.sync()", "block.any("),
+        };
+        let mut all = String::new();
+        for line in &self.lines {
+            match line {
+                Line::Both(text) => {
+                    let text = text.replace("SYNC", sync).replace("SOME(", some);
+                    all.push_str(&text.replace("LEAVE;", leave));
+                }
+                Line::Step(guard, value) if device => {
+                    let _ = writeln!(all, "    {guard} v[T] = {value};");
+                }
+                Line::Step(guard, value) => {
+                    let _ = writeln!(
+                        all,
+                        "    {{ bool on = false; unsigned w = 0; {guard} {{ w = {value}; on = true; }}\n      \
+                         block.sync(); if (on) v[T] = w; block.sync(); }}"
+                    );
+                }
+            }
+        }
+        all
+    }
+}
+
+/// The program of a seed.
+fn program(seed: u64) -> String {
+    let (mut all, mut calls) = (HEAD.to_owned(), String::new());
+    for number in 0..KERNELS {
+        let mut writer = Writer {
+            state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(number + 1) << 40,
+            threads: 0,
+            lines: Vec::new(),
+            deep: 0,
+            names: 0,
+            budget: 0,
+        };
+        writer.below(2);
+        writer.threads = [4, 8, 16, 32, 32, 64][writer.below(6) as usize];
+        writer.budget = 4 + writer.below(10) as i32;
+        let (n, dynamic) = (writer.threads, writer.below(2) == 0);
+        writer.statements(&[], 3);
+        let memory = match dynamic {
+            true => "extern __shared__ unsigned s[]".to_owned(),
+            false => format!("__shared__ unsigned s[{n}]"),
+        };
+        let begin = format!(
+            "    volatile unsigned *v = s;\n    const int N = {n};\n    unsigned a = T * 7 + B;\n    int u = x & 3;\n    s[T] = 0;\n"
+        );
+        let (device, host) = (writer.written(true), writer.written(false));
+        let end = "    out[B * N + T] = a;\n}\n";
+        let _ = write!(
+            all,
+            "__global__ void device{number}(int x, unsigned *out)\n{{\n    {memory};\n    const int T = threadIdx.x, B = blockIdx.x;\n\
+             {begin}    __syncthreads();\n{device}{end}\
+             static void host{number}(Block &block, int T, int B, int x, unsigned *out)\n{{\n    unsigned *s = block.s;\n\
+             {begin}    block.sync();\n{host}{end}"
+        );
+        let bytes = if dynamic { 4 * n } else { 0 };
+        let _ = writeln!(
+            calls,
+            "    wrong += check(device{number}, host{number}, {n}, {bytes}, {number});"
+        );
+    }
+    format!("{all}{CHECK}int main()\n{{\n    int wrong = 0;\n{calls}    return wrong;\n}}\n")
+}
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    let said = std::env::var(name).ok();
+    said.and_then(|n| n.parse().ok()).unwrap_or(otherwise)
+}
+
+#[test]
+fn kernels_compute_what_threads_of_the_host_do() {
+    let folder = folder("cuda-made");
+    let (first, count) = (number("GRADUS_FUZZ_SEED", 0), number("GRADUS_FUZZ", 2));
+    let mut wrong = Vec::new();
+    for seed in first..first + count {
+        let (source, object) = (format!("made{seed}.cu"), format!("made{seed}"));
+        std::fs::write(folder.join(&source), program(seed)).expect("the program is written");
+        let level = ["-O1", "-O3", "-O0", "-O2"][(seed % 4) as usize];
+        let mut nvcc = Command::new(env!("CARGO_BIN_EXE_gradus"));
+        nvcc.args(["nvcc", level, &source, "-o", &object]);
+        if seed % 3 == 1 {
+            nvcc.arg("-g");
+        }
+        let made = nvcc.current_dir(&folder).output().expect("gradus runs");
+        if !made.status.success() {
+            wrong.push(format!("{source} {level}: {}", text(&made.stderr)));
+            continue;
+        }
+        for workers in ["1", "2"] {
+            let mut run = Command::new("timeout");
+            run.arg("60").arg(folder.join(&object));
+            run.env("GRADUS_NUM_THREADS", workers);
+            let ran = run.output().expect("it starts");
+            if !ran.status.success() {
+                let said = text(&ran.stdout);
+                wrong.push(format!(
+                    "{source} {level}, {workers} workers: {} {said}",
+                    ran.status
+                ));
+            }
+        }
+        if wrong.is_empty() {
+            // A program that is right is not kept.
+            let _ = std::fs::remove_file(folder.join(&object));
+            let _ = std::fs::remove_file(folder.join(&source));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{}: {}",
+        folder.display(),
+        wrong.join("\n")
+    );
+}
