@@ -18,6 +18,8 @@ pub enum ToldBy {
     Kernels,
     /// Fork-join programs.
     ForkJoin,
+    /// Call graphs of regions and of what shares their work.
+    Shares,
     /// None: it is a race, which ThreadSanitizer tells.
     Threads,
 }
@@ -47,6 +49,7 @@ macro_rules! mutants {
                     LoopsMeetUnasked | SomeWritesForAll | BranchesPassWrites | ListsChangeUnseen => {
                         ToldBy::ForkJoin
                     }
+                    CallersTeamForgotten => ToldBy::Shares,
                     SharedAddPlain => ToldBy::Threads,
                     _ => ToldBy::Wide,
                 }
@@ -211,6 +214,8 @@ mutants! {
     LastMultipleLost,
     /// Places that may wrap in 32 bits are computed in 64.
     WrappingMadeLong,
+    /// A function that shares work and is called in its own file only is taken to stand in no team.
+    CallersTeamForgotten,
     /// Iterations of a parallel loop add to memory that others add to without an atomic operation.
     SharedAddPlain,
 }

@@ -52,6 +52,7 @@ mod casts;
 pub mod census;
 mod chosen_loads;
 mod closure;
+mod constructs;
 mod export;
 mod ffi;
 mod fortran;

@@ -118,6 +118,13 @@ impl Host {
         };
         let machine = TargetMachine::for_module(self, level)?;
         let vectorise = matches!(pipeline, Pipeline::Late(OptLevel::O2 | OptLevel::O3));
+        if pipeline == Pipeline::EarlyPlain
+            && let Some(others) = self.only_constructs_inlined()
+        {
+            let done = self.run_text("inferattrs,always-inline", &machine, vectorise);
+            self.inlined_again(&others);
+            done?;
+        }
         let done = (|| {
             if before_derivatives {
                 self.run_text(EARLY_UNTIL_UNROLLING, &machine, vectorise)?;

@@ -358,7 +358,8 @@ fn is_for_one(unit: &Unit, body: &Body, region: Region) -> bool {
             body.kind(op),
             OpKind::Barrier(_) | OpKind::Alloca(_) | OpKind::Load(_) | OpKind::Yield
         );
-        plain || is_pure(unit, body, op)
+        let known = unit.callee(body, op).and_then(|func| unit.known(func));
+        plain || is_pure(unit, body, op) || matches!(known, Some(Known::Marker(_)))
     };
     body.ops_in(region).any(single) && body.ops_in(region).all(|op| single(op) || quiet(op))
 }

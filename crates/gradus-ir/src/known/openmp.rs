@@ -128,6 +128,43 @@ pub enum OpenMpFn {
     Other,
 }
 
+impl OpenMpFn {
+    /// Whether a call of it says nothing of the team around: it begins another one, or only asks or sets.
+    pub fn is_of_no_team(self) -> bool {
+        self.is_question()
+            || matches!(
+                self,
+                OpenMpFn::Fork
+                    | OpenMpFn::ForkIf
+                    | OpenMpFn::PushNumThreads
+                    | OpenMpFn::Hint
+                    | OpenMpFn::BeginSerial
+                    | OpenMpFn::EndSerial
+                    | OpenMpFn::GlobalThread
+            )
+    }
+
+    /// Whether a call only asks or sets something.
+    pub fn is_question(self) -> bool {
+        matches!(
+            self,
+            OpenMpFn::Rank
+                | OpenMpFn::Size
+                | OpenMpFn::MaxThreads
+                | OpenMpFn::InParallel
+                | OpenMpFn::Level
+                | OpenMpFn::OfLevel
+                | OpenMpFn::InFinal
+                | OpenMpFn::InRegion
+                | OpenMpFn::Region
+                | OpenMpFn::RegionEnd
+                | OpenMpFn::Query
+                | OpenMpFn::Setting
+                | OpenMpFn::Clock
+        )
+    }
+}
+
 const TALK: Effects = Effects::PURE.hidden().inactive();
 
 // table

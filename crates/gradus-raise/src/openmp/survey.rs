@@ -8,6 +8,7 @@ use crate::fold::Reach;
 use crate::ranks_own::is_allocation;
 use crate::report::{Construct, Outcome, Reason, RegionRecord};
 use gradus_ir::known::{Known, OpenMpFn, differentiation_call, is_text_object};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     Body, ConstKind, Definition, FuncId, Global, Linkage, Op, OpKind, SourceSpan, Symbol, Unit,
 };
@@ -84,7 +85,9 @@ impl<'a> Survey<'a> {
                 survey.order.push(func);
             }
         }
-        survey.who_shares(unit);
+        for seen in survey.seen.values_mut().filter(|seen| seen.shares) {
+            seen.held = seen.held.take().or_else(|| seen.owns.clone());
+        }
         let unread = |func: &FuncId| {
             let function = &unit.functions[*func];
             function.defined && function.body.is_none()
@@ -92,31 +95,19 @@ impl<'a> Survey<'a> {
         for func in unit.functions.ids().filter(unread) {
             survey.seen.insert(func, unread_function(unit, func));
         }
-        survey.orphaned = survey.orphaned(unit);
+        survey.orphaned = survey.orphaned();
         survey
     }
 
-    /// What is taken into other functions shares nothing itself; a region's code does that no function here begins.
-    fn who_shares(&mut self, unit: &Unit) {
-        let mentioned = self.seen.values().flat_map(|seen| &seen.mentions);
-        let mentioned: HashSet<FuncId> = mentioned.copied().collect();
-        for (func, seen) in &mut self.seen {
-            seen.shares &= !(is_wrapped(unit, *func) && mentioned.contains(func));
-            if seen.shares {
-                seen.held = seen.held.take().or_else(|| seen.owns.clone());
-            }
-        }
-    }
-
-    /// The functions that are not a region's, and what is taken into them: tasks, and what is made to be inlined.
-    fn orphaned(&self, unit: &Unit) -> HashSet<FuncId> {
-        let own = |func: &FuncId| !self.is_part(*func) && !is_wrapped(unit, *func);
+    /// The functions that are not a region's, and the tasks taken into them.
+    fn orphaned(&self) -> HashSet<FuncId> {
+        let own = |func: &FuncId| !self.is_part(*func);
         let mut open: Vec<FuncId> = self.order.iter().copied().filter(own).collect();
         let mut found: HashSet<FuncId> = open.iter().copied().collect();
         while let Some(func) = open.pop() {
             let seen = &self.seen[&func];
             let is_region = |func: &FuncId| seen.regions.iter().any(|region| region.0 == *func);
-            let taken = seen.entries.iter().chain(&seen.wrapped).copied();
+            let taken = seen.entries.iter().copied();
             let taken = taken.filter(|func| self.seen.contains_key(func) && !is_region(func));
             open.extend(taken.filter(|func| found.insert(*func)));
         }
@@ -143,7 +134,8 @@ impl<'a> Survey<'a> {
     pub fn is_orphaned(&self, func: FuncId) -> bool {
         self.orphaned.contains(&func)
     }
-    /// Whether a function is left to the team that calls it, which may be one of either library.
+    /// Whether a function is left to the team that calls it, which may be one of either library. Of no function it is
+    /// known who calls it: what is made to be inlined was, before, and what was not may be called by anyone.
     pub fn is_left(&self, func: FuncId) -> bool {
         let shares = self.seen.get(&func).is_some_and(|seen| seen.shares);
         let stays = match self.orphans {
@@ -151,7 +143,12 @@ impl<'a> Survey<'a> {
             Orphans::RaiseOf(functions) => !functions.contains(&func),
             Orphans::Leave => true,
         };
-        shares && stays && !self.is_part(func)
+        let forgotten = planted(Mutant::CallersTeamForgotten) && self.is_called_here(func);
+        shares && stays && !self.is_part(func) && !forgotten
+    }
+    /// Whether a function of this file calls it, or has its address.
+    fn is_called_here(&self, func: FuncId) -> bool {
+        self.seen.values().any(|seen| seen.mentions.contains(&func))
     }
     /// Whether a function begins regions that do not stay.
     pub fn has_raised(&self, func: FuncId) -> bool {
@@ -434,9 +431,9 @@ fn look(unit: &Unit, calls: &Calls, func: FuncId) -> Option<Seen> {
         let Some(id) = calls.id(unit, body, op) else {
             continue;
         };
-        seen.holds |= !is_question(id);
+        seen.holds |= !id.is_question();
         seen.asks |= is_for_ranks(id);
-        seen.shares |= is_for_ranks(id) && !is_question(id);
+        seen.shares |= is_for_ranks(id) && !id.is_question();
         if let Some(text) = obstacle(unit, body, op, id) {
             let place = match id {
                 OpenMpFn::ThreadPrivate => &mut seen.owns,
@@ -625,26 +622,6 @@ fn is_for_ranks(id: OpenMpFn) -> bool {
             | OpenMpFn::Master
             | OpenMpFn::Masked
             | OpenMpFn::CopyPrivate
-    )
-}
-
-/// Whether a call only asks or sets something.
-fn is_question(id: OpenMpFn) -> bool {
-    matches!(
-        id,
-        OpenMpFn::Rank
-            | OpenMpFn::Size
-            | OpenMpFn::MaxThreads
-            | OpenMpFn::InParallel
-            | OpenMpFn::Level
-            | OpenMpFn::OfLevel
-            | OpenMpFn::InFinal
-            | OpenMpFn::InRegion
-            | OpenMpFn::Region
-            | OpenMpFn::RegionEnd
-            | OpenMpFn::Query
-            | OpenMpFn::Setting
-            | OpenMpFn::Clock
     )
 }
 

@@ -1,0 +1,65 @@
+//! Functions that their authors or compilers have made to be inlined, and that hold parallel constructs.
+//!
+//! Which team a construct belongs to is asked of the function in which it stands. One that is inlined later stands in
+//! another by then, of which the question was never asked: so these are inlined before, and no others, as raising wants
+//! calls to stay calls. Behind that no function with constructs has all of its callers known: who calls one that is
+//! left over (through a pointer, or itself) may be anyone.
+
+use crate::host::Host;
+use crate::pipeline::attribute_kind;
+use gradus_ir::known::{Known, lookup};
+use llvm_sys::core::*;
+use llvm_sys::prelude::*;
+use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex};
+use std::collections::HashSet;
+
+const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
+
+impl Host {
+    /// Hides from LLVM's inliner that functions are to be inlined, but for those that hold constructs, by themselves or
+    /// through others that are; gives the former. `None` where there are none of the latter.
+    pub(crate) fn only_constructs_inlined(&mut self) -> Option<Vec<LLVMValueRef>> {
+        let kind = attribute_kind("alwaysinline");
+        let is_inlined =
+            |f: LLVMValueRef| unsafe { !LLVMGetEnumAttributeAtIndex(f, FUNCTION, kind).is_null() };
+        let all = self.functions().into_iter();
+        let inlined: HashSet<LLVMValueRef> = all.filter(|f| is_inlined(*f)).collect();
+        let users = |wanted: &dyn Fn(&str) -> bool| {
+            let names = self.functions_that_use(wanted).into_iter();
+            let functions = names.filter_map(|name| Some((self.function(&name)?, name)));
+            let functions = functions.filter(|(f, _)| inlined.contains(f));
+            functions.collect::<Vec<(LLVMValueRef, String)>>()
+        };
+        let mut holding: HashSet<LLVMValueRef> = HashSet::new();
+        let mut fresh = users(&|name| {
+            let known = lookup(name);
+            matches!(known, Some(Known::OpenMp(id)) if !id.is_of_no_team())
+        });
+        while !fresh.is_empty() {
+            holding.extend(fresh.iter().map(|(f, _)| *f));
+            let names: HashSet<&str> = fresh.iter().map(|(_, name)| name.as_str()).collect();
+            let mut callers = users(&|name| names.contains(name));
+            callers.retain(|(f, _)| !holding.contains(f));
+            fresh = callers;
+        }
+        if holding.is_empty() {
+            return None;
+        }
+        let others: Vec<LLVMValueRef> = inlined.difference(&holding).copied().collect();
+        for &f in &others {
+            unsafe { LLVMRemoveEnumAttributeAtIndex(f, FUNCTION, kind) };
+        }
+        Some(others)
+    }
+
+    /// Says again that functions are to be inlined.
+    pub(crate) fn inlined_again(&mut self, functions: &[LLVMValueRef]) {
+        let kind = attribute_kind("alwaysinline");
+        for &f in functions {
+            unsafe {
+                let attribute = LLVMCreateEnumAttribute(self.ctx, kind, 0);
+                LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+            }
+        }
+    }
+}
