@@ -81,9 +81,14 @@ pub fn fuzz(arguments: &[String]) -> Outcome<()> {
         command.args(["run", "--quiet", "--profile", "fuzz"]);
         command.args(["--package", "gradus-testkit", "--bin", "fuzz", "--"]);
         command.args(arguments);
-        if arguments.iter().any(|word| word == "--tsan") {
-            let gradus = gradus::binary()?.ok_or(Failure::new(gradus::NOT_THERE_YET))?;
-            command.arg("--linker").arg(gradus);
+        let links = ["--tsan", "--shares", "--mutants"];
+        if arguments.iter().any(|word| links.contains(&word.as_str())) {
+            // Most seeded faults are told without it.
+            match gradus::binary()? {
+                Some(gradus) => drop(command.arg("--linker").arg(gradus)),
+                None if arguments.iter().any(|word| word == "--mutants") => {}
+                None => return Err(Failure::new(gradus::NOT_THERE_YET)),
+            }
         }
         return process::show(&mut command);
     }
@@ -91,7 +96,7 @@ pub fn fuzz(arguments: &[String]) -> Outcome<()> {
         None => Ok(otherwise.to_owned()),
         Some(n) if n.parse::<u64>().is_ok() => Ok(n.clone()),
         Some(_) => Err(Failure::new(
-            "usage: cargo xtask fuzz [PROGRAMS [SEED]], or for C: cargo xtask fuzz --count N [--seed S], for wide programs --ir, for fork-join programs --parallel [--tsan], for kernels --kernels, for kernels in CUDA's words --cuda, for seeded faults --mutants",
+            "usage: cargo xtask fuzz [PROGRAMS [SEED]], or for C: cargo xtask fuzz --count N [--seed S], for wide programs --ir, for fork-join programs --parallel [--tsan], for kernels --kernels, for kernels in CUDA's words --cuda, for call graphs of shared work --shares, for seeded faults --mutants",
         )),
     };
     let mut command = workspace::cargo();

@@ -27,12 +27,14 @@ mod meetings;
 mod parallel_c;
 mod pointers;
 mod scratch;
+mod shares;
 mod wide;
 
 pub use fork_join::{FORK_JOIN_FEATURES, ForkJoinProgram, fork_join_program};
 pub use gpu::{KERNEL_FEATURES, KernelProgram, kernel_program};
 pub(crate) use math::math_names;
 pub use parallel_c::{PARALLEL_C_FEATURES, ParallelCProgram, parallel_c_program};
+pub use shares::{SHARES_FEATURES, SHARES_INCLUDES, SharesProgram, shares_program};
 pub(crate) use wide::wide_declarations;
 pub use wide::{FEATURES, WideProgram, wide_program};
 

@@ -44,6 +44,12 @@ pub fn run(settings: &Settings, first: u64, count: u64) -> Result<Vec<String>, &
     match settings.sort {
         Sort::C => {}
         Sort::Kernels => drop(command.arg("--kernels")),
+        Sort::Shares => drop(
+            command
+                .arg("--shares")
+                .arg("--linker")
+                .arg(&settings.linker),
+        ),
         Sort::Wide => drop(command.arg("--ir")),
         Sort::Parallel => {
             command.arg("--parallel");

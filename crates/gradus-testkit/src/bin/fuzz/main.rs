@@ -4,7 +4,8 @@
 //! route; `fuzz --ir …` the wide programs of the text form, a hundred to a module; `fuzz --parallel …`
 //! fork-join programs, forty to a module, which run on the pool, or with `--tsan` under
 //! ThreadSanitizer, linked by the `gradus` of `--linker` (with `--race` each atomic update is a race), `--gradients …` the gradients of OpenMP
-//! programs against those of the serial ones, `--kernels …` kernels and launches. `--show` prints the program of the seed, `--reduce` a page
+//! programs against those of the serial ones, `--kernels …` kernels and launches, `--shares …` call graphs
+//! of regions and of what shares their work, linked by the `gradus` of `--linker`. `--show` prints the program of the seed, `--reduce` a page
 //! with what is left of it when all goes that does not matter for what is wrong; `--file F` takes a file in
 //! its place. `--mutants [--count N]` seeds each fault of [`Mutant`] in turn and counts the programs until
 //! it is told. The work is done in child processes of the same program (`--batch`), `--jobs J` at a time,
@@ -22,9 +23,10 @@ use gradus_ir::Unit;
 use gradus_ir::mutant::Mutant;
 use gradus_testkit::{
     C_INCLUDES, CProgram, ForkJoinProgram, ForkJoinWay, KernelProgram, ParallelCProgram,
-    ParallelCWay, ROUTES, Verdict, Way, WideProgram, c_program, check_c, check_fork_join,
-    check_kernel, check_parallel_c, check_sanitized, check_unit, fork_join_program, fork_join_unit,
-    kernel_program, parallel_c_program, seed_races, wide_program, wide_unit,
+    ParallelCWay, ROUTES, SharesProgram, SharesWay, Verdict, Way, WideProgram, c_program, check_c,
+    check_fork_join, check_kernel, check_parallel_c, check_sanitized, check_shares, check_unit,
+    fork_join_program, fork_join_unit, kernel_program, parallel_c_program, seed_races,
+    shares_program, wide_program, wide_unit,
 };
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -46,6 +48,8 @@ enum Sort {
     /// Gradients of OpenMP programs.
     Gradients,
     Kernels,
+    /// Call graphs of regions and of what shares their work.
+    Shares,
 }
 
 /// What is asked on the command line.
@@ -72,7 +76,7 @@ struct Settings {
     file: Option<String>,
 }
 
-const USAGE: &str = "there are --ir, --parallel, --gradients, --kernels, --mutants, --mutant NAME, --tsan, --linker GRADUS, --race, --show, --reduce, --count, --seed, --statements, \
+const USAGE: &str = "there are --ir, --parallel, --gradients, --kernels, --shares, --mutants, --mutant NAME, --tsan, --linker GRADUS, --race, --show, --reduce, --count, --seed, --statements, \
      --jobs, --route, --file";
 
 fn settings() -> Result<Settings, String> {
@@ -101,6 +105,7 @@ fn settings() -> Result<Settings, String> {
             "--parallel" => settings.sort = Sort::Parallel,
             "--gradients" => settings.sort = Sort::Gradients,
             "--kernels" => settings.sort = Sort::Kernels,
+            "--shares" => settings.sort = Sort::Shares,
             "--tsan" => settings.sanitizes = true,
             "--linker" => {
                 let path = words.next().ok_or("--linker needs a compiler")?;
@@ -204,6 +209,21 @@ impl Settings {
         ParallelCWay::of(batch.unwrap_or(self.seed / C_BATCH))
     }
 
+    /// The call graph of a seed; that of the file is its first file alone.
+    fn shares_program(&self, seed: u64) -> SharesProgram {
+        let mut program = shares_program(seed);
+        if let Some(text) = self.text() {
+            program.files = [text, String::new()];
+        }
+        program
+    }
+
+    /// The way of the seed's batch of call graphs, or that of the route asked for.
+    fn shares_way(&self) -> SharesWay {
+        let batch = self.route.map(|route| route as u64);
+        SharesWay::of(batch.unwrap_or(self.seed / C_BATCH))
+    }
+
     fn text(&self) -> Option<String> {
         let file = self.file.as_ref()?;
         Some(std::fs::read_to_string(file).unwrap_or_default())
@@ -224,6 +244,9 @@ fn main() -> ExitCode {
             Sort::Parallel => print!("{}", settings.fork_join_program(settings.seed).text),
             Sort::C => print!("{C_INCLUDES}{}", settings.c_program(settings.seed).source),
             Sort::Kernels => print!("{}", settings.kernel_program(settings.seed).text),
+            Sort::Shares => {
+                print!("{}", settings.shares_program(settings.seed).shown());
+            }
             Sort::Gradients => {
                 let program = settings.parallel_c_program(settings.seed);
                 print!("{C_INCLUDES}{}", program.source);
@@ -276,6 +299,7 @@ fn batch(settings: &Settings) {
         Sort::Gradients => gradient_batch(settings),
         Sort::C => c_batch(settings),
         Sort::Kernels => kernel_batch(settings),
+        Sort::Shares => shares_batch(settings),
     }
     println!("done");
 }
@@ -346,6 +370,27 @@ fn kernel_batch(settings: &Settings) {
         }
     };
     tell(settings, "kernels", settings.seeds().map(judge).collect());
+}
+
+fn shares_batch(settings: &Settings) {
+    let seeds = settings.seeds();
+    let programs: Vec<SharesProgram> = seeds.map(|s| settings.shares_program(s)).collect();
+    let verdicts = shares_verdicts(settings, &programs)
+        .unwrap_or_else(|why| vec![Verdict::Crash(why); programs.len()]);
+    tell(settings, &format!("{:?}", settings.shares_way()), verdicts);
+}
+
+/// Checks call graphs in a folder of this process.
+fn shares_verdicts(
+    settings: &Settings,
+    programs: &[SharesProgram],
+) -> Result<Vec<Verdict>, String> {
+    let folder = std::env::temp_dir().join(format!("gradus-shares-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+    let way = settings.shares_way();
+    let verdicts = check_shares(programs, &way, &settings.linker, &folder);
+    let _ = std::fs::remove_dir_all(&folder);
+    verdicts
 }
 
 /// Seed, route, kind and text in a line.

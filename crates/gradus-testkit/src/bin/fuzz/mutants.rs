@@ -26,6 +26,7 @@ pub fn run(settings: &Settings) -> ExitCode {
             ToldBy::C => Sort::C,
             ToldBy::Kernels => Sort::Kernels,
             ToldBy::ForkJoin => Sort::Parallel,
+            ToldBy::Shares => Sort::Shares,
             // The programs are serial: races are told by ThreadSanitizer, in the tests of the tool.
             ToldBy::Threads => continue,
         };
@@ -67,7 +68,9 @@ fn dies_at(settings: &Settings) -> Option<(u64, String)> {
         for (at, line) in lines.iter().enumerate() {
             let mut parts = line.split('\t').skip(2);
             let kind = parts.next().unwrap_or_default();
-            if matches!(kind, "WRONG" | "crash") {
+            // Without a compiler that links them nothing is told.
+            let is_told = kind == "WRONG" || kind == "crash" && settings.sort != Sort::Shares;
+            if is_told {
                 let text: String = parts.next().unwrap_or_default().chars().take(60).collect();
                 return Some((done + at as u64 + 1, format!("{kind}: {text}")));
             }

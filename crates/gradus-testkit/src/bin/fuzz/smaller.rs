@@ -1,6 +1,6 @@
 //! A program that is wrong or refused, as small as it gets, as a page: what is wrong, how to see it, the program.
 
-use crate::{Settings, Sort};
+use crate::{Settings, Sort, shares_verdicts};
 use gradus_ir::Unit;
 use gradus_testkit::{
     C_INCLUDES, ROUTES, Verdict, check_c, check_fork_join, check_kernel, check_parallel_c,
@@ -16,7 +16,19 @@ pub fn page(settings: &Settings) -> Option<String> {
         Sort::C => c_page(settings),
         Sort::Gradients => gradient_page(settings),
         Sort::Kernels => kernel_page(settings),
+        Sort::Shares => shares_page(settings),
     }
+}
+
+/// Call graphs are shown as they are.
+fn shares_page(settings: &Settings) -> Option<String> {
+    let program = settings.shares_program(settings.seed);
+    let verdict = match shares_verdicts(settings, std::slice::from_ref(&program)) {
+        Ok(verdicts) => verdicts.into_iter().next()?,
+        Err(why) => Verdict::Crash(why),
+    };
+    let what = kind(&verdict)?;
+    Some(format!("// {what}\n{}", program.shown()))
 }
 
 /// What is wrong, without the numbers that change with every step. Of a function's name the end stays: it

@@ -40,7 +40,7 @@ fn batches(settings: &Settings) -> Vec<(u64, u64)> {
         let count = match settings.sort {
             Sort::Wide => WIDE_BATCH - first % WIDE_BATCH,
             Sort::Parallel => PARALLEL_BATCH - first % PARALLEL_BATCH,
-            Sort::Gradients => C_BATCH - first % C_BATCH,
+            Sort::Gradients | Sort::Shares => C_BATCH - first % C_BATCH,
             Sort::C | Sort::Kernels => C_BATCH,
         };
         let count = count.min(end - first);
@@ -150,6 +150,9 @@ impl<'s> Tally<'s> {
             }
             Sort::Gradients => {
                 self.print_contents(&|seed| self.settings.parallel_c_program(seed).features)
+            }
+            Sort::Shares => {
+                self.print_contents(&|seed| self.settings.shares_program(seed).features)
             }
             Sort::Kernels => {
                 self.print_contents(&|seed| self.settings.kernel_program(seed).features)

@@ -1,0 +1,459 @@
+//! Random call graphs of parallel regions and of functions that share their work, in C, over one or two files.
+//!
+//! Flow: functions first, each of a kind of inlining that is drawn, which hold constructs and call functions before
+//! them, by name or through pointers; then regions, which do the same; then a function that enters the regions and
+//! calls some of the functions outside of all.
+//!
+//! Invariants: same seed, same program; free of races. What each construct counts is known from how often a team comes
+//! to it and from the number of its threads, whatever calls it, however it is inlined, and in whichever file it stands.
+
+use super::Random;
+use std::collections::BTreeSet;
+
+/// What a call graph may hold.
+// table
+pub const SHARES_FEATURES: &[&str] = &[
+    "one file",
+    "two files",
+    "always_inline",
+    "inline",
+    "static",
+    "noinline",
+    "flatten",
+    "external",
+    "in both files",
+    "recursive",
+    "through a pointer",
+    "outside of regions",
+    "in a loop",
+    "for",
+    "for (dynamic)",
+    "for (guided)",
+    "loop without a wait",
+    "reduction",
+    "single",
+    "copyprivate",
+    "sections",
+    "master",
+    "critical",
+    "barrier",
+    "task",
+    "loop of tasks",
+    "ordered",
+];
+
+/// A call graph.
+#[derive(Clone, Debug)]
+pub struct SharesProgram {
+    /// The sources of its files, without includes; every name of file scope ends in `_SEED`.
+    pub files: [String; 2],
+    /// The function to call, `long f(int threads)`, with the number of threads that a team has: it gives the number of
+    /// constructs that counted something else than they should.
+    pub function: String,
+    /// Which of [`SHARES_FEATURES`] it holds.
+    pub features: BTreeSet<&'static str>,
+}
+
+impl SharesProgram {
+    /// Its files, one after the other.
+    pub fn shown(&self) -> String {
+        let [first, second] = &self.files;
+        format!("{SHARES_INCLUDES}{first}\n// the other file\n{second}")
+    }
+}
+
+/// What its files begin with.
+pub const SHARES_INCLUDES: &str = "#include <stdio.h>\n";
+
+/// Most that a construct may count.
+const MOST: u64 = 1 << 20;
+
+/// What a construct counts: so much for a team, and so much for each of its threads.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    team: u64,
+    thread: u64,
+}
+
+/// How a function is made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    AlwaysInline,
+    Inline,
+    Static,
+    NoInline,
+    Flatten,
+    External,
+}
+
+struct Function {
+    name: String,
+    kind: Kind,
+    /// The files that its code is in.
+    files: [bool; 2],
+    recursive: bool,
+    /// What each construct counts when a team comes to it once: the constructs of what it calls, too.
+    counts: Vec<(usize, Count)>,
+}
+
+struct Writer {
+    random: Random,
+    features: BTreeSet<&'static str>,
+    seed: u64,
+    functions: Vec<Function>,
+    /// How many constructs there are.
+    slots: usize,
+    files: [String; 2],
+    names: u32,
+}
+
+/// The call graph of a seed.
+pub fn shares_program(seed: u64) -> SharesProgram {
+    let mut writer = Writer {
+        random: Random::new(seed ^ 0x5ba7_e5ed),
+        features: BTreeSet::new(),
+        seed,
+        functions: Vec::new(),
+        slots: 0,
+        files: [String::new(), String::new()],
+        names: 0,
+    };
+    writer.files = [
+        format!("int team_{seed};\n"),
+        format!("extern int team_{seed};\n"),
+    ];
+    let two = writer.one_in(2);
+    writer.met(if two { "two files" } else { "one file" });
+    for _ in 0..3 + writer.random.below(5) {
+        writer.function(two);
+    }
+    writer.root(two);
+    SharesProgram {
+        files: writer.files,
+        function: format!("f_{seed}"),
+        features: writer.features,
+    }
+}
+
+impl Writer {
+    fn met(&mut self, feature: &'static str) {
+        self.features.insert(feature);
+    }
+    fn one_in(&mut self, n: u32) -> bool {
+        self.random.below(n) == 0
+    }
+    fn name(&mut self, stem: &str) -> String {
+        self.names += 1;
+        format!("{stem}{}_{}", self.names, self.seed)
+    }
+    fn slot(&mut self) -> usize {
+        self.slots += 1;
+        self.slots - 1
+    }
+
+    /// Which files new code may be in.
+    fn place(&mut self, two: bool) -> [bool; 2] {
+        match two && self.one_in(2) {
+            true => [false, true],
+            false => [true, false],
+        }
+    }
+
+    fn function(&mut self, two: bool) {
+        let kinds = [
+            (Kind::AlwaysInline, "always_inline"),
+            (Kind::AlwaysInline, "always_inline"),
+            (Kind::Inline, "inline"),
+            (Kind::Static, "static"),
+            (Kind::Static, "static"),
+            (Kind::NoInline, "noinline"),
+            (Kind::Flatten, "flatten"),
+            (Kind::External, "external"),
+            (Kind::External, "external"),
+        ];
+        let (kind, feature) = *self.random.pick(&kinds);
+        self.met(feature);
+        let mut files = self.place(two);
+        if two && kind != Kind::External && self.one_in(3) {
+            self.met("in both files");
+            files = [true, true];
+        }
+        // What is to be inlined into itself is not.
+        let recursive = self.one_in(6);
+        if recursive {
+            self.met("recursive");
+        }
+        let name = self.name("g");
+        let (before, code, mut counts) = self.statements(files, 3);
+        let mut body = format!("{code}{}", if recursive { "" } else { "(void)d;\n" });
+        if recursive {
+            body.push_str(&format!("if (d > 0) {name}(c, n, d - 1);\n"));
+            for (_, count) in &mut counts {
+                // It is called with 1.
+                count.team *= 2;
+                count.thread *= 2;
+            }
+        }
+        let head = match kind {
+            Kind::AlwaysInline => "static inline __attribute__((always_inline)) ",
+            Kind::Inline => "static inline ",
+            Kind::Static => "static ",
+            Kind::NoInline => "static __attribute__((noinline)) ",
+            Kind::Flatten => "static __attribute__((flatten)) ",
+            Kind::External => "",
+        };
+        for (file, inside) in files.into_iter().enumerate() {
+            if inside {
+                let text =
+                    format!("{before}{head}void {name}(long *c, int n, int d) {{\n{body}}}\n");
+                self.files[file].push_str(&text);
+            } else if kind == Kind::External {
+                self.files[file].push_str(&format!("void {name}(long *c, int n, int d);\n"));
+            }
+        }
+        self.functions.push(Function {
+            name,
+            kind,
+            files,
+            recursive,
+            counts,
+        });
+    }
+
+    /// Some statements that every thread of a team comes to: what goes before the function, the statements, and what
+    /// they count.
+    fn statements(&mut self, files: [bool; 2], most: u32) -> (String, String, Vec<(usize, Count)>) {
+        let (mut before, mut code) = (String::new(), String::new());
+        let mut counts: Vec<(usize, Count)> = Vec::new();
+        for _ in 0..1 + self.random.below(most) {
+            let called = match self.one_in(2) {
+                true => self.call(files, &mut before),
+                false => None,
+            };
+            let (text, own) = called.unwrap_or_else(|| self.construct(&mut before));
+            let large = |(_, count): &(usize, Count)| count.team.max(count.thread) > MOST;
+            match self.one_in(6) && !own.iter().any(large) {
+                true => {
+                    self.met("in a loop");
+                    code.push_str(&format!("for (int t = 0; t < 2; t++) {{\n{text}}}\n"));
+                    let twice = own.into_iter().map(|(slot, count)| {
+                        let (team, thread) = (2 * count.team, 2 * count.thread);
+                        (slot, Count { team, thread })
+                    });
+                    counts.extend(twice);
+                }
+                false => {
+                    code.push_str(&text);
+                    counts.extend(own);
+                }
+            }
+        }
+        (before, code, counts)
+    }
+
+    /// A call of a function that can be named in these files.
+    fn call(
+        &mut self,
+        files: [bool; 2],
+        before: &mut String,
+    ) -> Option<(String, Vec<(usize, Count)>)> {
+        let is_seen = |f: &Function| {
+            let here = std::iter::zip(files, f.files);
+            f.kind == Kind::External || here.into_iter().all(|(own, its)| its || !own)
+        };
+        let seen = (0..self.functions.len()).filter(|f| is_seen(&self.functions[*f]));
+        let seen: Vec<usize> = seen.collect();
+        if seen.is_empty() {
+            return None;
+        }
+        let at = *self.random.pick(&seen);
+        let called = &self.functions[at];
+        let (name, counts) = (called.name.clone(), called.counts.clone());
+        let deep = i32::from(called.recursive);
+        if !self.one_in(5) {
+            return Some((format!("{name}(c, n, {deep});\n"), counts));
+        }
+        self.met("through a pointer");
+        let pointer = self.name("p");
+        before.push_str(&format!(
+            "static void (*volatile {pointer})(long *, int, int) = {name};\n"
+        ));
+        Some((format!("{pointer}(c, n, {deep});\n"), counts))
+    }
+
+    /// A construct of OpenMP that all threads of a team come to.
+    fn construct(&mut self, before: &mut String) -> (String, Vec<(usize, Count)>) {
+        let slot = self.slot();
+        let team = |team| vec![(slot, Count { team, thread: 0 })];
+        let thread = vec![(slot, Count { team: 0, thread: 1 })];
+        let add = format!("__atomic_fetch_add(&c[{slot}], 1, __ATOMIC_RELAXED);");
+        let n = 5 + u64::from(self.random.below(60));
+        let head = |clauses: &str| head_of(n, clauses);
+        match self.random.below(14) {
+            0..3 => {
+                let (feature, clause) = *self.random.pick(&[
+                    ("for", ""),
+                    ("for", "schedule(static)"),
+                    ("for", "schedule(static, 3)"),
+                    ("for (dynamic)", "schedule(dynamic, 2)"),
+                    ("for (guided)", "schedule(guided)"),
+                ]);
+                self.met(feature);
+                let nowait = self.one_in(3);
+                if nowait {
+                    self.met("loop without a wait");
+                }
+                let clause = format!("{clause}{}", if nowait { " nowait" } else { "" });
+                (format!("{} {add}\n", head(&clause)), team(n))
+            }
+            3 => self.reduction(before, slot, n),
+            4 | 5 => {
+                self.met("single");
+                let nowait = if self.one_in(2) { " nowait" } else { "" };
+                (format!("#pragma omp single{nowait}\n{add}\n"), team(1))
+            }
+            6 => {
+                self.met("copyprivate");
+                let text = format!(
+                    "{{ long v = 0;\n#pragma omp single copyprivate(v)\nv = 3;\n\
+                     __atomic_fetch_add(&c[{slot}], v, __ATOMIC_RELAXED); }}\n"
+                );
+                (text, vec![(slot, Count { team: 0, thread: 3 })])
+            }
+            7 => {
+                self.met("sections");
+                let section = format!("#pragma omp section\n{add}\n");
+                let text = format!("#pragma omp sections\n{{\n{}}}\n", section.repeat(3));
+                (text, team(3))
+            }
+            8 => {
+                self.met("master");
+                (format!("#pragma omp master\n{add}\n"), team(1))
+            }
+            9 => {
+                self.met("critical");
+                (
+                    format!("#pragma omp critical(k_{})\nc[{slot}]++;\n", self.seed),
+                    thread,
+                )
+            }
+            10 | 11 => {
+                self.met("barrier");
+                let wrong = self.slot();
+                let text = format!(
+                    "#pragma omp barrier\n{add}\n#pragma omp barrier\n\
+                     if (__atomic_load_n(&c[{slot}], __ATOMIC_RELAXED) % team_{} != 0) \
+                     __atomic_fetch_add(&c[{wrong}], 1, __ATOMIC_RELAXED);\n#pragma omp barrier\n",
+                    self.seed
+                );
+                (text, vec![thread[0], (wrong, Count::default())])
+            }
+            12 if self.one_in(2) => {
+                self.met("task");
+                (
+                    format!("#pragma omp task\n{{ {add} }}\n#pragma omp taskwait\n"),
+                    thread,
+                )
+            }
+            12 => {
+                self.met("loop of tasks");
+                let text = format!(
+                    "#pragma omp single\n{{\n#pragma omp taskloop\nfor (int i = 0; i < {n}; i++) {add}\n}}\n"
+                );
+                (text, team(n))
+            }
+            _ => {
+                self.met("ordered");
+                let text = format!("{{\n#pragma omp ordered\n{add} }}\n");
+                (format!("{} {text}", head("ordered")), team(n))
+            }
+        }
+    }
+
+    /// A loop that adds up, and what is done with the sum.
+    fn reduction(
+        &mut self,
+        before: &mut String,
+        slot: usize,
+        n: u64,
+    ) -> (String, Vec<(usize, Count)>) {
+        self.met("reduction");
+        let sum = self.name("s");
+        before.push_str(&format!("static long {sum};\n"));
+        let text = format!(
+            "{} {sum} += 2;\n#pragma omp single\n{{ c[{slot}] += {sum}; {sum} = 0; }}\n",
+            head_of(n, &format!("reduction(+ : {sum})"))
+        );
+        let count = Count {
+            team: 2 * n,
+            thread: 0,
+        };
+        (text, vec![(slot, count)])
+    }
+
+    /// The regions, and the function that enters them.
+    fn root(&mut self, two: bool) {
+        let seed = self.seed;
+        let mut wanted: Vec<Count> = Vec::new();
+        let mut serial = String::new();
+        let mut outside: Vec<(usize, Count)> = Vec::new();
+        let mut inside: Vec<(usize, Count)> = Vec::new();
+        for _ in 0..1 + self.random.below(3) {
+            let name = self.name("r");
+            let files = self.place(two);
+            let (before, code, counts) = self.statements(files, 3);
+            let file = usize::from(files[1]);
+            // A team of one is a legal one where nobody states a number, and what each thread does is done once there.
+            let is_told = counts.iter().any(|(_, count)| count.thread > 0);
+            let told = match is_told || self.one_in(4) {
+                true => format!(" num_threads(team_{seed})"),
+                false => String::new(),
+            };
+            self.files[file].push_str(&format!(
+                "{before}void {name}(long *c, int n) {{\n#pragma omp parallel{told}\n{{\n{code}}}\n}}\n"
+            ));
+            self.files[1 - file].push_str(&format!("void {name}(long *c, int n);\n"));
+            serial.push_str(&format!("{name}(c, 0);\n"));
+            inside.extend(counts);
+        }
+        if self.one_in(2) {
+            let mut before = String::new();
+            if let Some((text, counts)) = self.call([true, false], &mut before) {
+                self.met("outside of regions");
+                self.files[0].push_str(&before);
+                serial.push_str(&format!("team_{seed} = 1;\n{{ int n = 0; {text} }}\n"));
+                outside = counts;
+            }
+        }
+        wanted.resize(self.slots, Count::default());
+        for (slot, count) in inside {
+            wanted[slot].team += count.team;
+            wanted[slot].thread += count.thread;
+        }
+        for (slot, count) in outside {
+            wanted[slot].team += count.team + count.thread;
+        }
+        let numbers = |of: &dyn Fn(&Count) -> u64| {
+            let all: Vec<String> = wanted.iter().map(|count| of(count).to_string()).collect();
+            all.join(", ")
+        };
+        let (slots, team, thread) = (
+            self.slots,
+            numbers(&|count| count.team),
+            numbers(&|count| count.thread),
+        );
+        self.files[0].push_str(&format!(
+            "long f_{seed}(int threads) {{\n\
+             static const long team[] = {{{team}}}, thread[] = {{{thread}}};\n\
+             static long c[{slots}];\nlong wrong = 0;\n\
+             for (int k = 0; k < {slots}; k++) c[k] = 0;\nteam_{seed} = threads;\n\
+             {serial}for (int k = 0; k < {slots}; k++) wrong += c[k] != team[k] + thread[k] * threads;\n\
+             return wrong;\n}}\n"
+        ));
+    }
+}
+
+/// The head of a shared loop of `n` iterations.
+fn head_of(n: u64, clauses: &str) -> String {
+    format!("#pragma omp for {clauses}\nfor (int i = 0; i < {n} + n; i++)")
+}
