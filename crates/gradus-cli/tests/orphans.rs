@@ -4,9 +4,12 @@
 
 mod support;
 
+use gradus_ir::mutant::{Mutant, plant};
+use gradus_testkit::{SHARES_FEATURES, SharesWay, Verdict, check_shares, shares_program};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use support::{accepts, folder, gradus, succeeds, text, write};
+use support::{accepts, folder, gradus, shell, succeeds, text, write};
 
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
 
@@ -177,4 +180,211 @@ fn long_functions_share_their_loops_in_derivatives() {
         "{said}"
     );
     prints(&at, "p", &["1", "3"], &wanted, "-O1");
+}
+
+/// A construct in a function that is always inlined is one of the team that runs the function which took it in.
+#[test]
+fn constructs_of_inlined_functions_are_the_teams_that_comes_to_them() {
+    let at = folder("orphans_inlined");
+    write(&at, "inlined.c", include_str!("orphans/inlined.c"));
+    let wanted = "loops 100 100 100, sum 100, single 1, sections 2, first 1, each locked 1, not met 0, tasks 5, deep 200, pointer 200\n\
+                  alone 200 200 200, sum 200, single 2, sections 4\n";
+    for level in LEVELS {
+        for more in ["", "-g", "--deterministic"] {
+            let command = format!("cc -fopenmp {level} {more} inlined.c -o inlined");
+            accepts(&at, &command);
+            prints(&at, "inlined", &["1", "4"], wanted, &command);
+        }
+        let command = format!("cc -fopenmp -DIN_TURN_TOO {level} inlined.c -o inlined");
+        accepts(&at, &command);
+        let wanted = format!("in turn 20\n{wanted}");
+        prints(&at, "inlined", &["4"], &wanted, &command);
+    }
+    accepts(&at, "cc -fopenmp -O2 -flto inlined.c -o inlined");
+    prints(&at, "inlined", &["4"], wanted, "-flto");
+}
+
+#[test]
+fn constructs_of_inlined_templates_are_the_teams_that_comes_to_them() {
+    let at = folder("orphans_templates");
+    write(&at, "inlined.cpp", include_str!("orphans/inlined.cpp"));
+    for level in LEVELS {
+        for more in ["", "-g"] {
+            let command = format!("c++ -fopenmp {level} {more} inlined.cpp -o inlined");
+            accepts(&at, &command);
+            prints(&at, "inlined", &["1", "4"], "499500 1 1000\n", &command);
+        }
+    }
+}
+
+#[test]
+fn constructs_of_inlined_procedures_are_the_teams_that_comes_to_them() {
+    let at = folder("orphans_procedures");
+    let source = "
+module shared_work
+  implicit none
+  integer :: times = 0, ones = 0
+contains
+  subroutine share()
+    integer :: i
+    !$omp do
+    do i = 1, 100
+      !$omp atomic
+      times = times + 1
+    end do
+    !$omp end do
+    !$omp single
+    ones = ones + 1
+    !$omp end single
+  end subroutine
+  subroutine walk()
+    !dir$ forceinline
+    call share()
+  end subroutine
+end module
+program all
+  use shared_work
+  implicit none
+  !$omp parallel
+  call walk()
+  !$omp end parallel
+  print '(I0, A, I0)', times, ' ', ones
+end program
+";
+    write(&at, "all.f90", source);
+    for level in LEVELS {
+        accepts(&at, &format!("fc -fopenmp {level} all.f90 -o all"));
+        prints(&at, "all", &["1", "4"], "100 1\n", level);
+    }
+}
+
+/// The file with the region, and that with the loop, compiled apart, one of them by clang or into an archive.
+#[test]
+fn regions_of_other_files_share_the_loops_of_inlined_functions() {
+    let at = folder("orphans_apart");
+    let region = r#"
+#include <stdio.h>
+void walk(int *count);
+int main(void) {
+  int count = 0;
+#pragma omp parallel
+  walk(&count);
+  printf("%d\n", count);
+}
+"#;
+    let share = r#"
+static inline __attribute__((always_inline)) void share(int *count) {
+#pragma omp for
+  for (int i = 0; i < 250; i++) __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+#pragma omp single
+  *count += 50;
+}
+static inline __attribute__((always_inline)) void twice(int *count) { share(count); share(count); }
+void walk(int *count) { twice(count); }
+"#;
+    write(&at, "region.c", region);
+    write(&at, "share.c", share);
+    for level in LEVELS {
+        for [first, second] in [
+            ["gradus cc", "gradus cc"],
+            ["clang-22", "gradus cc"],
+            ["gradus cc", "clang-22"],
+        ] {
+            shell(
+                &at,
+                &format!("{first} -fopenmp {level} -c region.c -o region.o"),
+            );
+            shell(
+                &at,
+                &format!("{second} -fopenmp {level} -c share.c -o share.o"),
+            );
+            accepts(&at, "cc -fopenmp region.o share.o -o apart");
+            let who = format!("{level}, {first} and {second}");
+            prints(&at, "apart", &["1", "4"], "600\n", &who);
+        }
+        shell(
+            &at,
+            &format!("gradus cc -fopenmp {level} -c region.c -o region.o"),
+        );
+        shell(&at, "ar rc lib.a region.o");
+        accepts(&at, &format!("cc -fopenmp {level} share.c lib.a -o apart"));
+        prints(&at, "apart", &["4"], "600\n", "an archive");
+    }
+}
+
+/// What asks for a derivative is compiled in another order.
+#[test]
+fn constructs_of_inlined_functions_are_the_teams_beside_derivatives() {
+    let at = folder("orphans_beside");
+    let source = r#"
+#include <stdio.h>
+extern int enzyme_dup;
+void __enzyme_autodiff(void *, ...);
+static inline __attribute__((always_inline)) void share(const double *x, double *y, int *count) {
+#pragma omp for
+  for (int i = 0; i < 100; i++) { y[i] += x[i] * x[i]; __atomic_fetch_add(count, 1, __ATOMIC_RELAXED); }
+}
+static int count;
+static void body(const double *x, double *y) { share(x, y, &count); }
+static double f(const double *x) {
+  double y[100] = {0}, sum = 0;
+#pragma omp parallel
+  body(x, y);
+  for (int i = 0; i < 100; i++) sum += y[i];
+  return sum;
+}
+int main(void) {
+  double x[100], dx[100] = {0}, y[100] = {0}, sum = 0;
+  for (int i = 0; i < 100; i++) x[i] = i;
+#pragma omp parallel
+  body(x, y);
+  for (int i = 0; i < 100; i++) sum += y[i];
+  printf("%d %g %g", count, sum, f(x));
+  __enzyme_autodiff((void *)f, enzyme_dup, x, dx);
+  printf(" %g %g %d\n", dx[1], dx[99], count);
+}
+"#;
+    write(&at, "beside.c", source);
+    for level in LEVELS {
+        let command = format!("cc -fopenmp {level} beside.c -o beside");
+        accepts(&at, &command);
+        let wanted = "100 328350 328350 2 198 300\n";
+        prints(&at, "beside", &["1", "4"], wanted, &command);
+    }
+}
+
+/// The verdicts on some random call graphs, as a batch of that number goes through the compiler.
+fn random_graphs(at: &Path, batch: u64) -> Vec<Verdict> {
+    let programs: Vec<_> = (batch * 10..batch * 10 + 10).map(shares_program).collect();
+    let gradus = Path::new(env!("CARGO_BIN_EXE_gradus"));
+    check_shares(&programs, &SharesWay::of(batch), gradus, at).expect("they are built")
+}
+
+/// `cargo xtask fuzz --shares --count N` is for long runs.
+#[test]
+fn random_graphs_of_calls_share_what_their_teams_do() {
+    let at = folder("orphans_random");
+    for batch in 0..7 {
+        let verdicts = random_graphs(&at, batch);
+        let all_right = verdicts.iter().all(|v| *v == Verdict::Right);
+        assert!(all_right, "batch {batch}: {verdicts:?}");
+    }
+}
+
+#[test]
+fn who_forgets_the_callers_team_is_told() {
+    let at = folder("orphans_mutant");
+    plant(Some(Mutant::CallersTeamForgotten));
+    let verdicts = random_graphs(&at, 0);
+    plant(None);
+    let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Wrong(_));
+    assert!(verdicts.iter().any(is_wrong), "{verdicts:?}");
+}
+
+#[test]
+fn random_graphs_hold_everything() {
+    let all = (0..200).flat_map(|seed| shares_program(seed).features);
+    let all: BTreeSet<&str> = all.collect();
+    let table: BTreeSet<&str> = SHARES_FEATURES.iter().copied().collect();
+    assert_eq!(all, table);
 }
