@@ -20,6 +20,7 @@ mod by_value;
 pub mod calculus;
 mod closure_facts;
 mod copy_back;
+mod descriptors;
 mod differential;
 mod dispatch;
 mod facts;

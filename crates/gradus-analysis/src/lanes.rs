@@ -337,7 +337,12 @@ impl Reader<'_> {
         match body.kind(op) {
             OpKind::Binary(binary) if !binary.is_float() => match binary {
                 BinaryOp::Add if body.ops[op].flags.has(Flags::DISJOINT) => {}
-                BinaryOp::Shl | BinaryOp::LShr | BinaryOp::AShr => note(body.operand(op, 1)),
+                BinaryOp::Shl | BinaryOp::LShr | BinaryOp::AShr => {
+                    note(body.operand(op, 1));
+                    sign_extended(self.unit, body, op)
+                        .into_iter()
+                        .for_each(note);
+                }
                 BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => {}
                 _ => {
                     body.operands(op).for_each(&mut note);
@@ -555,6 +560,18 @@ fn number_format(unit: &Unit, body: &Body, value: Value) -> Option<FloatKind> {
         FpCategory::Zero | FpCategory::Normal | FpCategory::Infinite
     )
     .then_some(kind)
+}
+
+/// The value whose low bits an arithmetic right shift extends by their sign, where its operand is the left shift by
+/// as much: an integer, as of [`CastOp::SExt`].
+fn sign_extended(unit: &Unit, body: &Body, op: Op) -> Option<Value> {
+    let shift = body.def_op(body.operand(op, 0))?;
+    let by = |op| body.as_int(unit, body.operand(op, 1));
+    let extends = matches!(body.kind(op), OpKind::Binary(BinaryOp::AShr))
+        && matches!(body.kind(shift), OpKind::Binary(BinaryOp::Shl))
+        && by(op).is_some()
+        && by(op) == by(shift);
+    extends.then(|| body.operand(shift, 0))
 }
 
 /// The movements that an integer op makes: shifts by constants, masks of one run of bits, sums of parts

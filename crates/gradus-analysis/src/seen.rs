@@ -1,6 +1,6 @@
 //! What a word of memory was seen to be: a set of float formats, pointer, integer.
 
-use gradus_ir::{Body, FloatKind, Op, TbaaTypeId, Unit};
+use gradus_ir::{Body, FloatKind, Op, OpKind, TbaaTypeId, Unit};
 
 /// A set of word kinds, with the weaker evidence of declared types kept apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -124,9 +124,23 @@ const MEMBERS_MAX: usize = 256;
 
 /// What the front end says that a load or store accesses.
 pub(crate) fn of_access(unit: &Unit, body: &Body, op: Op) -> Seen {
-    let tag = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa);
-    tag.map_or(Seen::NOTHING, |tag| of_tbaa(unit, tag.access))
+    let Some(tag) = body.ops[op].meta.and_then(|id| unit.meta(id).tbaa) else {
+        return Seen::NOTHING;
+    };
+    let value = match body.kind(op) {
+        OpKind::Load(_) => body.result(op),
+        OpKind::Store(_) => body.operand(op, 0),
+        _ => return of_tbaa(unit, tag.access),
+    };
+    let in_descriptor = unit.tbaa_types[tag.access].name == DESCRIPTOR_MEMBER;
+    match in_descriptor && unit.types.int_bits(body.ty(value)).is_some() {
+        true => Seen::INTEGER,
+        false => of_tbaa(unit, tag.access),
+    }
 }
+
+/// flang's name for the members of array descriptors: one address, else integers (bounds, strides, sizes, codes).
+const DESCRIPTOR_MEMBER: &str = "descriptor member";
 
 /// Whether the front end names what a load or store accesses as an integer member of a structure.
 pub(crate) fn is_integer_member(unit: &Unit, body: &Body, op: Op) -> bool {

@@ -672,3 +672,97 @@ fn fortran_sources() {
         "{said}"
     );
 }
+
+/// The shadow is as the array, of other strides, too short, and of one element whose stride does not matter.
+const OTHER_STRIDES: &str = "include 'gradus.f90'
+module work
+contains
+  real(8) function squares(x)
+    real(8), intent(in) :: x(:)
+    integer :: i
+    squares = 0
+    do i = 1, size(x)
+      squares = squares + x(i)**2
+    end do
+  end function
+end module
+program apart
+  use work
+  use gradus
+  interface
+    subroutine vjp(f, x, dx) bind(c, name='__gradus_vjp_of_squares')
+      external :: f
+      real(8) :: x(:), dx(:)
+    end subroutine
+  end interface
+  real(8) :: x(8), dx(8)
+  x = 1
+  dx = 0
+#if CASE == 1
+  call vjp(squares, x(::2), dx(::2))
+#elif CASE == 2
+  call vjp(squares, x(::2), dx(:4))
+#elif CASE == 3
+  call vjp(squares, x, dx(:4))
+#else
+  call vjp(squares, x(1:2:2), dx(1:1))
+#endif
+  if (abs(dx(1) - 2) < 1d-12) print '(a)', 'right'
+end program
+";
+
+/// Arrays of assumed shape in functions and subroutines, of one and two dimensions, sections with strides among them:
+/// forward mode, reverse mode and differences agree.
+#[test]
+fn fortran_assumed_shape() {
+    let folder = folder("fortran_assumed_shape");
+    let source = source("assumed_shape.f90");
+    for options in ["-O0", "-O1 -g", "-O2", "-O3 -g"] {
+        shell(
+            &folder,
+            &format!("gradus fc {options} {} -o program", source.display()),
+        );
+        let output = succeeds(&mut Command::new(folder.join("program")));
+        assert_eq!(text(&output.stdout).trim(), "right", "{options}");
+    }
+    // A derivative steps through a shadow as through the array: another section is told.
+    write(&folder, "apart.f90", OTHER_STRIDES);
+    for options in ["-O0", "-O2 -g"] {
+        for (define, ends) in [("1", false), ("2", true), ("3", true), ("4", false)] {
+            let line = format!("fc {options} -cpp -DCASE={define} apart.f90 -o apart");
+            accepts(&folder, &line);
+            let output = Command::new(folder.join("apart")).output().expect("starts");
+            let said = text(&output.stderr);
+            let told = said.contains("the shadow of") && !output.status.success();
+            assert_eq!(told, ends, "{options}, case {define}: {said}");
+            assert!(ends || text(&output.stdout).contains("right"), "{said}");
+        }
+    }
+    // By name, also outside of modules.
+    write(
+        &folder,
+        "bare.f90",
+        "subroutine squares(x, y)
+          real(4), intent(in) :: x(:)
+          real(4), intent(inout) :: y
+          integer :: i
+          y = 0
+          do i = 1, size(x)
+            y = y + x(i)**2
+          end do
+        end subroutine\n",
+    );
+    let driver = source.display();
+    for mode in ["reverse", "forward"] {
+        for flags in ["-O0", "-O2 -g"] {
+            accepts(
+                &folder,
+                &format!("grad bare.f90 -f squares --mode {mode} -o out.o -- {flags}"),
+            );
+        }
+        accepts(
+            &folder,
+            &format!("grad {driver} -f counted --mode {mode} -o out.o"),
+        );
+    }
+}

@@ -84,6 +84,7 @@ pub(crate) fn derive<'u>(unit: &'u mut Unit, inputs: &mut Inputs<'_, '_>, plan: 
     let mut out = Out::new(unit, &params, inputs.options.alias_scopes);
     static_state::clear(&mut out, inputs.variant, inputs.cleared);
     static_pointers::lead(&mut out, inputs.variant, inputs.led);
+    crate::descriptors::compare(&mut out, inputs.variant, &signature, inputs.facts.body);
     match inputs.variant.mode {
         Mode::Augmented => augmented(&mut out, inputs, &signature, plan),
         Mode::Return => return_alone(&mut out, inputs, &signature, plan),

@@ -335,6 +335,7 @@ pub(crate) fn forward_mode<'u>(
     let mut out = Out::new(unit, &params, inputs.options.alias_scopes);
     crate::static_state::clear(&mut out, inputs.variant, inputs.cleared);
     crate::static_pointers::lead(&mut out, inputs.variant, inputs.led);
+    crate::descriptors::compare(&mut out, inputs.variant, &signature, inputs.facts.body);
     let mut sweep = ForwardSweep::new(
         inputs.facts,
         inputs.variant,
