@@ -199,9 +199,9 @@ impl ClassFacts {
         found.functions = active_functions(facts, &found);
         found.with_globals = functions_with_globals(facts, &found);
         found.handlers_only_read = crate::thrown_objects::handlers_only_read(facts);
-        found.findings = crate::findings::of_memory(facts, &found, |class| {
+        found.findings = crate::unshadowed::of_memory(facts, &found, |class| {
             let source = &sources[class.index()];
-            crate::findings::Provenance {
+            crate::unshadowed::Provenance {
                 barred: source.barred,
                 bare: source.constant && !source.dup && !source.inside,
                 promised: source.promised && !source.dup,

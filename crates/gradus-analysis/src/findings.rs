@@ -13,16 +13,15 @@ use crate::further_args;
 use crate::lanes;
 use crate::linear;
 use crate::lost::Lost;
-use crate::memory::{ClassId, Origin};
-use crate::outliving;
+use crate::memory::ClassId;
 use crate::prints;
 use crate::seen;
 use crate::strangers;
 use crate::words::{CopyKind, LaneKind};
 use gradus_ir::known::{Effects, GpuFn, IntFn, Known, MarkerFn, MemoryFn, SystemFn};
 use gradus_ir::{
-    AttrSet, AttrValue, BinaryOp, Body, CastOp, Code, ConstKind, Diagnostic, FloatKind, FuncId,
-    GlobalId, Op, OpKind, RmwOp, Type, TypeId, Unit, Value,
+    AttrSet, AttrValue, BinaryOp, Body, CastOp, Code, ConstKind, Diagnostic, FloatKind, FuncId, Op,
+    OpKind, RmwOp, Type, TypeId, Unit, Value,
 };
 use std::collections::HashSet;
 
@@ -37,136 +36,24 @@ pub fn distinct(list: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
         .collect()
 }
 
-fn name_of(unit: &Unit, func: FuncId) -> String {
+pub(crate) fn name_of(unit: &Unit, func: FuncId) -> String {
     let function = &unit.functions[func];
     let source = function.source_name.as_ref();
     source.unwrap_or(&function.name).clone()
 }
 
 /// A finding at an op.
-fn at(unit: &Unit, func: FuncId, body: &Body, op: Op, code: Code, message: String) -> Diagnostic {
-    Diagnostic::error(code, message)
-        .in_function(name_of(unit, func))
-        .at(unit.span(body.ops[op].loc), "here")
-}
-
-// ---- memory --------------------------------------------------------------------------------
-
-/// What is known of where the memory of a class comes from.
-#[derive(Clone, Copy)]
-pub(crate) struct Provenance {
-    /// A global that cannot have a shadow here.
-    pub barred: Option<GlobalId>,
-    /// Whether all of it is without a shadow.
-    pub bare: bool,
-    /// Whether a const argument, and none with a shadow, leads to it.
-    pub promised: bool,
-}
-
-/// Active values that are written where they have no shadow and are read back.
-pub(crate) fn of_memory(
-    facts: Facts<'_>,
-    classes: &ClassFacts,
-    source: impl Fn(ClassId) -> Provenance,
-) -> Vec<Diagnostic> {
-    let mut list = Vec::new();
-    let mut told = HashSet::new();
-    for (func, body) in facts.closure.bodies(facts.unit) {
-        for op in body.walk(body.root()) {
-            flow::value_accesses(facts.unit, body, op, |touch| {
-                let ValueAccess::Store { ptr, value } = touch else {
-                    return;
-                };
-                let Some(class) = facts.memory.class(func, ptr) else {
-                    return;
-                };
-                let varied =
-                    classes.value_varied(func, value) && facts.words.carries_float(func, value);
-                let from = source(class);
-                let refused = from.barred.is_some() || from.bare && classes.is_useful(class);
-                if varied && refused && told.insert(class) {
-                    list.push(stored(facts, func, body, op, class, from.barred));
-                } else if varied && from.promised && told.insert(class) {
-                    let others = facts.memory.classes().map(|(other, _)| other);
-                    let mut read =
-                        others.filter(|other| source(*other).promised && classes.is_useful(*other));
-                    if read.any(|other| may_meet(facts, class, other)) {
-                        list.push(perhaps_read(facts.unit, func, body, op));
-                    }
-                }
-            });
-        }
-    }
-    list
-}
-
-/// What is written to const memory that is reached by several ways may be read by another.
-fn perhaps_read(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
-    let message = "active values are stored behind a const argument, and numbers that matter are read behind such; if they are the same, they have the derivative zero";
-    Diagnostic::warning(Code::ZeroDerivative, message)
-        .in_function(name_of(unit, func))
-        .at(unit.span(body.ops[op].loc), "stored here")
-        .help("mark the argument as dup and give it a shadow; where they are apart, nothing is to be done")
-}
-
-/// Whether two classes may be the same memory by pointers that were stored before the call. What two arguments
-/// point to themselves the caller knows.
-fn may_meet(facts: Facts<'_>, a: ClassId, b: ClassId) -> bool {
-    let named = |class: ClassId| {
-        let origins = &facts.memory.get(class).origins;
-        origins
-            .iter()
-            .any(|origin| matches!(origin, Origin::Argument(..)))
-    };
-    a != b && !(named(a) && named(b)) && outliving::same_floats(facts, a, b)
-}
-
-fn stored(
-    facts: Facts<'_>,
+pub(crate) fn at(
+    unit: &Unit,
     func: FuncId,
     body: &Body,
     op: Op,
-    class: ClassId,
-    barred: Option<GlobalId>,
+    code: Code,
+    message: String,
 ) -> Diagnostic {
-    let unit = facts.unit;
-    if let Some(global) = barred {
-        let variable = &unit.globals[global];
-        let name = &variable.name;
-        return if variable.thread_local {
-            let message = format!("the thread-local variable `{name}` takes active values");
-            at(unit, func, body, op, Code::ThreadLocalGlobal, message).help(format!(
-                "pass `{name}` as an argument, or make it an ordinary variable"
-            ))
-        } else {
-            let message = format!("`{name}` of another file takes active values");
-            at(unit, func, body, op, Code::UnseenGlobal, message).help(format!(
-                "compile the file that defines `{name}` together with this one"
-            ))
-        };
-    }
-    let origins = &facts.memory.get(class).origins;
-    let argument = origins.iter().find_map(|o| match o {
-        Origin::Argument(func, index) => Some((*func, *index as usize)),
-        _ => None,
-    });
-    match argument {
-        Some((root, index)) => {
-            let names = &unit.functions[root].param_names;
-            let name = names.get(index).cloned().flatten();
-            let name = name.unwrap_or_else(|| format!("argument {}", index + 1));
-            let message =
-                format!("active values are stored behind `{name}`, which is const, and read back");
-            at(unit, func, body, op, Code::BadRequest, message)
-                .help(format!("mark `{name}` as dup and give it a shadow"))
-        }
-        None => {
-            let message = "active values are stored in memory without a shadow, and read back";
-            at(unit, func, body, op, Code::BadRequest, message.to_string())
-                .note("the memory is reached from a const argument, or comes from code that is not seen")
-                .help("mark the argument that leads to it as dup")
-        }
-    }
+    Diagnostic::error(code, message)
+        .in_function(name_of(unit, func))
+        .at(unit.span(body.ops[op].loc), "here")
 }
 
 // ---- ops -----------------------------------------------------------------------------------

@@ -87,6 +87,7 @@ mod text_cut;
 mod thrown;
 mod thrown_objects;
 mod unify;
+mod unshadowed;
 mod waits;
 mod words;
 

@@ -1,0 +1,213 @@
+//! Active values that are written to memory without a shadow and read back: whose memory it is, and the remedy.
+
+use crate::activity::{ClassFacts, Facts};
+use crate::closure::{CallSite, Callee};
+use crate::findings::{at, name_of};
+use crate::flow::{self, ValueAccess};
+use crate::memory::{ClassId, Origin};
+use crate::outliving;
+use gradus_ir::{Body, Code, Diagnostic, FuncId, GlobalId, Op, OpKind, Unit, Value};
+use std::collections::HashSet;
+
+/// What is known of where the memory of a class comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Provenance {
+    /// A global that cannot have a shadow here.
+    pub barred: Option<GlobalId>,
+    /// Whether all of it is without a shadow.
+    pub bare: bool,
+    /// Whether a const argument, and none with a shadow, leads to it.
+    pub promised: bool,
+}
+
+/// Active values that are written where they have no shadow and are read back.
+pub(crate) fn of_memory(
+    facts: Facts<'_>,
+    classes: &ClassFacts,
+    source: impl Fn(ClassId) -> Provenance,
+) -> Vec<Diagnostic> {
+    let mut list = Vec::new();
+    let mut told = HashSet::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for op in body.walk(body.root()) {
+            flow::value_accesses(facts.unit, body, op, |touch| {
+                let ValueAccess::Store { ptr, value } = touch else {
+                    return;
+                };
+                let Some(class) = facts.memory.class(func, ptr) else {
+                    return;
+                };
+                let varied =
+                    classes.value_varied(func, value) && facts.words.carries_float(func, value);
+                let from = source(class);
+                let refused = from.barred.is_some() || from.bare && classes.is_useful(class);
+                if varied && refused && told.insert(class) {
+                    list.push(stored(facts, func, body, op, class, from.barred));
+                } else if varied && from.promised && told.insert(class) {
+                    let others = facts.memory.classes().map(|(other, _)| other);
+                    let mut read =
+                        others.filter(|other| source(*other).promised && classes.is_useful(*other));
+                    if read.any(|other| may_meet(facts, class, other)) {
+                        list.push(perhaps_read(facts.unit, func, body, op));
+                    }
+                }
+            });
+        }
+    }
+    list
+}
+
+/// What is written to const memory that is reached by several ways may be read by another.
+fn perhaps_read(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
+    let message = "active values are stored behind a const argument, and numbers that matter are read behind such; if they are the same, they have the derivative zero";
+    Diagnostic::warning(Code::ZeroDerivative, message)
+        .in_function(name_of(unit, func))
+        .at(unit.span(body.ops[op].loc), "stored here")
+        .help("mark the argument as dup and give it a shadow; where they are apart, nothing is to be done")
+}
+
+/// Whether two classes may be the same memory by pointers that were stored before the call. What two arguments
+/// point to themselves the caller knows.
+fn may_meet(facts: Facts<'_>, a: ClassId, b: ClassId) -> bool {
+    let named = |class: ClassId| {
+        let origins = &facts.memory.get(class).origins;
+        origins
+            .iter()
+            .any(|origin| matches!(origin, Origin::Argument(..)))
+    };
+    a != b && !(named(a) && named(b)) && outliving::same_floats(facts, a, b)
+}
+
+fn stored(
+    facts: Facts<'_>,
+    func: FuncId,
+    body: &Body,
+    op: Op,
+    class: ClassId,
+    barred: Option<GlobalId>,
+) -> Diagnostic {
+    let unit = facts.unit;
+    if let Some(global) = barred {
+        let variable = &unit.globals[global];
+        let name = &variable.name;
+        return if variable.thread_local {
+            let message = format!("the thread-local variable `{name}` takes active values");
+            at(unit, func, body, op, Code::ThreadLocalGlobal, message).help(format!(
+                "pass `{name}` as an argument, or make it an ordinary variable"
+            ))
+        } else {
+            let message = format!("`{name}` of another file takes active values");
+            at(unit, func, body, op, Code::UnseenGlobal, message).help(format!(
+                "compile the file that defines `{name}` together with this one"
+            ))
+        };
+    }
+    if let Some(finding) = from_allocator(facts, (func, body, op), class) {
+        return finding;
+    }
+    let origins = &facts.memory.get(class).origins;
+    let is_pointer = |root: FuncId, index: usize| {
+        let params = unit.param_types(unit.functions[root].ty);
+        params.get(index).is_some_and(|ty| unit.types.is_ptr(*ty))
+    };
+    let argument = origins.iter().find_map(|o| match o {
+        Origin::Argument(func, index) if is_pointer(*func, *index as usize) => {
+            Some((*func, *index as usize))
+        }
+        _ => None,
+    });
+    match argument {
+        Some((root, index)) => {
+            let names = &unit.functions[root].param_names;
+            let name = names.get(index).cloned().flatten();
+            let name = name.unwrap_or_else(|| format!("argument {}", index + 1));
+            let message =
+                format!("active values are stored behind `{name}`, which is const, and read back");
+            at(unit, func, body, op, Code::BadRequest, message)
+                .help(format!("mark `{name}` as dup and give it a shadow"))
+        }
+        None => {
+            let message = "active values are stored in memory without a shadow, and read back";
+            at(unit, func, body, op, Code::BadRequest, message.to_string())
+                .note("the memory is reached from a const argument, or comes from code that is not seen")
+                .help("mark the argument that leads to it as dup")
+        }
+    }
+}
+
+/// The finding where the memory is what a call gives that nothing is known of: an allocator whose source is not seen.
+fn from_allocator(
+    facts: Facts<'_>,
+    (func, body, store): (FuncId, &Body, Op),
+    class: ClassId,
+) -> Option<Diagnostic> {
+    let unit = facts.unit;
+    let sites = facts.closure.bodies(unit);
+    let sites = sites.flat_map(|(func, _)| facts.closure.calls_in(func));
+    let givers: Vec<&CallSite> = sites.filter(|site| gives(facts, class, site)).collect();
+    // The call whose result is stored through, where one is.
+    let base = base_of(body, body.operand(store, 1));
+    let direct = |site: &&&CallSite| {
+        site.caller == func && base.is_some() && flow::call_result(body, site.op) == base
+    };
+    let site = givers.iter().find(direct).or_else(|| givers.first())?;
+    let caller = unit.functions[site.caller].body.as_deref()?;
+    let (code, message, help) = match site.callee {
+        Callee::Outside(callee) => {
+            let name = name_of(unit, callee);
+            (
+                Code::UnknownCallee,
+                format!(
+                    "active values are stored in memory from `{name}`, whose source is not seen"
+                ),
+                format!(
+                    "compile the file that defines `{name}` together with this one, or register it as an allocator with `__enzyme_allocation_like`"
+                ),
+            )
+        }
+        _ => (
+            Code::UnknownTarget,
+            "active values are stored in memory from a call through a pointer, and no function is known that it could lead to".into(),
+            "compile the file that defines what is called together with this one, or call by its name an allocator that is registered with `__enzyme_allocation_like`".into(),
+        ),
+    };
+    let place = unit.span(body.ops[store].loc);
+    let finding = at(unit, site.caller, caller, site.op, code, message).help(help);
+    Some(match place {
+        Some(place) => finding.note(format!("they are stored at {}:{}", place.file, place.line)),
+        None => finding,
+    })
+}
+
+/// Whether a call of what is not seen gives a pointer into a class.
+fn gives(facts: Facts<'_>, class: ClassId, site: &CallSite) -> bool {
+    let unit = facts.unit;
+    let not_seen = match site.callee {
+        Callee::Outside(callee) => unit.known(callee).is_none(),
+        Callee::Indirect(_) => {
+            let callees = facts.memory.callees(site.caller, site.op);
+            callees.is_empty() && facts.memory.leads_elsewhere(site.caller, site.op)
+        }
+        Callee::Inside(_) | Callee::Foreign => false,
+    };
+    let body = unit.functions[site.caller].body.as_deref();
+    let result = body.and_then(|body| flow::call_result(body, site.op));
+    not_seen
+        && result.is_some_and(|result| {
+            facts.words.carries_pointer(site.caller, result)
+                && facts.memory.class(site.caller, result) == Some(class)
+        })
+}
+
+/// What an address is computed from by offsets.
+fn base_of(body: &Body, address: Value) -> Option<Value> {
+    let mut base = address;
+    while let Some(def) = body.def_op(base) {
+        match body.kind(def) {
+            OpKind::Addr { .. } => base = body.operand(def, 0),
+            kind if kind.call_info().is_some() => return Some(base),
+            _ => return None,
+        }
+    }
+    None
+}
