@@ -332,7 +332,11 @@ impl<'a> Solver<'a> {
             .iter()
             .all(|o| matches!(o, Origin::Function(_)));
         let (escaped, is_empty) = (content.escaped, content.origins.is_empty());
-        if is_empty && !escaped && call.table.is_some_and(|table| self.holds_null(table)) {
+        if is_empty
+            && !escaped
+            && (call.table.is_some_and(|table| self.holds_null(table))
+                || self.is_only_null(call.address))
+        {
             return (Vec::new(), false);
         }
         if escaped || is_empty || !only_functions {

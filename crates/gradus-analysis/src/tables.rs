@@ -1,10 +1,11 @@
-//! Tables that compilers make: words of tables of functions that are null, so that no call goes through them, and the
-//! names of types.
+//! Addresses of functions that can only be null: words of tables that compilers make, and callbacks that nobody sets;
+//! so no call goes through them. And the names of types.
 
 use crate::constraints::Solver;
 use crate::memory::Origin;
-use crate::unify::Target;
-use gradus_ir::{GlobalId, Relocation, Unit};
+use crate::unify::{Content, Target};
+use gradus_ir::known::Known;
+use gradus_ir::{GlobalId, Linkage, Relocation, Symbol, Unit};
 
 /// The size of a pointer.
 const POINTER_BYTES: usize = 8;
@@ -21,6 +22,54 @@ impl Solver<'_> {
         });
         let constants: Vec<bool> = constants.collect();
         !constants.is_empty() && constants.into_iter().all(|is_null| is_null)
+    }
+    /// Whether an address that nothing is known to lead to can only be null: all memory that may hold it was made by the
+    /// program that is seen, which stores no other address there. One that is held by no memory is a constant, or an
+    /// argument that is null in every call.
+    pub fn is_only_null(&mut self, address: Target) -> bool {
+        let root = self.classes.find(address).node;
+        for node in 0..self.classes.len() as u32 {
+            if !self.classes.is_root(node) {
+                continue;
+            }
+            let cells = self.classes.root_content(node).cells.values();
+            let points: Vec<Target> = cells.filter_map(|cell| cell.points).collect();
+            let holds = points
+                .into_iter()
+                .any(|to| self.classes.find(to).node == root);
+            if holds && !self.is_filled_in_sight(self.classes.root_content(node)) {
+                return false;
+            }
+        }
+        true
+    }
+    /// Whether all pointers in memory of a class were stored there by functions of the closure, or stand in the
+    /// initial contents of variables.
+    fn is_filled_in_sight(&self, class: &Content) -> bool {
+        let in_sight = |origin: &Origin| match *origin {
+            Origin::Alloca(..) => true,
+            Origin::Heap(func, op) => {
+                let body = self.unit.functions[func].body.as_deref();
+                let callee = body.and_then(|body| self.unit.callee(body, op));
+                let known = callee.and_then(|callee| self.unit.known(callee));
+                matches!(known, Some(Known::Memory(_)))
+            }
+            Origin::Global(global) => self.is_own_variable(global),
+            _ => false,
+        };
+        !class.escaped && !class.origins.is_empty() && class.origins.iter().all(in_sight)
+    }
+    /// Whether only functions of the closure put pointers into a variable, after its initial contents.
+    fn is_own_variable(&self, global: GlobalId) -> bool {
+        let variable = &self.unit.globals[global];
+        let closed = variable.constant || variable.linkage == Linkage::Internal;
+        let by_others = |by: &Option<Symbol>| match by {
+            Some(Symbol::Func(func)) => !self.closure.contains(*func),
+            _ => true,
+        };
+        let how = self.unit.given_away(global);
+        let given = how.is_some_and(|how| how.set_by.iter().chain(&how.by).any(by_others));
+        variable.defined && variable.unread.is_empty() && closed && !given
     }
     /// Whether a constant has null in every word that `at` may be; large ones are not looked through.
     fn is_null_at(&mut self, global: GlobalId, at: Target) -> bool {

@@ -130,6 +130,10 @@ impl Classes {
         let root = self.find(target).node;
         &mut self.contents[root as usize]
     }
+    /// Whether a node is its class's representative.
+    pub fn is_root(&self, node: u32) -> bool {
+        self.nodes[node as usize].parent == node
+    }
     /// What is known of a representative.
     pub fn root_content(&self, root: u32) -> &Content {
         &self.contents[root as usize]
