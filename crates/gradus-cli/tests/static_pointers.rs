@@ -320,3 +320,100 @@ fn functions_are_called_that_others_put_into_pointers() {
         );
     }
 }
+
+const UNWRITTEN: &str = r#"
+        #include <stdlib.h>
+        #include <string.h>
+        typedef struct { double **v; int n; void (*drop)(double **); } Stack;
+        static void set(Stack *s, int i, double *it) { s->v[i] = it; }
+        static void pop(Stack *s) {
+            static double *nothing;
+            if (s->n) set(s, --s->n, nothing);
+        }
+        static void drop(double **p) { free(*p); *p = NULL; }
+        __attribute__((noinline)) static double emptied(Stack *s) {
+            double t = 0;
+            while (s->n) {
+                double *p = s->v[s->n - 1];
+                t += p[0] * p[0];
+                s->drop(&s->v[s->n - 1]);
+                pop(s);
+            }
+            return t;
+        }
+        double stack(const double *x, int n) {
+            Stack s = {malloc(n * sizeof(double *)), 0, drop};
+            for (int i = 0; i < n; i++) {
+                s.v[s.n] = malloc(sizeof(double));
+                *s.v[s.n++] = x[i];
+            }
+            double t = emptied(&s);
+            free(s.v);
+            return t;
+        }
+        /* The empty node that new ones are copied from. */
+        struct node { struct node *next; double value; };
+        static struct node fresh;
+        double list(const double *x, int n) {
+            struct node *head = NULL;
+            double t = 0;
+            for (int i = 0; i < n; i++) {
+                struct node *one = malloc(sizeof *one);
+                *one = fresh;
+                one->value = x[i] * x[i];
+                one->next = head;
+                head = one;
+            }
+            while (head) {
+                struct node *next = head->next;
+                t = t * 0.5 + head->value;
+                free(head);
+                head = next;
+            }
+            return t;
+        }
+        static double cube(double v) { return v * v * v; }
+        static struct { double (*of)(double); double scale; } use = {cube, 0.25};
+        double table(const double *x, int n) {
+            double t = 0;
+            for (int i = 0; i < n; i++) t += use.of(x[i]) * use.scale;
+            return t;
+        }
+        /* These are written: by name, through an address, from outside. */
+        static double kept;
+        static double *cell = &kept;
+        void begin(double v) { *cell = v; }
+        double set_before(const double *x, int n) { return x[0] * kept + n; }
+        int main(void) { return 0; }
+    "#;
+
+/// A variable that nobody writes keeps what it holds at start-up: null, numbers, or the addresses of functions.
+#[test]
+fn what_nobody_writes_is_a_constant() {
+    let folder = folder("static_unwritten");
+    let program = UNWRITTEN;
+    write(&folder, "p.c", program);
+    for flags in ["-O0", "-O1 -g", "-O2", "-O3 -g"] {
+        for function in ["stack", "list", "table"] {
+            let line = format!("check p.c -f {function} --arg n=5 --arg x=rand(n) -- {flags}");
+            let said = accepts(&folder, &line);
+            assert!(said.contains("the derivative is right"), "{said}");
+        }
+        // What `begin` left is what counts.
+        let asks = format!(
+            "#include <stdio.h>\n{}",
+            "void begin(double); void set_before_vjp(const double *, double *, int, double);
+             int main(void) { double x = 1, a = 0; begin(5); set_before_vjp(&x, &a, 1, 1); printf(\"%g\\n\", a); }"
+        );
+        write(&folder, "main.c", &asks);
+        let own = program.replace("int main(void) { return 0; }", "");
+        write(&folder, "own.c", &own);
+        accepts(
+            &folder,
+            &format!("grad own.c -f set_before -o own.o -- {flags}"),
+        );
+        accepts(&folder, "cc main.c own.o -o p");
+        let said = text(&succeeds(Command::new("./p").current_dir(&folder)).stdout);
+        assert_eq!(said, "5\n", "{flags}");
+    }
+}

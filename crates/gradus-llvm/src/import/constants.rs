@@ -197,7 +197,9 @@ impl Importer<'_> {
         let global = unsafe {
             Global {
                 ty,
-                constant: LLVMIsGlobalConstant(g) != 0 || is_class_record(&name),
+                constant: LLVMIsGlobalConstant(g) != 0
+                    || is_class_record(&name)
+                    || self.is_never_written(g),
                 name,
                 thread_local: LLVMGetThreadLocalMode(g) != LLVMThreadLocalMode::LLVMNotThreadLocal,
                 defined: LLVMIsDeclaration(g) == 0,

@@ -15,6 +15,7 @@ mod own_blocks;
 mod refusal;
 mod source;
 mod types;
+mod unwritten;
 mod ways_out;
 
 pub(crate) use body::SELECTOR_NAME;

@@ -1,0 +1,118 @@
+//! Variables that keep what they hold at start-up: internal to the file, and nothing in it writes there.
+//!
+//! Every use of such a variable's address is seen: it is loaded from, compared, or copied from, and nothing else. A
+//! pointer computed from the address, and a parameter that gets it, are followed. The rule is that of LLVM's GlobalOpt,
+//! which the passes before us may have left out; the module itself is not changed.
+
+use super::Importer;
+use crate::ffi::name_of;
+use llvm_sys::LLVMLinkage::{LLVMInternalLinkage, LLVMPrivateLinkage};
+use llvm_sys::LLVMOpcode::*;
+use llvm_sys::LLVMThreadLocalMode::LLVMNotThreadLocal;
+use llvm_sys::LLVMValueKind::*;
+use llvm_sys::core::*;
+use llvm_sys::prelude::LLVMValueRef;
+use std::collections::HashSet;
+
+/// A variable whose address has more uses than this is taken to be written.
+const MOST_USES: usize = 1 << 12;
+
+/// What a use of an address does.
+enum Use {
+    /// It writes nothing, and keeps nothing.
+    Reads,
+    /// A value leads to the same variable.
+    Leads(LLVMValueRef),
+    /// Anything else.
+    Writes,
+}
+
+impl Importer<'_> {
+    /// Whether nothing writes to a variable, now or later.
+    pub(super) fn is_never_written(&self, variable: LLVMValueRef) -> bool {
+        unsafe {
+            let own = [LLVMInternalLinkage, LLVMPrivateLinkage].contains(&LLVMGetLinkage(variable));
+            let mut assembly_bytes = 0;
+            LLVMGetModuleInlineAsm(LLVMGetGlobalParent(variable), &mut assembly_bytes);
+            let section = LLVMGetSection(variable);
+            let in_section = !section.is_null() && *section != 0;
+            if !own
+                || assembly_bytes != 0
+                || in_section
+                || LLVMIsDeclaration(variable) != 0
+                || LLVMIsExternallyInitialized(variable) != 0
+                || LLVMGetThreadLocalMode(variable) != LLVMNotThreadLocal
+            {
+                return false;
+            }
+        }
+        let (mut work, mut seen) = (vec![variable], HashSet::from([variable]));
+        while let Some(value) = work.pop() {
+            let mut at = unsafe { LLVMGetFirstUse(value) };
+            while !at.is_null() {
+                match unsafe { use_of(value, LLVMGetUser(at)) } {
+                    Use::Reads => {}
+                    Use::Writes => return false,
+                    Use::Leads(_) if seen.len() > MOST_USES => return false,
+                    Use::Leads(next) => {
+                        if seen.insert(next) {
+                            work.push(next);
+                        }
+                    }
+                }
+                at = unsafe { LLVMGetNextUse(at) };
+            }
+        }
+        true
+    }
+}
+
+unsafe fn use_of(value: LLVMValueRef, user: LLVMValueRef) -> Use {
+    unsafe {
+        let opcode = match LLVMGetValueKind(user) {
+            LLVMInstructionValueKind => LLVMGetInstructionOpcode(user),
+            LLVMConstantExprValueKind => LLVMGetConstOpcode(user),
+            _ => return Use::Writes,
+        };
+        match opcode {
+            LLVMLoad if LLVMGetVolatile(user) == 0 => Use::Reads,
+            LLVMICmp => Use::Reads,
+            LLVMGetElementPtr | LLVMBitCast | LLVMAddrSpaceCast | LLVMPHI | LLVMSelect
+            | LLVMFreeze => Use::Leads(user),
+            LLVMCall | LLVMInvoke => passed(value, user),
+            _ => Use::Writes,
+        }
+    }
+}
+
+/// An address that is an argument, once.
+unsafe fn passed(value: LLVMValueRef, call: LLVMValueRef) -> Use {
+    unsafe {
+        let callee = LLVMGetCalledValue(call);
+        if LLVMGetValueKind(callee) != LLVMFunctionValueKind || callee == value {
+            return Use::Writes;
+        }
+        let operands = 0..LLVMGetNumOperands(call).unsigned_abs();
+        let mut places = operands.filter(|number| LLVMGetOperand(call, *number) == value);
+        let (Some(place), None) = (places.next(), places.next()) else {
+            return Use::Writes;
+        };
+        let name = name_of(callee);
+        let begins = |list: &[&str]| list.iter().any(|first| name.starts_with(first));
+        if begins(&["llvm.lifetime.", "llvm.assume", "llvm.dbg."]) {
+            return Use::Reads;
+        }
+        if begins(&["llvm.memcpy.", "llvm.memmove."]) {
+            let volatile = LLVMConstIntGetZExtValue(LLVMGetOperand(call, 3)) != 0;
+            return match place == 1 && !volatile {
+                true => Use::Reads,
+                false => Use::Writes,
+            };
+        }
+        let seen = LLVMIsDeclaration(callee) == 0 && LLVMGetNumArgOperands(call) > place;
+        match seen && LLVMCountParams(callee) > place {
+            true => Use::Leads(LLVMGetParam(callee, place)),
+            false => Use::Writes,
+        }
+    }
+}
