@@ -3,9 +3,13 @@
 //! Operations are counted by their text with flags, types, attributes, callees and metadata, without
 //! the names of values; constants count as values, since a phi of equal constants is one. Branches, phis, selectors, returns and landing pads are left out: they are
 //! what restructuring may change. Numbers of attribute groups and metadata nodes are replaced by what
-//! they stand for, to a fixed depth. Flags of constant address expressions are left out: they state
-//! facts about one address, and all expressions of that address are one constant in the unit.
+//! they stand for, to a fixed depth. Constant addresses count as what they mean, a symbol and a number of
+//! bytes: all expressions of an address are one constant in the unit. Their flags are left out, since they
+//! state facts about one address.
+use crate::ffi::take_message;
 use crate::host::Host;
+use llvm_sys::core::{LLVMCloneModule, LLVMDisposeModule, LLVMPrintModuleToString};
+use llvm_sys::prelude::LLVMModuleRef;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Metadata nodes are written out to this depth.
@@ -26,7 +30,7 @@ const LEFT_OUT: [&str; 9] = [
 impl Host {
     /// How often each operation occurs in the functions for which `counted` is true, by its normalised text.
     pub fn census(&self, counted: impl Fn(&str) -> bool) -> BTreeMap<String, usize> {
-        let text = self.to_text();
+        let text = self.plain_text();
         let legend = Legend::new(&text);
         let mut census = BTreeMap::new();
         let mut inside = false;
@@ -42,6 +46,24 @@ impl Host {
             }
         }
         census
+    }
+}
+
+unsafe extern "C" {
+    fn gr_plain_addresses(module: LLVMModuleRef);
+}
+
+impl Host {
+    /// The module's text with each constant address in one spelling.
+    fn plain_text(&self) -> String {
+        // SAFETY: the module is live; the copy is this function's own.
+        unsafe {
+            let copy = LLVMCloneModule(self.module);
+            gr_plain_addresses(copy);
+            let text = take_message(LLVMPrintModuleToString(copy));
+            LLVMDisposeModule(copy);
+            text
+        }
     }
 }
 

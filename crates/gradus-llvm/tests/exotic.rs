@@ -220,3 +220,34 @@ fn what_cannot_stand_in_regions_is_refused() {
         assert_eq!(host.to_text(), before, "it stays as it is");
     }
 }
+
+/// One address in several spellings is one address.
+#[test]
+fn nested_constant_addresses_go_through() {
+    let program = r#"
+target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
+%row = type { i64, i64 }
+@rows = global [4 x %row] zeroinitializer
+define i64 @sum() {
+  %a = load i64, ptr getelementptr inbounds (%row, ptr getelementptr inbounds (i8, ptr @rows, i64 32), i64 0, i32 1)
+  %b = load i64, ptr getelementptr (i8, ptr @rows, i64 40)
+  %s = add i64 %a, %b
+  ret i64 %s
+}
+define i64 @pick(i1 %c) {
+  %p = select i1 %c, ptr getelementptr inbounds (i8, ptr getelementptr inbounds ([4 x %row], ptr @rows, i64 0, i64 1, i32 1), i64 8), ptr @rows
+  %q = select i1 %c, ptr %p, ptr getelementptr inbounds ([4 x %row], ptr @rows, i64 0, i64 2)
+  %n = load i64, ptr %q
+  ret i64 %n
+}
+"#;
+    let mut host = Host::parse(program.as_bytes(), "rows.ll").expect("reads");
+    let before = host.census(|_| true);
+    let imported = host.import_all();
+    host.export_all(&imported.unit).expect("exports");
+    assert_eq!(host.census(|_| true), before);
+    // Another address is another operation.
+    let moved = program.replace("@rows, i64 40)", "@rows, i64 48)");
+    let moved = Host::parse(moved.as_bytes(), "moved.ll").expect("reads");
+    assert_ne!(moved.census(|_| true), before);
+}

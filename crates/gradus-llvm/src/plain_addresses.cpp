@@ -1,0 +1,61 @@
+// Constant addresses in one spelling: a symbol, and a number of bytes.
+//
+// LLVM lets `getelementptr` of `getelementptr`, and steps through any type, stand for one address. The unit keeps one
+// constant for each address, so that the spelling changes on the way through; a comparison is of what they mean.
+
+#include "llvm-c/Core.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/DataLayout.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Operator.h"
+#include <map>
+
+using namespace llvm;
+
+namespace {
+
+using Known = std::map<Constant *, Constant *>;
+
+Constant *plain(Constant *constant, const DataLayout &layout, Known &known) {
+  if (isa<GlobalValue>(constant) || constant->getNumOperands() == 0)
+    return constant;
+  auto found = known.find(constant);
+  if (found != known.end())
+    return found->second;
+  Constant *result = constant;
+  auto *address = dyn_cast<GEPOperator>(constant);
+  if (address && constant->getType()->isPointerTy()) {
+    APInt bytes(layout.getIndexTypeSizeInBits(constant->getType()), 0);
+    auto *base = cast<Constant>(constant->stripAndAccumulateConstantOffsets(layout, bytes, true));
+    if (base != constant) {
+      base = plain(base, layout, known);
+      LLVMContext &context = constant->getContext();
+      result = bytes.isZero() ? base
+                              : ConstantExpr::getGetElementPtr(Type::getInt8Ty(context), base,
+                                                               ConstantInt::get(context, bytes));
+    }
+  } else if (auto *expression = dyn_cast<ConstantExpr>(constant)) {
+    SmallVector<Constant *> operands;
+    for (Use &use : expression->operands())
+      operands.push_back(plain(cast<Constant>(use), layout, known));
+    result = expression->getWithOperands(operands);
+  }
+  known[constant] = result;
+  return result;
+}
+
+} // namespace
+
+extern "C" void gr_plain_addresses(LLVMModuleRef module) {
+  Module &all = *unwrap(module);
+  const DataLayout &layout = all.getDataLayout();
+  Known known;
+  for (Function &function : all)
+    for (BasicBlock &block : function)
+      for (Instruction &instruction : block)
+        for (Use &use : instruction.operands())
+          if (auto *constant = dyn_cast<Constant>(use.get()))
+            if (constant->getType()->isPointerTy() || isa<ConstantExpr>(constant))
+              use.set(plain(constant, layout, known));
+}
