@@ -40,9 +40,9 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
 
 fn read(args: &[OsString]) -> Result<Check, Diagnostic> {
     let (own, flags) = split(args);
-    let (mut file, mut function) = (None, None);
+    let mut function = None;
     let mut what = Check {
-        file: Default::default(),
+        files: Vec::new(),
         function: String::new(),
         wrt: Vec::new(),
         inactive: Vec::new(),
@@ -66,11 +66,13 @@ fn read(args: &[OsString]) -> Result<Check, Diagnostic> {
             Long("limit") => what.limit_seconds = seconds(&text(&mut parser)?)?,
             Long("strong-zero") => what.options.strong_zero = true,
             Long("without") => what.options.off.extend(list(&text(&mut parser)?)),
-            Value(name) if file.is_none() => file = Some(word_text(&name)?.into()),
+            Value(name) => what.files.push(word_text(&name)?.into()),
             other => return Err(Wrong(other.unexpected()).into()),
         }
     }
-    what.file = file.ok_or_else(|| wrong("no program is given"))?;
+    if what.files.is_empty() {
+        return Err(wrong("no program is given"));
+    }
     what.function = function.ok_or_else(|| wrong("no function is given: `-f NAME`"))?;
     Ok(what)
 }

@@ -33,7 +33,7 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
 /// What the options say.
 #[derive(Default)]
 pub struct Asked {
-    file: Option<PathBuf>,
+    files: Vec<PathBuf>,
     functions: Vec<String>,
     wrt: Vec<String>,
     forward: bool,
@@ -67,7 +67,7 @@ pub fn read(args: &[OsString]) -> Result<Grad, Diagnostic> {
             Long("without") => asked.options.off.extend(list(&text(&mut parser)?)),
             Long("emit") => asked.emit = Some(emit(&text(&mut parser)?)?),
             Short('o') | Long("output") => asked.output = Some(text(&mut parser)?.into()),
-            Value(file) if asked.file.is_none() => asked.file = Some(word_text(&file)?.into()),
+            Value(file) => asked.files.push(word_text(&file)?.into()),
             other => return Err(Wrong(other.unexpected()).into()),
         }
     }
@@ -76,7 +76,9 @@ pub fn read(args: &[OsString]) -> Result<Grad, Diagnostic> {
 
 impl Asked {
     fn finish(self, flags: Vec<String>) -> Result<Grad, Diagnostic> {
-        let file = self.file.ok_or_else(|| wrong("no program is given"))?;
+        if self.files.is_empty() {
+            return Err(wrong("no program is given"));
+        }
         if self.functions.is_empty() {
             return Err(wrong("no function is given: `-f NAME`"));
         }
@@ -97,7 +99,7 @@ impl Asked {
             with_primal: self.with_primal,
         };
         Ok(Grad {
-            file,
+            files: self.files,
             task: GradTask {
                 derivatives: self.functions.iter().map(request).collect(),
                 beside: self.beside,
@@ -152,6 +154,7 @@ mod tests {
         let line =
             "e.c -f energy --wrt x,y --mode forward --emit asm --with-primal -o e.s -- -O3 -DN=2";
         let grad = asked(line).expect("understood");
+        assert_eq!(grad.files, [PathBuf::from("e.c")]);
         assert_eq!(grad.task.derivatives[0].function, "energy");
         assert_eq!(grad.task.derivatives[0].wrt, ["x", "y"]);
         assert_eq!(grad.task.derivatives[0].mode, Mode::Forward);
@@ -163,15 +166,26 @@ mod tests {
     }
 
     #[test]
+    fn a_program_may_have_several_files() {
+        let grad = asked("e.c -f f part.f90 more.bc -- -O1").expect("understood");
+        let names: Vec<_> = grad
+            .files
+            .iter()
+            .map(|file| file.to_string_lossy())
+            .collect();
+        assert_eq!(names, ["e.c", "part.f90", "more.bc"]);
+        assert_eq!(grad.flags, ["-O1"]);
+    }
+
+    #[test]
     fn wrong_command_lines_are_findings() {
         for line in [
             "",
             "e.c",
             "-f f",
             "e.c -f f --mode up",
-            "e.c -f f --emit exe",
+            "e.c g.c -f f --emit exe",
             "e.c -f f --nothing",
-            "e.c f.c -f f",
             "e.c -f f -f g --name h",
             "e.c -f",
         ] {

@@ -39,17 +39,17 @@ const DRIVERS: [&str; 4] = ["cc", "c++", "fc", "nvcc"];
 const USAGE: &str = "\
 gradus: derivatives of programs as they are
 
-  gradus grad FILE -f NAME [--wrt x,y] [--mode forward|reverse] [-o OUT] [-- compiler flags]
-      writes FILE's object with the derivative in it, a C header, and a report; at -O2 unless the
-      flags say otherwise
+  gradus grad FILE… -f NAME [--wrt x,y] [--mode forward|reverse] [-o OUT] [-- compiler flags]
+      writes one object in place of the files' own with the derivative in it, a C header, and a
+      report; at -O2 unless the flags say otherwise
       --name SYMBOL     the derivative's symbol (else NAME_vjp, NAME_jvp)
       --with-primal     the derivative returns the function's value too
       --inactive a,b    arguments that carry no derivative whatever is done with them
       --width N         so many tangents or cotangents at once
-      --beside          the derivatives alone, to be linked beside FILE's own object
+      --beside          the derivatives alone, to be linked beside the files' own objects
       --emit KIND       obj (default), llvm, bc, asm, gir, header
       --strong-zero     zero times anything is zero (also of check, cc and c++)
-  gradus check FILE -f NAME [--wrt x,y] --arg n=100 --arg 'x=rand(n)' … [-- compiler flags]
+  gradus check FILE… -f NAME [--wrt x,y] --arg n=100 --arg 'x=rand(n)' … [-- compiler flags]
       is the derivative right? forward against reverse against differences
       --arg NAME=VALUE  a number; [NUMBER, …]; rand, zeros, ones, iota (LENGTH); randint(LENGTH, BOUND)
       --single          numbers inside are of single precision: less agreement is asked for

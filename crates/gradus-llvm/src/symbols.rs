@@ -84,6 +84,14 @@ impl Host {
             .is_some_and(|f| unsafe { LLVMIsDeclaration(f) } == 0)
     }
 
+    /// Whether only the file that defines a function sees it.
+    pub fn is_of_one_file(&self, name: &str) -> bool {
+        use llvm_sys::LLVMLinkage::{LLVMInternalLinkage, LLVMPrivateLinkage};
+        let own = [LLVMInternalLinkage, LLVMPrivateLinkage];
+        self.function(name)
+            .is_some_and(|f| own.contains(&unsafe { LLVMGetLinkage(f) }))
+    }
+
     /// What the source calls each parameter of a function: the IR's own name, else DWARF's, else `arg0`…
     pub fn argument_names(&self, function: &str) -> Vec<String> {
         let names = self

@@ -23,12 +23,12 @@ pub(crate) fn resolve(host: &Host, named: &[GradRequest]) -> Result<Vec<String>,
 }
 
 fn resolve_one(host: &Host, name: &str) -> Result<String, Diagnostic> {
+    let all = host.defined_functions();
     for symbol in [name.to_string(), format!("{name}_")] {
         if host.defines(&symbol) {
-            return Ok(symbol);
+            return only(host, symbol, &all);
         }
     }
-    let all = host.defined_functions();
     let by_source = |f: &&String| host.source_name(f).is_some_and(|s| s == name);
     let hits: Vec<&String> = all.iter().filter(by_source).collect();
     match hits.as_slice() {
@@ -41,6 +41,36 @@ fn resolve_one(host: &Host, name: &str) -> Result<String, Diagnostic> {
             Err(Diagnostic::error(Code::BadRequest, message).help(help))
         }
     }
+}
+
+/// The symbol, unless it is of one file alone and another file has a function of this name, too: linking numbers the
+/// later ones (`f.1`).
+fn only(host: &Host, symbol: String, all: &[String]) -> Result<String, Diagnostic> {
+    let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
+    let renamed = |other: &&String| {
+        let rest = other
+            .strip_prefix(symbol.as_str())
+            .and_then(|r| r.strip_prefix('.'));
+        rest.is_some_and(is_number) && host.is_of_one_file(other)
+    };
+    let others: Vec<&String> = all.iter().filter(renamed).collect();
+    if others.is_empty() || !host.is_of_one_file(&symbol) {
+        return Ok(symbol);
+    }
+    let places = std::iter::once(&symbol).chain(others.iter().copied());
+    let places: Vec<String> = (places.filter_map(|f| host.source_line(f)))
+        .map(|place| format!("{}:{}", place.file, place.line))
+        .collect();
+    let message = format!(
+        "{} functions are called `{symbol}`, each in one file",
+        others.len() + 1
+    );
+    let finding = Diagnostic::error(Code::BadRequest, message);
+    let finding = match places.is_empty() {
+        true => finding,
+        false => finding.note(format!("they are defined at {}", places.join(", "))),
+    };
+    Err(finding.help("rename one of them, or make the one that is meant visible to other files"))
 }
 
 fn unknown(name: &str, all: &[String]) -> Diagnostic {

@@ -1,8 +1,8 @@
 //! `gradus grad`: derivatives of functions by name, in an object that takes the place of the
-//! source file's own.
+//! source files' own.
 //!
-//! Flow: source → bitcode (front half of the user's compilation), or the module as it is → our
-//! passes in the child → object (back half) → files, written whole.
+//! Flow: each source → bitcode (front half of the user's compilation), or the module as it is → our
+//! passes in the child, which link the modules first → object (back half) → files, written whole.
 
 use crate::cc1;
 use crate::drive::is_parallel;
@@ -11,7 +11,7 @@ use crate::plan::Job;
 use crate::source::{self, Wanted, quiet};
 use crate::{Settings, child, rust};
 use gradus_ir::Diagnostic;
-use gradus_pipeline::{GradTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
+use gradus_pipeline::{GradTask, Options, Outcome, OutputKind, Reply, Request, Task};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -35,19 +35,26 @@ pub enum Emit {
 /// A run of `gradus grad`.
 #[derive(Clone, Debug)]
 pub struct Grad {
-    /// The program: C, C++, Fortran, Rust (a source, or a crate's `Cargo.toml`), CUDA, LLVM IR, or an object that
-    /// carries bitcode.
-    pub file: PathBuf,
+    /// The program: C, C++, Fortran, LLVM IR, or objects that carry bitcode; or one file of Rust (a source, or a
+    /// crate's `Cargo.toml`) or CUDA. The first one names the outputs.
+    pub files: Vec<PathBuf>,
     /// The derivatives.
     pub task: GradTask,
     /// What to write.
     pub emit: Emit,
-    /// Where to; `None` for the source's name with the output's ending, in the current folder.
+    /// Where to; `None` for the first source's name with the output's ending, in the current folder.
     pub output: Option<PathBuf>,
     /// Flags of the user's compiler; of nvcc for CUDA, of rustc or `cargo rustc` for Rust.
     pub flags: Vec<String>,
     /// Options of the passes.
     pub options: Options,
+}
+
+impl Grad {
+    /// The file that the outputs are named after.
+    fn first(&self) -> &Path {
+        self.files.first().map_or(Path::new(""), PathBuf::as_path)
+    }
 }
 
 /// What came of it.
@@ -82,10 +89,11 @@ fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diag
         form: form(what.emit),
         output: &result,
     };
-    let source = source::open(settings, &what.file, &wanted, &scratch, &derived)?;
-    let parallel = source.device.is_some() || is_parallel(&source.module);
+    let program = source::open_all(settings, &what.files, &wanted, &scratch, &derived)?;
+    let source = program.whole;
+    let parallel = source.device.is_some() || program.inputs.iter().any(|i| is_parallel(&i.bytes));
     let request = Request {
-        inputs: vec![Input::new(what.file.display().to_string(), source.module)],
+        inputs: program.inputs,
         task: Task::Grad(what.task.clone()),
         level: source.level,
         emit: vec![
@@ -139,7 +147,7 @@ fn outputs(
         Emit::Object | Emit::Llvm | Emit::Bitcode | Emit::Assembly => {
             files::write(derived, made(OutputKind::Bitcode))?;
             quiet(back)?;
-            cc1::named_after(files::read(result)?, &what.file)
+            cc1::named_after(files::read(result)?, what.first())
         }
     };
     let mut outputs = Outputs::default();
@@ -178,7 +186,7 @@ fn form(emit: Emit) -> &'static [&'static str] {
 
 fn default_output(what: &Grad, library: Option<&Path>) -> PathBuf {
     let of_crate = library.and_then(rust::crate_name).map(OsStr::new);
-    let stem = of_crate.or(what.file.file_stem()).unwrap_or_default();
+    let stem = of_crate.or(what.first().file_stem()).unwrap_or_default();
     let ending = match what.emit {
         Emit::Object => "o",
         Emit::Llvm => "ll",
@@ -187,12 +195,16 @@ fn default_output(what: &Grad, library: Option<&Path>) -> PathBuf {
         Emit::Gir => "gir",
         Emit::Header => "h",
     };
-    let mut name = PathBuf::from(stem);
-    // Never the input itself.
-    let same = what.file.extension().is_some_and(|e| e == ending);
-    name.set_extension(match same {
-        true => format!("grad.{ending}"),
-        false => ending.to_string(),
-    });
-    name
+    let named = |ending: &str| {
+        let mut name = PathBuf::from(stem);
+        name.set_extension(ending);
+        name
+    };
+    let name = named(ending);
+    // Never an input itself.
+    let is_input = |file: &PathBuf| file.file_name() == Some(name.as_os_str());
+    match what.files.iter().any(is_input) {
+        true => named(&format!("grad.{ending}")),
+        false => name,
+    }
 }

@@ -13,6 +13,58 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
 
+/// A program of several files, ready for our passes.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The files' modules, in the order in which the files are given: linked in it, too.
+    pub inputs: Vec<Input>,
+    /// As in [`Source`], of all files together; the way back is that of the first one.
+    pub whole: Source,
+}
+
+/// Opens the files of one program as [`open`] does one of them, all with the same flags.
+///
+/// # Errors
+/// As [`open`]; `BadOption` for a file of Rust or CUDA among several.
+pub fn open_all(
+    settings: &Settings,
+    files: &[PathBuf],
+    wanted: &Wanted,
+    scratch: &Scratch,
+    derived: &Path,
+) -> Result<Program, Diagnostic> {
+    let alone = |file: &&PathBuf| rust::is_rust(file) || is_cuda(file);
+    if let Some(file) = files.iter().find(alone).filter(|_| files.len() > 1) {
+        let message = format!("{} goes with no other file", file.display());
+        return Err(Diagnostic::error(Code::BadOption, message)
+            .note("several files may be C, C++, Fortran, LLVM IR, and objects that carry bitcode")
+            .help("give a Rust crate by its `Cargo.toml`; compile several CUDA files by `gradus nvcc`, with calls of derivatives in them"));
+    }
+    let mut program: Option<Program> = None;
+    for file in files {
+        let mut source = open(settings, file, wanted, scratch, derived)?;
+        let module = std::mem::take(&mut source.module);
+        let input = Input::new(file.display().to_string(), module);
+        match &mut program {
+            None => {
+                program = Some(Program {
+                    inputs: vec![input],
+                    whole: source,
+                });
+            }
+            Some(program) => {
+                program.inputs.push(input);
+                program.whole.debug |= source.debug;
+            }
+        }
+    }
+    program.ok_or_else(|| Diagnostic::error(Code::BadOption, "no program is given"))
+}
+
+fn is_cuda(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "cu")
+}
+
 /// A program ready for our passes.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -55,8 +107,7 @@ pub fn open(
     scratch: &Scratch,
     derived: &Path,
 ) -> Result<Source, Diagnostic> {
-    let extension = file.extension().and_then(|e| e.to_str());
-    if extension == Some("cu") {
+    if is_cuda(file) {
         return nvcc::open(settings, file, wanted, scratch, derived);
     }
     if rust::is_rust(file) {

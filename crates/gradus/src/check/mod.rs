@@ -17,7 +17,7 @@ use crate::source::{self, Wanted, quiet};
 use crate::{Language, Settings, child, runtime};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use gradus_pipeline::{
-    Derivative, GradRequest, GradTask, Input, Mode, Options, Outcome, OutputKind, Request, Task,
+    Derivative, GradRequest, GradTask, Mode, Options, Outcome, OutputKind, Request, Task,
 };
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -25,8 +25,8 @@ use std::process::{Output, Stdio};
 /// A run of `gradus check`.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// The program.
-    pub file: PathBuf,
+    /// The program: as of [`crate::grad::Grad`].
+    pub files: Vec<PathBuf>,
     /// The function.
     pub function: String,
     /// The arguments to differentiate by; empty for all that can be.
@@ -86,10 +86,11 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
         form: source::OBJECT,
         output: &object,
     };
-    let source = source::open(settings, &what.file, &wanted, &scratch, &derived)?;
-    let parallel = source.device.is_some() || is_parallel(&source.module);
+    let program = source::open_all(settings, &what.files, &wanted, &scratch, &derived)?;
+    let source = program.whole;
+    let parallel = source.device.is_some() || program.inputs.iter().any(|i| is_parallel(&i.bytes));
     let request = Request {
-        inputs: vec![Input::new(what.file.display().to_string(), source.module)],
+        inputs: program.inputs,
         task: Task::Grad(task(what)),
         level: source.level,
         emit: vec![OutputKind::Bitcode, OutputKind::Header],

@@ -110,7 +110,7 @@ fn settings() -> Settings {
 
 fn asked(values: &[(&str, &str)]) -> Check {
     Check {
-        file: "cubes.c".into(),
+        files: vec!["cubes.c".into()],
         function: "cubes".into(),
         wrt: Vec::new(),
         inactive: Vec::new(),
