@@ -42,7 +42,8 @@ macro_rules! mutants {
                 use Mutant::*;
                 match self {
                     NeighboursAcrossParts | LanesInTurnSwapped | SignsChooseOther
-                    | ExtremeOfAllLanes => ToldBy::C,
+                    | ExtremeOfAllLanes
+                    | StaticRegistrationsLost => ToldBy::C,
                     LaunchesMeetUnasked | ThreadsMeetUnseen | LoadsPassLaunches | StepsMeetLate
                     | StepsMeetEarly | StretchAnywhere | StretchBySome | MultiplesFromZero
                     | LastMultipleLost | WrappingMadeLong => ToldBy::Kernels,
@@ -194,6 +195,8 @@ mutants! {
     SignsChooseOther,
     /// The least of two numbers in the first lanes is taken in all lanes.
     ExtremeOfAllLanes,
+    /// Registrations that are visible in their file alone are not read.
+    StaticRegistrationsLost,
     /// Launches become one although it is not asked whether their arrays lie apart.
     LaunchesMeetUnasked,
     /// What threads of two launches touch in one array is taken as each thread's own.

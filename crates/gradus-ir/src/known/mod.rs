@@ -27,6 +27,7 @@ mod system;
 mod tests;
 mod text;
 mod vector;
+mod words;
 
 pub use complex::ComplexFn;
 pub use differentiation::{Entry, EntryMode, differentiation_call};
@@ -42,6 +43,10 @@ pub use openmp::OpenMpFn;
 pub use system::{QUESTION, SystemFn, is_stream_variable, is_text_object};
 pub use text::TextFn;
 pub use vector::{MaskedFn, ReduceFn};
+pub use words::{
+    Mark, Marker, Registration, Standing, Use, WORDS, Word, attribute_named, interface_word,
+    is_hook, is_reserved, marker_named, metadata_named, registration_named, registration_part,
+};
 
 use crate::{FuncId, Type, TypeId, Unit};
 use std::collections::HashMap;

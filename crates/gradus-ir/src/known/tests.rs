@@ -136,4 +136,96 @@ fn derivative_requests_are_found_by_substring() {
     assert_eq!(mode("gradus_vjp_"), Some(EntryMode::Reverse));
     assert_eq!(mode("autodiff"), None);
     assert_eq!(mode("my_gradus_vjp_"), None);
+    assert_eq!(mode("__enzyme_autodif"), None);
+    assert_eq!(mode("__enzyme_register_gradient_f"), None);
+    assert_eq!(mode("__gradus1_opaque_f"), None);
+}
+
+#[test]
+fn words_are_found_in_mangled_names() {
+    assert_eq!(marker_named("enzyme_dup"), Some(Marker::Dup));
+    assert_eq!(marker_named("_ZN1a2bc10enzyme_dupE"), Some(Marker::Dup));
+    assert_eq!(marker_named("_ZNL10enzyme_dupE"), Some(Marker::Dup));
+    assert_eq!(marker_named("enzyme_rate"), None);
+    for name in [
+        "__enzyme_register_gradient_f",
+        "_ZN1R28__gradus_register_gradient_xE",
+    ] {
+        let gradient = Some(Some(Registration::Gradient));
+        assert_eq!(registration_named(name), gradient, "{name}");
+    }
+    assert_eq!(
+        registration_named("__enzyme_register_gradeint_f"),
+        Some(None)
+    );
+    assert_eq!(
+        registration_named("_ZGV28__enzyme_register_gradient_x"),
+        None
+    );
+    assert_eq!(registration_named("enzyme_dup"), None);
+    assert!(
+        is_hook("enzymeLogGrad") && is_hook("_Z13enzymeLogGradddPKcS0_") && !is_hook("enzymeLog")
+    );
+}
+
+/// The manual's page of words.
+fn page_of_words() -> String {
+    let mut text = String::from(
+        "# The words of the call interface\n\n\
+         Every word that Gradus knows, and its answer: *honoured*; *a hint*, on which no derivative depends; or \
+         *refused* by its name (GRD0039, GRD0014 or GRD0017) with the user's line. Names of the interface that are \
+         not listed are refused, too. All words of calls, markers, registrations and attributes exist under both \
+         prefixes, `enzyme_` and `gradus_`, unless the table says which.\n",
+    );
+    let kinds: [(&str, fn(Use) -> bool, &str); 6] = [
+        ("Calls", |u| matches!(u, Use::Call(_)), ""),
+        ("Markers", |u| matches!(u, Use::Marker(_)), "enzyme_"),
+        (
+            "Registrations",
+            |u| matches!(u, Use::Registration(_)),
+            "__enzyme_",
+        ),
+        ("Attributes", |u| matches!(u, Use::Attribute(_)), "enzyme_"),
+        (
+            "Metadata of LLVM's IR",
+            |u| matches!(u, Use::Metadata(_)),
+            "!enzyme_",
+        ),
+        (
+            "Hooks, headers, options",
+            |u| matches!(u, Use::Hook | Use::Header | Use::Macro | Use::Option),
+            "",
+        ),
+    ];
+    for (title, is_kind, prefix) in kinds {
+        text.push_str(&format!(
+            "\n## {title}\n\n| word | answer | |\n|---|---|---|\n"
+        ));
+        for row in WORDS.iter().filter(|row| is_kind(row.means)) {
+            let answer = match row.standing() {
+                Standing::Honoured => "honoured",
+                Standing::Hint => "hint",
+                Standing::Refused => "refused",
+            };
+            text.push_str(&format!(
+                "| `{prefix}{}` | {answer} | {} |\n",
+                row.word, row.says
+            ));
+        }
+    }
+    text
+}
+
+#[test]
+fn the_page_of_words_is_up_to_date() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/interface-words.md");
+    let now = page_of_words();
+    if std::env::var_os("GRADUS_BLESS").is_some() {
+        std::fs::write(file, &now).expect("the page can be written");
+    }
+    let then = std::fs::read_to_string(file).unwrap_or_default();
+    assert_eq!(
+        then, now,
+        "cargo xtask bless writes docs/interface-words.md anew"
+    );
 }

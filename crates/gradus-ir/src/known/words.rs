@@ -1,0 +1,782 @@
+//! The words of the call interface, as data: calls, registrations, markers, attributes, metadata, hooks.
+//!
+//! The recognisers read this table, the manual prints it (`docs/interface-words.md`), and a test walks it. A name of
+//! the interface that has no row is refused by that name; no name is treated as an ordinary external.
+
+use super::differentiation::EntryMode;
+
+/// A marker: a global variable, or a string of metadata, whose name says how a differentiation call is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Marker {
+    /// The next argument is inactive.
+    Const,
+    /// The next argument comes with its shadow or tangent.
+    Dup,
+    /// As `Dup`, and its primal contents are not needed afterwards.
+    DupNoNeed,
+    /// The next argument's adjoint is returned.
+    Out,
+    /// As `Dup`, with the distance of the lanes' shadows in bytes first.
+    DupStrided,
+    /// As `DupNoNeed`, with the distance of the lanes' shadows in bytes first.
+    DupNoNeedStrided,
+    /// The number of lanes follows.
+    Width,
+    /// The primal's result is returned too, before all else.
+    PrimalReturn,
+    /// The result is inactive.
+    ConstReturn,
+    /// The result is active.
+    ActiveReturn,
+    /// All products are strong.
+    StrongZero,
+    /// A permission or statement that derivatives have no use for.
+    NoEffect,
+    /// The primal's result is not returned.
+    NoReturn,
+    /// The result is a pointer, and its shadow is returned too.
+    DupReturn,
+    /// All shadows follow after all arguments.
+    Interleave,
+    /// The return sweep does not free what the forward sweep left.
+    NoFree,
+    /// Nobody overwrites what the next argument points to between the sweeps.
+    NotOverwritten,
+    /// The tape follows.
+    Tape,
+    /// The bytes of the tape's memory follow.
+    Allocated,
+    /// The bytes of a structure follow; the next argument is its address.
+    ByReference,
+    /// Known to the interface, and not supported here.
+    Unsupported(&'static str),
+}
+
+impl Marker {
+    /// Whether the marker says how an argument takes part.
+    pub fn is_activity(self) -> bool {
+        use Marker::*;
+        matches!(
+            self,
+            Const | Dup | DupNoNeed | Out | DupStrided | DupNoNeedStrided
+        )
+    }
+}
+
+/// The meaning of a registration, a global variable whose initialiser is read at compile time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Registration {
+    /// A function, its augmented run, its return sweep.
+    Gradient,
+    /// A function and its derivative of forward mode.
+    Derivative,
+    /// Functions without derivatives.
+    Inactive,
+    /// Variables without derivatives.
+    InactiveGlobal,
+    /// A function and the name of a known one.
+    Like,
+    /// An allocator.
+    Allocation,
+    /// A permission that derivatives do not need.
+    Hint,
+    /// Known to the interface, and not supported here.
+    Unsupported,
+}
+
+/// The meaning of an attribute of a function, a variable or a call, or of metadata there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mark {
+    /// It carries no derivative.
+    Inactive,
+    /// Neither the instruction nor its number carries a derivative.
+    InactiveInstruction,
+    /// The function is like the known one that the text names.
+    Like,
+    /// The augmented run of the function.
+    Augmented,
+    /// The return sweep of the function.
+    Gradient,
+    /// The derivative of forward mode.
+    Derivative,
+    /// A permission or statement that derivatives have no use for.
+    Hint,
+    /// Known to the interface, and not supported here.
+    Unsupported,
+}
+
+/// The kind of a word, with its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Use {
+    /// A call, recognised by a substring of the callee's name.
+    Call(EntryMode),
+    /// A global variable, recognised by a substring of its name.
+    Registration(Registration),
+    /// A marker.
+    Marker(Marker),
+    /// An attribute: of C and C++, through `annotate`, or a string attribute of LLVM's IR.
+    Attribute(Mark),
+    /// Metadata of LLVM's IR.
+    Metadata(Mark),
+    /// A function that the program defines and that the other interface calls.
+    Hook,
+    /// A header.
+    Header,
+    /// A macro.
+    Macro,
+    /// An option in build files.
+    Option,
+}
+
+/// The answer to a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// The word does as it says.
+    Honoured,
+    /// The word is a hint: no derivative depends on it.
+    Hint,
+    /// The word is refused by its name.
+    Refused,
+}
+
+/// One word of the interface.
+#[derive(Clone, Copy, Debug)]
+pub struct Word {
+    /// The word, as users write it.
+    pub word: &'static str,
+    /// Its kind and meaning.
+    pub means: Use,
+    /// One line for the manual.
+    pub says: &'static str,
+}
+
+impl Word {
+    /// The answer to the word.
+    pub fn standing(&self) -> Standing {
+        use EntryMode::*;
+        match self.means {
+            Use::Call(VirtualReverse | Batch | ForwardSplit | Other) => Standing::Refused,
+            Use::Call(_) => Standing::Honoured,
+            Use::Registration(Registration::Unsupported) => Standing::Refused,
+            Use::Registration(Registration::Hint) => Standing::Hint,
+            Use::Registration(_) => Standing::Honoured,
+            Use::Marker(Marker::Unsupported(_)) => Standing::Refused,
+            Use::Marker(Marker::NoEffect) => Standing::Hint,
+            Use::Marker(_) => Standing::Honoured,
+            Use::Attribute(Mark::Unsupported) | Use::Metadata(Mark::Unsupported) => {
+                Standing::Refused
+            }
+            Use::Attribute(Mark::Hint) | Use::Metadata(Mark::Hint) => Standing::Hint,
+            Use::Attribute(_) | Use::Metadata(_) => Standing::Honoured,
+            Use::Hook | Use::Header | Use::Macro => Standing::Refused,
+            Use::Option => Standing::Hint,
+        }
+    }
+}
+
+const fn word(word: &'static str, means: Use, says: &'static str) -> Word {
+    Word { word, means, says }
+}
+const fn call(name: &'static str, mode: EntryMode, says: &'static str) -> Word {
+    word(name, Use::Call(mode), says)
+}
+const fn marker(name: &'static str, meaning: Marker, says: &'static str) -> Word {
+    word(name, Use::Marker(meaning), says)
+}
+const fn no_marker(name: &'static str, says: &'static str) -> Word {
+    word(name, Use::Marker(Marker::Unsupported(name)), says)
+}
+const fn registration(name: &'static str, meaning: Registration, says: &'static str) -> Word {
+    word(name, Use::Registration(meaning), says)
+}
+const fn attribute(name: &'static str, meaning: Mark, says: &'static str) -> Word {
+    word(name, Use::Attribute(meaning), says)
+}
+const fn metadata(name: &'static str, meaning: Mark, says: &'static str) -> Word {
+    word(name, Use::Metadata(meaning), says)
+}
+
+/// Every word of the interface. A call's name may be the start of a longer one: the first row that fits counts.
+// table
+pub const WORDS: &[Word] = &[
+    call(
+        "__enzyme_autodiff",
+        EntryMode::Reverse,
+        "reverse mode in one call",
+    ),
+    call(
+        "__gradus_autodiff",
+        EntryMode::Reverse,
+        "reverse mode in one call",
+    ),
+    call(
+        "__gradus_vjp",
+        EntryMode::Reverse,
+        "reverse mode in one call",
+    ),
+    call("__enzyme_fwddiff", EntryMode::Forward, "forward mode"),
+    call("__gradus_fwddiff", EntryMode::Forward, "forward mode"),
+    call("__gradus_jvp", EntryMode::Forward, "forward mode"),
+    call(
+        "__enzyme_fwdsplit",
+        EntryMode::ForwardSplit,
+        "a tape holds no tangents",
+    ),
+    call(
+        "__gradus_fwdsplit",
+        EntryMode::ForwardSplit,
+        "a tape holds no tangents",
+    ),
+    call(
+        "__enzyme_augmentfwd",
+        EntryMode::AugmentedForward,
+        "the forward sweep alone; leaves a tape",
+    ),
+    call(
+        "__gradus_augmentfwd",
+        EntryMode::AugmentedForward,
+        "the forward sweep alone; leaves a tape",
+    ),
+    call(
+        "__enzyme_augmentsize",
+        EntryMode::TapeSize,
+        "the bytes of a tape",
+    ),
+    call(
+        "__gradus_augmentsize",
+        EntryMode::TapeSize,
+        "the bytes of a tape",
+    ),
+    call(
+        "__enzyme_reverse",
+        EntryMode::ReverseSplit,
+        "the return sweep alone; takes a tape",
+    ),
+    call(
+        "__gradus_reverse",
+        EntryMode::ReverseSplit,
+        "the return sweep alone; takes a tape",
+    ),
+    call(
+        "__enzyme_virtualreverse",
+        EntryMode::VirtualReverse,
+        "shadow of a function pointer",
+    ),
+    call(
+        "__enzyme_batch",
+        EntryMode::Batch,
+        "several inputs at once; forward mode takes `enzyme_width`",
+    ),
+    call(
+        "__enzyme_error_estimate",
+        EntryMode::Other,
+        "estimates of rounding errors",
+    ),
+    call(
+        "__enzyme_truncate_mem_func",
+        EntryMode::Other,
+        "lower precision",
+    ),
+    call(
+        "__enzyme_truncate_op_func",
+        EntryMode::Other,
+        "lower precision",
+    ),
+    call(
+        "__enzyme_truncate_mem_value",
+        EntryMode::Other,
+        "lower precision",
+    ),
+    call(
+        "__enzyme_expand_mem_value",
+        EntryMode::Other,
+        "lower precision",
+    ),
+    call("__enzyme_trace", EntryMode::Other, "probabilistic programs"),
+    call(
+        "__enzyme_condition",
+        EntryMode::Other,
+        "probabilistic programs",
+    ),
+    call(
+        "__enzyme_likelihood",
+        EntryMode::Other,
+        "probabilistic programs",
+    ),
+    call(
+        "__enzyme_sample",
+        EntryMode::Other,
+        "probabilistic programs",
+    ),
+    call(
+        "__enzyme_observe",
+        EntryMode::Other,
+        "probabilistic programs",
+    ),
+    call("__enzyme_todense", EntryMode::Other, "sparse derivatives"),
+    call(
+        "__enzyme_post_sparse_todense",
+        EntryMode::Other,
+        "sparse derivatives",
+    ),
+    call(
+        "__enzyme_sparse_accumulate",
+        EntryMode::Other,
+        "sparse derivatives",
+    ),
+    call("__enzyme_product", EntryMode::Other, "sparse derivatives"),
+    call("__enzyme_sum", EntryMode::Other, "sparse derivatives"),
+    call("__enzyme_iter", EntryMode::Other, "iterations of a loop"),
+    call(
+        "__enzyme_call_inactive",
+        EntryMode::Other,
+        "an inactive call; `enzyme_inactive` on the function does that",
+    ),
+    call(
+        "__enzyme_ignore_derivatives",
+        EntryMode::Other,
+        "a value without derivative",
+    ),
+    call(
+        "__enzyme_float",
+        EntryMode::Other,
+        "the type of memory, which Gradus finds itself",
+    ),
+    call(
+        "__enzyme_double",
+        EntryMode::Other,
+        "the type of memory, which Gradus finds itself",
+    ),
+    call(
+        "__enzyme_integer",
+        EntryMode::Other,
+        "the type of memory, which Gradus finds itself",
+    ),
+    call(
+        "__enzyme_pointer",
+        EntryMode::Other,
+        "the type of memory, which Gradus finds itself",
+    ),
+    call(
+        "__enzyme_checkpoint_for",
+        EntryMode::Other,
+        "loops with checkpoints",
+    ),
+    call(
+        "__enzyme_checkpoint_while",
+        EntryMode::Other,
+        "loops with checkpoints",
+    ),
+    call("__enzyme_fixed_point", EntryMode::Other, "fixed points"),
+    call("__enzyme_set_fixed_point", EntryMode::Other, "fixed points"),
+    call("__enzyme_context", EntryMode::Other, "shadows of variables"),
+    call("__enzyme_shadow", EntryMode::Other, "shadows of variables"),
+    call(
+        "__enzyme_zero_shadows",
+        EntryMode::Other,
+        "shadows of variables",
+    ),
+    call(
+        "__enzyme_ptr_size_hint",
+        EntryMode::Other,
+        "the bytes behind a pointer",
+    ),
+    registration(
+        "register_gradient",
+        Registration::Gradient,
+        "`{f, augmented, reverse}`",
+    ),
+    registration(
+        "register_derivative",
+        Registration::Derivative,
+        "`{f, jvp}`",
+    ),
+    registration(
+        "register_splitderivative",
+        Registration::Unsupported,
+        "forward mode with a tape",
+    ),
+    registration(
+        "inactivefn",
+        Registration::Inactive,
+        "functions without derivatives",
+    ),
+    registration(
+        "inactive_global",
+        Registration::InactiveGlobal,
+        "variables without derivatives",
+    ),
+    registration("function_like", Registration::Like, "`{f, \"log1p\"}`"),
+    registration(
+        "allocation_like",
+        Registration::Allocation,
+        "`{alloc, size argument, \"…\", free}`",
+    ),
+    registration("nofree", Registration::Hint, "functions that do not free"),
+    registration(
+        "shouldrecompute",
+        Registration::Hint,
+        "functions that are better run again",
+    ),
+    marker("const", Marker::Const, "the argument is inactive"),
+    marker("dup", Marker::Dup, "the argument, then its shadow"),
+    marker(
+        "dupnoneed",
+        Marker::DupNoNeed,
+        "as `dup`; nobody reads what the argument points to afterwards",
+    ),
+    marker(
+        "out",
+        Marker::Out,
+        "a number whose adjoint is returned (reverse mode)",
+    ),
+    marker(
+        "dupv",
+        Marker::DupStrided,
+        "as `dup`, with the distance of the lanes' shadows in bytes first",
+    ),
+    marker(
+        "dupnoneedv",
+        Marker::DupNoNeedStrided,
+        "`dupnoneed` with that distance",
+    ),
+    marker("width", Marker::Width, "the number of lanes"),
+    marker(
+        "primal_return",
+        Marker::PrimalReturn,
+        "the function's own result comes first in the call's result",
+    ),
+    marker(
+        "const_return",
+        Marker::ConstReturn,
+        "the result is inactive",
+    ),
+    marker(
+        "active_return",
+        Marker::ActiveReturn,
+        "the result is active",
+    ),
+    marker(
+        "dup_return",
+        Marker::DupReturn,
+        "the returned pointer comes with its shadow",
+    ),
+    marker(
+        "noret",
+        Marker::NoReturn,
+        "the function's own result is not returned",
+    ),
+    marker(
+        "strong_zero",
+        Marker::StrongZero,
+        "products with a zero seed are zero",
+    ),
+    marker(
+        "runtime_activity",
+        Marker::NoEffect,
+        "activity at run time, which needs no word here",
+    ),
+    marker(
+        "nofree",
+        Marker::NoFree,
+        "the tape is not freed: refused in a return sweep, which uses its tape up",
+    ),
+    marker(
+        "not_overwritten",
+        Marker::NotOverwritten,
+        "nobody writes there between the two calls",
+    ),
+    marker(
+        "interleave",
+        Marker::Interleave,
+        "first or between the groups: all arguments, then all shadows",
+    ),
+    marker("tape", Marker::Tape, "the tape follows"),
+    marker(
+        "allocated",
+        Marker::Allocated,
+        "the bytes of the tape's memory follow",
+    ),
+    marker(
+        "byref",
+        Marker::ByReference,
+        "the bytes of a structure, then its address",
+    ),
+    no_marker("vector", "with `__enzyme_batch`"),
+    no_marker("scalar", "with `__enzyme_batch`"),
+    no_marker("buffer", "with `__enzyme_batch`"),
+    no_marker("interface", "probabilistic programs"),
+    no_marker("active_rand_var", "probabilistic programs"),
+    no_marker("trace", "probabilistic programs"),
+    no_marker("duptrace", "probabilistic programs"),
+    no_marker("likelihood", "probabilistic programs"),
+    no_marker("duplikelihood", "probabilistic programs"),
+    no_marker("observations", "probabilistic programs"),
+    no_marker("context", "shadows of variables"),
+    no_marker(
+        "nocache",
+        "the tape's contents, which Gradus chooses itself",
+    ),
+    no_marker("scheme", "loops with checkpoints"),
+    no_marker("checkpoint_region", "loops with checkpoints"),
+    no_marker("fp_state", "fixed points"),
+    no_marker("fp_reduction", "fixed points"),
+    no_marker("fp_max_iters", "fixed points"),
+    no_marker("fp_control", "fixed points"),
+    attribute(
+        "inactive",
+        Mark::Inactive,
+        "on a function, a variable, or a call of LLVM's IR: no derivative",
+    ),
+    attribute(
+        "function_like",
+        Mark::Like,
+        "the derivative of the function that the text names",
+    ),
+    attribute("math", Mark::Like, "the same, as an attribute of LLVM's IR"),
+    attribute("nofree", Mark::Hint, "the function does not free"),
+    attribute(
+        "shouldrecompute",
+        Mark::Hint,
+        "the function is better run again",
+    ),
+    attribute(
+        "notypeanalysis",
+        Mark::Hint,
+        "the function's types need not be followed",
+    ),
+    attribute(
+        "no_escaping_allocation",
+        Mark::Hint,
+        "the function lets no allocation out",
+    ),
+    attribute("type", Mark::Hint, "the type of memory"),
+    attribute("sparse_accumulate", Mark::Unsupported, "sparse derivatives"),
+    attribute(
+        "shadow",
+        Mark::Unsupported,
+        "the shadow of a variable: pass the variable as an argument instead",
+    ),
+    attribute("active", Mark::Unsupported, "activity is found by Gradus"),
+    attribute(
+        "inactive_noblock",
+        Mark::Unsupported,
+        "`enzyme_inactive` does that on a function",
+    ),
+    attribute(
+        "checkpointing_enable",
+        Mark::Unsupported,
+        "loops with checkpoints",
+    ),
+    attribute(
+        "allocator",
+        Mark::Unsupported,
+        "`__enzyme_allocation_like` registers allocators",
+    ),
+    attribute(
+        "deallocator",
+        Mark::Unsupported,
+        "`__enzyme_allocation_like` registers allocators",
+    ),
+    attribute(
+        "augment",
+        Mark::Unsupported,
+        "`__enzyme_register_gradient`, or metadata",
+    ),
+    attribute(
+        "gradient",
+        Mark::Unsupported,
+        "`__enzyme_register_gradient`, or metadata",
+    ),
+    attribute(
+        "derivative",
+        Mark::Unsupported,
+        "`__enzyme_register_derivative`, or metadata",
+    ),
+    attribute(
+        "splitderivative",
+        Mark::Unsupported,
+        "forward mode with a tape",
+    ),
+    attribute(
+        "inactive_inst",
+        Mark::Unsupported,
+        "as metadata of an instruction",
+    ),
+    attribute(
+        "inactive_val",
+        Mark::Unsupported,
+        "as metadata of an instruction",
+    ),
+    metadata(
+        "inactive",
+        Mark::Inactive,
+        "on a function, a variable or a call: no derivative",
+    ),
+    metadata(
+        "inactive_inst",
+        Mark::InactiveInstruction,
+        "on an instruction that writes no memory: no derivative",
+    ),
+    metadata(
+        "inactive_val",
+        Mark::InactiveInstruction,
+        "on an instruction that writes no memory: no derivative",
+    ),
+    metadata(
+        "augment",
+        Mark::Augmented,
+        "the augmented run of a function, with `enzyme_gradient`",
+    ),
+    metadata(
+        "gradient",
+        Mark::Gradient,
+        "the return sweep of a function, with `enzyme_augment`",
+    ),
+    metadata(
+        "derivative",
+        Mark::Derivative,
+        "the derivative of forward mode",
+    ),
+    metadata(
+        "splitderivative",
+        Mark::Unsupported,
+        "forward mode with a tape",
+    ),
+    metadata(
+        "shadow",
+        Mark::Unsupported,
+        "the shadow of a variable: pass the variable as an argument instead",
+    ),
+    metadata("active", Mark::Unsupported, "activity is found by Gradus"),
+    metadata("type", Mark::Hint, "the type of memory"),
+    word("enzymeLogError", Use::Hook, "of `__enzyme_error_estimate`"),
+    word("enzyme_logError", Use::Hook, "of `__enzyme_error_estimate`"),
+    word("enzymeLogGrad", Use::Hook, "called for each derivative"),
+    word(
+        "<enzyme/…>",
+        Use::Header,
+        "headers of the other compiler; clang says that it has none",
+    ),
+    word(
+        "ENZYME_VERSION_MAJOR",
+        Use::Macro,
+        "versions of the other compiler; not defined",
+    ),
+    word(
+        "-fpass-plugin=…",
+        Use::Option,
+        "the other compiler's plug-in (also `-fplugin=`, `-load`): not loaded, with a note",
+    ),
+    word(
+        "-mllvm -enzyme-…",
+        Use::Option,
+        "the other compiler's options: not taken, with a note",
+    ),
+];
+
+/// How names of the interface begin, after which a word of [`WORDS`] follows.
+pub const PREFIXES: [&str; 2] = ["enzyme_", "gradus_"];
+
+fn find(word: &str, wanted: impl Fn(Use) -> bool) -> Option<Use> {
+    let row = (WORDS.iter()).find(|row| row.word == word && wanted(row.means))?;
+    Some(row.means)
+}
+
+/// The word behind the prefix of either interface, in a name or in the last part of a name in a C++ namespace.
+pub fn interface_word(name: &str) -> Option<&str> {
+    let name = last_part(name);
+    let mut words = PREFIXES
+        .iter()
+        .filter_map(|prefix| name.strip_prefix(prefix));
+    words.find(|word| !word.is_empty())
+}
+
+/// The last part of a C++ symbol of a name in namespaces or classes; any other name as it is.
+fn last_part(symbol: &str) -> &str {
+    let Some(mut rest) = symbol.strip_prefix("_ZN") else {
+        return symbol;
+    };
+    rest = rest.strip_prefix('L').unwrap_or(rest);
+    let mut last = symbol;
+    loop {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let length = rest[..digits].parse::<usize>();
+        let Some(part) = length
+            .ok()
+            .and_then(|length| rest.get(digits..digits + length))
+        else {
+            return last;
+        };
+        (last, rest) = (part, &rest[digits + part.len()..]);
+    }
+}
+
+/// The marker of that name, under either interface.
+pub fn marker_named(name: &str) -> Option<Marker> {
+    match find(interface_word(name)?, |means| {
+        matches!(means, Use::Marker(_))
+    })? {
+        Use::Marker(marker) => Some(marker),
+        _ => None,
+    }
+}
+
+/// The meaning of an attribute, by the word behind the prefix.
+pub fn attribute_named(word: &str) -> Option<Mark> {
+    match find(word, |means| matches!(means, Use::Attribute(_)))? {
+        Use::Attribute(mark) => Some(mark),
+        _ => None,
+    }
+}
+
+/// The meaning of metadata, by the word behind the prefix.
+pub fn metadata_named(word: &str) -> Option<Mark> {
+    match find(word, |means| matches!(means, Use::Metadata(_)))? {
+        Use::Metadata(mark) => Some(mark),
+        _ => None,
+    }
+}
+
+/// The part of a variable's name, mangled or not, that a registration of either interface begins with: a variable
+/// with such a name is a registration, whether its word is known or not.
+pub fn registration_part(variable: &str) -> Option<&str> {
+    let starts = PREFIXES.iter().filter_map(|prefix| {
+        let at = variable.find(&format!("__{prefix}"))?;
+        Some(&variable[at + 2 + prefix.len()..])
+    });
+    // A guard of a variable's initialisation has the variable's name in its own.
+    let guard = variable.starts_with("_ZGV");
+    starts
+        .min_by_key(|rest| variable.len() - rest.len())
+        .filter(|_| !guard)
+}
+
+/// What a variable registers; the outer `None` where it is no registration, the inner where its word is not known.
+pub fn registration_named(variable: &str) -> Option<Option<Registration>> {
+    let part = registration_part(variable)?;
+    let row = WORDS.iter().find_map(|row| match row.means {
+        Use::Registration(meaning) if part.starts_with(row.word) => Some(meaning),
+        _ => None,
+    });
+    Some(row)
+}
+
+/// Whether a symbol belongs to the interface by its name alone, whether its word is known or not.
+pub fn is_reserved(name: &str) -> bool {
+    name.contains("__enzyme_")
+}
+
+/// Whether a function that the program defines is a hook that the other interface calls.
+pub fn is_hook(name: &str) -> bool {
+    let hooks = WORDS.iter().filter(|row| row.means == Use::Hook);
+    hooks
+        .clone()
+        .any(|row| row.word == name || is_mangled(name, row.word))
+}
+
+/// Whether a C++ symbol is that of a function of file scope with this name.
+fn is_mangled(symbol: &str, name: &str) -> bool {
+    let rest = symbol.strip_prefix(&format!("_Z{}", name.len()));
+    rest.is_some_and(|rest| rest.starts_with(name))
+}
