@@ -14,7 +14,8 @@ use crate::memory::{Class, ClassId, Memory, Origin};
 use crate::pieces::{FloatBits, is_piece};
 use crate::words::Words;
 use gradus_ir::{
-    Body, ConstKind, Definition, Diagnostic, Entity, FuncId, GlobalId, Op, OpKind, Unit, Value,
+    Body, ConstKind, Definition, Diagnostic, Entity, FuncId, GlobalId, Op, OpKind, Type, Unit,
+    Value,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -411,7 +412,7 @@ impl Sources {
                 }
                 Origin::Global(global) => {
                     sources.constant = true;
-                    if !facts.unit.globals[global].constant {
+                    if !facts.unit.globals[global].constant && !is_handle(facts.unit, global) {
                         sources.barred = sources.barred.or(Some(global));
                     }
                 }
@@ -421,6 +422,13 @@ impl Sources {
         }
         sources
     }
+}
+
+/// Whether a variable is another file's and of a type that is not seen, such as the handles of Open MPI: this program only
+/// hands its address on. Code that would put active values there is refused itself.
+fn is_handle(unit: &Unit, global: GlobalId) -> bool {
+    let variable = &unit.globals[global];
+    !variable.defined && matches!(unit.types.get(variable.ty), Type::Opaque(_))
 }
 
 /// Whether a global variable can have a shadow: it is this module's, what it holds at start-up is known, and it
