@@ -243,7 +243,7 @@ fn make(
         parallel: out.parallel,
         ..Report::of(unit, &facts, &plan, &body)
     };
-    if variant.mode == Mode::Augmented {
+    if matches!(variant.mode, Mode::Augmented | Mode::Return) {
         report.block_bytes = Some(tape::layout::block_bytes(unit, variant, &plan));
     }
     needs.sort();

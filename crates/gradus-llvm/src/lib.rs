@@ -63,6 +63,7 @@ pub mod jit;
 pub mod keep;
 mod local_loops;
 mod managers;
+pub mod marks;
 mod merge;
 mod nodes;
 pub mod originals;
@@ -80,6 +81,7 @@ mod x86;
 
 pub use host::{Host, Message};
 pub use import::{Imported, Refusal};
+pub use marks::{Bearer, MarkForm, Marked, MarkedInstructions, annotation_place};
 pub use pipeline::{OptLevel, Pipeline};
 pub use registered::{Held, Word};
 pub use target::Emit;

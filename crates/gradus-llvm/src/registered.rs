@@ -18,6 +18,8 @@ pub enum Word {
     Function(String),
     /// The address of a text.
     Text(String),
+    /// The address of another variable.
+    Variable(String),
     /// A whole number, also where it stands for an address.
     Number(i64),
     /// Anything else.
@@ -55,21 +57,6 @@ impl Host {
             }
         }
         Some(words)
-    }
-
-    /// The functions with a text attribute of this name, and its value, in module order.
-    pub fn marked(&self, key: &str) -> Vec<(String, String)> {
-        let value = |f: LLVMValueRef| unsafe {
-            let length = key.len() as u32;
-            let found = LLVMGetStringAttributeAtIndex(f, FUNCTION, key.as_ptr().cast(), length);
-            if found.is_null() {
-                return None;
-            }
-            let mut length = 0;
-            let text = LLVMGetStringAttributeValue(found, &mut length);
-            Some((name_of(f), text_of(text, length as usize)))
-        };
-        self.functions().into_iter().filter_map(value).collect()
     }
 
     /// Keeps functions as calls: they are not inlined, and not dropped as unused.
@@ -165,7 +152,7 @@ unsafe fn string(value: LLVMValueRef) -> Option<String> {
 }
 
 /// A constant that is no aggregate, seen through casts.
-unsafe fn word(mut value: LLVMValueRef) -> Word {
+pub(crate) unsafe fn word(mut value: LLVMValueRef) -> Word {
     unsafe {
         while LLVMGetValueKind(value) == LLVMValueKind::LLVMConstantExprValueKind {
             match LLVMGetConstOpcode(value) {
@@ -185,7 +172,7 @@ unsafe fn word(mut value: LLVMValueRef) -> Word {
             LLVMValueKind::LLVMGlobalVariableValueKind => {
                 let text = LLVMGetInitializer(value);
                 if text.is_null() || LLVMIsConstantString(text) == 0 {
-                    return Word::Other;
+                    return Word::Variable(name_of(value));
                 }
                 let mut length = 0;
                 let start = LLVMGetAsString(text, &mut length);

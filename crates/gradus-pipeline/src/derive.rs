@@ -18,7 +18,7 @@ use crate::{
 };
 use gradus_ad::Mode;
 use gradus_edit::Sizes;
-use gradus_ir::known::{KERNEL, LAUNCH, may_be_of_the_program};
+use gradus_ir::known::{KERNEL, LAUNCH, marker_named, may_be_of_the_program};
 use gradus_ir::{Code, Diagnostic, FuncId, Linkage, Severity, Symbol, Unit};
 use gradus_llvm::{Host, Imported};
 use std::collections::HashSet;
@@ -49,6 +49,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         Ok(symbols) => symbols,
         Err(findings) => return run.take(findings),
     };
+    run.take(registrations::unknown_words(host))?;
     if symbols.is_empty()
         && host
             .functions_that_use(&calls::is_interface_name)
@@ -61,6 +62,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         Err(findings) => return run.take(findings),
     };
     host.name_strings(&calls::is_interface_name);
+    host.undefine(&|name| marker_named(name).is_some());
     host.rename_static(DERIVED_PREFIX);
     run.check(host.write_out_fortran())?;
     keep_originals(run, host);

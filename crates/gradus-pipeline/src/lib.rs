@@ -18,6 +18,7 @@ mod callers;
 mod compile;
 mod derive;
 mod kernel_report;
+mod marks;
 mod moves;
 mod names;
 mod parallel;
@@ -30,6 +31,7 @@ mod request;
 mod requests;
 mod run;
 mod simplify;
+mod source_words;
 mod teams;
 mod wire;
 mod worklist;
@@ -43,5 +45,6 @@ pub use request::{
     Request, Task,
 };
 pub use run::PASSES;
+pub use source_words::{KeptWords, WrittenRegistration, keep_words, may_hold_words};
 pub use wire::{WireError, from_bytes, to_bytes};
 pub use worklist::SWITCHES;

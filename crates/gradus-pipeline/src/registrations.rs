@@ -5,43 +5,22 @@
 //! [`Registrations::state`] tells the unit once it is imported, and gives the rules that the worklist
 //! asks ([`crate::requests::rules`]).
 
+use crate::marks::{self, Marks};
 use crate::requests::calls;
 use crate::requests::rules::{Gradient, Rules};
-use gradus_ir::known::lookup;
-use gradus_ir::{AttrSet, Body, Builder, Code, Diagnostic, FuncId, Unit};
+use gradus_ir::known::{
+    Registration, differentiation_call, is_hook, is_reserved, lookup, registration_named,
+};
+use gradus_ir::mutant::{Mutant, planted};
+use gradus_ir::{
+    AttrSet, Body, Builder, Code, Diagnostic, FloatPredicate, FuncId, OpKind, SourceSpan, Type,
+    Unit, Value,
+};
 use gradus_llvm::{Host, Word};
 use std::collections::BTreeSet;
 
-/// What a variable registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Gradient,
-    Derivative,
-    Inactive,
-    Like,
-    Allocation,
-    /// A permission or a hint that we have no use for.
-    Ignored,
-    Unsupported,
-}
-
-/// What is found in the middle of a variable's name, after either interface's prefix.
-// table
-const KINDS: &[(&str, Kind)] = &[
-    ("register_gradient", Kind::Gradient),
-    ("register_derivative", Kind::Derivative),
-    ("register_splitderivative", Kind::Unsupported),
-    ("inactivefn", Kind::Inactive),
-    ("inactive_global", Kind::Unsupported),
-    ("function_like", Kind::Like),
-    ("allocation_like", Kind::Allocation),
-    ("nofree", Kind::Ignored),
-    ("shouldrecompute", Kind::Ignored),
-];
-
 /// Where clang keeps what `__attribute__((annotate("…")))` says: function, text, file, line, more.
 const ANNOTATIONS: &str = "llvm.global.annotations";
-const WORDS_PER_ANNOTATION: usize = 5;
 
 /// What a program registers.
 #[derive(Clone, Debug, Default)]
@@ -53,58 +32,126 @@ pub(crate) struct Registrations {
     allocations: Vec<(String, u8, Option<String>)>,
 }
 
-fn kind(variable: &str) -> Option<Kind> {
-    let named = |prefix: &str, key: &str| variable.contains(&format!("{prefix}{key}"));
-    let hit = KINDS
-        .iter()
-        .find(|(key, _)| named("__enzyme_", key) || named("__gradus_", key));
-    hit.map(|(_, kind)| *kind)
-}
-
 fn misfit(variable: &str, expected: &str) -> Diagnostic {
     let message = format!("the registration `{variable}` does not hold {expected}");
     Diagnostic::error(Code::BadRequest, message)
         .help("write the functions and texts into its initialiser: it is read at compile time")
 }
 
-/// What the program registers.
+/// Words of the interface that the module uses without a definition and that no row of the table holds.
+pub(crate) fn unknown_words(host: &Host) -> Vec<Diagnostic> {
+    let unknown = |name: &str| {
+        is_reserved(name)
+            && differentiation_call(name).is_none()
+            && registration_named(name) == Some(None)
+    };
+    let refuse = |(name, span): (String, Option<SourceSpan>)| {
+        marks::refused(&name, "is no word of the call interface", span)
+    };
+    host.undefined(&unknown).into_iter().map(refuse).collect()
+}
+
+/// What the program registers. Instructions that carry no derivative are set apart in the host.
 ///
 /// # Errors
-/// Variables whose contents are not what their names promise, and kinds that are not supported.
-pub(crate) fn read(host: &Host) -> Result<Registrations, Vec<Diagnostic>> {
+/// Variables whose contents are not what their names promise, and words that are not supported.
+pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
     let mut found = Registrations::default();
-    let mut findings = Vec::new();
+    let mut marks = Marks::default();
     for variable in host.defined_variables() {
+        let lost = planted(Mutant::StaticRegistrationsLost) && host.is_static(&variable);
         let words = || host.words(&variable).unwrap_or_default();
         if variable == ANNOTATIONS {
             let words = words();
-            let each = words.chunks_exact(WORDS_PER_ANNOTATION);
-            each.for_each(|words| found.annotation(&words[0], &words[1]));
-        } else if let Some(kind) = kind(&variable) {
-            findings.extend(found.take(kind, &variable, &words()).err());
+            let each = words.chunks_exact(marks::WORDS_PER_ANNOTATION);
+            each.for_each(|words| marks.annotation(words, &mut found));
+        } else if let Some(kind) = registration_named(&variable).filter(|_| !lost) {
+            let taken = match kind {
+                Some(Registration::InactiveGlobal) => {
+                    variables(&variable, &words()).map(|list| marks.inactive_variables.extend(list))
+                }
+                Some(kind) => found.take(kind, &variable, &words()),
+                None if host.is_private(&variable) => Ok(()),
+                None => {
+                    let why = "is no registration of the call interface";
+                    Err(marks::refused(&variable, why, None))
+                }
+            };
+            marks.findings.extend(taken.err());
         }
     }
-    for (function, name) in host.marked("enzyme_math") {
-        found.like.push((function, name));
-    }
-    for (function, _) in host.marked("enzyme_inactive") {
-        found.inactive.insert(function);
+    let (list, instructions) = host.marks();
+    list.into_iter()
+        .for_each(|mark| marks.take(mark, &mut found));
+    for hook in host
+        .defined_functions()
+        .into_iter()
+        .filter(|name| is_hook(name))
+    {
+        let span = host.source_line(&hook).map(|line| SourceSpan {
+            file: line.file,
+            line: line.line,
+            column: 0,
+            called_at: None,
+        });
+        let why = "is a hook of the call interface, which Gradus does not call";
+        marks.findings.push(marks::refused(&hook, why, span));
     }
     for (function, name) in &found.like {
         if lookup(name).is_none() {
             let message = format!("`{function}` is registered like `{name}`, which is not known");
             let help = "give the name of a function of the C library, such as \"log1p\"";
-            findings.push(Diagnostic::error(Code::BadRequest, message).help(help));
+            let finding = Diagnostic::error(Code::BadRequest, message).help(help);
+            marks.findings.push(finding);
         }
     }
-    match findings.is_empty() {
+    marks.settle(host, &instructions, &mut found);
+    match marks.findings.is_empty() {
         true => Ok(found),
-        false => Err(findings),
+        false => Err(marks.findings),
     }
 }
 
+/// The variables that a registration names.
+fn variables(variable: &str, words: &[Word]) -> Result<Vec<String>, Diagnostic> {
+    let name = |word: &Word| match word {
+        Word::Variable(name) => Some(Some(name.clone())),
+        Word::Number(0) => Some(None),
+        _ => None,
+    };
+    let names: Option<Vec<Option<String>>> = words.iter().map(name).collect();
+    let names = names.ok_or_else(|| misfit(variable, "variables only"))?;
+    Ok(names.into_iter().flatten().collect())
+}
+
 impl Registrations {
-    fn take(&mut self, kind: Kind, variable: &str, words: &[Word]) -> Result<(), Diagnostic> {
+    /// An inactive function.
+    pub(crate) fn add_inactive(&mut self, function: String) {
+        self.inactive.insert(function);
+    }
+
+    /// A function like a known one.
+    pub(crate) fn add_like(&mut self, function: String, name: String) {
+        self.like.push((function, name));
+    }
+
+    /// A gradient of a function: augmented run, return sweep.
+    pub(crate) fn add_gradient(&mut self, function: String, augmented: String, reverse: String) {
+        self.gradients.push([function, augmented, reverse]);
+    }
+
+    /// A derivative of forward mode.
+    pub(crate) fn add_derivative(&mut self, function: String, derivative: String) {
+        self.derivatives.push([function, derivative]);
+    }
+
+    fn take(
+        &mut self,
+        kind: Registration,
+        variable: &str,
+        words: &[Word],
+    ) -> Result<(), Diagnostic> {
+        use Registration as Kind;
         match (kind, words) {
             (Kind::Gradient, [Word::Function(f), Word::Function(a), Word::Function(r)]) => {
                 self.gradients.push([f.clone(), a.clone(), r.clone()]);
@@ -148,34 +195,13 @@ impl Registrations {
                 let expected = "an allocation, the number of its size argument, and what frees it";
                 return Err(misfit(variable, expected));
             }
-            (Kind::Ignored, _) => {}
-            (Kind::Unsupported, _) => {
-                let message = format!("the registration `{variable}` is not supported yet");
-                return Err(Diagnostic::error(Code::BadRequest, message)
-                    .help("remove it: the code itself is differentiated then"));
+            (Kind::Hint, _) => {}
+            (Kind::Unsupported | Kind::InactiveGlobal, _) => {
+                let why = "is a registration that is not supported";
+                return Err(marks::refused(variable, why, None));
             }
         }
         Ok(())
-    }
-
-    /// `enzyme_inactive`, `enzyme_function_like=log1p` and the like.
-    fn annotation(&mut self, function: &Word, text: &Word) {
-        let (Word::Function(function), Word::Text(text)) = (function, text) else {
-            return;
-        };
-        let Some(rest) = ["enzyme_", "gradus_"]
-            .iter()
-            .find_map(|p| text.strip_prefix(p))
-        else {
-            return;
-        };
-        match rest.split_once('=') {
-            Some(("function_like", name)) => self.like.push((function.clone(), name.to_string())),
-            None if rest == "inactive" => {
-                self.inactive.insert(function.clone());
-            }
-            _ => {}
-        }
     }
 
     /// The functions that must stay calls until they are told apart.
@@ -280,6 +306,7 @@ impl Registrations {
                     .gradients
                     .insert(primal, Gradient { augmented, reverse });
                 rules.opaque.extend(make_opaque(unit, primal));
+                let_matter(unit, primal);
             }
         }
         for [primal, derivative] in &self.derivatives {
@@ -289,6 +316,7 @@ impl Registrations {
             if let Some(derivative) = find(unit, derivative) {
                 rules.derivatives.insert(primal, derivative);
                 rules.opaque.extend(make_opaque(unit, primal));
+                let_matter(unit, primal);
             }
         }
         rules
@@ -304,6 +332,41 @@ fn about(unit: &Unit, func: FuncId, what: String) -> Diagnostic {
     )
     .at(function.span.clone(), "defined here")
     .help("take the registration away, or register another function")
+}
+
+/// Has the result of a function with a registered derivative depend on its numbers for analyses, whatever its own code
+/// does with them: a rounding function may be registered with the slope of a straight line. The value stays, but for a
+/// number that is NaN, which is returned then.
+fn let_matter(unit: &mut Unit, func: FuncId) {
+    let params = unit.param_types(unit.functions[func].ty).to_vec();
+    if calls::asks(unit, func) {
+        return;
+    }
+    let Some(mut body) = unit.functions[func].body.take() else {
+        return;
+    };
+    let last = body.last(body.root());
+    let returned = last.filter(|op| matches!(body.kind(*op), OpKind::Return));
+    let own = returned.and_then(|op| body.operands(op).next());
+    if let (Some(op), Some(own)) = (returned, own)
+        && matches!(unit.types.get(body.ty(own)), Type::Float(_))
+    {
+        let ty = body.ty(own);
+        let numbers = body.params().to_vec().into_iter().zip(params);
+        let numbers: Vec<Value> = numbers
+            .filter(|(_, of)| *of == ty)
+            .map(|(p, _)| p)
+            .collect();
+        let mut build = Builder::new(unit, &mut body);
+        build.at_op(op);
+        let mut value = own;
+        for number in numbers {
+            let is_number = build.fcmp(FloatPredicate::Ord, number, number);
+            value = build.select(is_number, value, number);
+        }
+        body.set_operands(op, &[value]);
+    }
+    unit.functions[func].body = Some(body);
 }
 
 /// Gives a function without a body here one that calls what nothing is known of, so that analyses see a

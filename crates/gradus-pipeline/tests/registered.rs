@@ -187,12 +187,6 @@ fn what_does_not_fit_is_refused() {
             int main(void) { double p = 1; return __enzyme_autodiff((void *)g, enzyme_const, &p, 1.0) > 0; }",
             "the shadow of a pointer that is inactive",
         ),
-        (
-            "double table[3]; void *__enzyme_inactive_global[] = {(void *)table};
-            double f(double x) { return x * table[1]; }
-            int main(void) { return __enzyme_autodiff((void *)f, 1.0) > 0; }",
-            "not supported yet",
-        ),
     ];
     for (source, word) in table {
         let reply = refused(&format!("{DECLARATIONS}{source}"));

@@ -27,7 +27,7 @@ extern "C" fn take_kind(names: *mut c_void, text: *const c_char, len: usize) {
 }
 
 /// The names of all metadata kinds of a context, by number.
-pub(super) fn metadata_kinds(ctx: LLVMContextRef) -> Vec<String> {
+pub(crate) fn metadata_kinds(ctx: LLVMContextRef) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     unsafe { gr_metadata_kinds(ctx, take_kind, (&raw mut names).cast()) };
     names

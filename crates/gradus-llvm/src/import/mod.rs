@@ -20,6 +20,7 @@ mod ways_out;
 
 pub(crate) use body::SELECTOR_NAME;
 pub(crate) use instructions::FAST_SHIFT;
+pub(crate) use metadata::metadata_kinds;
 pub use refusal::Refusal;
 
 use crate::ffi::*;

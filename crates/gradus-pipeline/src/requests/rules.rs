@@ -229,7 +229,11 @@ impl Maker<'_> {
             Mode::Augmented => {
                 let own: Vec<_> = result.map(|ty| (Key::Result, ty)).into_iter().collect();
                 let with_tape = [vec![(Key::Tape, ptr)], own.clone()].concat();
-                vec![with_tape, own]
+                let mut list = vec![with_tape, own];
+                // A function of numbers may be run again for its own result.
+                let numbers = params.iter().all(|ty| !build.unit.types.is_ptr(*ty));
+                list.extend(numbers.then(Vec::new));
+                list
             }
             Mode::Return | Mode::Combined => {
                 let numbers = |i: &usize| carries_float(build.unit, params[*i]);
@@ -259,7 +263,8 @@ impl Maker<'_> {
         let keys: Vec<Key> = list.iter().map(|(key, _)| *key).collect();
         known.extend(keys.into_iter().zip(parts));
         let misses = self.variant.primal_result && result.is_some();
-        if misses && !known.contains_key(&Key::Result) && self.variant.mode == Mode::Forward {
+        let runs = matches!(self.variant.mode, Mode::Forward | Mode::Augmented);
+        if misses && !known.contains_key(&Key::Result) && runs {
             let call = build.call(self.variant.func, primal_args);
             known.insert(Key::Result, build.body.result(call));
         }

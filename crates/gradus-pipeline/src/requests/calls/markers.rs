@@ -6,111 +6,11 @@
 //! loop, so a marker is looked for behind merges and carried values too. Before anything else moves it, what is
 //! loaded becomes the address as a number ([`settle_loads`]), which is the same on all ways.
 
+use gradus_ir::known::{Marker, interface_word, marker_named};
 use gradus_ir::{
-    Body, Builder, CastOp, ConstKind, Definition, Op, OpKind, Region, Type, Unit, Value,
+    Body, Builder, CastOp, ConstKind, Definition, GlobalId, Op, OpKind, Region, Type, Unit, Value,
 };
 use std::collections::HashSet;
-
-/// What a marker says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Marker {
-    /// The next argument is inactive.
-    Const,
-    /// The next argument comes with its shadow or tangent.
-    Dup,
-    /// As `Dup`, and its primal contents are not needed afterwards.
-    DupNoNeed,
-    /// The next argument's adjoint is returned.
-    Out,
-    /// As `Dup`, with the distance of the lanes' shadows in bytes first.
-    DupStrided,
-    /// As `DupNoNeed`, with the distance of the lanes' shadows in bytes first.
-    DupNoNeedStrided,
-    /// The number of lanes follows.
-    Width,
-    /// The primal's result is returned too, before all else.
-    PrimalReturn,
-    /// The result is inactive.
-    ConstReturn,
-    /// The result is active.
-    ActiveReturn,
-    /// All products are strong.
-    StrongZero,
-    /// A permission or statement that derivatives have no use for.
-    NoEffect,
-    /// The primal's result is not returned.
-    NoReturn,
-    /// The result is a pointer, and its shadow is returned too.
-    DupReturn,
-    /// All shadows follow after all arguments.
-    Interleave,
-    /// The return sweep does not free what the forward sweep left.
-    NoFree,
-    /// Nobody overwrites what the next argument points to between the sweeps.
-    NotOverwritten,
-    /// The tape follows.
-    Tape,
-    /// The bytes of the tape's memory follow.
-    Allocated,
-    /// The bytes of a structure follow; the next argument is its address.
-    ByReference,
-    /// Known to the interface, and not supported here.
-    Unsupported(&'static str),
-}
-
-impl Marker {
-    /// Whether it says what an argument is.
-    pub(crate) fn is_activity(self) -> bool {
-        use Marker::*;
-        matches!(
-            self,
-            Const | Dup | DupNoNeed | Out | DupStrided | DupNoNeedStrided
-        )
-    }
-}
-
-// table
-const MARKERS: &[(&str, Marker)] = &[
-    ("const", Marker::Const),
-    ("dup", Marker::Dup),
-    ("dupnoneed", Marker::DupNoNeed),
-    ("out", Marker::Out),
-    ("dupv", Marker::DupStrided),
-    ("dupnoneedv", Marker::DupNoNeedStrided),
-    ("width", Marker::Width),
-    ("primal_return", Marker::PrimalReturn),
-    ("const_return", Marker::ConstReturn),
-    ("active_return", Marker::ActiveReturn),
-    ("strong_zero", Marker::StrongZero),
-    ("runtime_activity", Marker::NoEffect),
-    ("nofree", Marker::NoFree),
-    ("not_overwritten", Marker::NotOverwritten),
-    ("noret", Marker::NoReturn),
-    ("dup_return", Marker::DupReturn),
-    ("interleave", Marker::Interleave),
-    ("tape", Marker::Tape),
-    ("allocated", Marker::Allocated),
-    ("byref", Marker::ByReference),
-    ("vector", Marker::Unsupported("vector")),
-    ("scalar", Marker::Unsupported("scalar")),
-    ("buffer", Marker::Unsupported("buffer")),
-    ("interface", Marker::Unsupported("interface")),
-    ("active_rand_var", Marker::Unsupported("active_rand_var")),
-    ("trace", Marker::Unsupported("trace")),
-    ("duptrace", Marker::Unsupported("duptrace")),
-    ("likelihood", Marker::Unsupported("likelihood")),
-    ("duplikelihood", Marker::Unsupported("duplikelihood")),
-    ("observations", Marker::Unsupported("observations")),
-];
-
-/// The marker of that name, under either interface.
-pub(crate) fn marker_named(name: &str) -> Option<Marker> {
-    let rest = name
-        .strip_prefix("enzyme_")
-        .or_else(|| name.strip_prefix("gradus_"))?;
-    let row = MARKERS.iter().find(|(key, _)| *key == rest)?;
-    Some(row.1)
-}
 
 /// What a value stands for, seen through merges, carried values and casts that keep the bits.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,14 +48,32 @@ pub(crate) fn settled(unit: &Unit, body: &Body, value: Value) -> Option<Value> {
     sources.all(|s| s == first).then_some(first)
 }
 
+/// The name of the variable that a value is the address of, or was loaded from, where an argument that is no marker of
+/// the table comes from it: of an undefined variable, whose name begins as a marker's.
+pub(crate) fn unknown_name<'u>(unit: &'u Unit, body: &Body, value: Value) -> Option<&'u str> {
+    let mut found = sources(unit, body, value).into_iter();
+    found.find_map(|source| {
+        let whole = unit.types.int_bits(body.ty(source)).is_some() || body.def_op(source).is_none();
+        let global = &unit.globals[variable(unit, body, source).filter(|_| whole)?];
+        let unknown =
+            marker_named(&global.name).is_none() && interface_word(&global.name).is_some();
+        (unknown && !global.defined).then_some(global.name.as_str())
+    })
+}
+
 fn marker_of(unit: &Unit, body: &Body, value: Value) -> Option<Marker> {
+    marker_named(&unit.globals[variable(unit, body, value)?].name)
+}
+
+/// The variable that a value is the address of, or was loaded from as a whole number.
+fn variable(unit: &Unit, body: &Body, value: Value) -> Option<GlobalId> {
     let address = match body.def_op(value) {
         Some(op) if is_reading(body, op) => body.operand(op, 0),
         Some(_) => return None,
         None => value,
     };
     match unit.constant(body.as_const(address)?).kind {
-        ConstKind::Global { global, offset: 0 } => marker_named(&unit.globals[global].name),
+        ConstKind::Global { global, offset: 0 } => Some(global),
         _ => None,
     }
 }

@@ -13,7 +13,7 @@ mod waiting;
 
 use super::Roots;
 use gradus_ad::Mode;
-use gradus_ir::known::{Entry, EntryMode, differentiation_call};
+use gradus_ir::known::{Entry, EntryMode, differentiation_call, marker_named};
 use gradus_ir::{
     Body, Builder, Code, ConstKind, Diagnostic, FuncId, Linkage, Op, Severity, Unit, Value,
 };
@@ -25,7 +25,7 @@ use std::collections::HashSet;
 
 /// Whether a symbol belongs to the call interface: an entry or a marker.
 pub(crate) fn is_interface_name(name: &str) -> bool {
-    differentiation_call(name).is_some() || markers::marker_named(name).is_some()
+    differentiation_call(name).is_some() || marker_named(name).is_some()
 }
 
 /// What lowering did.
@@ -196,13 +196,7 @@ fn lower_one(
 }
 
 fn asks_of(call: &Call<'_>, entry: Entry) -> Result<Asks, Diagnostic> {
-    let asks = |mode, size_only| {
-        Ok(Asks {
-            mode,
-            size_only,
-            own_interface: entry.name.starts_with("__gradus_"),
-        })
-    };
+    let asks = |mode, size_only| Ok(Asks { mode, size_only });
     let message = match entry.mode {
         EntryMode::Reverse => return asks(Mode::Combined, false),
         EntryMode::Forward => return asks(Mode::Forward, false),
@@ -218,7 +212,9 @@ fn asks_of(call: &Call<'_>, entry: Entry) -> Result<Asks, Diagnostic> {
             format!("`{}` is not supported", entry.name)
         }
     };
-    Err(call.bad(Code::BadRequest, message))
+    let help =
+        "write the program without it; `docs/interface-words.md` lists the words that are honoured";
+    Err(call.bad(Code::UnknownWord, message).help(help))
 }
 
 /// The function that a call names.

@@ -8,9 +8,10 @@
 
 mod split;
 
-use super::markers::{Marker, Origin, origin};
+use super::markers::{Origin, origin, unknown_name};
 use crate::requests::source_arguments;
 use gradus_ad::{ArgActivity, Mode, ResultActivity, TapeOwner, Variant, carries_float};
+use gradus_ir::known::Marker;
 use gradus_ir::{AttrValue, Body, CastOp, Code, Diagnostic, FuncId, Op, Type, TypeId, Unit, Value};
 use std::ops::Range;
 
@@ -56,8 +57,6 @@ pub(crate) struct Asks {
     pub mode: Mode,
     /// The size of its tape instead.
     pub size_only: bool,
-    /// Whether the call uses our own names, whose results have an order that we state.
-    pub own_interface: bool,
 }
 
 /// A differentiation call to be understood.
@@ -136,6 +135,8 @@ struct Parser<'a> {
     const_return: bool,
     dup_return: bool,
     interleaved: bool,
+    /// Whether an argument was read.
+    begun: bool,
     not_overwritten: bool,
     by_reference: Option<u64>,
     cotangents: Vec<Passed>,
@@ -181,6 +182,7 @@ pub(crate) fn parse(
         const_return: false,
         dup_return: false,
         interleaved: false,
+        begun: false,
         not_overwritten: false,
         by_reference: None,
         cotangents: Vec::new(),
@@ -247,6 +249,9 @@ impl<'a> Parser<'a> {
             let token = match origin(self.call.unit, self.call.body, value) {
                 Origin::Marker(marker) => Token::Marker(marker),
                 Origin::Value => {
+                    if let Some(name) = unknown_name(self.call.unit, self.call.body, value) {
+                        return Err(unknown_marker(&self.call, name));
+                    }
                     let structure = self.call.type_attr(index, "byval");
                     Token::Value(value, structure.map(|ty| self.size_bytes(ty)))
                 }
@@ -285,15 +290,24 @@ impl<'a> Parser<'a> {
 
     fn arguments(&mut self) -> Result<(), Diagnostic> {
         let mut waiting = Vec::new();
+        let mut between = None;
         for argument in source_arguments(self.call.unit, self.primal) {
             if argument.params.start < self.passed.len() {
                 continue;
             }
             let marker = self.markers()?;
+            let ahead = &self.tokens[self.next..];
+            let is_word = |token: &Token| matches!(token, Token::Marker(Marker::Interleave));
+            let between = *between.get_or_insert(!self.interleaved && ahead.iter().any(is_word));
+            self.interleaved |= between;
+            self.begun = true;
             let group = argument.params.clone();
             if self.argument(argument.params, marker)? {
                 waiting.push(group);
             }
+        }
+        if between == Some(true) {
+            self.between()?;
         }
         for group in waiting {
             let lane = self.values("the shadow of", &group)?;
@@ -304,6 +318,20 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
+    /// The word between the arguments and their shadows.
+    fn between(&mut self) -> Result<(), Diagnostic> {
+        if let Some(Token::Marker(Marker::Interleave)) = self.tokens.get(self.next) {
+            self.next += 1;
+            return Ok(());
+        }
+        let message = format!(
+            "`interleave` does not stand between the arguments of `{}` and their shadows",
+            self.name()
+        );
+        let help = "give all arguments, `enzyme_interleave`, then all shadows; or the word before the first argument";
+        Err(self.bad(message).help(help))
+    }
+
     /// The flags that stand here, and the activity marker of the next argument, if there is one.
     fn markers(&mut self) -> Result<Option<Marker>, Diagnostic> {
         let mut activity = None;
@@ -311,19 +339,17 @@ impl<'a> Parser<'a> {
             self.next += 1;
             match marker {
                 Marker::Width => self.width()?,
-                Marker::PrimalReturn
-                    if self.asks.mode == Mode::Combined && !self.asks.own_interface =>
-                {
-                    let message = "`primal_return` in reverse mode is ours only";
-                    let help = "use `gradus_vjp` of gradus.h, which returns the value first";
-                    return Err(self.bad(message).help(help));
-                }
                 Marker::PrimalReturn => self.variant.primal_result = true,
                 Marker::ConstReturn => self.const_return = true,
                 Marker::DupReturn => self.dup_return = true,
                 Marker::StrongZero => self.variant.strong_zero = true,
                 Marker::NoReturn => self.variant.primal_result = false,
-                Marker::Interleave => self.interleaved = true,
+                Marker::Interleave if !self.begun => self.interleaved = true,
+                Marker::Interleave => {
+                    let message = "`interleave` stands inside the arguments";
+                    let help = "it stands before all arguments, or between them and their shadows";
+                    return Err(self.bad(message).help(help));
+                }
                 Marker::NotOverwritten => self.not_overwritten = true,
                 Marker::Tape => self.tape = Some(self.tape_value()?),
                 Marker::Allocated => self.allocated = Some(self.number("allocated")?),
@@ -343,7 +369,9 @@ impl<'a> Parser<'a> {
                 }
                 Marker::ActiveReturn | Marker::NoEffect | Marker::NoFree => {}
                 Marker::Unsupported(name) => {
-                    return Err(self.bad(format!("the marker `{name}` is not supported")));
+                    let message = format!("the marker `enzyme_{name}` is not supported");
+                    let help = "leave the marker out; `docs/interface-words.md` lists the words that are honoured";
+                    return Err(self.call.bad(Code::UnknownWord, message).help(help));
                 }
                 _ if activity.is_some() => {
                     return Err(self.bad("two activity markers in a row"));
@@ -605,6 +633,13 @@ impl<'a> Parser<'a> {
         };
         Ok(())
     }
+}
+
+/// The finding on an argument whose name is that of a marker, and that is none.
+fn unknown_marker(call: &Call<'_>, name: &str) -> Diagnostic {
+    let message = format!("`{name}` is no marker of the call interface");
+    call.bad(Code::UnknownWord, message)
+        .help("correct the name; `docs/interface-words.md` lists the words that are honoured")
 }
 
 /// A type as messages name it.

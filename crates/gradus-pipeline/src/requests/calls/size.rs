@@ -90,10 +90,8 @@ pub(super) fn check(
     roots: &mut Roots,
     root: FuncId,
 ) {
-    let Some(allocated) = parsed
-        .allocated
-        .filter(|_| parsed.variant.mode == Mode::Augmented)
-    else {
+    let takes = matches!(parsed.variant.mode, Mode::Augmented | Mode::Return);
+    let Some(allocated) = parsed.allocated.filter(|_| takes) else {
         return;
     };
     if let Some(bytes) = body.as_int(unit, allocated) {

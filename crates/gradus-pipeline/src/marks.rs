@@ -1,0 +1,183 @@
+//! Attributes, metadata and annotations that have names of the call interface: each is honoured, taken as a hint, or
+//! refused by its name.
+//!
+//! Flow: called by [`crate::registrations::read`], before the early pipeline. Instructions and accesses of variables
+//! that carry no derivative are set apart here, as functions that are then registered as inactive.
+
+use crate::registrations::Registrations;
+use gradus_ir::known::{Mark, attribute_named, interface_word, metadata_named};
+use gradus_ir::{Code, Diagnostic, SourceSpan};
+use gradus_llvm::{Bearer, Host, MarkForm, Marked, MarkedInstructions, Word, annotation_place};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The words of one annotation: what bears it, text, file, line, further arguments.
+pub(crate) const WORDS_PER_ANNOTATION: usize = 5;
+
+/// What marks say, as far as it is no registration yet.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    /// Variables that carry no derivative.
+    pub inactive_variables: BTreeSet<String>,
+    /// Instructions that carry no derivative, by number, with their word and place.
+    apart: Vec<(usize, String, Option<SourceSpan>)>,
+    /// Augmented runs and return sweeps that metadata names, by function.
+    gradients: BTreeMap<String, [Option<String>; 2]>,
+    /// What is refused.
+    pub findings: Vec<Diagnostic>,
+}
+
+/// A refusal of a word by its name.
+pub(crate) fn refused(word: &str, why: &str, span: Option<SourceSpan>) -> Diagnostic {
+    Diagnostic::error(Code::UnknownWord, format!("`{word}` {why}"))
+        .at(span, "here")
+        .help("leave the word out; `docs/interface-words.md` lists the words that are honoured")
+}
+
+const NOT_SUPPORTED: &str = "is a word of the call interface that is not supported";
+const NOT_HERE: &str =
+    "is not supported here: it marks functions, variables of file scope and calls";
+
+impl Marks {
+    /// An entry of the table of annotations.
+    pub(crate) fn annotation(&mut self, words: &[Word], into: &mut Registrations) {
+        let [bearer, Word::Text(text), file, line, ..] = words else {
+            return;
+        };
+        let Some(rest) = interface_word(text) else {
+            return;
+        };
+        let bearer = match bearer {
+            Word::Function(name) => Bearer::Function(name.clone()),
+            Word::Variable(name) => Bearer::Variable(name.clone()),
+            // A constant string is a variable, too.
+            _ => Bearer::Part,
+        };
+        let (word, value) = rest.split_once('=').unwrap_or((rest, ""));
+        let mark = Marked {
+            form: MarkForm::Annotation,
+            word: word.to_string(),
+            text: value.to_string(),
+            operands: Vec::new(),
+            bearer,
+            span: annotation_place(file, line),
+        };
+        self.take(mark, into);
+    }
+
+    /// A mark of any form.
+    pub(crate) fn take(&mut self, mark: Marked, into: &mut Registrations) {
+        let (word, meaning) = match mark.form {
+            MarkForm::Metadata => (format!("!enzyme_{}", mark.word), metadata_named(&mark.word)),
+            _ => (format!("enzyme_{}", mark.word), attribute_named(&mark.word)),
+        };
+        let Some(meaning) = meaning else {
+            let why = "is no word of the call interface";
+            self.findings.push(refused(&word, why, mark.span));
+            return;
+        };
+        let functions = mark.operands.iter().filter_map(|operand| match operand {
+            Word::Function(name) => Some(name.clone()),
+            _ => None,
+        });
+        let named = functions.last();
+        let why = match (meaning, mark.bearer, named) {
+            (Mark::Hint, ..) => return,
+            (Mark::Unsupported, ..) => NOT_SUPPORTED,
+            (Mark::Inactive, Bearer::Function(name), _) => {
+                into.add_inactive(name);
+                return;
+            }
+            (Mark::Inactive, Bearer::Variable(name), _) => {
+                self.inactive_variables.insert(name);
+                return;
+            }
+            (Mark::Inactive | Mark::InactiveInstruction, Bearer::Instruction(number), _) => {
+                self.apart.push((number, word, mark.span));
+                return;
+            }
+            (Mark::Like, Bearer::Function(name), _) => {
+                into.add_like(name, mark.text);
+                return;
+            }
+            (Mark::Augmented, Bearer::Function(name), Some(sweep)) => {
+                self.gradients.entry(name).or_default()[0] = Some(sweep);
+                return;
+            }
+            (Mark::Gradient, Bearer::Function(name), Some(sweep)) => {
+                self.gradients.entry(name).or_default()[1] = Some(sweep);
+                return;
+            }
+            (Mark::Derivative, Bearer::Function(name), Some(derivative)) => {
+                into.add_derivative(name, derivative);
+                return;
+            }
+            (Mark::Augmented | Mark::Gradient | Mark::Derivative, Bearer::Function(_), None) => {
+                "does not name a function"
+            }
+            _ => NOT_HERE,
+        };
+        self.findings.push(refused(&word, why, mark.span));
+    }
+
+    /// Settles what is to be seen as a whole: both sweeps of a gradient; instructions and variables set apart.
+    pub(crate) fn settle(
+        &mut self,
+        host: &mut Host,
+        instructions: &MarkedInstructions,
+        into: &mut Registrations,
+    ) {
+        for (function, sweeps) in std::mem::take(&mut self.gradients) {
+            match sweeps {
+                [Some(augmented), Some(reverse)] => into.add_gradient(function, augmented, reverse),
+                _ => {
+                    let why = format!("of `{function}` stands without the other sweep's");
+                    let word = if sweeps[0].is_some() {
+                        "!enzyme_augment"
+                    } else {
+                        "!enzyme_gradient"
+                    };
+                    self.findings.push(refused(word, &why, None));
+                }
+            }
+        }
+        let variables: Vec<String> = self.inactive_variables.iter().cloned().collect();
+        let (accesses, elsewhere) = host.accesses_of(&variables);
+        for (name, span) in elsewhere {
+            let message = format!("the address of the inactive variable `{name}` is handed on");
+            let help = "only loads and stores of an `enzyme_inactive` variable itself are seen as inactive: mark the \
+                        function that works on it instead";
+            let finding = Diagnostic::error(Code::UnknownWord, message);
+            self.findings.push(finding.at(span, "here").help(help));
+        }
+        let (mut wanted, mut bad) = (Vec::new(), Vec::new());
+        for (number, word, span) in std::mem::take(&mut self.apart) {
+            let of_call = word == "!enzyme_inactive" || word == "enzyme_inactive";
+            let fits = match of_call {
+                true => host.is_call(instructions, number),
+                false => !host.writes_or_points(instructions, number),
+            };
+            match fits {
+                true if !wanted.contains(&number) => wanted.push(number),
+                true => {}
+                false => bad.push((word, span)),
+            }
+        }
+        let refuse = |(word, span): (String, _)| {
+            refused(
+                &word,
+                "is not supported on an instruction of this kind",
+                span,
+            )
+        };
+        self.findings.extend(bad.into_iter().map(refuse));
+        if !self.findings.is_empty() {
+            return;
+        }
+        let (names, stayed) = host.set_apart(instructions, &wanted, &accesses);
+        names.into_iter().for_each(|name| into.add_inactive(name));
+        for _ in stayed {
+            let word = "enzyme_inactive".to_string();
+            self.findings.push(refuse((word, None)));
+        }
+    }
+}

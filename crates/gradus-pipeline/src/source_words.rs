@@ -1,0 +1,566 @@
+//! Words of the call interface in the text of C and C++ that clang would drop: attributes that it does not know, and
+//! registrations that nobody uses.
+//!
+//! [`keep_words`] works on preprocessed text. An attribute `enzyme_X` or `enzyme::X` becomes `annotate("enzyme_X")`,
+//! which clang keeps; a registration gets the attribute `used`. Whoever compiles the text then finds each word in the
+//! module, where [`crate::marks`] and [`crate::registrations`] honour or refuse it. Lines stay as they are.
+
+use gradus_ir::known::{Use, WORDS, interface_word, registration_named};
+use gradus_ir::{Code, Diagnostic, SourceSpan};
+use std::collections::HashSet;
+
+/// A registration with an initialiser, as the source writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenRegistration {
+    /// The variable's name, without namespaces.
+    pub name: String,
+    /// Its place.
+    pub span: SourceSpan,
+}
+
+/// A preprocessed source whose words are kept.
+#[derive(Clone, Debug, Default)]
+pub struct KeptWords {
+    /// The text, with as many lines as before.
+    pub text: String,
+    /// Whether it differs from what was given.
+    pub changed: bool,
+    /// The registrations in it: each must be in the compiled module.
+    pub registrations: Vec<WrittenRegistration>,
+    /// Words at places that say nothing.
+    pub findings: Vec<Diagnostic>,
+}
+
+/// Whether a source, not yet preprocessed, may hold words that clang would drop.
+pub fn may_hold_words(source: &[u8]) -> bool {
+    let holds = |key: &[u8]| source.windows(key.len()).any(|window| window == key);
+    if !holds(b"enzyme") && !holds(b"__gradus_") && !holds(b"gradus_") && !holds(b"gradus::") {
+        return false;
+    }
+    holds(b"__attribute") || holds(b"[[") || holds(b"##") || has_registration(source)
+}
+
+fn has_registration(source: &[u8]) -> bool {
+    let starts = ["__enzyme_", "__gradus_"];
+    let is_call = |rest: &[u8]| {
+        WORDS.iter().any(|row| match row.means {
+            Use::Call(_) => rest.starts_with(row.word.as_bytes()),
+            _ => false,
+        })
+    };
+    let tails = (0..source.len()).map(|at| &source[at..]);
+    let mut reserved = tails.filter(|tail| {
+        starts
+            .iter()
+            .any(|start| tail.starts_with(start.as_bytes()))
+    });
+    reserved.any(|tail| !is_call(tail))
+}
+
+/// Keeps the words of a preprocessed source.
+pub fn keep_words(source: &str) -> KeptWords {
+    let tokens = tokens(source);
+    let mut keeper = Keeper {
+        source,
+        tokens: &tokens,
+        edits: Vec::new(),
+        kept: KeptWords::default(),
+        head: 0,
+        defined: HashSet::new(),
+    };
+    let mut at = 0;
+    while at < tokens.len() {
+        at = keeper.step(at);
+    }
+    let Keeper {
+        edits, mut kept, ..
+    } = keeper;
+    let mut done = 0;
+    for (range, new) in &edits {
+        kept.text.push_str(&source[done..range.start]);
+        kept.text.push_str(new);
+        done = range.end;
+    }
+    kept.text.push_str(&source[done..]);
+    kept.changed = !edits.is_empty();
+    kept
+}
+
+/// A token: its text, and the line that it stands on.
+#[derive(Clone, Debug)]
+struct Token<'s> {
+    text: &'s str,
+    start: usize,
+    file: &'s str,
+    line: u32,
+}
+
+impl Token<'_> {
+    fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+    fn is_name(&self) -> bool {
+        self.text
+            .starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '$')
+    }
+    fn is_string(&self) -> bool {
+        self.text.ends_with('"')
+    }
+    fn span(&self) -> SourceSpan {
+        SourceSpan {
+            file: self.file.to_string(),
+            line: self.line,
+            column: 0,
+            called_at: None,
+        }
+    }
+}
+
+/// The tokens of preprocessed text; line markers say which file's lines they stand on.
+fn tokens(source: &str) -> Vec<Token<'_>> {
+    let bytes = source.as_bytes();
+    let (mut found, mut at, mut file, mut line) = (Vec::new(), 0, "", 1);
+    let mut fresh = true;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\n' => {
+                (line, fresh) = (line + 1, true);
+                at += 1;
+            }
+            byte if byte.is_ascii_whitespace() => at += 1,
+            b'#' if fresh => {
+                let end = source[at..].find('\n').map_or(bytes.len(), |n| at + n);
+                if let Some((number, name)) = line_marker(&source[at..end]) {
+                    (line, file) = (number.wrapping_sub(1), name);
+                }
+                at = end;
+            }
+            _ => {
+                fresh = false;
+                let length = token_length(&source[at..]);
+                let text = &source[at..at + length];
+                if !text.starts_with("//") && !text.starts_with("/*") {
+                    found.push(Token {
+                        text,
+                        start: at,
+                        file,
+                        line,
+                    });
+                }
+                line += text.bytes().filter(|byte| *byte == b'\n').count() as u32;
+                at += length;
+            }
+        }
+    }
+    found
+}
+
+/// The number and the file of a line marker: `# 12 "a.c" 2`.
+fn line_marker(text: &str) -> Option<(u32, &str)> {
+    let rest = text.strip_prefix('#')?.trim_start();
+    let rest = rest.strip_prefix("line").unwrap_or(rest).trim_start();
+    let (number, rest) = rest.split_once(' ')?;
+    let name = rest.trim_start().strip_prefix('"')?;
+    Some((number.parse().ok()?, &name[..name.find('"')?]))
+}
+
+/// The bytes of the token that a text begins with.
+fn token_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let name = |from: usize| {
+        let of_name = |byte: &u8| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || !byte.is_ascii()
+        };
+        from + bytes[from..]
+            .iter()
+            .take_while(|byte| of_name(byte))
+            .count()
+    };
+    let until = |end: &str, from: usize| {
+        text[from..]
+            .find(end)
+            .map_or(text.len(), |n| from + n + end.len())
+    };
+    if text.starts_with("/*") {
+        return until("*/", 2);
+    }
+    if text.starts_with("//") {
+        return text.find('\n').unwrap_or(text.len());
+    }
+    let prefix = ["u8", "u", "U", "L", ""].into_iter().find(|p| {
+        let rest = text.strip_prefix(p);
+        rest.is_some_and(|rest| rest.starts_with(['"', '\'']) || rest.starts_with("R\""))
+    });
+    if let Some(prefix) = prefix {
+        let at = prefix.len();
+        if text[at..].starts_with("R\"") {
+            let open = text[at + 2..].find('(').map_or(text.len(), |n| at + 2 + n);
+            let end = format!("){}\"", &text[at + 2..open]);
+            return until(&end, open.min(text.len()));
+        }
+        return quoted(bytes, at);
+    }
+    if bytes[0].is_ascii_digit() || bytes[0] == b'.' && bytes.get(1).is_some_and(u8::is_ascii_digit)
+    {
+        return number(bytes);
+    }
+    match name(0) {
+        0 if text.starts_with("::") => 2,
+        0 => text.chars().next().map_or(1, char::len_utf8),
+        length => length,
+    }
+}
+
+/// The end of a string or a character that begins at a quote.
+fn quoted(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while at < bytes.len() && bytes[at] != bytes[start] && bytes[at] != b'\n' {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    (at + 1).min(bytes.len())
+}
+
+/// The bytes of a number, with digits apart: `1'000`, and signs of exponents.
+fn number(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(&byte) = bytes.get(at) {
+        let sign =
+            matches!(byte, b'+' | b'-') && matches!(bytes[at - 1], b'e' | b'E' | b'p' | b'P');
+        let apart = byte == b'\'' && bytes.get(at + 1).is_some_and(u8::is_ascii_alphanumeric);
+        if !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.') || sign || apart) {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
+
+/// Words that begin a statement that declares nothing.
+const NO_DECLARATION: [&str; 11] = [
+    "return", "goto", "case", "delete", "throw", "if", "while", "for", "switch", "else", "do",
+];
+
+struct Keeper<'s, 't> {
+    source: &'s str,
+    tokens: &'t [Token<'s>],
+    /// Ranges of the text with what comes in their place, in order.
+    edits: Vec<(std::ops::Range<usize>, String)>,
+    kept: KeptWords,
+    /// The first token of the declaration or statement.
+    head: usize,
+    /// The functions that are defined so far.
+    defined: HashSet<&'s str>,
+}
+
+impl<'s> Keeper<'s, '_> {
+    fn text(&self, at: usize) -> &'s str {
+        self.tokens.get(at).map_or("", |token| token.text)
+    }
+
+    /// Looks at a token; gives the next one to look at.
+    fn step(&mut self, at: usize) -> usize {
+        match self.text(at) {
+            "{" => {
+                let name = self.declared(self.head, at).map(|name| self.text(name));
+                self.defined.extend(name);
+                self.head = at + 1;
+                at + 1
+            }
+            ";" | "}" => {
+                self.head = at + 1;
+                at + 1
+            }
+            "__attribute__" | "__attribute"
+                if self.text(at + 1) == "(" && self.text(at + 2) == "(" =>
+            {
+                self.attributes(at, at + 3, ")", "")
+            }
+            "[" if self.text(at + 1) == "[" => self.attributes(at, at + 2, "]", "clang::"),
+            text if registration_named(text).is_some() && self.tokens[at].is_name() => {
+                self.registration(at);
+                at + 1
+            }
+            _ => at + 1,
+        }
+    }
+
+    /// A list of attributes whose first one is token `first`, up to the closing bracket.
+    fn attributes(&mut self, start: usize, first: usize, close: &str, scope: &str) -> usize {
+        let mut at = first;
+        let mut found = Vec::new();
+        while at < self.tokens.len() && self.text(at) != close {
+            let item = at;
+            let qualified = self.text(item + 1) == "::";
+            let name = if qualified { item + 2 } else { item };
+            let written = self.text(name);
+            let word = match (scope.is_empty(), self.text(item)) {
+                (true, _) => interface_word(written),
+                (false, "enzyme" | "gradus") if qualified => Some(written),
+                _ => None,
+            };
+            if self.text(item) == "using" && matches!(self.text(item + 1), "enzyme" | "gradus") {
+                self.refuse(
+                    item + 1,
+                    "is used as a scope of attributes: write it before each attribute",
+                );
+            }
+            let mut end = name + 1;
+            if self.text(end) == "(" {
+                end = self.matching(end) + 1;
+            }
+            if let Some(word) = word {
+                found.push((item, name, end, word));
+            }
+            // Whatever else an attribute holds is passed by.
+            while at < self.tokens.len() && self.text(at) != "," && self.text(at) != close {
+                at = if self.text(at) == "(" {
+                    self.matching(at) + 1
+                } else {
+                    at + 1
+                };
+            }
+            at += usize::from(self.text(at) == ",");
+        }
+        let after = at
+            + if close == ")" {
+                2
+            } else {
+                1 + usize::from(self.text(at + 1) == "]")
+            };
+        for (item, name, end, word) in found {
+            if self.marks_type(start, after) {
+                self.refuse(
+                    name,
+                    "marks a type here: it marks functions, variables of file scope and calls",
+                );
+                continue;
+            }
+            if self.comes_late(start, after) {
+                self.refuse(
+                    name,
+                    "stands behind the function's definition: write it there, or before",
+                );
+                continue;
+            }
+            let text = self.annotation(name, end, word, scope);
+            let range = self.tokens[item].start..self.tokens[end - 1].end();
+            self.edits.push((range, text));
+        }
+        after.max(start + 1)
+    }
+
+    /// The attribute that clang keeps instead; with as many lines as before.
+    fn annotation(&self, name: usize, end: usize, word: &str, scope: &str) -> String {
+        let arguments = match end > name + 1 && self.tokens[name + 2].is_string() {
+            true => &self.source[self.tokens[name + 1].end()..self.tokens[end - 1].start],
+            false => "",
+        };
+        let lines = self.source[self.tokens[name].start..self.tokens[end - 1].end()]
+            .matches('\n')
+            .count();
+        let lines = "\n".repeat(lines - arguments.matches('\n').count());
+        match arguments.is_empty() {
+            true => format!("{scope}annotate(\"enzyme_{word}\"{lines})"),
+            false => format!("{scope}annotate(\"enzyme_{word}=\" {arguments}{lines})"),
+        }
+    }
+
+    /// The function that tokens `from` to `to` declare: the first name before a bracket, attributes apart.
+    fn declared(&self, from: usize, to: usize) -> Option<usize> {
+        let mut at = from;
+        while at < to {
+            match self.text(at) {
+                "__attribute__" | "__attribute" | "__asm__" | "alignas" | "decltype"
+                    if self.text(at + 1) == "(" =>
+                {
+                    at = self.matching(at + 1) + 1;
+                }
+                "[" => at = self.matching(at) + 1,
+                "=" => return None,
+                _ if self.tokens[at].is_name() && self.text(at + 1) == "(" => return Some(at),
+                _ => at += 1,
+            }
+        }
+        None
+    }
+
+    /// Whether attributes from `start` to `after` stand in a declaration behind the function's definition: compilers
+    /// do not see them any more.
+    fn comes_late(&self, start: usize, after: usize) -> bool {
+        let rest = &self.tokens[after.min(self.tokens.len())..];
+        let end = rest
+            .iter()
+            .position(|token| matches!(token.text, ";" | "{" | "}"));
+        let Some(end) = end
+            .map(|end| after + end)
+            .filter(|end| self.text(*end) == ";")
+        else {
+            return false;
+        };
+        let name = self.declared(self.head.min(start), end);
+        name.is_some_and(|name| self.defined.contains(self.text(name)))
+    }
+
+    /// Whether attributes from `start` to `after` belong to a type.
+    fn marks_type(&self, start: usize, after: usize) -> bool {
+        let before = start.checked_sub(1).map_or("", |before| self.text(before));
+        let head = &self.tokens[self.head.min(start)..start];
+        let of_tag = matches!(before, "struct" | "class" | "union" | "enum" | "namespace");
+        let of_alias = head
+            .iter()
+            .any(|token| matches!(token.text, "typedef" | "using"));
+        let of_body = before == "}" && matches!(self.text(after), ";" | ",");
+        let begins_alias = matches!(self.text(after), "typedef" | "using");
+        of_tag || of_alias || of_body || begins_alias
+    }
+
+    /// The token that closes the bracket at token `open`.
+    fn matching(&self, open: usize) -> usize {
+        let (opening, closing) = match self.text(open) {
+            "(" => ("(", ")"),
+            _ => ("[", "]"),
+        };
+        let mut depth = 0;
+        for (at, token) in self.tokens.iter().enumerate().skip(open) {
+            depth += usize::from(token.text == opening);
+            depth -= usize::from(token.text == closing);
+            if depth == 0 {
+                return at;
+            }
+        }
+        self.tokens.len() - 1
+    }
+
+    /// A name that a registration has: kept where it is declared with what it holds.
+    fn registration(&mut self, at: usize) {
+        let mut end = at + 1;
+        while self.text(end) == "[" {
+            end = self.matching(end) + 1;
+        }
+        let head = &self.tokens[self.head.min(at)..at];
+        if !matches!(self.text(end), "=" | "{") {
+            return;
+        }
+        self.kept.registrations.push(WrittenRegistration {
+            name: self.text(at).to_string(),
+            span: self.tokens[at].span(),
+        });
+        let of_structure = at > 0 && self.text(at - 1) == "}";
+        let declares = head.first().map_or(of_structure, |first| {
+            let begins = first.is_name() || first.text == "[" || first.text == "::";
+            begins && !NO_DECLARATION.contains(&first.text)
+        });
+        // What is not kept here is looked for in the module.
+        if !declares || head.iter().any(|token| token.text == "=") {
+            return;
+        }
+        let place = self.tokens[end - 1].end();
+        self.edits
+            .push((place..place, " __attribute__((used))".to_string()));
+    }
+
+    fn refuse(&mut self, at: usize, why: &str) {
+        let message = format!("`{}` {why}", self.text(at));
+        let finding = Diagnostic::error(Code::UnknownWord, message);
+        let help = "`docs/interface-words.md` lists the words that are honoured";
+        self.kept
+            .findings
+            .push(finding.at(Some(self.tokens[at].span()), "here").help(help));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(source: &str) -> String {
+        let kept = keep_words(source);
+        assert!(kept.findings.is_empty(), "{:?}", kept.findings);
+        assert_eq!(
+            kept.text.matches('\n').count(),
+            source.matches('\n').count()
+        );
+        kept.text
+    }
+
+    #[test]
+    fn attributes_become_annotations() {
+        for (given, expected) in [
+            (
+                "__attribute__((enzyme_inactive, noinline)) double f(double);",
+                "__attribute__((annotate(\"enzyme_inactive\"), noinline)) double f(double);",
+            ),
+            (
+                "double f(double) __attribute__((enzyme_function_like(\"log1p\")));",
+                "double f(double) __attribute__((annotate(\"enzyme_function_like=\" \"log1p\")));",
+            ),
+            (
+                "[[gnu::noinline, enzyme::inactive]] double f(double);",
+                "[[gnu::noinline, clang::annotate(\"enzyme_inactive\")]] double f(double);",
+            ),
+            (
+                "__attribute__((enzyme_shadow(gs))) double g;",
+                "__attribute__((annotate(\"enzyme_shadow\"))) double g;",
+            ),
+            (
+                "int x = a[[]{ return 0; }()];",
+                "int x = a[[]{ return 0; }()];",
+            ),
+            (
+                "const char *s = \"__attribute__((enzyme_inactive))\"; int c = '\"', n = 1'000;",
+                "const char *s = \"__attribute__((enzyme_inactive))\"; int c = '\"', n = 1'000;",
+            ),
+        ] {
+            assert_eq!(kept(given), expected);
+        }
+    }
+
+    #[test]
+    fn registrations_are_used() {
+        for (given, expected) in [
+            (
+                "static void *__enzyme_register_gradient_f[3] = {f, a, r};",
+                "static void *__enzyme_register_gradient_f[3] __attribute__((used)) = {f, a, r};",
+            ),
+            (
+                "namespace { const void *const __enzyme_inactivefn[]{f}; }",
+                "namespace { const void *const __enzyme_inactivefn[] __attribute__((used)){f}; }",
+            ),
+            (
+                "struct S { inline static std::array<void *, 1> __enzyme_inactivefn_s = {f}; };",
+                "struct S { inline static std::array<void *, 1> __enzyme_inactivefn_s __attribute__((used)) = {f}; };",
+            ),
+            (
+                "extern void *__enzyme_inactivefn[1];",
+                "extern void *__enzyme_inactivefn[1];",
+            ),
+            (
+                "void g(void) { *__enzyme_inactivefn[0] = 3; }",
+                "void g(void) { *__enzyme_inactivefn[0] = 3; }",
+            ),
+        ] {
+            assert_eq!(kept(given), expected);
+        }
+    }
+
+    #[test]
+    fn places_are_those_of_the_line_markers() {
+        let source = "# 1 \"a.c\"\n# 1 \"inc/r.h\" 1\n\nstatic void *__enzyme_inactivefn_f[1] = {f};\n# 2 \"a.c\" 2\n\
+                      struct __attribute__((enzyme_inactive)) s { double a; };\n";
+        let kept = keep_words(source);
+        let span = &kept.registrations[0].span;
+        assert_eq!((span.file.as_str(), span.line), ("inc/r.h", 2));
+        let label = &kept.findings[0].labels[0];
+        assert_eq!((label.span.file.as_str(), label.span.line), ("a.c", 2));
+    }
+
+    #[test]
+    fn most_sources_hold_no_words() {
+        assert!(!may_hold_words(
+            b"double __enzyme_autodiff(void *, ...); extern int enzyme_dup;"
+        ));
+        assert!(!may_hold_words(b"int a[[]{ return 0; }()];"));
+        assert!(may_hold_words(b"static void *__enzyme_inactivefn[] = {0};"));
+        assert!(may_hold_words(b"[[enzyme::inactive]] double f(double);"));
+    }
+}
