@@ -157,6 +157,25 @@ pub(crate) fn without_passes(mut args: Vec<String>) -> Vec<String> {
     args
 }
 
+/// A compilation for a link that optimises as one of an ordinary object, which can carry its module.
+pub(crate) fn without_lto(job: &Job) -> Job {
+    let mut job = job.clone();
+    let of_lto = [
+        "-flto",
+        "-fsplit-lto-unit",
+        "-ffat-lto-objects",
+        "-fno-split-lto-unit",
+    ];
+    job.args
+        .retain(|arg| !of_lto.iter().any(|start| arg.starts_with(start)));
+    for arg in &mut job.args {
+        if arg == "-emit-llvm-bc" {
+            *arg = "-emit-obj".to_string();
+        }
+    }
+    job
+}
+
 /// What a compilation may be asked for.
 pub(crate) const EMITS: [&str; 4] = ["-emit-obj", "-S", "-emit-llvm", "-emit-llvm-bc"];
 

@@ -12,7 +12,7 @@ use crate::cc1::{self, Detail, Halves};
 use crate::fat::{self, Carried};
 use crate::files::{self, Scratch};
 use crate::plan::{self, Job};
-use crate::{Language, Settings, child, link, runtime, source};
+use crate::{Language, Settings, child, link, runtime, source, words};
 use gradus_ir::{Code, Diagnostic, Severity};
 use gradus_pipeline::{
     CallsTask, Input, Level, Options, Outcome, OutputKind, ParallelTarget, Reply, Request, Task,
@@ -77,7 +77,9 @@ fn run(
     driven: &mut Driven,
 ) -> Result<(), Diagnostic> {
     let compiler = settings.compiler(how.language)?;
-    let args = &[args, &settings.words(how.language)].concat();
+    let (args, notes) = words::without_plugins(args);
+    driven.diagnostics.extend(notes);
+    let args = &[args, settings.words(how.language)].concat();
     let mut plan = plan::ask(settings, &compiler, args)?;
     let only_asked = args.iter().any(|arg| arg == "-###");
     let ours = |job: &Job| job.is_compilation() || is_link(job);
@@ -165,11 +167,17 @@ fn emits_llvm(job: &Job) -> bool {
     job.args.iter().any(|arg| kinds.contains(&arg.as_str()))
 }
 
-/// Whether a compilation makes bitcode that a link optimises: such files carry nothing, so that a derivative cannot wait
-/// for it.
+/// Whether a compilation makes bitcode that a link optimises: such files carry nothing. A file whose derivatives wait for
+/// a link becomes an ordinary object.
 fn for_optimising_link(job: &Job) -> bool {
     let mut options = job.args.iter();
     options.any(|arg| arg == "-flto" || arg.starts_with("-flto="))
+}
+
+/// Whether a compilation leaves bitcode in the place of an object, which may as well be an object.
+fn makes_bitcode_object(job: &Job) -> bool {
+    let emits = job.args.iter().any(|arg| arg == "-emit-llvm-bc");
+    emits && job.output().is_some_and(|output| output.ends_with(".o"))
 }
 
 /// Says what to do where a derivative needs other files and the link optimises.
@@ -264,37 +272,54 @@ impl Session<'_> {
         }
         let bitcode = self.scratch.file(&format!("{at}.bc"));
         let derived = self.scratch.file(&format!("{at}.derived.bc"));
-        let halves = cc1::halves(job, &bitcode, &derived, Detail::Lines);
+        let mut halves = cc1::halves(job, &bitcode, &derived, Detail::Lines);
+        words::list_files(&mut halves.front, &bitcode);
         let mut front = halves.front.command();
         let front = (front.stdin(self.input_of(&halves.front)?).output())
             .map_err(|e| cannot_run(&halves.front, &e))?;
         let code = exit_code(&job.program, &front.status, &front.stderr)?;
-        let said = String::from_utf8_lossy(&front.stderr).into_owned();
+        let mut said = String::from_utf8_lossy(&front.stderr).into_owned();
         if code != 0 {
             self.driven.remarks.push(said);
             return Ok(code);
         }
-        let bytes = files::read(&bitcode)?;
-        if job.args.iter().any(|a| a == "-emit-obj")
-            && let Some(output) = job.output()
+        let mut typed = halves.front.clone();
+        if let (Some(kept), Some(last)) = (&self.typed, typed.args.last_mut())
+            && last == "-"
         {
-            let carried = Carried {
-                bitcode: bytes.clone(),
-                back: cc1::portable(&halves.back.args),
-            };
-            self.compiled.insert(output.into(), carried);
+            *last = kept.display().to_string();
+        }
+        let mut settled = words::settle(self.settings, &typed, &bitcode, &self.scratch)?;
+        let bytes = std::mem::take(&mut settled.module);
+        let plain = match settled.said.take() {
+            Some(new) => {
+                said = new;
+                words::without_remarks(job)
+            }
+            None => job.clone(),
+        };
+        if job.args.iter().any(|a| a == "-emit-obj") {
+            self.carry(job, &halves.back, bytes.clone());
         }
         let derives = names_a_derivative(&bytes);
         let optimises = derives || halves.level != Level::O0;
         let parallel = has_markers(&bytes) || optimises && calls_openmp(&bytes);
         if !self.how.restructure_all && !parallel && !derives {
             // Says again what its front half said.
-            return self.as_it_is(job);
+            return self.as_it_is(&plain);
         }
         let name = job.input().unwrap_or_default();
-        let mut reply = self.derive(&halves, name, bytes, parallel);
+        let mut plain = plain;
+        let mut reply = self.derive(&halves, name, bytes.clone(), parallel);
+        words::place(&settled.registrations, &mut reply.diagnostics);
         if for_optimising_link(job) && needs_other_files(&reply) {
-            reply.diagnostics.iter_mut().for_each(advise_without_flto);
+            match makes_bitcode_object(job) {
+                true => {
+                    plain = cc1::without_lto(&plain);
+                    self.carry(job, &cc1::without_lto(&halves.back), bytes);
+                }
+                false => reply.diagnostics.iter_mut().for_each(advise_without_flto),
+            }
         }
         let carries = job
             .output()
@@ -305,7 +330,7 @@ impl Session<'_> {
                 ..finding
             });
             self.driven.diagnostics.extend(notes);
-            return self.as_it_is(job);
+            return self.as_it_is(&plain);
         }
         self.driven.remarks.push(said);
         match self.bitcode(reply) {
@@ -321,6 +346,15 @@ impl Session<'_> {
                 Ok(code)
             }
             None => Ok(1),
+        }
+    }
+
+    /// Keeps what the object of a job is to carry.
+    fn carry(&mut self, job: &Job, back: &Job, bitcode: Vec<u8>) {
+        if let Some(output) = job.output() {
+            let back = cc1::portable(&back.args);
+            self.compiled
+                .insert(output.into(), Carried { bitcode, back });
         }
     }
 
@@ -394,9 +428,7 @@ impl Session<'_> {
         match linked.reply {
             // What was left for this step, and noted, is settled by its answer.
             Some(reply) => {
-                self.driven
-                    .diagnostics
-                    .retain(|d| d.severity != Severity::Note);
+                (self.driven.diagnostics).retain(is_settled);
                 match self.bitcode(reply) {
                     Some(_) => status(&self.with_runtime(&linked.job)?),
                     None => Ok(1),
@@ -415,7 +447,7 @@ impl Session<'_> {
     fn forget_notes(&mut self, before: usize) {
         let said = &mut self.driven.diagnostics;
         let of_this = said.split_off(before);
-        said.retain(|d| d.severity != Severity::Note);
+        said.retain(is_settled);
         said.extend(of_this);
     }
 
@@ -432,6 +464,11 @@ impl Session<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a finding stays whatever a link brings: it is no note of what waits for one.
+fn is_settled(finding: &Diagnostic) -> bool {
+    finding.severity != Severity::Note || finding.code == Code::UnknownWord
 }
 
 /// Whether what a module was refused for may be mended by files that a later link brings: then its calls

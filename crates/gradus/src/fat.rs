@@ -8,8 +8,8 @@ use crate::files::{self, Scratch};
 use crate::plan::Job;
 use crate::settings::Settings;
 use gradus_ir::Diagnostic;
-use gradus_ir::known::differentiation_call;
-use object::{Object, ObjectKind, ObjectSection, ObjectSymbol};
+use gradus_ir::known::{Use, WORDS, differentiation_call, registration_named};
+use object::{Object, ObjectKind, ObjectSection, ObjectSymbol, RelocationTarget};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -36,6 +36,8 @@ pub struct Facts {
     pub needs: BTreeSet<String>,
     /// Whether code of it runs before `main`.
     pub constructors: bool,
+    /// Its registrations of the call interface, each with the functions of other files that it names.
+    pub registers: Vec<(String, BTreeSet<String>)>,
 }
 
 impl Facts {
@@ -110,6 +112,7 @@ pub fn facts(bytes: &[u8]) -> Option<Facts> {
     let named = |symbol: &object::Symbol<'_, '_>| symbol.name().ok().map(String::from);
     let starts = [".init_array", ".ctors", "__mod_init_func"];
     Some(Facts {
+        registers: registrations(&file),
         carried,
         defines: (file
             .symbols()
@@ -125,6 +128,80 @@ pub fn facts(bytes: &[u8]) -> Option<Facts> {
                 .is_ok_and(|name| starts.iter().any(|start| name.starts_with(start)))
         }),
     })
+}
+
+/// The registrations that an object defines, and what they name elsewhere.
+fn registrations(file: &object::File<'_>) -> Vec<(String, BTreeSet<String>)> {
+    let registers = |symbol: &object::Symbol<'_, '_>| {
+        let name = symbol.name().ok().filter(|_| symbol.is_definition())?;
+        let known = registration_named(name).is_some() && differentiation_call(name).is_none();
+        known.then(|| name.to_string())
+    };
+    let targets = |symbol: &object::Symbol<'_, '_>| {
+        let section = symbol
+            .section_index()
+            .and_then(|at| file.section_by_index(at).ok());
+        let range = symbol.address()..symbol.address() + symbol.size();
+        let relocations = section.iter().flat_map(|section| section.relocations());
+        let inside = relocations.filter(|(at, _)| range.contains(at));
+        let target = inside.filter_map(|(_, relocation)| match relocation.target() {
+            RelocationTarget::Symbol(at) => file.symbol_by_index(at).ok(),
+            _ => None,
+        });
+        let names = target.filter(object::Symbol::is_undefined);
+        names
+            .filter_map(|target| target.name().ok().map(String::from))
+            .collect()
+    };
+    let found = file
+        .symbols()
+        .filter_map(|symbol| Some((registers(&symbol)?, targets(&symbol))));
+    found.collect()
+}
+
+/// Whether a module's table of symbols holds a differentiation call.
+pub(crate) fn asks_for_derivatives(bitcode: &[u8]) -> bool {
+    WORDS.iter().any(|row| match row.means {
+        Use::Call(_) => crate::drive::holds(bitcode, row.word.as_bytes()),
+        _ => false,
+    })
+}
+
+/// What a bitcode file of a link that optimises tells, by the symbols that `llvm-nm` lists: it carries itself.
+pub(crate) fn bitcode_facts(settings: &Settings, path: &Path, bytes: Vec<u8>) -> Option<Facts> {
+    let tool = settings
+        .find("llvm-nm-22")
+        .or_else(|| settings.find("llvm-nm"))?;
+    let job = Job {
+        program: tool,
+        args: vec!["--format=posix".into(), path.display().to_string()],
+    };
+    let output = crate::source::start(&job)
+        .ok()
+        .filter(|output| output.status.success())?;
+    let mut facts = Facts {
+        carried: Some(Carried {
+            bitcode: bytes,
+            back: Vec::new(),
+        }),
+        ..Facts::default()
+    };
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let mut words = line.split_whitespace();
+        let (Some(name), Some(kind)) = (words.next(), words.next()) else {
+            continue;
+        };
+        match kind {
+            "U" => facts.needs.insert(name.to_string()),
+            kind if kind.chars().all(char::is_uppercase) => facts.defines.insert(name.to_string()),
+            _ => false,
+        };
+        if kind != "U" && registration_named(name).is_some() && differentiation_call(name).is_none()
+        {
+            facts.registers.push((name.to_string(), BTreeSet::new()));
+        }
+    }
+    Some(facts)
 }
 
 /// Whether a file is LLVM's bitcode, as compilations leave it for links that optimise (`-flto`).

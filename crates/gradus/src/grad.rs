@@ -9,7 +9,7 @@ use crate::drive::is_parallel;
 use crate::files::{self, Content, Outputs};
 use crate::plan::Job;
 use crate::source::{self, Wanted, quiet};
-use crate::{Settings, child, rust};
+use crate::{Settings, child, rust, words};
 use gradus_ir::Diagnostic;
 use gradus_pipeline::{GradTask, Options, Outcome, OutputKind, Reply, Request, Task};
 use std::ffi::OsStr;
@@ -110,7 +110,8 @@ fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diag
             ..what.options.clone()
         },
     };
-    let reply = child::compile(settings, &request);
+    let mut reply = child::compile(settings, &request);
+    words::place(&source.registrations, &mut reply.diagnostics);
     graded.diagnostics.extend(reply.diagnostics.iter().cloned());
     if reply.outcome != Outcome::Ok {
         return Ok(());

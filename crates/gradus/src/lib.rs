@@ -25,6 +25,7 @@ mod runtime;
 mod rust;
 mod settings;
 pub mod source;
+mod words;
 
 pub use child::{CHILD_COMMAND, child_limits};
 pub use gradus_ir::{Code, Diagnostic, Label, Severity, SourceSpan};

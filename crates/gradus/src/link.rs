@@ -42,7 +42,7 @@ pub(crate) fn prepare(
     job: &Job,
     compiled: &HashMap<PathBuf, Carried>,
 ) -> Result<Linked, Diagnostic> {
-    let candidates = candidates(job, compiled);
+    let candidates = candidates(settings, job, compiled)?;
     let merged = reached(&candidates);
     let untouched = Linked {
         job: job.clone(),
@@ -54,7 +54,7 @@ pub(crate) fn prepare(
     keeps_order(&candidates, &merged)?;
     let carried = |&i: &usize| candidates[i].facts.carried.as_ref().map(|c| (i, c));
     let parts: Vec<(usize, &Carried)> = merged.iter().filter_map(carried).collect();
-    let Some((_, leader)) = parts.first() else {
+    let Some(leader) = leader(&parts) else {
         return Ok(untouched);
     };
     let reply = derive(settings, how, &candidates, &parts);
@@ -68,8 +68,8 @@ pub(crate) fn prepare(
     let (derived, object) = (scratch.file("linked.bc"), scratch.file("linked.o"));
     files::write(&derived, bitcode)?;
     crate::source::quiet(&Job {
-        program: settings.compiler(cc1::language(&leader.back))?,
-        args: cc1::redirected(&leader.back, &derived, &object),
+        program: settings.compiler(cc1::language(leader))?,
+        args: cc1::redirected(leader, &derived, &object),
     })?;
     Ok(Linked {
         job: replaced(job, &candidates, &merged, first, &object),
@@ -77,13 +77,27 @@ pub(crate) fn prepare(
     })
 }
 
+/// The arguments of the back half of the first part that has some: bitcode of a link that optimises has none.
+fn leader<'p>(parts: &[(usize, &'p Carried)]) -> Option<&'p [String]> {
+    let mut all = parts.iter().map(|(_, carried)| &carried.back[..]);
+    all.find(|back| !back.is_empty())
+}
+
 /// The objects of a linker's command line, in its order; none where no object holds calls.
-fn candidates(job: &Job, compiled: &HashMap<PathBuf, Carried>) -> Vec<Candidate> {
+fn candidates(
+    settings: &Settings,
+    job: &Job,
+    compiled: &HashMap<PathBuf, Carried>,
+) -> Result<Vec<Candidate>, Diagnostic> {
     let inputs: Vec<(usize, PathBuf)> = inputs(job).collect();
     let (archives, objects): (Vec<_>, Vec<_>) =
         inputs.into_iter().partition(|(_, path)| is_archive(path));
     let object = |(word, path): (usize, PathBuf)| {
-        let mut facts = fat::facts(&files::read(&path).ok()?)?;
+        let bytes = files::read(&path).ok()?;
+        let mut facts = match fat::is_bitcode(&bytes) {
+            true => fat::bitcode_facts(settings, &path, bytes)?,
+            false => fat::facts(&bytes)?,
+        };
         facts.carried = facts.carried.or_else(|| compiled.get(&path).cloned());
         Some(Candidate {
             word,
@@ -93,8 +107,9 @@ fn candidates(job: &Job, compiled: &HashMap<PathBuf, Carried>) -> Vec<Candidate>
         })
     };
     let mut found: Vec<Candidate> = objects.into_iter().filter_map(object).collect();
+    not_too_late(&found)?;
     if !found.iter().any(|c| c.facts.has_calls()) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     for (word, path) in archives {
         let members = archive::members(&path);
@@ -107,7 +122,34 @@ fn candidates(job: &Job, compiled: &HashMap<PathBuf, Carried>) -> Vec<Candidate>
         }));
     }
     found.sort_by_key(|candidate| candidate.word);
-    found
+    Ok(found)
+}
+
+/// Refuses registrations of functions whose files were differentiated before they were seen.
+fn not_too_late(candidates: &[Candidate]) -> Result<(), Diagnostic> {
+    let done = |candidate: &&Candidate| {
+        let carried = candidate.facts.carried.as_ref();
+        !candidate.facts.has_calls()
+            && carried.is_some_and(|c| fat::asks_for_derivatives(&c.bitcode))
+    };
+    let done: Vec<&Candidate> = candidates.iter().filter(done).collect();
+    for candidate in candidates {
+        for (registration, functions) in &candidate.facts.registers {
+            let defines =
+                |other: &&&Candidate| functions.iter().any(|f| other.facts.defines.contains(f));
+            let Some(other) = done.iter().find(defines) else {
+                continue;
+            };
+            let message = format!(
+                "the registration `{registration}` of {} comes too late: {} was differentiated without it",
+                candidate.name, other.name
+            );
+            return Err(Diagnostic::error(Code::UnknownWord, message).help(
+                "write it into the file that defines the function, or into a header of that file",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The files that a linker's command line reads, with their words: by their paths, or as `-l` with the folders of
@@ -154,6 +196,11 @@ fn reached(candidates: &[Candidate]) -> Vec<usize> {
     let mut pending: Vec<usize> = start
         .filter(|&i| !candidates[i].member && candidates[i].facts.has_calls())
         .collect();
+    if !pending.is_empty() {
+        let registers =
+            |i: &usize| !candidates[*i].member && !candidates[*i].facts.registers.is_empty();
+        pending.extend((0..candidates.len()).filter(carries).filter(registers));
+    }
     let mut merged = vec![false; candidates.len()];
     while let Some(i) = pending.pop() {
         if std::mem::replace(&mut merged[i], true) {
@@ -195,10 +242,7 @@ fn derive(
     candidates: &[Candidate],
     parts: &[(usize, &Carried)],
 ) -> Reply {
-    let leader = parts
-        .first()
-        .map(|(_, carried)| &carried.back[..])
-        .unwrap_or_default();
+    let leader = leader(parts).unwrap_or_default();
     let input = |(i, carried): &(usize, &Carried)| {
         Input::new(candidates[*i].name.clone(), carried.bitcode.clone())
     };
@@ -287,6 +331,7 @@ mod tests {
                 needs: needs.iter().map(|n| n.to_string()).collect(),
                 defines: defines.iter().map(|n| n.to_string()).collect(),
                 constructors: false,
+                registers: Vec::new(),
             },
         }
     }
@@ -307,6 +352,9 @@ mod tests {
         let mut quiet = program();
         quiet[1].facts.needs.remove("__enzyme_autodiff");
         assert!(reached(&quiet).is_empty());
+        let mut registering = program();
+        registering[0].facts.registers = vec![("__enzyme_inactivefn".into(), Default::default())];
+        assert_eq!(reached(&registering), [0, 1, 2, 3]);
     }
 
     #[test]

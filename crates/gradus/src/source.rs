@@ -7,8 +7,9 @@ use crate::nvcc;
 use crate::plan::{self, Job};
 use crate::rust;
 use crate::settings::{Language, Settings};
+use crate::words;
 use gradus_ir::{Code, Diagnostic};
-use gradus_pipeline::{Input, Level};
+use gradus_pipeline::{Input, Level, WrittenRegistration};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
@@ -74,6 +75,8 @@ pub struct Source {
     pub device: Option<Input>,
     /// What is to be linked with the object for what the module does not hold: Rust's static library.
     pub library: Option<PathBuf>,
+    /// The registrations of C and C++, for findings that know no line.
+    pub registrations: Vec<WrittenRegistration>,
     /// From the bitcode that our passes leave to what the compiler was asked for.
     pub back: Job,
     /// Whether the user asked for debug information.
@@ -117,7 +120,7 @@ pub fn open(
     let ir = is_ir(file);
     let language = Language::of(file);
     let compiler = settings.compiler(language)?;
-    let mut args = wanted.flags.to_vec();
+    let (mut args, _) = words::without_plugins(wanted.flags);
     args.extend(settings.words(language));
     args.extend(wanted.form.iter().map(|word| word.to_string()));
     args.extend(["-o".into(), wanted.output.display().to_string()]);
@@ -136,18 +139,23 @@ pub fn open(
         )
     })?;
     let bitcode = scratch.file("front.bc");
-    let halves = cc1::halves(job, &bitcode, derived, Detail::Types);
-    let module = match ir {
-        true => bytes,
+    let mut halves = cc1::halves(job, &bitcode, derived, Detail::Types);
+    let settled = match ir {
+        true => words::Settled {
+            module: bytes,
+            ..words::Settled::default()
+        },
         false => {
+            words::list_files(&mut halves.front, &bitcode);
             quiet(&halves.front)?;
-            files::read(&bitcode)?
+            words::settle(settings, &halves.front, &bitcode, scratch)?
         }
     };
     Ok(Source {
-        module,
+        module: settled.module,
         device: None,
         library: None,
+        registrations: settled.registrations,
         back: halves.back,
         debug: halves.debug || ir,
         level: halves.level,

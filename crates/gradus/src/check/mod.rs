@@ -14,7 +14,7 @@ use crate::drive::is_parallel;
 use crate::files::{self, Scratch};
 use crate::plan::Job;
 use crate::source::{self, Wanted, quiet};
-use crate::{Language, Settings, child, runtime};
+use crate::{Language, Settings, child, runtime, words};
 use gradus_ir::{Code, Diagnostic, SourceSpan};
 use gradus_pipeline::{
     Derivative, GradRequest, GradTask, Mode, Options, Outcome, OutputKind, Request, Task,
@@ -103,7 +103,8 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
             ..what.options.clone()
         },
     };
-    let reply = child::compile(settings, &request);
+    let mut reply = child::compile(settings, &request);
+    words::place(&source.registrations, &mut reply.diagnostics);
     checked
         .diagnostics
         .extend(reply.diagnostics.iter().cloned());

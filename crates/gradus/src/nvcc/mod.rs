@@ -142,6 +142,7 @@ pub(crate) fn open(
         module: opened.host,
         device: Some(opened.device),
         library: None,
+        registrations: Vec::new(),
         back: opened.halves.back,
         debug: opened.halves.debug,
         level: opened.halves.level,

@@ -8,7 +8,7 @@ use crate::cc1::{self, Detail, Halves};
 use crate::drive::{DriveOptions, Driven};
 use crate::files::{self, Scratch};
 use crate::plan::{self, Job};
-use crate::{Language, Settings, child};
+use crate::{Language, Settings, child, words};
 use gradus_ir::{Code, Diagnostic};
 use gradus_pipeline::{CallsTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
 use std::path::Path;
@@ -106,7 +106,8 @@ impl Unit<'_> {
         let mut spaces = Spaces::of(&source.path, at, self.scratch)?;
         let (halves, status, said) = loop {
             let host = self.host_job(source, output, &spaces)?;
-            let halves = cc1::halves(&host, &bitcode, derived, detail);
+            let mut halves = cc1::halves(&host, &bitcode, derived, detail);
+            words::list_files(&mut halves.front, &bitcode);
             let (status, said) = run(&halves.front)?;
             if status == 0 || !spaces.learn(&said, &source.path, at, self.scratch)? {
                 break (halves, status, said);
@@ -126,9 +127,10 @@ impl Unit<'_> {
             driven.status = status;
             return Ok(None);
         }
+        let settled = words::settle(self.settings, &halves.front, &bitcode, self.scratch)?;
         Ok(Some(Opened {
             halves,
-            host: files::read(&bitcode)?,
+            host: settled.module,
             device: Input::new(source.path.clone(), files::read(&text)?),
         }))
     }

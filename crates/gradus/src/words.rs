@@ -1,0 +1,320 @@
+//! Words of the call interface that a compiler drops before there is a module: attributes that it does not know, and
+//! registrations that nobody uses.
+//!
+//! Flow: a front half leaves a list of the files that it read. Where one may hold such words, the source is
+//! preprocessed, its words are kept ([`gradus_pipeline::keep_words`]), and the front half runs again on that text.
+//! Every registration that the text holds must then be in the module. Options of the other compiler are taken out of
+//! command lines here, too, each with a note.
+
+use crate::drive::holds;
+use crate::files::{self, Scratch};
+use crate::plan::Job;
+use crate::{Settings, source};
+use gradus_ir::{Code, Diagnostic, Severity, SourceSpan};
+use gradus_pipeline::{WrittenRegistration, keep_words, may_hold_words};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+/// What a front half left, with its words.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settled {
+    /// The module.
+    pub module: Vec<u8>,
+    /// What the compiler said of the text with its words kept; `None` where the first run stands.
+    pub said: Option<String>,
+    /// The registrations, for findings that know no line.
+    pub registrations: Vec<WrittenRegistration>,
+}
+
+/// Gives findings on registrations the lines that these stand on.
+pub(crate) fn place(registrations: &[WrittenRegistration], findings: &mut [Diagnostic]) {
+    let lineless = findings
+        .iter_mut()
+        .filter(|finding| finding.labels.is_empty());
+    for finding in lineless {
+        let mut named = registrations.iter();
+        if let Some(known) = named.find(|known| finding.message.contains(&known.name)) {
+            *finding = finding
+                .clone()
+                .at(Some(known.span.clone()), "registered here");
+        }
+    }
+}
+
+/// Has a front half say which files it reads, unless the user has it say so.
+pub(crate) fn list_files(front: &mut Job, bitcode: &Path) {
+    let reads_source = matches!(front.value("-x"), Some("c" | "c++" | "cuda"));
+    let is_clang = front.args.first().is_some_and(|first| first == "-cc1");
+    if is_clang && reads_source && front.value(LIST).is_none() {
+        let at = front.args.len().min(1);
+        let list = bitcode.with_extension("d").display().to_string();
+        let words = [LIST, &list, "-sys-header-deps", "-MT", "module"];
+        front.args.splice(at..at, words.map(String::from));
+    }
+}
+
+const LIST: &str = "-dependency-file";
+
+/// The module that a front half left, with all words of its sources.
+///
+/// # Errors
+/// Words at places that say nothing, registrations that the compiler drops; `FileAccess`, `ToolFailed`.
+pub(crate) fn settle(
+    settings: &Settings,
+    front: &Job,
+    bitcode: &Path,
+    scratch: &Scratch,
+) -> Result<Settled, Diagnostic> {
+    let plain = Settled {
+        module: files::read(bitcode)?,
+        ..Settled::default()
+    };
+    let language = match front.value("-x") {
+        Some("c") => "cpp-output",
+        Some("c++") => "c++-cpp-output",
+        Some("cuda") => "cuda-cpp-output",
+        _ => return Ok(plain),
+    };
+    if !holds_words(settings, front) {
+        return Ok(plain);
+    }
+    let stem = bitcode.file_stem().unwrap_or_default().to_string_lossy();
+    let text = scratch.file(&format!("{stem}.words.i"));
+    let preprocessed = run(&preprocessing(front, &text))?;
+    if !preprocessed.status.success() {
+        return Ok(plain);
+    }
+    let kept = keep_words(&String::from_utf8_lossy(&files::read(&text)?));
+    if let Some(finding) = kept.findings.into_iter().next() {
+        return Err(finding);
+    }
+    if !kept.changed {
+        return Ok(plain);
+    }
+    files::write(&text, kept.text.as_bytes())?;
+    let output = run(&on_text(front, language, &text))?;
+    if !output.status.success() {
+        return Err(source::refused(&output));
+    }
+    let module = files::read(bitcode)?;
+    let lost = kept
+        .registrations
+        .iter()
+        .find(|known| !holds(&module, known.name.as_bytes()));
+    if let Some(lost) = lost {
+        return Err(dropped(&lost.name, &lost.span));
+    }
+    Ok(Settled {
+        module,
+        said: Some(String::from_utf8_lossy(&output.stderr).into_owned()),
+        registrations: kept.registrations,
+    })
+}
+
+fn dropped(name: &str, span: &SourceSpan) -> Diagnostic {
+    let message = format!("the compiler drops the registration `{name}`");
+    Diagnostic::error(Code::UnknownWord, message)
+        .at(Some(span.clone()), "registered here")
+        .help("write it at file scope, outside templates, as an array of pointers with an initialiser")
+}
+
+fn run(job: &Job) -> Result<Output, Diagnostic> {
+    source::start(job)
+}
+
+/// Whether a file that a front half read, or its command line, may hold words that compilers drop.
+fn holds_words(settings: &Settings, front: &Job) -> bool {
+    let listed = front.value(LIST).map(PathBuf::from);
+    let listed = listed
+        .and_then(|list| files::read(&list).ok())
+        .unwrap_or_default();
+    let own = |file: &Path| {
+        settings
+            .include
+            .as_ref()
+            .is_some_and(|folder| file.starts_with(folder))
+    };
+    let of_system = |file: &Path| file.starts_with("/usr/include") || file.starts_with("/usr/lib");
+    let files = dependencies(&String::from_utf8_lossy(&listed)).into_iter();
+    let typed = front.args.iter().any(|arg| may_hold_words(arg.as_bytes()));
+    let read = |file: PathBuf| files::read(&file).is_ok_and(|bytes| may_hold_words(&bytes));
+    typed
+        || files
+            .filter(|file| !own(file) && !of_system(file))
+            .any(read)
+}
+
+/// The files that a rule of `make` depends on.
+fn dependencies(rule: &str) -> Vec<PathBuf> {
+    let rule = rule.replace("\\\n", " ");
+    let Some((_, list)) = rule.lines().next().and_then(|line| line.split_once(": ")) else {
+        return Vec::new();
+    };
+    let (mut found, mut name) = (Vec::new(), String::new());
+    let mut chars = list.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, chars.peek()) {
+            ('\\', Some(&next @ (' ' | '#'))) => {
+                name.push(next);
+                chars.next();
+            }
+            ('$', Some('$')) => {
+                name.push('$');
+                chars.next();
+            }
+            (c, _) if c.is_whitespace() => {
+                found.extend((!name.is_empty()).then(|| std::mem::take(&mut name)))
+            }
+            (c, _) => name.push(c),
+        }
+    }
+    found.extend((!name.is_empty()).then_some(name));
+    found.into_iter().map(PathBuf::from).collect()
+}
+
+/// A front half that only preprocesses.
+fn preprocessing(front: &Job, text: &Path) -> Job {
+    let mut job = without_lists(front);
+    job.args
+        .retain(|arg| arg != "-disable-llvm-passes" && arg != "-disable-O0-optnone");
+    for arg in &mut job.args {
+        if arg == "-emit-llvm-bc" {
+            *arg = "-E".to_string();
+        }
+    }
+    set(&mut job, "-o", &text.display().to_string());
+    job
+}
+
+/// A front half that reads preprocessed text.
+fn on_text(front: &Job, language: &str, text: &Path) -> Job {
+    let mut job = without_lists(front);
+    let mut args = Vec::new();
+    let mut rest = job.args.into_iter();
+    while let Some(arg) = rest.next() {
+        match arg.as_str() {
+            // What they say stands in the text.
+            "-include" | "-D" | "-U" | "-imacros" => {
+                rest.next();
+            }
+            _ => args.push(arg),
+        }
+    }
+    job.args = args;
+    set(&mut job, "-x", language);
+    if let Some(last) = job.args.last_mut() {
+        *last = text.display().to_string();
+    }
+    job
+}
+
+/// A job that lists no files.
+fn without_lists(front: &Job) -> Job {
+    let mut args = Vec::new();
+    let mut rest = front.args.iter();
+    while let Some(arg) = rest.next() {
+        match arg.as_str() {
+            LIST | "-MT" | "-MQ" => {
+                rest.next();
+            }
+            "-sys-header-deps" | "-MP" | "-MG" | "-MV" => {}
+            _ => args.push(arg.clone()),
+        }
+    }
+    Job {
+        program: front.program.clone(),
+        args,
+    }
+}
+
+fn set(job: &mut Job, option: &str, value: &str) {
+    let at = job.args.iter().position(|arg| arg == option);
+    if let Some(word) = at.and_then(|at| job.args.get_mut(at + 1)) {
+        *word = value.to_string();
+    }
+}
+
+/// The user's own job, told not to speak of attributes that are honoured.
+pub(crate) fn without_remarks(job: &Job) -> Job {
+    let mut job = job.clone();
+    let at = job.args.len().saturating_sub(1);
+    job.args.insert(at, "-Wno-unknown-attributes".to_string());
+    job
+}
+
+/// A command line without the options of the other compiler, and a note on each.
+pub fn without_plugins(args: &[String]) -> (Vec<String>, Vec<Diagnostic>) {
+    let (mut kept, mut notes) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    while at < args.len() {
+        match plugin_words(&args[at..]) {
+            0 => {
+                kept.push(args[at].clone());
+                at += 1;
+            }
+            count => {
+                let option = args[at..at + count].join(" ");
+                let message = format!("`{option}` is left out: Gradus differentiates itself");
+                let mut note = Diagnostic::error(Code::UnknownWord, message);
+                note.severity = Severity::Note;
+                notes.push(note);
+                at += count;
+            }
+        }
+    }
+    (kept, notes)
+}
+
+/// The number of words at the start of a command line that are one option of the other compiler.
+fn plugin_words(args: &[String]) -> usize {
+    let names = |word: &str| word.to_ascii_lowercase().contains("enzyme");
+    let plugin = [
+        "-fpass-plugin=",
+        "-fplugin=",
+        "-Wl,-mllvm=-load=",
+        "-Wl,--load-pass-plugin=",
+    ];
+    let option =
+        |word: &str| word.trim_start_matches('-').starts_with("enzyme") && word.starts_with('-');
+    let words: Vec<&str> = args.iter().take(4).map(String::as_str).collect();
+    match words[..] {
+        [first, ..] if plugin.iter().any(|start| first.starts_with(start)) && names(first) => 1,
+        [first, ..]
+            if first
+                .strip_prefix("-Wl,-mllvm,")
+                .or(first.strip_prefix("-Wl,-mllvm="))
+                .is_some_and(option) =>
+        {
+            1
+        }
+        ["-mllvm", value, ..] if option(value) => 2,
+        ["-Xclang", "-load", "-Xclang", library] if names(library) => 4,
+        ["-Xclang", value, ..] if value.starts_with("-load=") && names(value) => 2,
+        ["-Xclang", "-mllvm", "-Xclang", value] if option(value) => 4,
+        ["-load", library, ..] if names(library) => 2,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_of_make_are_read() {
+        let rule = "module: a.c \\\n  inc/b\\ c.h \\\n  $$d.h\n";
+        let expected = ["a.c", "inc/b c.h", "$d.h"].map(PathBuf::from);
+        assert_eq!(dependencies(rule), expected);
+    }
+
+    #[test]
+    fn options_of_the_other_compiler_are_left_out() {
+        let line = "-O2 -fpass-plugin=/opt/ClangEnzyme-19.so -Xclang -load -Xclang LLVMEnzyme.so -mllvm -enzyme-loose-types=1 \
+                    -mllvm -other -Wl,-mllvm,-enzyme-print a.c";
+        let args: Vec<String> = line.split_whitespace().map(String::from).collect();
+        let (kept, notes) = without_plugins(&args);
+        assert_eq!(kept.join(" "), "-O2 -mllvm -other a.c");
+        assert_eq!(notes.len(), 4);
+        assert!(notes.iter().all(|note| note.severity == Severity::Note));
+    }
+}
