@@ -5,7 +5,7 @@ use crate::generate::c::{C_INCLUDES, CProgram};
 use crate::ir_check::{followed, imported};
 use crate::made::{Made, Module, Subject, make};
 use gradus_ir::Diagnostic;
-use gradus_pipeline::{Level, Options};
+use gradus_pipeline::{Level, Options, keep_words, may_hold_words};
 use std::cell::LazyCell;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -93,26 +93,38 @@ fn one_source(sources: &[&str]) -> (String, Vec<u32>) {
     (all, ends)
 }
 
+/// Bitcode of a program, with the words that clang would drop.
 fn bitcode(source: &str, flags: &[&str]) -> Result<Vec<u8>, String> {
+    let whole = ["-c", "-emit-llvm", "-g", "-w", "-ffp-contract=off"];
+    if !may_hold_words(source.as_bytes()) {
+        return clang(source, "c", &[&whole, flags].concat());
+    }
+    let text = clang(source, "c", &[&["-E"], flags].concat())?;
+    let kept = keep_words(&String::from_utf8_lossy(&text)).text;
+    clang(&kept, "cpp-output", &[&whole, flags].concat())
+}
+
+/// What clang makes of a text.
+fn clang(source: &str, language: &str, flags: &[&str]) -> Result<Vec<u8>, String> {
     let clang = std::env::var("GRADUS_CLANG").unwrap_or_else(|_| "clang-22".into());
     let mut child = Command::new(clang)
-        .args(["-x", "c", "-", "-c", "-emit-llvm", "-o", "-", "-g", "-w"])
-        .args(["-ffp-contract=off"])
+        .args(["-x", language, "-", "-o", "-"])
         .args(flags)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|e| format!("clang does not start: {e}"))?;
-    let written = child
-        .stdin
-        .take()
-        .map(|mut input| input.write_all(source.as_bytes()));
-    let output = child.wait_with_output().map_err(|e| e.to_string())?;
-    match (output.status.success(), written) {
-        (true, Some(Ok(()))) => Ok(output.stdout),
-        _ => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
-    }
+    let mut input = child.stdin.take().ok_or("no pipe")?;
+    std::thread::scope(|scope| {
+        // Both ways at once: a text that is preprocessed comes back while it is read.
+        let written = scope.spawn(move || input.write_all(source.as_bytes()));
+        let output = child.wait_with_output().map_err(|e| e.to_string())?;
+        match (output.status.success(), written.join()) {
+            (true, Ok(Ok(()))) => Ok(output.stdout),
+            _ => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
+    })
 }
 
 #[cfg(test)]

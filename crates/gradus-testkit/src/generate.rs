@@ -26,6 +26,7 @@ mod math;
 mod meetings;
 mod parallel_c;
 mod pointers;
+mod registered;
 mod scratch;
 mod shares;
 mod wide;

@@ -106,6 +106,7 @@ pub fn c_program(seed: u64, statements: u32) -> CProgram {
     }
     let function = format!("f_{seed}");
     writer.lanes_function();
+    writer.registered_functions();
     writer.root(&function, statements);
     CProgram {
         source: writer.out,
@@ -261,6 +262,7 @@ impl Writer<'_> {
         self.variable("r".into());
         self.variable(format!("gs_{seed}"));
         self.through_lanes();
+        self.through_registered();
         let heap = self.chance(2);
         if heap {
             self.heap_arrays();
