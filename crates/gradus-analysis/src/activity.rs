@@ -212,6 +212,8 @@ impl ClassFacts {
         found.findings.extend(outliving);
         let elsewhere = crate::elsewhere::findings(facts, &found);
         found.findings.extend(elsewhere);
+        let converted = crate::fraction::findings(facts, &found, &found.flow, &bits.whole);
+        found.findings.extend(converted);
         let cuts = crate::text_cut::findings(facts, &found);
         found.findings.extend(cuts);
         found.findings.extend(crate::places::findings(facts));

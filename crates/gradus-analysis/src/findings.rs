@@ -13,7 +13,9 @@ use crate::further_args;
 use crate::lanes;
 use crate::linear;
 use crate::lost::Lost;
-use crate::memory::ClassId;
+use crate::memory::{ClassId, Origin};
+use crate::outliving;
+use crate::pieces;
 use crate::prints;
 use crate::seen;
 use crate::strangers;
@@ -342,13 +344,8 @@ impl Finder<'_> {
         );
     }
     fn bits(&mut self, op: Op) {
-        let message = "integer arithmetic on the bits of an active floating-point number";
-        self.refuse(
-            op,
-            Code::FloatBits,
-            message,
-            "compute with floating-point operations, or give the function a derivative of its own",
-        );
+        let refused = pieces::refused(self.facts.unit, self.func, self.body, op);
+        self.list.push(refused);
     }
     /// Numbers that go on as what is taken for an address there: one way of a program leaves the bits of a
     /// number, another an address (Rust: the result of what may panic, as long as nobody asks which).

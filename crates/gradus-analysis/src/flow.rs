@@ -246,6 +246,10 @@ impl Flow {
         flow.backward = Edges::of(flow.count, &list);
         flow
     }
+    /// The number of nodes.
+    pub fn count(&self) -> usize {
+        self.count
+    }
     /// The node of a value.
     pub fn value_node(&self, func: FuncId, value: Value) -> Option<FlowNode> {
         Some(self.first.get(&func)? + value.index())

@@ -607,13 +607,13 @@ fn movements(unit: &Unit, body: &Body, op: Op) -> SmallVec<[Movement; 3]> {
             };
             for ((value, low, high), other) in [(a, b), (b, a)] {
                 match body.as_const(value) {
-                    // Bits of a constant in between make another number of it.
-                    None if body.as_const(other.0).is_some() => {
+                    // Bits that the other operand may set make another number of it, also where the host states that
+                    // the two are disjoint: it may know of a bit in between that it is zero here and set there.
+                    None => {
                         let (below, above) = (high.min(other.1), low.max(other.2));
                         push(value, low, low, below.saturating_sub(low));
                         push(value, above, above, high.saturating_sub(above));
                     }
-                    None => push(value, low, low, high.saturating_sub(low)),
                     // What the other operand leaves alone is the constant's, zeros at its ends too.
                     Some(_) => {
                         push(value, 0, 0, other.1);

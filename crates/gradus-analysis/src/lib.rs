@@ -58,6 +58,7 @@ mod findings;
 mod flow;
 mod flows;
 mod fortran;
+mod fraction;
 mod further_args;
 mod guard;
 mod initial;

@@ -7,7 +7,7 @@
 use crate::activity::Facts;
 use crate::memory::MemoryPlace;
 use crate::seen;
-use gradus_ir::{Body, Op};
+use gradus_ir::{Body, Code, Diagnostic, FuncId, Op, Unit};
 
 /// The flow's nodes of integers that are bits of varied floats.
 pub(crate) struct FloatBits {
@@ -28,4 +28,17 @@ pub(crate) fn is_piece(facts: Facts<'_>, body: &Body, op: Op, at: (MemoryPlace, 
     bytes < shortest.unwrap_or(SHORTEST)
         && overlaps()
         && !seen::of_access(facts.unit, body, op).has_integer()
+}
+
+/// The refusal of integer arithmetic on the bits of an active number.
+pub(crate) fn refused(unit: &Unit, func: FuncId, body: &Body, op: Op) -> Diagnostic {
+    let message = "integer arithmetic on the bits of an active floating-point number";
+    let function = &unit.functions[func];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    Diagnostic::error(Code::FloatBits, message)
+        .in_function(name.clone())
+        .at(unit.span(body.ops[op].loc), "here")
+        .help(
+            "compute with floating-point operations, or give the function a derivative of its own",
+        )
 }

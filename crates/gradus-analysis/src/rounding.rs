@@ -1,11 +1,12 @@
 //! Rounding by a large constant: `(x + 0x1.8p52) - 0x1.8p52` is x rounded to a whole number, as libraries
-//! write it.
+//! write it; the sum may be fused with a product.
 //!
 //! Read as arithmetic its derivative is that of x; it is a step, and what is left of x after it
 //! (`x - round(x)`) would lose its derivative. So no derivative flows through the second operation.
 //! The constant is a power of two, or three times one, so large that the first operation leaves fewer than
 //! half of the bits behind the point: nobody adds such a number and takes it away again for another reason.
 
+use gradus_ir::known::{Known, MathFn};
 use gradus_ir::{BinaryOp, Body, ConstKind, FloatKind, Op, OpKind, Type, Unit, Value};
 
 /// Whether an op takes away the constant that another one added in order to round.
@@ -17,8 +18,23 @@ pub(crate) fn rounds(unit: &Unit, body: &Body, op: Op) -> bool {
     added.is_some_and(|(_, by)| by == -away && is_rounder(unit, body, sum, by))
 }
 
-/// The value to which an op adds a constant, and that number.
+/// Whether a value is a number plus such a constant: the last of its bits are those of a whole number.
+pub(crate) fn is_shifted(unit: &Unit, body: &Body, value: Value) -> bool {
+    let added = body.def_op(value).and_then(|sum| shifted(unit, body, sum));
+    added.is_some_and(|(_, by)| is_rounder(unit, body, value, by))
+}
+
+/// The value to which an op adds a constant, and that number. Of a fused product and sum, the value is one of
+/// the factors.
 fn shifted(unit: &Unit, body: &Body, op: Op) -> Option<(Value, f64)> {
+    if let OpKind::Call(_) = body.kind(op) {
+        let fused = unit.callee(body, op).and_then(|f| unit.known(f));
+        let Some(Known::Math(MathFn::Fma | MathFn::Fmuladd)) = fused else {
+            return None;
+        };
+        let args = unit.call_args(body, op);
+        return Some((*args.first()?, number(unit, body, *args.get(2)?)?));
+    }
     let OpKind::Binary(binary @ (BinaryOp::FAdd | BinaryOp::FSub)) = *body.kind(op) else {
         return None;
     };
