@@ -42,8 +42,7 @@ macro_rules! mutants {
                 use Mutant::*;
                 match self {
                     NeighboursAcrossParts | LanesInTurnSwapped | SignsChooseOther
-                    | ExtremeOfAllLanes
-                    | StaticRegistrationsLost => ToldBy::C,
+                    | ExtremeOfAllLanes | OtherSignDropped => ToldBy::C,
                     LaunchesMeetUnasked | ThreadsMeetUnseen | LoadsPassLaunches | StepsMeetLate
                     | StepsMeetEarly | StretchAnywhere | StretchBySome | MultiplesFromZero
                     | LastMultipleLost | WrappingMadeLong => ToldBy::Kernels,
@@ -113,6 +112,8 @@ mutants! {
     InsertKeepsLane,
     /// A lane that a shuffle takes twice gets one adjoint.
     ShuffleTakenOnce,
+    /// The sign that masks copy from another number, or flip by it, is dropped.
+    OtherSignDropped,
     /// Float lanes in integers are shifted back the same way.
     LanesShiftedOn,
     /// Loads are done again although their memory is overwritten.

@@ -1,10 +1,11 @@
 //! Floating-point numbers handled as integers become what is meant: signs set, cleared and copied by
-//! masks are `fneg`, `fabs`, `copysign`; an integer loaded, chosen or stored only for its floating-point bits
+//! masks are `fneg`, `fabs`, `copysign`, or as [`signs`] says; an integer loaded, chosen or stored only for its floating-point bits
 //! is loaded, chosen or stored as such, also under a mask; the bits of an element are those of a vector's number.
 
 use crate::Facts;
 use crate::literals::{float_bits, integer};
 use crate::masks;
+use crate::signs::{self, Loads};
 use gradus_edit::sweep_from;
 use gradus_ir::{
     AttrSet, BinaryOp, Body, Builder, CastOp, FloatKind, Op, OpKind, Type, TypeId, Unit, Value,
@@ -52,7 +53,7 @@ fn bits_to_float(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
         Some(bits) => of_bits(&mut b, source, ty, bits),
         None => masks::of_bits(&mut b, source, ty),
     };
-    let Some(new) = new else {
+    let Some(new) = new.or_else(|| signs::of_bits(&mut b, source, ty, Loads::AreNumbers)) else {
         return false;
     };
     body.replace_uses(result, new);
@@ -322,6 +323,10 @@ fn store_masked(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
     {
         return false;
     }
+    let loads = match holds(unit, body, place, scalar) {
+        true => Loads::AreNumbers,
+        false => Loads::AreIntegers,
+    };
     let (loc, width) = (body.ops[mask].loc, plain_float(unit, number));
     let mut b = Builder::new(unit, body);
     b.loc = loc;
@@ -330,7 +335,7 @@ fn store_masked(unit: &mut Unit, body: &mut Body, op: Op) -> bool {
         Some(width) => of_bits(&mut b, bits, number, width),
         None => masks::of_bits(&mut b, bits, number),
     };
-    let Some(new) = new else {
+    let Some(new) = new.or_else(|| signs::of_bits(&mut b, bits, number, loads)) else {
         return false;
     };
     body.set_operand(op, 0, new);

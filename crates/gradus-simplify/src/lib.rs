@@ -31,6 +31,7 @@ mod masks;
 mod quiet;
 mod repeats;
 mod short_rows;
+mod signs;
 mod stagger;
 mod steps;
 mod structure;

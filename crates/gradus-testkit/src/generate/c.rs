@@ -168,6 +168,8 @@ impl Writer<'_> {
              struct mixed_{seed} {{ float a; int k; }};\n\
              struct node_{seed} {{ double a; struct node_{seed} *next; double b; }};\n\
              static double g_{seed}[{CELLS}]; static double gs_{seed};\n\
+             static inline uint64_t bits_{seed}(double d) {{ uint64_t u; memcpy(&u, &d, 8); return u; }}\n\
+             static inline double num_{seed}(uint64_t u) {{ double d; memcpy(&d, &u, 8); return d; }}\n\
              __attribute__((noinline)) static double big_use_{seed}(struct big_{seed} q, double s) {{ q.a = 0.5 * q.a * s; return 0.3 * q.a + 0.2 * q.v[q.k & 1] * q.b + 0.1 * s; }}\n\
              static struct two_{seed} two_make_{seed}(double a, double b) {{ struct two_{seed} t = {{0.5 * a * b, sin(a)}}; return t; }}\n\
              __attribute__((noinline)) static struct mixed_{seed} mixed_make_{seed}(struct mixed_{seed} m, double a) {{ m.a = (float)(0.5 * m.a + 0.4 * a); m.k = m.k + 1; return m; }}\n\

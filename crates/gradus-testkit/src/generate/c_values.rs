@@ -79,7 +79,7 @@ impl Writer<'_> {
     /// An expression within ±2 of operands within ±2.
     pub fn bounded(&mut self) -> String {
         let (a, b) = (self.leaf(), self.leaf());
-        match self.random.below(26) {
+        match self.random.below(28) {
             0..=2 => format!("0.5 * {a} + 0.4 * {b}"),
             3 | 4 => format!("0.5 * {a} * {b}"),
             5 => format!("0.5 * ({a} - {b})"),
@@ -129,8 +129,32 @@ impl Writer<'_> {
                     self.random.pick(&["a", "b"])
                 )
             }
+            25 | 26 => self.signed(&a, &b),
             _ => format!("0.3 * {a} + 0.2 * {b} * {a}"),
         }
+    }
+
+    /// A number whose sign is made by masks, of another number's or of a comparison.
+    fn signed(&mut self, a: &str, b: &str) -> String {
+        self.note("signs by masks");
+        let (x, y) = (
+            format!("bits_{0}({a})", self.seed),
+            format!("bits_{0}({b})", self.seed),
+        );
+        let c = self.leaf();
+        let z = format!("bits_{0}({c})", self.seed);
+        let (top, rest) = ("(1ull << 63)", "~(1ull << 63)");
+        let bits = match self.random.below(8) {
+            0 => format!("({x} & {rest}) | ({y} & {top})"),
+            1 => format!("{x} ^ ({y} & {top})"),
+            2 => format!("{x} ^ (({y} ^ {z}) & {top})"),
+            3 => format!("({x} & {rest}) | ((uint64_t)({b} < {c}) << 63)"),
+            4 => format!("({x} | {top}) ^ ({y} & {top})"),
+            5 => format!("{x} + ({y} & {top})"),
+            6 => format!("({x} & {rest}) | (~{y} & {top})"),
+            _ => format!("(-(uint64_t)({b} < {c}) & {x}) | (~-(uint64_t)({b} < {c}) & {z})"),
+        };
+        format!("num_{}({bits})", self.seed)
     }
 
     fn call(&mut self) -> String {
