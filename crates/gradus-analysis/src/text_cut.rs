@@ -1,16 +1,25 @@
-//! Numbers that go through text: `snprintf` here, `strtod` there. Derivatives do not follow them.
+//! Numbers that go through text or a file: `snprintf` here, `strtod` there. Derivatives do not follow them.
 //!
 //! A number that is read from text and that active outputs depend on has the derivative zero. Where the
-//! same closure makes text of numbers that depend on active inputs, that is probably not meant: such
-//! readings are told. Which text is read cannot be said, since it may be copied, written to a file and
-//! read again; text in memory may reach any reading, a stream's text only where a stream is read.
+//! same closure makes text of numbers that depend on active inputs, such readings are told. Which text is read
+//! cannot be said, since it may be copied, written to a file and read again; text in memory may reach any
+//! reading, a stream's text only where a stream is read. Not told are readings of memory that the closure never
+//! writes (constants, the environment, arguments of the program), and numbers that are written to the terminal.
+//! A function that nothing is known of may read, too, where it is handed what active numbers were written to.
 
 use crate::activity::{ClassFacts, Facts};
-use gradus_ir::known::{Effects, Known, SystemFn, TextFn, is_text_object};
-use gradus_ir::{Body, Code, Diagnostic, FuncId, Op, Value};
+use crate::closure::Callee;
+use crate::flow::{ValueAccess, call_result, value_accesses};
+use crate::memory::ClassId;
+use gradus_ir::known::{Effects, Known, SystemFn, TextFn, is_stream_variable, is_text_object};
+use gradus_ir::{Body, Code, ConstKind, Diagnostic, FuncId, Op, OpKind, Unit, Value};
+use std::collections::HashSet;
 
 /// An op and whose it is.
 type Site<'u> = (FuncId, &'u Body, Op);
+
+/// The longest chain of `stream << a << b` that is followed.
+const CHAIN_MAX: usize = 256;
 
 /// The ways of numbers in and out of text, in the order of the program.
 #[derive(Default)]
@@ -19,13 +28,17 @@ struct Ways<'u> {
     to_memory: Vec<Site<'u>>,
     /// Active numbers become text of a stream, or are written to it as they are.
     to_stream: Vec<Site<'u>>,
+    /// What they are written to.
+    goals: HashSet<ClassId>,
     /// A stream is read.
     from_stream: bool,
     /// Numbers that matter are read.
     wanted: Vec<Site<'u>>,
+    /// Floats that matter are results of functions that nothing is known of.
+    unknown: Vec<Site<'u>>,
 }
 
-/// A warning for each such reading.
+/// A warning for each such reading; the pipeline refuses them unless they are allowed.
 pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic> {
     let mut ways = Ways::default();
     for (func, body) in facts.closure.bodies(facts.unit) {
@@ -34,31 +47,66 @@ pub(crate) fn findings(facts: Facts<'_>, classes: &ClassFacts) -> Vec<Diagnostic
         }
     }
     let stream = ways.to_stream.first().filter(|_| ways.from_stream);
-    let Some(written) = ways.to_memory.first().or(stream) else {
-        return Vec::new();
-    };
-    let told = ways
-        .wanted
-        .iter()
-        .map(|site| warning(facts, *site, *written));
-    told.collect()
+    let written = ways.to_memory.first().or(stream).copied();
+    let mut told: Vec<Diagnostic> = Vec::new();
+    if let Some(written) = written {
+        let texts = Texts::of(facts);
+        let read = ways
+            .wanted
+            .iter()
+            .filter(|site| texts.may_reach(facts, **site));
+        told.extend(read.map(|site| warning(facts, *site, written)));
+    }
+    let any = ways.to_memory.first().or(ways.to_stream.first());
+    if let Some(written) = any {
+        let handed = |site: &&Site<'_>| {
+            let args = facts.unit.call_args(site.1, site.2);
+            args.into_iter().any(|arg| {
+                (facts.memory.class(site.0, arg)).is_some_and(|c| ways.goals.contains(&c))
+            })
+        };
+        let read = ways.unknown.iter().filter(handed);
+        told.extend(read.map(|site| warning(facts, *site, *written)));
+    }
+    told
 }
 
 impl<'u> Ways<'u> {
     fn meet(&mut self, facts: Facts<'u>, classes: &ClassFacts, site: Site<'u>) {
         let (func, body, op) = site;
+        match facts.closure.callee(facts.unit, body, op) {
+            Some(Callee::Outside(callee)) => self.call(facts, classes, site, callee),
+            Some(Callee::Inside(callee)) if is_text_object(&facts.unit.functions[callee].name) => {
+                self.call(facts, classes, site, callee);
+            }
+            // As libstdc++ calls `strtod`.
+            Some(Callee::Indirect(_)) => {
+                for &callee in facts.memory.callees(func, op) {
+                    self.call(facts, classes, site, callee);
+                }
+            }
+            _ => {}
+        }
+    }
+    fn call(&mut self, facts: Facts<'u>, classes: &ClassFacts, site: Site<'u>, callee: FuncId) {
+        let (func, body, op) = site;
         let unit = facts.unit;
-        let Some(callee) = unit.callee(body, op) else {
-            return;
+        let matters = |op| {
+            let result = call_result(body, op);
+            result.is_some_and(|result| classes.value_useful(func, result))
         };
         let Some(known) = unit.known(callee) else {
+            if unit.functions[callee].body.is_none() && matters(op) {
+                self.unknown.push(site);
+            }
             return;
         };
         let args = unit.call_args(body, op);
         let effects = unit.known_effects(callee).unwrap_or(Effects::UNKNOWN);
         match known {
             Known::System(SystemFn::PrintToMemory | SystemFn::Print | SystemFn::Send) => {
-                if !args.iter().any(|arg| varies(facts, classes, func, *arg)) {
+                let active = args.iter().any(|arg| varies(facts, classes, func, *arg));
+                if !active || args.first().is_some_and(|to| is_terminal(unit, body, *to)) {
                     return;
                 }
                 let in_memory = known == Known::System(SystemFn::PrintToMemory)
@@ -67,8 +115,14 @@ impl<'u> Ways<'u> {
                     true => self.to_memory.push(site),
                     false if known == Known::System(SystemFn::Send) => self.to_stream.push(site),
                     false if effects.writes.arguments != 0 => self.to_stream.push(site),
-                    false => {}
+                    false => return,
                 }
+                let goals = args
+                    .iter()
+                    .filter(|arg| facts.words.carries_pointer(func, **arg));
+                let goals = goals.filter(|arg| !varies(facts, classes, func, **arg));
+                self.goals
+                    .extend(goals.filter_map(|arg| facts.memory.class(func, *arg)));
             }
             Known::System(SystemFn::Read) => {
                 self.from_stream = true;
@@ -81,14 +135,113 @@ impl<'u> Ways<'u> {
                     self.wanted.push(site);
                 }
             }
-            Known::Text(TextFn::ToFloat) => {
-                let result = crate::flow::call_result(body, op);
-                if result.is_some_and(|result| classes.value_useful(func, result)) {
-                    self.wanted.push(site);
-                }
-            }
+            Known::Text(TextFn::ToFloat) if matters(op) => self.wanted.push(site),
             _ => {}
         }
+    }
+}
+
+/// Whether what is written to is the terminal: `stdout`, `stderr`, `std::cout` and its kin, Fortran's unit 6.
+fn is_terminal(unit: &Unit, body: &Body, mut to: Value) -> bool {
+    let variable = |value: Value| {
+        let constant = body.as_const(value).map(|id| &unit.constant(id).kind);
+        match constant {
+            Some(ConstKind::Global { global, .. }) => Some(unit.globals[*global].name.as_str()),
+            _ => None,
+        }
+    };
+    for _ in 0..CHAIN_MAX {
+        if let Some(name) = variable(to) {
+            return matches!(name, "_ZSt4cout" | "_ZSt4cerr" | "_ZSt4clog");
+        }
+        let Some(op) = body.def_op(to) else {
+            return false;
+        };
+        match body.kind(op) {
+            OpKind::Load(_) => {
+                return variable(body.operand(op, 0)).is_some_and(is_stream_variable);
+            }
+            OpKind::Call(_) | OpKind::Invoke(_) => {
+                let args = unit.call_args(body, op);
+                let (Some(callee), Some(&first)) = (unit.callee(body, op), args.first()) else {
+                    return false;
+                };
+                let name = &unit.functions[callee].name;
+                if name.starts_with("_FortranAioBeginExternal") {
+                    return matches!(body.as_int(unit, first), Some(-1 | 0 | 6));
+                }
+                let gives = unit.known_effects(callee).and_then(|e| e.returns_argument);
+                if gives != Some(0) {
+                    return false;
+                }
+                to = first;
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// The memory that a closure may put text into.
+struct Texts {
+    written: HashSet<ClassId>,
+}
+
+impl Texts {
+    fn of(facts: Facts<'_>) -> Texts {
+        let mut texts = Texts {
+            written: HashSet::new(),
+        };
+        for (func, body) in facts.closure.bodies(facts.unit) {
+            for op in body.walk(body.root()) {
+                value_accesses(facts.unit, body, op, |access| {
+                    if let ValueAccess::Store { ptr, .. } = access {
+                        texts.note(facts, func, ptr, false);
+                    }
+                });
+                texts.call(facts, (func, body, op));
+            }
+        }
+        texts
+            .written
+            .extend(facts.memory.copies().iter().map(|copy| copy.to.class));
+        texts
+    }
+    fn call(&mut self, facts: Facts<'_>, (func, body, op): Site<'_>) {
+        let unit = facts.unit;
+        let effects = match facts.closure.callee(unit, body, op) {
+            Some(Callee::Inside(_)) | None => return,
+            Some(Callee::Outside(callee)) => unit.known_effects(callee),
+            Some(Callee::Indirect(_) | Callee::Foreign) => None,
+        };
+        let writes = effects.unwrap_or(Effects::UNKNOWN).writes;
+        for (index, arg) in unit.call_args(body, op).into_iter().enumerate() {
+            if writes.argument(index) {
+                self.note(facts, func, arg, true);
+            }
+        }
+    }
+    /// Notes memory behind a pointer, and what can be reached from there.
+    fn note(&mut self, facts: Facts<'_>, func: FuncId, ptr: Value, beyond: bool) {
+        let places = facts.memory.places(func, ptr).iter().flatten();
+        let mut work: Vec<ClassId> = places.map(|place| place.class).collect();
+        while let Some(class) = work.pop() {
+            if self.written.insert(class) && beyond {
+                work.extend(facts.memory.stored(class));
+            }
+        }
+    }
+    /// Whether what is read may be text that the closure made.
+    fn may_reach(&self, facts: Facts<'_>, (func, body, op): Site<'_>) -> bool {
+        let callee = facts.unit.callee(body, op);
+        if let Some(Known::System(_)) = callee.and_then(|f| facts.unit.known(f)) {
+            return true;
+        }
+        let args = facts.unit.call_args(body, op);
+        let class = args
+            .first()
+            .and_then(|text| facts.memory.class(func, *text));
+        class.is_none_or(|class| self.written.contains(&class))
     }
 }
 
@@ -106,9 +259,9 @@ fn warning(facts: Facts<'_>, read: Site<'_>, written: Site<'_>) -> Diagnostic {
     let function = &unit.functions[read.0];
     let name = function.source_name.as_ref().unwrap_or(&function.name);
     let message = "a number that is read from text or a file has the derivative zero, and active numbers are written to such";
-    Diagnostic::warning(Code::ZeroDerivative, message)
+    Diagnostic::warning(Code::TextRoundTrip, message)
         .in_function(name)
         .at(place(read), "read here")
         .at(place(written), "active numbers are written here")
-        .help("pass the number itself; where it is another number that is read, nothing is to be done")
+        .help("pass the number itself; where it is another number that is read, or zero is meant, `--allow=text-round-trip` makes this a warning")
 }

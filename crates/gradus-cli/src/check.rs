@@ -1,6 +1,6 @@
 //! `gradus check`: is the derivative right?
 
-use crate::options::{Wrong, list, seconds, split, text, word_text, words, wrong};
+use crate::options::{Wrong, allowed, list, seconds, split, text, word_text, words, wrong};
 use crate::said::outln;
 use crate::session::{Session, status};
 use gradus::Diagnostic;
@@ -65,6 +65,7 @@ fn read(args: &[OsString]) -> Result<Check, Diagnostic> {
             Long("driver") => what.driver = Some(text(&mut parser)?.into()),
             Long("limit") => what.limit_seconds = seconds(&text(&mut parser)?)?,
             Long("strong-zero") => what.options.strong_zero = true,
+            Long("allow") => what.options.allowed.extend(allowed(&text(&mut parser)?)?),
             Long("without") => what.options.off.extend(list(&text(&mut parser)?)),
             Value(name) => what.files.push(word_text(&name)?.into()),
             other => return Err(Wrong(other.unexpected()).into()),

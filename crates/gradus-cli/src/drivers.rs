@@ -57,6 +57,9 @@ fn asked(args: &[OsString]) -> Result<Asked, gradus::Diagnostic> {
             _ => {
                 if let Some(names) = arg.strip_prefix("--gradus-without=") {
                     asked.how.options.off.extend(crate::options::list(names));
+                } else if let Some(names) = arg.strip_prefix("--allow=") {
+                    let allowed = crate::options::allowed(names)?;
+                    asked.how.options.allowed.extend(allowed);
                 } else if let Some(name) = arg.strip_prefix("--par-target=") {
                     asked.how.options.target = target(name)?;
                 } else {

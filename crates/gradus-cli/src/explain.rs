@@ -55,7 +55,7 @@ pages! {
     "GRD0036",
     "GRD0037",
     "GRD0038",
-    "GRD0039",
+    "GRD0040",
 }
 
 /// Prints a page, or the list of all; gives the exit status.

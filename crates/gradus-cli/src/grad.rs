@@ -1,6 +1,6 @@
 //! `gradus grad`: derivatives by name.
 
-use crate::options::{Wrong, list, split, text, word_text, words, wrong};
+use crate::options::{Wrong, allowed, list, split, text, word_text, words, wrong};
 use crate::said::outln;
 use crate::session::{Session, status};
 use gradus::Diagnostic;
@@ -61,6 +61,7 @@ pub fn read(args: &[OsString]) -> Result<Grad, Diagnostic> {
             Long("with-primal") => asked.with_primal = true,
             Long("beside") => asked.beside = true,
             Long("strong-zero") => asked.options.strong_zero = true,
+            Long("allow") => asked.options.allowed.extend(allowed(&text(&mut parser)?)?),
             Long("deterministic") => asked.options.deterministic = true,
             Long("inactive") => asked.inactive.extend(list(&text(&mut parser)?)),
             Long("width") => asked.width = width(&text(&mut parser)?)?,

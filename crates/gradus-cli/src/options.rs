@@ -1,5 +1,6 @@
 //! Reading command lines: the parts that several commands share.
 
+use gradus::pipeline::Allowance;
 use gradus::{Code, Diagnostic};
 use lexopt::ValueExt;
 use std::ffi::{OsStr, OsString};
@@ -76,6 +77,25 @@ pub fn size_bytes(text: &str) -> Result<u64, Diagnostic> {
     size.ok_or_else(|| {
         wrong(format!("`{text}` is no size")).help("give mebibytes, or a number with K, M or G")
     })
+}
+
+/// What `--allow=a,b` allows.
+///
+/// # Errors
+/// `BadOption` for a name of nothing that can be allowed.
+pub fn allowed(text: &str) -> Result<Vec<Allowance>, Diagnostic> {
+    let names = || Allowance::ALL.iter().map(|kind| kind.name());
+    let of_name = |name: String| {
+        let found = Allowance::ALL.iter().find(|kind| kind.name() == name);
+        found.copied().ok_or_else(|| {
+            let help = format!("there is {}", names().collect::<Vec<_>>().join(", "));
+            wrong(format!("`--allow={name}` allows nothing")).help(help)
+        })
+    };
+    match list(text) {
+        names if names.is_empty() => Err(wrong("`--allow` names nothing")),
+        names => names.into_iter().map(of_name).collect(),
+    }
 }
 
 /// The parts of a list with commas.

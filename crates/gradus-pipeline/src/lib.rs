@@ -41,8 +41,8 @@ pub use reply::{
     Argument, Derivative, Dump, FunctionInfo, Outcome, Output, Part, Reply, Role, Timing,
 };
 pub use request::{
-    CallsTask, GradRequest, GradTask, Input, Level, Mode, Options, OutputKind, ParallelTarget,
-    Request, Task,
+    Allowance, CallsTask, GradRequest, GradTask, Input, Level, Mode, Options, OutputKind,
+    ParallelTarget, Request, Task,
 };
 pub use run::PASSES;
 pub use source_words::{KeptWords, WrittenRegistration, keep_words, may_hold_words};

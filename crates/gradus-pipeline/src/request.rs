@@ -1,5 +1,6 @@
 //! What the pipeline is asked: modules, a task, what to emit, options.
 
+use gradus_ir::Code;
 use serde::{Deserialize, Serialize};
 
 /// One run of the pipeline.
@@ -139,11 +140,37 @@ pub enum ParallelTarget {
     Words,
 }
 
+/// A finding that is refused unless the user allows it; then it is a warning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Allowance {
+    /// Numbers that matter go through text or a file, where their derivatives end.
+    TextRoundTrip,
+}
+
+impl Allowance {
+    /// All of them.
+    pub const ALL: &[Allowance] = &[Allowance::TextRoundTrip];
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Allowance::TextRoundTrip => "text-round-trip",
+        }
+    }
+    /// The code of what is allowed.
+    pub fn code(self) -> Code {
+        match self {
+            Allowance::TextRoundTrip => Code::TextRoundTrip,
+        }
+    }
+}
+
 /// How the pipeline works.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// Makes all adjoint products strong: zero times anything is zero.
     pub strong_zero: bool,
+    /// What is warned of and not refused.
+    pub allowed: Vec<Allowance>,
     /// Runs the verifiers after every pass; they always run on what goes back to LLVM.
     pub verify_each: bool,
     /// Gives the program's text after passes of these names ([`crate::PASSES`]; `all` for all).

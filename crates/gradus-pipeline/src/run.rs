@@ -4,8 +4,8 @@
 //! refusal without outputs.
 
 use crate::reply::{Dump, Outcome, Output, Timing};
-use crate::{Reply, Request};
-use gradus_ir::{Diagnostic, Severity, Unit};
+use crate::{Allowance, Reply, Request};
+use gradus_ir::{Code, Diagnostic, Severity, Unit};
 use gradus_llvm::Host;
 use gradus_raise::Raised;
 
@@ -94,6 +94,21 @@ impl<'a> Run<'a> {
             }
         }
         if fatal { Err(Stop) } else { Ok(()) }
+    }
+
+    /// Findings, of which those are errors that are only warnings where the user allows them.
+    pub(crate) fn refused_unless_allowed(&self, findings: &[Diagnostic]) -> Vec<Diagnostic> {
+        let allowed = &self.request.options.allowed;
+        let refused = |code: Code| {
+            Allowance::ALL
+                .iter()
+                .any(|kind| kind.code() == code && !allowed.contains(kind))
+        };
+        let mut list = findings.to_vec();
+        for finding in list.iter_mut().filter(|finding| refused(finding.code)) {
+            finding.severity = Severity::Error;
+        }
+        list
     }
 
     /// The value, or a stop with its finding.

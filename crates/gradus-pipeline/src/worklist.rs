@@ -285,7 +285,8 @@ fn make(run: &mut Run<'_>, unit: &mut Unit, root: &Root, rules: &Rules) -> Resul
         Ok(facts) => Ok(facts),
         Err(findings) => Err(stop(run, root, findings)),
     })?;
-    run.take(facts.warnings().to_vec())?;
+    let warnings = run.refused_unless_allowed(facts.warnings());
+    run.take(warnings)?;
     run.pass("differentiate", |run| {
         let made = variants(run, unit, root, &facts, rules)?;
         run.after_unit("differentiate", unit)?;
