@@ -11,6 +11,7 @@ mod idle;
 mod libomp;
 mod own;
 
+use crate::cuda::faults;
 use crate::strand;
 use crate::tasks::Scope;
 use std::ffi::{CStr, CString};
@@ -185,11 +186,11 @@ pub(crate) fn is_hungry() -> bool {
 
 /// Runs `work` on a worker: here, if this thread is one or if nobody else would or may.
 pub(crate) fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
-    match on_libomp() {
+    faults::aside(|| match on_libomp() {
         true if strand::is_closed() => work(),
         true => libomp::on_worker(work),
         false => own::on_worker(work),
-    }
+    })
 }
 
 /// Runs both, `second` possibly on another worker; called by a worker.

@@ -3,6 +3,7 @@
 //! A loop is cut into leaves. Its worker runs them one after the other while nobody waits for work; then what
 //! is left is dealt out to all workers ([`crate::rows`]).
 
+use crate::cuda::faults;
 use crate::rows::{self, FORCED_LEAVES, Leaves};
 use crate::{Carried, paying, pool, strand, tsan};
 use std::ffi::c_void;
@@ -29,6 +30,8 @@ struct Loop {
     /// The iterations of a leaf.
     leaf: i64,
     depth: u32,
+    /// Whether it is a kernel's grid, whose faults are the kernel's.
+    kernel: bool,
 }
 
 impl Leaves for Loop {
@@ -36,7 +39,7 @@ impl Leaves for Loop {
         let lo = self.lo + i64::from(first) * self.leaf;
         let hi = (self.lo + i64::from(end) * self.leaf).min(self.hi);
         // SAFETY: the caller of `gr_for` promised that the body takes every range of the loop.
-        tsan::shown(|| unsafe { (self.body)(lo, hi, self.context.get()) });
+        tsan::shown(|| unsafe { run_body(self.kernel, self.body, lo, hi, self.context.get()) });
     }
 }
 
@@ -58,6 +61,20 @@ impl Loop {
             self.run_leaves(leaf, leaf + 1);
         }
         false
+    }
+}
+
+/// Runs a range, which may be a part of a kernel.
+///
+/// # Safety
+/// The body takes the range.
+unsafe fn run_body(kernel: bool, body: RangeBody, lo: i64, hi: i64, context: *mut c_void) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        match kernel {
+            true => faults::run(body, lo, hi, context),
+            false => body(lo, hi, context),
+        }
     }
 }
 
@@ -104,9 +121,10 @@ pub unsafe extern "C" fn gr_for(
     if hi <= lo {
         return;
     }
+    let kernel = faults::is_in_kernel();
     if strand::loops_alone() {
         // SAFETY: promised by the caller.
-        return unsafe { body(lo, hi, context) };
+        return unsafe { run_body(kernel, body, lo, hi, context) };
     }
     let context = Carried(context);
     let split = move |timed: Option<&paying::Run>| {
@@ -122,6 +140,7 @@ pub unsafe extern "C" fn gr_for(
             hi,
             leaf,
             depth,
+            kernel,
         };
         strand::deeper(depth, || all.run(timed))
     };

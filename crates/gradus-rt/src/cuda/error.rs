@@ -192,6 +192,11 @@ pub(super) fn stick(error: Error) {
     let _ = STICKY.compare_exchange(0, error as Status, Ordering::Relaxed, Ordering::Relaxed);
 }
 
+/// Whether a kernel failed.
+pub(super) fn is_stuck() -> bool {
+    STICKY.load(Ordering::Relaxed) != 0
+}
+
 /// As after a reset of the device.
 pub(super) fn forget() {
     STICKY.store(0, Ordering::Relaxed);

@@ -4,6 +4,7 @@
 use super::Status;
 use super::device::{MAX_BLOCK, MAX_GRID, MAX_THREADS, SHARED_OPTIN};
 use super::error::{self, Error, entry};
+use super::faults::{self, Place};
 use super::kernels::{self, Kernel};
 use super::profile;
 use super::types::Dim3;
@@ -93,7 +94,47 @@ fn suits(kernel: &Kernel, grid: Dim3, block: Dim3, shared: usize) -> Result<(), 
     }
 }
 
-/// Before a launch that the program makes itself: 0 where it can run; else the error that it made the last one.
+/// Before a launch that the program makes itself: 0 where it can run; else the error that it made the last one. Returns
+/// a second time, with the error, where the kernel does something that the system does not allow ([`faults`]).
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+extern "C" fn __gr_launch_begin(
+    stub: *const c_void,
+    gx: u32,
+    gy: u32,
+    gz: u32,
+    bx: u32,
+    by: u32,
+    bz: u32,
+    shared: usize,
+) -> Status {
+    std::arch::naked_asm!(
+        "lea r10, [rsp + 8]",
+        "mov r11, [rsp]",
+        // A `Place`, from its end to its beginning.
+        "push r15",
+        "push r14",
+        "push r13",
+        "push r12",
+        "push rbp",
+        "push rbx",
+        "push r11",
+        "push r10",
+        "mov r11, rsp",
+        // The arguments that are no registers', and the place.
+        "push r11",
+        "push qword ptr [r11 + 80]",
+        "push qword ptr [r11 + 72]",
+        "call {begun}",
+        "add rsp, 88",
+        "ret",
+        begun = sym begun,
+    )
+}
+
+/// The same on other machines, which returns once.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 #[unsafe(no_mangle)]
 extern "C" fn __gr_launch_begin(
     stub: *const c_void,
@@ -105,11 +146,26 @@ extern "C" fn __gr_launch_begin(
     bz: u32,
     shared: usize,
 ) -> Status {
+    begun(stub, gx, gy, gz, bx, by, bz, shared, &Place::default())
+}
+
+extern "C" fn begun(
+    stub: *const c_void,
+    gx: u32,
+    gy: u32,
+    gz: u32,
+    bx: u32,
+    by: u32,
+    bz: u32,
+    shared: usize,
+    place: &Place,
+) -> Status {
     let size = |x, y, z| Dim3 { x, y, z };
     entry(|| {
         let kernel = kernels::find(stub)?;
         suits(kernel, size(gx, gy, gz), size(bx, by, bz), shared)?;
         profile::begin(kernel.name);
+        faults::begin(*place);
         Ok(())
     })
 }
@@ -143,6 +199,7 @@ extern "C" fn __gr_launch_with(
 /// After a launch, a copy or a fill that the program makes itself.
 #[unsafe(no_mangle)]
 extern "C" fn __gr_activity_end() {
+    faults::end();
     profile::end();
 }
 
@@ -159,12 +216,38 @@ unsafe extern "C" fn cudaLaunchKernel(
         let kernel = kernels::find(stub)?;
         suits(kernel, grid, block, shared)?;
         profile::launched(kernel.name, || {
-            let ([gx, gy, gz], [bx, by, bz]) = (sizes(grid), sizes(block));
-            // SAFETY: the arguments are the kernel's, by the caller's promise.
-            unsafe { (kernel.entry)(arguments, gx, gy, gz, bx, by, bz, shared as u64) };
+            let mut by_address = ByAddress {
+                kernel,
+                arguments,
+                sizes: [sizes(grid), sizes(block)],
+                shared: shared as u64,
+            };
+            faults::machine::listen();
+            // SAFETY: `run_entry` takes the launch, which is there until it returns.
+            unsafe { faults::run(run_entry, 0, 0, (&raw mut by_address).cast()) };
         });
-        Ok(())
+        match error::is_stuck() {
+            true => Err(Error::IllegalAddress),
+            false => Ok(()),
+        }
     })
+}
+
+/// A launch by the kernel's address.
+struct ByAddress {
+    kernel: &'static Kernel,
+    arguments: *mut *mut c_void,
+    sizes: [[u64; 3]; 2],
+    shared: u64,
+}
+
+unsafe extern "C" fn run_entry(_lo: i64, _hi: i64, launch: *mut c_void) {
+    // SAFETY: `cudaLaunchKernel` gives its launch, whose arguments are the kernel's by its caller's promise.
+    unsafe {
+        let launch = &*launch.cast::<ByAddress>();
+        let [[gx, gy, gz], [bx, by, bz]] = launch.sizes;
+        (launch.kernel.entry)(launch.arguments, gx, gy, gz, bx, by, bz, launch.shared);
+    }
 }
 
 fn sizes(size: Dim3) -> [u64; 3] {

@@ -10,6 +10,7 @@ mod arrays;
 mod copies;
 mod device;
 mod error;
+pub(crate) mod faults;
 mod kernels;
 mod launch;
 mod memory;

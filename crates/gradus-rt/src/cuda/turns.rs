@@ -6,6 +6,7 @@
 //! that it has begun all wait, in the blocks' order: who waits for an earlier block waits for one that is under way
 //! or has ended, and who waits for a later one comes to see it begun.
 
+use super::faults;
 use super::stacks::{Stack, Stacks, switch};
 use crate::ranges::gr_for;
 use crate::waiting;
@@ -258,7 +259,11 @@ impl Block {
         };
         let before = TURN.replace(&raw mut turn);
         // SAFETY: the stack was made for a thread, or is where it stood when it had its last turn.
-        unsafe { switch(&raw mut turn.worker, to) };
+        // A fault on the thread's own stack has no place on this one to go on.
+        faults::aside(|| {
+            // SAFETY: the stack was made for a thread, or is where it stood when it had its last turn.
+            unsafe { switch(&raw mut turn.worker, to) }
+        });
         TURN.set(before);
         let thread = &mut self.threads[number];
         if thread.state == State::Ended {

@@ -1,0 +1,237 @@
+//! Accesses of kernels to memory that is not there: CUDA's error, and not the end of the program.
+//!
+//! The system tells a thread of such an access by a signal. Where the thread runs a kernel at that moment, the
+//! error becomes the one that all calls give from then on, and the thread goes on behind the kernel, or behind its
+//! part of it: where it stood is kept before, as `setjmp` would. All other faults, and those of kernels whose
+//! threads wait for each other, go to who handled them before.
+//!
+//! Two places are kept: a launch that the program makes itself runs where it stands, behind
+//! [`__gr_launch_begin`](super::launch), which then returns a second time, with the error; a part of a grid is
+//! called by [`run`]. Work of others that a thread takes up meanwhile has neither ([`aside`]).
+//!
+//! On machines for which this is not written a fault ends the program.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::ptr::null;
+
+/// A part of a kernel, as `gr_for` takes it.
+type Part = unsafe extern "C" fn(lo: i64, hi: i64, context: *mut c_void);
+
+/// Where a function was called, and what it must leave as it was: the stack behind the call, the place to return
+/// to, and rbx, rbp and r12 to r15.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    stack: u64,
+    code: u64,
+    kept: [u64; 6],
+}
+
+thread_local! {
+    /// Where the launch stands that this thread runs.
+    static LAUNCH: Cell<Place> = const { Cell::new(Place { stack: 0, code: 0, kept: [0; 6] }) };
+    /// Where this thread goes on after a fault; null where it runs no kernel.
+    static GUARD: Cell<*const Place> = const { Cell::new(null()) };
+}
+
+/// Whether this thread runs a kernel.
+pub(crate) fn is_in_kernel() -> bool {
+    !GUARD.get().is_null()
+}
+
+/// What this thread runs from now on is a kernel, until [`end`]; after a fault it goes on at `place`.
+pub(super) fn begin(place: Place) {
+    machine::listen();
+    LAUNCH.set(place);
+    GUARD.set(LAUNCH.with(|launch| launch.as_ptr().cast_const()));
+}
+
+/// The kernel has ended.
+pub(super) fn end() {
+    GUARD.set(null());
+}
+
+/// Does work that is not the kernel's.
+pub(crate) fn aside<R>(work: impl FnOnce() -> R) -> R {
+    let before = GUARD.replace(null());
+    let done = work();
+    GUARD.set(before);
+    done
+}
+
+/// Runs a part of a kernel; nothing of it where one has failed.
+///
+/// # Safety
+/// The part may be run so.
+pub(crate) unsafe fn run(part: Part, lo: i64, hi: i64, context: *mut c_void) {
+    if super::error::is_stuck() {
+        return;
+    }
+    let mut place = Place::default();
+    let before = GUARD.get();
+    // SAFETY: promised by the caller; the place is there until the call has returned, once or twice.
+    unsafe {
+        machine::call(
+            lo,
+            hi,
+            context,
+            part,
+            &raw mut place,
+            GUARD.with(Cell::as_ptr),
+        )
+    };
+    GUARD.set(before);
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub(super) mod machine {
+    use super::{GUARD, Part, Place};
+    use crate::cuda::error::{Error, stick};
+    use libc::{
+        REG_EFL, REG_R12, REG_R13, REG_R14, REG_R15, REG_RAX, REG_RBP, REG_RBX, REG_RIP, REG_RSP,
+        SA_SIGINFO, SIG_DFL, SIG_IGN, SIGBUS, SIGSEGV, c_int, sigaction, siginfo_t, ucontext_t,
+    };
+    use std::ffi::c_void;
+    use std::mem::{transmute, zeroed};
+    use std::ptr::{null, null_mut};
+    use std::sync::OnceLock;
+
+    /// Calls `part`, and keeps in `place` where this call returns to; `guard` points to it meanwhile.
+    ///
+    /// # Safety
+    /// The part may be run so, and both places may be written.
+    #[unsafe(naked)]
+    pub(crate) unsafe extern "C" fn call(
+        lo: i64,
+        hi: i64,
+        context: *mut c_void,
+        part: Part,
+        place: *mut Place,
+        guard: *mut *const Place,
+    ) {
+        std::arch::naked_asm!(
+            "lea rax, [rsp + 8]",
+            "mov [r8], rax",
+            "mov rax, [rsp]",
+            "mov [r8 + 8], rax",
+            "mov [r8 + 16], rbx",
+            "mov [r8 + 24], rbp",
+            "mov [r8 + 32], r12",
+            "mov [r8 + 40], r13",
+            "mov [r8 + 48], r14",
+            "mov [r8 + 56], r15",
+            "mov [r9], r8",
+            // The part returns to where this was called.
+            "jmp rcx",
+        )
+    }
+
+    /// Who handled faults before: of memory that is not there, and of files that are too short.
+    static BEFORE: OnceLock<[sigaction; 2]> = OnceLock::new();
+    const SIGNALS: [c_int; 2] = [SIGSEGV, SIGBUS];
+
+    /// Has the system tell of faults.
+    pub(crate) fn listen() {
+        BEFORE.get_or_init(|| {
+            SIGNALS.map(|signal| {
+                // SAFETY: both structures are complete; the handler is one that takes three arguments.
+                unsafe {
+                    let (mut own, mut before): (sigaction, sigaction) = (zeroed(), zeroed());
+                    own.sa_sigaction = handle as *const () as usize;
+                    own.sa_flags = SA_SIGINFO | libc::SA_ONSTACK;
+                    libc::sigemptyset(&raw mut own.sa_mask);
+                    libc::sigaction(signal, null(), &raw mut before);
+                    libc::sigaction(signal, &raw const own, null_mut());
+                    before
+                }
+            })
+        });
+    }
+
+    extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+        let guard = GUARD.get();
+        // SAFETY: the system gives the signal's own structures; a guard that is set points to a place whose call has
+        // not returned.
+        unsafe {
+            // A signal that somebody sent is no fault.
+            if guard.is_null() || (*info).si_code <= 0 {
+                return hand_on(signal, info, context);
+            }
+            GUARD.set(null());
+            stick(Error::IllegalAddress);
+            let place = *guard;
+            let registers = &mut (*context.cast::<ucontext_t>()).uc_mcontext.gregs;
+            let mut set = |register: c_int, value: u64| registers[register as usize] = value as i64;
+            set(REG_RSP, place.stack);
+            set(REG_RIP, place.code);
+            set(REG_RAX, Error::IllegalAddress as u64);
+            for (register, value) in [REG_RBX, REG_RBP, REG_R12, REG_R13, REG_R14, REG_R15]
+                .into_iter()
+                .zip(place.kept)
+            {
+                set(register, value);
+            }
+            // Functions begin with the direction of strings upwards.
+            registers[REG_EFL as usize] &= !0x400;
+        }
+    }
+
+    /// Does with a fault what was done before anybody listened.
+    ///
+    /// # Safety
+    /// The arguments are those of a handler.
+    unsafe fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+        let at = SIGNALS.iter().position(|own| *own == signal);
+        let before = BEFORE.get().zip(at).map(|(all, at)| all[at]);
+        // SAFETY: what the system gave as the handler before is one, and takes what its flags say.
+        unsafe {
+            match before {
+                Some(before)
+                    if before.sa_sigaction != SIG_DFL && before.sa_sigaction != SIG_IGN =>
+                {
+                    match before.sa_flags & SA_SIGINFO {
+                        0 => transmute::<usize, extern "C" fn(c_int)>(before.sa_sigaction)(signal),
+                        _ => transmute::<usize, extern "C" fn(c_int, *mut siginfo_t, *mut c_void)>(
+                            before.sa_sigaction,
+                        )(signal, info, context),
+                    }
+                }
+                _ => {
+                    // The access is made again, and ends the program.
+                    let mut own: sigaction = zeroed();
+                    own.sa_sigaction = SIG_DFL;
+                    libc::sigaction(signal, &raw const own, null_mut());
+                    if (*info).si_code <= 0 {
+                        libc::raise(signal);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+pub(super) mod machine {
+    use super::{Part, Place};
+    use std::ffi::c_void;
+
+    /// Calls `part`.
+    ///
+    /// # Safety
+    /// The part may be run so.
+    pub(crate) unsafe fn call(
+        lo: i64,
+        hi: i64,
+        context: *mut c_void,
+        part: Part,
+        _place: *mut Place,
+        _guard: *mut *const Place,
+    ) {
+        // SAFETY: promised by the caller.
+        unsafe { part(lo, hi, context) }
+    }
+
+    /// Nobody is told of faults here.
+    pub(crate) fn listen() {}
+}
