@@ -73,6 +73,7 @@ mod pointers;
 pub mod registered;
 pub mod restructure;
 mod rounded;
+mod shared_addresses;
 pub mod symbols;
 mod tables;
 pub mod target;

@@ -141,6 +141,9 @@ impl Host {
             if before_derivatives {
                 self.part_chosen_loads();
             }
+            if before_derivatives || pipeline == Pipeline::EarlyKernels {
+                self.wrap_shared_addresses();
+            }
             Ok(())
         })();
         if before_derivatives {

@@ -1,0 +1,88 @@
+// Places in memory of the block, which a GPU computes in 32 bits. See shared_addresses.rs.
+#include "llvm-c/Core.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Operator.h"
+#include <vector>
+using namespace llvm;
+
+// More than this is not looked through.
+static const unsigned MOST_STEPS = 64;
+
+// Whether a pointer leads to memory of the block, on all ways.
+static bool is_shared(const Value *pointer) {
+  SmallVector<const Value *, 8> objects;
+  getUnderlyingObjects(pointer, objects, nullptr, MOST_STEPS);
+  bool found = false;
+  for (const Value *object : objects) {
+    if (isa<UndefValue>(object) || isa<ConstantPointerNull>(object)) continue;
+    const auto *variable = dyn_cast<GlobalVariable>(object);
+    if (!variable || !variable->getName().starts_with("__gr_shared")) return false;
+    found = true;
+  }
+  return found;
+}
+
+// Whether a number of 64 bits is made of one of 32 bits that is taken to be no less than zero, and may be one with
+// the highest bit set.
+static bool may_wrap(const Value *number, const DataLayout &layout) {
+  std::vector<const Value *> open{number};
+  SmallPtrSet<const Value *, 16> seen;
+  while (!open.empty()) {
+    const Value *at = open.back();
+    open.pop_back();
+    if (!seen.insert(at).second || seen.size() > MOST_STEPS) continue;
+    if (const auto *wider = dyn_cast<ZExtInst>(at)) {
+      const Value *narrow = wider->getOperand(0);
+      if (narrow->getType()->isIntegerTy(32) && !wider->hasNonNeg() &&
+          !isKnownNonNegative(narrow, SimplifyQuery(layout, wider)))
+        return true;
+      continue;
+    }
+    const auto *op = dyn_cast<Operator>(at);
+    if (!op) continue;
+    switch (op->getOpcode()) {
+    case Instruction::Add: case Instruction::Sub: case Instruction::Mul: case Instruction::Shl: case Instruction::Or:
+    case Instruction::PHI: case Instruction::Freeze:
+      open.insert(open.end(), op->operand_values().begin(), op->operand_values().end());
+      break;
+    case Instruction::Select:
+      open.push_back(op->getOperand(1));
+      open.push_back(op->getOperand(2));
+      break;
+    default: break;
+    }
+  }
+  return false;
+}
+
+// The number with its lower half as it is and the upper half as the sign of that.
+static Value *signed_half(IRBuilder<> &builder, Value *number) {
+  auto *half = builder.getInt32Ty();
+  if (auto *wider = dyn_cast<ZExtInst>(number); wider && wider->getOperand(0)->getType() == half)
+    return builder.CreateSExt(wider->getOperand(0), number->getType());
+  return builder.CreateSExt(builder.CreateTrunc(number, half), number->getType());
+}
+
+extern "C" void gr_wrap_shared_addresses(LLVMValueRef function) {
+  auto &F = *unwrap<Function>(function);
+  const DataLayout &layout = F.getDataLayout();
+  for (Instruction &at : instructions(F)) {
+    auto *place = dyn_cast<GetElementPtrInst>(&at);
+    if (!place || !place->getType()->isPointerTy()) continue;
+    bool shared = false;
+    for (Use &index : place->indices()) {
+      Value *number = index.get();
+      if (!number->getType()->isIntegerTy(64) || !may_wrap(number, layout)) continue;
+      if (!shared && !is_shared(place->getPointerOperand())) break;
+      shared = true;
+      IRBuilder<> builder(place);
+      index.set(signed_half(builder, number));
+      place->setNoWrapFlags(GEPNoWrapFlags::none());
+    }
+  }
+}
