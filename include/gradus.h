@@ -26,36 +26,48 @@
 #ifndef GRADUS_H
 #define GRADUS_H
 
+/* In CUDA device code may ask, too. */
+#ifdef __CUDACC__
+#define GRADUS_BOTH __host__ __device__
+#else
+#define GRADUS_BOTH
+#endif
+#ifdef __CUDA_ARCH__
+#define GRADUS_WORD extern __device__ int
+#else
+#define GRADUS_WORD extern int
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-extern int gradus_const, gradus_dup, gradus_dupnoneed, gradus_out;
+GRADUS_WORD gradus_const, gradus_dup, gradus_dupnoneed, gradus_out;
 /* Before a number: so many tangents or adjoints at once, one shadow after the other. */
-extern int gradus_width;
+GRADUS_WORD gradus_width;
 /* Split mode: the tape; the bytes of its memory, gradus_tape_bytes(f, words...), where you give it;
  * before a pointer: nobody writes there between the two calls. */
-extern int gradus_tape, gradus_allocated, gradus_not_overwritten;
+GRADUS_WORD gradus_tape, gradus_allocated, gradus_not_overwritten;
 /* Products with a zero seed are zero, whatever the other factor. */
-extern int gradus_strong_zero;
+GRADUS_WORD gradus_strong_zero;
 /* The function's own result comes first in what is returned. */
-extern int gradus_primal_return;
+GRADUS_WORD gradus_primal_return;
 
 #ifdef __cplusplus
 }
 
 /* C++: the type of what is returned is given in angle brackets. */
 template <typename Result = void, typename... Arguments>
-Result __gradus_vjp(Arguments...);
+GRADUS_BOTH Result __gradus_vjp(Arguments...);
 template <typename Result = void, typename... Arguments>
-Result __gradus_jvp(Arguments...);
+GRADUS_BOTH Result __gradus_jvp(Arguments...);
 
 template <typename Result = void *, typename... Arguments>
-Result __gradus_augmentfwd(Arguments...);
+GRADUS_BOTH Result __gradus_augmentfwd(Arguments...);
 template <typename Result = void, typename... Arguments>
-Result __gradus_reverse(Arguments...);
+GRADUS_BOTH Result __gradus_reverse(Arguments...);
 template <typename Result = unsigned long, typename... Arguments>
-Result __gradus_augmentsize(Arguments...);
+GRADUS_BOTH Result __gradus_augmentsize(Arguments...);
 
 #define gradus_augmented(f, ...) __gradus_augmentfwd<void *>((void *)(f), __VA_ARGS__)
 #define gradus_return(f, ...) __gradus_reverse<void>((void *)(f), __VA_ARGS__)

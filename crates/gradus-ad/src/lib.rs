@@ -52,8 +52,10 @@ pub use variant::{
 };
 
 use facts::{Chosen, MakeFacts};
-use gradus_ir::{Diagnostic, FuncId, Severity, Unit};
+use gradus_ir::known::VARIABLE;
+use gradus_ir::{Code, Diagnostic, FuncId, Severity, SourceSpan, Unit};
 use reverse::Inputs;
+use std::collections::HashSet;
 
 /// How derivatives are made. Every fact or choice that an optimisation rests on can be switched
 /// off.
@@ -120,6 +122,8 @@ pub struct Derived {
     pub report: Report,
     /// Whether it must not run beside others that add to the same shadow memory.
     pub exclusive: bool,
+    /// Which line of the primal is the reason, where that is known.
+    pub alone_for: Option<SourceSpan>,
     /// Its atomic accesses to shadow memory, and the bytes to which each place is known to be aligned.
     pub atomics: Vec<(gradus_ir::Op, u32)>,
     /// Where it tests and calls one of two versions: the pairs of its parameters behind which memory must be
@@ -131,9 +135,9 @@ pub struct Derived {
 }
 
 /// When all derivatives of a root are made: loops that call one which must not run beside others are
-/// serial, and what runs alone adds plainly.
-pub fn settle(unit: &mut Unit, made: &[Beside]) {
-    reverse::parallel::settle(unit, made);
+/// serial, and what runs alone adds plainly. Gives those that may run beside others.
+pub fn settle(unit: &mut Unit, made: &[Beside]) -> HashSet<FuncId> {
+    reverse::parallel::settle(unit, made)
 }
 
 /// Makes a variant: builds its body and puts it into the unit.
@@ -162,6 +166,7 @@ pub fn differentiate(
         needs: made.needs,
         report: made.report,
         exclusive: made.exclusive,
+        alone_for: made.alone_for,
         atomics: made.atomics,
         apart: made.apart,
         warnings: made.findings,
@@ -175,6 +180,7 @@ struct Made {
     report: Report,
     findings: Vec<Diagnostic>,
     exclusive: bool,
+    alone_for: Option<SourceSpan>,
     atomics: Vec<(gradus_ir::Op, u32)>,
     apart: Vec<(usize, usize)>,
 }
@@ -201,6 +207,7 @@ fn make(
             report,
             findings: Vec::new(),
             exclusive: false,
+            alone_for: None,
             atomics: Vec::new(),
             apart: dispatch.apart,
         });
@@ -224,6 +231,7 @@ fn make(
     };
     let cleared = static_state::cleared(unit, closure, variant)?;
     let led = static_pointers::led(unit, closure, variant)?;
+    sets_for_itself(unit, variant, &cleared, &led)?;
     let (mut needs, mut findings) = (Vec::new(), Vec::new());
     let mut inputs = Inputs {
         facts: &facts,
@@ -238,6 +246,7 @@ fn make(
         Mode::Forward => sweep::forward_mode(unit, &mut inputs),
         _ => reverse::derive(unit, &mut inputs, &plan),
     };
+    let alone_for = out.unit.span(out.alone_for);
     let (body, exclusive, atomics) = (out.body, out.exclusive, out.atomics);
     let mut report = Report {
         parallel: out.parallel,
@@ -254,9 +263,37 @@ fn make(
         report,
         findings,
         exclusive,
+        alone_for,
         atomics,
         apart: Vec::new(),
     })
+}
+
+/// Whether a derivative may begin by setting shadows of variables: not where the threads of a kernel run it.
+fn sets_for_itself(
+    unit: &Unit,
+    variant: &Variant,
+    cleared: &[static_state::Cleared],
+    led: &[static_pointers::Led],
+) -> Result<(), Vec<Diagnostic>> {
+    let cleared = cleared.iter().map(|one| one.global);
+    let first = cleared.chain(led.iter().map(|one| one.global)).next();
+    let shared = first.filter(|_| variant.concurrent && variant.outermost);
+    let Some(global) = shared else {
+        return Ok(());
+    };
+    let function = &unit.functions[variant.func];
+    let name = function.source_name.as_ref().unwrap_or(&function.name);
+    let variable = &unit.globals[global].name;
+    let variable = variable.strip_prefix(VARIABLE).unwrap_or(variable);
+    let message = format!(
+        "the derivative that a kernel asks for would begin by setting the shadow of `{variable}`, which all threads share"
+    );
+    let help =
+        format!("pass the address of `{variable}` as an argument, with a shadow or as inactive");
+    let refused = Diagnostic::error(Code::Gpu, message).in_function(name);
+    let refused = refused.at(function.span.clone(), "defined here");
+    Err(vec![refused.help(help)])
 }
 
 fn no_body(unit: &Unit, func: FuncId) -> Diagnostic {

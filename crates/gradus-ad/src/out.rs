@@ -45,6 +45,8 @@ pub struct Out<'u> {
     pub fast: Flags,
     /// Whether it must not run beside others that add to the same shadow memory.
     pub exclusive: bool,
+    /// Which part of the primal is the reason, where that is known.
+    pub alone_for: Option<LocId>,
     /// The loops of the return sweep whose iterations may run at once.
     pub parallel: Vec<ParallelLoop>,
     /// Its atomic accesses to shadow memory, and the bytes to which each place is known to be aligned.
@@ -66,6 +68,7 @@ impl<'u> Out<'u> {
             loc: None,
             fast: Flags::NONE,
             exclusive: false,
+            alone_for: None,
             parallel: Vec::new(),
             atomics: Vec::new(),
             scopes,

@@ -30,7 +30,7 @@ const MOST_COMPARISONS: usize = 1 << 12;
 
 /// A pointer in a global variable.
 pub(crate) struct Led {
-    global: GlobalId,
+    pub(crate) global: GlobalId,
     offset_bytes: u64,
     /// The variables that it may lead to.
     targets: Vec<GlobalId>,

@@ -16,7 +16,7 @@ const MOST_STORES: usize = 4096;
 
 /// A global whose shadow is cleared.
 pub(crate) struct Cleared {
-    global: GlobalId,
+    pub(crate) global: GlobalId,
     /// Where its numbers lie, in bytes, and their types; none where all bytes may be cleared.
     numbers: Option<Vec<(u64, TypeId)>>,
 }

@@ -69,6 +69,9 @@ fn pipeline(run: &mut Run<'_>) -> Result<(), Stop> {
     if request.options.strip_debug {
         host.strip_debug();
     }
+    if request.options.device.is_some() {
+        host.keep_null_accesses();
+    }
     late(run, &mut host)?;
     run.pass("emit", |run| emit(run, &mut host))
 }

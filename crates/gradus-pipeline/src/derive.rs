@@ -6,6 +6,7 @@
 
 use crate::call_sites;
 use crate::compile::early;
+use crate::in_kernels::is_of_gpu;
 use crate::names::resolve;
 use crate::reply::Output;
 use crate::requests::grad::{Setting, Wrapped};
@@ -313,10 +314,12 @@ fn find_requests(
 ) -> Result<Requests, Stop> {
     let unit = &mut imported.unit;
     let mut roots = Roots::new(run.request.options.strong_zero);
-    let mut lowered = calls::lower(unit, &mut roots, partial);
+    let triple = host.triple();
+    let device: HashSet<String> = host.device_functions().into_iter().collect();
+    let in_kernels = |name: &str| is_of_gpu(&triple) || device.contains(name);
+    let mut lowered = calls::lower(unit, &mut roots, partial, &in_kernels);
     let mut findings = std::mem::take(&mut lowered.findings);
     let mut wrapped = Vec::new();
-    let triple = host.triple();
     let request = run.request;
     if let Task::Grad(task) = &request.task {
         for (wish, symbol) in task.derivatives.iter().zip(symbols) {
@@ -416,6 +419,10 @@ fn export(
         .flat_map(|func| gradus_ir::verify_function(unit, *func));
     run.take(broken.collect())?;
     run.check(host.export(unit, functions))?;
+    if run.request.options.device.is_some() {
+        // A derivative that a kernel asks for may ask for its thread.
+        host.mark_thread_functions();
+    }
     let changed = requests.changed.iter();
     let changed: Vec<&str> = changed
         .map(|func| unit.functions[*func].name.as_str())

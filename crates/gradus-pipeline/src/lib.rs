@@ -17,6 +17,7 @@ mod called;
 mod callers;
 mod compile;
 mod derive;
+mod in_kernels;
 mod kernel_report;
 mod marks;
 mod moves;

@@ -6,6 +6,7 @@
 //! nothing special. Findings of all roots are gathered before the run stops.
 
 use crate::adapter::{self, Census};
+use crate::in_kernels;
 use crate::parallel::{IN_ORDER, remarks};
 use crate::requests::rules::{self, Rules};
 use crate::requests::{Root, Roots};
@@ -281,6 +282,10 @@ fn make(run: &mut Run<'_>, unit: &mut Unit, root: &Root, rules: &Rules) -> Resul
         args: root.variant.args.clone(),
         result: root.variant.result,
     };
+    let refused = in_kernels::refused(unit, &root.variant);
+    if !refused.is_empty() {
+        return Err(stop(run, root, refused));
+    }
     let facts = run.pass("facts", |run| match ClosureFacts::of(unit, &asked) {
         Ok(facts) => Ok(facts),
         Err(findings) => Err(stop(run, root, findings)),
@@ -309,7 +314,7 @@ fn variants(
     let mut seen: BTreeSet<Variant> = work.iter().cloned().collect();
     let mut census = Census::default();
     let (mut made, mut beside, mut findings) = (Vec::new(), Vec::new(), Vec::new());
-    let mut next = 0;
+    let (mut next, mut alone) = (0, Vec::new());
     while let Some(variant) = work.get(next).cloned() {
         next += 1;
         let derived = match rules.make(unit, &variant) {
@@ -333,10 +338,12 @@ fn variants(
                 needs,
                 report,
                 exclusive,
+                alone_for,
                 atomics,
                 apart,
                 warnings,
             }) => {
+                alone.extend(exclusive.then_some((variant.func, alone_for)));
                 beside.push(Beside {
                     func,
                     concurrent: variant.concurrent,
@@ -359,10 +366,13 @@ fn variants(
             }
         }
     }
-    gradus_ad::settle(unit, &beside);
+    let apart = gradus_ad::settle(unit, &beside);
+    if findings.is_empty() && root.variant.concurrent && !apart.contains(&made[0].func) {
+        findings.push(in_kernels::meets_others(unit, &root.variant, alone.first()));
+    }
     let funcs: Vec<FuncId> = made.iter().map(|one| one.func).collect();
     let one_order = run.request.options.deterministic;
-    let serialised = gradus_par::weigh(unit, &funcs, &alone(&made), one_order);
+    let serialised = gradus_par::weigh(unit, &funcs, &runs_alone(&made), one_order);
     run.take(remarks(unit, &serialised, IN_ORDER))?;
     for one in &mut made {
         if let Some(body) = unit.functions[one.func].body.as_deref() {
@@ -376,7 +386,7 @@ fn variants(
 }
 
 /// Of the derivatives that others may run beside those that do the same when none does, where these were made.
-fn alone(made: &[Made]) -> HashMap<FuncId, FuncId> {
+fn runs_alone(made: &[Made]) -> HashMap<FuncId, FuncId> {
     let others: HashMap<&Variant, FuncId> =
         made.iter().map(|one| (&one.variant, one.func)).collect();
     let beside = made.iter().filter(|one| one.variant.concurrent);
@@ -397,6 +407,7 @@ fn without_report((func, needs): rules::Made, exclusive: bool) -> Derived {
         needs,
         report: Report::default(),
         exclusive,
+        alone_for: None,
         atomics: Vec::new(),
         apart: Vec::new(),
         warnings: Vec::new(),

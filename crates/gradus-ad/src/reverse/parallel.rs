@@ -138,7 +138,10 @@ impl ReturnSweep<'_, '_, '_, '_> {
         if !self.meets_others() || self.stays_apart(op) {
             return;
         }
-        self.out.exclusive |= self.variant.concurrent;
+        if self.variant.concurrent && !self.out.exclusive {
+            self.out.exclusive = true;
+            self.out.alone_for = self.facts.body.ops[op].loc;
+        }
         for open in &self.loops {
             let flags = &mut self.out.body.ops[open.mirror].flags;
             *flags = flags.without(Flags::INDEPENDENT);
@@ -253,8 +256,8 @@ pub struct Beside {
 
 /// Takes the word of independence from loops of finished derivatives whose iterations share what the
 /// primal's did not: the tape's stack, and the plain adds of other derivatives. What then meets no others
-/// adds plainly.
-pub(crate) fn settle(unit: &mut Unit, made: &[Beside]) {
+/// adds plainly. Gives the derivatives that may run beside others.
+pub(crate) fn settle(unit: &mut Unit, made: &[Beside]) -> HashSet<FuncId> {
     let apart = apart(unit, made);
     for one in made {
         let Some(mut body) = unit.functions[one.func].body.take() else {
@@ -279,6 +282,7 @@ pub(crate) fn settle(unit: &mut Unit, made: &[Beside]) {
         }
         unit.functions[one.func].body = Some(body);
     }
+    apart
 }
 
 /// Makes an atomic access a plain one, if it stands in no loop whose iterations may run at once.
@@ -326,7 +330,7 @@ fn shares_state(unit: &Unit, func: FuncId) -> bool {
     unit.functions[func].name.starts_with("__gradus1_")
 }
 
-/// Whether a function works on the stack of a tape, which each run of a derivative has to itself.
+/// Whether a function works on a tape, which each run of a derivative has to itself.
 fn is_tape(unit: &Unit, func: FuncId) -> bool {
-    matches!(unit.known(func), Some(Known::Memory(function)) if function.is_tape())
+    unit.functions[func].name.starts_with("__gradus1_tape_")
 }

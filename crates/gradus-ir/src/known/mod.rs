@@ -34,7 +34,9 @@ pub use differentiation::{Entry, EntryMode, differentiation_call};
 pub use effects::{Effects, Places};
 pub use exceptions::ExceptionFn;
 pub use fork::ForkFn;
-pub use gpu::{DEVICE, ENTRY, GpuFn, KERNEL, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, VARIABLE};
+pub use gpu::{
+    CALLED, DEVICE, ENTRY, GpuFn, KERNEL, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, TOGETHER, VARIABLE,
+};
 pub use integer::IntFn;
 pub use markers::{MarkerFn, OWN_ADDRESS};
 pub use math::{MathFn, MathOutFn};

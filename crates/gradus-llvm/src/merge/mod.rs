@@ -23,6 +23,7 @@ mod plain;
 mod ptx;
 mod registration;
 mod retarget;
+mod separate;
 mod shifts;
 mod threads;
 
@@ -34,7 +35,8 @@ use crate::host::Host;
 use crate::pipeline::attribute_kind;
 use assembly::place;
 use gradus_ir::known::{
-    DEVICE, GpuFn, KERNEL, Known, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, VARIABLE, lookup,
+    DEVICE, GpuFn, KERNEL, Known, LAUNCH, RUN, SHARED, SHARED_DYNAMIC, VARIABLE,
+    differentiation_call, lookup,
 };
 use gradus_ir::{Code, Diagnostic};
 use launches::calls_of;
@@ -45,6 +47,9 @@ use llvm_sys::{LLVMAttributeFunctionIndex, LLVMAttributeIndex, LLVMLinkage, LLVM
 use std::ptr::null_mut;
 
 const FUNCTION: LLVMAttributeIndex = LLVMAttributeFunctionIndex;
+
+/// Marks functions of the device.
+const OF_DEVICE: &str = "gradus-device";
 
 impl Host {
     /// Takes in the device's half of this module's source, given as LLVM's text for a GPU. Where sources are
@@ -76,6 +81,7 @@ impl Host {
         self.make_own_internal(separate);
         self.check_libdevice()?;
         self.mark_thread_functions();
+        self.tell_calls_of_others();
         self.mark_run_time();
         let registered = self.registered_on_device()?;
         self.unify_variables(&registered, separate);
@@ -86,10 +92,14 @@ impl Host {
     fn make_internal(&self, module: LLVMModuleRef) {
         let target = self.target_attributes();
         unsafe {
+            let (mark, length) = (OF_DEVICE.as_ptr().cast(), OF_DEVICE.len() as u32);
+            let of_device = LLVMCreateStringAttribute(self.ctx, mark, length, NO_NAME, 0);
             let mut f = LLVMGetFirstFunction(module);
             while !f.is_null() {
                 if LLVMIsDeclaration(f) == 0 {
                     internal(f);
+                    LLVMAddAttributeAtIndex(f, FUNCTION, of_device);
+                    keep_null_accesses(self, f);
                     for &attribute in &target {
                         LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
                     }
@@ -108,6 +118,25 @@ impl Host {
                 v = next;
             }
         }
+    }
+
+    /// The functions that the device's half defined: threads of a kernel run them.
+    pub fn device_functions(&self) -> Vec<String> {
+        let (mark, length) = (OF_DEVICE.as_ptr().cast(), OF_DEVICE.len() as u32);
+        let is_marked = |f: &LLVMValueRef| unsafe {
+            !LLVMGetStringAttributeAtIndex(*f, FUNCTION, mark, length).is_null()
+        };
+        let functions = self.functions().into_iter().filter(is_marked);
+        functions.map(|f| unsafe { name_of(f) }).collect()
+    }
+
+    /// States of all functions that a null pointer is an address like others: what a kernel does with it is an error
+    /// that the program is told of, and no reason to leave the access out.
+    pub fn keep_null_accesses(&mut self) {
+        for f in self.functions() {
+            unsafe { keep_null_accesses(self, f) };
+        }
+        self.touch();
     }
 
     /// States of the run time's functions that they do not throw, which C++ does not: where such a call stands between
@@ -267,8 +296,9 @@ unsafe fn check_bodies(module: LLVMModuleRef) -> Result<(), Diagnostic> {
             let name = name_of(f);
             // Memory is had from C++'s operators, which are the host's.
             let elsewhere = ["_Znw", "_Zna", "_Zdl", "_Zda"];
-            let of_program =
-                name.starts_with("_Z") && !elsewhere.iter().any(|o| name.starts_with(o));
+            let of_program = name.starts_with("_Z")
+                && differentiation_call(&name).is_none()
+                && !elsewhere.iter().any(|o| name.starts_with(o));
             if LLVMIsDeclaration(f) != 0
                 && of_program
                 && let Some(call) = calls_of(f).first()
@@ -292,6 +322,18 @@ unsafe fn add_attribute(host: &Host, f: LLVMValueRef, name: &str) {
     unsafe {
         let attribute = LLVMCreateEnumAttribute(host.ctx, attribute_kind(name), 0);
         LLVMAddAttributeAtIndex(f, FUNCTION, attribute);
+    }
+}
+
+/// See [`Host::keep_null_accesses`].
+///
+/// # Safety
+/// `f` is a live function of `host`.
+unsafe fn keep_null_accesses(host: &Host, f: LLVMValueRef) {
+    unsafe {
+        if LLVMIsDeclaration(f) == 0 {
+            add_attribute(host, f, "null_pointer_is_valid");
+        }
     }
 }
 

@@ -9,9 +9,9 @@ use crate::host::Host;
 use crate::pipeline::attribute_kind;
 use gradus_ir::known::{DEVICE, KERNEL, Known, SHARED, SHARED_DYNAMIC, lookup};
 use gradus_ir::{Code, Diagnostic};
+use llvm_sys::LLVMAttributeFunctionIndex;
 use llvm_sys::core::*;
 use llvm_sys::prelude::*;
-use llvm_sys::{LLVMAttributeFunctionIndex, LLVMLinkage};
 use std::collections::{HashMap, HashSet};
 
 /// The instructions of a function that every kernel takes in, before anything made them fewer.
@@ -71,7 +71,7 @@ impl Host {
     }
 
     /// Marks the functions that belong into their kernel to be inlined.
-    pub(super) fn mark_thread_functions(&mut self) {
+    pub fn mark_thread_functions(&mut self) {
         let asks = |name: &str| {
             name == EXIT || matches!(lookup(name), Some(Known::Kernel(f)) if f.is_of_thread())
         };
@@ -94,7 +94,7 @@ impl Host {
                     add_attribute(self, f, "alwaysinline");
                     if name_of(f).starts_with(DEVICE) {
                         // Nobody else can take it in.
-                        LLVMSetLinkage(f, LLVMLinkage::LLVMInternalLinkage);
+                        self.keep_from_others(f);
                     }
                 }
                 open.push(f);

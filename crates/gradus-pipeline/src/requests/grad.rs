@@ -9,6 +9,7 @@ use super::abi::{self, Returned, leaves};
 use super::calls::frame_memory;
 use super::header::CTypes;
 use super::{Roots, SourceArgument, source_arguments};
+use crate::in_kernels::is_of_gpu;
 use crate::reply::{Argument, Derivative, Part, Role};
 use crate::request::{GradRequest, Mode};
 use gradus_ad::{
@@ -248,7 +249,7 @@ fn variant(
         tape: Default::default(),
         versions: Default::default(),
         strong_zero: false,
-        concurrent: false,
+        concurrent: is_of_gpu(setting.triple),
         outermost: false,
     })
 }

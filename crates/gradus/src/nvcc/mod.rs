@@ -12,6 +12,7 @@ mod options;
 mod place;
 mod rows;
 mod said;
+mod separate;
 mod spaces;
 mod unit;
 
@@ -77,6 +78,13 @@ fn run(
             }
             objects[at] = Some(object);
         }
+    }
+    if asked.stop == Stop::Link {
+        let linked = asked.files.iter().zip(&objects);
+        let path = |(source, object): (&Source, &Option<PathBuf>)| {
+            object.clone().unwrap_or_else(|| source.path.clone().into())
+        };
+        separate::check(&linked.map(path).collect::<Vec<_>>())?;
     }
     let line = match asked.stop {
         Stop::DeviceLink => Some(empty_object(&asked, &scratch)?),

@@ -42,8 +42,13 @@ pub(crate) struct Lowered {
 }
 
 /// Lowers all differentiation calls of all bodies; `partial` leaves those whose function is defined
-/// elsewhere, or reaches a call that is left.
-pub(crate) fn lower(unit: &mut Unit, roots: &mut Roots, partial: bool) -> Lowered {
+/// elsewhere, or reaches a call that is left. Those that `in_kernels` ask for, by name, run beside each other.
+pub(crate) fn lower(
+    unit: &mut Unit,
+    roots: &mut Roots,
+    partial: bool,
+    in_kernels: &dyn Fn(&str) -> bool,
+) -> Lowered {
     let mut lowered = Lowered::default();
     let waiting = match partial {
         true => waiting::waiting(unit),
@@ -54,11 +59,15 @@ pub(crate) fn lower(unit: &mut Unit, roots: &mut Roots, partial: bool) -> Lowere
             continue;
         };
         let left = lowered.left;
+        let at = Place {
+            site,
+            in_kernel: in_kernels(&unit.functions[site].name),
+        };
         let calls = find(unit, &body);
         let mut changed = !calls.is_empty();
         for (op, entry) in calls {
             let left = partial.then_some(&waiting);
-            match lower_one(unit, &mut body, site, op, entry, roots, left) {
+            match lower_one(unit, &mut body, at, op, entry, roots, left) {
                 Ok(true) => lowered.replaced += 1,
                 Ok(false) => lowered.left += 1,
                 Err(finding) => lowered.findings.push(finding),
@@ -120,11 +129,20 @@ fn find(unit: &Unit, body: &Body) -> Vec<(Op, Entry)> {
     body.walk(body.root()).filter_map(entry).collect()
 }
 
+/// Where calls stand.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The function.
+    site: FuncId,
+    /// Whether the threads of a kernel run it.
+    in_kernel: bool,
+}
+
 /// Lowers a call; says whether it could be done now. Without `waiting` nothing may be left.
 fn lower_one(
     unit: &mut Unit,
     body: &mut Body,
-    site: FuncId,
+    Place { site, in_kernel }: Place,
     op: Op,
     entry: Entry,
     roots: &mut Roots,
@@ -137,6 +155,8 @@ fn lower_one(
         site,
     };
     let asks = asks_of(&call, entry)?;
+    // Device code of other sources is not seen by a later link either.
+    let waiting = waiting.filter(|_| !in_kernel);
     let (args, place) = call.arguments();
     let Some((&(_, function), args)) = args.split_first() else {
         return Err(call.bad(
@@ -172,7 +192,8 @@ fn lower_one(
         op,
         site,
     };
-    let parsed = parse::parse(call, primal, asks, args, place)?;
+    let mut parsed = parse::parse(call, primal, asks, args, place)?;
+    parsed.variant.concurrent = in_kernel;
     let wanted = wanted(body, op, parsed.result_place);
     if asks.size_only {
         size::ask(unit, body, (op, site), &parsed, roots, wanted)?;

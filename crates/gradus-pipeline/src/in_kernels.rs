@@ -1,0 +1,143 @@
+//! Derivatives that the threads of a GPU's kernel ask for, each for itself.
+//!
+//! Many threads run such a derivative at the same time, so that its adds to shadows are atomic
+//! ([`Variant::concurrent`]). It is the derivative of one thread's work: what threads do together (barriers,
+//! memory of the block, operations of warps) has its derivative by a launch, which a host function asks for,
+//! and is refused here.
+
+use gradus_ad::Variant;
+use gradus_analysis::Closure;
+use gradus_ir::known::{GpuFn, Known, SHARED, SHARED_DYNAMIC};
+use gradus_ir::{Body, Code, ConstKind, Definition, Diagnostic, FuncId, Op, SourceSpan, Unit};
+
+/// Whether code for this target runs in the threads of a GPU.
+pub(crate) fn is_of_gpu(triple: &str) -> bool {
+    ["nvptx", "amdgcn", "r600", "spirv"]
+        .iter()
+        .any(|start| triple.starts_with(start))
+}
+
+/// What the threads of a kernel do together in a function whose derivative each of them asks for.
+pub(crate) fn refused(unit: &Unit, variant: &Variant) -> Vec<Diagnostic> {
+    if !variant.concurrent {
+        return Vec::new();
+    }
+    let closure = Closure::of(unit, &[variant.func]);
+    let of_body = |(func, body): (FuncId, &Body)| {
+        let refuse = |(op, what): (Op, String)| {
+            let message =
+                format!("{what}, which has no derivative where a kernel asks for one of a thread");
+            Diagnostic::error(Code::Gpu, message)
+                .in_function(name_of(unit, func))
+                .at(unit.span(body.ops[op].loc), "here")
+                .help("ask for the derivative of a host function that launches the kernel")
+        };
+        together(unit, body).map(refuse)
+    };
+    closure.bodies(unit).filter_map(of_body).collect()
+}
+
+/// A derivative whose runs meet in other ways than by adding.
+pub(crate) fn meets_others(
+    unit: &Unit,
+    variant: &Variant,
+    alone: Option<&(FuncId, Option<SourceSpan>)>,
+) -> Diagnostic {
+    let name = name_of(unit, alone.map_or(variant.func, |(func, _)| *func));
+    let message = format!(
+        "the threads of a kernel ask for the derivative of `{}`, and it cannot add to what they share one at a time",
+        name_of(unit, variant.func)
+    );
+    Diagnostic::error(Code::Gpu, message)
+        .in_function(name)
+        .at(alone.and_then(|(_, span)| span.clone()), "because of this")
+        .help("ask for the derivative of a host function that launches the kernel, or write this in plain reads and writes of `float` and `double`")
+}
+
+/// The first thing in a body that threads do together.
+fn together(unit: &Unit, body: &Body) -> Option<(Op, String)> {
+    let speaks = |op: Op| {
+        let callee = unit.callee(body, op)?;
+        let what = match unit.known(callee) {
+            Some(Known::Kernel(of_kernel)) => spoken(of_kernel)?,
+            _ => native(&unit.functions[callee].name)?,
+        };
+        Some((op, what.to_string()))
+    };
+    let calls = body.walk(body.root()).find_map(speaks);
+    calls.or_else(|| memory_of_block(unit, body))
+}
+
+/// What a function of a kernel's surroundings does with other threads.
+fn spoken(function: GpuFn) -> Option<&'static str> {
+    Some(match function {
+        GpuFn::Barrier
+        | GpuFn::GridBarrier
+        | GpuFn::BarrierCount
+        | GpuFn::BarrierAnd
+        | GpuFn::BarrierOr => "this is a barrier",
+        GpuFn::SyncWarp => "the threads of a warp meet",
+        GpuFn::Shuffle | GpuFn::Vote | GpuFn::Match | GpuFn::ActiveMask => {
+            "the threads of a warp exchange values"
+        }
+        GpuFn::Launch => "this launches a kernel",
+        _ => return None,
+    })
+}
+
+/// The same of an instruction of a GPU. Those that say which thread asks do nothing with others.
+fn native(name: &str) -> Option<&'static str> {
+    let of_gpu = ["llvm.nvvm.", "llvm.amdgcn.", "llvm.r600.", "llvm.spv."];
+    let asks = ["sreg", "workitem.id", "workgroup.id", "dispatch"];
+    let rest = of_gpu.iter().find_map(|start| name.strip_prefix(start))?;
+    if asks.iter().any(|word| rest.contains(word)) {
+        return None;
+    }
+    let meets = [
+        "bar",
+        "shfl",
+        "vote",
+        "match",
+        "activemask",
+        "ballot",
+        "ds.",
+        "permute",
+        "redux",
+    ];
+    let found = meets.iter().any(|word| rest.contains(word));
+    found.then_some("threads meet or exchange values")
+}
+
+/// An op that uses a variable of the block.
+fn memory_of_block(unit: &Unit, body: &Body) -> Option<(Op, String)> {
+    let shared = body.values.iter().filter_map(|(value, data)| {
+        let Definition::Const(id) = data.def else {
+            return None;
+        };
+        let ConstKind::Global { global, .. } = unit.constant(id).kind else {
+            return None;
+        };
+        let name = &unit.globals[global].name;
+        let own = [SHARED_DYNAMIC, SHARED]
+            .iter()
+            .find_map(|start| name.strip_prefix(start))?;
+        Some((value, own.to_string()))
+    });
+    let mut used = shared.filter_map(|(value, name)| Some((body.uses(value).next()?.op, name)));
+    let (op, name) = used.next()?;
+    Some((op, format!("`{}` is memory of the block", spelled(&name))))
+}
+
+/// The source's name of a variable of a function: the last part of a mangled one.
+fn spelled(name: &str) -> &str {
+    let digits = |c: char| c.is_ascii_digit();
+    match name.strip_prefix("_ZZ") {
+        Some(rest) => rest.rfind(digits).map_or(rest, |at| &rest[at + 1..]),
+        None => name,
+    }
+}
+
+fn name_of(unit: &Unit, func: FuncId) -> &str {
+    let function = &unit.functions[func];
+    function.source_name.as_ref().unwrap_or(&function.name)
+}

@@ -1,0 +1,108 @@
+//! Device functions that one source calls and another defines, where they cannot be.
+//!
+//! A function that asks for its thread, waits for others or uses memory of the block stands in its kernel, which
+//! must be in the same source. The objects say which these are (`gradus-llvm`'s merge); a link that meets a call of one
+//! is refused before the linker finds it missing.
+
+use crate::{archive, files, link};
+use gradus_ir::known::{CALLED, DEVICE, TOGETHER};
+use gradus_ir::{Code, Diagnostic, SourceSpan};
+use object::{Object, ObjectSection, ObjectSymbol};
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+/// What the objects of a link say.
+#[derive(Default)]
+struct Said {
+    /// The functions that are called and not defined where they are.
+    missing: HashSet<String>,
+    /// What is said of those that stand in their kernels.
+    together: HashMap<String, String>,
+    /// Where they are called.
+    called: HashMap<String, String>,
+}
+
+/// Refuses calls of such functions.
+///
+/// # Errors
+/// Each call's function, with its line.
+pub(super) fn check(paths: &[PathBuf]) -> Result<(), Diagnostic> {
+    let mut said = Said::default();
+    for path in paths {
+        match link::is_archive(path) {
+            true => archive::members(path)
+                .iter()
+                .for_each(|member| said.hear(member)),
+            false => said.hear(&files::read(path).unwrap_or_default()),
+        }
+    }
+    let mut names: Vec<&String> = said
+        .missing
+        .iter()
+        .filter(|name| said.together.contains_key(*name))
+        .collect();
+    names.sort();
+    let Some(name) = names.first() else {
+        return Ok(());
+    };
+    let (defined, spelled) = span(&said.together[*name]);
+    let name = if spelled.is_empty() { name } else { spelled };
+    let message = format!(
+        "the device function `{name}` asks for its thread, waits for others or uses memory of the block, and a kernel of another source calls it"
+    );
+    let called = said.called.get(names[0]).and_then(|text| span(text).0);
+    let finding = Diagnostic::error(Code::KernelRefused, message)
+        .at(called, "called here")
+        .at(defined, "defined here")
+        .help("define it in a header that both sources include, as `static` or `inline`");
+    Err(finding)
+}
+
+/// A place and a name, as objects write them.
+fn span(text: &str) -> (Option<SourceSpan>, &str) {
+    let mut parts = text.rsplitn(3, ':');
+    let name = parts.next().unwrap_or_default();
+    let line = parts.next().and_then(|line| line.parse().ok());
+    let span = match (parts.next(), line) {
+        (Some(file), Some(line)) if line > 0 => Some(SourceSpan {
+            file: file.to_string(),
+            line,
+            column: 0,
+            called_at: None,
+        }),
+        _ => None,
+    };
+    (span, name)
+}
+
+impl Said {
+    fn hear(&mut self, bytes: &[u8]) {
+        let Ok(file) = object::File::parse(bytes) else {
+            return;
+        };
+        for symbol in file.symbols() {
+            let Ok(name) = symbol.name() else {
+                continue;
+            };
+            if let Some(name) = name.strip_prefix(DEVICE).filter(|_| symbol.is_undefined()) {
+                self.missing.insert(name.to_string());
+            }
+            let text = || {
+                let section = file.section_by_index(symbol.section_index()?).ok()?;
+                let bytes = section.data_range(symbol.address(), symbol.size()).ok()??;
+                Some(
+                    String::from_utf8_lossy(bytes)
+                        .trim_end_matches('\0')
+                        .to_string(),
+                )
+            };
+            if let Some(name) = name.strip_prefix(TOGETHER) {
+                self.together
+                    .insert(name.to_string(), text().unwrap_or_default());
+            } else if let Some(name) = name.strip_prefix(CALLED) {
+                self.called
+                    .insert(name.to_string(), text().unwrap_or_default());
+            }
+        }
+    }
+}
