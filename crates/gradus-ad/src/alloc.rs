@@ -2,9 +2,9 @@
 
 use crate::out::Out;
 use crate::tape::layout::widen;
-use gradus_ir::known::AllocationSize;
+use gradus_ir::known::{AllocationSize, OWN_BLOCK};
 use gradus_ir::mutant::{Mutant, planted};
-use gradus_ir::{AttrSet, FuncId, Unit, Value};
+use gradus_ir::{AttrSet, Body, Builder, FuncId, IntPredicate, Op, Unit, Value};
 
 /// `malloc`.
 pub fn malloc_function(unit: &mut Unit) -> FuncId {
@@ -43,20 +43,39 @@ pub fn memcpy_function(unit: &mut Unit) -> FuncId {
     unit.declare("llvm.memcpy.p0.p0.i64", ty, AttrSet::default())
 }
 
-/// A new block of so many bytes, all zero.
+/// A new block of the derivative's own, of so many bytes.
+pub fn block(b: &mut Builder<'_>, bytes: Value) -> Value {
+    let malloc = malloc_function(b.unit);
+    let call = b.call(malloc, &[bytes]);
+    own(b.body, call)
+}
+
+/// A new block of the derivative's own, of so many bytes, all zero.
 pub fn zeroed_block(out: &mut Out<'_>, bytes: Value) -> Value {
-    let call = match planted(Mutant::HeapShadowNotZeroed) {
-        true => {
-            let malloc = malloc_function(out.unit);
-            out.build().call(malloc, &[bytes])
-        }
-        false => {
-            let calloc = calloc_function(out.unit);
-            let one = out.build().i64(1);
-            out.build().call(calloc, &[one, bytes])
-        }
-    };
-    out.body.result(call)
+    if planted(Mutant::HeapShadowNotZeroed) {
+        return block(&mut out.build(), bytes);
+    }
+    let calloc = calloc_function(out.unit);
+    let one = out.build().i64(1);
+    let call = out.build().call(calloc, &[one, bytes]);
+    own(&mut out.body, call)
+}
+
+/// Marks an allocation as the derivative's own.
+fn own(body: &mut Body, call: Op) -> Value {
+    body.ops[call].name = Some(OWN_BLOCK.into());
+    body.result(call)
+}
+
+/// The bytes of the shadow of a block: none where the program is given no block, and asks for that.
+pub fn unless_refused(out: &mut Out<'_>, block: Value, bytes: Value) -> Value {
+    let ptr = out.body.ty(block);
+    let long = out.unit.types.int(64);
+    let null = out.build().zero(ptr);
+    let given = out.build().icmp(IntPredicate::Ne, block, null);
+    let bytes = widen(out, bytes);
+    let none = out.build().zero(long);
+    out.build().select(given, bytes, none)
 }
 
 /// The bytes of a block's shadow: as many as the block has room for, where the program asks for that as it makes blocks

@@ -41,9 +41,7 @@ fn build(b: &mut Builder<'_>, number: TypeId, overlap: bool) {
             give(b, number, from, i, taken);
         });
     } else {
-        let malloc = alloc::malloc_function(b.unit);
-        let call = b.call(malloc, &[bytes]);
-        let saved = b.body.result(call);
+        let saved = alloc::block(b, bytes);
         each(b, count, |b, i| {
             let taken = take(b, number, to, i);
             let at = b.addr(number, saved, i);

@@ -9,7 +9,7 @@
 //! says that iterations may share what they write ([`Flags::SHARING`]), and those with loops inside, or calls of code
 //! that has loops, calls or much else in it.
 
-use gradus_ir::known::{Known, MarkerFn, MemoryFn};
+use gradus_ir::known::{Known, MarkerFn, MemoryFn, OWN_BLOCK};
 use gradus_ir::{
     AllocaInfo, AllocaPlace, AttrSet, Body, Builder, Flags, FuncId, Op, OpKind, Unit, Value,
 };
@@ -81,6 +81,7 @@ pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
         b.at_op(first);
         let args = [b.i64(align_bytes), b.i64(bytes)];
         let call = b.call(allocate, &args);
+        b.body.ops[call].name = Some(OWN_BLOCK.into());
         let (block, old) = (b.body.result(call), b.body.result(slot));
         b.at_op(end);
         b.call(free, &[block]);

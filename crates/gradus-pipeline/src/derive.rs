@@ -120,6 +120,10 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     if run.request.options.parallel {
         functions = parallel::fork(run, &mut imported.unit, &functions)?;
     }
+    if request.options.device.is_none() {
+        let row = report::largest(&made).unwrap_or_default();
+        gradus_ad::end_where_refused(&mut imported.unit, &mut functions, &row);
+    }
     run.pass("cut", |run| {
         cut(run, &mut imported.unit, &mut functions);
         run.after_unit("cut", &imported.unit)

@@ -266,6 +266,20 @@ fn tape(text: &mut String, kept: &[Kept], indent: &str) {
     }
 }
 
+/// What costs most of all that the tapes of these roots keep, and its line.
+pub(crate) fn largest(roots: &[Vec<Made>]) -> Option<String> {
+    let kept = roots.iter().flatten().flat_map(|made| &made.report.kept);
+    let kept = kept.max_by(|a, b| {
+        let bytes = a.total_bytes.total_cmp(&b.total_bytes);
+        bytes.then_with(|| (size(b), &b.what).cmp(&(size(a), &a.what)))
+    })?;
+    let at = match &kept.span {
+        Some(span) => format!("{}: ", place(span)),
+        None => String::new(),
+    };
+    Some(format!("{at}{}, {}", kept.what, size(kept)))
+}
+
 /// How large a kept value is, how often there is one, and where it lies.
 fn size(kept: &Kept) -> String {
     let times: String = kept.times.iter().map(|t| format!(" × {t}")).collect();

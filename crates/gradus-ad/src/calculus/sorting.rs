@@ -197,9 +197,7 @@ impl Maker<'_> {
         let place = self.b.at_end(yes);
         let size = self.b.i64(self.size_bytes);
         let bytes = self.b.mul(count, size);
-        let malloc = crate::alloc::malloc_function(self.b.unit);
-        let call = self.b.call(malloc, &[bytes]);
-        let other = self.b.body.result(call);
+        let other = crate::alloc::block(&mut self.b, bytes);
         let one = self.b.i64(1);
         let (_, pass) = self.b.loop_(&[one], &[]);
         let behind = self.b.at_end(pass);

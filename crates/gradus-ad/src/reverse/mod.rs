@@ -212,9 +212,7 @@ fn open_block(
         None => {
             let bytes = block_bytes(out.unit, inputs.variant, plan);
             let bytes = out.build().i64(bytes as i64);
-            let malloc = alloc::malloc_function(out.unit);
-            let call = out.build().call(malloc, &[bytes]);
-            out.body.result(call)
+            alloc::block(&mut out.build(), bytes)
         }
     };
     if inputs.variant.tape != TapeOwner::Derivative {

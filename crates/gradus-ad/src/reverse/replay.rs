@@ -170,9 +170,8 @@ impl ReturnSweep<'_, '_, '_, '_> {
                     layout.array_bytes(self.out, one, &trips)
                 }
             };
-            let malloc = crate::alloc::malloc_function(self.out.unit);
-            let call = self.out.build().call(malloc, &[bytes]);
-            let base = Lanes::from_elem(self.out.body.result(call), 1);
+            let base = crate::alloc::block(&mut self.out.build(), bytes);
+            let base = Lanes::from_elem(base, 1);
             made.insert(Node::Base(number), base);
         }
         made

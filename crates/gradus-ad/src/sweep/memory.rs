@@ -24,9 +24,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let bytes = self.alloca_bytes(op, info.ty);
         let on_heap = self.facts.is_on_heap(op);
         if on_heap {
-            let malloc = alloc::malloc_function(self.out.unit);
-            let call = self.out.build().call(malloc, &[bytes]);
-            let block = self.out.body.result(call);
+            let block = alloc::block(&mut self.out.build(), bytes);
             self.values.insert(result, block);
         } else {
             self.clone_plain(op);
@@ -230,9 +228,22 @@ impl ForwardSweep<'_, '_, '_, '_> {
             let block = self.value(block);
             bytes = alloc::with_room(self.out, block, bytes);
         }
+        if let Some(block) = self.facts.given(op)
+            && self.asks_for_null(block)
+        {
+            let block = self.value(block);
+            bytes = alloc::unless_refused(self.out, block, bytes);
+        }
         (0..self.facts.width)
             .map(|_| alloc::zeroed_block(self.out, bytes))
             .collect()
+    }
+
+    /// Whether the program compares an address with others: it may go another way where it is null.
+    fn asks_for_null(&self, block: Value) -> bool {
+        let body = self.facts.body;
+        let mut uses = body.uses(block);
+        uses.any(|at| matches!(body.kind(at.op), OpKind::ICmp(_)))
     }
 
     /// A free of memory that the return sweep still needs waits for it.

@@ -41,11 +41,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             let array = plan.array_of(number);
             let block = match plan.snapshot_on_heap(self.facts, number) {
                 _ if array.is_some() => array.and_then(|array| self.block_in(array)),
-                true => {
-                    let malloc = alloc::malloc_function(self.out.unit);
-                    let call = self.out.build().call(malloc, &[bytes]);
-                    Some(self.out.body.result(call))
-                }
+                true => Some(alloc::block(&mut self.out.build(), bytes)),
                 false => layout.push(self.out, bytes),
             };
             let Some(block) = block else {

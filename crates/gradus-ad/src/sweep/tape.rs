@@ -169,11 +169,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
             }
             let base = match plan.homes.get(&Node::Room(number)) {
                 Some(Home::Block(rooms)) => self.in_room(*rooms, bytes),
-                _ if array.on_heap => {
-                    let malloc = crate::alloc::malloc_function(self.out.unit);
-                    let call = self.out.build().call(malloc, &[bytes]);
-                    Some(self.out.body.result(call))
-                }
+                _ if array.on_heap => Some(crate::alloc::block(&mut self.out.build(), bytes)),
                 _ => layout.push(self.out, bytes),
             };
             if let Some(base) = base {
@@ -186,17 +182,13 @@ impl ForwardSweep<'_, '_, '_, '_> {
     fn in_room(&mut self, rooms: usize, bytes: Value) -> Option<Value> {
         let room = self.block_in(rooms)?;
         let ptr = self.out.unit.types.ptr();
-        let malloc = crate::alloc::malloc_function(self.out.unit);
         let mut b = self.out.build();
         let most = b.i64(ROOM_BYTES);
         let short = b.icmp(IntPredicate::Ule, bytes, most);
         choose(&mut b, short, &[ptr], |b, short| {
             Some(match short {
                 true => room,
-                false => {
-                    let call = b.call(malloc, &[bytes]);
-                    b.body.result(call)
-                }
+                false => crate::alloc::block(b, bytes),
             })
         })
     }

@@ -135,14 +135,13 @@ impl TapeLayout {
     }
     /// Takes bytes off the tape's stack; a block of the heap where there is none.
     pub fn push(&self, out: &mut Out<'_>, bytes: Value) -> Option<Value> {
-        let call = match (self.stack.as_ref(), self.state) {
-            (Some(functions), Some(state)) => out.build().call(functions.push, &[state, bytes]),
-            _ => {
-                let malloc = crate::alloc::malloc_function(out.unit);
-                out.build().call(malloc, &[bytes])
+        Some(match (self.stack.as_ref(), self.state) {
+            (Some(functions), Some(state)) => {
+                let call = out.build().call(functions.push, &[state, bytes]);
+                out.body.result(call)
             }
-        };
-        Some(out.body.result(call))
+            _ => crate::alloc::block(&mut out.build(), bytes),
+        })
     }
     /// Gives back what was pushed at `at` and since.
     pub fn release(&self, out: &mut Out<'_>, at: Value) {

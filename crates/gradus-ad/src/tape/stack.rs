@@ -192,18 +192,27 @@ fn build_grow(b: &mut Builder<'_>) {
     let total = b.add(size, header);
     let call = b.call(malloc, &[total]);
     let segment = b.body.result(call);
-    for number in 0..3 {
-        let value = load_word(b, state, number);
-        store_word(b, segment, number, value);
-    }
-    store_word(b, segment, NEXT_SIZE, then);
-    let base = b.addr(byte, segment, header);
-    let next = b.addr(byte, base, bytes);
-    let end = b.addr(byte, segment, total);
-    store_word(b, state, 0, next);
-    store_word(b, state, 1, end);
-    store_word(b, state, 2, segment);
-    b.return_(Some(base));
+    let refused = b.icmp(IntPredicate::Eq, segment, null);
+    let base = choose(b, refused, &[ptr], |b, refused| {
+        if refused {
+            // Whoever pushes ends the program, and says how much was asked for.
+            b.store(total, state);
+            return Some(null);
+        }
+        for number in 0..3 {
+            let value = load_word(b, state, number);
+            store_word(b, segment, number, value);
+        }
+        store_word(b, segment, NEXT_SIZE, then);
+        let base = b.addr(byte, segment, header);
+        let next = b.addr(byte, base, bytes);
+        let end = b.addr(byte, segment, total);
+        store_word(b, state, 0, next);
+        store_word(b, state, 1, end);
+        store_word(b, state, 2, segment);
+        Some(base)
+    });
+    b.return_(base);
 }
 
 fn build_release(b: &mut Builder<'_>) {

@@ -40,7 +40,7 @@ pub use gpu::{
 pub use integer::IntFn;
 pub use markers::{MarkerFn, OWN_ADDRESS};
 pub use math::{MathFn, MathOutFn};
-pub use memory::{Allocation, AllocationSize, MemoryFn, TAPE_PUSH, TAPE_RELEASE};
+pub use memory::{Allocation, AllocationSize, MemoryFn, OWN_BLOCK, TAPE_PUSH, TAPE_RELEASE};
 pub use openmp::OpenMpFn;
 pub use system::{QUESTION, SystemFn, is_stream_variable, is_text_object};
 pub use text::TextFn;

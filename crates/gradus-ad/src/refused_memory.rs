@@ -1,0 +1,219 @@
+//! Memory that the system refuses to a derivative: for its tape, its snapshots and the shadows of blocks.
+//!
+//! A derivative allocates by `malloc` and `calloc`, so that analyses and LLVM know its blocks. Its calls carry the name
+//! [`OWN_BLOCK`]; the program's own calls do not, and keep their meaning. When all derivatives are made, each such call
+//! gets a test: where the block is null although bytes were asked for, the program says how many, and what the tape
+//! keeps most of, and aborts. The tape's stack gives null where it cannot grow, with the bytes asked for in its state.
+
+use crate::alloc;
+use gradus_ir::known::{AllocationSize, Known, MemoryFn, OWN_BLOCK};
+use gradus_ir::{
+    AttrSet, BinaryOp, Body, Builder, CastOp, ConstKind, FuncId, IntPredicate, Linkage, Op, OpKind,
+    Symbol, Unit, Value,
+};
+
+/// The function that ends the program, in functions that several files may define.
+const REFUSED: &str = "__gradus1_no_memory";
+/// The same with what the tape of this file's derivatives keeps most of.
+const REFUSED_WITH_ROW: &str = "__gradus1_no_memory_for_tape";
+/// The file of error messages.
+const STANDARD_ERROR: i128 = 2;
+
+/// Tests all blocks that derivatives allocate for themselves in `functions`. `row` says what their tape keeps most of;
+/// it may be empty. The functions that end the program join `functions`.
+pub fn end_where_refused(unit: &mut Unit, functions: &mut Vec<FuncId>, row: &str) {
+    let mut ends = Vec::new();
+    for &func in &*functions {
+        let Some(mut body) = unit.functions[func].body.take() else {
+            continue;
+        };
+        let shared = unit.functions[func].linkage == Linkage::LinkOnceOdr;
+        let calls: Vec<(Op, Size)> = body
+            .walk(body.root())
+            .filter_map(|op| Some((op, size_of(unit, &body, op)?)))
+            .collect();
+        for (call, size) in calls {
+            let text = if shared { "" } else { row };
+            ends.extend(test(unit, &mut body, call, size, text));
+        }
+        unit.functions[func].body = Some(body);
+    }
+    ends.sort_unstable();
+    ends.dedup();
+    functions.extend(ends);
+}
+
+/// Where the number of bytes stands that a call asks for.
+#[derive(Clone, Copy)]
+enum Size {
+    Arguments(AllocationSize),
+    /// In the state of the tape's stack.
+    State,
+}
+
+/// What a call asks for, if a derivative allocates for itself by it.
+fn size_of(unit: &Unit, body: &Body, op: Op) -> Option<Size> {
+    if !matches!(body.kind(op), OpKind::Call(_)) {
+        return None;
+    }
+    let Known::Memory(function) = unit.known(unit.callee(body, op)?)? else {
+        return None;
+    };
+    let allocation = function.allocation()?;
+    match function {
+        MemoryFn::TapePush => Some(Size::State),
+        _ if body.ops[op].name.as_deref() == Some(OWN_BLOCK) => {
+            Some(Size::Arguments(allocation.size))
+        }
+        _ => None,
+    }
+}
+
+/// Puts the test behind a call; gives the function that ends the program. (A region does not end with a call.)
+fn test(unit: &mut Unit, body: &mut Body, call: Op, size: Size, row: &str) -> Option<FuncId> {
+    let next = body.next(call)?;
+    let refused = refused_function(unit, row);
+    let args = unit.call_args(body, call);
+    let block = body.result(call);
+    let mut b = Builder::new(unit, body);
+    b.loc = b.body.ops[call].loc;
+    b.at_op(next);
+    let ptr = b.body.ty(block);
+    let null = b.zero(ptr);
+    let mut is_refused = b.icmp(IntPredicate::Eq, block, null);
+    let bytes = match size {
+        Size::State => None,
+        Size::Arguments(size) => Some(bytes_of(&mut b, size, &args)),
+    };
+    if let Some(bytes) = bytes {
+        let none = b.i64(0);
+        let some = b.icmp(IntPredicate::Ne, bytes, none);
+        is_refused = b.binary(BinaryOp::And, is_refused, some);
+    }
+    let (_, yes, no) = b.if_(is_refused, &[]);
+    let back = b.at_end(yes);
+    let bytes = bytes.unwrap_or_else(|| {
+        let long = b.unit.types.int(64);
+        b.load(long, args[0])
+    });
+    b.call(refused, &[bytes]);
+    b.yield_(&[]);
+    b.at_end(no);
+    b.yield_(&[]);
+    b.restore(back);
+    Some(refused)
+}
+
+/// The bytes that the arguments of an allocation ask for.
+fn bytes_of(b: &mut Builder<'_>, size: AllocationSize, args: &[Value]) -> Value {
+    let long = b.unit.types.int(64);
+    let mut product: Option<Value> = None;
+    for factor in alloc::size_factors(size, args).unwrap_or_default() {
+        let narrow = b.body.ty(factor) != long;
+        let factor = match narrow {
+            true => b.cast(CastOp::ZExt, factor, long),
+            false => factor,
+        };
+        product = Some(match product {
+            Some(product) => b.mul(product, factor),
+            None => factor,
+        });
+    }
+    product.unwrap_or_else(|| b.i64(1))
+}
+
+/// The function that ends the program: it takes the bytes that were asked for.
+fn refused_function(unit: &mut Unit, row: &str) -> FuncId {
+    let (name, linkage) = match row.is_empty() {
+        true => (REFUSED, Linkage::LinkOnceOdr),
+        false => (REFUSED_WITH_ROW, Linkage::Internal),
+    };
+    if let Some(func) = unit.function(name)
+        && unit.functions[func].body.is_some()
+    {
+        return func;
+    }
+    let name = unit.fresh_name(name);
+    let (void, long) = (unit.types.void(), unit.types.int(64));
+    let ty = unit.types.func(void, vec![long]);
+    let mut body = Body::new(&[long]);
+    build(&mut Builder::new(unit, &mut body), &name, row);
+    unit.define(name, ty, linkage, body)
+}
+
+/// Says what was refused, and ends the program.
+fn build(b: &mut Builder<'_>, name: &str, row: &str) {
+    let bytes = b.body.params()[0];
+    let (ptr, int) = (b.unit.types.ptr(), b.unit.types.int(32));
+    let plain = b.unit.types.func(int, vec![int, ptr]);
+    let print_ty = b.unit.types.with_further_args(plain);
+    let print = b.unit.declare("dprintf", print_ty, AttrSet::default());
+    // A program may have another function of that name: then nothing is said.
+    if b.unit.functions[print].ty == print_ty && !b.unit.functions[print].defined {
+        let format = message(b.unit, name, row);
+        let id = b.unit.consts.intern(
+            ptr,
+            ConstKind::Global {
+                global: format,
+                offset: 0,
+            },
+        );
+        let format = b.constant(id);
+        let file = b.int(int, STANDARD_ERROR);
+        b.call(print, &[file, format, bytes]);
+    }
+    let void = b.unit.types.void();
+    let abort_ty = b.unit.types.func(void, Vec::new());
+    let abort = b.unit.declare("abort", abort_ty, AttrSet::default());
+    b.call(abort, &[]);
+    b.op(OpKind::Unreachable, &[], &[], 0);
+}
+
+/// The text as a format of `dprintf`'s.
+fn message(unit: &mut Unit, name: &str, row: &str) -> gradus_ir::GlobalId {
+    let name = format!("{name}_text");
+    if let Some(Symbol::Global(known)) = unit.symbol(&name) {
+        return known;
+    }
+    let row = match row.is_empty() {
+        true => String::new(),
+        false => format!("; the tape keeps most of this: {}", row.replace('%', "%%")),
+    };
+    let text = format!("gradus: the system refused %llu bytes of memory to a derivative{row}\n\0");
+    unit.add_text(name, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gradus_interp::{Machine, Value as Run};
+
+    /// The program's own call stays as it is; the derivative's gets a test, which passes where there is memory and
+    /// where nothing was asked for.
+    #[test]
+    fn own_blocks_are_tested_and_the_programs_are_not() {
+        let mut unit = Unit::default();
+        let (ptr, long) = (unit.types.ptr(), unit.types.int(64));
+        let ty = unit.types.func(ptr, vec![long]);
+        let mut body = Body::new(&[long]);
+        let size = body.params()[0];
+        let malloc = alloc::malloc_function(&mut unit);
+        let mut b = Builder::new(&mut unit, &mut body);
+        b.call(malloc, &[size]);
+        let block = alloc::block(&mut b, size);
+        b.return_(Some(block));
+        let func = unit.define("f".to_string(), ty, Linkage::External, body);
+        let mut functions = vec![func];
+        end_where_refused(&mut unit, &mut functions, "x, 100 %");
+        assert_eq!(functions.len(), 2);
+        assert!(gradus_ir::verify_function(&unit, func).is_empty());
+        let body = unit.functions[func].body.as_deref().expect("it has code");
+        let tests = body.walk(body.root());
+        let tests = tests.filter(|op| matches!(body.kind(*op), OpKind::If));
+        assert_eq!(tests.count(), 1);
+        for bytes in [0, 64] {
+            let mut machine = Machine::new(&unit);
+            machine.call("f", &[Run::i64(bytes)]).expect("it runs");
+        }
+    }
+}
