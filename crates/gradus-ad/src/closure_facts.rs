@@ -87,6 +87,13 @@ impl ClosureFacts {
             && class.is_some_and(|class| self.classes.holds_active_floats(class))
     }
 
+    /// Whether some function in question writes active numbers to memory.
+    pub(crate) fn writes_active_memory(&self) -> bool {
+        let mut classes = self.memory.classes().map(|(class, _)| class);
+        classes
+            .any(|class| self.classes.is_written(class) && self.classes.holds_active_floats(class))
+    }
+
     /// Whether the memory of a global may hold pointers.
     pub(crate) fn holds_pointers(&self, global: GlobalId) -> bool {
         let place = self.memory.global(global);

@@ -252,7 +252,7 @@ fn make(
     let (body, exclusive, atomics) = (out.body, out.exclusive, out.atomics);
     let mut report = Report {
         parallel: out.parallel,
-        ..Report::of(unit, &facts, &plan, &body)
+        ..Report::of(unit, closure, &facts, (&plan, &body))
     };
     if matches!(variant.mode, Mode::Augmented | Mode::Return) {
         report.block_bytes = Some(tape::layout::block_bytes(unit, variant, &plan));

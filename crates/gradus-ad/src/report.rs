@@ -1,5 +1,6 @@
 //! The report of one derivative: what is active, what the tape keeps and why, what it costs.
 
+use crate::closure_facts::ClosureFacts;
 use crate::facts::{Facts, is_independent};
 use crate::node::{Node, Source, home_region, source};
 use crate::tape::plan::{Home, Plan};
@@ -69,8 +70,7 @@ pub struct Report {
     pub versions: bool,
     /// The bytes of the first block of an augmented run's tape.
     pub block_bytes: Option<u64>,
-    /// Whether no number is active and nothing is stored or called that could carry a derivative
-    /// through memory: what is asked for is zero.
+    /// Whether no value is active and nothing active is written to memory: the derivative is zero.
     pub idle: bool,
 }
 
@@ -84,7 +84,12 @@ impl Report {
     }
 
     /// The report of a derivative.
-    pub(crate) fn of(unit: &Unit, facts: &Facts<'_>, plan: &Plan, derivative: &Body) -> Report {
+    pub(crate) fn of(
+        unit: &Unit,
+        closure: &ClosureFacts,
+        facts: &Facts<'_>,
+        (plan, derivative): (&Plan, &Body),
+    ) -> Report {
         let body = facts.body;
         let numbers = body
             .walk(body.root())
@@ -120,7 +125,7 @@ impl Report {
             parallel: Vec::new(),
             versions: false,
             block_bytes: None,
-            idle: active == 0 && is_idle(unit, facts),
+            idle: is_idle(closure, facts),
         }
     }
 }
@@ -160,21 +165,15 @@ impl Report {
     }
 }
 
-/// Whether a body without active numbers has no way for derivatives through memory either.
-fn is_idle(unit: &Unit, facts: &Facts<'_>) -> bool {
+/// Whether a function has no active value, and neither it nor a callee writes active numbers to memory. An active value
+/// of a callee comes from an active argument or ends in an active result of the call, unless memory passes it on.
+fn is_idle(closure: &ClosureFacts, facts: &Facts<'_>) -> bool {
     let body = facts.body;
-    let passes = |op: Op| match body.kind(op) {
-        OpKind::Store(_) | OpKind::Invoke(_) | OpKind::AtomicRmw(..) | OpKind::CmpXchg { .. } => {
-            true
-        }
-        OpKind::Call(_) => {
-            let known = unit.callee(body, op).and_then(|func| unit.known(func));
-            !matches!(known, Some(Known::Math(_)))
-        }
-        _ => false,
-    };
     let mut params = body.params().iter();
-    !params.any(|param| facts.active(*param)) && !body.walk(body.root()).any(passes)
+    let mut results = body.walk(body.root()).flat_map(|op| body.results(op));
+    !closure.writes_active_memory()
+        && !params.any(|param| facts.active(*param))
+        && !results.any(|value| facts.active(*value))
 }
 
 fn kept(unit: &Unit, facts: &Facts<'_>, plan: &Plan, node: Node) -> Kept {

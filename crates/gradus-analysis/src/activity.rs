@@ -459,7 +459,7 @@ fn stored_classes(facts: Facts<'_>) -> HashSet<ClassId> {
 }
 
 /// The classes that floats are stored to, or bytes copied to, other than by passing a structure by value.
-fn written_classes(facts: Facts<'_>) -> Vec<bool> {
+pub(crate) fn written_classes(facts: Facts<'_>) -> Vec<bool> {
     let mut written = vec![false; facts.memory.classes().len()];
     for (func, body) in facts.closure.bodies(facts.unit) {
         for op in body.walk(body.root()) {

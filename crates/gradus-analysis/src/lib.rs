@@ -91,6 +91,7 @@ mod unify;
 mod unshadowed;
 mod waits;
 mod words;
+mod written_behind;
 
 pub use activity::{Activity, ArgActivity, ClassFacts, ClassState, Facts, Request, ShadowState};
 mod trips;
@@ -121,3 +122,4 @@ pub use thrown::Thrown;
 pub use trips::{Availability, Trips, trip_max, trips};
 pub use variance::Variance;
 pub use words::{CopiedWord, CopyKind, Lane, LaneKind, Period, Words};
+pub use written_behind::written_behind;

@@ -95,7 +95,7 @@ fn const_memory_that_is_reached_by_two_ways_is_warned_of() {
     let at = folder("two_ways");
     write(&at, "net.c", NET);
     for level in ["-O0", "-O2"] {
-        let line = format!("grad net.c -f by_argument --wrt x -o out.o -- {level}");
+        let line = format!("grad net.c -f by_argument --wrt x --inactive of -o out.o -- {level}");
         let output = gradus(&at, &line);
         let said = text(&output.stderr);
         assert!(output.status.success(), "{said}");

@@ -457,13 +457,28 @@ static std::string c_spelling(const DIType *t, int depth) {
   }
 }
 
+// Whether Fortran passes a parameter by the address of a descriptor: arrays of assumed shape, what is allocatable, a
+// pointer or polymorphic.
+static bool is_descriptor(const DIType *t) {
+  if (auto *array = dyn_cast_or_null<DICompositeType>(t))
+    return array->getTag() == dwarf::DW_TAG_array_type && array->getRawDataLocation();
+  auto *pointer = dyn_cast_or_null<DIDerivedType>(t);
+  return pointer && pointer->getTag() == dwarf::DW_TAG_pointer_type && !isa_and_nonnull<DISubroutineType>(pointer->getBaseType());
+}
+
 // C's spellings of a function's result (0) and of the source's parameters (1 ...), as far as known.
 void gr_c_types(LLVMValueRef function, void (*sink)(void *, unsigned, const char *, size_t), void *data) {
   auto *p = unwrap<Function>(function)->getSubprogram();
   if (!p || !p->getType())
     return;
   unsigned index = 0;
+  bool fortran = p->getUnit() && dwarf::isFortran(static_cast<dwarf::SourceLanguage>(p->getUnit()->getSourceLanguage().getUnversionedName()));
   for (DIType *t : p->getType()->getTypeArray()) {
+    if (fortran && index > 0 && is_descriptor(t)) {
+      static const char descriptor[] = "CFI_cdesc_t *";
+      sink(data, index++, descriptor, sizeof descriptor - 1);
+      continue;
+    }
     // Only in other languages is a parameter an array: it is passed by its address.
     auto *array = dyn_cast_or_null<DICompositeType>(t);
     if (array && array->getTag() == dwarf::DW_TAG_array_type)

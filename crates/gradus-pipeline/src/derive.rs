@@ -8,7 +8,7 @@ use crate::call_sites;
 use crate::compile::early;
 use crate::in_kernels::is_of_gpu;
 use crate::names::resolve;
-use crate::reply::Output;
+use crate::reply::{Derivative, Output};
 use crate::requests::grad::{Setting, Wrapped};
 use crate::requests::header::{CTypes, header};
 use crate::requests::{Root, Roots, calls, grad};
@@ -221,11 +221,7 @@ fn own_functions(task: &Task, unit: &mut Unit) {
 /// Warnings for derivatives that are zero whatever the arguments.
 fn zeros(unit: &Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
     let of_root = |root: &Root| {
-        let mut whole = made.iter().filter_map(|list| list.first());
-        let made = whole.find(|made| made.func == root.func)?;
-        // An augmented run has no derivative; its return sweep is asked for too.
-        let idle = made.report.idle && root.variant.mode != Mode::Augmented;
-        idle.then(|| {
+        is_zero(root, made).then(|| {
             let primal = &unit.functions[root.variant.func];
             let name = primal.source_name.as_ref().unwrap_or(&primal.name);
             let message = format!(
@@ -233,10 +229,29 @@ fn zeros(unit: &Unit, roots: &Roots, made: &[Vec<Made>]) -> Vec<Diagnostic> {
             );
             Diagnostic::warning(Code::ZeroDerivative, message)
                 .at(root.span.clone().or(primal.span.clone()), "asked for here")
-                .help("look at the markers, or at `--wrt`; where zero is meant, nothing is to be done")
+                .help("look at the markers, or at `--wrt` and `--inactive`")
         })
     };
     roots.list.iter().filter_map(of_root).collect()
+}
+
+/// Whether a derivative is zero whatever the arguments.
+fn is_zero(root: &Root, made: &[Vec<Made>]) -> bool {
+    let mut lists = made.iter();
+    let list = lists.find(|list| list.first().is_some_and(|whole| whole.func == root.func));
+    let [whole, others @ ..] = list.map_or(&[][..], Vec::as_slice) else {
+        return false;
+    };
+    let of_root = |made: &&Made| {
+        made.variant.func == root.variant.func && made.variant.mode == root.variant.mode
+    };
+    // Where a test picks one of two versions, these say what they do.
+    let idle = match whole.report.versions {
+        true => others.iter().filter(of_root).all(|made| made.report.idle),
+        false => whole.report.idle,
+    };
+    // An augmented run has no derivative; its return sweep is asked for too.
+    idle && root.variant.mode != Mode::Augmented
 }
 
 /// Tells the program the sizes of its tapes.
@@ -371,11 +386,15 @@ fn explain_refused_bodies(run: &mut Run<'_>, imported: &Imported) {
 
 /// Header, report and text form, and what the reply says of the derivatives.
 fn describe(run: &mut Run<'_>, unit: &Unit, requests: &Requests, made: &[Vec<Made>]) {
-    run.reply.derivatives = requests
-        .wrapped
-        .iter()
-        .map(|w| w.derivative.clone())
-        .collect();
+    let of_wrapped = |wrapped: &Wrapped| {
+        let mut roots = requests.roots.list.iter();
+        let root = roots.find(|root| root.func == wrapped.root);
+        Derivative {
+            is_zero: root.is_some_and(|root| is_zero(root, made)),
+            ..wrapped.derivative.clone()
+        }
+    };
+    run.reply.derivatives = requests.wrapped.iter().map(of_wrapped).collect();
     for &kind in &run.request.emit {
         let text = match kind {
             OutputKind::Header => header(&run.reply.derivatives),

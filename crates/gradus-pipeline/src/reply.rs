@@ -71,6 +71,10 @@ pub struct Derivative {
     pub prototype: String,
     /// The function's own C prototype, without the semicolon.
     pub primal_prototype: String,
+    /// The arguments that are addresses of descriptors of Fortran's.
+    pub descriptors: Vec<String>,
+    /// Whether it is zero whatever the arguments.
+    pub is_zero: bool,
 }
 
 /// An argument of a function or derivative.

@@ -9,9 +9,9 @@ use crate::drive::is_parallel;
 use crate::files::{self, Content, Outputs};
 use crate::plan::Job;
 use crate::source::{self, Wanted, quiet};
-use crate::{Settings, child, rust, words};
-use gradus_ir::Diagnostic;
-use gradus_pipeline::{GradTask, Options, Outcome, OutputKind, Reply, Request, Task};
+use crate::{Settings, child, rust};
+use gradus_ir::{Code, Diagnostic, Severity};
+use gradus_pipeline::{GradTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -116,6 +116,10 @@ fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diag
     if reply.outcome != Outcome::Ok {
         return Ok(());
     }
+    if reply.derivatives.iter().any(|made| made.is_zero) {
+        refuse_zeros(&mut graded.diagnostics);
+        return Ok(());
+    }
     graded.report = reply.text(OutputKind::Report).map(String::from);
     let outputs = outputs(
         what,
@@ -128,6 +132,15 @@ fn run(settings: &Settings, what: &Grad, graded: &mut Graded) -> Result<(), Diag
     graded.files = outputs.paths();
     graded.done = true;
     Ok(())
+}
+
+/// A derivative by name that is zero is a mistake in the request: nothing is written.
+fn refuse_zeros(findings: &mut [Diagnostic]) {
+    for finding in findings {
+        if finding.code == Code::ZeroDerivative {
+            finding.severity = Severity::Error;
+        }
+    }
 }
 
 /// What is to be written: nothing is yet.

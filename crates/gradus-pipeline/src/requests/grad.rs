@@ -15,7 +15,7 @@ use crate::request::{GradRequest, Mode};
 use gradus_ad::{
     ArgActivity, ParamRole, ResultActivity, ResultRole, Signature, Variant, carries_float,
 };
-use gradus_analysis::{Closure, Effects};
+use gradus_analysis::{Closure, Effects, written_behind};
 use gradus_ir::{
     Attr, AttrSet, AttrValue, Body, Builder, Code, Diagnostic, FuncId, Linkage, Severity, TypeId,
     Unit, Value,
@@ -39,6 +39,8 @@ pub(crate) struct Setting<'a> {
 pub(crate) struct Wrapped {
     /// What callers see.
     pub derivative: Derivative,
+    /// The function that it calls.
+    pub root: FuncId,
     /// Notes for the user.
     pub notes: Vec<Diagnostic>,
 }
@@ -64,7 +66,11 @@ pub(crate) fn wrap(
     let root = roots.root(unit, &variant, span);
     make(unit, setting, &variant, &signature, root, &name, returned);
     let derivative = describe(unit, setting, &variant, &signature, name, parts);
-    Ok(Wrapped { derivative, notes })
+    Ok(Wrapped {
+        derivative,
+        root,
+        notes,
+    })
 }
 
 fn source_name(unit: &Unit, func: FuncId) -> &str {
@@ -119,7 +125,7 @@ fn activities(
     let (inactive, others) = find_all(unit, setting, &arguments, &setting.request.inactive);
     findings.extend(others);
     let params = unit.param_types(unit.functions[setting.primal].ty);
-    let effects = Effects::of(unit, &Closure::of(unit, &[setting.primal]));
+    let written = Written::of(unit, setting.primal);
     let mut notes = Vec::new();
     let mut activities = vec![ArgActivity::Const; params.len()];
     for (number, argument) in arguments.iter().enumerate() {
@@ -134,8 +140,7 @@ fn activities(
                 ty if carries_float(unit, ty) => ArgActivity::Active,
                 _ => ArgActivity::Const,
             };
-            let written =
-                natural == ArgActivity::Dup && !is_read_only(unit, setting.primal, &effects, i);
+            let written = natural == ArgActivity::Dup && written.through(i);
             let taken = asked || setting.request.wrt.is_empty() || written;
             if taken && !excluded {
                 activities[i] = natural;
@@ -205,18 +210,45 @@ fn find_all(
     (found, findings)
 }
 
-/// Whether nothing is written through a parameter: LLVM has shown it, or the body does, of which LLVM sees but a call
-/// where it is a parallel region, and nothing through pointers that may be loaded through it either.
-fn is_read_only(unit: &Unit, func: FuncId, effects: &Effects, index: usize) -> bool {
-    let attrs = unit.attrs(unit.functions[func].attrs);
-    let stated = ["readonly", "readnone"]
-        .iter()
-        .any(|name| attrs.param(index, name).is_some());
-    let shown = effects.of_function(func).is_some_and(|all| {
-        let param = all.param(index);
-        param.writes.is_nothing() && !param.captures && !param.returned && !all.other.writes
-    });
-    stated || shown
+/// What a function writes through its parameters.
+struct Written<'a> {
+    unit: &'a Unit,
+    func: FuncId,
+    effects: Effects,
+    /// Per parameter: whether numbers are written to memory that pointers behind it lead to.
+    behind: Vec<bool>,
+}
+
+impl<'a> Written<'a> {
+    fn of(unit: &'a Unit, func: FuncId) -> Self {
+        let closure = Closure::of(unit, &[func]);
+        Written {
+            unit,
+            func,
+            effects: Effects::of(unit, &closure),
+            behind: written_behind(unit, &closure, func),
+        }
+    }
+
+    /// Whether numbers are written through a parameter, or through pointers that are loaded through it: `y->p[i]`, the
+    /// array behind a descriptor of Fortran's.
+    fn through(&self, index: usize) -> bool {
+        self.behind.get(index) == Some(&true) || !self.is_read_only(index)
+    }
+
+    /// Whether nothing is written to what a parameter points to itself: LLVM has shown it, or the body does, of which
+    /// LLVM sees but a call where it is a parallel region.
+    fn is_read_only(&self, index: usize) -> bool {
+        let attrs = self.unit.attrs(self.unit.functions[self.func].attrs);
+        let stated = ["readonly", "readnone"]
+            .iter()
+            .any(|name| attrs.param(index, name).is_some());
+        let shown = self.effects.of_function(self.func).is_some_and(|all| {
+            let param = all.param(index);
+            param.writes.is_nothing() && !param.captures && !param.returned && !all.other.writes
+        });
+        stated || shown
+    }
 }
 
 fn variant(
@@ -383,7 +415,7 @@ fn param_name(unit: &Unit, primal: FuncId, index: usize) -> String {
     let argument = arguments.iter().find(|a| a.params.contains(&index));
     match argument {
         Some(a) if a.params.len() > 1 => format!("{}_{}", a.name, index - a.params.start),
-        Some(a) => a.name.clone(),
+        Some(a) => super::header::identifier(a.name.clone()),
         None => format!("arg{index}"),
     }
 }
@@ -492,6 +524,9 @@ fn describe(
             elements: elements(unit, primal, i),
         })
         .collect();
+    let is_descriptor = |i: &usize| setting.c_types.is_descriptor(unit, primal, *i);
+    let descriptors = (0..own.len()).filter(is_descriptor);
+    let descriptors = descriptors.map(|i| own[i].name.clone()).collect();
     let names = argument_names(unit, setting, signature);
     let arguments = signature.params.iter().zip(names);
     let arguments = arguments.map(|(&(role, ty), name)| {
@@ -524,6 +559,8 @@ fn describe(
         results,
         prototype: String::new(),
         primal_prototype: String::new(),
+        descriptors,
+        is_zero: false,
     };
     let result = unit.result_type(unit.functions[primal].ty);
     let result = setting.c_types.result(unit, primal, result);

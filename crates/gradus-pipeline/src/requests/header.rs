@@ -7,6 +7,9 @@ use gradus_ir::{FloatKind, FuncId, Type, TypeId, Unit};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+/// The spelling that stands for a descriptor of Fortran's (`ISO_Fortran_binding.h`).
+const DESCRIPTOR: &str = "CFI_cdesc_t *";
+
 /// C's types of a function's result and arguments, as debug information gives them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CTypes {
@@ -25,20 +28,33 @@ impl CTypes {
         }
     }
 
-    /// Of parameter `index` of `func`, which LLVM sees as `ty`. A spelling counts only where the way the
-    /// argument is passed is the one that C has for it.
-    pub(crate) fn param(&self, unit: &Unit, func: FuncId, index: usize, ty: TypeId) -> String {
+    /// Whether parameter `index` of `func` is the address of a descriptor of Fortran's.
+    pub(crate) fn is_descriptor(&self, unit: &Unit, func: FuncId, index: usize) -> bool {
+        self.known(unit, func, index)
+            .is_some_and(|known| known == DESCRIPTOR)
+    }
+
+    /// The spelling of parameter `index`, where the source's argument is one parameter.
+    fn known(&self, unit: &Unit, func: FuncId, index: usize) -> Option<&String> {
         let attrs = unit.attrs(unit.functions[func].attrs);
         let arguments = source_arguments(unit, func);
         let skipped = usize::from(attrs.param(0, "sret").is_some());
         let number = arguments
             .iter()
             .position(|a| a.params == (index..index + 1));
-        let known = number
+        number
             .filter(|_| arguments.len() == self.arguments.len() + skipped)
-            .and_then(|n| self.arguments.get(n.checked_sub(skipped)?)?.as_ref());
+            .and_then(|n| self.arguments.get(n.checked_sub(skipped)?)?.as_ref())
+    }
+
+    /// Of parameter `index` of `func`, which LLVM sees as `ty`. A spelling counts only where the way the
+    /// argument is passed is the one that C has for it.
+    pub(crate) fn param(&self, unit: &Unit, func: FuncId, index: usize, ty: TypeId) -> String {
+        let attrs = unit.attrs(unit.functions[func].attrs);
+        let known = self.known(unit, func, index);
         let by_value = known.is_some_and(|t| t.starts_with("struct ") && !t.ends_with('*'));
         match (attrs.param(index, "byval").is_some(), known) {
+            (_, Some(known)) if known == DESCRIPTOR => "void *".to_string(),
             (true, Some(known)) if by_value => known.clone(),
             (true, _) => {
                 let name = &unit.functions[func].name;
@@ -99,6 +115,114 @@ pub(crate) fn c_type_of(unit: &Unit, ty: TypeId) -> String {
             format!("__attribute__((vector_size({bytes}))) {elem}")
         }
         _ => "void".to_string(),
+    }
+}
+
+/// The name of an argument in a header that C and C++ read: their keywords, and the names of the headers' macros, get an
+/// underscore.
+pub(crate) fn identifier(name: String) -> String {
+    // table
+    const TAKEN: &[&str] = &[
+        "alignas",
+        "alignof",
+        "and",
+        "and_eq",
+        "asm",
+        "auto",
+        "bitand",
+        "bitor",
+        "bool",
+        "break",
+        "case",
+        "catch",
+        "char",
+        "char16_t",
+        "char32_t",
+        "char8_t",
+        "class",
+        "co_await",
+        "co_return",
+        "co_yield",
+        "compl",
+        "concept",
+        "const",
+        "const_cast",
+        "consteval",
+        "constexpr",
+        "constinit",
+        "continue",
+        "decltype",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "dynamic_cast",
+        "else",
+        "enum",
+        "explicit",
+        "export",
+        "extern",
+        "false",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "mutable",
+        "namespace",
+        "new",
+        "noexcept",
+        "not",
+        "not_eq",
+        "nullptr",
+        "operator",
+        "or",
+        "or_eq",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "reinterpret_cast",
+        "requires",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "static_assert",
+        "static_cast",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "thread_local",
+        "throw",
+        "true",
+        "try",
+        "typedef",
+        "typeid",
+        "typename",
+        "typeof",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "wchar_t",
+        "while",
+        "xor",
+        "xor_eq",
+        "NULL",
+        "offsetof",
+    ];
+    match TAKEN.contains(&name.as_str()) {
+        true => name + "_",
+        false => name,
     }
 }
 
@@ -242,12 +366,14 @@ fn contract(derivative: &Derivative) -> Vec<String> {
     if !inactive.is_empty() {
         lines.push(format!("Inactive: {inactive}."));
     }
+    if !derivative.descriptors.is_empty() {
+        let names = derivative.descriptors.join(", ");
+        lines.push(format!(
+            "{names}: the address of a descriptor of Fortran's (CFI_cdesc_t), also for shadows."
+        ));
+    }
     if !shadows.is_empty() {
-        lines.push(
-            "A shadow must not overlap the arguments; passing the argument itself as its own"
-                .to_string(),
-        );
-        lines.push("shadow makes it inactive.".to_string());
+        lines.push("A shadow must not overlap the arguments.".to_string());
     }
     lines
 }

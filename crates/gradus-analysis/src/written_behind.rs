@@ -1,0 +1,42 @@
+//! Parameters behind which numbers are written to memory that pointers lead to: outputs in structures and descriptors.
+//!
+//! LLVM's `readonly` speaks of what is reached from a parameter by address computations alone. An output whose address
+//! lies in memory (`y->p[i] = …`) is none of that.
+
+use crate::activity::{Facts, written_classes};
+use crate::closure::Closure;
+use crate::memory::Memory;
+use crate::words::Words;
+use gradus_ir::{Entity, FuncId, Unit};
+use std::collections::BTreeSet;
+
+/// Per parameter of `func`: whether `closure` writes numbers to memory that is reached from the parameter through at
+/// least one pointer in memory.
+pub fn written_behind(unit: &Unit, closure: &Closure, func: FuncId) -> Vec<bool> {
+    let Some(body) = unit.functions[func].body.as_deref() else {
+        return Vec::new();
+    };
+    let memory = Memory::of(unit, closure);
+    let words = Words::of(unit, closure, &memory);
+    let facts = Facts {
+        unit,
+        closure,
+        memory: &memory,
+        words: &words,
+    };
+    let written = written_classes(facts);
+    let behind = |param: &gradus_ir::Value| {
+        let places = memory.places(func, *param).iter().flatten();
+        let mut work: Vec<_> = places
+            .flat_map(|place| memory.stored(place.class))
+            .collect();
+        let mut seen = BTreeSet::new();
+        while let Some(class) = work.pop() {
+            if seen.insert(class) {
+                work.extend(memory.stored(class));
+            }
+        }
+        seen.iter().any(|class| written[class.index()])
+    };
+    body.params().iter().map(behind).collect()
+}

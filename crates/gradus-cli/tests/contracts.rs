@@ -1,0 +1,186 @@
+//! What a generated header says of a derivative holds: it is C and C++, outputs behind structures and descriptors have
+//! shadows, arguments whose names are words of C or C++ are renamed, and a derivative that is zero is refused.
+
+mod support;
+
+use std::process::Command;
+use support::{accepts, folder, gradus, refuses, shell, succeeds, text, write};
+
+/// An output whose address lies in a structure.
+#[test]
+fn an_output_behind_a_structure_has_a_shadow() {
+    let at = folder("outputs_in_structures");
+    write(
+        &at,
+        "s.c",
+        "struct vec { double *p; int n; };
+         void square(const struct vec *x, struct vec *y) { for (int i = 0; i < x->n; i++) y->p[i] = x->p[i] * x->p[i]; }
+         void rows(const double *x, double **y) { y[1][0] = x[0] * x[0] * x[0]; }
+         void weighed(const double *x, const struct vec *w, double *y) { for (int i = 0; i < w->n; i++) y[i] = x[i] * w->p[i]; }\n",
+    );
+    write(
+        &at,
+        "main.c",
+        "#include <stdio.h>
+         struct vec { double *p; int n; };
+         #include \"s.h\"
+         int main(void) {
+             double x[2] = {3, 5}, y[2], dx[2] = {0}, dy[2] = {1, 10};
+             struct vec vx = {x, 2}, vy = {y, 2}, sx = {dx, 2}, sy = {dy, 2};
+             square_vjp(&vx, &sx, &vy, &sy);
+             printf(\"%g %g %g %g\\n\", dx[0], dx[1], dy[0], y[1]);
+             double *r[2] = {0, y}, *dr[2] = {0, dy};
+             dx[0] = 0, dy[0] = 1;
+             rows_vjp(x, dx, r, dr);
+             dy[0] = dy[1] = 1;
+             dx[1] = 0;
+             weighed_vjp(x, dx, &vx, y, dy);
+             printf(\"%g %g\\n\", dx[0], dx[1]);
+         }\n",
+    );
+    for level in ["-O0", "-O2"] {
+        let line = format!("grad s.c -f square -f rows -f weighed --wrt x -o s.o -- {level}");
+        let output = gradus(&at, &line);
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert_eq!(said.matches("gets a shadow too").count(), 3, "{said}");
+        shell(&at, "clang-22 main.c s.o -o main");
+        let said = text(&succeeds(Command::new("./main").current_dir(&at)).stdout);
+        assert_eq!(said, "6 100 0 25\n30 5\n", "{level}");
+    }
+}
+
+/// An array of assumed shape is passed by a descriptor, and so is its shadow.
+#[test]
+fn an_output_behind_a_descriptor_has_a_shadow() {
+    let at = folder("outputs_in_descriptors");
+    write(
+        &at,
+        "s.f90",
+        "subroutine square(x, n, y)
+           integer, intent(in) :: n
+           real(8), intent(in) :: x(:)
+           real(8), intent(out) :: y(:)
+           integer :: i
+           do i = 1, n
+             y(i) = x(i) * x(i)
+           end do
+         end subroutine
+         subroutine plain(x, new, y)
+           real(8), intent(in) :: x(3), new
+           real(8), intent(out) :: y(3)
+           y = x * new
+         end subroutine\n",
+    );
+    accepts(&at, "grad s.f90 -f square -f plain --wrt x -o s.o");
+    let header = std::fs::read_to_string(at.join("s.h")).expect("a header");
+    assert!(
+        header.contains("square_vjp(void *x, void *x_adj, int32_t *n, void *y, void *y_adj)"),
+        "{header}"
+    );
+    assert!(
+        header.contains("x, y: the address of a descriptor"),
+        "{header}"
+    );
+    assert!(
+        header.contains(
+            "plain_vjp(double *x, double *x_adj, double *new_, double *y, double *y_adj)"
+        ),
+        "{header}"
+    );
+    let include = "#include \"s.h\"\n";
+    write(&at, "use.c", include);
+    write(&at, "use.cpp", include);
+    shell(&at, "clang-22 -Wall -Werror -c use.c -o use.o");
+    shell(&at, "clang++-22 -Wall -Werror -c use.cpp -o use.o");
+}
+
+#[test]
+fn a_derivative_by_name_that_is_zero_is_refused() {
+    let at = folder("zero_by_name");
+    write(
+        &at,
+        "z.c",
+        "#include <math.h>
+         double out, *kept;
+         double steps(const double *x) { return floor(x[0]); }
+         void to_global(const double *x) { out = x[0] * x[0]; }
+         void to_kept(const double *x) { kept[0] = x[0] * x[0]; }
+         void shut(const double *x, double *y) { y[0] = x[0] * x[0]; }
+         void clears(double *x) { x[0] = 0; }\n",
+    );
+    for level in ["-O0", "-O2"] {
+        for function in ["steps", "to_global", "to_kept", "shut --inactive y"] {
+            for mode in ["forward", "reverse"] {
+                let line =
+                    format!("grad z.c -f {function} --wrt x --mode {mode} -o z.o -- {level}");
+                refuses(&at, &line, "GRD0019");
+                assert!(!at.join("z.o").exists(), "{line}");
+            }
+        }
+        accepts(&at, &format!("grad z.c -f clears -o c.o -- {level}"));
+    }
+}
+
+/// Each sentence of the header's, as a caller reads it.
+#[test]
+fn what_the_header_says_holds() {
+    let at = folder("said_in_headers");
+    write(
+        &at,
+        "s.c",
+        "double f(const double *x, double *y, int n, double a) { double s = 0; for (int i = 0; i < n; i++) { s += a * x[i] * y[i]; y[i] = x[i] * x[i]; } return s; }\n",
+    );
+    accepts(&at, "grad s.c -f f --with-primal -o s.o");
+    let header = std::fs::read_to_string(at.join("s.h")).expect("a header");
+    for said in [
+        "adjoints are added into this memory",
+        "the cotangent is taken from it and cleared",
+        "A shadow must not overlap the arguments.",
+    ] {
+        assert!(header.contains(said), "{header}");
+    }
+    assert!(!header.contains("inactive."), "{header}");
+    write(
+        &at,
+        "main.c",
+        "#include \"s.h\"
+         #include <stdio.h>
+         int main(void) {
+             const double x[2] = {2, 3};
+             double y[2] = {5, 7}, dx[2] = {100, 200}, dy[2] = {1, 10};
+             /* dx[i] += 2 x[i] dy[i] + a y[i]; dy[i] = a x[i] */
+             struct f_adj r = f_vjp(x, dx, y, dy, 2, 4.0, 1.0);
+             printf(\"%g %g  %g %g  %g %g  %g %g\\n\", dx[0], dx[1], dy[0], dy[1], y[0], y[1], r.value, r.a);
+         }\n",
+    );
+    let files = ["main.c", "main.cpp"];
+    std::fs::copy(at.join("main.c"), at.join("main.cpp")).expect("copied");
+    for (compiler, file) in ["clang-22", "clang++-22"].iter().zip(files) {
+        shell(&at, &format!("{compiler} -Wall -Werror {file} s.o -o main"));
+        let said = text(&succeeds(Command::new("./main").current_dir(&at)).stdout);
+        assert_eq!(said, "124 288  8 12  4 9  124 31\n", "{compiler}");
+    }
+    accepts(&at, "grad s.c -f f --mode forward -o t.o");
+    let header = std::fs::read_to_string(at.join("t.h")).expect("a header");
+    assert!(
+        header.contains("behind pointers they are updated as f updates the argument."),
+        "{header}"
+    );
+    write(
+        &at,
+        "forward.c",
+        "#include \"t.h\"
+         #include <stdio.h>
+         int main(void) {
+             const double x[2] = {2, 3};
+             double y[2] = {5, 7}, tx[2] = {1, 0}, ty[2] = {0, 1};
+             /* a_tan x y + a (x_tan y + x y_tan); y_tan = 2 x x_tan */
+             double t = f_jvp(x, tx, y, ty, 2, 4.0, 0.5);
+             printf(\"%g %g %g\\n\", t, ty[0], ty[1]);
+         }\n",
+    );
+    shell(&at, "clang-22 -Wall -Werror forward.c t.o -o forward");
+    let said = text(&succeeds(Command::new("./forward").current_dir(&at)).stdout);
+    assert_eq!(said, "47.5 4 0\n");
+}
