@@ -7,6 +7,7 @@ pub mod carried_loads;
 mod early;
 mod frames;
 mod frees;
+mod from_globals;
 mod influence;
 mod late;
 mod loops;
@@ -92,6 +93,7 @@ pub struct Facts<'a> {
     doomed: HashSet<Op>,
     torn: HashSet<Op>,
     own_adds: HashSet<Op>,
+    from_globals: HashSet<Op>,
     /// The snapshots that may be made.
     pub snapshots: Vec<snapshots::Snapshot>,
     served: HashMap<Op, usize>,

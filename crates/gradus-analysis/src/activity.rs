@@ -13,11 +13,12 @@ use crate::flow::{Flow, ValueAccess, value_accesses};
 use crate::memory::{Class, ClassId, Memory, Origin};
 use crate::pieces::{FloatBits, is_piece};
 use crate::words::Words;
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
     Body, ConstKind, Definition, Diagnostic, Entity, FuncId, GlobalId, Op, OpKind, Type, Unit,
     Value,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What a request says about an argument of its root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -118,6 +119,8 @@ pub struct ClassFacts {
     untold: Vec<Untold>,
     written: Vec<bool>,
     handed_over: Vec<bool>,
+    /// Blocks of pointers in which addresses are only noted.
+    only_written: BTreeSet<ClassId>,
     frees: HashMap<ClassId, Vec<(FuncId, Op)>>,
     surely_freed: HashSet<ClassId>,
     functions: HashSet<FuncId>,
@@ -196,7 +199,7 @@ impl ClassFacts {
             .collect();
         let bits = found.float_bits(facts, &sources);
         found.scrambled = found.flow.scrambled(&bits.whole, bits.pieces);
-        found.settle(facts, &sources);
+        found.settle(facts, &sources, request.root);
         found.functions = active_functions(facts, &found);
         found.with_globals = functions_with_globals(facts, &found);
         found.handlers_only_read = crate::thrown_objects::handlers_only_read(facts);
@@ -265,6 +268,11 @@ impl ClassFacts {
     /// The calls of the closure that may free blocks of the class.
     pub fn frees(&self, class: ClassId) -> &[(FuncId, Op)] {
         self.frees.get(&class).map_or(&[], Vec::as_slice)
+    }
+    /// Whether the class is blocks of pointers that global variables keep, in which addresses are only noted: they have
+    /// no shadows.
+    pub(crate) fn is_only_written(&self, class: ClassId) -> bool {
+        self.only_written.contains(&class)
     }
     /// Whether every block of the class that the closure makes is freed by the call that makes it.
     pub fn is_surely_freed(&self, class: ClassId) -> bool {
@@ -364,7 +372,7 @@ impl ClassFacts {
         }
     }
     /// From flows to states. Memory that holds pointers to memory with shadows has a shadow itself.
-    fn settle(&mut self, facts: Facts<'_>, sources: &[Sources]) {
+    fn settle(&mut self, facts: Facts<'_>, sources: &[Sources], root: FuncId) {
         let count = sources.len();
         self.floats = (0..count)
             .map(|i| {
@@ -372,6 +380,14 @@ impl ClassFacts {
                 sources[i].dup || self.varied[node] && self.useful[node]
             })
             .collect();
+        let returned = crate::outliving::returned(facts, root);
+        // Numbers that are only written, or only read, may be those of another block.
+        let matters = |class: ClassId| {
+            self.floats[class.index()] || self.is_varied(class) || self.is_useful(class)
+        };
+        let is_freed = |class| self.is_surely_freed(class);
+        self.only_written = crate::outliving::only_written(facts, &is_freed, &matters);
+        self.only_written.retain(|class| !returned.contains(class));
         self.states = vec![ClassState::Inactive; count];
         let mut holders: Vec<Vec<ClassId>> = vec![Vec::new(); count];
         for (id, _) in facts.memory.classes() {
@@ -383,6 +399,10 @@ impl ClassFacts {
         let mut seen = vec![false; count];
         while let Some(index) = work.pop() {
             if std::mem::replace(&mut seen[index], true) {
+                continue;
+            }
+            let is_note = self.only_written.contains(&ClassId::from_index(index));
+            if is_note && !planted(Mutant::NotesFollowed) {
                 continue;
             }
             self.states[index] = sources[index].state();

@@ -410,7 +410,8 @@ impl Finder<'_> {
             && self
                 .class(value)
                 .is_some_and(|c| self.classes.holds_active_floats(c));
-        if active && !self.activity.shadow(ptr).is_some() {
+        let is_note = (self.class(ptr)).is_some_and(|c| self.classes.is_only_written(c));
+        if active && !is_note && !self.activity.shadow(ptr).is_some() {
             let message = "a pointer to active memory is stored where it has no shadow";
             self.refuse(
                 op,

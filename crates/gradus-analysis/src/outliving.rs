@@ -57,31 +57,19 @@ impl Kept {
     fn by_globals(facts: Facts<'_>, classes: &ClassFacts) -> Kept {
         let mut kept = Kept::default();
         for (holder, class) in facts.memory.classes() {
-            let global = class.origins.iter().find_map(|origin| match origin {
-                Origin::Global(global) if !facts.unit.globals[*global].constant => Some(*global),
-                _ => None,
-            });
-            let Some(global) = global else {
+            let Some(global) = holder_of(facts, class) else {
                 continue;
             };
-            let own = facts.memory.stored(holder);
             kept.may_be_set(facts, classes, holder);
-            let mut work: Vec<(ClassId, bool)> = own.iter().map(|class| (*class, true)).collect();
-            let mut seen = BTreeSet::new();
-            while let Some((class, direct)) = work.pop() {
-                let outlives = || outlives(facts.memory.get(class), classes.is_surely_freed(class));
-                // Blocks may be of the same class as the global itself, where they are not told from it.
-                let asked = direct || class == holder;
-                if !seen.insert(class) || asked && !outlives() {
-                    continue;
-                }
+            let is_freed = |class| classes.is_surely_freed(class);
+            let is_left = |class| classes.is_only_written(class);
+            for (class, direct) in blocks_of(facts, holder, &is_freed, &is_left) {
                 kept.blocks.insert(class, Holder { global, direct });
                 let held = facts.memory.stored(class);
                 let active = held
                     .iter()
                     .filter(|held| classes.holds_active_floats(**held));
                 kept.lent.extend(active.map(|held| (*held, global)));
-                work.extend(held.into_iter().map(|class| (class, false)));
             }
         }
         kept
@@ -162,6 +150,122 @@ impl Kept {
     }
 }
 
+/// The blocks to which the memory of variables leads, and all that is reached through them; and of each whether the
+/// variables' own pointers lead there. Classes for which `is_left` holds, and what only they lead to, are left out.
+fn blocks_of(
+    facts: Facts<'_>,
+    holder: ClassId,
+    is_freed: &dyn Fn(ClassId) -> bool,
+    is_left: &dyn Fn(ClassId) -> bool,
+) -> Vec<(ClassId, bool)> {
+    let own = facts.memory.stored(holder);
+    let mut work: Vec<(ClassId, bool)> = own.iter().map(|class| (*class, true)).collect();
+    let (mut seen, mut blocks) = (BTreeSet::new(), Vec::new());
+    while let Some((class, direct)) = work.pop() {
+        let outlives = || outlives(facts.memory.get(class), is_freed(class));
+        // Blocks may be of the same class as the variable itself, where they are not told from it.
+        let asked = direct || class == holder;
+        if !seen.insert(class) || is_left(class) || asked && !outlives() {
+            continue;
+        }
+        blocks.push((class, direct));
+        let held = facts.memory.stored(class);
+        work.extend(held.into_iter().map(|class| (class, false)));
+    }
+    blocks
+}
+
+/// The variable among what a class is, if it is one that changes.
+fn holder_of(facts: Facts<'_>, class: &Class) -> Option<GlobalId> {
+    class.origins.iter().find_map(|origin| match origin {
+        Origin::Global(global) if !facts.unit.globals[*global].constant => Some(*global),
+        _ => None,
+    })
+}
+
+/// Blocks of pointers that global variables keep and in which the closure only notes addresses: no pointer that leads
+/// to memory for which `is_active` holds is ever read there, by whatever way. Such blocks need no shadows.
+pub(crate) fn only_written(
+    facts: Facts<'_>,
+    is_freed: &dyn Fn(ClassId) -> bool,
+    is_active: &dyn Fn(ClassId) -> bool,
+) -> BTreeSet<ClassId> {
+    let mut blocks = BTreeSet::new();
+    for (holder, class) in facts.memory.classes() {
+        if holder_of(facts, class).is_some() {
+            let list = blocks_of(facts, holder, is_freed, &|_| false).into_iter();
+            blocks.extend(list.map(|(block, _)| block));
+        }
+    }
+    blocks.retain(|block| {
+        let origins = &facts.memory.get(*block).origins;
+        let is_heap = |o: &Origin| matches!(o, Origin::Heap(..));
+        // The head of a container lies in the variable, and is of one class with its nodes.
+        let may_be = |o: &Origin| is_heap(o) || matches!(o, Origin::Global(_));
+        !is_active(*block)
+            && origins.iter().all(may_be)
+            && (origins.is_empty() || origins.iter().any(is_heap))
+    });
+    loop {
+        let read = read_back(facts, &blocks, is_active);
+        if read.is_empty() {
+            return blocks;
+        }
+        blocks.retain(|block| !read.contains(block));
+    }
+}
+
+/// Those of the blocks from which the closure takes pointers to active memory or to memory that leads there.
+fn read_back(
+    facts: Facts<'_>,
+    blocks: &BTreeSet<ClassId>,
+    is_active: &dyn Fn(ClassId) -> bool,
+) -> BTreeSet<ClassId> {
+    let leads = |class: ClassId| {
+        !blocks.contains(&class)
+            && (is_active(class) || reached(facts, class).into_iter().any(is_active))
+    };
+    let mut read = BTreeSet::new();
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for op in body.walk(body.root()) {
+            flow::value_accesses(facts.unit, body, op, |touch| {
+                let ValueAccess::Load { ptr, value } = touch else {
+                    return;
+                };
+                let from = facts.memory.places(func, ptr).iter().flatten();
+                for block in from.map(|place| place.class) {
+                    let taken = facts.memory.places(func, value).iter().flatten();
+                    let mut taken: Vec<ClassId> = taken.map(|place| place.class).collect();
+                    // Several pointers in one value.
+                    let bytes = facts.unit.layout.store_bytes(facts.unit, body.ty(value));
+                    if bytes > facts.unit.layout.pointer_bytes {
+                        taken.extend(facts.memory.stored(block));
+                    }
+                    if blocks.contains(&block) && taken.into_iter().any(leads) {
+                        read.insert(block);
+                    }
+                }
+            });
+        }
+    }
+    for copy in facts.memory.copies() {
+        let (from, to) = (copy.from.class, copy.to.class);
+        let held = facts.memory.stored(from);
+        if blocks.contains(&from) && !blocks.contains(&to) && held.into_iter().any(leads) {
+            read.insert(from);
+        }
+    }
+    read
+}
+
+/// All memory that what a function returns leads to.
+pub(crate) fn returned(facts: Facts<'_>, func: FuncId) -> BTreeSet<ClassId> {
+    let places = facts.memory.returned(func).iter().flatten();
+    let classes: BTreeSet<ClassId> = places.map(|place| place.class).collect();
+    let behind = classes.iter().flat_map(|class| reached(facts, *class));
+    behind.chain(classes.iter().copied()).collect()
+}
+
 /// All memory that pointers in a class lead to, on ways of any length.
 fn reached(facts: Facts<'_>, holder: ClassId) -> BTreeSet<ClassId> {
     let mut found = BTreeSet::new();
@@ -233,7 +337,7 @@ fn freed_by(facts: Facts<'_>, func: FuncId, body: &Body, op: Op) -> Option<Class
 }
 
 fn finding(facts: Facts<'_>, class: ClassId, why: Why) -> Option<Diagnostic> {
-    let (func, body, op) = first_store(facts, class)?;
+    let (func, body, op) = first_store(facts, class).or_else(|| first_pointer(facts, class))?;
     let unit: &Unit = facts.unit;
     let function = &unit.functions[func];
     let name = |global: GlobalId| &unit.globals[global].name;
@@ -265,6 +369,28 @@ fn finding(facts: Facts<'_>, class: ClassId, why: Why) -> Option<Diagnostic> {
             .at(unit.span(body.ops[op].loc), "here")
             .help(help),
     )
+}
+
+/// The first place where an address in a class is taken from memory, or put there.
+fn first_pointer<'a>(facts: Facts<'a>, class: ClassId) -> Option<(FuncId, &'a Body, Op)> {
+    let mut put = None;
+    for (func, body) in facts.closure.bodies(facts.unit) {
+        for op in body.walk(body.root()) {
+            let leads = |value| facts.memory.class(func, value) == Some(class);
+            let mut taken = false;
+            flow::value_accesses(facts.unit, body, op, |touch| match touch {
+                ValueAccess::Load { value, .. } => taken |= leads(value),
+                ValueAccess::Store { value, .. } if leads(value) => {
+                    put = put.or(Some((func, body, op)));
+                }
+                ValueAccess::Store { .. } => {}
+            });
+            if taken {
+                return Some((func, body, op));
+            }
+        }
+    }
+    put
 }
 
 /// The first store of a number into a class.

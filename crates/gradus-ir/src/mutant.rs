@@ -42,7 +42,7 @@ macro_rules! mutants {
                 use Mutant::*;
                 match self {
                     NeighboursAcrossParts | LanesInTurnSwapped | SignsChooseOther
-                    | ExtremeOfAllLanes | OtherSignDropped => ToldBy::C,
+                    | ExtremeOfAllLanes | NotesFollowed => ToldBy::C,
                     LaunchesMeetUnasked | ThreadsMeetUnseen | LoadsPassLaunches | StepsMeetLate
                     | StepsMeetEarly | StretchAnywhere | StretchBySome | MultiplesFromZero
                     | LastMultipleLost | WrappingMadeLong => ToldBy::Kernels,
@@ -144,6 +144,8 @@ mutants! {
     TangentNotStored,
     /// The shadow of a stored pointer is not stored.
     ShadowPointerNotStored,
+    /// Addresses noted in blocks that global variables keep are noted in shadows of these blocks, too.
+    NotesFollowed,
     /// It is not asked at run time whether a pointer is its own shadow.
     ActivityNotAsked,
     /// A write earlier in a loop's body is not seen from a read later in it.

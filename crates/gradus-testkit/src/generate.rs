@@ -13,6 +13,7 @@
 //! so that nothing grows.
 
 pub(crate) mod c;
+mod c_kept;
 mod c_memory;
 mod c_statements;
 mod c_values;

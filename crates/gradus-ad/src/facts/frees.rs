@@ -41,7 +41,8 @@ impl MakeFacts<'_> {
         found
     }
 
-    fn is_free(&self, body: &Body, op: Op) -> bool {
+    /// Whether a call does nothing but give a block back.
+    pub(super) fn is_free(&self, body: &Body, op: Op) -> bool {
         matches!(
             self.known(body, op),
             Some(Known::Memory(

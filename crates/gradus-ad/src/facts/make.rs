@@ -77,6 +77,7 @@ impl<'a> MakeFacts<'a> {
             doomed: HashSet::new(),
             torn: HashSet::new(),
             own_adds: HashSet::new(),
+            from_globals: HashSet::new(),
             snapshots: Vec::new(),
             served: HashMap::new(),
             backwards: HashMap::new(),
@@ -93,6 +94,7 @@ impl<'a> MakeFacts<'a> {
         self.free_at_once(&mut facts);
         self.on_heap(&mut facts);
         self.lanes(&mut facts);
+        self.from_globals(&mut facts);
         self.memory_ops(&mut facts, &clobbers);
         if self.options.snapshots {
             self.find_snapshots(&mut facts, &alias, &clobbers);

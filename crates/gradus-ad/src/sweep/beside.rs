@@ -2,8 +2,8 @@
 
 use super::ForwardSweep;
 use crate::out::{Lanes, Space};
-use crate::{calculus, differential};
-use gradus_ir::{BinaryOp, CastOp, Code, Diagnostic, Op, OpKind, Value};
+use crate::{calculus, differential, dispatch};
+use gradus_ir::{BinaryOp, CastOp, Code, Diagnostic, IntPredicate, Op, OpKind, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {
     /// Makes the companions of an op's result, where it has any.
@@ -94,9 +94,36 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 self.out.set_align(new, access.align_bytes);
                 self.drop_scopes_of_own_shadow(new, ptr);
             }
+            if self.facts.may_lack_shadow(op) {
+                self.end_without_shadow(op, value);
+            }
             lanes.push(self.zero_if_inactive(ptr, result, lane, value));
         }
         self.companions.insert(result, lanes);
+    }
+
+    /// Ends the program where a pointer that a global variable keeps is there, and its shadow is not.
+    fn end_without_shadow(&mut self, op: Op, shadow: Value) {
+        let own = self.value(self.facts.body.result(op));
+        let function = &self.out.unit.functions[self.facts.func];
+        let span = self.out.unit.span(self.facts.body.ops[op].loc);
+        let place = match span.as_ref().or(function.span.as_ref()) {
+            Some(span) => format!("{}:{}: ", span.file, span.line),
+            None => String::new(),
+        };
+        let name = function.source_name.as_ref().unwrap_or(&function.name);
+        let text = format!(
+            "gradus: {place}`{name}` takes a pointer from a global variable to memory without a shadow: it was stored before the derivative was called\n"
+        );
+        let stop = dispatch::stop_saying(self.out.unit, &text);
+        let ptr = self.out.body.ty(own);
+        let null = self.out.build().zero(ptr);
+        let has_none = self.out.build().icmp(IntPredicate::Eq, shadow, null);
+        let is_there = self.out.build().icmp(IntPredicate::Ne, own, null);
+        let lacks = (self.out.build()).binary(BinaryOp::And, has_none, is_there);
+        self.when(Some(lacks), |sweep| {
+            sweep.out.build().call(stop, &[]);
+        });
     }
 
     /// Axiom S1 says nothing of an access whose shadow may be the primal itself.

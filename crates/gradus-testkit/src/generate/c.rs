@@ -1,7 +1,8 @@
 //! Random structured C functions `double f(int n, double *x, double s)` without undefined behaviour.
 //!
 //! Flow: this file writes a program's frame (globals, helpers, `f` itself) and keeps what is
-//! visible; `c_values` writes expressions, `c_statements` statements, `c_memory` those about memory.
+//! visible; `c_values` writes expressions, `c_statements` statements, `c_memory` those about memory,
+//! `c_kept` what static pointers keep from call to call.
 //!
 //! Invariants: same seed, same program. `n` is [`CELLS`], `x` has that many cells. Every number
 //! in a variable or a cell stays within ±2, every partial derivative is finite; every index is in
@@ -46,6 +47,8 @@ pub(super) struct Array {
 /// What is visible at a point, and what has been written.
 pub(super) struct Writer<'r> {
     pub random: &'r mut Random,
+    /// Decides what `c_kept` writes, so that the rest of a seed's program does not depend on it.
+    pub kept: Random,
     pub out: String,
     pub contents: BTreeSet<&'static str>,
     pub single: bool,
@@ -80,6 +83,7 @@ pub fn c_program(seed: u64, statements: u32) -> CProgram {
     let mut random = Random::new(seed ^ 0x00c0_ffee);
     let mut writer = Writer {
         random: &mut random,
+        kept: Random::new(seed ^ 0x000b_10c5),
         out: String::new(),
         contents: BTreeSet::new(),
         single: false,
@@ -98,6 +102,7 @@ pub fn c_program(seed: u64, statements: u32) -> CProgram {
         in_loop: false,
     };
     writer.file_scope();
+    writer.kept_blocks();
     for _ in 0..writer.random.below(3) {
         writer.helper(statements / 3);
     }
@@ -223,6 +228,7 @@ impl Writer<'_> {
         self.line("double r = 0.25;");
         self.variable("r".into());
         self.local_array();
+        self.note_addresses();
         self.body(1);
         let result = self.bounded();
         self.line(format!("return 0.5 * r + 0.4 * ({result}); }}"));
@@ -273,6 +279,8 @@ impl Writer<'_> {
         if self.chance(2) {
             self.local_array();
         }
+        self.note_addresses();
+        self.read_table();
         let frees: Vec<String> = self
             .arrays
             .iter()

@@ -1,0 +1,175 @@
+//! Blocks of pointers that global variables keep: addresses that are only noted there need no shadows; addresses that
+//! are read back are refused; a pointer of a global variable that has no shadow ends the program with its line.
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Output};
+use support::{accepts, folder, refuses, succeeds, text, write};
+
+/// What programs share.
+const ASKED: &str = "#include <stdio.h>
+#include <stdlib.h>
+extern int enzyme_dup, enzyme_const;
+#ifdef __cplusplus
+template <class R, class... T> R __enzyme_fwddiff(T...);
+template <class R, class... T> R __enzyme_autodiff(T...);
+#define ON(f) __enzyme_fwddiff<double>((void *)f, enzyme_dup, x, dx, enzyme_const, 3)
+#define BACK(f) __enzyme_autodiff<void>((void *)f, enzyme_dup, x, dx, enzyme_const, 3)
+#else
+double __enzyme_fwddiff(void *, ...);
+void __enzyme_autodiff(void *, ...);
+#define ON(f) __enzyme_fwddiff((void *)f, enzyme_dup, x, dx, enzyme_const, 3)
+#define BACK(f) __enzyme_autodiff((void *)f, enzyme_dup, x, dx, enzyme_const, 3)
+#endif
+#define SUM(r) double r = 0; for (int i = 0; i < n; i++) r += x[i] * x[i]
+/* Calls without derivatives come before those with. */
+#define SHOW(f) do { double x[3] = {1, 2, 3}, dx[3] = {1, 0, 0}; f(x, 3); f(x, 3); double t = ON(f); f(x, 3); \\
+    dx[0] = 0; BACK(f); f(x, 3); BACK(f); printf(\"%g %g %g %g\\n\", t, dx[0], dx[1], dx[2]); } while (0)
+";
+
+/// Blocks that are made once, that grow, of structures, of nodes; and beside them memory that is written.
+const NOTED: &str = "
+static double **seen; static int used;
+__attribute__((noinline)) static double made_once(double *x, int n) {
+    if (!seen) seen = malloc(64 * sizeof *seen);
+    seen[used++ & 63] = x;
+    SUM(r); return r;
+}
+static double **list; static size_t room, length;
+static void note(double *p) {
+    if (length == room) {
+        room = room ? 2 * room : 1;
+        list = realloc(list, room * sizeof *list);
+    }
+    list[length++] = p;
+}
+static double grown(double *x, int n) {
+    double y[3];
+    note(x); note(y);
+    for (int i = 0; i < n; i++) y[i] = x[i] * x[i];
+    return y[0] + y[1] + y[2];
+}
+static struct entry { double *p; int n; struct entry *before; } *entries; static int filled;
+static double structures(double *x, int n) {
+    if (!entries) entries = calloc(64, sizeof *entries);
+    entries[filled].p = x; entries[filled].n = n;
+    entries[filled].before = filled ? &entries[filled - 1] : 0;
+    filled = (filled + 1) & 63;
+    SUM(r); return r;
+}
+static struct node { struct node *next; const double *p; } *head;
+static double nodes(const double *x, int n) {
+    struct node *e = malloc(sizeof *e);
+    e->p = x; e->next = head; head = e;
+    if (e->next && e->next->next) { free(e->next->next); e->next->next = 0; }
+    SUM(r); return r;
+}
+int main(void) { SHOW(made_once); SHOW(grown); SHOW(structures); SHOW(nodes); return 0; }
+";
+
+/// What a program prints with each level, with and without debug information, built by `compiler`.
+fn prints(folder: &Path, compiler: &str, file: &str, expected: &str) {
+    for level in 0..=3 {
+        for debug in ["", "-g"] {
+            accepts(folder, &format!("{compiler} -O{level} {debug} {file} -o p"));
+            let said = text(&succeeds(Command::new("./p").current_dir(folder)).stdout);
+            assert_eq!(said, expected, "-O{level} {debug}");
+        }
+    }
+}
+
+#[test]
+fn addresses_that_are_only_noted_need_no_shadow() {
+    let at = folder("noted_addresses");
+    write(&at, "p.c", &format!("{ASKED}{NOTED}"));
+    prints(&at, "cc", "p.c", &"2 4 8 12\n".repeat(4));
+}
+
+#[test]
+fn a_static_vector_may_note_addresses() {
+    let at = folder("noted_in_vectors");
+    let program = "#include <vector>
+        static std::vector<const double *> seen;
+        __attribute__((noinline)) static double f(const double *x, int n) { seen.push_back(x); SUM(r); return r; }
+        int main() { SHOW(f); }";
+    write(&at, "p.cpp", &format!("{ASKED}{program}"));
+    prints(&at, "c++", "p.cpp", "2 4 8 12\n");
+}
+
+/// The same is said at every level, with and without debug information, in both modes.
+#[test]
+fn addresses_that_are_read_back_are_refused() {
+    let at = folder("read_back_addresses");
+    let cases = [
+        "static double **seen; static int used;
+         static double f(double *x, int n) {
+             if (!seen) seen = malloc(64 * sizeof *seen);
+             seen[used++ & 63] = x;
+             double r = 0;
+             for (int i = 0; i < n; i++) r += x[i] * seen[0][i];
+             return r; }",
+        "static struct node { struct node *next; double *p; } *head;
+         static double f(double *x, int n) {
+             struct node *e = malloc(sizeof *e);
+             e->p = x; e->next = head; head = e;
+             double r = 0;
+             for (e = head; e; e = e->next) for (int i = 0; i < n; i++) r += x[i] * e->p[i];
+             return r; }",
+    ];
+    let main = ["ON(f)", "BACK(f)"].map(|ask| {
+        format!("int main(void) {{ double x[3] = {{1, 2, 3}}, dx[3] = {{1}}; f(x, 3); {ask}; return 0; }}")
+    });
+    for case in cases {
+        for main in &main {
+            write(&at, "p.c", &format!("{ASKED}{case}\n{main}"));
+            for level in 0..=3 {
+                for debug in ["", "-g"] {
+                    let said = refuses(&at, &format!("cc -O{level} {debug} -c p.c"), "GRD0033");
+                    assert!(said.contains("`seen`") || said.contains("`head`"), "{said}");
+                }
+            }
+        }
+    }
+}
+
+fn ran(folder: &Path) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["20", "./p"]).current_dir(folder);
+    command.output().expect("it starts")
+}
+
+/// An array of pointers in a static variable has a shadow; what calls without derivatives put there has none.
+#[test]
+fn a_pointer_without_a_shadow_ends_the_program_with_its_line() {
+    let at = folder("missing_shadows");
+    let program = "static double *seen[8]; static int used;
+        __attribute__((noinline)) static double f(double *x, int n) {
+            seen[used++ & 7] = x;
+            double r = 0;
+            for (int i = 0; i < n; i++)
+                r += x[i] * seen[0][i]; // line 24
+            return r;
+        }
+        int main(int c, char **v) {
+            double x[3] = {1, 2, 3}, dx[3] = {0};
+            if (c > 1) f(x, 3);
+            BACK(f);
+            printf(\"%g %g %g\\n\", dx[0], dx[1], dx[2]);
+            return 0;
+        }";
+    write(&at, "p.c", &format!("{ASKED}{program}"));
+    for level in 0..=3 {
+        accepts(&at, &format!("cc -O{level} -g p.c -o p"));
+        assert_eq!(text(&ran(&at).stdout), "2 4 6\n", "-O{level}");
+        let mut command = Command::new("./p");
+        let output = command.arg("first").current_dir(&at).output();
+        let output = output.expect("it starts");
+        let said = text(&output.stderr);
+        assert!(
+            !output.status.success() && said.contains("p.c:") && said.contains("without a shadow"),
+            "-O{level}: {}\n{said}",
+            output.status
+        );
+    }
+}

@@ -1,0 +1,60 @@
+//! Blocks that static pointers of random C programs keep from one call to the next: of addresses, which are noted and
+//! never read back, and of numbers, which the first call fills.
+
+use super::c::{Array, Writer};
+
+impl Writer<'_> {
+    /// The static pointers, and the functions that fill their blocks.
+    pub fn kept_blocks(&mut self) {
+        let seed = self.seed;
+        let inline = match self.kept.below(2) {
+            0 => "static",
+            _ => "__attribute__((noinline)) static",
+        };
+        let notes = match self.kept.below(4) {
+            0 => format!(
+                "static double **noted_{seed}; static int notes_{seed};\n\
+                 {inline} void note_{seed}(double *p) {{ if (!noted_{seed}) noted_{seed} = malloc(8 * sizeof *noted_{seed}); noted_{seed}[notes_{seed}++ & 7] = p; }}"
+            ),
+            1 => format!(
+                "static double **noted_{seed}; static int notes_{seed}, room_{seed};\n\
+                 {inline} void note_{seed}(double *p) {{ if (notes_{seed} == 64) notes_{seed} = 0; if (notes_{seed} >= room_{seed}) {{ room_{seed} = room_{seed} ? 2 * room_{seed} : 1; noted_{seed} = realloc(noted_{seed}, room_{seed} * sizeof *noted_{seed}); }} noted_{seed}[notes_{seed}++] = p; }}"
+            ),
+            2 => format!(
+                "static struct {{ double *p; int k; }} *noted_{seed}; static int notes_{seed};\n\
+                 {inline} void note_{seed}(double *p) {{ if (!noted_{seed}) noted_{seed} = calloc(8, sizeof *noted_{seed}); noted_{seed}[notes_{seed} & 7].k = notes_{seed}; noted_{seed}[notes_{seed}++ & 7].p = p; }}"
+            ),
+            _ => format!(
+                "static struct noted_{seed} {{ struct noted_{seed} *next; double *p; }} *noted_{seed};\n\
+                 {inline} void note_{seed}(double *p) {{ struct noted_{seed} *e = malloc(sizeof *e); e->p = p; e->next = noted_{seed}; noted_{seed} = e; }}"
+            ),
+        };
+        self.line(notes);
+        self.line(format!(
+            "static double *table_{seed};\n\
+             {inline} void fill_{seed}(void) {{ if (!table_{seed}) {{ table_{seed} = malloc(8 * sizeof *table_{seed}); for (int i = 0; i < 8; i++) table_{seed}[i] = 0.1 * i; }} }}"
+        ));
+    }
+
+    /// Notes the addresses of some arrays.
+    pub fn note_addresses(&mut self) {
+        let arrays: Vec<Array> = self.arrays.clone();
+        for array in arrays {
+            if self.kept.below(4) == 0 {
+                self.note("address noted in a block that is kept");
+                self.line(format!("note_{}({});", self.seed, array.name));
+            }
+        }
+    }
+
+    /// Reads a number of the table.
+    pub fn read_table(&mut self) {
+        if self.kept.below(3) == 0 {
+            self.note("table that is kept");
+            let (seed, k) = (self.seed, self.kept.below(8));
+            self.line(format!(
+                "fill_{seed}(); s = 0.7 * s + 0.2 * table_{seed}[{k}];"
+            ));
+        }
+    }
+}
