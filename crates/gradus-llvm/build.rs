@@ -7,6 +7,7 @@ fn main() {
     println!("cargo::rerun-if-changed=src/local_loops.cpp");
     println!("cargo::rerun-if-changed=src/chosen_loads.cpp");
     println!("cargo::rerun-if-changed=src/internal_procedures.cpp");
+    println!("cargo::rerun-if-changed=src/plain_addresses.cpp");
     println!("cargo::rerun-if-changed=src/shared_addresses.cpp");
     println!("cargo::rerun-if-env-changed=LLVM_SYS_221_PREFIX");
     let prefix =
@@ -18,6 +19,7 @@ fn main() {
         .file("src/local_loops.cpp")
         .file("src/chosen_loads.cpp")
         .file("src/internal_procedures.cpp")
+        .file("src/plain_addresses.cpp")
         .file("src/shared_addresses.cpp")
         .include(PathBuf::from(prefix).join("include"))
         .flag("-std=c++17")

@@ -694,6 +694,41 @@ fn may_stop(alias: &Alias, effects: &Effects, op: Op) -> bool {
         }
         OpKind::Loop { trip_max: None } | OpKind::Unreachable | OpKind::Resume => true,
         OpKind::Foreign(_) | OpKind::Return => true,
-        _ => false,
+        // A bounded loop ends, and the ops in a region are asked one by one.
+        OpKind::Loop { trip_max: Some(_) }
+        | OpKind::For { .. }
+        | OpKind::If
+        | OpKind::Switch(_)
+        | OpKind::Scope
+        | OpKind::Spawn { .. }
+        | OpKind::ParFor { .. }
+        | OpKind::Spmd { .. }
+        | OpKind::ShareFor { .. }
+        | OpKind::Single { .. }
+        | OpKind::Critical(_) => false,
+        // The threads that are waited for come, or the program hangs without the derivative, too.
+        OpKind::Sync | OpKind::Barrier(_) => false,
+        OpKind::Binary(_)
+        | OpKind::FNeg
+        | OpKind::Cast(_)
+        | OpKind::ICmp(_)
+        | OpKind::FCmp(_)
+        | OpKind::Select
+        | OpKind::Freeze
+        | OpKind::ExtractElement
+        | OpKind::InsertElement
+        | OpKind::Shuffle(_)
+        | OpKind::ExtractValue(_)
+        | OpKind::InsertValue(_)
+        | OpKind::Alloca(_)
+        | OpKind::Addr { .. }
+        | OpKind::Load(_)
+        | OpKind::Store(_)
+        | OpKind::AtomicRmw(..)
+        | OpKind::CmpXchg { .. }
+        | OpKind::Fence { .. }
+        | OpKind::LandingPad(_)
+        | OpKind::Yield
+        | OpKind::Repeat => false,
     }
 }

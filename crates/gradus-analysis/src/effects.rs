@@ -367,7 +367,36 @@ impl Effects {
                 list.place(AccessKind::Write, Place::Errno);
                 list.place(AccessKind::Write, Place::Inaccessible);
             }
-            _ => {}
+            OpKind::Binary(_)
+            | OpKind::FNeg
+            | OpKind::Cast(_)
+            | OpKind::ICmp(_)
+            | OpKind::FCmp(_)
+            | OpKind::Select
+            | OpKind::Freeze
+            | OpKind::ExtractElement
+            | OpKind::InsertElement
+            | OpKind::Shuffle(_)
+            | OpKind::ExtractValue(_)
+            | OpKind::InsertValue(_)
+            | OpKind::Alloca(_)
+            | OpKind::Addr { .. }
+            | OpKind::LandingPad(_) => {}
+            // The ops in their regions are asked one by one.
+            OpKind::If
+            | OpKind::Switch(_)
+            | OpKind::Loop { .. }
+            | OpKind::For { .. }
+            | OpKind::Scope
+            | OpKind::Spawn { .. }
+            | OpKind::ParFor { .. }
+            | OpKind::Spmd { .. }
+            | OpKind::ShareFor { .. }
+            | OpKind::Single { .. }
+            | OpKind::Critical(_) => {}
+            // They order the accesses of other ops, and touch no memory of the program themselves.
+            OpKind::Sync | OpKind::Barrier(_) => {}
+            OpKind::Yield | OpKind::Repeat | OpKind::Return | OpKind::Unreachable => {}
         }
         list.found
     }

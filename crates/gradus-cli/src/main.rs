@@ -52,7 +52,7 @@ gradus: derivatives of programs as they are
       --allow=text-round-trip
                         numbers may go through text or a file, where their derivatives end: a warning
                         (also of check and the drivers)
-  gradus check FILE -f NAME [--wrt x,y] --arg n=100 --arg 'x=rand(n)' … [-- compiler flags]
+  gradus check FILE… -f NAME [--wrt x,y] --arg n=100 --arg 'x=rand(n)' … [-- compiler flags]
       is the derivative right? forward against reverse against differences
       --arg NAME=VALUE  a number; [NUMBER, …]; rand, zeros, ones, iota (LENGTH); randint(LENGTH, BOUND)
       --single          numbers inside are of single precision: less agreement is asked for

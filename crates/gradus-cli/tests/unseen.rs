@@ -296,3 +296,169 @@ fn handles_of_types_that_are_not_seen_are_inactive() {
         assert!(said.contains("ranks.c:13:"), "{said}");
     }
 }
+
+const CALLBACKS: &str = r#"
+        #include <stdlib.h>
+        typedef double (*value)(const double *, int);
+        typedef int (*watcher)(double *);
+        struct task { value of; watcher watch; struct { watcher deep; } more; };
+        static double squares(const double *z, int n) {
+            double s = 0;
+            for (int i = 0; i < n; i++) s += z[i] * z[i];
+            return s;
+        }
+        static int halve(double *z) { z[0] *= 0.5; return 0; }
+        __attribute__((noinline)) static double run(struct task *t, double *z, int n) {
+            double v = 0;
+            for (int k = 0; k < 3; k++) {
+                v = t->of(z, n);
+                if (t->watch && t->watch(z)) break;
+                if (t->more.deep && t->more.deep(z)) break;
+                for (int i = 0; i < n; i++) z[i] -= 0.1 * v * z[i];
+            }
+            return v;
+        }
+        double absent(const double *x, int n) {
+            double z[16];
+            for (int i = 0; i < n; i++) z[i] = x[i];
+            struct task t = {squares, 0, {0}};
+            return run(&t, z, n);
+        }
+        double perhaps(const double *x, int n) {
+            double z[16];
+            for (int i = 0; i < n; i++) z[i] = x[i];
+            struct task t = {squares, n > 3 ? halve : 0, {0}};
+            return run(&t, z, n);
+        }
+        double in_block(const double *x, int n) {
+            double *z = malloc(n * sizeof *z);
+            for (int i = 0; i < n; i++) z[i] = x[i];
+            struct task *t = calloc(1, sizeof *t);
+            t->of = squares;
+            double v = run(t, z, n);
+            free(t);
+            free(z);
+            return v;
+        }
+        __attribute__((noinline)) static double apply(value of, watcher watch, double *z, int n) {
+            if (watch) watch(z);
+            return of(z, n) * z[0];
+        }
+        double handed(const double *x, int n) {
+            double z[16];
+            for (int i = 0; i < n; i++) z[i] = x[i];
+            return apply(squares, NULL, z, n);
+        }
+        static watcher table[3];
+        double tabled(const double *x, int n) {
+            double z[16];
+            for (int i = 0; i < n; i++) z[i] = x[i];
+            for (int i = 0; i < 3; i++)
+                if (table[i]) table[i](z);
+            return squares(z, n) * z[1];
+        }
+        /* Set by others: these may be any. */
+        static watcher hook;
+        void set_hook(watcher w) { hook = w; }
+        double hooked(const double *x, int n) {
+            double z[16];
+            for (int i = 0; i < n; i++) z[i] = x[i];
+            if (hook) hook(z);
+            return squares(z, n);
+        }
+        watcher open_hook;
+        double open(const double *x, int n) {
+            double z[16];
+            for (int i = 0; i < n; i++) z[i] = x[i];
+            if (open_hook) open_hook(z);
+            return squares(z, n);
+        }
+        double given(const double *x, int n, const struct task *t) {
+            double z[16];
+            for (int i = 0; i < n; i++) z[i] = x[i];
+            if (t->watch) t->watch(z);
+            return squares(z, n);
+        }
+    "#;
+
+/// Callbacks that may be absent: asked before they are called, null or one of known functions, in structures that the
+/// function makes, in blocks, in tables, and as arguments.
+#[test]
+fn callbacks_may_be_null() {
+    let at = folder("callbacks");
+    let program = CALLBACKS;
+    write(&at, "callbacks.c", program);
+    // No other function of this type is known to those below.
+    let alone = program.replace("static int halve(double *z) {", "static int halve(double *z); \n#define perhaps(x, n) unused(x, n)\nstatic int halve(double *z) {");
+    write(&at, "alone.c", &alone.replace("n > 3 ? halve : 0", "0"));
+    for flags in ["-O0", "-O1 -g", "-O2", "-O3 -g"] {
+        for function in ["absent", "perhaps", "in_block", "handed", "tabled"] {
+            let said = accepts(
+                &at,
+                &format!("check callbacks.c -f {function} --arg n=5 --arg x=rand(n) -- {flags}"),
+            );
+            assert!(said.contains("the derivative is right"), "{said}");
+        }
+        for function in ["hooked", "open", "given"] {
+            refuses(
+                &at,
+                &format!("grad alone.c -f {function} -o out.o -- {flags}"),
+                "GRD0018",
+            );
+        }
+    }
+}
+
+/// Memory from what is not seen is told as an allocator that nobody registered, with its call.
+#[test]
+fn allocators_that_are_not_seen_are_named() {
+    let at = folder("allocators");
+    let program = r#"
+        #include <stddef.h>
+        #include <stdint.h>
+        #include <stdlib.h>
+        void *pool_take(size_t n);
+        uintptr_t pool_place(size_t n);
+        void pool_give(void *p);
+        struct hooks { void *(*take)(size_t); };
+        __attribute__((noinline)) static void *wrapped(size_t n) { return pool_take(n); }
+        static double work(const double *x, size_t n, double *t) {
+            double s = 0;
+            for (size_t i = 0; i < n; i++) t[i] = x[i] * x[i];
+            for (size_t i = 0; i < n; i++) s += t[i] * t[0];
+            return s;
+        }
+        double direct(const double *x, size_t n) { return work(x, n, wrapped(8 * n)); }
+        double as_number(const double *x, size_t n) { return work(x, n, (double *)pool_place(8 * n)); }
+        double by_hook(const double *x, size_t n, const struct hooks *h) { return work(x, n, h->take(8 * n)); }
+    "#;
+    write(&at, "pool.c", program);
+    let registered = "void *__enzyme_allocation_like_pool[4] = {(void *)pool_take, (void *)0, (void *)\"-1\", (void *)pool_give};\n";
+    write(&at, "registered.c", &format!("{program}{registered}"));
+    for flags in ["-O0", "-O2", "-O1 -g"] {
+        for (function, line, name) in [("direct", 9, "pool_take"), ("as_number", 17, "pool_place")]
+        {
+            let said = refuses(
+                &at,
+                &format!("grad pool.c -f {function} --wrt x -o out.o -- {flags}"),
+                "GRD0005",
+            );
+            assert!(
+                said.contains(&format!("pool.c:{line}:"))
+                    && said.contains(&format!("memory from `{name}`"))
+                    && said.contains("__enzyme_allocation_like"),
+                "{said}"
+            );
+        }
+        let said = refuses(
+            &at,
+            &format!("grad pool.c -f by_hook --wrt x -o out.o -- {flags}"),
+            "GRD0018",
+        );
+        assert!(said.contains("pool.c:18:"), "{said}");
+        accepts(
+            &at,
+            &format!("grad registered.c -f direct --wrt x -o out.o -- {flags}"),
+        );
+    }
+}

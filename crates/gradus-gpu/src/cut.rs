@@ -309,7 +309,9 @@ impl Cut<'_> {
             true => most,
             false => Some(self.map.get_or_same(operands[0])),
         };
-        let Some(trips) = trips else { return };
+        let Some(trips) = trips else {
+            unreachable!("the threads of a divergent loop hand on its largest trip count");
+        };
         let mut initial = vec![trips];
         let mut carried = Vec::new();
         for (i, &param) in params.iter().enumerate().skip(1) {

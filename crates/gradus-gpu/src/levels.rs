@@ -169,9 +169,10 @@ impl Find<'_> {
     fn leave(&mut self, end: Op, index: usize) {
         let body = self.body;
         let Some(region) = body.parent(end) else {
-            return;
+            unreachable!("a terminator stands in a region");
         };
         let Some(owner) = body.owner(region).filter(|op| *op != self.spine.block) else {
+            // Not an error: the block itself gives no results.
             return;
         };
         let result = |number: usize| body.results(owner).get(number).copied();

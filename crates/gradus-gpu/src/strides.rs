@@ -87,7 +87,7 @@ fn count(unit: &mut Unit, body: &mut Body, stride: &Stride) {
     let param = body.region_params(region)[stride.index];
     let initial = body.operand(stride.lp, stride.index);
     let (Some(first), Some(end)) = (body.first(region), body.last(region)) else {
-        return;
+        unreachable!("a verified region has a terminator");
     };
     let b = &mut Builder::new(unit, body);
     b.loc = b.body.ops[stride.lp].loc;

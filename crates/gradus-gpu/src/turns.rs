@@ -163,7 +163,7 @@ fn is_for_all(unit: &Unit, body: &Body, spine: &Spine, levels: &Levels, meeting:
 fn look_again(unit: &mut Unit, body: &mut Body, lp: Op) {
     let region = body.op_regions(lp)[0];
     let Some(end) = body.last(region) else {
-        return;
+        unreachable!("a verified region has a terminator");
     };
     let void = unit.types.void();
     let ty = unit.types.func(void, Vec::new());

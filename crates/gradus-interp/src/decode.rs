@@ -313,7 +313,7 @@ impl<'a> Decoder<'a> {
 
     fn end_op(&mut self) {
         let Some(open) = self.open.pop() else {
-            return;
+            unreachable!("an op with regions ends that was not begun");
         };
         self.at = open.op;
         let here = self.here();
@@ -359,7 +359,7 @@ impl<'a> Decoder<'a> {
 
     fn repeat(&mut self, values: &[Reg]) {
         let Some((owner, head)) = self.open.last().map(|open| (open.op, open.head)) else {
-            return;
+            unreachable!("a `repeat` stands in a loop");
         };
         let again = self.emit(Instr::JumpUnless {
             condition: values[0],

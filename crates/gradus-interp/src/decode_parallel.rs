@@ -143,7 +143,7 @@ impl Decoder<'_> {
             reductions, dims, ..
         } = self.body.kind(op)
         else {
-            return Ok(());
+            unreachable!("only parallel loops have reductions");
         };
         let (totals, regions) = (self.results(op), self.body.op_regions(op));
         let custom: Vec<usize> = (0..reductions.len())

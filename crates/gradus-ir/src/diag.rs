@@ -223,6 +223,8 @@ codes! {
     KernelRefused = "0037",
     /// A derivative is not finite where the function itself is.
     NotFinite = "0038",
+    /// A word of the call interface that is not honoured.
+    UnknownWord = "0039",
     /// A number that matters goes through text or a file.
     TextRoundTrip = "0040",
 }

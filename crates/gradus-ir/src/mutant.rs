@@ -42,7 +42,10 @@ macro_rules! mutants {
                 use Mutant::*;
                 match self {
                     NeighboursAcrossParts | LanesInTurnSwapped | SignsChooseOther
-                    | ExtremeOfAllLanes | NotesFollowed => ToldBy::C,
+                    | ExtremeOfAllLanes
+                    | StaticRegistrationsLost
+                    | OtherSignDropped
+                    | NotesFollowed => ToldBy::C,
                     LaunchesMeetUnasked | ThreadsMeetUnseen | LoadsPassLaunches | StepsMeetLate
                     | StepsMeetEarly | StretchAnywhere | StretchBySome | MultiplesFromZero
                     | LastMultipleLost | WrappingMadeLong => ToldBy::Kernels,
@@ -82,6 +85,12 @@ mutants! {
     DeferredFreeLost,
     /// The lanes that a masked load does not read lose their adjoints.
     MaskedOthersLost,
+    /// An arithmetic op is not undone, and its adjoint goes nowhere.
+    UndoForgotten,
+    /// A merge of the return sweep is not closed.
+    MergeLeftOpen,
+    /// Nothing runs beside the computation of an address.
+    CompanionForgotten,
     /// The return sweep takes the other arm of an `if`.
     ArmsSwapped,
     /// The return sweep counts a `for` upwards.

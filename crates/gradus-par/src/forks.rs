@@ -188,6 +188,7 @@ fn through_memory(b: &mut Builder<'_>, fork: Op, side: Region, value: Value) {
     };
     let uses: Vec<_> = b.body.uses(value).filter(|at| outside(b, at.op)).collect();
     let Some(end) = b.body.last(side).filter(|_| !uses.is_empty()) else {
+        // Not an error: nothing outside of the side uses the value.
         return;
     };
     let ty = b.body.ty(value);

@@ -348,7 +348,7 @@ fn one_loop(body: &mut Body, first: Op, second: Op) {
         dims, reductions, ..
     } = body.kind(first).clone()
     else {
-        return;
+        unreachable!("only parallel loops are fused");
     };
     let dims = dims as usize;
     for (old, new) in body

@@ -104,7 +104,7 @@ impl Lowering<'_> {
     /// Replaces a `par.for`.
     pub(crate) fn par_for(&mut self, body: &mut Body, op: Op) {
         let Some(mut plan) = Plan::of(self.unit, body, op, self.options) else {
-            return;
+            unreachable!("a parallel loop has a plan");
         };
         plan.columns = self.columns(body, op);
         let range = self.range_function("range", body, &plan);

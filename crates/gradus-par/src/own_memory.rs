@@ -61,6 +61,7 @@ pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
         .filter(|end| matches!(body.kind(*end), OpKind::Yield));
     let first = body.ops_in(region).find(|op| !slots.contains(op));
     let (Some(end), Some(first)) = (end, first) else {
+        // Not an error: the iteration does not come back, or does nothing.
         return;
     };
     let on_heap =
@@ -69,6 +70,7 @@ pub(crate) fn to_heap(unit: &mut Unit, body: &mut Body, op: Op) {
         return;
     }
     let Some(allocate) = gradus_edit::aligned_alloc(unit) else {
+        // Not an error: the program declares another `aligned_alloc`, and the slots stay on the stack.
         return;
     };
     let free = free_function(unit);

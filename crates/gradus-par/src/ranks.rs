@@ -122,7 +122,7 @@ fn count_strides(unit: &mut Unit, body: &mut Body, team: Op) {
 fn answer(unit: &mut Unit, body: &mut Body, team: Op) {
     let region = body.op_regions(team)[0];
     let &[number, size] = body.region_params(region) else {
-        return;
+        unreachable!("a team's region has the rank and the size as parameters");
     };
     let of_team = |op: &Op| {
         let around = |op: &Op| body.owner(body.parent(*op)?);

@@ -128,7 +128,7 @@ impl Lowering<'_> {
 
     fn spawn(&mut self, body: &mut Body, op: Op, group: Group) {
         let OpKind::Spawn { when, .. } = *body.kind(op) else {
-            return;
+            unreachable!("only spawns are lowered to tasks");
         };
         let region = body.op_regions(op)[0];
         let mut outside = captured(body, region);
@@ -285,12 +285,13 @@ pub(crate) fn leave(b: &mut Builder<'_>, entered: Value) {
 /// Has the tasks that a final task makes, itself or in what it calls, run where they stand.
 pub(crate) fn begin_final(b: &mut Builder<'_>, spawn: Op) {
     let OpKind::Spawn { serial: true, .. } = *b.body.kind(spawn) else {
+        // Not an error: only a spawn that may have to be serial has an operand that says so.
         return;
     };
     let is_final = b.body.operands(spawn).last().expect("it was verified");
     let region = b.body.op_regions(spawn)[0];
     let (Some(first), Some(end)) = (b.body.first(region), b.body.last(region)) else {
-        return;
+        unreachable!("a verified region has a terminator");
     };
     b.loc = b.body.ops[spawn].loc;
     b.at_op(first);

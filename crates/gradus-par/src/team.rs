@@ -31,7 +31,7 @@ impl Lowering<'_> {
     /// Replaces an `spmd`.
     pub(crate) fn team(&mut self, body: &mut Body, op: Op) {
         let OpKind::Spmd { kind, dims } = *body.kind(op) else {
-            return;
+            unreachable!("only `spmd` ops are lowered to teams");
         };
         if kind != SpmdKind::Team || dims != 1 {
             return self.ranks_as_loops(body, op);
@@ -124,7 +124,7 @@ impl Lowering<'_> {
 
 fn critical(unit: &mut Unit, body: &mut Body, op: Op) {
     let OpKind::Critical(name) = body.kind(op).clone() else {
-        return;
+        unreachable!("only critical sections are lowered to locks");
     };
     let region = body.op_regions(op)[0];
     let b = &mut Builder::new(unit, body);

@@ -45,8 +45,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         Task::Calls(task) => (&[], task.partial),
         Task::List | Task::RestructureAll => return Ok(()),
     };
-    let resolved = resolve(host, named);
-    let symbols = match resolved {
+    let symbols = match resolve(host, named) {
         Ok(symbols) => symbols,
         Err(findings) => return run.take(findings),
     };
@@ -111,10 +110,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     if request.options.device.is_none() {
         gradus_ad::advise(&mut imported.unit);
     }
-    let sizes = settle_sizes(&mut imported.unit, &requests.roots, &made);
-    run.take(sizes)?;
-    run.take(zeros(&imported.unit, &requests.roots, &made))?;
-    describe(run, &imported.unit, &requests, &made);
+    settle(run, &mut imported.unit, &requests, &made)?;
     gradus_par::call_projections(&mut imported.unit, &told, &requests.changed);
     let mut functions = exported(&imported.unit, &requests);
     if run.request.options.parallel {
@@ -131,6 +127,20 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     run.pass("export", |run| {
         export(run, host, &imported.unit, &requests, &functions)
     })
+}
+
+/// Tells the program the sizes of tapes, refuses derivatives that are zero, and describes the others.
+fn settle(
+    run: &mut Run<'_>,
+    unit: &mut Unit,
+    requests: &Requests,
+    made: &[Vec<Made>],
+) -> Result<(), Stop> {
+    let sizes = settle_sizes(unit, &requests.roots, made);
+    run.take(sizes)?;
+    run.take(zeros(unit, &requests.roots, made))?;
+    describe(run, unit, requests, made);
+    Ok(())
 }
 
 /// Makes serial code of what is parallel in what is differentiated: the `named` functions, and what they are handed.

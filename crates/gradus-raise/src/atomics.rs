@@ -124,7 +124,7 @@ impl Gathering {
     fn raise(self, b: &mut Builder<'_>) {
         let region = b.body.op_regions(self.at)[0];
         let (Some(first), Some(end)) = (b.body.first(region), b.body.last(region)) else {
-            return;
+            unreachable!("a verified region has a terminator");
         };
         b.at_op(first);
         let Some(nothing) = neutral(b, self.op, self.ty) else {

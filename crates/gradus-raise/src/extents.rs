@@ -13,7 +13,7 @@ use gradus_ir::{AttrSet, Body, Builder, FuncId, Op, OpKind, Region, Unit, Value}
 pub(crate) fn mark(unit: &mut Unit, body: &mut Body, team: Op, reach: &Reach) {
     let region = body.op_regions(team)[0];
     let (Some(first), Some(end)) = (body.first(region), body.last(region)) else {
-        return;
+        unreachable!("a verified region has a terminator");
     };
     let yields = matches!(body.kind(end), OpKind::Yield);
     if !yields || !may_work(unit, body, region, reach) {

@@ -545,7 +545,7 @@ fn par_for(unit: &mut Unit, body: &mut Body, op: Op, reductions: &[Reduction], r
         schedule, chunked, ..
     } = *body.kind(op)
     else {
-        return;
+        unreachable!("only shared loops become parallel loops");
     };
     let chunk = chunked.then(|| chunk_of(body, op));
     let stated = chunk.and_then(|chunk| body.as_int(unit, chunk));

@@ -433,7 +433,7 @@ fn take_in_store(unit: &Unit, body: &mut Body, branch: Op, side: Region) {
         return;
     };
     let Some(end) = body.last(side) else {
-        return;
+        unreachable!("a verified region has a terminator");
     };
     let given = body.operand(end, 0);
     for op in before {

@@ -340,7 +340,7 @@ impl Reduction {
     pub fn contribute(&self, b: &mut Builder, op: Op) {
         let region = b.body.op_regions(op)[0];
         let Some(end) = b.body.last(region) else {
-            return;
+            unreachable!("a verified region has a terminator");
         };
         let inside: HashSet<Op> = b.body.walk(region).collect();
         if let Some(first) = b.body.first(region) {

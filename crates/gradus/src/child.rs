@@ -35,12 +35,27 @@ pub fn child_limits(args: &[OsString]) -> Option<(u64, u64)> {
 /// Compiles in a child process. A child that dies, or takes too much, is a finding of the reply.
 pub fn compile(settings: &Settings, request: &Request) -> Reply {
     let reply = match run(settings, request) {
-        Ok(end) => reply(&end).unwrap_or_else(|| refused(why_died(settings, request, &end))),
+        Ok(end) => match reply(&end) {
+            Some(reply) => with_reproducers(settings, request, reply),
+            None => refused(why_died(settings, request, &end)),
+        },
         Err(diagnostic) => refused(diagnostic),
     };
     if let Some(record) = &settings.record {
         record.add(request);
         record.add_findings(&reply.diagnostics);
+    }
+    reply
+}
+
+/// A reply whose first internal error names an archive that shows it again.
+fn with_reproducers(settings: &Settings, request: &Request, mut reply: Reply) -> Reply {
+    let internal = |finding: &&mut Diagnostic| finding.code == Code::CompilerDied;
+    if let (Some(finding), None) = (
+        reply.diagnostics.iter_mut().find(internal),
+        &settings.record,
+    ) {
+        *finding = with_reproducer(settings, request, finding.clone());
     }
     reply
 }

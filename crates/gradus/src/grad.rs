@@ -9,9 +9,9 @@ use crate::drive::is_parallel;
 use crate::files::{self, Content, Outputs};
 use crate::plan::Job;
 use crate::source::{self, Wanted, quiet};
-use crate::{Settings, child, rust};
+use crate::{Settings, child, rust, words};
 use gradus_ir::{Code, Diagnostic, Severity};
-use gradus_pipeline::{GradTask, Input, Options, Outcome, OutputKind, Reply, Request, Task};
+use gradus_pipeline::{GradTask, Options, Outcome, OutputKind, Reply, Request, Task};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 

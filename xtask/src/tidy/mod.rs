@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: the rules of the house, as a check, so that review is about ideas.
 //!
 //! Flow: the files of the clone (`tree`), the crates' manifests (`layers`); each Rust file is split into
-//! what is code and what is comment (`scan`) and judged (`source`), each text file read for words and
+//! what is code and what is comment (`scan`) and judged (`source`, `silence`), each text file read for words and
 //! paths (`words`), each page for paths that do not exist (`mentions`). Runs as a test of this crate too.
 //!
 //! Every rule has a snippet that breaks it in the tests below its module.
@@ -9,12 +9,14 @@
 mod layers;
 mod mentions;
 mod scan;
+mod silence;
 mod source;
 mod tree;
 mod words;
 
 use crate::process::{Failure, Outcome};
 use crate::workspace;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
@@ -67,6 +69,7 @@ pub fn run(_: &[String]) -> Outcome<()> {
 pub fn check(root: &Path) -> Outcome<Vec<Finding>> {
     let mut findings = layers::check(&layers::manifests(root)?);
     let files = tree::files(root)?;
+    let mut silent = BTreeMap::new();
     for file in &files {
         if let Some(finding) = tree::name(file) {
             findings.push(finding);
@@ -82,8 +85,10 @@ pub fn check(root: &Path) -> Outcome<Vec<Finding>> {
         }
         if file.ends_with(".rs") {
             findings.extend(source::check(file, &text));
+            findings.extend(silence::check(file, &text, &mut silent));
         }
     }
+    findings.extend(silence::limits(&silent));
     findings.sort();
     Ok(findings)
 }

@@ -17,6 +17,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// left.
     pub(super) fn carried_backwards(&mut self, op: Op, parts: &LoopParts) -> Vec<(Node, Lanes)> {
         let Recall::Replay(replay) = &self.recall else {
+            // Not an error: the rehearsal decides which values run backwards.
             return Vec::new();
         };
         if self.facts.replayed(op).is_some() {

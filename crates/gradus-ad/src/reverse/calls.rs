@@ -40,6 +40,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return self.refuse(op);
         }
         let Some(seeds) = self.take(result) else {
+            // Not an error: nothing was added to the adjoint, which is zero.
             return;
         };
         let args = self.out.unit.call_args(body, op);
@@ -47,7 +48,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         self.contribute(start, seeds.clone());
         let ty = body.ty(vector);
         let Type::Vector { len, .. } = *self.out.unit.types.get(ty) else {
-            return;
+            return self.ice(Some(op), "a reduction of what is no vector");
         };
         let mut lanes = Lanes::new();
         for &seed in &seeds {
@@ -151,8 +152,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let whole = self.call_if_made(op, func, &args);
         let mut adjoints: HashMap<usize, Lanes> = HashMap::new();
         for (number, (role, _)) in signature.results.iter().enumerate() {
-            let (ResultRole::Adjoint(arg, _), Some(whole)) = (role, whole) else {
+            let ResultRole::Adjoint(arg, _) = role else {
                 continue;
+            };
+            let Some(whole) = whole else {
+                self.ice(Some(op), "a derivative that gives adjoints gives nothing");
+                break;
             };
             let part = match signature.results.len() {
                 1 => whole,

@@ -14,6 +14,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return;
         }
         let Some(seeds) = self.take(result) else {
+            // Not an error: nothing was added to the adjoint, which is zero.
             return;
         };
         match body.kind(op).clone() {
@@ -33,7 +34,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 self.contribute(whole, parts);
             }
             OpKind::InsertValue(path) => self.undo_insert_value(op, &path, &seeds),
-            _ => {}
+            _ => self.ice(Some(op), "no linear op"),
         }
     }
 
@@ -119,7 +120,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             scalable,
         } = *self.out.unit.types.get(ty)
         else {
-            return;
+            return self.ice(Some(op), "a shuffle of what is no vector");
         };
         for (number, &source) in sources.iter().enumerate() {
             if !self.facts.active(source) {
@@ -205,6 +206,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return self.refuse(op);
         }
         let Some(seeds) = self.take(result) else {
+            // Not an error: nothing was added to the adjoint, which is zero.
             return;
         };
         match kind {
@@ -235,7 +237,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 let lanes = lanes.collect();
                 self.contribute(body.operand(op, 0), lanes);
             }
-            _ => {}
+            _ => self.ice(Some(op), "an op that moves no byte lanes"),
         }
     }
 
@@ -257,6 +259,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// Adds to an operand of a disjoint `or` the lanes that are its own.
     fn contribute_own_lanes(&mut self, operand: Value, seeds: &[Value]) {
         let Some(own) = self.facts.lanes(operand).map(<[_]>::to_vec) else {
+            // Not an error: an operand without float lanes gets no adjoint.
             return;
         };
         let ty = self.facts.body.ty(operand);

@@ -22,6 +22,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             return;
         }
         let Some(seeds) = self.take(result) else {
+            // Not an error: nothing was added to the adjoint, which is zero.
             return;
         };
         let shadows = self.shadows(ptr);
@@ -177,6 +178,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
             _ => self.facts.given(op),
         };
         let Some(result) = block else {
+            // Not an error: the program takes no address of the block.
             return;
         };
         let free = alloc::free_function(self.out.unit);
@@ -384,9 +386,11 @@ impl ReturnSweep<'_, '_, '_, '_> {
     fn undo_lanes_not_read(&mut self, op: Op, access: MaskedAccess) {
         let body = self.facts.body;
         let Some(&result) = body.results(op).first() else {
+            // Not an error: a masked store into inactive memory moves no adjoint.
             return;
         };
         let Some(seeds) = self.take(result) else {
+            // Not an error: nothing was added to the adjoint, which is zero.
             return;
         };
         if access.function != MaskedFn::Load {
@@ -407,6 +411,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
         let body = self.facts.body;
         let result = body.result(op);
         let Some(seeds) = self.take(result) else {
+            // Not an error: nothing was added to the adjoint, which is zero.
             return;
         };
         let ty = body.ty(result);

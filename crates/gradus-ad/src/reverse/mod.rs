@@ -270,7 +270,9 @@ fn return_alone(
     plan: &Plan,
 ) {
     let Some(block) = tape_parameter(out, signature) else {
-        return;
+        let body = inputs.facts.body;
+        let error = gradus_ir::ice!(out.unit, body, None, "a return sweep is given no tape");
+        return inputs.findings.push(error);
     };
     let layout = TapeLayout::in_block(out, inputs.variant, plan, block);
     if inputs.variant.tape != TapeOwner::Derivative {

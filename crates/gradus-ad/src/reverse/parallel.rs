@@ -293,6 +293,7 @@ fn add_plainly(unit: &mut Unit, body: &mut Body, op: Op, align_bytes: u32) {
         return;
     }
     let OpKind::AtomicRmw(_, access) = &mut body.ops[op].kind else {
+        // Not an error: a pass has removed the access, or made it plain.
         return;
     };
     access.align_bytes = align_bytes;

@@ -149,6 +149,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     fn make_hoisted(&mut self, op: Op) -> HashMap<Node, Lanes> {
         let mut made = HashMap::new();
         let Recall::Replay(replay) = &self.recall else {
+            // Not an error: the rehearsal makes no arrays.
             return made;
         };
         let (plan, layout) = (replay.plan, replay.layout);
@@ -230,6 +231,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// Runs an iteration again, at the beginning of its reversal; from then on its values are at hand.
     pub(super) fn run_again(&mut self, op: Op, index: Value, entry: Entry) {
         let Recall::Replay(replay) = &mut self.recall else {
+            // Not an error: the rehearsal runs no iteration again.
             return;
         };
         let tape = TapeWriter {
@@ -256,6 +258,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// Gives back the arrays of an iteration's tape, after the loop.
     pub(super) fn leave_replay(&mut self, op: Op) {
         let Recall::Replay(replay) = &self.recall else {
+            // Not an error: the rehearsal makes no arrays.
             return;
         };
         let bases: Vec<Value> = (replay.plan.hoisted.get(&op).into_iter().flatten())

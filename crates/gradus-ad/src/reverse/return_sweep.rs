@@ -14,6 +14,7 @@ use crate::node::Node;
 use crate::out::{Lanes, Out};
 use crate::variant::Variant;
 use crate::{calculus, differential};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{Code, Diagnostic, Op, OpKind, Region, Value};
 use std::collections::HashMap;
 
@@ -79,7 +80,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
         let root = self.facts.body.root();
         self.mirrors.add(root, self.out.place.0);
         let Some(end) = self.facts.body.last(root) else {
-            return;
+            return self.ice(None, "the body has no terminator");
         };
         if let (OpKind::Return, Some(result)) = (
             self.facts.body.kind(end),
@@ -101,6 +102,27 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
                 Task::EndMerge => self.end_merge(),
                 Task::EndLoop => self.end_loop(),
             }
+        }
+        if !(self.merges.is_empty() && self.loops.is_empty()) {
+            self.ice(None, "the return sweep ends inside of an open structure");
+        }
+    }
+
+    /// Reports a state that cannot be: the derivative is refused (GRD0024).
+    #[track_caller]
+    pub(super) fn ice(&mut self, op: Option<Op>, reason: &str) {
+        let name = &self.out.unit.functions[self.variant.func].name;
+        let error = gradus_ir::internal_error(self.out.unit, self.facts.body, op, reason);
+        self.findings.push(error.in_function(name));
+    }
+
+    /// Checks that the adjoints of an undone op's results went on to its operands or to shadow memory. An adjoint that
+    /// is left is one that the derivative lacks.
+    #[track_caller]
+    fn expect_taken(&mut self, op: Op) {
+        let results = self.facts.body.results(op);
+        if results.iter().any(|v| self.adjoints.contains_key(v)) {
+            self.ice(Some(op), "the adjoint of a result is dropped");
         }
     }
 
@@ -170,6 +192,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
 
     fn undo(&mut self, op: Op) {
         if !self.facts.has_work(op) {
+            self.expect_taken(op);
             return self.release_arrays(op);
         }
         self.out.follow(self.facts.body, op);
@@ -193,13 +216,18 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
                 let finding = self.facts.unhandled_structure(self.out.unit, op);
                 self.findings.push(finding);
             }
+            OpKind::Binary(_) if planted(Mutant::UndoForgotten) => {}
             _ => self.undo_by_rule(op),
+        }
+        if self.facts.body.op_regions(op).is_empty() {
+            self.expect_taken(op);
         }
     }
 
     /// Undoes an op that the calculus has a formula for.
     pub(super) fn undo_by_rule(&mut self, op: Op) {
         let Some(&result) = self.facts.body.results(op).first() else {
+            // Not an error: an op without results moves no adjoint.
             return;
         };
         if !self.facts.active(result) {
@@ -218,6 +246,7 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
             return;
         };
         let Some(seeds) = self.take(result) else {
+            // Not an error: nothing was added to the adjoint, which is zero.
             return;
         };
         let body = self.facts.body;
@@ -245,7 +274,10 @@ impl<'a, 'f, 'u, 'p> ReturnSweep<'a, 'f, 'u, 'p> {
             for &seed in &seeds {
                 let mut builder = self.out.build();
                 let part = rule.build_adjoint(&mut builder, number, &args, value, seed);
-                let Some(mut part) = part else { continue };
+                let Some(mut part) = part else {
+                    self.ice(Some(op), "a rule gives no adjoint of an active operand");
+                    break;
+                };
                 if self.variant.strong_zero && !uses.is_none() {
                     part = differential::strong(self.out, seed, part);
                     let one = differential::unit_seed(self.out, seed);

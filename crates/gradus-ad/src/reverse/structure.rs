@@ -122,7 +122,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
             outer,
             incoming,
         });
-        self.tasks.push(Task::EndMerge);
+        if !planted(Mutant::MergeLeftOpen) {
+            self.tasks.push(Task::EndMerge);
+        }
         for arm in (0..arms).rev() {
             self.tasks.push(Task::EndArm);
             self.tasks.push(Task::BeginArm(arm));
@@ -151,7 +153,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     pub(super) fn begin_arm(&mut self, number: usize) {
         let Some(open) = self.merges.last() else {
-            return;
+            return self.ice(None, "an arm begins outside of all merges");
         };
         let body = self.facts.body;
         let arm = body.op_regions(open.op)[number];
@@ -168,8 +170,12 @@ impl ReturnSweep<'_, '_, '_, '_> {
                 None => self.adjoints.remove(value),
             };
         }
-        let Some(end) = body.last(arm) else { return };
+        let Some(end) = body.last(arm) else {
+            let op = open.op;
+            return self.ice(Some(op), "an arm has no terminator");
+        };
         if !matches!(body.kind(end), OpKind::Yield) {
+            // Not an error: the arm does not come back, and no run of the derivative undoes it.
             return;
         }
         let seeds: Vec<(Value, Lanes)> = open
@@ -185,7 +191,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     pub(super) fn end_arm(&mut self) {
         let Some(open) = self.merges.pop() else {
-            return;
+            return self.ice(None, "an arm ends outside of all merges");
         };
         let totals: Vec<Value> = open.outer.iter().flat_map(|v| self.adjoint(*v)).collect();
         self.out.build().yield_(&totals);
@@ -194,7 +200,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     pub(super) fn end_merge(&mut self) {
         let Some(open) = self.merges.pop() else {
-            return;
+            return self.ice(None, "a merge ends that was not begun");
         };
         self.out.place = open.outside;
         let results = self.out.body.results(open.mirror).to_vec();
@@ -344,7 +350,9 @@ impl ReturnSweep<'_, '_, '_, '_> {
     }
 
     pub(super) fn end_loop(&mut self) {
-        let Some(open) = self.loops.pop() else { return };
+        let Some(open) = self.loops.pop() else {
+            return self.ice(None, "a loop ends that was not begun");
+        };
         let parts = loop_parts(self.facts.body, open.op);
         let mut next: Vec<Value> = Vec::new();
         for &i in &open.carried {
@@ -381,6 +389,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// Gives a frame back; the one before it is next.
     fn leave_frame(&mut self, frame: Value) -> Option<Value> {
         let super::recall::Recall::Replay(replay) = &self.recall else {
+            // Not an error: the rehearsal knows of no frames.
             return None;
         };
         let previous = replay.layout.previous_frame(self.out, frame);
@@ -415,6 +424,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
     /// Gives back the arrays and snapshots that were made just before a loop.
     pub(super) fn release_arrays(&mut self, op: Op) {
         let super::recall::Recall::Replay(replay) = &self.recall else {
+            // Not an error: the rehearsal has no plan, and makes no arrays.
             return;
         };
         let plan = replay.plan;
@@ -458,7 +468,7 @@ impl ReturnSweep<'_, '_, '_, '_> {
 
     fn give_back(&mut self, on_heap: bool, base: Value) {
         let super::recall::Recall::Replay(replay) = &self.recall else {
-            return;
+            return self.ice(None, "a rehearsal gives memory back");
         };
         match on_heap {
             true => {

@@ -3,6 +3,7 @@
 use super::ForwardSweep;
 use crate::out::{Lanes, Space};
 use crate::{calculus, differential, dispatch};
+use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{BinaryOp, CastOp, Code, Diagnostic, IntPredicate, Op, OpKind, Value};
 
 impl ForwardSweep<'_, '_, '_, '_> {
@@ -10,12 +11,14 @@ impl ForwardSweep<'_, '_, '_, '_> {
     pub(super) fn beside(&mut self, op: Op) {
         let body = self.facts.body;
         let Some(&result) = body.results(op).first() else {
+            // Not an error: nothing runs beside an op without results.
             return;
         };
         if !self.has_companion(result) {
             return;
         }
         match body.kind(op) {
+            OpKind::Addr { .. } if planted(Mutant::CompanionForgotten) => {}
             OpKind::Addr { .. } => self.moved(op, &[0]),
             OpKind::Select => self.moved(op, &[1, 2]),
             OpKind::ExtractElement | OpKind::ExtractValue(_) | OpKind::Freeze => {
@@ -83,7 +86,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let body = self.facts.body;
         let (result, ptr) = (body.result(op), body.operand(op, 0));
         let OpKind::Load(access) = body.kind(op) else {
-            return;
+            return self.ice(Some(op), "no load");
         };
         let ty = body.ty(result);
         let shadows = self.companion(ptr);

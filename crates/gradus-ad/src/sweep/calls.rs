@@ -257,6 +257,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
     /// sweep calls the derivative, in which it is done again. Else each level of a recursion would run all levels below.
     fn may_go(&mut self, call: Op) {
         let OpKind::Call(info) = &mut self.out.body.ops[call].kind else {
+            // Not an error: an invoke has a handler, and stays.
             return;
         };
         let stated = info.attrs.map(|id| self.out.unit.attrs(id).clone());
@@ -313,8 +314,18 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 ResultRole::Adjoint(..) => {}
             }
         }
-        if let Some(result) = result.filter(|_| companions.len() == self.facts.width) {
-            self.companions.insert(result, companions);
+        if companions.is_empty() {
+            // Not an error: nothing runs beside the result.
+            return;
+        }
+        match result.filter(|_| companions.len() == self.facts.width) {
+            Some(result) => {
+                self.companions.insert(result, companions);
+            }
+            None => self.ice(
+                Some(op),
+                "a derivative gives companions of no result, or too few",
+            ),
         }
     }
 }

@@ -27,7 +27,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
     fn never_thrown(&mut self, op: Op) {
         let body = self.facts.body;
         let Some(end) = body.last(body.op_regions(op)[0]) else {
-            return;
+            return self.ice(Some(op), "a region of an invoke has no terminator");
         };
         for (number, &result) in body.results(op).iter().enumerate() {
             if !self.values.contains_key(&result) {
@@ -122,6 +122,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
     /// Goes into the handler of the invoke just made.
     pub(super) fn open_handler(&mut self, op: Op) {
         let Some(new) = self.handler.take() else {
+            // Not an error: the call became something that does not throw.
             return;
         };
         let body = self.facts.body;
@@ -144,10 +145,15 @@ impl ForwardSweep<'_, '_, '_, '_> {
         let body = self.facts.body;
         let region = body.parent(end);
         let Some(op) = region.and_then(|region| body.owner(region)) else {
-            return;
+            return self.ice(Some(end), "a handler's end has no invoke around it");
         };
         let new = self.out.body.owner(self.out.place.0);
-        let Some(new) = new else { return };
+        let Some(new) = new else {
+            return self.ice(
+                Some(end),
+                "a handler of the derivative has no invoke around it",
+            );
+        };
         let others = self.other_results(op);
         let mut values: Vec<Value> = Vec::new();
         let results = self.out.body.results(new);

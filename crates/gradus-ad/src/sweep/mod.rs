@@ -122,6 +122,14 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         }
     }
 
+    /// Reports a state that cannot be: the derivative is refused (GRD0024).
+    #[track_caller]
+    pub(super) fn ice(&mut self, op: Option<Op>, reason: &str) {
+        let name = &self.out.unit.functions[self.variant.func].name;
+        let error = gradus_ir::internal_error(self.out.unit, self.facts.body, op, reason);
+        self.findings.push(error.in_function(name));
+    }
+
     /// Does what remains to be done.
     fn work(&mut self) {
         while let Some(task) = self.tasks.pop() {
@@ -136,6 +144,9 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
                 Task::Leave => self.leave(),
                 Task::LeaveHandler(outside) => self.out.place = outside,
             }
+        }
+        if !self.open.is_empty() || self.handler.is_some() {
+            self.ice(None, "the forward sweep ends inside of an open structure");
         }
     }
 
@@ -185,7 +196,8 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         if let Some(lanes) = self.companions.get(&value) {
             return lanes.clone();
         }
-        if self.facts.is_shadow_late(value) {
+        let constant = self.facts.body.as_const(value).is_some();
+        if self.facts.is_shadow_late(value) || self.has_companion(value) && !constant {
             (self.findings).push(crate::reverse::recall::fault(Node::Shadow(value)));
         }
         let ty = self.facts.body.ty(value);

@@ -53,7 +53,10 @@ impl<'a, 'f, 'u, 'p> ForwardSweep<'a, 'f, 'u, 'p> {
         let body = self.facts.body;
         let region = body.op_regions(lp)[0];
         let Some(repeatable) = self.facts.replayed(lp) else {
-            return;
+            return self.ice(
+                Some(lp),
+                "an iteration runs again of a loop that is not repeatable",
+            );
         };
         for (number, &param) in body.region_params(region).iter().enumerate() {
             let value = match (number, repeatable.constant.get(&param)) {

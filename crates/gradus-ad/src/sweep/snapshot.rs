@@ -30,7 +30,10 @@ pub(super) struct Pieces {
 impl ForwardSweep<'_, '_, '_, '_> {
     /// Makes the snapshots that the plan wants before an op.
     pub(super) fn make_snapshots(&mut self, op: Op) {
-        let Some(tape) = &self.tape else { return };
+        let Some(tape) = &self.tape else {
+            // Not an error: forward mode keeps nothing.
+            return;
+        };
         let (plan, layout) = (tape.plan, tape.layout);
         for &number in plan.snapshots_at(op) {
             if self.worked_in.get(&self.facts.snapshots[number].root) == Some(&number) {
@@ -151,6 +154,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
     /// before.
     pub(super) fn work_in_copies(&mut self, region: Region) -> Vec<(Value, Value)> {
         let Some(tape) = &self.tape else {
+            // Not an error: forward mode keeps nothing.
             return Vec::new();
         };
         let plan = tape.plan;
@@ -201,13 +205,15 @@ impl ForwardSweep<'_, '_, '_, '_> {
     /// Leaves what a load read in the snapshot that it fills.
     pub(super) fn fill_snapshot(&mut self, load: Op) {
         let (Some(tape), Some(number)) = (&self.tape, self.facts.filled_by(load)) else {
+            // Not an error: the load fills no snapshot.
             return;
         };
-        let Some(at) = (tape.plan.homes.contains_key(&Node::Snapshot(number)))
-            .then(|| self.nodes.get(&Node::Snapshot(number)))
-            .flatten()
-        else {
+        if !tape.plan.homes.contains_key(&Node::Snapshot(number)) {
+            // Not an error: the plan does without the snapshot.
             return;
+        }
+        let Some(at) = self.nodes.get(&Node::Snapshot(number)) else {
+            return self.ice(Some(load), "a snapshot is filled that was not made");
         };
         let mut address = at[0];
         for op in address_chain(self.facts, load, number) {

@@ -89,6 +89,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
     /// Whether the iterations of a `loop` have frames, and whether they are counted.
     fn kept_iterations(&self, op: Op) -> (bool, bool) {
         let Some(tape) = &self.tape else {
+            // Not an error: forward mode keeps nothing.
             return (false, false);
         };
         let is_loop = matches!(self.facts.body.kind(op), OpKind::Loop { .. });
@@ -98,7 +99,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
 
     pub(super) fn enter(&mut self, number: usize) {
         let Some(mut open) = self.open.pop() else {
-            return;
+            return self.ice(None, "a region begins outside of all structures");
         };
         self.leave_copies(std::mem::take(&mut open.roots));
         self.mute(open.op);
@@ -144,7 +145,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
 
     /// A region's terminator, with companions.
     pub(super) fn end_region(&mut self, end: Op) {
-        let Some(open) = self.open.last() else { return };
+        let Some(open) = self.open.last() else {
+            return self.ice(Some(end), "a region ends outside of all structures");
+        };
         let (op, carried, results) = (open.op, open.carried.clone(), open.results.clone());
         let (frame, count) = (open.frame, open.count);
         let body = self.facts.body;
@@ -182,7 +185,7 @@ impl ForwardSweep<'_, '_, '_, '_> {
 
     pub(super) fn leave(&mut self) {
         let Some(mut open) = self.open.pop() else {
-            return;
+            return self.ice(None, "a structure ends that was not begun");
         };
         self.unmute(open.op);
         self.leave_copies(std::mem::take(&mut open.roots));

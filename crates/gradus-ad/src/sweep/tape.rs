@@ -23,7 +23,10 @@ pub struct TapeWriter<'p> {
 impl ForwardSweep<'_, '_, '_, '_> {
     /// Writes a value and its shadow to the tape, where the plan keeps them.
     pub(super) fn keep_value(&mut self, value: Value) {
-        let Some(tape) = &self.tape else { return };
+        let Some(tape) = &self.tape else {
+            // Not an error: forward mode keeps nothing.
+            return;
+        };
         let (primal, shadow) = (Node::Primal(value), Node::Shadow(value));
         let kept = |node| tape.plan.homes.contains_key(&node);
         let (keep_primal, keep_shadow) = (kept(primal), kept(shadow));
@@ -84,7 +87,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
     }
 
     fn write_here(&mut self, node: Node, lanes: Lanes) {
-        let Some(tape) = &self.tape else { return };
+        let Some(tape) = &self.tape else {
+            return self.ice(None, "a value is kept without a tape");
+        };
         let layout = tape.layout;
         let address = match tape.plan.homes[&node] {
             Home::Direct | Home::Block(_) => return,
@@ -153,7 +158,10 @@ impl ForwardSweep<'_, '_, '_, '_> {
 
     /// Makes the arrays that the plan wants before an op.
     pub(super) fn make_arrays(&mut self, op: Op) {
-        let Some(tape) = &self.tape else { return };
+        let Some(tape) = &self.tape else {
+            // Not an error: forward mode keeps nothing.
+            return;
+        };
         let (plan, layout) = (tape.plan, tape.layout);
         for &number in plan.anchored.get(&op).map_or(&[][..], Vec::as_slice) {
             let array = &plan.arrays[number];
@@ -172,8 +180,9 @@ impl ForwardSweep<'_, '_, '_, '_> {
                 _ if array.on_heap => Some(crate::alloc::block(&mut self.out.build(), bytes)),
                 _ => layout.push(self.out, bytes),
             };
-            if let Some(base) = base {
-                self.keep_node(Node::Base(number), Lanes::from_elem(base, 1));
+            match base {
+                Some(base) => self.keep_node(Node::Base(number), Lanes::from_elem(base, 1)),
+                None => self.ice(Some(op), "an array of the tape has no place"),
             }
         }
     }

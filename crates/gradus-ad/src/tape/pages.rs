@@ -17,6 +17,7 @@ const HUGE_PAGES: i128 = 14;
 /// Has the stack ask the system for large pages where a segment is long: for processors, not for devices.
 pub fn advise(unit: &mut Unit) {
     let Some(func) = unit.function(GROW) else {
+        // Not an error: no derivative has a stack.
         return;
     };
     let (ptr, long, int) = (unit.types.ptr(), unit.types.int(64), unit.types.int(32));
@@ -27,6 +28,7 @@ pub fn advise(unit: &mut Unit) {
         return;
     }
     let Some(mut body) = unit.functions[func].body.take() else {
+        // Not an error: another module brings the function.
         return;
     };
     let malloc = unit.function("malloc");

@@ -685,7 +685,8 @@ fn find(word: &str, wanted: impl Fn(Use) -> bool) -> Option<Use> {
 
 /// The word behind the prefix of either interface, in a name or in the last part of a name in a C++ namespace.
 pub fn interface_word(name: &str) -> Option<&str> {
-    let name = last_part(name);
+    // Variables of device code have a prefix in the host module.
+    let name = last_part(name.strip_prefix(super::VARIABLE).unwrap_or(name));
     let mut words = PREFIXES
         .iter()
         .filter_map(|prefix| name.strip_prefix(prefix));

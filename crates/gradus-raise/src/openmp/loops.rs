@@ -538,7 +538,7 @@ fn keep_in_memory(unit: &mut Unit, body: &mut Body, op: Op, index: usize) {
         body.region_params(region)[1 + index],
     );
     let (initial, Some(end)) = (body.operand(op, 1 + index), body.last(region)) else {
-        return;
+        unreachable!("a verified region has a terminator");
     };
     let next = body.operand(end, index);
     if next == param {

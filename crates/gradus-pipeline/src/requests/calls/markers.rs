@@ -6,114 +6,11 @@
 //! loop, so a marker is looked for behind merges and carried values too. Before anything else moves it, what is
 //! loaded becomes the address as a number ([`settle_loads`]), which is the same on all ways.
 
-use gradus_ir::known::VARIABLE;
+use gradus_ir::known::{Marker, interface_word, marker_named};
 use gradus_ir::{
     Body, Builder, CastOp, ConstKind, Definition, GlobalId, Op, OpKind, Region, Type, Unit, Value,
 };
 use std::collections::HashSet;
-
-/// What a marker says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Marker {
-    /// The next argument is inactive.
-    Const,
-    /// The next argument comes with its shadow or tangent.
-    Dup,
-    /// As `Dup`, and its primal contents are not needed afterwards.
-    DupNoNeed,
-    /// The next argument's adjoint is returned.
-    Out,
-    /// As `Dup`, with the distance of the lanes' shadows in bytes first.
-    DupStrided,
-    /// As `DupNoNeed`, with the distance of the lanes' shadows in bytes first.
-    DupNoNeedStrided,
-    /// The number of lanes follows.
-    Width,
-    /// The primal's result is returned too, before all else.
-    PrimalReturn,
-    /// The result is inactive.
-    ConstReturn,
-    /// The result is active.
-    ActiveReturn,
-    /// All products are strong.
-    StrongZero,
-    /// A permission or statement that derivatives have no use for.
-    NoEffect,
-    /// The primal's result is not returned.
-    NoReturn,
-    /// The result is a pointer, and its shadow is returned too.
-    DupReturn,
-    /// All shadows follow after all arguments.
-    Interleave,
-    /// The return sweep does not free what the forward sweep left.
-    NoFree,
-    /// Nobody overwrites what the next argument points to between the sweeps.
-    NotOverwritten,
-    /// The tape follows.
-    Tape,
-    /// The bytes of the tape's memory follow.
-    Allocated,
-    /// The bytes of a structure follow; the next argument is its address.
-    ByReference,
-    /// Known to the interface, and not supported here.
-    Unsupported(&'static str),
-}
-
-impl Marker {
-    /// Whether it says what an argument is.
-    pub(crate) fn is_activity(self) -> bool {
-        use Marker::*;
-        matches!(
-            self,
-            Const | Dup | DupNoNeed | Out | DupStrided | DupNoNeedStrided
-        )
-    }
-}
-
-// table
-const MARKERS: &[(&str, Marker)] = &[
-    ("const", Marker::Const),
-    ("dup", Marker::Dup),
-    ("dupnoneed", Marker::DupNoNeed),
-    ("out", Marker::Out),
-    ("dupv", Marker::DupStrided),
-    ("dupnoneedv", Marker::DupNoNeedStrided),
-    ("width", Marker::Width),
-    ("primal_return", Marker::PrimalReturn),
-    ("const_return", Marker::ConstReturn),
-    ("active_return", Marker::ActiveReturn),
-    ("strong_zero", Marker::StrongZero),
-    ("runtime_activity", Marker::NoEffect),
-    ("nofree", Marker::NoFree),
-    ("not_overwritten", Marker::NotOverwritten),
-    ("noret", Marker::NoReturn),
-    ("dup_return", Marker::DupReturn),
-    ("interleave", Marker::Interleave),
-    ("tape", Marker::Tape),
-    ("allocated", Marker::Allocated),
-    ("byref", Marker::ByReference),
-    ("vector", Marker::Unsupported("vector")),
-    ("scalar", Marker::Unsupported("scalar")),
-    ("buffer", Marker::Unsupported("buffer")),
-    ("interface", Marker::Unsupported("interface")),
-    ("active_rand_var", Marker::Unsupported("active_rand_var")),
-    ("trace", Marker::Unsupported("trace")),
-    ("duptrace", Marker::Unsupported("duptrace")),
-    ("likelihood", Marker::Unsupported("likelihood")),
-    ("duplikelihood", Marker::Unsupported("duplikelihood")),
-    ("observations", Marker::Unsupported("observations")),
-];
-
-/// The marker of that name, under either interface.
-pub(crate) fn marker_named(name: &str) -> Option<Marker> {
-    // Device code has markers of its own.
-    let name = name.strip_prefix(VARIABLE).unwrap_or(name);
-    let rest = name
-        .strip_prefix("enzyme_")
-        .or_else(|| name.strip_prefix("gradus_"))?;
-    let row = MARKERS.iter().find(|(key, _)| *key == rest)?;
-    Some(row.1)
-}
 
 /// What a value stands for, seen through merges, carried values and casts that keep the bits.
 #[derive(Clone, Debug, PartialEq)]
