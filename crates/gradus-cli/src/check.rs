@@ -29,11 +29,9 @@ pub fn run(session: &Session, args: &[OsString]) -> u8 {
     if !checked.right {
         return status(&checked.diagnostics);
     }
-    match checked.compared {
-        true => outln!("the derivative is right"),
-        false => {
-            outln!("forward and reverse agree, but differences tell nothing: try other values")
-        }
+    match checked.elsewhere {
+        None => outln!("the derivative is right"),
+        Some(why) => outln!("the derivative is right at other values; at those given {why}"),
     }
     0
 }

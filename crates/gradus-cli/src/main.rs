@@ -54,7 +54,7 @@ gradus: derivatives of programs as they are
                         (also of check and the drivers)
   gradus check FILE… -f NAME [--wrt x,y] --arg n=100 --arg 'x=rand(n)' … [-- compiler flags]
       is the derivative right? forward against reverse against differences
-      --arg NAME=VALUE  a number; [NUMBER, …]; rand, zeros, ones, iota (LENGTH); randint(LENGTH, BOUND)
+      --arg NAME=VALUE  a number; [NUMBER, …]; rand, zeros, ones, iota (LENGTH, …); randint(LENGTH, BOUND)
       --single          numbers inside are of single precision: less agreement is asked for
       --driver MAIN.c   a program that calls the function: numbers are its, arrays are given(LENGTH)
       --limit SECONDS   for all calls together (60)

@@ -199,7 +199,7 @@ codes! {
     BrokenOutput = "0025",
     /// A limit of time or memory was reached.
     LimitReached = "0026",
-    /// A check needs lengths or values that were not given.
+    /// A check needs other values, or more of them.
     MissingCheckInput = "0027",
     /// A derivative does not agree with its check.
     CheckFailed = "0028",

@@ -2,6 +2,7 @@
 // symbol + offset of constant expressions, effects of instructions, alias scopes, names of arguments.
 // Every function is a thin call; ownership stays with LLVM.
 #include "llvm-c/Core.h"
+#include "llvm/Demangle/Demangle.h"
 #include "llvm/Analysis/ConstantFolding.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/BinaryFormat/Dwarf.h"
@@ -466,6 +467,60 @@ static bool is_descriptor(const DIType *t) {
   return pointer && pointer->getTag() == dwarf::DW_TAG_pointer_type && !isa_and_nonnull<DISubroutineType>(pointer->getBaseType());
 }
 
+// What the source calls a symbol of C++ or Rust, with the scopes and types that make it one; the symbol itself where it
+// is not of such.
+void gr_demangled(const char *symbol, size_t len, void (*sink)(void *, unsigned, const char *, size_t), void *data) {
+  std::string text = demangle(StringRef(symbol, len));
+  sink(data, 0, text.data(), text.size());
+}
+
+// How Fortran passes a parameter of this type by a descriptor: a letter for the kind, the rank and the element's
+// spelling in C; empty where it does not.
+static std::string array_descriptor(const DIType *t, bool fortran) {
+  auto *array = dyn_cast_or_null<DICompositeType>(t);
+  if (array && array->getTag() == dwarf::DW_TAG_array_type && array->getRawDataLocation()) {
+    const char *kind = array->getRawRank() ? "r" : array->getRawAllocated() ? "a" : array->getRawAssociated() ? "p" : "s";
+    auto rank = array->getElements().size();
+    return std::string(kind) + " " + std::to_string(rank) + " " + c_spelling(array->getBaseType(), 16);
+  }
+  // Of scalars only these are pointers.
+  auto *pointer = dyn_cast_or_null<DIDerivedType>(t);
+  if (fortran && pointer && pointer->getTag() == dwarf::DW_TAG_pointer_type)
+    return "a 0 " + c_spelling(pointer->getBaseType(), 16);
+  return "";
+}
+
+static bool is_fortran(const DISubprogram *p) {
+  if (!p->getUnit())
+    return false;
+  auto language = p->getUnit()->getSourceLanguage();
+  if (language.hasVersionedName())
+    return language.getName() == dwarf::DW_LNAME_Fortran;
+  switch (language.getName()) {
+  case dwarf::DW_LANG_Fortran77:
+  case dwarf::DW_LANG_Fortran90:
+  case dwarf::DW_LANG_Fortran95:
+  case dwarf::DW_LANG_Fortran03:
+  case dwarf::DW_LANG_Fortran08:
+  case dwarf::DW_LANG_Fortran18:
+    return true;
+  default:
+    return false;
+  }
+}
+
+// As gr_c_types, of parameters that are descriptors of arrays.
+void gr_array_descriptors(LLVMValueRef function, void (*sink)(void *, unsigned, const char *, size_t), void *data) {
+  auto *p = unwrap<Function>(function)->getSubprogram();
+  if (!p || !p->getType())
+    return;
+  unsigned index = 0;
+  for (DIType *t : p->getType()->getTypeArray()) {
+    std::string text = array_descriptor(t, is_fortran(p));
+    sink(data, index++, text.data(), text.size());
+  }
+}
+
 // C's spellings of a function's result (0) and of the source's parameters (1 ...), as far as known.
 void gr_c_types(LLVMValueRef function, void (*sink)(void *, unsigned, const char *, size_t), void *data) {
   auto *p = unwrap<Function>(function)->getSubprogram();
@@ -483,7 +538,9 @@ void gr_c_types(LLVMValueRef function, void (*sink)(void *, unsigned, const char
     auto *array = dyn_cast_or_null<DICompositeType>(t);
     if (array && array->getTag() == dwarf::DW_TAG_array_type)
       t = array->getBaseType();
-    std::string text = c_spelling(t, 16);
+    // A descriptor is a structure of `ISO_Fortran_binding.h`.
+    bool described = index > 0 && !array_descriptor(p->getType()->getTypeArray()[index], is_fortran(p)).empty();
+    std::string text = described ? "struct CFI_cdesc_t *" : c_spelling(t, 16);
     sink(data, index++, text.data(), text.size());
   }
 }

@@ -1,6 +1,7 @@
 //! What the module defines, who reaches whom, and what the source called things.
 use crate::ffi::*;
 use crate::host::Host;
+use llvm_sys::LLVMLinkage;
 use llvm_sys::core::*;
 use llvm_sys::debuginfo::*;
 use llvm_sys::prelude::*;
@@ -21,11 +22,61 @@ unsafe extern "C" {
         sink: extern "C" fn(*mut c_void, c_uint, *const c_char, usize),
         data: *mut c_void,
     );
+    fn gr_demangled(
+        symbol: *const c_char,
+        len: usize,
+        sink: extern "C" fn(*mut c_void, c_uint, *const c_char, usize),
+        data: *mut c_void,
+    );
+    fn gr_array_descriptors(
+        function: LLVMValueRef,
+        sink: extern "C" fn(*mut c_void, c_uint, *const c_char, usize),
+        data: *mut c_void,
+    );
     fn gr_c_types(
         function: LLVMValueRef,
         sink: extern "C" fn(*mut c_void, c_uint, *const c_char, usize),
         data: *mut c_void,
     );
+}
+
+/// An argument of Fortran's that is passed by a descriptor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrayDescriptor {
+    /// `s`: assumed shape; `a`: allocatable; `p`: pointer; `r`: assumed rank.
+    pub kind: char,
+    /// The number of dimensions.
+    pub rank: u32,
+    /// C's spelling of an element's type; empty where it has none.
+    pub elem: String,
+}
+
+impl ArrayDescriptor {
+    /// From `KIND RANK ELEM`.
+    fn read(text: &str) -> Option<Self> {
+        let mut words = text.splitn(3, ' ');
+        Some(ArrayDescriptor {
+            kind: words.next()?.chars().next()?,
+            rank: words.next()?.parse().ok()?,
+            elem: words.next()?.to_string(),
+        })
+    }
+}
+
+/// What the source calls a symbol of C++ or Rust, with scopes and types: `a::f(double)` of `_ZN1a1fEd`. Other symbols
+/// are as they are.
+pub fn demangled(symbol: &str) -> String {
+    let mut texts: Vec<Option<String>> = Vec::new();
+    // SAFETY: the symbol's bytes live through the call, and the sink takes what `data` points to.
+    unsafe {
+        gr_demangled(
+            symbol.as_ptr().cast(),
+            symbol.len(),
+            take_type,
+            (&raw mut texts).cast(),
+        );
+    }
+    texts.pop().flatten().unwrap_or_else(|| symbol.to_string())
 }
 
 extern "C" fn take_type(types: *mut c_void, _: c_uint, text: *const c_char, len: usize) {
@@ -126,6 +177,39 @@ impl Host {
             unsafe { gr_c_types(f, take_type, (&raw mut types).cast()) };
         }
         types
+    }
+
+    /// Of a function's result and of the source's parameters, in this order: what the descriptor describes that Fortran
+    /// passes for it. Empty without debug information.
+    pub fn array_descriptors(&self, function: &str) -> Vec<Option<ArrayDescriptor>> {
+        let mut texts: Vec<Option<String>> = Vec::new();
+        if let Some(f) = self.function(function) {
+            unsafe { gr_array_descriptors(f, take_type, (&raw mut texts).cast()) };
+        }
+        let read = |text: Option<String>| ArrayDescriptor::read(&text?);
+        texts.into_iter().map(read).collect()
+    }
+
+    /// Makes a function one that other files can call by its symbol, and that stays though nobody here calls it.
+    pub fn make_callable(&self, name: &str) {
+        let Some(function) = self.function(name) else {
+            return;
+        };
+        // SAFETY: the function is one of this module, which lives as long as `self`.
+        unsafe {
+            match LLVMGetLinkage(function) {
+                LLVMLinkage::LLVMInternalLinkage | LLVMLinkage::LLVMPrivateLinkage => {
+                    LLVMSetLinkage(function, LLVMLinkage::LLVMExternalLinkage);
+                }
+                LLVMLinkage::LLVMLinkOnceAnyLinkage => {
+                    LLVMSetLinkage(function, LLVMLinkage::LLVMWeakAnyLinkage);
+                }
+                LLVMLinkage::LLVMLinkOnceODRLinkage => {
+                    LLVMSetLinkage(function, LLVMLinkage::LLVMWeakODRLinkage);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Whether the module declares or defines a function or variable of this name.

@@ -50,6 +50,11 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         Err(findings) => return run.take(findings),
     };
     run.take(registrations::unknown_words(host))?;
+    if run.request.options.callable_primals {
+        for symbol in &symbols {
+            host.make_callable(symbol);
+        }
+    }
     if symbols.is_empty()
         && host
             .functions_that_use(&calls::is_interface_name)
@@ -359,7 +364,7 @@ fn find_requests(
                 request: wish,
                 primal,
                 triple: &triple,
-                c_types: CTypes::new(host.c_types(symbol)),
+                c_types: CTypes::new(host.c_types(symbol), host.array_descriptors(symbol)),
                 is_taken: &|name| host.has_symbol(name),
             };
             match grad::wrap(unit, &setting, &mut roots) {

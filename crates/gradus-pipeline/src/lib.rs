@@ -39,7 +39,8 @@ mod worklist;
 
 pub use compile::{compile, compile_bytes, compile_timed};
 pub use reply::{
-    Argument, Derivative, Dump, FunctionInfo, Outcome, Output, Part, Reply, Role, Timing,
+    Argument, Derivative, Descriptor, DescriptorKind, Dump, FunctionInfo, Outcome, Output, Part,
+    Reply, Role, Timing,
 };
 pub use request::{
     Allowance, CallsTask, GradRequest, GradTask, Input, Level, Mode, Options, OutputKind,

@@ -3,6 +3,7 @@
 use crate::GradRequest;
 use gradus_ir::{Code, Diagnostic};
 use gradus_llvm::Host;
+use gradus_llvm::symbols::demangled;
 
 /// The symbols of the functions that the requests name, in their order.
 ///
@@ -31,11 +32,16 @@ fn resolve_one(host: &Host, name: &str) -> Result<String, Diagnostic> {
     }
     let by_source = |f: &&String| host.source_name(f).is_some_and(|s| s == name);
     let hits: Vec<&String> = all.iter().filter(by_source).collect();
+    let qualified = |f: &&String| is_called(&demangled(f), name);
+    let hits: Vec<&String> = match hits.is_empty() {
+        true => all.iter().filter(qualified).collect(),
+        false => hits,
+    };
     match hits.as_slice() {
         [one] => Ok((*one).clone()),
         [] => Err(unknown(name, &all)),
         several => {
-            let list: Vec<&str> = several.iter().map(|s| s.as_str()).collect();
+            let list: Vec<String> = several.iter().map(|s| with_source_name(s)).collect();
             let message = format!("{} functions are called `{name}`", list.len());
             let help = format!("give one of the symbols {}", list.join(", "));
             Err(Diagnostic::error(Code::BadRequest, message).help(help))
@@ -73,6 +79,43 @@ fn only(host: &Host, symbol: String, all: &[String]) -> Result<String, Diagnosti
     Err(finding.help("rename one of them, or make the one that is meant visible to other files"))
 }
 
+/// A symbol with what the source calls it.
+fn with_source_name(symbol: &str) -> String {
+    match demangled(symbol) {
+        same if same == symbol => same,
+        source => format!("{symbol} ({source})"),
+    }
+}
+
+/// Whether `name` means a function whose whole name is `full`: `a::f`, `f(double)` and `a::f(double)` mean
+/// `a::f(double)`. Spaces do not count.
+fn is_called(full: &str, name: &str) -> bool {
+    let plain = |text: &str| text.chars().filter(|c| *c != ' ').collect::<String>();
+    let (head, parameters) = parted(full);
+    let ends = |whole: &str| {
+        let (whole, name) = (plain(whole), plain(name));
+        let before = whole.strip_suffix(name.as_str());
+        !name.is_empty() && before.is_some_and(|b| b.is_empty() || b.ends_with("::"))
+    };
+    ends(head) || ends(&format!("{head}{parameters}"))
+}
+
+/// A function's whole name, without the type of the result that a template's functions have, and its parameters.
+fn parted(full: &str) -> (&str, &str) {
+    let (mut depth, mut begin) = (0, 0);
+    for (at, c) in full.char_indices() {
+        let is_operator = full[..at].trim_end().ends_with("operator");
+        match c {
+            '<' if !is_operator => depth += 1,
+            '>' if depth > 0 => depth -= 1,
+            ' ' if depth == 0 && !is_operator => begin = at + 1,
+            '(' if depth == 0 && !is_operator => return (&full[begin..at], &full[at..]),
+            _ => {}
+        }
+    }
+    (&full[begin..], "")
+}
+
 fn unknown(name: &str, all: &[String]) -> Diagnostic {
     let message = format!("no function `{name}` is defined in this program");
     let finding = Diagnostic::error(Code::NoSuchFunction, message);
@@ -82,7 +125,10 @@ fn unknown(name: &str, all: &[String]) -> Diagnostic {
         Some((steps, best)) if *steps <= name.len().div_ceil(3) => {
             finding.help(format!("did you mean `{best}`?"))
         }
-        Some(_) if all.len() <= 12 => finding.help(format!("it defines {}", all.join(", "))),
+        Some(_) if all.len() <= 12 => {
+            let list: Vec<String> = all.iter().map(|s| with_source_name(s)).collect();
+            finding.help(format!("it defines {}", list.join(", ")))
+        }
         Some(_) => finding.help(format!("it defines {} other functions", all.len())),
         None => finding.help("it defines no function at all"),
     }
@@ -106,7 +152,30 @@ fn distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::distance;
+    use super::{distance, is_called};
+
+    #[test]
+    fn names_with_scopes_and_types_mean_functions() {
+        let full = "double a::P<int>::e(double, int) const";
+        for name in [
+            "a::P<int>::e",
+            "P<int>::e",
+            "e",
+            "e(double,int) const",
+            "a::P<int>::e(double, int) const",
+        ] {
+            assert!(is_called(full, name), "{name}");
+        }
+        for name in ["", "P::e", "::e", "e(double)", "de", "double"] {
+            assert!(!is_called(full, name), "{name}");
+        }
+        assert!(is_called(
+            "std::pair<int, int> g<int, 2>(double)",
+            "g<int, 2>"
+        ));
+        assert!(is_called("a::f(float (*)(float))", "a::f"));
+        assert!(is_called("a::operator()(double)", "a::operator()"));
+    }
 
     #[test]
     fn distance_counts_letters() {

@@ -80,15 +80,43 @@ pub struct Derivative {
 /// An argument of a function or derivative.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Argument {
-    /// Its name in the prototype.
+    /// Its name in the prototype: a name in C that no other argument has.
     pub name: String,
+    /// What the source calls it.
+    pub source_name: String,
     /// Its C type.
     pub c_type: String,
     /// What it is.
     pub role: Role,
+    /// Of an array of Fortran's that is passed by a descriptor (`x(:)`): what it describes.
+    pub descriptor: Option<Descriptor>,
     /// Of a structure that is passed by value in memory and consists of numbers of one type: that
     /// type in C, and how many.
     pub elements: Option<(String, u64)>,
+}
+
+/// What a descriptor of Fortran's leads to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Descriptor {
+    /// C's type of an element; empty where it has none.
+    pub elem: String,
+    /// The number of dimensions.
+    pub rank: u32,
+    /// How it was declared.
+    pub kind: DescriptorKind,
+}
+
+/// How an array that has a descriptor was declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DescriptorKind {
+    /// `x(:)`: the caller's shape.
+    AssumedShape,
+    /// `allocatable`.
+    Allocatable,
+    /// `pointer`.
+    Pointer,
+    /// `x(..)`.
+    AssumedRank,
 }
 
 /// A part of what a derivative returns.

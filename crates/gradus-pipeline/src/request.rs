@@ -175,6 +175,9 @@ pub struct Options {
     pub verify_each: bool,
     /// Gives the program's text after passes of these names ([`crate::PASSES`]; `all` for all).
     pub dump_after: Vec<String>,
+    /// Functions whose derivatives are asked for by name can be called by their symbols from other files, `static`
+    /// ones too.
+    pub callable_primals: bool,
     /// Leaves out the early LLVM pipeline: the input is imported as it is.
     pub skip_early: bool,
     /// Leaves out the late LLVM pipeline: a compiler of the same LLVM goes on from the bitcode.

@@ -6,6 +6,7 @@
 //! results come back as a structure, by the target's rules ([`abi`]).
 
 use super::abi::{self, Returned, leaves};
+use super::c_names;
 use super::calls::frame_memory;
 use super::header::CTypes;
 use super::{Roots, SourceArgument, source_arguments};
@@ -87,23 +88,16 @@ fn finding(unit: &Unit, setting: &Setting<'_>, code: Code, message: String) -> D
 
 /// The symbol of the function made.
 fn symbol(unit: &Unit, setting: &Setting<'_>) -> Result<String, Diagnostic> {
-    let is_word = |name: &str| {
-        let mut chars = name.chars();
-        chars
-            .next()
-            .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-            && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
-    };
     let stem = match source_name(unit, setting.primal) {
-        name if is_word(name) => name,
-        _ => &unit.functions[setting.primal].name,
+        name if c_names::is_identifier(name) => name.to_string(),
+        _ => c_names::identifier(&unit.functions[setting.primal].name),
     };
     let name = match (&setting.request.name, setting.request.mode) {
         (Some(name), _) => name.clone(),
         (None, Mode::Forward) => format!("{stem}_jvp"),
         (None, Mode::Reverse) => format!("{stem}_vjp"),
     };
-    if !is_word(&name) {
+    if !c_names::is_identifier(&name) {
         let message = format!("`{name}` is not a name in C");
         return Err(finding(unit, setting, Code::BadRequest, message).help("give one with --name"));
     }
@@ -187,7 +181,9 @@ fn find_all(
 ) -> (Vec<usize>, Vec<Diagnostic>) {
     let (mut found, mut findings) = (Vec::new(), Vec::new());
     for name in names {
-        let by_name = arguments.iter().position(|a| a.name == *name);
+        let is_called =
+            |a: &SourceArgument| a.name == *name || c_names::identifier(&a.name) == *name;
+        let by_name = arguments.iter().position(is_called);
         let by_place = || name.parse().ok().filter(|n| *n < arguments.len());
         match by_name.or_else(by_place) {
             Some(number) => found.push(number),
@@ -409,13 +405,13 @@ fn attributes(
 
 // ---- what callers see ----------------------------------------------------------------------
 
-/// The name of parameter `index` of the primal in the derivative's prototype.
+/// The source's name of parameter `index` of the primal, with a number where a structure takes several.
 fn param_name(unit: &Unit, primal: FuncId, index: usize) -> String {
     let arguments = source_arguments(unit, primal);
     let argument = arguments.iter().find(|a| a.params.contains(&index));
     match argument {
         Some(a) if a.params.len() > 1 => format!("{}_{}", a.name, index - a.params.start),
-        Some(a) => super::header::identifier(a.name.clone()),
+        Some(a) => c_names::identifier(&a.name),
         None => format!("arg{index}"),
     }
 }
@@ -441,11 +437,17 @@ fn argument_names(unit: &Unit, setting: &Setting<'_>, signature: &Signature) -> 
         ParamRole::Cotangent(lane) => lane_name(setting, "result_adj", *lane),
         ParamRole::Tape => "tape".to_string(),
     };
-    signature
-        .params
-        .iter()
-        .map(|(role, _)| name(role))
-        .collect()
+    let params = signature.params.iter();
+    let (own, others): (Vec<_>, Vec<_>) = params
+        .map(|(role, _)| *role)
+        .enumerate()
+        .partition(|(_, role)| matches!(role, ParamRole::Primal(_)));
+    // The primal's own names come first: others make way.
+    let order: Vec<(usize, ParamRole)> = own.into_iter().chain(others).collect();
+    let made = c_names::distinct(order.iter().map(|(_, role)| name(role)).collect());
+    let mut placed: Vec<(usize, String)> = order.iter().map(|(at, _)| *at).zip(made).collect();
+    placed.sort();
+    placed.into_iter().map(|(_, name)| name).collect()
 }
 
 /// The parts of the result, scalar by scalar.
@@ -480,6 +482,10 @@ fn parts(
             });
         }
     }
+    let names = c_names::distinct(parts.iter().map(|p| p.name.clone()).collect());
+    for (part, name) in parts.iter_mut().zip(names) {
+        part.name = name;
+    }
     Ok(parts)
 }
 
@@ -513,14 +519,21 @@ fn describe(
         ArgActivity::Const => Role::Inactive(i),
         _ => Role::Active(i),
     };
-    let own: Vec<Argument> = unit
-        .param_types(unit.functions[primal].ty)
+    let types = unit.param_types(unit.functions[primal].ty);
+    let source_names: Vec<String> = (0..types.len())
+        .map(|i| param_name(unit, primal, i))
+        .collect();
+    let c_names = c_names::distinct(source_names.clone());
+    let own: Vec<Argument> = types
         .iter()
+        .zip(source_names.into_iter().zip(c_names))
         .enumerate()
-        .map(|(i, ty)| Argument {
-            name: param_name(unit, primal, i),
+        .map(|(i, (ty, (source_name, name)))| Argument {
+            name,
+            source_name,
             c_type: setting.c_types.param(unit, primal, i, *ty),
             role: active(i),
+            descriptor: setting.c_types.descriptor(unit, primal, i),
             elements: elements(unit, primal, i),
         })
         .collect();
@@ -530,6 +543,7 @@ fn describe(
     let names = argument_names(unit, setting, signature);
     let arguments = signature.params.iter().zip(names);
     let arguments = arguments.map(|(&(role, ty), name)| {
+        let role_is_own = matches!(role, ParamRole::Primal(_));
         let (c_type, role) = match role {
             ParamRole::Primal(i) => (setting.c_types.param(unit, primal, i, ty), active(i)),
             ParamRole::Shadow(i, lane) => (
@@ -541,10 +555,16 @@ fn describe(
             }
             ParamRole::Tape => ("void *".to_string(), Role::Inactive(0)),
         };
+        let source_name = match role {
+            Role::Inactive(i) | Role::Active(i) if role_is_own => param_name(unit, primal, i),
+            _ => name.clone(),
+        };
         Argument {
             name,
+            source_name,
             c_type,
             role,
+            descriptor: None,
             elements: None,
         }
     });

@@ -1,9 +1,11 @@
 //! The C header of derivatives: prototypes, structures of results, and what callers must know.
 
-use crate::reply::{Argument, Derivative, Role};
+use super::c_names;
+use crate::reply::{Argument, Derivative, Descriptor, DescriptorKind, Role};
 use crate::request::Mode;
 use crate::requests::source_arguments;
 use gradus_ir::{FloatKind, FuncId, Type, TypeId, Unit};
+use gradus_llvm::symbols::ArrayDescriptor;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -16,48 +18,73 @@ pub(crate) struct CTypes {
     result: Option<String>,
     /// Of each argument of the source.
     arguments: Vec<Option<String>>,
+    /// Of the result and each argument that is an array with a descriptor: what it describes.
+    descriptors: Vec<Option<ArrayDescriptor>>,
 }
 
 impl CTypes {
     /// From the spellings of the result and of the arguments, in this order.
-    pub(crate) fn new(spellings: Vec<Option<String>>) -> Self {
+    pub(crate) fn new(
+        spellings: Vec<Option<String>>,
+        descriptors: Vec<Option<ArrayDescriptor>>,
+    ) -> Self {
         let mut spellings = spellings.into_iter();
         CTypes {
             result: spellings.next().flatten(),
             arguments: spellings.collect(),
+            descriptors,
         }
     }
 
     /// Whether parameter `index` of `func` is the address of a descriptor of Fortran's.
     pub(crate) fn is_descriptor(&self, unit: &Unit, func: FuncId, index: usize) -> bool {
-        self.known(unit, func, index)
-            .is_some_and(|known| known == DESCRIPTOR)
+        let number = self.number(unit, func, index);
+        let known = number.and_then(|n| self.arguments.get(n)?.as_ref());
+        known.is_some_and(|known| known == DESCRIPTOR)
     }
 
-    /// The spelling of parameter `index`, where the source's argument is one parameter.
-    fn known(&self, unit: &Unit, func: FuncId, index: usize) -> Option<&String> {
+    /// The number of the source's argument that parameter `index` of `func` is, where the source's and LLVM's
+    /// parameters go together.
+    fn number(&self, unit: &Unit, func: FuncId, index: usize) -> Option<usize> {
         let attrs = unit.attrs(unit.functions[func].attrs);
         let arguments = source_arguments(unit, func);
         let skipped = usize::from(attrs.param(0, "sret").is_some());
         let number = arguments
             .iter()
-            .position(|a| a.params == (index..index + 1));
-        number
-            .filter(|_| arguments.len() == self.arguments.len() + skipped)
-            .and_then(|n| self.arguments.get(n.checked_sub(skipped)?)?.as_ref())
+            .position(|a| a.params == (index..index + 1))?;
+        (arguments.len() == self.arguments.len() + skipped)
+            .then(|| number.checked_sub(skipped))
+            .flatten()
+    }
+
+    /// What the descriptor describes that parameter `index` of `func` is, if it is one.
+    pub(crate) fn descriptor(&self, unit: &Unit, func: FuncId, index: usize) -> Option<Descriptor> {
+        let number = self.number(unit, func, index)?;
+        let found = self.descriptors.get(number + 1)?.as_ref()?;
+        Some(Descriptor {
+            elem: found.elem.clone(),
+            rank: found.rank,
+            kind: match found.kind {
+                'a' => DescriptorKind::Allocatable,
+                'p' => DescriptorKind::Pointer,
+                'r' => DescriptorKind::AssumedRank,
+                _ => DescriptorKind::AssumedShape,
+            },
+        })
     }
 
     /// Of parameter `index` of `func`, which LLVM sees as `ty`. A spelling counts only where the way the
     /// argument is passed is the one that C has for it.
     pub(crate) fn param(&self, unit: &Unit, func: FuncId, index: usize, ty: TypeId) -> String {
         let attrs = unit.attrs(unit.functions[func].attrs);
-        let known = self.known(unit, func, index);
+        let number = self.number(unit, func, index);
+        let known = number.and_then(|n| self.arguments.get(n)?.as_ref());
         let by_value = known.is_some_and(|t| t.starts_with("struct ") && !t.ends_with('*'));
         match (attrs.param(index, "byval").is_some(), known) {
             (_, Some(known)) if known == DESCRIPTOR => "void *".to_string(),
             (true, Some(known)) if by_value => known.clone(),
             (true, _) => {
-                let name = &unit.functions[func].name;
+                let name = c_names::identifier(&unit.functions[func].name);
                 format!("struct {name}_argument{index}")
             }
             (false, Some(known)) if !by_value => passed(unit, known, ty),
@@ -115,116 +142,6 @@ pub(crate) fn c_type_of(unit: &Unit, ty: TypeId) -> String {
             format!("__attribute__((vector_size({bytes}))) {elem}")
         }
         _ => "void".to_string(),
-    }
-}
-
-/// Words that C or C++ has taken.
-// table
-const TAKEN: &[&str] = &[
-    "alignas",
-    "alignof",
-    "and",
-    "and_eq",
-    "asm",
-    "auto",
-    "bitand",
-    "bitor",
-    "bool",
-    "break",
-    "case",
-    "catch",
-    "char",
-    "char16_t",
-    "char32_t",
-    "char8_t",
-    "class",
-    "co_await",
-    "co_return",
-    "co_yield",
-    "compl",
-    "concept",
-    "const",
-    "const_cast",
-    "consteval",
-    "constexpr",
-    "constinit",
-    "continue",
-    "decltype",
-    "default",
-    "delete",
-    "do",
-    "double",
-    "dynamic_cast",
-    "else",
-    "enum",
-    "explicit",
-    "export",
-    "extern",
-    "false",
-    "float",
-    "for",
-    "friend",
-    "goto",
-    "if",
-    "inline",
-    "int",
-    "long",
-    "mutable",
-    "namespace",
-    "new",
-    "noexcept",
-    "not",
-    "not_eq",
-    "nullptr",
-    "operator",
-    "or",
-    "or_eq",
-    "private",
-    "protected",
-    "public",
-    "register",
-    "reinterpret_cast",
-    "requires",
-    "restrict",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "static_assert",
-    "static_cast",
-    "struct",
-    "switch",
-    "template",
-    "this",
-    "thread_local",
-    "throw",
-    "true",
-    "try",
-    "typedef",
-    "typeid",
-    "typename",
-    "typeof",
-    "union",
-    "unsigned",
-    "using",
-    "virtual",
-    "void",
-    "volatile",
-    "wchar_t",
-    "while",
-    "xor",
-    "xor_eq",
-    "NULL",
-    "offsetof",
-];
-
-/// The name of an argument in a header that C and C++ read: their keywords, and the names of the headers' macros, get an
-/// underscore.
-pub(crate) fn identifier(name: String) -> String {
-    match TAKEN.contains(&name.as_str()) {
-        true => name + "_",
-        false => name,
     }
 }
 
@@ -298,7 +215,8 @@ pub(crate) fn header(derivatives: &[Derivative]) -> String {
 
 fn guard(derivatives: &[Derivative]) -> String {
     let first = derivatives.first().map_or("EMPTY", |d| &d.name);
-    format!("GRADUS_{}_H", first.to_uppercase())
+    // In the name's own letters: `F_vjp` and `f_vjp` are two headers.
+    format!("GRADUS_{first}_H")
 }
 
 /// The tag of a structure that a type points to or is.
@@ -336,6 +254,14 @@ fn contract(derivative: &Derivative) -> Vec<String> {
         Mode::Forward => format!("JVP of {}", derivative.primal_prototype),
         Mode::Reverse => format!("VJP of {}", derivative.primal_prototype),
     }];
+    for argument in &derivative.primal {
+        if argument.name != argument.source_name && !argument.source_name.contains("*/") {
+            lines.push(format!(
+                "{}: the source calls it {}.",
+                argument.name, argument.source_name
+            ));
+        }
+    }
     match derivative.mode {
         Mode::Forward if !shadows.is_empty() => {
             lines.push(format!(

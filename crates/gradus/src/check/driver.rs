@@ -1,43 +1,12 @@
-//! The generated part of a check: the arguments, their values, and the three calls, in C.
+//! The generated part of a check: the arguments, their values, and the three calls, in C. Names of the program stand
+//! in it as text alone: symbols as labels of the assembler, arguments by number.
 
 use super::Check;
-use gradus_ir::{Code, Diagnostic};
+use super::slots::{Slot, is_float, missing, plain_name, slots};
+use super::values::{Fill, RANDOM, Value, in_c};
+use gradus_ir::Diagnostic;
 use gradus_pipeline::{Argument, Derivative, Part, Role};
 use std::fmt::Write;
-
-/// How an argument is given.
-enum Value {
-    /// A number by value.
-    Number(String),
-    /// An array: its length and what fills it.
-    Array { length: String, fill: Fill },
-}
-
-/// What fills an array.
-enum Fill {
-    /// What the driver's call gives.
-    Given,
-    Random,
-    Zeros,
-    Ones,
-    /// 0, 1, 2 …
-    Steps,
-    /// Whole numbers from 0 below a bound.
-    Whole(String),
-    /// These.
-    Listed(Vec<String>),
-}
-
-/// An argument of the function, as the driver sees it.
-struct Slot<'a> {
-    argument: &'a Argument,
-    value: Value,
-    /// The C type of the number, or of an element.
-    elem: String,
-    /// The C type of a structure by value, whose numbers are the elements.
-    structure: Option<String>,
-    active: bool,
-}
 
 /// The driver's text.
 ///
@@ -56,12 +25,13 @@ pub(super) fn write(
         what.limit_memory_bytes,
         slots.len()
     );
-    text.push_str(&structures(&slots));
-    text.push_str("#include \"derivatives.h\"\n#include \"runtime.h\"\n\n");
-    line(&mut text, format!("extern {};\n", forward.primal_prototype));
-    if what.driver.is_some() {
-        line(&mut text, given(forward, result.as_deref()));
+    if what.flags.iter().any(|f| f.starts_with("-fsanitize=")) {
+        line(&mut text, "#define GR_SANITIZED");
     }
+    text.push_str(&structures(&slots));
+    text.push_str("#include \"derivatives.h\"\n");
+    line(&mut text, "#include \"runtime.h\"\n");
+    line(&mut text, primal(what, forward, result.as_deref()));
     line(&mut text, table(&slots));
     let float = result.as_deref() == Some("float");
     line(
@@ -76,13 +46,10 @@ pub(super) fn write(
         &mut text,
         format!("static int gr_single = {};\n", u8::from(what.single)),
     );
-    line(&mut text, fill(what, &slots));
+    line(&mut text, shapes(&slots));
+    line(&mut text, fill(what, &slots)?);
     let values: Vec<String> = (0..slots.len()).map(|i| primal_value(&slots, i)).collect();
-    let primal = match what.driver {
-        Some(_) => format!("__real_{}", forward.function),
-        None => forward.function.clone(),
-    };
-    let call = format!("{primal}({})", values.join(", "));
+    let call = format!("gr_function({})", values.join(", "));
     line(
         &mut text,
         match is_float(result.as_deref()) {
@@ -122,215 +89,46 @@ fn line(text: &mut String, more: impl AsRef<str>) {
     text.push('\n');
 }
 
-fn missing(message: String) -> Diagnostic {
-    Diagnostic::error(Code::MissingCheckInput, message)
+/// Text between quotes of C.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            _ if c.is_control() => quoted.push('?'),
+            _ => quoted.push(c),
+        }
+    }
+    quoted + "\""
 }
 
-/// The arguments in order, each with its value.
-fn slots<'a>(what: &Check, derivative: &'a Derivative) -> Result<Vec<Slot<'a>>, Diagnostic> {
-    for (name, _) in &what.values {
-        let name = plain_name(name);
-        if !derivative.primal.iter().any(|a| a.name == name) {
-            let list: Vec<&str> = derivative.primal.iter().map(|a| a.name.as_str()).collect();
-            let message = format!("{} has no argument `{name}`", derivative.source_name);
-            return Err(Diagnostic::error(Code::NoSuchArgument, message)
-                .note(format!("its arguments are {}", list.join(", "))));
-        }
-    }
-    let mut slots = Vec::new();
-    let mut absent = Vec::new();
-    for argument in &derivative.primal {
-        // No value would help here.
-        if is_mixed_structure(argument) {
-            let message = format!(
-                "`{}` is a structure of several kinds of members: that is not checked",
-                argument.name
-            );
-            let help = "write a small function around it that takes the members";
-            return Err(missing(message).help(help));
-        }
-        let given = what
-            .values
-            .iter()
-            .find(|(name, _)| plain_name(name) == argument.name);
-        match given {
-            Some((name, value)) => slots.push(slot(argument, name, value)?),
-            None if what.driver.is_some() && !argument.c_type.contains('*') => {
-                slots.push(slot(argument, "", &format!("gr_given_{}", argument.name))?);
-            }
-            None if is_float(Some(&argument.c_type)) => slots.push(slot(argument, "", "rand()")?),
-            None if argument.elements.is_some() => {
-                let count = argument.elements.as_ref().map_or(0, |(_, count)| *count);
-                slots.push(slot(argument, "", &format!("rand({count})"))?);
-            }
-            None => absent.push(argument),
-        }
-    }
-    if absent.is_empty() {
-        return Ok(slots);
-    }
-    let mut finding = missing(format!(
-        "{} cannot be called: values are missing",
-        derivative.source_name
-    ));
-    for argument in &absent {
-        finding = finding.note(format!("`{}` is a {}", argument.name, argument.c_type));
-    }
-    let fill = if what.driver.is_some() {
-        "given"
-    } else {
-        "rand"
-    };
-    let example: Vec<String> = absent
+/// The declaration of the function by its symbol, and what a driver's call gives.
+fn primal(what: &Check, derivative: &Derivative, result: Option<&str>) -> String {
+    let types: Vec<&str> = derivative
+        .primal
         .iter()
-        .map(|a| match a.c_type.contains('*') {
-            true => format!("--arg '{}={fill}(100)'", a.name),
-            false => format!("--arg {}=100", a.name),
-        })
+        .map(|a| a.c_type.as_str())
         .collect();
-    Err(finding.help(format!("say them, for example {}", example.join(" "))))
-}
-
-/// Whether an argument is a structure by value that is not numbers of one type.
-fn is_mixed_structure(argument: &Argument) -> bool {
-    argument.elements.is_none()
-        && argument.c_type.starts_with("struct ")
-        && !argument.c_type.contains('*')
-}
-
-/// `x` of `x:float`.
-fn plain_name(name: &str) -> &str {
-    name.split(':').next().unwrap_or(name)
-}
-
-fn slot<'a>(argument: &'a Argument, name: &str, value: &str) -> Result<Slot<'a>, Diagnostic> {
-    if let Some((elem, count)) = &argument.elements {
-        return structure_slot(argument, elem, *count, value);
-    }
-    let array = argument.c_type.contains('*');
-    let value = read(value, array)
-        .ok_or_else(|| missing(format!("`{}={value}` is not understood", argument.name))
-            .note(match array {
-                true => "an array is [VALUE, VALUE, …], rand(LENGTH), zeros(LENGTH), ones(LENGTH), iota(LENGTH), randint(LENGTH, BOUND) or, with a driver, given(LENGTH)",
-                false => "a value is a number, or an expression of arguments given before",
-            }))?;
-    let stated = name.split_once(':').map(|(_, ty)| ty.to_string());
-    let pointee = argument
-        .c_type
-        .replace("const ", "")
-        .replace("restrict", "")
-        .replace('*', "");
-    let pointee = pointee.trim().to_string();
-    if pointee == "void" && stated.is_none() {
-        let message = format!(
-            "the type of what `{}` points to is not known",
-            argument.name
-        );
-        let help = format!(
-            "state it: `--arg '{}:double=rand(n)'`; structures cannot be checked yet",
-            argument.name
-        );
-        return Err(missing(message).help(help));
-    }
-    let elem = stated.unwrap_or(pointee);
-    // Memory without numbers that could carry a derivative is its own shadow: inactive.
-    let active = matches!(argument.role, Role::Active(_)) && is_float(Some(&elem));
-    if elem == "long double" {
-        let message = format!(
-            "`{}` is kept in `long double`: that is not checked",
-            argument.name
-        );
-        return Err(missing(message));
-    }
-    Ok(Slot {
-        argument,
-        value,
-        elem,
-        structure: None,
-        active,
-    })
-}
-
-/// A structure by value whose members are numbers of one type.
-fn structure_slot<'a>(
-    argument: &'a Argument,
-    elem: &str,
-    count: u64,
-    value: &str,
-) -> Result<Slot<'a>, Diagnostic> {
-    let fill = match read(value, true) {
-        Some(Value::Array {
-            length,
-            fill: Fill::Listed(values),
-        }) if length == count.to_string() => Fill::Listed(values),
-        Some(Value::Array { fill, .. }) if !matches!(fill, Fill::Given | Fill::Listed(_)) => fill,
-        _ => {
-            let message = format!("`{}={value}` is not understood", argument.name);
-            return Err(missing(message).note(format!(
-                "a structure of {count} numbers is [VALUE, …] with all of them, rand({count}), zeros({count}), ones({count}) or iota({count})"
-            )));
+    let mut text = String::new();
+    let mut symbol = derivative.function.clone();
+    if what.driver.is_some() {
+        symbol.insert_str(0, "__real_");
+        for (i, argument) in derivative.primal.iter().enumerate() {
+            line(
+                &mut text,
+                format!("static {} gr_given_{i};", loose(&argument.c_type)),
+            );
         }
-    };
-    Ok(Slot {
-        argument,
-        value: Value::Array {
-            length: count.to_string(),
-            fill,
-        },
-        elem: elem.to_string(),
-        structure: Some(argument.c_type.clone()),
-        active: matches!(argument.role, Role::Active(_)),
-    })
-}
-
-/// Letters that an expression of lengths may have: it becomes C.
-fn is_expression(text: &str) -> bool {
-    !text.trim().is_empty()
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || " _+-*/%().".contains(c))
-}
-
-fn read(text: &str, array: bool) -> Option<Value> {
-    let text = text.trim();
-    if !array {
-        let random = ["rand()", "rand"].contains(&text);
-        let number = if random { "gr_uniform()" } else { text };
-        return (random || is_expression(text)).then(|| Value::Number(number.into()));
     }
-    if let Some(list) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
-        let values: Vec<String> = list.split(',').map(|value| value.trim().into()).collect();
-        return values
-            .iter()
-            .all(|value| is_expression(value))
-            .then(|| Value::Array {
-                length: values.len().to_string(),
-                fill: Fill::Listed(values),
-            });
-    }
-    let (name, rest) = text.split_once('(')?;
-    let inside = rest.strip_suffix(')')?;
-    let (length, bound) = match inside.split_once(',') {
-        Some((length, bound)) => (length, Some(bound)),
-        None => (inside, None),
+    let list = match types.is_empty() {
+        true => "void".to_string(),
+        false => types.join(", "),
     };
-    let fill = match (name.trim(), bound) {
-        ("given", None) => Fill::Given,
-        ("rand", None) => Fill::Random,
-        ("zeros", None) => Fill::Zeros,
-        ("ones", None) => Fill::Ones,
-        ("iota", None) => Fill::Steps,
-        ("randint", Some(bound)) if is_expression(bound) => Fill::Whole(bound.trim().into()),
-        _ => return None,
-    };
-    is_expression(length).then(|| Value::Array {
-        length: length.trim().into(),
-        fill,
-    })
-}
-
-fn is_float(ty: Option<&str>) -> bool {
-    matches!(ty, Some("double" | "float" | "long double"))
+    text + &format!(
+        "extern {} gr_function({list}) __asm__({});\n",
+        result.unwrap_or("void"),
+        quoted(&symbol)
+    )
 }
 
 /// The C type of the result, `None` for `void`: what stands before the function's name.
@@ -345,9 +143,10 @@ fn result_type(derivative: &Derivative) -> Result<Option<String>, Diagnostic> {
         .strip_suffix(derivative.function.as_str())
         .unwrap_or(head)
         .trim();
+    let other = |what: &str| ty.contains(what);
     match ty {
         "void" => Ok(None),
-        _ if ty.contains('*') || ty.contains("struct") => {
+        _ if other("*") || other("struct") || other("__") || other("_Float") => {
             let message = format!(
                 "{} returns a {ty}: that cannot be checked",
                 derivative.source_name
@@ -359,20 +158,19 @@ fn result_type(derivative: &Derivative) -> Result<Option<String>, Diagnostic> {
 }
 
 fn table(slots: &[Slot<'_>]) -> String {
-    let mut text = String::from("static gr_arg gr_args[GR_ARG_COUNT] = {\n");
+    let mut text = String::from("static gr_arg gr_args[GR_ARG_COUNT + 1] = {\n");
     for slot in slots {
         let kind = match slot.elem.as_str() {
             "double" => "GR_DOUBLE",
             "float" => "GR_FLOAT",
             _ => "GR_BYTES",
         };
-        let array = matches!(slot.value, Value::Array { .. });
         // Writing into a string does not fail.
         let _ = writeln!(
             text,
-            "    {{\"{}\", {kind}, {}, {}, 0, sizeof({}), 0, 0, 0, 0, 0, 0, 0}},",
-            slot.argument.name,
-            u8::from(array),
+            "    {{.name = {}, .kind = {kind}, .is_array = {}, .is_active = {}, .size = sizeof({})}},",
+            quoted(&slot.argument.source_name),
+            u8::from(slot.by_address()),
             u8::from(slot.active),
             slot.elem
         );
@@ -380,55 +178,153 @@ fn table(slots: &[Slot<'_>]) -> String {
     text + "};"
 }
 
+/// The kinds of buffers that a descriptor may lead to.
+const BUFFERS: [&str; 3] = ["primal", "tangent", "adjoint"];
+
+/// Descriptors of Fortran's arrays, and what sets them anew.
+fn shapes(slots: &[Slot<'_>]) -> String {
+    let (mut text, mut body) = (String::new(), String::new());
+    for (i, slot) in slots.iter().enumerate() {
+        let Some(descriptor) = &slot.argument.descriptor else {
+            continue;
+        };
+        line(
+            &mut text,
+            format!(
+                "static gr_descriptor gr_shape_{i}[3];\nstatic size_t gr_extents_{i}[{}];",
+                descriptor.rank
+            ),
+        );
+        for (k, buffer) in BUFFERS.iter().enumerate() {
+            line(
+                &mut body,
+                format!(
+                    "    gr_describe(&gr_shape_{i}[{k}], gr_args[{i}].{buffer}, sizeof({}), {}, {}, gr_extents_{i});",
+                    slot.elem,
+                    descriptor_type(&slot.elem),
+                    descriptor.rank
+                ),
+            );
+        }
+    }
+    format!("{text}static void gr_shapes(void)\n{{\n{body}}}\n")
+}
+
+/// The number that a descriptor has for the type of its elements (`ISO_Fortran_binding.h` of flang).
+fn descriptor_type(elem: &str) -> u32 {
+    match elem {
+        "float" => 27,
+        "double" => 28,
+        "int8_t" => 7,
+        "int16_t" => 8,
+        "int32_t" => 9,
+        _ => 10,
+    }
+}
+
 /// The starting values: those that nobody gives first, then in the order of the command line, where
 /// later ones may name earlier numbers.
-fn fill(what: &Check, slots: &[Slot<'_>]) -> String {
+fn fill(what: &Check, slots: &[Slot<'_>]) -> Result<String, Diagnostic> {
     let mut text = String::from("static void gr_fill(void)\n{\n");
     let given = |slot: &Slot<'_>| {
         let at = what
             .values
             .iter()
-            .position(|(name, _)| plain_name(name) == slot.argument.name);
+            .position(|(name, _)| slot.is_called(plain_name(name)));
         at.map_or(0, |at| at + 1)
     };
     let mut order: Vec<usize> = (0..slots.len()).collect();
     order.sort_by_key(|&i| given(&slots[i]));
+    let mut known: Vec<usize> = Vec::new();
     for i in order {
-        let slot = &slots[i];
-        let (elem, name) = (&slot.elem, &slot.argument.name);
-        let start = format!("(({elem} *)gr_args[{i}].start)");
-        let _ = match &slot.value {
-            Value::Number(number) => writeln!(
-                text,
-                "    gr_array(&gr_args[{i}], 1);\n    const {elem} {name} = {number};\n    {start}[0] = {name};"
-            ),
-            Value::Array { length, fill } => {
-                let value = match fill {
-                    Fill::Given => format!("gr_given_{name}[k]"),
-                    Fill::Random => "gr_uniform()".to_string(),
-                    Fill::Zeros => "0".into(),
-                    Fill::Ones => "1".into(),
-                    Fill::Steps => "k".into(),
-                    Fill::Listed(values) => format!("(const {elem}[]){{{}}}[k]", values.join(", ")),
-                    Fill::Whole(bound) => {
-                        format!(
-                            "(gr_state = gr_state * 6364136223846793005u + 1442695040888963407u, (gr_state >> 33) % (unsigned long)({bound}))"
-                        )
-                    }
-                };
-                writeln!(
-                    text,
-                    "    gr_array(&gr_args[{i}], (size_t)({length}));\n    for (size_t k = 0; k < gr_args[{i}].count; k++)\n        {start}[k] = ({elem}){value};"
-                )
-            }
-        };
+        text.push_str(&fill_one(slots, i, &known)?);
+        if matches!(slots[i].value, Value::Number(_)) {
+            known.push(i);
+        }
     }
-    text + "}\n"
+    Ok(text + "}\n")
 }
 
-/// What of an argument goes into a call: the array, or the number in it.
+/// The values of argument `i`, where the numbers of `known` have theirs.
+fn fill_one(slots: &[Slot<'_>], i: usize, known: &[usize]) -> Result<String, Diagnostic> {
+    let slot = &slots[i];
+    let elem = &slot.elem;
+    let floating = is_float(Some(elem));
+    let variable = |name: &str| {
+        let hit = known.iter().find(|&&k| slots[k].is_called(name))?;
+        Some(format!("gr_v{hit}"))
+    };
+    let c = |text: &str, floating: bool| {
+        in_c(text, &variable, floating).map_err(|name| {
+            let argument = &slot.argument.source_name;
+            missing(format!(
+                "`{name}`, which the value of `{argument}` names, is no number"
+            ))
+            .help("a value may name numbers whose `--arg` stands before it")
+        })
+    };
+    let start = format!("(({elem} *)gr_args[{i}].start)");
+    let mut text = String::new();
+    let set = |k: &str, value: String| match floating {
+        true => format!("{start}[{k}] = ({elem})({value});\n"),
+        false => format!(
+            "{start}[{k}] = ({elem})({value}); gr_fits({i}, (long double)({value}), (long double){start}[{k}]);\n"
+        ),
+    };
+    let (extents, fill) = match &slot.value {
+        Value::Number(number) => {
+            let value = match number.as_str() {
+                RANDOM => "gr_uniform()".to_string(),
+                _ if number.starts_with("gr_given_") => number.clone(),
+                _ => c(number, floating)?,
+            };
+            line(&mut text, format!("    gr_array({i}, 1);"));
+            let _ = write!(text, "    {}", set("0", value));
+            line(&mut text, format!("    const {elem} gr_v{i} = {start}[0];"));
+            return Ok(text);
+        }
+        Value::Array { extents, fill } => (extents, fill),
+    };
+    let mut lengths = Vec::new();
+    for (k, extent) in extents.iter().enumerate() {
+        let length = format!("gr_length({i}, (long double)({}))", c(extent, false)?);
+        lengths.push(match slot.argument.descriptor {
+            Some(_) => format!("(gr_extents_{i}[{k}] = {length})"),
+            None => length,
+        });
+    }
+    let counted = format!("    gr_array({i}, {});", lengths.join(" * "));
+    line(&mut text, counted);
+    if let Fill::Listed(values) = fill {
+        for (k, value) in values.iter().enumerate() {
+            let _ = write!(text, "    {}", set(&k.to_string(), c(value, floating)?));
+        }
+        return Ok(text);
+    }
+    let value = match fill {
+        Fill::Given => format!("gr_given_{i}[k]"),
+        Fill::Random => "gr_uniform()".to_string(),
+        Fill::Ones => "1".into(),
+        Fill::Steps => "k".into(),
+        Fill::Whole(bound) => format!(
+            "gr_below(gr_length({i}, (long double)({})))",
+            c(bound, false)?
+        ),
+        Fill::Zeros | Fill::Listed(_) => "0".into(),
+    };
+    line(
+        &mut text,
+        format!(
+            "    for (size_t k = 0; k < gr_args[{i}].count; k++)\n        {start}[k] = ({elem}){value};"
+        ),
+    );
+    Ok(text)
+}
+
+/// What of an argument goes into a call: the array, its descriptor, or the number in it.
 fn buffer_value(slots: &[Slot<'_>], i: usize, buffer: &str) -> String {
-    if let Some(structure) = &slots[i].structure {
+    let slot = &slots[i];
+    if let Some(structure) = &slot.structure {
         let place = format!("({structure} *)gr_args[{i}].{buffer}");
         // The structure itself goes by value, its shadow by address.
         return match buffer {
@@ -436,9 +332,13 @@ fn buffer_value(slots: &[Slot<'_>], i: usize, buffer: &str) -> String {
             _ => place,
         };
     }
-    match slots[i].value {
-        Value::Array { .. } => format!("gr_args[{i}].{buffer}"),
-        Value::Number(_) => format!("*({} *)gr_args[{i}].{buffer}", slots[i].elem),
+    if slot.argument.descriptor.is_some() {
+        let k = BUFFERS.iter().position(|b| *b == buffer).unwrap_or(0);
+        return format!("(void *)&gr_shape_{i}[{k}]");
+    }
+    match slot.by_address() {
+        true => format!("gr_args[{i}].{buffer}"),
+        false => format!("*({} *)gr_args[{i}].{buffer}", slot.elem),
     }
 }
 
@@ -519,29 +419,6 @@ fn reverse_call(slots: &[Slot<'_>], derivative: &Derivative) -> Result<String, D
     Ok(text + "}")
 }
 
-/// What the driver's call gave, and the function under the name that the linker leaves it.
-fn given(derivative: &Derivative, result: Option<&str>) -> String {
-    let mut text = String::new();
-    let mut types = Vec::new();
-    for argument in &derivative.primal {
-        line(
-            &mut text,
-            format!(
-                "static {} gr_given_{};",
-                loose(&argument.c_type),
-                argument.name
-            ),
-        );
-        types.push(argument.c_type.as_str());
-    }
-    let result = result.unwrap_or("void");
-    text + &format!(
-        "{result} __real_{}({});\n",
-        derivative.function,
-        types.join(", ")
-    )
-}
-
 /// A type without what forbids assigning to it.
 fn loose(c_type: &str) -> String {
     c_type
@@ -553,56 +430,20 @@ fn loose(c_type: &str) -> String {
 
 /// What the driver's calls come to.
 fn wrapper(derivative: &Derivative, result: Option<&str>) -> String {
-    let list = derivative.primal.iter();
+    let list = derivative.primal.iter().enumerate();
     let params: Vec<String> = list
-        .map(|a| format!("{} {}", loose(&a.c_type), a.name))
+        .map(|(i, a)| format!("{} gr_a{i}", loose(&a.c_type)))
         .collect();
     let result = result.unwrap_or("void");
-    let mut text = format!(
-        "{result} __wrap_{}({})\n{{\n",
-        derivative.function,
-        params.join(", ")
-    );
-    for argument in &derivative.primal {
-        line(&mut text, format!("    gr_given_{0} = {0};", argument.name));
+    let list = match params.is_empty() {
+        true => "void".to_string(),
+        false => params.join(", "),
+    };
+    let label = quoted(&format!("__wrap_{}", derivative.function));
+    let mut text = format!("{result} gr_wrapper({list}) __asm__({label});\n");
+    line(&mut text, format!("{result} gr_wrapper({list})\n{{"));
+    for i in 0..params.len() {
+        line(&mut text, format!("    gr_given_{i} = gr_a{i};"));
     }
     text + "    gr_check();\n    abort();\n}"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_read_or_refused() {
-        assert!(matches!(read("3.5", false), Some(Value::Number(n)) if n == "3.5"));
-        assert!(matches!(read("2 * n + 1", false), Some(Value::Number(_))));
-        assert!(
-            matches!(read("rand(n * m)", true), Some(Value::Array { length, fill: Fill::Random }) if length == "n * m")
-        );
-        assert!(
-            matches!(read("randint(n, m - 1)", true), Some(Value::Array { fill: Fill::Whole(b), .. }) if b == "m - 1")
-        );
-        assert!(
-            matches!(read("[0.5, -1e-3,n]", true), Some(Value::Array { length, fill: Fill::Listed(v) }) if length == "3" && v == ["0.5", "-1e-3", "n"])
-        );
-        for text in ["", "x; abort()", "\"a\""] {
-            assert!(read(text, false).is_none(), "{text}");
-        }
-        for text in [
-            "5",
-            "rand",
-            "rand()",
-            "rand(n",
-            "noise(n)",
-            "randint(n)",
-            "rand(n); f(",
-            "rand(n, 2)",
-            "[]",
-            "[1, 2",
-            "[1, abort(); 2]",
-        ] {
-            assert!(read(text, true).is_none(), "{text}");
-        }
-    }
 }

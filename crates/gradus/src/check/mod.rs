@@ -1,26 +1,33 @@
 //! `gradus check`: is the derivative right? A program that calls the function and both of its
 //! derivatives, run in a process of its own with limits.
 //!
-//! Three tests, each against another: the dot product ⟨ȳ, Jẋ⟩ = ⟨Jᵀȳ, ẋ⟩ (forward against
+//! The function runs alone first, on arrays between guard pages: what it does wrong is its own. Three tests follow,
+//! each against another: the dot product ⟨ȳ, Jẋ⟩ = ⟨Jᵀȳ, ẋ⟩ (forward against
 //! reverse), forward against differences along one direction, reverse against differences entry
-//! by entry. Differences are refined until they settle, or are said not to.
+//! by entry. Differences are refined until they settle, or are said not to. A check is passed only if a derivative that is
+//! not zero was compared with differences that settled; where all are zero, other values are tried.
 
 mod driver;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod values;
+mod verdict;
 
 use crate::drive::is_parallel;
 use crate::files::{self, Scratch};
 use crate::plan::Job;
 use crate::source::{self, Wanted, quiet};
 use crate::{Language, Settings, child, runtime, words};
-use gradus_ir::{Code, Diagnostic, SourceSpan};
-use gradus_pipeline::{
-    Derivative, GradRequest, GradTask, Mode, Options, Outcome, OutputKind, Request, Task,
-};
+use gradus_ir::{Code, Diagnostic};
+use gradus_pipeline::{GradRequest, GradTask, Mode, Options, Outcome, OutputKind, Request, Task};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use verdict::{Run, Setting, Verdict};
 
 /// A run of `gradus check`.
 #[derive(Clone, Debug)]
@@ -53,10 +60,10 @@ pub struct Check {
 /// What came of it.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// Whether everything agrees.
+    /// Whether everything agrees, and something was tested.
     pub right: bool,
-    /// Whether differences settled anywhere, and so had a say in it.
-    pub compared: bool,
+    /// Where nothing could be tested at the values given, and others showed that it is right: why not.
+    pub elsewhere: Option<String>,
     /// Whether a limit was reached.
     pub limit: bool,
     /// What agrees and what does not, for the user.
@@ -96,6 +103,7 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
         emit: vec![OutputKind::Bitcode, OutputKind::Header],
         options: Options {
             skip_late: true,
+            callable_primals: true,
             // Where a signal strikes is told by the lines.
             strip_debug: false,
             parallel,
@@ -124,9 +132,71 @@ fn run(settings: &Settings, what: &Check, checked: &mut Checked) -> Result<(), D
     let symbol = &forward.function;
     let objects = (object.as_path(), source.library.as_deref());
     let program = build(settings, what, &scratch, objects, (header, &driver, symbol))?;
-    let output = call(&program)?;
     let place = |frames: &[&str]| trace::source_line(settings, &program, frames);
-    judge(what, &output, forward, &place, checked)
+    let setting = Setting {
+        what,
+        derivative: forward,
+        place: &place,
+    };
+    decide(&setting, &program, &scratch, checked)
+}
+
+/// Other points that are tried where nothing can be tested at the values given.
+const OTHER_POINTS: u32 = 4;
+
+/// The bytes that an array's address is a multiple of where the function wants more than its elements do.
+const WIDE_ALIGN: u32 = 64;
+
+/// Runs the program, also at other points if need be, and says what comes of it.
+fn decide(
+    setting: &Setting<'_>,
+    program: &Path,
+    scratch: &Scratch,
+    checked: &mut Checked,
+) -> Result<(), Diagnostic> {
+    let what = setting.what;
+    let mut align = 1;
+    let mut run = call(program, scratch, what, (0, align))?;
+    if run.is_misaligned() {
+        align = WIDE_ALIGN;
+        run = call(program, scratch, what, (0, align))?;
+    }
+    checked.text = run.shown();
+    let (mut verdict, warnings) = setting.judge(&run)?;
+    checked.diagnostics.extend(warnings);
+    if let Verdict::Untested(reason) = verdict
+        && reason.may_change()
+    {
+        for point in 1..=OTHER_POINTS {
+            let other = call(program, scratch, what, (point, align))?;
+            // Not an error: the function may not be made for these values, which the user did not give.
+            let Ok((found, _)) = setting.judge(&other) else {
+                continue;
+            };
+            if !matches!(found, Verdict::Untested(_)) {
+                let title = "other values";
+                checked.text += &format!(
+                    "  {title:<16} those given, moved at random: {}\n",
+                    reason.text()
+                );
+                checked.text += &other.shown();
+                checked.elsewhere = Some(reason.text().to_string());
+                verdict = found;
+                break;
+            }
+        }
+    }
+    match verdict {
+        Verdict::Right => checked.right = true,
+        Verdict::Untested(reason) => checked.diagnostics.push(setting.untested(reason)),
+        Verdict::Wrong => {
+            let name = &setting.derivative.source_name;
+            let message = format!("the derivative of {name} does not agree with its check");
+            let finding = Diagnostic::error(Code::CheckFailed, message);
+            checked.diagnostics.push(finding);
+        }
+    }
+    Ok(())
 }
 
 /// Both directions.
@@ -161,7 +231,14 @@ fn build(
     (header, driver, symbol): (&[u8], &str, &str),
 ) -> Result<PathBuf, Diagnostic> {
     files::write(&scratch.file("derivatives.h"), header)?;
-    files::write(&scratch.file("runtime.h"), include_bytes!("runtime.h"))?;
+    let parts: [(&str, &[u8]); 3] = [
+        ("runtime.h", include_bytes!("runtime.h")),
+        ("differences.h", include_bytes!("differences.h")),
+        ("memory.h", include_bytes!("memory.h")),
+    ];
+    for (name, bytes) in parts {
+        files::write(&scratch.file(name), bytes)?;
+    }
     files::write(&scratch.file("driver.c"), driver.as_bytes())?;
     let file = |name: &str| scratch.file(name).display().to_string();
     quiet(&Job {
@@ -171,6 +248,9 @@ fn build(
             "-D_GNU_SOURCE".into(),
             "-O1".into(),
             "-w".into(),
+            "-fno-builtin-malloc".into(),
+            "-fno-builtin-calloc".into(),
+            "-fno-builtin-realloc".into(),
             "-c".into(),
             file("driver.c"),
             "-o".into(),
@@ -222,94 +302,72 @@ fn build(
     Ok(program)
 }
 
-fn call(program: &Path) -> Result<Output, Diagnostic> {
+/// Seconds that a program may take to end after its own timer should have ended it.
+const GRACE_SECONDS: u64 = 5;
+
+/// The most bytes of its standard error that are read.
+const SAID_BYTES: u64 = 4096;
+
+/// Runs the program at a point, with arrays at multiples of so many bytes.
+fn call(
+    program: &Path,
+    scratch: &Scratch,
+    what: &Check,
+    (point, align): (u32, u32),
+) -> Result<Run, Diagnostic> {
+    let broken = |e: std::io::Error| {
+        let message = format!("the check's program cannot be run: {e}");
+        Diagnostic::error(Code::ToolFailed, message)
+    };
     let job = Job {
         program: program.to_path_buf(),
         args: Vec::new(),
     };
-    let output = job
+    // Files: a pipe would stay open as long as a process that the function leaves behind.
+    let (out, said) = (scratch.file("check.out"), scratch.file("check.err"));
+    let child = job
         .command()
+        .env("GRADUS_CHECK_POINT", point.to_string())
+        .env("GRADUS_CHECK_ALIGN", align.to_string())
         .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output();
-    output.map_err(|e| {
-        Diagnostic::error(
-            Code::ToolFailed,
-            format!("the check's program cannot be run: {e}"),
-        )
+        .stdout(File::create(&out).map_err(broken)?)
+        .stderr(File::create(&said).map_err(broken)?)
+        .spawn()
+        .map_err(broken)?;
+    let limit = Duration::from_secs(u64::from(what.limit_seconds) + GRACE_SECONDS);
+    let status = ended_within(child, limit).map_err(broken)?;
+    let text = files::read(&out)?;
+    Ok(Run {
+        text: String::from_utf8_lossy(&text).into_owned(),
+        said: end_of(&said).unwrap_or_default(),
+        status,
     })
 }
 
-/// Signal of a timer that ran out.
-const SIGALRM: i32 = 14;
-
-fn judge(
-    what: &Check,
-    output: &Output,
-    derivative: &Derivative,
-    place: &dyn Fn(&[&str]) -> Option<SourceSpan>,
-    checked: &mut Checked,
-) -> Result<(), Diagnostic> {
-    use std::os::unix::process::ExitStatusExt;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let said = text.lines().filter(|l| l.starts_with("  "));
-    checked.text = said.map(|l| format!("{l}\n")).collect();
-    let stage = text.lines().rev().find_map(|l| l.strip_prefix("@stage "));
-    let stage = stage.unwrap_or("the function itself");
-    let name = &derivative.source_name;
-    let reported = |line: &str| text.lines().any(|l| l == line);
-    let out_of_time = output.status.signal() == Some(SIGALRM);
-    if out_of_time || output.status.code() == Some(3) || reported("@memory") {
-        let message = format!("{name}: the calls of {stage} reached a limit");
-        let mebibytes = what.limit_memory_bytes >> 20;
-        let limit = format!(
-            "{} seconds and {mebibytes} MiB are allowed",
-            what.limit_seconds
-        );
-        return Err(Diagnostic::error(Code::LimitReached, message)
-            .note(limit)
-            .help(
-                "try smaller values, or allow more with `--limit SECONDS` and `--max-memory SIZE`",
-            ));
+/// How a child ended, `None` where it had to be stopped.
+fn ended_within(mut child: Child, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
+    let begin = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if begin.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
     }
-    let frames = text.lines().filter_map(|l| l.strip_prefix("@frame "));
-    let frames: Vec<&str> = frames.collect();
-    if let Some(signal) = output.status.signal() {
-        let message = format!(
-            "{name}: {stage} died of signal {signal}{}",
-            trace::meaning(signal)
-        );
-        let help = "check that the values given are ones that the function can take";
-        return Err(Diagnostic::error(Code::CheckFailed, message)
-            .at(place(&frames), "it died here")
-            .help(help));
-    }
-    let ended = text.lines().any(|l| l == "@end");
-    if !ended && what.driver.is_some() {
-        let message = format!("the driver ended without a call of {name}");
-        return Err(Diagnostic::error(Code::MissingCheckInput, message)
-            .help("the driver must call the function from another file than the function's own"));
-    }
-    checked.right = output.status.code() == Some(0) && ended;
-    checked.compared = reported("@compared");
-    if !checked.right {
-        let message = format!("the derivative of {name} does not agree with its check");
-        checked
-            .diagnostics
-            .push(Diagnostic::error(Code::CheckFailed, message));
-    }
-    let told = |start| text.lines().find_map(|l| l.strip_prefix(start));
-    if let (Some(what), Some(mode)) = (told("@notfinite "), told("@mode ")) {
-        let found = not_finite(name, (what, mode), place(&frames));
-        checked.diagnostics.push(found);
-    }
-    Ok(())
 }
 
-/// What is said of a derivative that is not finite.
-fn not_finite(name: &str, (what, mode): (&str, &str), place: Option<SourceSpan>) -> Diagnostic {
-    let message = format!("{name}: the derivative by {mode} is {what}, and the function is finite");
-    Diagnostic::warning(Code::NotFinite, message)
-        .at(place, "the first operation that gives no finite number")
-        .help("where an infinite slope meets what is zero, `--strong-zero` makes their product zero; at other points the slope may be finite")
+fn end_of(file: &Path) -> Option<String> {
+    let mut file = File::open(file).ok()?;
+    let len = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(SAID_BYTES)))
+        .ok()?;
+    let mut bytes = Vec::new();
+    file.take(SAID_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,7 +1,7 @@
 //! The check is checked: derivatives written by hand, right ones and wrong ones, must be told apart.
 
 use super::*;
-use gradus_pipeline::{Argument, Part, Role};
+use gradus_pipeline::{Argument, Derivative, Part, Role};
 
 /// y[i] = s · x[i]², and gives Σ s·x[i]³; three words stand for parts of its derivatives.
 const PROGRAM: &str = "
@@ -36,8 +36,10 @@ double gr_check_vjp(const double *x, double *xa, double s, double *y, double *ya
 fn argument(name: &str, c_type: &str, role: Role) -> Argument {
     Argument {
         name: name.into(),
+        source_name: name.into(),
         c_type: c_type.into(),
         role,
+        descriptor: None,
         elements: None,
     }
 }
@@ -170,11 +172,13 @@ fn judged(forward: &str, skip: &str, scale: &str, tail: &str) -> Result<Checked,
         (header.as_bytes(), &driver, "cubes"),
     )?;
     let mut checked = Checked::default();
-    let place = |frames: &[&str]| {
-        let found = trace::source_line(&settings(), &program, frames)?;
-        Some(found)
+    let place = |frames: &[&str]| trace::source_line(&settings(), &program, frames);
+    let setting = Setting {
+        what: &what,
+        derivative: &jvp,
+        place: &place,
     };
-    judge(&what, &call(&program)?, &jvp, &place, &mut checked)?;
+    decide(&setting, &program, &scratch, &mut checked)?;
     Ok(checked)
 }
 

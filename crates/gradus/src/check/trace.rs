@@ -33,7 +33,13 @@ pub(super) fn source_line(
         .output()
         .ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    text.lines().find_map(|line| place(line, folder))
+    let mut places = text.lines().filter_map(|line| place(line, folder));
+    let innermost = places.next()?;
+    // The user's own line, if it stopped in what came with a compiler.
+    match innermost.is_of_system() {
+        true => places.find(|p| !p.is_of_system()).or(Some(innermost)),
+        false => Some(innermost),
+    }
 }
 
 /// A line `file:line[:column]…` of the tool, if it names a file outside of our own folder.

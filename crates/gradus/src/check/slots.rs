@@ -1,0 +1,392 @@
+//! The arguments of the function that is checked, each with its value and the type of its numbers.
+
+use super::Check;
+use super::values::{Fill, RANDOM, Value, read};
+use gradus_ir::{Code, Diagnostic};
+use gradus_pipeline::{Argument, Derivative, DescriptorKind, Role};
+
+/// An argument of the function, as the driver sees it.
+pub(super) struct Slot<'a> {
+    pub(super) argument: &'a Argument,
+    pub(super) value: Value,
+    /// The C type of the number, or of an element.
+    pub(super) elem: String,
+    /// The C type of a structure by value, whose numbers are the elements.
+    pub(super) structure: Option<String>,
+    pub(super) active: bool,
+}
+
+impl Slot<'_> {
+    /// Whether the function gets an address, or several numbers.
+    pub(super) fn by_address(&self) -> bool {
+        self.structure.is_some() || is_address(self.argument)
+    }
+
+    /// Whether `name` is what the source or the header calls the argument.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        is_called(self.argument, name)
+    }
+}
+
+fn is_called(argument: &Argument, name: &str) -> bool {
+    argument.source_name == name || argument.name == name
+}
+
+fn is_address(argument: &Argument) -> bool {
+    argument.c_type.contains('*')
+}
+
+pub(super) fn missing(message: String) -> Diagnostic {
+    Diagnostic::error(Code::MissingCheckInput, message)
+}
+
+pub(super) fn is_float(ty: Option<&str>) -> bool {
+    matches!(ty, Some("double" | "float" | "long double"))
+}
+
+/// `x` of `x:float`.
+pub(super) fn plain_name(name: &str) -> &str {
+    name.split(':').next().unwrap_or(name)
+}
+
+/// Types of numbers that memory may be said to hold, beside C's words for integers.
+const TYPES: [&str; 11] = [
+    "double", "float", "bool", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t",
+    "uint32_t", "uint64_t",
+];
+
+/// Whether memory can be filled with numbers of this type.
+fn is_number_type(ty: &str) -> bool {
+    let words = ["char", "short", "int", "long", "signed", "unsigned"];
+    TYPES.contains(&ty) || ty.split(' ').all(|word| words.contains(&word))
+}
+
+/// Every `--arg` must mean an argument, and one that no other means.
+fn names_are_known(what: &Check, derivative: &Derivative) -> Result<(), Diagnostic> {
+    let mut seen: Vec<&str> = Vec::new();
+    for (name, _) in &what.values {
+        let name = plain_name(name);
+        let Some(argument) = derivative.primal.iter().find(|a| is_called(a, name)) else {
+            let list = derivative.primal.iter().map(|a| a.source_name.as_str());
+            let list: Vec<&str> = list.collect();
+            let message = format!("{} has no argument `{name}`", derivative.source_name);
+            return Err(Diagnostic::error(Code::NoSuchArgument, message)
+                .note(format!("its arguments are {}", list.join(", "))));
+        };
+        if seen.contains(&argument.name.as_str()) {
+            return Err(missing(format!("`{name}` has two values")).help("give one `--arg` for it"));
+        }
+        seen.push(&argument.name);
+    }
+    Ok(())
+}
+
+/// The arguments in order, each with its value.
+///
+/// # Errors
+/// `MissingCheckInput`, `NoSuchArgument`.
+pub(super) fn slots<'a>(
+    what: &Check,
+    derivative: &'a Derivative,
+) -> Result<Vec<Slot<'a>>, Diagnostic> {
+    names_are_known(what, derivative)?;
+    let mut slots = Vec::new();
+    let mut absent = Vec::new();
+    for (i, argument) in derivative.primal.iter().enumerate() {
+        can_be_given(argument)?;
+        let given = what
+            .values
+            .iter()
+            .find(|(name, _)| is_called(argument, plain_name(name)));
+        match given {
+            Some((name, value)) => slots.push(slot(argument, name, value, what)?),
+            None if what.driver.is_some()
+                && !is_address(argument)
+                && argument.elements.is_none() =>
+            {
+                let value = Value::Number(format!("gr_given_{i}"));
+                slots.push(typed(argument, value, None)?);
+            }
+            None if is_float(Some(&argument.c_type)) => {
+                slots.push(typed(argument, Value::Number(RANDOM.into()), None)?);
+            }
+            None => match &argument.elements {
+                Some((elem, count)) => {
+                    slots.push(structure_slot(
+                        argument,
+                        elem,
+                        *count,
+                        &format!("rand({count})"),
+                    )?);
+                }
+                None => absent.push(argument),
+            },
+        }
+    }
+    match absent.is_empty() {
+        true => Ok(slots),
+        false => Err(values_are_missing(what, derivative, &absent)),
+    }
+}
+
+/// What no value helps with.
+fn can_be_given(argument: &Argument) -> Result<(), Diagnostic> {
+    let name = &argument.source_name;
+    let refuse = |how: &str, help: &str| {
+        Err(missing(format!("`{name}` is {how}: that is not checked")).help(help))
+    };
+    let ty = argument.c_type.as_str();
+    if argument.elements.is_none() && ty.starts_with("struct ") && !ty.contains('*') {
+        return refuse(
+            "a structure of several kinds of members",
+            "write a small function around it that takes the members",
+        );
+    }
+    if ty.matches('*').count() > 1 {
+        return refuse(
+            "a pointer to pointers",
+            "write a small function around it that takes an array of numbers and makes the pointers",
+        );
+    }
+    if ["long double", "__float128", "_Float16", "__attribute__"]
+        .iter()
+        .any(|t| ty.contains(t))
+    {
+        return refuse(
+            &format!("of type {}", ty.trim_end_matches(['*', ' '])),
+            "write a small function around it that takes double or float",
+        );
+    }
+    match &argument.descriptor {
+        Some(d) if d.kind == DescriptorKind::Allocatable => refuse(
+            "allocatable",
+            "write a small procedure around it that takes an array `x(:)` and allocates",
+        ),
+        Some(d) if d.kind == DescriptorKind::Pointer => refuse(
+            "a Fortran pointer",
+            "write a small procedure around it that takes an array `x(:)` with `target`",
+        ),
+        Some(d) if d.kind == DescriptorKind::AssumedRank => refuse(
+            "of assumed rank",
+            "write a small procedure around it that takes an array `x(:)`",
+        ),
+        Some(d) if !is_number_type(&d.elem) => refuse(
+            "an array of another type than real or integer",
+            "write a small procedure around it that takes an array of numbers",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// An example of a value for an argument.
+fn example(argument: &Argument, fill: &str) -> String {
+    let name = &argument.source_name;
+    let ty = &argument.c_type;
+    if let Some(descriptor) = &argument.descriptor {
+        let extents = vec!["8"; descriptor.rank as usize].join(",");
+        return match is_float(Some(&descriptor.elem)) {
+            true => format!("--arg '{name}={fill}({extents})'"),
+            false => format!("--arg '{name}=randint({extents},8)'"),
+        };
+    }
+    if !is_address(argument) {
+        return format!("--arg {name}=100");
+    }
+    if ty.contains("struct ") || ty.contains("void") {
+        return format!("--arg '{name}:double={fill}(100)'");
+    }
+    match ty.contains("double") || ty.contains("float") || fill == "given" {
+        true => format!("--arg '{name}={fill}(100)'"),
+        false => format!("--arg {name}=100"),
+    }
+}
+
+fn values_are_missing(what: &Check, derivative: &Derivative, absent: &[&Argument]) -> Diagnostic {
+    let mut finding = missing(format!(
+        "{} cannot be called: values are missing",
+        derivative.source_name
+    ));
+    for argument in absent {
+        let ty = match &argument.descriptor {
+            Some(d) => format!("array of {} with {} dimensions", d.elem, d.rank),
+            None => argument.c_type.clone(),
+        };
+        let article = match ty.starts_with(['a', 'i', 'u']) && !ty.starts_with("un") {
+            true => "an",
+            false => "a",
+        };
+        finding = finding.note(format!("`{}` is {article} {ty}", argument.source_name));
+    }
+    let fill = match what.driver {
+        Some(_) => "given",
+        None => "rand",
+    };
+    let example: Vec<String> = absent.iter().map(|a| example(a, fill)).collect();
+    let finding = finding.help(format!("say them, for example {}", example.join(" ")));
+    let is_integer = |a: &&&Argument| example_is_one_integer(a);
+    match absent.iter().find(is_integer) {
+        Some(a) => finding.note(format!(
+            "`{0}=100` is one integer behind the pointer; an array of them is `{0}=randint(LENGTH, BOUND)` or `{0}=[1, 2]`",
+            a.source_name
+        )),
+        None => finding,
+    }
+}
+
+fn example_is_one_integer(argument: &Argument) -> bool {
+    let other = ["double", "float", "struct ", "void"];
+    is_address(argument)
+        && argument.descriptor.is_none()
+        && !other.iter().any(|t| argument.c_type.contains(t))
+}
+
+fn not_understood(argument: &Argument, value: &str, what: &Check) -> Diagnostic {
+    let note = match (is_address(argument), &what.driver) {
+        (true, None) => {
+            "an array is [VALUE, VALUE, …], rand(LENGTH), zeros(LENGTH), ones(LENGTH), iota(LENGTH) or randint(LENGTH, BOUND), and a single number is VALUE"
+        }
+        (true, Some(_)) => {
+            "an array is [VALUE, VALUE, …], rand(LENGTH), zeros(LENGTH), ones(LENGTH), iota(LENGTH), randint(LENGTH, BOUND) or, from the driver, given(LENGTH), and a single number is VALUE"
+        }
+        (false, _) => "a value is a number, or an expression of arguments given before",
+    };
+    missing(format!(
+        "`{}={value}` is not understood",
+        argument.source_name
+    ))
+    .note(note)
+}
+
+fn slot<'a>(
+    argument: &'a Argument,
+    name: &str,
+    text: &str,
+    what: &Check,
+) -> Result<Slot<'a>, Diagnostic> {
+    if let Some((elem, count)) = &argument.elements {
+        return structure_slot(argument, elem, *count, text);
+    }
+    let value =
+        read(text, is_address(argument)).ok_or_else(|| not_understood(argument, text, what))?;
+    if let Value::Array {
+        fill: Fill::Given, ..
+    } = value
+        && (what.driver.is_none() || argument.descriptor.is_some())
+    {
+        let message = format!("`{}={text}`: nobody gives that array", argument.source_name);
+        return Err(missing(message).help("`given` takes the array of a call that `--driver FILE` makes; arrays with descriptors are not taken"));
+    }
+    let stated = name.split_once(':').map(|(_, ty)| ty.trim());
+    typed(argument, value, stated)
+}
+
+/// An argument with its value; the type of the numbers is the one stated, or the one that the source says.
+fn typed<'a>(
+    argument: &'a Argument,
+    value: Value,
+    stated: Option<&str>,
+) -> Result<Slot<'a>, Diagnostic> {
+    let name = &argument.source_name;
+    let elem = match (&argument.descriptor, stated) {
+        (Some(descriptor), _) => descriptor.elem.clone(),
+        (None, Some(stated)) => stated.to_string(),
+        (None, None) => {
+            let pointee = argument.c_type.replace("const ", "");
+            pointee
+                .replace("restrict", "")
+                .replace('*', "")
+                .trim()
+                .to_string()
+        }
+    };
+    if stated.is_none() && (elem == "void" || elem.starts_with("struct ")) {
+        let message = format!("the type of what `{name}` points to is not known");
+        return Err(missing(message).help(format!(
+            "state the type of its numbers: `--arg '{name}:double=rand(n)'`; structures of several kinds of members are not checked"
+        )));
+    }
+    if !is_number_type(&elem) {
+        let message = format!("`{name}:{elem}`: this is no type of numbers that a check knows");
+        return Err(
+            missing(message).help(format!("state one of C's integers or {}", TYPES.join(", ")))
+        );
+    }
+    fits_the_type(argument, &value, &elem)?;
+    // Memory without numbers that could carry a derivative is its own shadow: inactive.
+    let active = matches!(argument.role, Role::Active(_)) && is_float(Some(&elem));
+    Ok(Slot {
+        argument,
+        value,
+        elem,
+        structure: None,
+        active,
+    })
+}
+
+/// Values that would become others without a word.
+fn fits_the_type(argument: &Argument, value: &Value, elem: &str) -> Result<(), Diagnostic> {
+    let name = &argument.source_name;
+    let random = match value {
+        Value::Number(number) => number == RANDOM,
+        Value::Array { fill, .. } => *fill == Fill::Random,
+    };
+    if random && !is_float(Some(elem)) {
+        let message = format!("`{name}` holds integers, and rand gives numbers between -1 and 1");
+        return Err(missing(message).help(match value {
+            Value::Number(_) => format!("give a number: `--arg {name}=8`"),
+            Value::Array { .. } => {
+                format!("give integers: `--arg '{name}=randint(LENGTH, BOUND)'`")
+            }
+        }));
+    }
+    let extents = match value {
+        Value::Number(_) => 0,
+        Value::Array { extents, .. } => extents.len(),
+    };
+    match &argument.descriptor {
+        Some(d) if extents != d.rank as usize => {
+            let lengths = ["3", "4", "5", "2", "2", "2", "2"];
+            let lengths = lengths.iter().cycle().take(d.rank as usize);
+            let lengths: Vec<&str> = lengths.copied().collect();
+            let message = format!(
+                "`{name}` is an array of {} dimensions, and its value has {extents}",
+                d.rank
+            );
+            Err(missing(message).help(format!(
+                "give all lengths: `--arg '{name}=rand({})'`",
+                lengths.join(",")
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A structure by value whose members are numbers of one type.
+fn structure_slot<'a>(
+    argument: &'a Argument,
+    elem: &str,
+    count: u64,
+    value: &str,
+) -> Result<Slot<'a>, Diagnostic> {
+    let counted = count.to_string();
+    let fill = match read(value, true) {
+        Some(Value::Array { extents, fill }) if extents == [counted.clone()] => fill,
+        _ => Fill::Given,
+    };
+    if fill == Fill::Given {
+        let message = format!("`{}={value}` is not understood", argument.source_name);
+        return Err(missing(message).note(format!(
+            "a structure of {count} numbers is [VALUE, …] with all of them, rand({count}), zeros({count}), ones({count}) or iota({count})"
+        )));
+    }
+    Ok(Slot {
+        argument,
+        value: Value::Array {
+            extents: vec![counted],
+            fill,
+        },
+        elem: elem.to_string(),
+        structure: Some(argument.c_type.clone()),
+        active: matches!(argument.role, Role::Active(_)),
+    })
+}

@@ -1,0 +1,355 @@
+//! What became of a check's program: what it said, how it ended, and what that means.
+
+use super::{Check, trace};
+use gradus_ir::{Code, Diagnostic, SourceSpan};
+use gradus_pipeline::{Argument, Derivative};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// A run of the check's program.
+pub(super) struct Run {
+    /// What it wrote for us.
+    pub(super) text: String,
+    /// The end of what the function wrote to standard error.
+    pub(super) said: String,
+    /// How it ended; `None` where it was stopped for taking too long.
+    pub(super) status: Option<ExitStatus>,
+}
+
+/// What a run shows.
+pub(super) enum Verdict {
+    /// A derivative that is not zero agrees with differences, and nothing departs.
+    Right,
+    /// Something departs.
+    Wrong,
+    /// Nothing departs, and nothing was compared that could.
+    Untested(Reason),
+}
+
+/// Why nothing was tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// No active argument has an element.
+    Empty,
+    /// There is no result, and nothing is written.
+    Unwritten,
+    /// The function gives no finite number.
+    NotFinite,
+    /// Differences settle nowhere.
+    Unsettled,
+    /// Every derivative is zero.
+    Zero,
+    /// The function gives something else at each call.
+    Unsteady,
+}
+
+impl Reason {
+    fn of(word: &str) -> Reason {
+        match word {
+            "empty" => Reason::Empty,
+            "unwritten" => Reason::Unwritten,
+            "notfinite" => Reason::NotFinite,
+            "unsettled" => Reason::Unsettled,
+            "unsteady" => Reason::Unsteady,
+            _ => Reason::Zero,
+        }
+    }
+
+    /// Whether other values of the same arrays may tell more.
+    pub(super) fn may_change(self) -> bool {
+        !matches!(self, Reason::Empty | Reason::Unsteady)
+    }
+
+    /// In words.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Reason::Empty => "no active argument has an element",
+            Reason::Unwritten => "the function returned no number and changed no active array",
+            Reason::NotFinite => "the function gives no finite number",
+            Reason::Unsettled => "differences settle nowhere",
+            Reason::Zero => "every derivative is zero",
+            Reason::Unsteady => {
+                "the function gives something else at each call with the same values"
+            }
+        }
+    }
+}
+
+impl Run {
+    fn line_after(&self, start: &str) -> Option<&str> {
+        self.text.lines().rev().find_map(|l| l.strip_prefix(start))
+    }
+
+    fn has(&self, line: &str) -> bool {
+        self.text.lines().any(|l| l == line)
+    }
+
+    /// Whether it died of an address that is not a multiple of what an instruction wants.
+    pub(super) fn is_misaligned(&self) -> bool {
+        self.has("@misaligned")
+    }
+
+    /// The lines for the user.
+    pub(super) fn shown(&self) -> String {
+        let shown = self.text.lines().filter(|l| l.starts_with("  "));
+        shown.map(|l| format!("{l}\n")).collect()
+    }
+
+    fn frames(&self) -> Vec<&str> {
+        let frames = self.text.lines();
+        frames.filter_map(|l| l.strip_prefix("@frame ")).collect()
+    }
+}
+
+/// Signals of a timer that ran out, and of a processor's time that did.
+const OUT_OF_TIME: [Option<i32>; 2] = [Some(14), Some(24)];
+
+/// What is known around a run.
+pub(super) struct Setting<'a> {
+    pub(super) what: &'a Check,
+    pub(super) derivative: &'a Derivative,
+    /// The line of the user's that the innermost of some addresses belongs to.
+    pub(super) place: &'a dyn Fn(&[&str]) -> Option<SourceSpan>,
+}
+
+impl Setting<'_> {
+    fn name(&self) -> &str {
+        &self.derivative.source_name
+    }
+
+    /// What a run shows, with warnings.
+    ///
+    /// # Errors
+    /// The finding on a run that did not come to its end.
+    pub(super) fn judge(&self, run: &Run) -> Result<(Verdict, Vec<Diagnostic>), Diagnostic> {
+        let stage = run.line_after("@stage ");
+        if let Some(finding) = self.limits(run, stage.unwrap_or("the function itself")) {
+            return Err(finding);
+        }
+        if let Some(finding) = self.misfit(run) {
+            return Err(finding);
+        }
+        if !run.has("@end") {
+            return Err(self.unfinished(run, stage));
+        }
+        let mut warnings = Vec::new();
+        let told = |start| run.line_after(start);
+        if let (Some(what), Some(mode)) = (told("@notfinite "), told("@mode ")) {
+            warnings.push(self.not_finite((what, mode), (self.place)(&run.frames())));
+        }
+        if run.has("@wrong") {
+            return Ok((Verdict::Wrong, warnings));
+        }
+        let verdict = match run.line_after("@nothing ") {
+            Some(word) => Verdict::Untested(Reason::of(word)),
+            None => Verdict::Right,
+        };
+        Ok((verdict, warnings))
+    }
+
+    /// A limit that was reached.
+    fn limits(&self, run: &Run, stage: &str) -> Option<Diagnostic> {
+        let name = self.name();
+        let signal = run.status.map(|s| s.signal());
+        let finding = |message: String| Diagnostic::error(Code::LimitReached, message);
+        if run.status.is_none() || signal.is_some_and(|s| OUT_OF_TIME.contains(&s)) {
+            let seconds = self.what.limit_seconds;
+            let message = format!(
+                "{name}: LIMIT: the check took longer than {seconds} seconds, in the calls of {stage}"
+            );
+            let found = finding(message).note("a function that does not end looks like this, too");
+            return Some(found.help("try smaller values, or allow more with `--limit SECONDS`"));
+        }
+        let bytes: u64 = run.line_after("@refused ")?.parse().ok()?;
+        let mebibytes = self.what.limit_memory_bytes >> 20;
+        let message = format!(
+            "{name}: LIMIT: the calls of {stage} need more memory than the {mebibytes} MiB that are allowed"
+        );
+        let asked = match bytes >> 20 {
+            0 => format!("{bytes} bytes more were refused"),
+            more => format!("{more} MiB more were refused"),
+        };
+        Some(
+            finding(message)
+                .note(asked)
+                .help("try smaller values, or allow more with `--max-memory SIZE`"),
+        )
+    }
+
+    /// A value that an argument cannot have.
+    fn misfit(&self, run: &Run) -> Option<Diagnostic> {
+        let (number, value) = run.line_after("@misfit ")?.split_once(' ')?;
+        let argument = self.argument(number)?;
+        let message = match value.split_once(' ') {
+            Some(("length", value)) => {
+                format!("`{}` cannot have a length of {value}", argument.source_name)
+            }
+            _ => format!(
+                "{value} is no value of `{}`, which holds integers",
+                argument.source_name
+            ),
+        };
+        Some(Diagnostic::error(Code::MissingCheckInput, message))
+    }
+
+    fn argument(&self, number: &str) -> Option<&Argument> {
+        self.derivative.primal.get(number.parse::<usize>().ok()?)
+    }
+
+    /// The finding on a run without an end.
+    fn unfinished(&self, run: &Run, stage: Option<&str>) -> Diagnostic {
+        let name = self.name();
+        let Some(stage) = stage else {
+            let message = format!("the driver ended without a call of {name}");
+            return Diagnostic::error(Code::MissingCheckInput, message).help(
+                "the driver must call the function from another file than the function's own",
+            );
+        };
+        if let Some(finding) = self.outside(run, stage) {
+            return finding;
+        }
+        let signal = run.status.and_then(|s| s.signal());
+        let message = match (thrown(&run.said), signal) {
+            (Some(what), _) => format!("{name}: {stage} threw {what}, which nothing catches"),
+            (None, Some(11)) if run.has("@stack") => {
+                format!("{name}: {stage} died of signal 11 (the stack ran out)")
+            }
+            (None, Some(signal)) => format!(
+                "{name}: {stage} died of signal {signal}{}",
+                trace::meaning(signal)
+            ),
+            (None, None) => {
+                let code = run.status.and_then(|s| s.code()).unwrap_or(0);
+                format!("{name}: {stage} ended the program (exit status {code})")
+            }
+        };
+        let finding = Diagnostic::error(Code::CheckFailed, message)
+            .at((self.place)(&run.frames()), "it ended here");
+        let finding = with_words(finding, &run.said);
+        match stage.contains("derivative") {
+            true => finding.help("the function itself came to its end: please report this"),
+            false => {
+                finding.help("check that the values given are ones that the function can take")
+            }
+        }
+    }
+
+    /// The finding on an address that lies beside an argument's memory.
+    fn outside(&self, run: &Run, stage: &str) -> Option<Diagnostic> {
+        let mut words = run.line_after("@fault ")?.splitn(5, ' ');
+        let argument = self.argument(words.next()?)?;
+        let (how, index) = (words.next()?, words.next()?);
+        let count = words.next()?;
+        let of = words.next().unwrap_or_default();
+        let x = &argument.source_name;
+        let before = index.starts_with('-');
+        let side = match before {
+            true => "before the beginning",
+            false => "past the end",
+        };
+        let elements = match count {
+            "1" => "1 element".to_string(),
+            _ => format!("{count} elements"),
+        };
+        let place = (self.place)(&run.frames());
+        if stage.contains("derivative") {
+            let message = format!("{}: {stage} {how} {side} of {of}`{x}`", self.name());
+            let finding = Diagnostic::error(Code::CheckFailed, message)
+                .note(format!(
+                    "element {index} of {elements}, which were enough for the function itself"
+                ))
+                .help("please report this");
+            return Some(finding.at(place, "it ended here"));
+        }
+        let message = format!(
+            "argument `{x}`: {} {how} {side} of the {elements} that the check gave it",
+            self.name()
+        );
+        let finding = Diagnostic::error(Code::MissingCheckInput, message)
+            .at(place, format!("element {index}"));
+        Some(finding.help(match before {
+            true => format!("give other values: `{x}` is read before it begins"),
+            false => format!(
+                "give it a length that fits the other arguments, `--arg '{x}=rand(LENGTH)'`, or the other arguments smaller values"
+            ),
+        }))
+    }
+
+    /// What is said of a derivative that is not finite.
+    fn not_finite(&self, (what, mode): (&str, &str), place: Option<SourceSpan>) -> Diagnostic {
+        let name = self.name();
+        let message =
+            format!("{name}: the derivative by {mode} is {what}, and the function is finite");
+        Diagnostic::warning(Code::NotFinite, message)
+            .at(place, "the first operation that gives no finite number")
+            .help("where an infinite slope meets what is zero, `--strong-zero` makes their product zero; at other points the slope may be finite")
+    }
+
+    /// The finding on a check that tested nothing.
+    pub(super) fn untested(&self, reason: Reason) -> Diagnostic {
+        let message = format!("{}: nothing was tested: {}", self.name(), reason.text());
+        let mut finding = Diagnostic::error(Code::MissingCheckInput, message);
+        if reason.may_change() {
+            finding = finding.note("values near those given were tried, too");
+        }
+        finding.help(self.help(reason))
+    }
+
+    fn help(&self, reason: Reason) -> String {
+        let names = |wanted: &dyn Fn(&Argument) -> bool| {
+            let hits = self.derivative.primal.iter().filter(|a| wanted(a));
+            let hits = hits.map(|a| format!("`--arg {}=…`", a.source_name));
+            hits.collect::<Vec<_>>().join(", ")
+        };
+        let is_zero = |a: &Argument| {
+            let of = |n: &str| n == a.name || n == a.source_name;
+            let given = self
+                .what
+                .values
+                .iter()
+                .find(|(name, _)| of(super::slots::plain_name(name)));
+            given.is_some_and(|(_, v)| {
+                ["0", "[0]"].contains(&v.trim()) || v.trim().starts_with("zeros")
+            })
+        };
+        let zeros = names(&is_zero);
+        match reason {
+            Reason::Unsteady => "a check needs a function whose result depends on its arguments alone: take out random numbers, clocks and variables that keep their values between calls".to_string(),
+            Reason::Unsettled => "differences tell nothing of a function with jumps or much rounding: give other values, and `--single` where it computes in float".to_string(),
+            Reason::NotFinite => "give values at which the function is defined".to_string(),
+            _ if !zeros.is_empty() => format!("give other values than zero: {zeros}"),
+            Reason::Empty => format!("give them a length: {}", names(&|a| a.c_type.contains('*'))),
+            Reason::Unwritten if !self.derivative.primal.iter().any(|a| a.c_type.contains('*')) => "a check needs a function that returns a floating-point number or writes to an active array".to_string(),
+            Reason::Unwritten | Reason::Zero => format!(
+                "give values at which the outputs depend on the active arguments: {}",
+                names(&|_| true)
+            ),
+        }
+    }
+}
+
+/// The type of an exception that nobody caught, in the words of C++'s libraries.
+fn thrown(said: &str) -> Option<String> {
+    let starts = [
+        "terminate called after throwing an instance of '",
+        "terminating due to uncaught exception of type ",
+    ];
+    let line = said
+        .lines()
+        .find_map(|line| starts.iter().find_map(|s| line.split_once(s)))?;
+    let end = line.1.find(['\'', ':']).filter(|_| !line.1.contains("::"));
+    let ty = line.1.trim_end_matches('\'');
+    Some(format!(
+        "an exception of type {}",
+        &ty[..end.unwrap_or(ty.len()).min(ty.len())]
+    ))
+}
+
+/// The finding with the last that the function said.
+fn with_words(mut finding: Diagnostic, said: &str) -> Diagnostic {
+    let lines: Vec<&str> = said.lines().filter(|l| !l.trim().is_empty()).collect();
+    for line in &lines[lines.len().saturating_sub(3)..] {
+        finding = finding.note(format!("it said: {}", line.trim_end()));
+    }
+    finding
+}
