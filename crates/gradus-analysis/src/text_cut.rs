@@ -10,7 +10,7 @@
 use crate::activity::{ClassFacts, Facts};
 use crate::closure::Callee;
 use crate::flow::{ValueAccess, call_result, value_accesses};
-use crate::memory::ClassId;
+use crate::memory::{ClassId, Origin};
 use gradus_ir::known::{Effects, Known, SystemFn, TextFn, is_stream_variable, is_text_object};
 use gradus_ir::{Body, Code, ConstKind, Diagnostic, FuncId, Op, OpKind, Unit, Value};
 use std::collections::HashSet;
@@ -241,7 +241,27 @@ impl Texts {
         let class = args
             .first()
             .and_then(|text| facts.memory.class(func, *text));
-        class.is_none_or(|class| self.written.contains(&class))
+        class.is_none_or(|class| {
+            let origins = &facts.memory.get(class).origins;
+            self.written.contains(&class) || !origins.iter().all(|o| is_given(facts, o))
+        })
+    }
+}
+
+/// Whether memory is there before the closure runs, and reached by no function that may lead to text of its own: an
+/// argument's, a variable's, the environment's.
+fn is_given(facts: Facts<'_>, origin: &Origin) -> bool {
+    match *origin {
+        Origin::Argument(..) | Origin::Global(_) => true,
+        Origin::Elsewhere(func, op) => {
+            let body = facts.unit.functions[func].body.as_deref();
+            let callee = body.and_then(|body| facts.unit.callee(body, op));
+            callee.is_some_and(|f| {
+                let name = facts.unit.functions[f].name.as_str();
+                matches!(name, "getenv" | "secure_getenv")
+            })
+        }
+        Origin::Alloca(..) | Origin::Heap(..) | Origin::Function(_) | Origin::Unseen => false,
     }
 }
 
