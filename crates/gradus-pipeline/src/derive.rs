@@ -50,11 +50,7 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
         Err(findings) => return run.take(findings),
     };
     run.take(registrations::unknown_words(host))?;
-    if run.request.options.callable_primals {
-        for symbol in &symbols {
-            host.make_callable(symbol);
-        }
-    }
+    make_callable(run, host, &symbols);
     if symbols.is_empty()
         && host
             .functions_that_use(&calls::is_interface_name)
@@ -132,6 +128,15 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     run.pass("export", |run| {
         export(run, host, &imported.unit, &requests, &functions)
     })
+}
+
+/// Makes the functions that are asked for callable by their symbols, where the request says that something calls them.
+fn make_callable(run: &Run<'_>, host: &Host, symbols: &[String]) {
+    if run.request.options.callable_primals {
+        for symbol in symbols {
+            host.make_callable(symbol);
+        }
+    }
 }
 
 /// Tells the program the sizes of tapes, refuses derivatives that are zero, and describes the others.

@@ -26,7 +26,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use verdict::{Run, Setting, Verdict};
 
 /// A run of `gradus check`.
@@ -346,18 +346,19 @@ fn call(
 
 /// How a child ended, `None` where it had to be stopped.
 fn ended_within(mut child: Child, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
-    let begin = Instant::now();
+    let mut waited = Duration::ZERO;
     let mut pause = Duration::from_millis(1);
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if begin.elapsed() > limit {
+        if waited > limit {
             child.kill()?;
             child.wait()?;
             return Ok(None);
         }
         std::thread::sleep(pause);
+        waited += pause;
         pause = (pause * 2).min(Duration::from_millis(20));
     }
 }
