@@ -489,6 +489,19 @@ fn registrations_in_every_form_of_cplusplus_are_read() {
 }
 
 #[test]
+fn registrations_of_function_pointers_are_read() {
+    let form = "struct rules { static constexpr double (*__enzyme_inactivefn_rules[])(double) = {zero}; };\n\
+                static double (*const __enzyme_register_derivative_sine[])(double, double) = {(double (*)(double, double))sine, slope};";
+    right_in_cplusplus(
+        "words_function_pointers",
+        &format!(
+            "{ODD}static double slope(double, double d) {{ return 7 * d; }}\n{form}\nstatic double f(double x) {{ return x * x + zero(x) + sine(x); }}\n\
+             int main() {{ NEAR(__enzyme_fwddiff((void *)f, 3.0, 1.0), 6 + 7); return 0; }}\n"
+        ),
+    );
+}
+
+#[test]
 fn a_registration_that_the_compiler_drops_is_refused() {
     let at = folder("words_dropped");
     let program = "template <class T> struct S { static inline void *__enzyme_inactivefn_t[1] = {(void *)zero}; };\n";

@@ -434,10 +434,22 @@ impl<'s> Keeper<'s, '_> {
     /// A name that a registration has: kept where it is declared with what it holds.
     fn registration(&mut self, at: usize) {
         let mut end = at + 1;
-        while self.text(end) == "[" {
-            end = self.matching(end) + 1;
-        }
         let head = &self.tokens[self.head.min(at)..at];
+        let mut pairs = head.windows(2);
+        // Behind the bracket of `(*name[])` come the parameters of the functions that it points to.
+        let mut closes = pairs.any(|pair| pair[0].text == "(" && pair[1].text == "*");
+        while self.text(end) == "[" || self.text(end) == ")" && closes {
+            let brackets = self.text(end) == "[";
+            closes &= brackets;
+            end = if brackets {
+                self.matching(end) + 1
+            } else {
+                end + 1
+            };
+            if !brackets && self.text(end) == "(" {
+                end = self.matching(end) + 1;
+            }
+        }
         if !matches!(self.text(end), "=" | "{") {
             return;
         }
@@ -529,6 +541,10 @@ mod tests {
             (
                 "struct S { inline static std::array<void *, 1> __enzyme_inactivefn_s = {f}; };",
                 "struct S { inline static std::array<void *, 1> __enzyme_inactivefn_s __attribute__((used)) = {f}; };",
+            ),
+            (
+                "static double (*const __enzyme_inactivefn[])(double) = {f};",
+                "static double (*const __enzyme_inactivefn[])(double) __attribute__((used)) = {f};",
             ),
             (
                 "extern void *__enzyme_inactivefn[1];",

@@ -88,27 +88,22 @@ pub(crate) fn settle(
     if let Some(finding) = kept.findings.into_iter().next() {
         return Err(finding);
     }
-    if !kept.changed {
-        return Ok(plain);
+    let mut settled = plain;
+    if kept.changed {
+        files::write(&text, kept.text.as_bytes())?;
+        let output = run(&on_text(front, language, &text))?;
+        if !output.status.success() {
+            return Err(source::refused(&output));
+        }
+        settled.module = files::read(bitcode)?;
+        settled.said = Some(String::from_utf8_lossy(&output.stderr).into_owned());
     }
-    files::write(&text, kept.text.as_bytes())?;
-    let output = run(&on_text(front, language, &text))?;
-    if !output.status.success() {
-        return Err(source::refused(&output));
-    }
-    let module = files::read(bitcode)?;
-    let lost = kept
-        .registrations
-        .iter()
-        .find(|known| !holds(&module, known.name.as_bytes()));
-    if let Some(lost) = lost {
+    let is_kept = |known: &WrittenRegistration| holds(&settled.module, known.name.as_bytes());
+    if let Some(lost) = kept.registrations.iter().find(|known| !is_kept(known)) {
         return Err(dropped(&lost.name, &lost.span));
     }
-    Ok(Settled {
-        module,
-        said: Some(String::from_utf8_lossy(&output.stderr).into_owned()),
-        registrations: kept.registrations,
-    })
+    settled.registrations = kept.registrations;
+    Ok(settled)
 }
 
 fn dropped(name: &str, span: &SourceSpan) -> Diagnostic {
