@@ -421,12 +421,14 @@ fn symbols_are_called() {
 }
 
 const NAMES: &str = r#"
-define double @"f.1"(double %.1, ptr %b.c, ptr %b_c, double %new, double %b_c_adj, i32 %linux) {
+define double @"f.1"(double %.1, ptr %b.c, ptr %b_c, ptr %new, ptr %b_c_adj, i32 %linux) {
   %v = load double, ptr %b.c
   %w = load double, ptr %b_c
+  %n = load double, ptr %new
+  %a = load double, ptr %b_c_adj
   %r = fmul double %v, %.1
-  %s = fmul double %w, %new
-  %t = fmul double %s, %b_c_adj
+  %s = fmul double %w, %n
+  %t = fmul double %s, %a
   %i = sitofp i32 %linux to double
   %u = fmul double %t, %i
   %z = fadd double %r, %u
@@ -438,7 +440,7 @@ define double @"f.1"(double %.1, ptr %b.c, ptr %b_c, double %new, double %b_c_ad
 fn names_that_are_none_of_c_are_made_some() {
     let at = folder("checked_names");
     write(&at, "n.ll", NAMES);
-    let values = "--arg b.c:double=rand(1) --arg b_c:double=rand(1) --arg linux=3";
+    let values = "--arg b.c:double=rand(1) --arg b_c:double=rand(1) --arg new:double=rand(1) --arg b_c_adj:double=2 --arg linux=3";
     accepts(&at, &format!("check n.ll -f f.1 {values}"));
     for (mode, suffix) in [("reverse", "vjp"), ("forward", "jvp")] {
         accepts(&at, &format!("grad n.ll -f f.1 --mode {mode} -o {mode}.o"));

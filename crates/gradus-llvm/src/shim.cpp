@@ -458,15 +458,6 @@ static std::string c_spelling(const DIType *t, int depth) {
   }
 }
 
-// Whether Fortran passes a parameter by the address of a descriptor: arrays of assumed shape, what is allocatable, a
-// pointer or polymorphic.
-static bool is_descriptor(const DIType *t) {
-  if (auto *array = dyn_cast_or_null<DICompositeType>(t))
-    return array->getTag() == dwarf::DW_TAG_array_type && array->getRawDataLocation();
-  auto *pointer = dyn_cast_or_null<DIDerivedType>(t);
-  return pointer && pointer->getTag() == dwarf::DW_TAG_pointer_type && !isa_and_nonnull<DISubroutineType>(pointer->getBaseType());
-}
-
 // What the source calls a symbol of C++ or Rust, with the scopes and types that make it one; the symbol itself where it
 // is not of such.
 void gr_demangled(const char *symbol, size_t len, void (*sink)(void *, unsigned, const char *, size_t), void *data) {
@@ -474,8 +465,9 @@ void gr_demangled(const char *symbol, size_t len, void (*sink)(void *, unsigned,
   sink(data, 0, text.data(), text.size());
 }
 
-// How Fortran passes a parameter of this type by a descriptor: a letter for the kind, the rank and the element's
-// spelling in C; empty where it does not.
+// How Fortran passes a parameter of this type by the address of a descriptor (arrays of assumed shape, what is
+// allocatable, a pointer or polymorphic): a letter for the kind, the rank and the element's spelling in C; empty where it
+// does not.
 static std::string array_descriptor(const DIType *t, bool fortran) {
   auto *array = dyn_cast_or_null<DICompositeType>(t);
   if (array && array->getTag() == dwarf::DW_TAG_array_type && array->getRawDataLocation()) {
@@ -485,9 +477,8 @@ static std::string array_descriptor(const DIType *t, bool fortran) {
   }
   // Of scalars only these are pointers.
   auto *pointer = dyn_cast_or_null<DIDerivedType>(t);
-  if (fortran && pointer && pointer->getTag() == dwarf::DW_TAG_pointer_type)
-    return "a 0 " + c_spelling(pointer->getBaseType(), 16);
-  return "";
+  bool points = pointer && pointer->getTag() == dwarf::DW_TAG_pointer_type && !isa_and_nonnull<DISubroutineType>(pointer->getBaseType());
+  return fortran && points ? "a 0 " + c_spelling(pointer->getBaseType(), 16) : "";
 }
 
 static bool is_fortran(const DISubprogram *p) {
@@ -496,17 +487,7 @@ static bool is_fortran(const DISubprogram *p) {
   auto language = p->getUnit()->getSourceLanguage();
   if (language.hasVersionedName())
     return language.getName() == dwarf::DW_LNAME_Fortran;
-  switch (language.getName()) {
-  case dwarf::DW_LANG_Fortran77:
-  case dwarf::DW_LANG_Fortran90:
-  case dwarf::DW_LANG_Fortran95:
-  case dwarf::DW_LANG_Fortran03:
-  case dwarf::DW_LANG_Fortran08:
-  case dwarf::DW_LANG_Fortran18:
-    return true;
-  default:
-    return false;
-  }
+  return dwarf::isFortran(static_cast<dwarf::SourceLanguage>(language.getName()));
 }
 
 // As gr_c_types, of parameters that are descriptors of arrays.
@@ -527,9 +508,8 @@ void gr_c_types(LLVMValueRef function, void (*sink)(void *, unsigned, const char
   if (!p || !p->getType())
     return;
   unsigned index = 0;
-  bool fortran = p->getUnit() && dwarf::isFortran(static_cast<dwarf::SourceLanguage>(p->getUnit()->getSourceLanguage().getUnversionedName()));
   for (DIType *t : p->getType()->getTypeArray()) {
-    if (fortran && index > 0 && is_descriptor(t)) {
+    if (index > 0 && !array_descriptor(t, is_fortran(p)).empty()) {
       static const char descriptor[] = "CFI_cdesc_t *";
       sink(data, index++, descriptor, sizeof descriptor - 1);
       continue;
@@ -538,9 +518,7 @@ void gr_c_types(LLVMValueRef function, void (*sink)(void *, unsigned, const char
     auto *array = dyn_cast_or_null<DICompositeType>(t);
     if (array && array->getTag() == dwarf::DW_TAG_array_type)
       t = array->getBaseType();
-    // A descriptor is a structure of `ISO_Fortran_binding.h`.
-    bool described = index > 0 && !array_descriptor(p->getType()->getTypeArray()[index], is_fortran(p)).empty();
-    std::string text = described ? "struct CFI_cdesc_t *" : c_spelling(t, 16);
+    std::string text = c_spelling(t, 16);
     sink(data, index++, text.data(), text.size());
   }
 }

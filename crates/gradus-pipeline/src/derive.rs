@@ -51,11 +51,8 @@ pub(crate) fn derive(run: &mut Run<'_>, host: &mut Host) -> Result<(), Stop> {
     };
     run.take(registrations::unknown_words(host))?;
     make_callable(run, host, &symbols);
-    if symbols.is_empty()
-        && host
-            .functions_that_use(&calls::is_interface_name)
-            .is_empty()
-    {
+    let users = host.functions_that_use(&calls::is_interface_name);
+    if symbols.is_empty() && users.is_empty() {
         return Ok(());
     }
     let registered = match registrations::read(host) {

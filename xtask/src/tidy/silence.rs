@@ -36,7 +36,7 @@ const LIMITS: &[(&str, usize)] = &[
     ("gradus-gpu", 37),
     ("gradus-interp", 2),
     ("gradus-ir", 19),
-    ("gradus-llvm", 44),
+    ("gradus-llvm", 45),
     ("gradus-par", 26),
     ("gradus-pipeline", 16),
     ("gradus-raise", 39),
