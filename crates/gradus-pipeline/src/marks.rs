@@ -75,11 +75,11 @@ impl Marks {
             self.findings.push(refused(&word, why, mark.span));
             return;
         };
-        let functions = mark.operands.iter().filter_map(|operand| match operand {
+        let mut functions = mark.operands.iter().filter_map(|operand| match operand {
             Word::Function(name) => Some(name.clone()),
             _ => None,
         });
-        let named = functions.last();
+        let named = functions.next_back();
         let why = match (meaning, mark.bearer, named) {
             (Mark::Hint, ..) => return,
             (Mark::Unsupported, ..) => NOT_SUPPORTED,

@@ -411,7 +411,7 @@ fn param_name(unit: &Unit, primal: FuncId, index: usize) -> String {
     let argument = arguments.iter().find(|a| a.params.contains(&index));
     match argument {
         Some(a) if a.params.len() > 1 => format!("{}_{}", a.name, index - a.params.start),
-        Some(a) => c_names::identifier(&a.name),
+        Some(a) => a.name.clone(),
         None => format!("arg{index}"),
     }
 }
