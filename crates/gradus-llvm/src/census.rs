@@ -62,9 +62,19 @@ impl Host {
             gr_plain_addresses(copy);
             let text = take_message(LLVMPrintModuleToString(copy));
             LLVMDisposeModule(copy);
-            text
+            without_atom_groups(&text)
         }
     }
+}
+
+/// A module's text without the numbers of atom groups in debug locations: a copy of a module numbers them anew.
+fn without_atom_groups(text: &str) -> String {
+    let mut parts = text.split(", atomGroup: ");
+    let mut kept = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        kept.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    kept
 }
 
 /// The name of a function in the line that begins its definition.
