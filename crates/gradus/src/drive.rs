@@ -60,6 +60,13 @@ pub fn drive(settings: &Settings, how: &DriveOptions, args: &[String]) -> Driven
         driven.diagnostics.push(diagnostic);
         driven.status = 1;
     }
+    // Files for a link that optimises hold parallel code that is lowered already.
+    let optimises = |arg: &String| arg == "-flto" || arg.starts_with("-flto=");
+    if driven.status != 0 && args.iter().any(optimises) {
+        let unseen = driven.diagnostics.iter_mut();
+        let unseen = unseen.filter(|d| d.code == Code::UnknownCallee);
+        unseen.for_each(advise_without_flto);
+    }
     let limit = |d: &Diagnostic| d.severity == Severity::Error && d.code == Code::LimitReached;
     if driven.status != 0 && driven.diagnostics.iter().any(limit) {
         driven.status = LIMIT;
