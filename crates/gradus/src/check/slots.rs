@@ -22,14 +22,14 @@ impl Slot<'_> {
         self.structure.is_some() || is_address(self.argument)
     }
 
-    /// Whether `name` is what the source or the header calls the argument.
+    /// Whether `name` is what the source calls the argument. The header's name may be another argument's in the source.
     pub(super) fn is_called(&self, name: &str) -> bool {
         is_called(self.argument, name)
     }
 }
 
 fn is_called(argument: &Argument, name: &str) -> bool {
-    argument.source_name == name || argument.name == name
+    argument.source_name == name
 }
 
 fn is_address(argument: &Argument) -> bool {
