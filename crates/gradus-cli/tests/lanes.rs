@@ -213,8 +213,11 @@ fn lanes_that_a_branch_left_unfilled_reach_no_adjoint() {
     let derivative = std::fs::read_to_string(at.join("unfilled.gir")).expect("it is there");
     let guards = derivative.matches("fcmp une").count();
     assert_eq!(guards, 1, "{derivative}");
-    for taken in ["[1,0]", "[0,1]", "[1,1]", "[0,0]"] {
-        let line = format!("check unfilled.c -f unfilled --arg x=rand(4) --arg taken={taken}");
-        accepts(&at, &line);
+    let line = |taken| format!("check unfilled.c -f unfilled --arg x=rand(4) --arg taken={taken}");
+    for taken in ["[1,0]", "[0,1]", "[1,1]"] {
+        accepts(&at, &line(taken));
     }
+    // All derivatives are zero here, and no number: a NaN would depart.
+    let said = refuses(&at, &line("[0,0]"), "GRD0027");
+    assert!(said.contains("every derivative is zero"), "{said}");
 }

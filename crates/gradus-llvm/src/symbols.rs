@@ -76,7 +76,17 @@ pub fn demangled(symbol: &str) -> String {
             (&raw mut texts).cast(),
         );
     }
-    texts.pop().flatten().unwrap_or_else(|| symbol.to_string())
+    let text = texts.pop().flatten().unwrap_or_else(|| symbol.to_string());
+    without_hash(&text).to_string()
+}
+
+/// A name of Rust's without the number that tells crates apart: `d::deep::cube::h0123456789abcdef`.
+fn without_hash(text: &str) -> &str {
+    let is_hash = |h: &str| h.len() == 16 && h.bytes().all(|b| b.is_ascii_hexdigit());
+    match text.rsplit_once("::h") {
+        Some((name, hash)) if is_hash(hash) => name,
+        _ => text,
+    }
 }
 
 extern "C" fn take_type(types: *mut c_void, _: c_uint, text: *const c_char, len: usize) {

@@ -329,6 +329,8 @@ fn call(
         .command()
         .env("GRADUS_CHECK_POINT", point.to_string())
         .env("GRADUS_CHECK_ALIGN", align.to_string())
+        // Of a panic the message is wanted, not our frames.
+        .env("RUST_BACKTRACE", "0")
         .stdin(Stdio::null())
         .stdout(File::create(&out).map_err(broken)?)
         .stderr(File::create(&said).map_err(broken)?)

@@ -289,7 +289,7 @@ static void gr_one_direction(double forward, double forward_size, double wobble)
     for (int a = 0; a < gr_arg_count; a++)
         for (size_t i = 0; gr_args[a].is_active && i < gr_args[a].count; i++)
             untouched += gr_untouched(&gr_args[a], i) * gr_args[a].direction[i];
-    const double limit = gr_limit() * size + 4 * error;
+    const double limit = (gr_single ? gr_limit() : 1e-7) * size + 4 * error; /* a part of many numbers is small */
     int settled = isfinite(difference) && error <= gr_settled() * size;
     const gr_estimate found = {difference, error};
     if (gr_both_zero(NULL, 0, 1, forward, found)) {
