@@ -12,7 +12,7 @@ const SOURCE: &str = "double f(int n, double *x, double s) {
     double sum = 0;
     for (int i = 0; i < n; i++) {
         double v = x[i] * s;
-        if (v > 1) sum += v * v; else sum -= v;
+        if (v > 1) { sum += v * v; x[i] = 0; } else sum -= v;
     }
     return sum; }";
 

@@ -15,6 +15,7 @@ use crate::flow::{Flow, FlowNode, ValueAccess, call_result, value_accesses};
 use crate::flows;
 use crate::pieces;
 use crate::rounding;
+use crate::seen;
 use gradus_ir::known::{IntFn, Known};
 use gradus_ir::{
     BinaryOp, Body, CastOp, ConstKind, Definition, Diagnostic, FloatKind, FuncId, Op, OpKind, Type,
@@ -381,11 +382,11 @@ impl Graph<'_> {
                 }
             }
             if let ValueAccess::Load { .. } = access {
-                self.read(func, body, ptr, value);
+                self.read(func, body, op, (ptr, value));
             }
         }
     }
-    fn read(&mut self, func: FuncId, body: &Body, ptr: Value, value: Value) {
+    fn read(&mut self, func: FuncId, body: &Body, op: Op, (ptr, value): (Value, Value)) {
         let node = self.node(func, value).filter(|n| self.bits.contains(n));
         let (Some(node), Some(width)) = (node, self.width(body, value)) else {
             return;
@@ -393,6 +394,10 @@ impl Graph<'_> {
         let words = self.facts.words;
         if words.carries_float(func, value) {
             return self.source(func, value);
+        }
+        // In memory that holds floats elsewhere, an object that the front end names an integer is one.
+        if seen::of_access(self.facts.unit, body, op).has_integer() {
+            return;
         }
         let place = self.facts.memory.place(func, ptr);
         let kinds = place.map(|at| words.seen_anywhere(at.class).floats().collect::<Vec<_>>());

@@ -252,7 +252,8 @@ impl Texts {
 /// argument's, a variable's, the environment's.
 fn is_given(facts: Facts<'_>, origin: &Origin) -> bool {
     match *origin {
-        Origin::Argument(..) | Origin::Global(_) => true,
+        // What code that is not seen can reach is the program's text, too: it has been handed none of the closure's.
+        Origin::Argument(..) | Origin::Global(_) | Origin::Unseen => true,
         Origin::Elsewhere(func, op) => {
             let body = facts.unit.functions[func].body.as_deref();
             let callee = body.and_then(|body| facts.unit.callee(body, op));
@@ -261,7 +262,7 @@ fn is_given(facts: Facts<'_>, origin: &Origin) -> bool {
                 matches!(name, "getenv" | "secure_getenv")
             })
         }
-        Origin::Alloca(..) | Origin::Heap(..) | Origin::Function(_) | Origin::Unseen => false,
+        Origin::Alloca(..) | Origin::Heap(..) | Origin::Function(_) => false,
     }
 }
 

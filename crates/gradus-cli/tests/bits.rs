@@ -315,6 +315,14 @@ fn numbers_made_of_bytes_are_refused() {
             for (int i = 0; i < n; i++) s *= x[i];
             return s + sum;
         }
+        double hashed(const double *x, int n, unsigned char *seen, int *many, double s) {
+            const unsigned char *b = (const unsigned char *)x;
+            int sum = 0;
+            for (int i = 0; i < 8 * n; i++) { seen[i & 63] ^= b[i]; sum += b[i] & 1; }
+            for (int i = 0; i < n; i++) s *= x[i];
+            *many = sum;
+            return s;
+        }
         struct entry { double value; char name[8]; int n; };
         double named(const double *x, int n) {
             struct entry e[4]; double s = 0;
@@ -326,11 +334,11 @@ fn numbers_made_of_bytes_are_refused() {
         }\n";
     write(&at, "bytes.c", program);
     for level in ["-O0", "-O1", "-O2", "-O3"] {
-        for function in ["direct", "text", "shifted"] {
+        for function in ["direct", "text", "shifted", "counted --wrt x,s"] {
             let line = format!("grad bytes.c -f {function} -o out.o -- {level}");
             refuses(&at, &line, "GRD0008");
         }
-        for function in ["counted --wrt x,s", "named"] {
+        for function in ["hashed --wrt x,s", "named"] {
             accepts(
                 &at,
                 &format!("grad bytes.c -f {function} -o out.o -- {level}"),

@@ -485,7 +485,7 @@ fn help_is_given_where_it_is_asked_for() {
         let output = gradus(&at, line);
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{line}");
-        assert!(text.contains("gradus grad FILE -f NAME"), "{line}\n{text}");
+        assert!(text.contains("gradus grad FILE… -f NAME"), "{line}\n{text}");
     }
     assert_eq!(files(&at).0, ["curve.c"]);
 }

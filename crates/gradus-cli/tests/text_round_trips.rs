@@ -18,7 +18,7 @@ const WRITES_AND_READS: &str = "#include <stdio.h>
     #include <string.h>
     #include <unistd.h>
     double printed(double x) { char t[40]; snprintf(t, sizeof t, \"%.17g\", x * x); return strtod(t, 0) + x; }
-    double scanned(double x) { char t[40]; double y; sprintf(t, \"%.17g\", x * x); sscanf(t, \"%lf\", &y); return y; }
+    double scanned(double x) { char t[40]; double y; sprintf(t, \"%.17g\", x * x); sscanf(t, \"%lf\", &y); return y + x; }
     double copied(double x) {
         char t[40], u[40]; snprintf(t, sizeof t, \"%a\", x); strcpy(u, t); return atof(u) * x;
     }
@@ -30,12 +30,12 @@ const WRITES_AND_READS: &str = "#include <stdio.h>
         int ends[2]; double y = x * x, z = 0;
         if (pipe(ends)) return 0;
         write(ends[1], &y, sizeof y); read(ends[0], &z, sizeof z);
-        return z;
+        return z + x;
     }
     double filed(double x) {
         FILE *f = fopen(\"numbers\", \"w+\"); double y = x * x, z = 0;
         fwrite(&y, sizeof y, 1, f); rewind(f); fread(&z, sizeof z, 1, f); fclose(f);
-        return z;
+        return z + x;
     }
     double parsed(const char *);
     double unseen(double x) { char t[40]; snprintf(t, sizeof t, \"%a\", x); return parsed(t) * x; }\n";

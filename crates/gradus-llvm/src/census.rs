@@ -177,8 +177,37 @@ impl<'t> Legend<'t> {
 }
 
 /// An operation's text with `%` for every simple constant that stands as an operand: behind a scalar
-/// type, or behind a comma.
+/// type, or behind a comma. The numbers of a constant address stay: with others it is another address.
 fn without_constants(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("getelementptr (") {
+        let (before, address) = rest.split_at(at);
+        let end = closing(address).unwrap_or(address.len());
+        out.push_str(&without_operands(before));
+        out.push_str(&address[..end]);
+        rest = &address[end..];
+    }
+    out.push_str(&without_operands(rest));
+    out
+}
+
+/// The place behind the bracket that closes the first one of a text.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 1 => return Some(at + 1),
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A part of an operation's text with `%` for every simple constant in it.
+fn without_operands(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut expected = false;
     for word in text.split_inclusive(' ') {

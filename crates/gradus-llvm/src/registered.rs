@@ -52,6 +52,8 @@ impl Host {
                         let count = LLVMGetNumOperands(value) as u32;
                         pending.extend((0..count).rev().map(|i| LLVMGetOperand(value, i)));
                     }
+                    // An array or structure that is zero throughout names nothing.
+                    LLVMValueKind::LLVMConstantAggregateZeroValueKind => {}
                     _ => words.push(word(value)),
                 }
             }

@@ -9,7 +9,7 @@ use crate::marks::{self, Marks};
 use crate::requests::calls;
 use crate::requests::rules::{Gradient, Rules};
 use gradus_ir::known::{
-    Registration, differentiation_call, is_hook, is_reserved, lookup, registration_named,
+    CALLED, Registration, differentiation_call, is_hook, is_reserved, lookup, registration_named,
 };
 use gradus_ir::mutant::{Mutant, planted};
 use gradus_ir::{
@@ -61,6 +61,10 @@ pub(crate) fn read(host: &mut Host) -> Result<Registrations, Vec<Diagnostic>> {
     for variable in host.defined_variables() {
         let lost = planted(Mutant::StaticRegistrationsLost) && host.is_static(&variable);
         let words = || host.words(&variable).unwrap_or_default();
+        if variable.starts_with(CALLED) {
+            // Ours: the name of a device function that another file defines.
+            continue;
+        }
         if variable == ANNOTATIONS {
             let words = words();
             let each = words.chunks_exact(marks::WORDS_PER_ANNOTATION);
