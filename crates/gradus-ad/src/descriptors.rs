@@ -151,13 +151,5 @@ fn end_unless(out: &mut Out<'_>, fine: Value, variant: &Variant, number: usize) 
         "gradus: the shadow of `{name}` has other strides than `{name}`, or fewer elements, when the derivative of \
          `{function}` begins\n"
     );
-    let stop = dispatch::stop_saying(out.unit, &text);
-    let mut b = out.build();
-    let (_, yes, no) = b.if_(fine, &[]);
-    let back = b.at_end(yes);
-    b.yield_(&[]);
-    b.at_end(no);
-    b.call(stop, &[]);
-    b.yield_(&[]);
-    b.restore(back);
+    dispatch::stop_unless(out, fine, &text);
 }

@@ -7,6 +7,7 @@
 //! it is. An address that leads elsewhere ends the program with a message: zero would be a guess.
 
 use crate::facts::Facts;
+use crate::out::Out;
 use crate::variant::{
     ArgActivity, Mode, ParamRole, ResultActivity, ResultRole, Signature, Variant, Versions,
     carries_float,
@@ -170,6 +171,19 @@ pub(crate) fn stop_saying(unit: &mut Unit, text: &str) -> FuncId {
     leads_elsewhere(&mut Builder::new(unit, &mut body), text);
     let name = unit.fresh_name(&format!("{CALL_PREFIX}none"));
     unit.define(name, ty, Linkage::Internal, body)
+}
+
+/// Emits a test that says something and ends the program unless `fine` is true.
+pub(crate) fn stop_unless(out: &mut Out<'_>, fine: Value, text: &str) {
+    let stop = stop_saying(out.unit, text);
+    let mut b = out.build();
+    let (_, yes, no) = b.if_(fine, &[]);
+    let back = b.at_end(yes);
+    b.yield_(&[]);
+    b.at_end(no);
+    b.call(stop, &[]);
+    b.yield_(&[]);
+    b.restore(back);
 }
 
 /// What is said where an address leads elsewhere.

@@ -25,6 +25,7 @@ mod differential;
 mod dispatch;
 mod facts;
 mod inherit;
+mod kept_pointers;
 mod masked;
 mod node;
 mod out;
@@ -233,12 +234,14 @@ fn make(
     };
     let cleared = static_state::cleared(unit, closure, variant)?;
     let led = static_pointers::led(unit, closure, variant)?;
-    sets_for_itself(unit, variant, &cleared, &led)?;
+    let kept = kept_pointers::kept(unit, closure, variant)?;
+    sets_for_itself(unit, variant, (&cleared, &led, &kept))?;
     let (mut needs, mut findings) = (Vec::new(), Vec::new());
     let mut inputs = Inputs {
         facts: &facts,
         cleared: &cleared,
         led: &led,
+        kept: &kept,
         variant,
         options,
         needs: &mut needs,
@@ -275,11 +278,18 @@ fn make(
 fn sets_for_itself(
     unit: &Unit,
     variant: &Variant,
-    cleared: &[static_state::Cleared],
-    led: &[static_pointers::Led],
+    (cleared, led, kept): (
+        &[static_state::Cleared],
+        &[static_pointers::Led],
+        &[kept_pointers::Kept],
+    ),
 ) -> Result<(), Vec<Diagnostic>> {
     let cleared = cleared.iter().map(|one| one.global);
-    let first = cleared.chain(led.iter().map(|one| one.global)).next();
+    let kept = kept.iter().map(|one| one.global);
+    let first = cleared
+        .chain(led.iter().map(|one| one.global))
+        .chain(kept)
+        .next();
     let shared = first.filter(|_| variant.concurrent && variant.outermost);
     let Some(global) = shared else {
         return Ok(());

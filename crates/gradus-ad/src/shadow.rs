@@ -60,7 +60,8 @@ fn in_lane(unit: &mut Unit, facts: &Facts<'_>, forward: bool, id: ConstId, lane:
 /// point to the shadows of what the variable's own point to; what never changes is its own shadow.
 /// Tangents and adjoints have memory of their own: a program may use both modes in turn.
 pub fn shadow_global(unit: &mut Unit, global: GlobalId, forward: bool, lane: usize) -> GlobalId {
-    let (shadow, fresh) = declare(unit, global, forward, lane);
+    let kind = if forward { "tangent" } else { "shadow" };
+    let (shadow, fresh) = declare(unit, global, kind, lane);
     let mut pending = Vec::from_iter(fresh.then_some((global, shadow)));
     while let Some((primal, shadow)) = pending.pop() {
         let stated = unit.globals[primal].init.as_ref();
@@ -74,7 +75,7 @@ pub fn shadow_global(unit: &mut Unit, global: GlobalId, forward: bool, lane: usi
             if unit.globals[target].constant {
                 continue;
             }
-            let (of_target, fresh) = declare(unit, target, forward, lane);
+            let (of_target, fresh) = declare(unit, target, kind, lane);
             relocation.target = Symbol::Global(of_target);
             pending.extend(fresh.then_some((target, of_target)));
         }
@@ -85,10 +86,22 @@ pub fn shadow_global(unit: &mut Unit, global: GlobalId, forward: bool, lane: usi
     shadow
 }
 
-/// The shadow global, zero all over, and whether it is new.
-fn declare(unit: &mut Unit, global: GlobalId, forward: bool, lane: usize) -> (GlobalId, bool) {
+/// The witness of a global variable: it holds the pointers that the shadow's pointers belong to
+/// (`kept_pointers`). At start-up it holds what the variable holds.
+pub fn witness_global(unit: &mut Unit, global: GlobalId, forward: bool) -> GlobalId {
+    let kind = if forward { "tangent_of" } else { "shadow_of" };
+    let (witness, fresh) = declare(unit, global, kind, 0);
+    if fresh {
+        let init = unit.globals[global].init.clone();
+        let witness = &mut unit.globals[witness];
+        witness.init = init.or(witness.init.take());
+    }
+    witness
+}
+
+/// The global of a kind that stands beside another, zero all over, and whether it is new.
+fn declare(unit: &mut Unit, global: GlobalId, kind: &str, lane: usize) -> (GlobalId, bool) {
     let primal = unit.globals[global].clone();
-    let kind = if forward { "tangent" } else { "shadow" };
     let name = match lane {
         0 => format!("__gradus1_{kind}_{}", primal.name),
         _ => format!("__gradus1_{kind}{lane}_{}", primal.name),

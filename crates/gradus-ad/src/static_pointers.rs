@@ -90,7 +90,7 @@ fn too_many(unit: &Unit, global: GlobalId) -> Diagnostic {
     ))
 }
 
-fn has_shadow(unit: &Unit, closure: &ClosureFacts, global: GlobalId) -> bool {
+pub(crate) fn has_shadow(unit: &Unit, closure: &ClosureFacts, global: GlobalId) -> bool {
     let state = closure.classes.global(closure.view(unit), global);
     !unit.globals[global].constant && state == ShadowState::Real
 }
@@ -253,13 +253,5 @@ fn end_unless(out: &mut Out<'_>, fine: Value, variant: &Variant, (global, why): 
         "gradus: `{}` leads to {why} when the derivative of `{function}` begins\n",
         out.unit.globals[global].name
     );
-    let stop = dispatch::stop_saying(out.unit, &text);
-    let mut b = out.build();
-    let (_, yes, no) = b.if_(fine, &[]);
-    let back = b.at_end(yes);
-    b.yield_(&[]);
-    b.at_end(no);
-    b.call(stop, &[]);
-    b.yield_(&[]);
-    b.restore(back);
+    dispatch::stop_unless(out, fine, &text);
 }

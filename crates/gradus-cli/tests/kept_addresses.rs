@@ -173,3 +173,67 @@ fn a_pointer_without_a_shadow_ends_the_program_with_its_line() {
         );
     }
 }
+
+/// A shadow belongs to the pointer that it was stored with: it is followed as long as the variable holds that, and not
+/// where the program has replaced the pointer outside derivatives.
+#[test]
+fn the_shadow_of_a_replaced_pointer_is_not_followed() {
+    let at = folder("replaced_pointers");
+    let program = "#include <string.h>
+        struct row { int n; double *at; long more; };
+        static struct row rows[40]; static double *one, *list[300];
+        __attribute__((noinline)) static void keep(double *x, int n) {
+            for (int k = 1; k < 40; k += 13) rows[k].at = x;
+            for (int k = 0; k < 300; k += 7) list[k] = x;
+            one = x;
+        }
+        __attribute__((noinline)) static void move(double *z, int which) {
+            if (which == 1) one = z;
+            if (which == 2) rows[14].at = z;
+            if (which == 3) memcpy(&list[294], &z, sizeof z);
+        }
+        static double f(double *x, int n) {
+            if (n > 3) { keep(x, n); n -= 3; }
+            double r = 0;
+            for (int i = 0; i < n; i++) r += rows[14].at[i] * one[i] * list[294][i];
+            return r;
+        }
+        int main(int c, char **v) {
+            double x[3] = {1, 2, 3}, dx[3] = {1, 1, 1}, z[3] = {1, 1, 1};
+            int which = atoi(v[1]);
+            double t = __enzyme_fwddiff((void *)f, enzyme_dup, x, dx, enzyme_const, 6);
+            double s = ON(f);
+            memset(dx, 0, sizeof dx);
+            __enzyme_autodiff((void *)f, enzyme_dup, x, dx, enzyme_const, 6);
+            BACK(f);
+            printf(\"%g %g %g %g %g\\n\", t, s, dx[0], dx[1], dx[2]);
+            fflush(stdout);
+            if (which) move(z, which);
+            if (c > 2) BACK(f); else ON(f);
+            printf(\"%g %g %g\\n\", dx[0], dx[1], dx[2]);
+            return 0;
+        }";
+    write(&at, "p.c", &format!("{ASKED}{program}"));
+    for level in 0..=3 {
+        accepts(&at, &format!("cc -O{level} -g p.c -o p"));
+        for (arguments, right) in [("0 back", "9 36 81"), ("0", "6 24 54")] {
+            let mut command = Command::new("./p");
+            let said = command.args(arguments.split(' ')).current_dir(&at);
+            let said = text(&succeeds(said).stdout);
+            let expected = format!("42 42 6 24 54\n{right}\n");
+            assert_eq!(said, expected, "-O{level} {arguments}");
+        }
+        for arguments in ["1", "2", "3", "1 back", "2 back", "3 back"] {
+            let mut command = Command::new("./p");
+            let output = command.args(arguments.split(' ')).current_dir(&at).output();
+            let output = output.expect("it starts");
+            let said = text(&output.stderr);
+            assert!(
+                !output.status.success() && said.contains("without a shadow"),
+                "-O{level} {arguments}: {}\n{said}{}",
+                output.status,
+                text(&output.stdout)
+            );
+        }
+    }
+}

@@ -23,6 +23,7 @@ mod scale;
 pub(crate) mod structure;
 
 use crate::facts::Facts;
+use crate::kept_pointers::{self, Kept};
 use crate::node::Node;
 use crate::out::{Lanes, Out};
 use crate::static_pointers::{self, Led};
@@ -43,6 +44,8 @@ pub(crate) struct Inputs<'a, 'f> {
     pub facts: &'a Facts<'f>,
     pub cleared: &'a [Cleared],
     pub led: &'a [Led],
+    /// The pointers that are compared with their witnesses.
+    pub kept: &'a [Kept],
     pub variant: &'a Variant,
     pub options: &'a Options,
     pub needs: &'a mut Vec<Variant>,
@@ -57,6 +60,7 @@ fn make_plan(unit: &mut Unit, facts: &Facts<'_>, variant: &Variant, options: &Op
         facts,
         cleared: &[],
         led: &[],
+        kept: &[],
         variant,
         options,
         needs: &mut needs,
@@ -83,6 +87,7 @@ pub(crate) fn derive<'u>(unit: &'u mut Unit, inputs: &mut Inputs<'_, '_>, plan: 
     let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();
     let mut out = Out::new(unit, &params, inputs.options.alias_scopes);
     static_state::clear(&mut out, inputs.variant, inputs.cleared);
+    kept_pointers::forget_replaced(&mut out, inputs.variant, inputs.kept);
     static_pointers::lead(&mut out, inputs.variant, inputs.led);
     crate::descriptors::compare(&mut out, inputs.variant, &signature, inputs.facts.body);
     match inputs.variant.mode {
@@ -181,6 +186,7 @@ fn combined(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatur
     let (result, shadow) = forward.run();
     let direct = plan.direct_in(inputs.facts, inputs.facts.body.root());
     let mut at_hand = forward.at_hand(direct.into_iter());
+    kept_pointers::note(out, inputs.variant, inputs.kept);
     at_hand.extend(parameters_at_hand(out, inputs.facts, signature));
     let parts = undo(out, inputs, signature, plan, &layout, at_hand);
     if let Some(block) = block {
@@ -244,6 +250,7 @@ fn augmented(out: &mut Out<'_>, inputs: &mut Inputs<'_, '_>, signature: &Signatu
         inputs.findings,
     );
     let (result, shadow) = forward.run();
+    kept_pointers::note(out, inputs.variant, inputs.kept);
     finish(
         out,
         signature,

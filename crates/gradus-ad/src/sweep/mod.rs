@@ -346,6 +346,7 @@ pub(crate) fn forward_mode<'u>(
     let params: Vec<_> = signature.params.iter().map(|(_, ty)| *ty).collect();
     let mut out = Out::new(unit, &params, inputs.options.alias_scopes);
     crate::static_state::clear(&mut out, inputs.variant, inputs.cleared);
+    crate::kept_pointers::forget_replaced(&mut out, inputs.variant, inputs.kept);
     crate::static_pointers::lead(&mut out, inputs.variant, inputs.led);
     crate::descriptors::compare(&mut out, inputs.variant, &signature, inputs.facts.body);
     let mut sweep = ForwardSweep::new(
@@ -358,6 +359,7 @@ pub(crate) fn forward_mode<'u>(
         inputs.findings,
     );
     let (result, shadow) = sweep.run();
+    crate::kept_pointers::note(&mut out, inputs.variant, inputs.kept);
     let mut values = Vec::new();
     for (role, ty) in &signature.results {
         let value = match *role {

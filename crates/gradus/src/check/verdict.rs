@@ -113,7 +113,7 @@ pub(super) struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    fn function(&self) -> &str {
+    fn source_name(&self) -> &str {
         &self.derivative.source_name
     }
 
@@ -149,7 +149,7 @@ impl Setting<'_> {
 
     /// A limit that was reached.
     fn limits(&self, run: &Run, stage: &str) -> Option<Diagnostic> {
-        let name = self.function();
+        let name = self.source_name();
         let signal = run.status.map(|s| s.signal());
         let finding = |message: String| Diagnostic::error(Code::LimitReached, message);
         if run.status.is_none() || signal.is_some_and(|s| OUT_OF_TIME.contains(&s)) {
@@ -198,7 +198,7 @@ impl Setting<'_> {
 
     /// The finding on a run without an end.
     fn unfinished(&self, run: &Run, stage: Option<&str>) -> Diagnostic {
-        let name = self.function();
+        let name = self.source_name();
         let Some(stage) = stage else {
             let message = format!("the driver ended without a call of {name}");
             return Diagnostic::error(Code::MissingCheckInput, message).help(
@@ -253,7 +253,7 @@ impl Setting<'_> {
         };
         let place = (self.place)(&run.frames());
         if stage.contains("derivative") {
-            let message = format!("{}: {stage} {how} {side} of {of}`{x}`", self.function());
+            let message = format!("{}: {stage} {how} {side} of {of}`{x}`", self.source_name());
             let finding = Diagnostic::error(Code::CheckFailed, message)
                 .note(format!(
                     "element {index} of {elements}, which were enough for the function itself"
@@ -263,7 +263,7 @@ impl Setting<'_> {
         }
         let message = format!(
             "argument `{x}`: {} {how} {side} of the {elements} that the check gave it",
-            self.function()
+            self.source_name()
         );
         let finding = Diagnostic::error(Code::MissingCheckInput, message)
             .at(place, format!("element {index}"));
@@ -277,7 +277,7 @@ impl Setting<'_> {
 
     /// What is said of a derivative that is not finite.
     fn not_finite(&self, (what, mode): (&str, &str), place: Option<SourceSpan>) -> Diagnostic {
-        let name = self.function();
+        let name = self.source_name();
         let message =
             format!("{name}: the derivative by {mode} is {what}, and the function is finite");
         Diagnostic::warning(Code::NotFinite, message)
@@ -287,7 +287,11 @@ impl Setting<'_> {
 
     /// The finding on a check that tested nothing.
     pub(super) fn untested(&self, reason: Reason) -> Diagnostic {
-        let message = format!("{}: nothing was tested: {}", self.function(), reason.text());
+        let message = format!(
+            "{}: nothing was tested: {}",
+            self.source_name(),
+            reason.text()
+        );
         let mut finding = Diagnostic::error(Code::MissingCheckInput, message);
         if reason.may_change() {
             finding = finding.note("values near those given were tried, too");

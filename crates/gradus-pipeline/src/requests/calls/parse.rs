@@ -549,8 +549,16 @@ impl<'a> Parser<'a> {
             describe(unit, from),
             describe(unit, to),
         );
-        self.bad(message)
-            .help("cast the argument to the parameter's type in the call")
+        let finding = self
+            .bad(message)
+            .help("cast the argument to the parameter's type in the call");
+        // A marker that the program defines as a constant arrives here as a number.
+        match unit.types.int_bits(from) {
+            Some(_) => finding.note(
+                "a marker such as `enzyme_dup` is a variable: declare it `extern int enzyme_dup;`",
+            ),
+            None => finding,
+        }
     }
 
     fn default_marker(&self, group: &Range<usize>) -> Result<Marker, Diagnostic> {
